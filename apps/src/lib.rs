@@ -1,0 +1,1 @@
+//! Apps people reuse: molecules, basis sets, integrals, Hartree-Fock

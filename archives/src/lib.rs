@@ -1,0 +1,1 @@
+//! The SDE store: checkpoints and archives on disk

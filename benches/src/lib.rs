@@ -1,0 +1,1 @@
+//! Benchmarks against peers, as ratios in one run

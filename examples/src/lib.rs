@@ -1,0 +1,1 @@
+//! Programs on real input that show what SDE does

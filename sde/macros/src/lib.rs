@@ -1,0 +1,1 @@
+//! The derive and attribute macros of SDE

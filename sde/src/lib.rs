@@ -1,0 +1,1 @@
+//! SDE: a memoizing computation framework with checkpointing

@@ -1,0 +1,1 @@
+//! The test kit, and the tests that cross crates

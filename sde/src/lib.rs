@@ -1,1 +1,4 @@
 //! SDE: a memoizing computation framework with checkpointing
+
+pub mod last_value;
+mod sync;

@@ -1,0 +1,252 @@
+//! The cell for threads that work on different things: a record for each.
+//!
+//! With one shared record, two threads that compute different things overwrite each other's, and
+//! neither ever finds its own. With a record for each thread, both do, and as nobody else writes to
+//! a thread's cache line, hits on all threads go at the speed of one.
+//!
+//! A slot is guarded all the same, by a flag that nobody waits for: there may be more threads than
+//! slots, and `clear` looks into all of them.
+
+use super::try_cell::TryCell;
+use super::{Epoch, FIRST_EPOCH};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::thread_number;
+use crossbeam_utils::CachePadded;
+use std::borrow::Borrow;
+use std::sync::OnceLock;
+
+/// How often `clear` looks again at a slot that somebody is in. Being in lasts some nanoseconds,
+/// unless the thread was stopped there.
+const LOOKS: usize = if cfg!(sde_model) { 1 } else { 100 };
+
+#[derive(Debug)]
+struct Record<K, V> {
+    epoch: u64,
+    key: K,
+    value: V,
+}
+
+/// One thread's, as a rule.
+#[derive(Debug)]
+struct Slot<K, V> {
+    /// The last tag shown to `seen_again`. A hint of its own, no part of the record.
+    tag: AtomicU64,
+    record: TryCell<Option<Record<K, V>>>,
+}
+
+/// The last key and value of each thread.
+///
+/// There is a fixed number of slots, twice the number of cores unless chosen otherwise
+/// ([`with_slots`](Self::with_slots)). Threads get slots in turn and keep them; if there are more
+/// threads than slots, some share one, and find what the other computed or nothing.
+///
+/// # Cost
+///
+/// `get` is one read-modify-write on a cache line that is the thread's own, the comparison, and the
+/// clone of the value. Nothing is allocated. `set` costs about the same; [`set_with`]
+/// (Self::set_with) reuses the old key's memory.
+///
+/// Nobody waits. A thread that is stopped while it is in its slot has the others who share it
+/// compute; the rest notice nothing.
+///
+/// # Examples
+///
+/// ```
+/// use sde::last_value::LastValuePerThread;
+/// use std::sync::Arc;
+///
+/// let last = LastValuePerThread::<String, Arc<str>>::new();
+/// last.set("water".to_owned(), Arc::from("H2O"));
+/// assert_eq!(last.get("water").as_deref(), Some("H2O"));
+/// assert_eq!(last.get("benzene"), None);
+///
+/// // What another thread computes does not push ours out.
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| last.set("benzene".to_owned(), Arc::from("C6H6")));
+/// });
+/// # if std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1) {
+/// assert!(last.get("water").is_some());
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct LastValuePerThread<K, V> {
+    epoch: CachePadded<AtomicU64>,
+    // A power of two of them.
+    slots: Box<[CachePadded<Slot<K, V>>]>,
+}
+
+impl<K, V> LastValuePerThread<K, V> {
+    /// An empty cell with twice as many slots as the machine has cores, at least 8.
+    pub fn new() -> Self {
+        static CORES: OnceLock<usize> = OnceLock::new();
+        let cores = *CORES
+            .get_or_init(|| std::thread::available_parallelism().map_or(4, std::num::NonZero::get));
+        Self::with_slots((2 * cores).max(8))
+    }
+
+    /// An empty cell with `slots` slots or the next power of two; at least one, at most 1024.
+    pub fn with_slots(slots: usize) -> Self {
+        let slot = || {
+            CachePadded::new(Slot {
+                tag: AtomicU64::new(0),
+                record: TryCell::new(None),
+            })
+        };
+        Self {
+            epoch: CachePadded::new(AtomicU64::new(FIRST_EPOCH)),
+            slots: (0..slots.clamp(1, 1024).next_power_of_two())
+                .map(|_| slot())
+                .collect(),
+        }
+    }
+
+    /// The value this thread last set, if its key satisfies `matches` and it was set since the last
+    /// [`clear`](Self::clear).
+    ///
+    /// While `matches` and the value's `clone` run, the slot is taken: if they use the cell, they
+    /// find nothing and store nothing.
+    #[inline]
+    pub fn get_by(&self, matches: impl FnOnce(&K) -> bool) -> Option<V>
+    where
+        V: Clone,
+    {
+        let epoch = self.epoch().0;
+        self.slot().record.enter(|record| {
+            let record = record.as_ref().filter(|record| record.epoch == epoch)?;
+            matches(&record.key).then(|| record.value.clone())
+        })?
+    }
+
+    /// The value this thread last set, if it was set for `key` and since the last
+    /// [`clear`](Self::clear).
+    #[inline]
+    pub fn get<Q>(&self, key: &Q) -> Option<V>
+    where
+        K: Borrow<Q>,
+        Q: Eq + ?Sized,
+        V: Clone,
+    {
+        self.get_by(|last| last.borrow() == key)
+    }
+
+    /// Makes this the thread's last key and value, which must have been computed after the last
+    /// [`clear`](Self::clear); see [`set_at`](Self::set_at). `false` if the slot was taken.
+    pub fn set(&self, key: K, value: V) -> bool {
+        self.set_at(self.epoch(), key, value)
+    }
+
+    /// The current epoch, to be taken before a computation.
+    #[inline]
+    pub fn epoch(&self) -> Epoch {
+        Epoch(self.epoch.load(Ordering::Acquire))
+    }
+
+    /// [`set`](Self::set) for a value whose computation began at `epoch`. `false` also if the cell
+    /// was cleared since.
+    pub fn set_at(&self, epoch: Epoch, key: K, value: V) -> bool {
+        let new = Record {
+            epoch: epoch.0,
+            key,
+            value,
+        };
+        self.exchange(epoch, |slot| slot.replace(new))
+    }
+
+    /// [`set_at`](Self::set_at) with a key made from the old one, whose memory it may reuse.
+    ///
+    /// `key` is called with the slot's last key, whoever's it was, or `None`. It runs while the slot
+    /// is taken, and not at all if the result is `false`. If it panics the slot is left empty.
+    pub fn set_with(&self, epoch: Epoch, key: impl FnOnce(Option<K>) -> K, value: V) -> bool {
+        self.exchange(epoch, |slot| {
+            let (old_key, old_value) = slot
+                .take()
+                .map_or((None, None), |old| (Some(old.key), Some(old.value)));
+            let key = key(old_key);
+            *slot = Some(Record {
+                epoch: epoch.0,
+                key,
+                value,
+            });
+            old_value
+        })
+    }
+
+    /// The value for `key`: the remembered one or else what `compute` returns, which is then
+    /// remembered unless the slot is taken or the cell was cleared meanwhile.
+    pub fn get_or_compute<Q>(&self, key: &Q, compute: impl FnOnce() -> V) -> V
+    where
+        K: Borrow<Q>,
+        Q: Eq + ToOwned<Owned = K> + ?Sized,
+        V: Clone,
+    {
+        let epoch = self.epoch();
+        self.get(key).unwrap_or_else(|| {
+            let value = compute();
+            self.set_at(epoch, key.to_owned(), value.clone());
+            value
+        })
+    }
+
+    /// Whether the last call in this thread was with the same `tag`.
+    ///
+    /// Storing a value that is not asked for again is wasted. A caller that finds its results in
+    /// some other place first can show a few bits of the key here and store on the second time in a
+    /// row only. Wrong now and then where threads share a slot.
+    #[inline]
+    pub fn seen_again(&self, tag: u64) -> bool {
+        let seen = &self.slot().tag;
+        let again = seen.load(Ordering::Relaxed) == tag;
+        if !again {
+            seen.store(tag, Ordering::Relaxed);
+        }
+        again
+    }
+
+    /// Empties all slots and drops what they held. Once this has returned, no value computed before
+    /// is found, not even one that is being stored at this moment.
+    ///
+    /// A slot is passed over if its thread is in it through a hundred looks, which means stopped
+    /// there. What it holds is not found any more, but it stays in memory until that slot is
+    /// written or cleared again.
+    pub fn clear(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        for slot in &self.slots {
+            for _ in 0..LOOKS {
+                if let Some(old) = slot.record.enter(Option::take) {
+                    drop(old);
+                    break;
+                }
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    #[inline]
+    fn slot(&self) -> &Slot<K, V> {
+        &self.slots[thread_number() & (self.slots.len() - 1)]
+    }
+
+    /// Changes this thread's record unless `epoch` is over. What `change` returns is dropped when
+    /// the slot is free again: a destructor may take its time, and may use the cell.
+    fn exchange<Old>(
+        &self,
+        epoch: Epoch,
+        change: impl FnOnce(&mut Option<Record<K, V>>) -> Option<Old>,
+    ) -> bool {
+        // If it is not called, it is dropped when the slot is free again, like what it replaces.
+        let mut change = Some(change);
+        let old = self.slot().record.enter(|slot| {
+            // Looked at from inside: a clear that comes later looks into this slot later, so what
+            // we store does not outlive it.
+            let change = change.take_if(|_| self.epoch() == epoch)?;
+            Some(change(slot))
+        });
+        matches!(old, Some(Some(_)))
+    }
+}
+
+impl<K, V> Default for LastValuePerThread<K, V> {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,58 @@
+//! A cell that one thread at a time may enter, and the others pass by.
+#![allow(
+    unsafe_code,
+    reason = "std has no lock without a second read-modify-write on leaving; model-checked"
+)]
+
+use crate::sync::UnsafeCell;
+use crate::sync::atomic::{AtomicBool, Ordering};
+
+/// A value with a flag that says whether somebody is inside.
+///
+/// Like a mutex with `try_lock` only. A mutex must also wake those who wait, so its unlocking is a
+/// second read-modify-write; without waiters a plain store is enough, and the two operations are
+/// most of what a hit costs.
+#[derive(Debug)]
+pub(super) struct TryCell<T> {
+    busy: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: a `&TryCell` gives access to the value from one thread at a time (see `enter`), and that
+// may be any thread: this moves the value between threads, which `T: Send` allows.
+unsafe impl<T: Send> Sync for TryCell<T> {}
+
+impl<T> TryCell<T> {
+    pub(super) fn new(value: T) -> Self {
+        Self {
+            busy: AtomicBool::new(false),
+            value: UnsafeCell::new(value),
+        }
+    }
+
+    /// Lets `inside` have the value, or returns `None` if somebody is inside already: another
+    /// thread, or this one further up its stack.
+    #[inline]
+    pub(super) fn enter<R>(&self, inside: impl FnOnce(&mut T) -> R) -> Option<R> {
+        if self.busy.swap(true, Ordering::Acquire) {
+            return None;
+        }
+        let _leave = Leave(&self.busy);
+        Some(self.value.with_mut(|value| {
+            // SAFETY: `busy` was false and we made it true; it becomes false again when `_leave` is
+            // dropped, after this reference is gone. Until then nobody else gets past the swap. The
+            // swap acquires what the last visitor's store released, so its writes are visible.
+            inside(unsafe { &mut *value })
+        }))
+    }
+}
+
+/// Opens the cell again, also when `inside` panics.
+struct Leave<'cell>(&'cell AtomicBool);
+
+impl Drop for Leave<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}

@@ -1,0 +1,67 @@
+//! What stands for a value in an encoding, kept so that the value is encoded once.
+
+use super::digest::Digest;
+use super::encoder::digest_of;
+use super::error::FingerprintError;
+use super::fingerprint::Fingerprint;
+use super::scratch::with_encoder;
+use super::tag::item;
+
+/// The bytes that a value writes to its holder: its encoding, or the digest of a long one.
+///
+/// A shared handle makes one with [`commit`], keeps it, and writes it with
+/// [`Encoder::commitment`](super::Encoder::commitment). It is at most 1 KiB.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Commitment {
+    /// An encoding of at most [`INLINE_LIMIT`](super::INLINE_LIMIT) bytes.
+    Inline(Box<[u8]>),
+    /// What stands for a longer one.
+    Digest {
+        /// The length of the encoding in bytes.
+        length: u64,
+        /// The digest of the encoding.
+        digest: Digest,
+    },
+}
+
+impl Commitment {
+    /// A digest that names the value: the kept one, or that of the short encoding.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        match self {
+            Self::Inline(bytes) => digest_of(bytes),
+            Self::Digest { digest, .. } => *digest,
+        }
+    }
+}
+
+/// Encodes `value` once, so that it can be written many times.
+///
+/// The cost is that of hashing the value (bulk data at BLAKE3's speed) and one small allocation.
+///
+/// # Errors
+/// What the value's [`Fingerprint`] says.
+pub fn commit<T: Fingerprint + ?Sized>(value: &T) -> Result<Commitment, FingerprintError> {
+    with_encoder(|to| {
+        to.value(value)?;
+        let bytes = to.finish()?;
+        Ok(match bytes.split_first() {
+            Some((&item::COLLAPSED, rest)) if rest.len() == 40 => {
+                let (length, digest) = rest.split_at(8);
+                Commitment::Digest {
+                    length: u64::from_le_bytes(array(length)),
+                    digest: Digest::from_bytes(array(digest)),
+                }
+            }
+            _ => Commitment::Inline(bytes.into()),
+        })
+    })
+}
+
+/// The first `N` of at least `N` bytes.
+fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
+    let mut array = [0; N];
+    array.copy_from_slice(&bytes[..N]);
+    array
+}

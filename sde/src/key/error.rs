@@ -1,0 +1,151 @@
+//! Why a value could not be fingerprinted, and which part of it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+
+/// A value, or part of one, has no fingerprint.
+///
+/// It names the path to that part, from the outermost value in. Nothing that fails leaves a partial
+/// key behind: the encoder that saw it gives no key at all.
+pub struct FingerprintError(Box<Inner>);
+
+struct Inner {
+    /// From the innermost part outwards.
+    path: Vec<Segment>,
+    cause: FingerprintErrorKind,
+}
+
+enum Segment {
+    Field(String),
+    Index(usize),
+}
+
+/// What went wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FingerprintErrorKind {
+    /// The content of an [`InputFile`](super::InputFile) could not be read.
+    #[error(
+        "cannot read the input file {file:?}: {source}; its content is part of the key, so give the path of a readable file"
+    )]
+    File {
+        /// The path as it was given.
+        file: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A sequence gave more or fewer elements than it had declared.
+    #[error(
+        "a sequence declared {declared} elements and gave {found}; the iterator's length must be exact"
+    )]
+    Count {
+        /// How many elements the sequence said it has.
+        declared: usize,
+        /// How many it gave.
+        found: usize,
+    },
+    /// An earlier part failed, and whoever encoded it went on regardless.
+    #[error(
+        "an earlier part of the value failed and its error was dropped; pass errors on with `?`"
+    )]
+    Abandoned,
+    /// What a type's own `Fingerprint` or `Serialize` said.
+    #[error("{0}")]
+    Custom(String),
+}
+
+impl FingerprintError {
+    /// An error with a message of the caller's own: say why the value has no identity and what to
+    /// do about it.
+    #[must_use]
+    pub fn custom(message: impl fmt::Display) -> Self {
+        FingerprintErrorKind::Custom(message.to_string()).into()
+    }
+
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> &FingerprintErrorKind {
+        &self.0.cause
+    }
+
+    /// The path to the part that failed, like `.atoms[3].file`; empty for the value itself.
+    #[must_use]
+    pub fn path(&self) -> String {
+        let mut path = String::new();
+        for segment in self.0.path.iter().rev() {
+            match segment {
+                Segment::Field(name) => {
+                    path.push('.');
+                    path.push_str(name);
+                }
+                Segment::Index(index) => path.push_str(&format!("[{index}]")),
+            }
+        }
+        path
+    }
+
+    /// Says that the part that failed is within field `name` of what is being encoded.
+    #[must_use]
+    pub fn in_field(mut self, name: &str) -> Self {
+        self.0.path.push(Segment::Field(name.to_owned()));
+        self
+    }
+
+    /// Says that the part that failed is within element `index` of what is being encoded.
+    #[must_use]
+    pub fn in_element(mut self, index: usize) -> Self {
+        self.0.path.push(Segment::Index(index));
+        self
+    }
+}
+
+impl From<FingerprintErrorKind> for FingerprintError {
+    fn from(cause: FingerprintErrorKind) -> Self {
+        Self(Box::new(Inner {
+            path: Vec::new(),
+            cause,
+        }))
+    }
+}
+
+impl fmt::Display for FingerprintError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.path.is_empty() {
+            write!(formatter, "cannot fingerprint the value: {}", self.0.cause)
+        } else {
+            write!(
+                formatter,
+                "cannot fingerprint `{}`: {}",
+                self.path(),
+                self.0.cause
+            )
+        }
+    }
+}
+
+impl fmt::Debug for FingerprintError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter
+            .debug_struct("FingerprintError")
+            .field("path", &self.path())
+            .field("kind", &self.0.cause)
+            .finish()
+    }
+}
+
+impl std::error::Error for FingerprintError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match &self.0.cause {
+            FingerprintErrorKind::File { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}
+
+/// Lets serde's derived code report a failure through the [`BySerde`](super::BySerde) adapter.
+impl serde::ser::Error for FingerprintError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::custom(message)
+    }
+}

@@ -1,0 +1,102 @@
+//! The trait that decides what of a value is its identity.
+
+use super::encoder::Encoder;
+use super::error::FingerprintError;
+use super::scalar::Scalar;
+use super::shape::Shape;
+use super::short::Short;
+
+/// A value that can be part of a key.
+///
+/// Derive it. What it writes must determine what a computation on the value can see of it, and
+/// nothing else: leave out thread counts and loggers (`#[fingerprint(skip)]`), leave in all else.
+/// Two values of one type write the same bytes exactly when they are the same input.
+///
+/// Types with interior mutability (`Cell`, `RefCell`, `Mutex`, atomics), raw pointers, functions
+/// and closures do not implement it: what they are can change after the key was made, or cannot be
+/// seen at all.
+///
+/// ```compile_fail
+/// sde::key::commit(&std::cell::Cell::new(1));
+/// ```
+/// ```compile_fail
+/// sde::key::commit(&std::sync::Mutex::new(1));
+/// ```
+/// ```compile_fail
+/// sde::key::commit(&std::sync::atomic::AtomicU32::new(1));
+/// ```
+/// ```compile_fail
+/// sde::key::commit(&std::ptr::null::<u8>());
+/// ```
+/// ```compile_fail
+/// sde::key::commit(&|x: f64| x + 1.0);
+/// ```
+///
+/// Written by hand, for a type whose identity is less than its fields:
+///
+/// ```
+/// use sde::key::{commit, Encoder, Fingerprint, FingerprintError};
+///
+/// struct Cached { source: String, parsed: Vec<f64> }
+///
+/// impl Fingerprint for Cached {
+///     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+///         to.structure("Cached", |fields| fields.field("source", &self.source))
+///     }
+/// }
+/// let parsed = Cached { source: "1 2".into(), parsed: vec![1.0, 2.0] };
+/// let fresh = Cached { source: "1 2".into(), parsed: vec![] };
+/// assert_eq!(commit(&parsed)?, commit(&fresh)?);
+/// # Ok::<(), FingerprintError>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be part of a key",
+    label = "has no `Fingerprint`",
+    note = "derive it (`#[derive(sde::Fingerprint)]`), or wrap a foreign type that has `Serialize` in `sde::key::BySerde`",
+    note = "types with interior mutability, pointers and closures have no identity that a key could hold: mark such a field `#[fingerprint(skip)]` if it cannot change a result"
+)]
+pub trait Fingerprint {
+    /// Writes the value: one item, made of its parts.
+    ///
+    /// # Errors
+    /// When part of the value has no identity, such as a file that cannot be read. Pass on the
+    /// errors of parts with `?`: an encoder that saw one gives no key.
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError>;
+
+    /// Writes a short text for people, to explain which input of two runs differs. It is not part
+    /// of the key. By default the name of the type.
+    fn describe(&self, out: &mut Short) {
+        out.type_name::<Self>();
+    }
+
+    /// Says what the type is, where no value of it is at hand: `None`, an empty list. By default
+    /// nothing, so that `None::<A>` and `None::<B>` of two such types are alike.
+    fn shape(to: &mut Shape<'_>)
+    where
+        Self: Sized,
+    {
+        to.opaque();
+    }
+
+    /// The kind of scalar that the type is, if it is one. A handle says what its content says.
+    #[doc(hidden)]
+    fn scalar() -> Option<Scalar>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
+    /// The bytes of a scalar, without its tag. A handle to a scalar passes them on.
+    #[doc(hidden)]
+    fn put_scalar(&self, _to: &mut Vec<u8>) {}
+
+    /// The bytes of many scalars, where they lie in memory as they are encoded.
+    #[doc(hidden)]
+    fn scalar_bytes(_items: &[Self]) -> Option<&[u8]>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}

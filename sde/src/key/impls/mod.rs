@@ -1,0 +1,11 @@
+//! [`Fingerprint`](super::Fingerprint) for the types of the standard library and of the number
+//! crates.
+
+mod map;
+mod misc;
+mod pointer;
+mod scalar;
+mod sequence;
+mod sum;
+mod text;
+mod tuple;

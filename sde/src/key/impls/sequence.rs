@@ -1,0 +1,85 @@
+//! Sequences. Who holds the elements is not part of the key: a slice, an array, a `Vec` and a
+//! `VecDeque` of the same elements are the same input.
+
+use std::collections::VecDeque;
+
+use crate::key::shape::TypeShape;
+use crate::key::tag::item;
+use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
+
+/// What the type of a sequence is: scalars lie in one block, so they are a type of their own.
+pub(crate) fn sequence_shape<T: Fingerprint>(to: &mut Shape<'_>) {
+    to.tag(item::SEQUENCE);
+    T::shape(to);
+}
+
+pub(crate) fn describe_sequence<'x, T: Fingerprint + 'x>(
+    length: usize,
+    items: impl IntoIterator<Item = &'x T>,
+    out: &mut Short,
+) {
+    out.show('[');
+    out.type_name::<T>();
+    out.show("; ");
+    out.show(length);
+    out.show("] ");
+    out.list(items);
+}
+
+impl<T: Fingerprint> Fingerprint for [T] {
+    #[inline]
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.slice(self)
+    }
+
+    fn describe(&self, out: &mut Short) {
+        describe_sequence(self.len(), self, out);
+    }
+}
+
+impl<T: Fingerprint> TypeShape for [T] {
+    fn type_shape(to: &mut Shape<'_>) {
+        sequence_shape::<T>(to);
+    }
+}
+
+macro_rules! contiguous {
+    ($([$($generics:tt)*] $type:ty;)*) => {$(
+        impl<$($generics)*> Fingerprint for $type {
+            #[inline]
+            fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+                to.slice(self)
+            }
+
+            fn describe(&self, out: &mut Short) {
+                describe_sequence(self.len(), self, out);
+            }
+
+            fn shape(to: &mut Shape<'_>) {
+                sequence_shape::<T>(to);
+            }
+        }
+    )*};
+}
+
+contiguous! {
+    [T: Fingerprint] Vec<T>;
+    [T: Fingerprint, const N: usize] [T; N];
+}
+
+impl<T: Fingerprint> Fingerprint for VecDeque<T> {
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        match self.as_slices() {
+            (all, []) => to.slice(all),
+            _ => to.elements(self.len(), self),
+        }
+    }
+
+    fn describe(&self, out: &mut Short) {
+        describe_sequence(self.len(), self, out);
+    }
+
+    fn shape(to: &mut Shape<'_>) {
+        sequence_shape::<T>(to);
+    }
+}

@@ -1,0 +1,62 @@
+//! Texts and names.
+
+use std::ffi::{CStr, CString, OsStr, OsString};
+use std::path::{Path, PathBuf};
+
+use crate::key::shape::TypeShape;
+use crate::key::tag::item;
+use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
+
+macro_rules! text {
+    ($(#[$doc:meta])* $tag:ident: $borrowed:ty, $owned:ty, |$value:ident| $bytes:expr, |$shown:ident, $out:ident| $describe:expr) => {
+        $(#[$doc])*
+        impl Fingerprint for $borrowed {
+            #[inline]
+            fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+                let $value = self;
+                to.framed(item::$tag, $bytes);
+                Ok(())
+            }
+
+            fn describe(&self, $out: &mut Short) {
+                let $shown = self;
+                $describe
+            }
+        }
+
+        impl TypeShape for $borrowed {
+            fn type_shape(to: &mut Shape<'_>) {
+                to.tag(item::$tag);
+            }
+        }
+
+        $(#[$doc])*
+        impl Fingerprint for $owned {
+            #[inline]
+            fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+                <$borrowed as Fingerprint>::fingerprint(self, to)
+            }
+
+            fn describe(&self, out: &mut Short) {
+                <$borrowed as Fingerprint>::describe(self, out);
+            }
+
+            fn shape(to: &mut Shape<'_>) {
+                to.tag(item::$tag);
+            }
+        }
+    };
+}
+
+text!(TEXT: str, String, |text| text.as_bytes(), |text, out| out.quoted(text));
+text!(OS_TEXT: OsStr, OsString, |text| text.as_encoded_bytes(), |text, out| out.quoted(&text.to_string_lossy()));
+text!(C_TEXT: CStr, CString, |text| text.to_bytes(), |text, out| out.quoted(&text.to_string_lossy()));
+text!(
+    /// A path is a **name**: what the file holds is not part of the key, and a run that reads it
+    /// finds its old result after the file was edited. [`InputFile`](crate::key::InputFile) takes
+    /// the content instead.
+    PATH: Path, PathBuf, |path| path.as_os_str().as_encoded_bytes(), |path, out| {
+        out.show("path ");
+        out.quoted(&path.to_string_lossy());
+    }
+);

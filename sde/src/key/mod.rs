@@ -1,0 +1,56 @@
+//! Identity: what makes two runs the same.
+//!
+//! A remembered result may be given back only for the inputs it was made from. So the name of a run
+//! must differ whenever anything differs that its app can see, and must not differ otherwise: not
+//! with the order in which a map is walked, the machine, the build, or who holds the data. Systems
+//! that hash what happens to be at hand get this wrong in both directions: a list and a tuple with
+//! one name, a dictionary with two, a float cut to 14 digits, an input that cannot be hashed left
+//! out.
+//!
+//! Here a value writes itself ([`Fingerprint`]) to an [`Encoder`], as typed items that say where
+//! they end; BLAKE3 of those bytes, keyed by the digest of the app, is the [`Key`]. No two different
+//! sequences of items have the same bytes. A value longer than 1 KiB enters as its length and
+//! digest, so that a shared handle that has kept its [`Commitment`] is keyed in constant time and
+//! gives the key that the value itself would.
+//!
+//! The traps, since a key is only as good as what goes into it:
+//!
+//! - A [`Path`](std::path::Path) is a name. [`InputFile`] hashes what the file holds.
+//! - Floats count by their bits: 0.1 + 0.2 is another input than 0.3. [`Rounded`] and
+//!   `#[fingerprint(round = ..)]` are there where a few digits are all that matter.
+//! - `#[fingerprint(skip)]` is a promise that the field can't change a result.
+//! - [`BySerde`] sees what serde shows: it can't tell a set from a list, and leaves out what the
+//!   type's author skipped.
+//! - A derived name is the bare name of the type. Two types of one name in two modules are alike if
+//!   their fields are: give one of them `#[fingerprint(name = "..")]`.
+
+mod bulk;
+mod commitment;
+mod digest;
+mod encoder;
+mod error;
+mod fingerprint;
+mod hasher;
+mod impls;
+mod items;
+mod scalar;
+mod scratch;
+mod sequence;
+mod shape;
+mod short;
+mod tag;
+mod unordered;
+
+pub use bulk::set_hash_threads;
+pub use commitment::{Commitment, commit};
+pub use digest::{Digest, Key, ParseDigestError};
+pub use encoder::Encoder;
+pub use error::{FingerprintError, FingerprintErrorKind};
+pub use fingerprint::Fingerprint;
+pub use hasher::{BuildKeyHasher, KeyHasher};
+pub use items::Fields;
+pub use scalar::Scalar;
+pub use scratch::{keyed, with_encoder};
+pub use shape::{Shape, TypeShape};
+pub use short::{Short, describe};
+pub use tag::{FORMAT, INLINE_LIMIT};

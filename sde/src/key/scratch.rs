@@ -1,0 +1,63 @@
+//! A buffer per thread, so that keying a small input allocates nothing.
+
+use std::cell::Cell;
+
+use super::digest::{Digest, Key};
+use super::encoder::Encoder;
+
+/// A buffer that grew beyond this is given back to the allocator.
+const KEEP: usize = 256 * 1024;
+/// What a new buffer holds: enough for most inputs.
+const FIRST: usize = 4 * 1024;
+
+thread_local! {
+    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+/// Gives the buffer back also when the closure panics.
+struct Lent(Vec<u8>);
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let buffer = std::mem::take(&mut self.0);
+        if buffer.capacity() <= KEEP {
+            // While the thread ends there is no place for it: it is dropped.
+            let _ = BUFFER.try_with(|slot| slot.set(buffer));
+        }
+    }
+}
+
+/// Runs `write` with an encoder over a buffer that this thread keeps for the purpose.
+///
+/// It may be called again from within: the inner call gets a buffer of its own. A first call in a
+/// thread allocates the buffer, later ones nothing.
+///
+/// ```
+/// use sde::key::{keyed, with_encoder, Digest};
+/// let app = Digest::from_bytes([1; 32]);
+/// let key = with_encoder(|to| {
+///     to.named("angle", &104.5_f64)?;
+///     to.named("basis", "6-31G*")?;
+///     Ok::<_, sde::key::FingerprintError>(keyed(&app, to.finish()?))
+/// })?;
+/// # Ok::<(), sde::key::FingerprintError>(())
+/// ```
+#[inline]
+pub fn with_encoder<R>(write: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
+    let buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
+    let mut lent = Lent(buffer);
+    if lent.0.capacity() == 0 {
+        lent.0.reserve(FIRST);
+    }
+    write(&mut Encoder::new(&mut lent.0))
+}
+
+/// The key of a run: BLAKE3 of the encoded inputs, keyed by the digest that identifies the app.
+///
+/// `inputs` are the bytes that [`Encoder::finish`] gave. The format version enters through the
+/// app's digest, which [`Encoder::digest`] makes.
+#[inline]
+#[must_use]
+pub fn keyed(app: &Digest, inputs: &[u8]) -> Key {
+    Key::from_bytes(*blake3::keyed_hash(app.as_bytes(), inputs).as_bytes())
+}

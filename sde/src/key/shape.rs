@@ -1,0 +1,95 @@
+//! What a type is, where a value does not say it.
+//!
+//! `None::<f64>` and `None::<u8>` hold no value, and neither do two empty lists: they differ in
+//! type only, and the type is what tells their keys apart. A shape is its text-free rendering.
+//! It comes from declared names, never from `type_name`, which changes when a type moves.
+
+use super::encoder::put_varint;
+use super::fingerprint::Fingerprint;
+use super::tag::shape;
+
+/// Receives the shape of a type.
+pub struct Shape<'a> {
+    to: &'a mut Vec<u8>,
+}
+
+impl<'a> Shape<'a> {
+    pub(crate) fn new(to: &'a mut Vec<u8>) -> Self {
+        Self { to }
+    }
+
+    /// The type does not say what it is.
+    pub fn opaque(&mut self) {
+        self.to.push(shape::OPAQUE);
+    }
+
+    /// The type has a declared name and `arguments` type arguments, whose shapes follow
+    /// ([`of`](Shape::of)).
+    pub fn declared(&mut self, name: &str, arguments: usize) {
+        self.to.push(shape::DECLARED);
+        put_varint(self.to, name.len() as u64);
+        self.to.extend_from_slice(name.as_bytes());
+        put_varint(self.to, arguments as u64);
+    }
+
+    /// The shape of another type.
+    pub fn of<T: TypeShape + ?Sized>(&mut self) {
+        T::type_shape(self);
+    }
+
+    pub(crate) fn tag(&mut self, tag: u8) {
+        self.to.push(tag);
+    }
+}
+
+/// What is known of a type behind a pointer, also where it has no size (`str`, `[T]`, trait
+/// objects).
+///
+/// Every sized [`Fingerprint`] has it. A trait object of your own that is to stand behind `Arc`,
+/// `Box` or `&` needs one line:
+///
+/// ```
+/// use sde::key::{commit, Fingerprint, TypeShape};
+///
+/// trait Potential: Fingerprint {}
+/// impl TypeShape for dyn Potential + '_ {}
+///
+/// #[derive(sde::Fingerprint)]
+/// struct Harmonic { k: f64 }
+/// impl Potential for Harmonic {}
+///
+/// let boxed: Box<dyn Potential> = Box::new(Harmonic { k: 2.0 });
+/// assert_eq!(commit(&boxed)?, commit(&Harmonic { k: 2.0 })?);
+/// # Ok::<(), sde::key::FingerprintError>(())
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` cannot be part of a key",
+    label = "has no `Fingerprint`, or is a trait object without `TypeShape`",
+    note = "for a trait object of your own, write `impl sde::key::TypeShape for dyn YourTrait + '_ {{}}`"
+)]
+pub trait TypeShape {
+    /// As [`Fingerprint::shape`].
+    fn type_shape(to: &mut Shape<'_>) {
+        to.tag(shape::DYNAMIC);
+    }
+
+    #[doc(hidden)]
+    fn type_scalar() -> Option<super::Scalar> {
+        None
+    }
+}
+
+impl<T: Fingerprint> TypeShape for T {
+    fn type_shape(to: &mut Shape<'_>) {
+        T::shape(to);
+    }
+
+    fn type_scalar() -> Option<super::Scalar> {
+        T::scalar()
+    }
+}
+
+impl TypeShape for dyn Fingerprint + '_ {}
+impl TypeShape for dyn Fingerprint + Send + '_ {}
+impl TypeShape for dyn Fingerprint + Sync + '_ {}
+impl TypeShape for dyn Fingerprint + Send + Sync + '_ {}

@@ -1,0 +1,156 @@
+//! Short texts for people: what an input was, in one line.
+//!
+//! They explain a miss ("basis: \"STO-3G\" -> \"6-31G*\"") and are kept in the record of each run, so
+//! they are bounded, whatever the value's size, and hold no control character, wherever the value
+//! came from.
+
+use std::fmt::{self, Write};
+
+use super::fingerprint::Fingerprint;
+
+/// The longest short text, in characters.
+const LIMIT: usize = 80;
+
+/// Receives a short text, and cuts it off where it gets long.
+///
+/// Control characters come out as `\u{..}` escapes.
+#[derive(Debug, Default)]
+pub struct Short {
+    text: String,
+    characters: usize,
+    full: bool,
+}
+
+impl Short {
+    /// An empty text.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether nothing more fits: a long value can stop describing itself.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Writes anything that can be shown, as `write!` would.
+    pub fn show(&mut self, value: impl fmt::Display) {
+        // An error says only that the text is full.
+        let _ = write!(self, "{value}");
+    }
+
+    /// Writes a text in quotation marks.
+    pub fn quoted(&mut self, text: &str) {
+        self.show('"');
+        self.show(text);
+        self.show('"');
+    }
+
+    /// Writes the name of a type without its path: for people, never part of a key.
+    pub fn type_name<T: ?Sized>(&mut self) {
+        let mut rest = std::any::type_name::<T>();
+        // Each path loses its modules: what stands between two other characters and ends in `::`.
+        while let Some(at) = rest.find("::") {
+            let path = rest[..at]
+                .rfind(|c: char| !c.is_alphanumeric() && c != '_')
+                .map_or(0, |i| i + 1);
+            self.show(&rest[..path]);
+            rest = &rest[at + 2..];
+        }
+        self.show(rest);
+    }
+
+    /// Writes elements with commas between, as far as they fit.
+    pub fn list<'x, T: Fingerprint + ?Sized + 'x>(
+        &mut self,
+        items: impl IntoIterator<Item = &'x T>,
+    ) {
+        for (index, value) in items.into_iter().enumerate() {
+            if self.full {
+                return;
+            }
+            if index > 0 {
+                self.show(", ");
+            }
+            value.describe(self);
+        }
+    }
+
+    /// Writes a structure: `Name { field: value, .. }`, as far as it fits.
+    pub fn structure(&mut self, name: &str, fields: &[(&str, &dyn Fingerprint)]) {
+        self.show(name);
+        if fields.is_empty() {
+            return;
+        }
+        self.show(" { ");
+        for (index, (field, value)) in fields.iter().enumerate() {
+            if self.full {
+                return;
+            }
+            if index > 0 {
+                self.show(", ");
+            }
+            self.show(field);
+            self.show(": ");
+            value.describe(self);
+        }
+        self.show(" }");
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn into_text(self) -> String {
+        self.text
+    }
+
+    fn push(&mut self, character: char) -> fmt::Result {
+        if self.full {
+            return Err(fmt::Error);
+        }
+        if self.characters + 1 >= LIMIT {
+            self.text.push('…');
+            self.full = true;
+            return Err(fmt::Error);
+        }
+        self.text.push(character);
+        self.characters += 1;
+        Ok(())
+    }
+}
+
+impl Write for Short {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for character in text.chars() {
+            if is_unprintable(character) {
+                for escaped in character.escape_unicode() {
+                    self.push(escaped)?;
+                }
+            } else {
+                self.push(character)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Control characters, and the marks that reorder or hide the text around them.
+fn is_unprintable(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+}
+
+/// The short text of a value: at most 80 characters, one line, no control characters.
+///
+/// ```
+/// use sde::key::describe;
+/// assert_eq!(describe(&2.5), "2.5");
+/// assert_eq!(describe("6-31G*"), "\"6-31G*\"");
+/// assert_eq!(describe(&vec![1.0, 2.0]), "[f64; 2] 1.0, 2.0");
+/// ```
+#[must_use]
+pub fn describe<T: Fingerprint + ?Sized>(value: &T) -> String {
+    let mut out = Short::new();
+    value.describe(&mut out);
+    out.into_text()
+}

@@ -1,0 +1,110 @@
+//! Maps and sets: the order in which they are walked is not part of what they are.
+//!
+//! Each element is encoded by itself, at most 1 KiB (longer ones by digest), and the encodings are
+//! written in the order of their bytes. That needs memory for all of them at once.
+
+use super::encoder::Encoder;
+use super::error::FingerprintError;
+use super::fingerprint::Fingerprint;
+use super::tag::item;
+
+/// The encodings of the elements, in the order in which they came.
+#[derive(Default)]
+pub(crate) struct Unordered {
+    bytes: Vec<u8>,
+    /// Where each element lies.
+    spans: Vec<(usize, usize)>,
+    scratch: Vec<u8>,
+}
+
+impl Unordered {
+    /// Adds the element that `write` writes.
+    pub(crate) fn add(
+        &mut self,
+        write: impl FnOnce(&mut Encoder<'_>) -> Result<(), FingerprintError>,
+    ) -> Result<(), FingerprintError> {
+        let mut to = Encoder::new(&mut self.scratch);
+        write(&mut to)?;
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(to.finish()?);
+        self.spans.push((start, self.bytes.len()));
+        Ok(())
+    }
+
+    /// Writes count and elements inside an item of `to`.
+    pub(crate) fn write(mut self, to: &mut Encoder<'_>) {
+        let bytes = &self.bytes;
+        self.spans
+            .sort_unstable_by(|a, b| bytes[a.0..a.1].cmp(&bytes[b.0..b.1]));
+        to.varint(self.spans.len() as u64);
+        for (start, end) in self.spans {
+            to.raw(&bytes[start..end]);
+            to.keep_small();
+        }
+    }
+}
+
+impl Encoder<'_> {
+    /// Writes a map: the same bytes in whatever order `entries` come.
+    ///
+    /// Memory: the sum of the encodings, each at most 1 KiB.
+    ///
+    /// # Errors
+    /// What keys and values say. The path names the key by its short text.
+    pub fn map<'x, K: Fingerprint + 'x, V: Fingerprint + 'x>(
+        &mut self,
+        entries: impl IntoIterator<Item = (&'x K, &'x V)>,
+    ) -> Result<(), FingerprintError> {
+        let outer = self.begin(item::MAP);
+        let mut all = Unordered::default();
+        for (key, value) in entries {
+            let done = all.add(|to| {
+                to.value(key)?;
+                to.value(value)
+                    .map_err(|error| error.in_field(&super::short::describe(key)))
+            });
+            if done.is_err() {
+                self.fail();
+                return done;
+            }
+        }
+        if all.spans.is_empty() {
+            self.varint(0);
+            self.shape_of::<K>();
+            self.shape_of::<V>();
+        } else {
+            all.write(self);
+        }
+        self.end(outer);
+        Ok(())
+    }
+
+    /// Writes a set: the same bytes in whatever order `items` come.
+    ///
+    /// Memory: the sum of the encodings, each at most 1 KiB.
+    ///
+    /// # Errors
+    /// What the elements say.
+    pub fn set<'x, T: Fingerprint + 'x>(
+        &mut self,
+        items: impl IntoIterator<Item = &'x T>,
+    ) -> Result<(), FingerprintError> {
+        let outer = self.begin(item::SET);
+        let mut all = Unordered::default();
+        for value in items {
+            let done = all.add(|to| to.value(value));
+            if done.is_err() {
+                self.fail();
+                return done;
+            }
+        }
+        if all.spans.is_empty() {
+            self.varint(0);
+            self.shape_of::<T>();
+        } else {
+            all.write(self);
+        }
+        self.end(outer);
+        Ok(())
+    }
+}

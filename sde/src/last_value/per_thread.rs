@@ -15,10 +15,6 @@ use crossbeam_utils::CachePadded;
 use std::borrow::Borrow;
 use std::sync::OnceLock;
 
-/// How often `clear` looks again at a slot that somebody is in. Being in lasts some nanoseconds,
-/// unless the thread was stopped there.
-const LOOKS: usize = if cfg!(sde_model) { 1 } else { 100 };
-
 #[derive(Debug)]
 struct Record<K, V> {
     epoch: u64,
@@ -206,19 +202,13 @@ impl<K, V> LastValuePerThread<K, V> {
     /// is found, not even one that is being stored at this moment.
     ///
     /// A slot is passed over if its thread is in it through a hundred looks, which means stopped
-    /// there. What it holds is not found any more, but it stays in memory until that slot is
-    /// written or cleared again.
-    pub fn clear(&self) {
+    /// there, and the result is `false`. What it holds is not found any more, but it stays in memory
+    /// until that slot is written or cleared again.
+    pub fn clear(&self) -> bool {
         self.epoch.fetch_add(1, Ordering::AcqRel);
-        for slot in &self.slots {
-            for _ in 0..LOOKS {
-                if let Some(old) = slot.record.enter(Option::take) {
-                    drop(old);
-                    break;
-                }
-                std::hint::spin_loop();
-            }
-        }
+        self.slots
+            .iter()
+            .fold(true, |all, slot| slot.record.empty() && all)
     }
 
     #[inline]

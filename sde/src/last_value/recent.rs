@@ -90,9 +90,11 @@ impl<V> Recent<V> {
         self.last.seen_again(tag)
     }
 
-    /// Forgets everything and drops it. Raising the epoch makes it unfindable; this frees it.
-    pub fn clear(&self) {
-        self.last.clear();
+    /// Forgets everything and drops it; see [`LastValuePerThread::clear`] for the result.
+    ///
+    /// Raise the epoch first: that is what keeps a run that began before from being put here after.
+    pub fn clear(&self) -> bool {
+        self.last.clear()
     }
 }
 

@@ -7,6 +7,9 @@
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
+/// How often `empty` tries to get in. Somebody is inside for some nanoseconds, unless stopped there.
+const LOOKS: usize = if cfg!(sde_model) { 1 } else { 100 };
+
 /// A value with a flag that says whether somebody is inside.
 ///
 /// Like a mutex with `try_lock` only. A mutex must also wake those who wait, so its unlocking is a
@@ -44,6 +47,20 @@ impl<T> TryCell<T> {
             // swap acquires what the last visitor's store released, so its writes are visible.
             inside(unsafe { &mut *value })
         }))
+    }
+}
+
+impl<T> TryCell<Option<T>> {
+    /// Takes the value out and drops it, outside. `false` if somebody was inside all the time.
+    pub(super) fn empty(&self) -> bool {
+        for _ in 0..LOOKS {
+            if let Some(old) = self.enter(Option::take) {
+                drop(old);
+                return true;
+            }
+            std::hint::spin_loop();
+        }
+        false
     }
 }
 

@@ -1,1 +1,3 @@
 //! The SDE store: checkpoints and archives on disk
+
+#![forbid(unsafe_code)]

@@ -1,1 +1,3 @@
 //! Benchmarks against peers, as ratios in one run
+
+#![forbid(unsafe_code)]

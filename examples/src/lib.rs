@@ -1,1 +1,3 @@
 //! Programs on real input that show what SDE does
+
+#![forbid(unsafe_code)]

@@ -1,1 +1,3 @@
 //! The derive and attribute macros of SDE
+
+#![forbid(unsafe_code)]

@@ -1,0 +1,96 @@
+//! Which package may depend on which.
+//!
+//! `sde` knows nothing of MPI, OpenCL or CBOR, its siblings never import one another, and nothing
+//! imports the examples, tests and benchmarks. Without this the engine can't be built on a machine
+//! that lacks one of them, and a change in one room is felt in all the others. Dependencies of tests
+//! count: they are arrows too.
+
+use super::metadata::metadata;
+use super::none;
+
+/// Each package and the packages of the workspace it may depend on.
+const ARROWS: &[(&str, &[&str])] = &[
+    ("sde-macros", &[]),
+    ("sde", &["sde-macros"]),
+    ("sde-archives", &["sde"]),
+    ("sde-apps", &["sde"]),
+    ("sde-examples", &["sde", "sde-archives", "sde-apps"]),
+    ("sde-tests", &["sde", "sde-archives", "sde-apps"]),
+    ("sde-benches", &["sde", "sde-archives", "sde-apps"]),
+];
+
+/// What the engine must never be built with, directly or through something else.
+const NOT_IN_SDE: &[&str] = &[
+    "mpi",
+    "mpi-sys",
+    "rsmpi",
+    "opencl3",
+    "cl3",
+    "ocl",
+    "ciborium",
+    "minicbor",
+    "serde_cbor",
+];
+
+fn breaches(package: &str, dependencies: &[&str]) -> Vec<String> {
+    let Some((_, allowed)) = ARROWS.iter().find(|(name, _)| *name == package) else {
+        return vec![format!(
+            "{package} has no place in ARROWS (tests/tests/house/arrows.rs): give it one"
+        )];
+    };
+    let is_forbidden = |name: &&&str| !allowed.contains(name);
+    let breach = |name: &&str| {
+        format!(
+            "{package} depends on {name}, but may depend on {allowed:?} only: put what they share in sde"
+        )
+    };
+    dependencies
+        .iter()
+        .filter(is_forbidden)
+        .map(breach)
+        .collect()
+}
+
+#[test]
+fn packages_depend_only_along_the_arrows() {
+    let mut found = Vec::new();
+    for package in metadata().members() {
+        let inside = package
+            .dependencies
+            .iter()
+            .filter(|dependency| dependency.path.is_some());
+        let names: Vec<&str> = inside.map(|dependency| dependency.name.as_str()).collect();
+        found.extend(breaches(&package.name, &names));
+    }
+    none(&found);
+}
+
+#[test]
+fn every_arrow_starts_at_a_package_that_exists() {
+    let exists = |name: &str| metadata().members().any(|package| package.name == name);
+    let gone = ARROWS.iter().filter(|(name, _)| !exists(name));
+    none(
+        &gone
+            .map(|(name, _)| format!("there is no package {name}: take it out of ARROWS"))
+            .collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn the_engine_is_built_without_its_adapters() {
+    let built_with = metadata().built_with("sde");
+    let found = NOT_IN_SDE.iter().filter(|name| built_with.contains(*name));
+    none(
+        &found
+            .map(|name| format!("sde is built with {name}: `cargo tree -p sde -i {name}`"))
+            .collect::<Vec<_>>(),
+    );
+}
+
+#[test]
+fn a_wrong_arrow_is_noticed() {
+    assert_eq!(breaches("sde-archives", &["sde"]), Vec::<String>::new());
+    assert_eq!(breaches("sde-archives", &["sde", "sde-apps"]).len(), 1);
+    assert_eq!(breaches("sde", &["sde-tests"]).len(), 1);
+    assert!(breaches("sde-new", &[])[0].contains("no place"));
+}

@@ -1,0 +1,122 @@
+//! What is written in `docs/` is found, and its code compiles.
+//!
+//! Code in prose goes stale unless it is built. `tests/src/docs.rs` includes every document with
+//! Rust in it, so that its blocks are doctests; these rules see to it that none is left out. A block
+//! must name its language, since rustdoc takes one that doesn't for Rust.
+
+use super::markdown::Document;
+use super::none;
+use super::repository::{read, text_files};
+
+const INCLUDES: &str = "tests/src/docs.rs";
+const INDEX: &str = "docs/decisions/README.md";
+
+fn code_breaches(path: &str, text: &str, includes: &str) -> Vec<String> {
+    let document = Document::parse(text);
+    let mut found = Vec::new();
+    for code in &document.code {
+        let at = format!("{path}:{}", code.line);
+        if code.words().next().is_none_or(str::is_empty) {
+            found.push(format!("{at}: this code names no language; `text` is one"));
+        } else if code.words().any(|word| word == "ignore") {
+            found.push(format!(
+                "{at}: ignored code goes stale; make it compile (`no_run` is allowed)"
+            ));
+        }
+    }
+    let included = includes.contains(&format!("include_str!(\"../../{path}\")"));
+    if document.code.iter().any(|code| code.is_rust()) && !included {
+        found.push(format!("{path} has Rust code; include it in {INCLUDES}"));
+    }
+    found
+}
+
+#[test]
+fn code_in_documents_is_compiled() {
+    let includes = read(INCLUDES);
+    let documents = text_files().iter().filter(|file| file.is(".md"));
+    none(
+        &documents
+            .flat_map(|file| code_breaches(&file.path, &file.text, &includes))
+            .collect::<Vec<_>>(),
+    );
+}
+
+fn index_breaches<'a>(pages: impl Iterator<Item = &'a str>, index: &str) -> Vec<String> {
+    let links = Document::parse(index).links;
+    let missing = pages.filter(|page| !links.iter().any(|link| link.target == *page));
+    missing
+        .map(|page| format!("{INDEX} has no link to {page}"))
+        .collect()
+}
+
+#[test]
+fn every_decision_is_in_the_index() {
+    let folder = INDEX.trim_end_matches("README.md");
+    let pages = text_files()
+        .iter()
+        .filter(|file| file.path != INDEX && file.is(".md"));
+    none(&index_breaches(
+        pages.filter_map(|file| file.path.strip_prefix(folder)),
+        &read(INDEX),
+    ));
+}
+
+#[test]
+fn every_decision_says_what_was_rejected() {
+    let mut found = Vec::new();
+    for file in text_files() {
+        let Some(page) = file.path.strip_prefix("docs/decisions/") else {
+            continue;
+        };
+        if !page.starts_with(|letter: char| letter.is_ascii_digit()) {
+            continue;
+        }
+        let anchors = Document::parse(&file.text).anchors;
+        for section in ["context", "decision", "rejected", "consequences"] {
+            if !anchors.iter().any(|anchor| anchor == section) {
+                found.push(format!(
+                    "{} has no section {section:?}; see {INDEX}",
+                    file.path
+                ));
+            }
+        }
+    }
+    none(&found);
+}
+
+#[test]
+fn code_that_is_not_compiled_is_noticed() {
+    let rust = "```rust\nlet a = 1;\n```\n";
+    let includes = "#[doc = include_str!(\"../../docs/a.md\")]";
+    assert_eq!(
+        code_breaches("docs/a.md", rust, includes),
+        Vec::<String>::new()
+    );
+    assert_eq!(code_breaches("docs/b.md", rust, includes).len(), 1);
+    assert_eq!(
+        code_breaches("docs/b.md", "```sh\nls\n```\n", includes),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        code_breaches("docs/a.md", "```\nls\n```\n", includes).len(),
+        1
+    );
+    assert_eq!(
+        code_breaches("docs/a.md", "```rust,ignore\nx\n```\n", includes).len(),
+        1
+    );
+}
+
+#[test]
+fn a_page_without_a_link_is_noticed() {
+    let index = "[one](0001-one.md)";
+    assert_eq!(
+        index_breaches(["0001-one.md"].into_iter(), index),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        index_breaches(["0001-one.md", "0002-two.md"].into_iter(), index).len(),
+        1
+    );
+}

@@ -1,0 +1,198 @@
+//! Which module of `sde` may use which.
+//!
+//! Inside the engine's crate the arrows point down: the cache may use keys, a key knows of no cache.
+//! That keeps each layer testable without those above it, and the claim logic small enough for a
+//! model checker.
+
+use super::none;
+use super::paths::{Source, scan};
+use super::repository::{TextFile, text_files};
+
+/// From the bottom up. Modules of one layer may use each other and all layers below.
+const LAYERS: &[&[&str]] = &[
+    &["error", "event", "key", "sync", "last_value"],
+    &["inputs", "result_map", "app"],
+    &["cache"],
+    &["checkpoint", "process_set"],
+    &["engine"],
+];
+
+/// The engine knows of no files, except where a key is made of a file's content.
+const MAY_READ_FILES: &[&str] = &["key"];
+
+/// `lib.rs` is above all layers: it names what is public.
+const ROOT: &str = "sde/src/lib.rs";
+
+fn layer(module: &str) -> Option<usize> {
+    LAYERS.iter().position(|layer| layer.contains(&module))
+}
+
+/// The module that a file under `sde/src/` is the source of.
+fn module_of(path: &str) -> Vec<String> {
+    let inside = path
+        .trim_start_matches("sde/src/")
+        .trim_end_matches(".rs")
+        .trim_end_matches("/mod");
+    inside.split('/').map(str::to_owned).collect()
+}
+
+fn breaches(files: &[(String, String)]) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut sources: Vec<(&str, Vec<String>, Source)> = Vec::new();
+    for (path, text) in files {
+        let module = if path == ROOT {
+            Vec::new()
+        } else {
+            module_of(path)
+        };
+        match scan(text, &module) {
+            Ok(source) => sources.push((path, module, source)),
+            Err(why) => found.push(format!("{path} is not Rust: {why}")),
+        }
+    }
+    let test_modules: Vec<Vec<String>> = sources
+        .iter()
+        .flat_map(|(_, _, source)| source.test_modules.clone())
+        .collect();
+    for (path, module, source) in &sources {
+        let for_tests = test_modules.iter().any(|tests| module.starts_with(tests));
+        if *path != ROOT && !for_tests {
+            check(path, &module[0], source, &mut found);
+        }
+    }
+    found
+}
+
+fn check(path: &str, own: &str, source: &Source, found: &mut Vec<String>) {
+    let Some(own_layer) = layer(own) else {
+        found.push(format!(
+            "{path}: module {own} has no layer; give it one in tests/tests/house/layers.rs"
+        ));
+        return;
+    };
+    for named in &source.paths {
+        let at = format!("{path}:{}", named.line);
+        let path = named.segments.join("::");
+        let Some(target) = named.segments.first() else {
+            found.push(format!(
+                "{at} uses the whole root of the crate; name the module"
+            ));
+            continue;
+        };
+        if target == "std" {
+            if named.segments.get(1).is_some_and(|part| part == "fs")
+                && !MAY_READ_FILES.contains(&own)
+            {
+                found.push(format!(
+                    "{at} uses {path}, but only {MAY_READ_FILES:?} may: files are for an Archiver"
+                ));
+            }
+        } else if target != own {
+            match layer(target) {
+                None => found.push(format!(
+                    "{at} uses crate::{path} by way of the root; name its module"
+                )),
+                Some(above) if above > own_layer => {
+                    found.push(format!(
+                        "{at} uses crate::{path}, but {target} is above {own}; see LAYERS"
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn modules_use_only_what_is_below_them() {
+    let is_source = |file: &&TextFile| file.path.starts_with("sde/src/") && file.is(".rs");
+    let files: Vec<(String, String)> = text_files()
+        .iter()
+        .filter(is_source)
+        .map(|file| (file.path.clone(), file.text.clone()))
+        .collect();
+    assert!(files.len() > 1, "sde/src was not found");
+    none(&breaches(&files));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_file(path: &str, text: &str) -> Vec<String> {
+        breaches(&[(path.to_owned(), text.to_owned())])
+    }
+
+    #[test]
+    fn down_and_sideways_are_allowed() {
+        let text = "use crate::key::Key; use crate::app::App; use self::map; use std::sync::Arc;";
+        assert_eq!(in_file("sde/src/inputs/mod.rs", text), Vec::<String>::new());
+        assert_eq!(
+            in_file("sde/src/engine.rs", "use crate::cache::Cache;"),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            in_file("sde/src/lib.rs", "pub use crate::engine::Sde;"),
+            Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn up_is_noticed_however_it_is_written() {
+        for text in [
+            "use crate::engine::Sde;",
+            "use crate::{key::Key, cache::{Cache}};",
+            "fn f() { crate::cache::new() }",
+            "use super::super::engine::Sde;",
+            "use ::sde::checkpoint::X;",
+            "macro_rules! m { () => { $crate::engine::X } }",
+        ] {
+            assert_eq!(in_file("sde/src/app/info.rs", text).len(), 1, "{text}");
+        }
+        assert!(
+            in_file("sde/src/app/info.rs", "\nuse crate::cache::X;")[0]
+                .starts_with("sde/src/app/info.rs:2 ")
+        );
+    }
+
+    #[test]
+    fn the_root_is_no_way_around() {
+        assert_eq!(in_file("sde/src/app/info.rs", "use crate::Sde;").len(), 1);
+        assert_eq!(in_file("sde/src/app.rs", "use super::Sde;").len(), 1);
+        assert_eq!(in_file("sde/src/app.rs", "use super::*;").len(), 1);
+        assert_eq!(
+            in_file("sde/src/app/info.rs", "use super::*;"),
+            Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn a_module_without_a_layer_is_noticed() {
+        assert!(in_file("sde/src/helpers.rs", "")[0].contains("no layer"));
+    }
+
+    #[test]
+    fn files_are_read_in_one_place() {
+        assert_eq!(in_file("sde/src/cache/disk.rs", "use std::fs;").len(), 1);
+        assert_eq!(
+            in_file("sde/src/key/input_file.rs", "use std::fs;"),
+            Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn tests_may_look_at_everything() {
+        let files = [
+            (
+                "sde/src/app/mod.rs".to_owned(),
+                "#[cfg(test)] mod tests;".to_owned(),
+            ),
+            (
+                "sde/src/app/tests.rs".to_owned(),
+                "use crate::engine::Sde;".to_owned(),
+            ),
+        ];
+        assert_eq!(breaches(&files), Vec::<String>::new());
+        assert_eq!(breaches(&files[1..]).len(), 1);
+    }
+}

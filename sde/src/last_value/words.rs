@@ -5,13 +5,14 @@
 //! atomics, so a copy that is torn is merely wrong, not undefined, and it is thrown away before
 //! anybody takes it for a value.
 //!
-//! Four orderings carry the proof (`tests/last_value_model.rs` fails without the fences):
+//! Five orderings carry the proof (the models in `tests/model` fail with any of them weakened):
 //!
 //! - the reader loads the version with Acquire: it sees the words that this version published;
 //! - its Acquire fence before the second load: if any word came from a later writer, the second
 //!   load sees at least that writer's odd version;
 //! - the writer's Release fence after it made the version odd: the other half of the same pair;
-//! - the writer's last store is Release: the words are there before the even version is.
+//! - the writer's last store is Release: the words are there before the even version is;
+//! - its compare-and-swap is Acquire: its words come after those of the writer before it.
 
 use super::{Epoch, FIRST_EPOCH, Plain};
 use crate::sync::atomic::{AtomicU64, Ordering, fence};

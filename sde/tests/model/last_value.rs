@@ -1,11 +1,6 @@
 //! The last-value cells under a model checker: loom tries every interleaving of the threads, and
 //! every value that the memory model lets a load return, up to the stated number of preemptions.
 //!
-//! ```text
-//! RUSTFLAGS="--cfg sde_model" CARGO_TARGET_DIR=target/model \
-//!     cargo test -p sde --release --test '*model'
-//! ```
-//!
 //! These tests can fail. Each change below was tried alone, and was found:
 //!
 //! | in | change | found by |
@@ -32,19 +27,10 @@
 //! Inside `LastValue` the exchange of the `Arc` itself is a stand-in: what is checked is the use
 //! the cell makes of it.
 
-#![cfg(sde_model)]
-
+use super::explore;
 use loom::sync::Arc;
 use loom::thread;
 use sde::last_value::{LastValue, LastValuePerThread, LastValueWords, Recent};
-
-/// Runs `model` in every way that `preemptions` allow. Threads also switch wherever they block or
-/// end, so two or three preemptions reach the known kinds of mistakes; more takes minutes.
-fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(preemptions);
-    builder.check(model);
-}
 
 type Words = LastValueWords<u64, (u64, u64)>;
 

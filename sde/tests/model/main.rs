@@ -1,0 +1,18 @@
+//! What is checked by a model checker; `sde/src/sync` says how it comes to see our code.
+//!
+//! ```text
+//! RUSTFLAGS="--cfg sde_model" CARGO_TARGET_DIR=target/model cargo test -p sde --release --test model
+//! ```
+
+#![cfg(sde_model)]
+#![allow(clippy::unwrap_used, reason = "a failure is the point")]
+
+mod last_value;
+
+/// Runs `model` in every way that `preemptions` allow. Threads also switch wherever they block or
+/// end, so two or three preemptions reach the known kinds of mistakes; more takes minutes.
+pub(crate) fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(preemptions);
+    builder.check(model);
+}

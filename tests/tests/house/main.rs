@@ -7,6 +7,7 @@
 mod arrows;
 mod dependencies;
 mod documents;
+mod ignored;
 mod layers;
 mod licences;
 mod links;

@@ -4,6 +4,8 @@
 //! Rust in it, so that its blocks are doctests; these rules see to it that none is left out. A block
 //! must name its language, since rustdoc takes one that doesn't for Rust.
 
+use std::collections::BTreeMap;
+
 use super::markdown::Document;
 use super::none;
 use super::repository::{read, text_files};
@@ -83,6 +85,36 @@ fn every_decision_says_what_was_rejected() {
         }
     }
     none(&found);
+}
+
+fn number_breaches<'a>(pages: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut seen: BTreeMap<&str, &str> = BTreeMap::new();
+    for page in pages.filter(|page| page.starts_with(|letter: char| letter.is_ascii_digit())) {
+        let number = page.split('-').next().unwrap_or(page);
+        if let Some(other) = seen.insert(number, page) {
+            found.push(format!(
+                "docs/decisions: {other} and {page} have the same number"
+            ));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_decision_has_its_own_number() {
+    let pages = text_files()
+        .iter()
+        .filter_map(|file| file.path.strip_prefix("docs/decisions/"));
+    none(&number_breaches(pages));
+    assert_eq!(
+        number_breaches(["0001-a.md", "0002-b.md", "README.md"].into_iter()),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        number_breaches(["0001-a.md", "0001-b.md"].into_iter()).len(),
+        1
+    );
 }
 
 #[test]

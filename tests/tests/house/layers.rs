@@ -4,13 +4,15 @@
 //! That keeps each layer testable without those above it, and the claim logic small enough for a
 //! model checker.
 
+use std::collections::BTreeMap;
+
 use super::none;
 use super::paths::{Source, scan};
 use super::repository::{TextFile, text_files};
 
 /// From the bottom up. Modules of one layer may use each other and all layers below.
 const LAYERS: &[&[&str]] = &[
-    &["error", "event", "key", "sync", "last_value"],
+    &["error", "event", "key", "sync", "last_value", "parallel"],
     &["inputs", "result_map", "app"],
     &["cache"],
     &["checkpoint", "process_set"],
@@ -19,6 +21,9 @@ const LAYERS: &[&[&str]] = &[
 
 /// The engine knows of no files, except where a key is made of a file's content.
 const MAY_READ_FILES: &[&str] = &["key"];
+
+/// What macros need in other crates, re-exported at the root; nothing else may use it.
+const FOR_MACROS: &str = "__private";
 
 /// `lib.rs` is above all layers: it names what is public.
 const ROOT: &str = "sde/src/lib.rs";
@@ -54,16 +59,34 @@ fn breaches(files: &[(String, String)]) -> Vec<String> {
         .iter()
         .flat_map(|(_, _, source)| source.test_modules.clone())
         .collect();
+    let public = public_names(&sources);
     for (path, module, source) in &sources {
         let for_tests = test_modules.iter().any(|tests| module.starts_with(tests));
         if *path != ROOT && !for_tests {
-            check(path, &module[0], source, &mut found);
+            check(path, &module[0], source, &public, &mut found);
         }
     }
     found
 }
 
-fn check(path: &str, own: &str, source: &Source, found: &mut Vec<String>) {
+/// Where the names at the crate's root come from: name -> module.
+fn public_names(sources: &[(&str, Vec<String>, Source)]) -> BTreeMap<String, String> {
+    let root = sources.iter().find(|(path, ..)| *path == ROOT);
+    let reexports = root
+        .into_iter()
+        .flat_map(|(_, _, source)| &source.reexports);
+    reexports
+        .filter_map(|path| Some((path.last()?.clone(), path.first()?.clone())))
+        .collect()
+}
+
+fn check(
+    path: &str,
+    own: &str,
+    source: &Source,
+    public: &BTreeMap<String, String>,
+    found: &mut Vec<String>,
+) {
     let Some(own_layer) = layer(own) else {
         found.push(format!(
             "{path}: module {own} has no layer; give it one in tests/tests/house/layers.rs"
@@ -71,34 +94,29 @@ fn check(path: &str, own: &str, source: &Source, found: &mut Vec<String>) {
         return;
     };
     for named in &source.paths {
-        let at = format!("{path}:{}", named.line);
-        let path = named.segments.join("::");
-        let Some(target) = named.segments.first() else {
-            found.push(format!(
-                "{at} uses the whole root of the crate; name the module"
-            ));
-            continue;
-        };
-        if target == "std" {
-            if named.segments.get(1).is_some_and(|part| part == "fs")
-                && !MAY_READ_FILES.contains(&own)
-            {
-                found.push(format!(
-                    "{at} uses {path}, but only {MAY_READ_FILES:?} may: files are for an Archiver"
-                ));
+        let used = named.segments.join("::");
+        let trouble = match named.segments.first().map(String::as_str) {
+            None => Some("name the module, not the whole root".to_owned()),
+            Some("std") => {
+                let is_file = named.segments.get(1).is_some_and(|part| part == "fs");
+                (is_file && !MAY_READ_FILES.contains(&own))
+                    .then(|| format!("only {MAY_READ_FILES:?} may: files are for an Archiver"))
             }
-        } else if target != own {
-            match layer(target) {
-                None => found.push(format!(
-                    "{at} uses crate::{path} by way of the root; name its module"
-                )),
-                Some(above) if above > own_layer => {
-                    found.push(format!(
-                        "{at} uses crate::{path}, but {target} is above {own}; see LAYERS"
-                    ));
+            Some(FOR_MACROS) if named.by_macro => None,
+            Some(target) if target == own => None,
+            Some(target) => {
+                let module = public.get(target).map_or(target, String::as_str);
+                match layer(module) {
+                    None => Some("name the module it is in".to_owned()),
+                    Some(above) if above > own_layer => {
+                        Some(format!("{module} is above {own}; see LAYERS"))
+                    }
+                    Some(_) => None,
                 }
-                Some(_) => {}
             }
+        };
+        if let Some(trouble) = trouble {
+            found.push(format!("{path}:{} uses {used}: {trouble}", named.line));
         }
     }
 }
@@ -157,12 +175,41 @@ mod tests {
 
     #[test]
     fn the_root_is_no_way_around() {
-        assert_eq!(in_file("sde/src/app/info.rs", "use crate::Sde;").len(), 1);
-        assert_eq!(in_file("sde/src/app.rs", "use super::Sde;").len(), 1);
-        assert_eq!(in_file("sde/src/app.rs", "use super::*;").len(), 1);
+        let with_root = |text: &str| {
+            let root = "pub use engine::Sde; pub use key::{Key, digest::Digest};";
+            breaches(&[
+                (ROOT.to_owned(), root.to_owned()),
+                ("sde/src/app.rs".to_owned(), text.to_owned()),
+            ])
+        };
+        for good in [
+            "use crate::Key;",
+            "fn f() { crate::Digest::new() }",
+            "use super::{Key};",
+        ] {
+            assert_eq!(with_root(good), Vec::<String>::new(), "{good}");
+        }
+        for bad in [
+            "use crate::Sde;",
+            "use super::Sde;",
+            "use super::*;",
+            "use crate::Unknown;",
+        ] {
+            assert_eq!(with_root(bad).len(), 1, "{bad}");
+        }
         assert_eq!(
             in_file("sde/src/app/info.rs", "use super::*;"),
             Vec::<String>::new()
+        );
+    }
+
+    #[test]
+    fn only_macros_use_what_is_there_for_them() {
+        let in_macro = "macro_rules! m { () => { $crate::__private::x!() } }";
+        assert_eq!(in_file("sde/src/app.rs", in_macro), Vec::<String>::new());
+        assert_eq!(
+            in_file("sde/src/app.rs", "use crate::__private::x;").len(),
+            1
         );
     }
 

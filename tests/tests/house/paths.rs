@@ -4,6 +4,8 @@
 //! inside a macro's body. So this looks at tokens, not at syntax: any `crate::`, `self::`,
 //! `super::`, `sde::` or `std::` starts a path. Comments and strings are no tokens of this kind, so
 //! links in documentation are free. Code for tests alone is left out.
+//!
+//! `sde::` is the crate's name for itself, except in a file that has a module of that name.
 
 use std::iter::Peekable;
 use std::str::FromStr;
@@ -16,6 +18,8 @@ pub struct NamedPath {
     pub line: usize,
     /// From the crate's root, or starting with `std` for one of the standard library's.
     pub segments: Vec<String>,
+    /// Whether it started with `$crate`: code that a macro puts into other crates.
+    pub by_macro: bool,
 }
 
 /// What one source file names.
@@ -24,12 +28,18 @@ pub struct Source {
     pub paths: Vec<NamedPath>,
     /// Modules in files of their own that are there for tests alone.
     pub test_modules: Vec<Vec<String>>,
+    /// What `pub use` gives another name: the paths, relative to the file's module.
+    pub reexports: Vec<Vec<String>>,
+    has_module_sde: bool,
 }
 
 /// Reads one file, the source of `module` (empty for the crate's root).
 pub fn scan(text: &str, module: &[String]) -> Result<Source, String> {
     let tokens = TokenStream::from_str(text).map_err(|why| why.to_string())?;
-    let mut source = Source::default();
+    let mut source = Source {
+        has_module_sde: declares_sde(tokens.clone()),
+        ..Source::default()
+    };
     source.scan(tokens, module);
     Ok(source)
 }
@@ -49,10 +59,18 @@ impl Source {
                     }
                 }
                 TokenTree::Ident(_) if now == "mod" => self.module(&mut tokens, module),
-                TokenTree::Ident(ident) if starts_a_path(&now) && at_colons(&tokens) => {
-                    let line = ident.span().start().line;
+                TokenTree::Ident(_) if now == "use" && before == "pub" => {
+                    self.reexport(tokens.clone())
+                }
+                TokenTree::Ident(ident)
+                    if self.starts_a_path(&now, &before) && at_colons(&tokens) =>
+                {
                     let start = step(module.to_vec(), &now);
-                    self.path(&mut tokens, start, line);
+                    let from = self.paths.len();
+                    self.path(&mut tokens, start, ident.span().start().line);
+                    self.paths[from..]
+                        .iter_mut()
+                        .for_each(|path| path.by_macro = before == "$");
                 }
                 // `pub(in crate::x)` gives something away; it uses nothing.
                 TokenTree::Group(group) if before == "pub" && starts_with_in(&group) => {}
@@ -130,7 +148,30 @@ impl Source {
                 _ => break,
             }
         }
-        self.paths.push(NamedPath { line, segments });
+        self.paths.push(NamedPath {
+            line,
+            segments,
+            by_macro: false,
+        });
+    }
+
+    /// After `pub use`: notes what it names, and leaves the tokens to the ordinary scan.
+    fn reexport(&mut self, tokens: Tokens) {
+        let tree = tokens
+            .take_while(|token| token.to_string() != ";")
+            .collect();
+        let mut inner = Self::default();
+        inner.branches(tree, &[]);
+        self.reexports
+            .extend(inner.paths.into_iter().map(|path| path.segments));
+    }
+
+    fn starts_a_path(&self, word: &str, before: &str) -> bool {
+        match word {
+            "crate" | "self" | "super" | "std" => true,
+            "sde" => before == ":" || !self.has_module_sde,
+            _ => false,
+        }
     }
 
     fn branches(&mut self, branches: TokenStream, prefix: &[String]) {
@@ -143,6 +184,7 @@ impl Source {
                 self.paths.push(NamedPath {
                     line,
                     segments: prefix.to_vec(),
+                    by_macro: false,
                 });
             }
             // What is left of this branch (`as name`) names nothing of the crate.
@@ -152,8 +194,11 @@ impl Source {
     }
 }
 
-fn starts_a_path(word: &str) -> bool {
-    matches!(word, "crate" | "self" | "super" | "sde" | "std")
+fn declares_sde(tokens: TokenStream) -> bool {
+    let words: Vec<String> = tokens.into_iter().map(|token| token.to_string()).collect();
+    words
+        .windows(2)
+        .any(|pair| pair[0] == "mod" && pair[1] == "sde")
 }
 
 fn starts_with_in(visibility: &Group) -> bool {
@@ -237,6 +282,37 @@ mod tests {
             named("use sde::Sde; use ::sde::key;", "app"),
             ["Sde", "key"]
         );
+    }
+
+    #[test]
+    fn a_module_called_sde_is_not_the_crate() {
+        assert!(named("mod sde; pub use sde::Sde;", "engine").is_empty());
+        assert_eq!(named("mod sde; use ::sde::key;", "engine"), ["key"]);
+    }
+
+    #[test]
+    fn reexports_are_noted() {
+        let source = scan(
+            "pub use engine::{Sde, app::App as A}; pub use crate::key::Key;",
+            &[],
+        )
+        .expect("Rust");
+        let names: Vec<String> = source
+            .reexports
+            .iter()
+            .map(|path| path.join("::"))
+            .collect();
+        assert_eq!(names, ["engine::Sde", "engine::app::App", "key::Key"]);
+    }
+
+    #[test]
+    fn what_macros_put_elsewhere_is_marked() {
+        let source = scan(
+            "macro_rules! m { () => { $crate::App } } use crate::key;",
+            &[],
+        )
+        .expect("Rust");
+        assert!(source.paths[0].by_macro && !source.paths[1].by_macro);
     }
 
     #[test]

@@ -12,17 +12,26 @@
 //! node grows. When it holds more than [`SPILL`] bytes they go into a hasher, since it is certain by
 //! then that it will be replaced by its digest. A small value never leaves the buffer, and with a
 //! warm buffer nothing is allocated.
+//!
+//! **Speed.** A hit costs little more than BLAKE3 of a hundred bytes, so writing a number may cost a
+//! nanosecond or two. Hence the `_at` methods: the end of what is written is handed from call to
+//! call and stays in a register, where a length kept in memory would be stored and read back for
+//! each number (the compiler must assume that writing the bytes may have changed it).
 
 use super::bulk;
 use super::commitment::Commitment;
 use super::digest::Digest;
 use super::error::{FingerprintError, FingerprintErrorKind};
 use super::fingerprint::Fingerprint;
+use super::items::Fields;
 use super::tag::{FORMAT, INLINE_LIMIT, item};
 
 /// How many bytes a node keeps in the buffer before they go into its hasher. Part of the speed, not
 /// of the format.
 const SPILL: usize = 32 * 1024;
+
+/// What a new buffer holds: enough for most inputs.
+const FIRST: usize = 4 * 1024;
 
 /// From this size on, a piece of content goes into the hasher from where it lies, without a copy.
 const DIRECT: usize = 4 * 1024;
@@ -83,7 +92,9 @@ impl Spilled {
 /// # Ok::<(), sde::key::FingerprintError>(())
 /// ```
 pub struct Encoder<'b> {
+    /// All initialized; what is written ends at `length`.
     buffer: &'b mut Vec<u8>,
+    length: usize,
     /// Where the bytes of the innermost open node begin.
     start: usize,
     /// How many items the innermost open node has.
@@ -95,13 +106,13 @@ pub struct Encoder<'b> {
 }
 
 impl<'b> Encoder<'b> {
-    /// An encoder that writes to `buffer`, which it empties first. Reuse the buffer to save
+    /// An encoder that uses `buffer` as its space; what was in it is lost. Reuse the buffer to save
     /// allocations, or let [`with_encoder`](super::with_encoder) do so.
     #[inline]
     pub fn new(buffer: &'b mut Vec<u8>) -> Self {
-        buffer.clear();
         Self {
             buffer,
+            length: 0,
             start: 0,
             items: 0,
             spilled: None,
@@ -116,7 +127,7 @@ impl<'b> Encoder<'b> {
     /// What the value's [`Fingerprint`] says. The encoder gives no bytes after an error.
     #[inline]
     pub fn value<T: Fingerprint + ?Sized>(&mut self, value: &T) -> Result<(), FingerprintError> {
-        self.node(|to| value.fingerprint(to))
+        self.item(|parts| parts.part(value))
     }
 
     /// Writes a value with a name: for lists of inputs, whose names are part of the key.
@@ -129,11 +140,14 @@ impl<'b> Encoder<'b> {
         name: &str,
         value: &T,
     ) -> Result<(), FingerprintError> {
-        let items = self.begin(item::NAMED);
-        self.text_body(name);
-        let done = self.value(value);
-        self.items = items;
-        done.map_err(|error| error.in_field(name))
+        self.item(|parts| {
+            parts.bytes([item::NAMED]);
+            parts.text(name.as_bytes());
+            match parts.part(value) {
+                Ok(()) => Ok(()),
+                Err(error) => Err(error.in_field(name)),
+            }
+        })
     }
 
     /// Writes a value that was encoded before, as [`value`](Encoder::value) would write it.
@@ -141,67 +155,18 @@ impl<'b> Encoder<'b> {
     #[inline]
     pub fn commitment(&mut self, commitment: &Commitment) {
         self.items += 1;
+        self.length = self.commitment_at(self.length, commitment);
+    }
+
+    /// Writes a value that was encoded before, as a node at `at`; gives its end.
+    #[inline]
+    pub(crate) fn commitment_at(&mut self, at: usize, commitment: &Commitment) -> usize {
         match commitment {
-            Commitment::Inline(bytes) => self.raw(bytes),
+            Commitment::Inline(bytes) => self.slice_at(at, bytes),
             Commitment::Digest { length, digest } => {
-                collapse_into(self.buffer, item::COLLAPSED, *length, digest);
+                self.collapsed_at(at, item::COLLAPSED, *length, digest)
             }
         }
-        self.keep_small();
-    }
-
-    /// Runs `write` as a node of its own. For values that are no type of their own, such as what an
-    /// adapter makes up.
-    ///
-    /// # Errors
-    /// What `write` says.
-    #[inline]
-    pub fn node(
-        &mut self,
-        write: impl FnOnce(&mut Self) -> Result<(), FingerprintError>,
-    ) -> Result<(), FingerprintError> {
-        let start = std::mem::replace(&mut self.start, self.buffer.len());
-        let items = std::mem::replace(&mut self.items, 0);
-        let spilled = self.spilled.take();
-        let is_root = std::mem::replace(&mut self.is_root, false);
-        let done = write(self);
-        let length = self.buffer.len() - self.start;
-        if length > INLINE_LIMIT - 16 || self.items != 1 || self.spilled.is_some() {
-            self.close();
-        }
-        self.start = start;
-        self.items = items + 1;
-        self.spilled = spilled;
-        self.is_root = is_root;
-        self.failed |= done.is_err();
-        self.keep_small();
-        done
-    }
-
-    /// Brings the bytes of the innermost node into the form in which its holder sees them.
-    #[cold]
-    #[inline(never)]
-    fn close(&mut self) {
-        let mut frame = Vec::new();
-        if self.items != 1 && !self.is_root {
-            frame.push(item::GROUP);
-            put_varint(&mut frame, self.items as u64);
-        }
-        let length = self.buffer.len() - self.start;
-        if self.spilled.is_none() && length + frame.len() <= INLINE_LIMIT {
-            self.buffer.splice(self.start..self.start, frame);
-            return;
-        }
-        let (marker, domain) = if self.is_root {
-            (item::COLLAPSED_ROOT, &ROOT_DOMAIN)
-        } else {
-            (item::COLLAPSED, &NODE_DOMAIN)
-        };
-        let mut all = self.spilled.take().unwrap_or_else(|| Spilled::new(domain));
-        all.absorb(&self.buffer[self.start..]);
-        self.buffer.truncate(self.start);
-        let digest = Digest::from_bytes(*all.hasher.finalize().as_bytes());
-        collapse_into(self.buffer, marker, all.length, &digest);
     }
 
     /// The bytes of everything written: at most [`INLINE_LIMIT`] bytes, since longer content is
@@ -214,10 +179,10 @@ impl<'b> Encoder<'b> {
         if self.failed {
             return Err(FingerprintErrorKind::Abandoned.into());
         }
-        if self.buffer.len() > INLINE_LIMIT || self.spilled.is_some() {
+        if self.length > INLINE_LIMIT || self.spilled.is_some() {
             self.close();
         }
-        Ok(self.buffer)
+        Ok(self.buffer.get(..self.length).unwrap_or_default())
     }
 
     /// The digest of everything written.
@@ -228,83 +193,177 @@ impl<'b> Encoder<'b> {
         self.finish().map(digest_of)
     }
 
-    /// Starts an item of the innermost node, and gives the number of items that it has then.
-    /// Whoever writes values inside the item puts that number back when the item is complete.
+    /// One item of the innermost node: what `write` writes counts as one, whatever its parts.
     #[inline]
-    pub(crate) fn begin(&mut self, tag: u8) -> usize {
-        self.items += 1;
-        self.buffer.push(tag);
-        self.keep_small();
-        self.items
-    }
-
-    /// Ends an item begun by [`begin`](Encoder::begin).
-    #[inline]
-    pub(crate) fn end(&mut self, items: usize) {
+    pub(crate) fn item(
+        &mut self,
+        write: impl FnOnce(&mut Fields<'_, 'b>) -> Result<(), FingerprintError>,
+    ) -> Result<(), FingerprintError> {
+        let items = self.items + 1;
+        let mut parts = Fields::new(self.length, self);
+        let done = write(&mut parts);
+        self.length = parts.at();
         self.items = items;
+        self.failed |= done.is_err();
+        done
     }
 
-    /// A whole item of fixed size: tag and content.
+    /// One item of the innermost node: its bytes, which cannot fail.
     #[inline]
-    pub(crate) fn fixed<const N: usize>(&mut self, tag_and_content: [u8; N]) {
+    pub(crate) fn plain_item(&mut self, write: impl FnOnce(&mut Fields<'_, 'b>)) {
         self.items += 1;
-        self.buffer.extend_from_slice(&tag_and_content);
-        self.keep_small();
+        let mut parts = Fields::new(self.length, self);
+        write(&mut parts);
+        self.length = parts.at();
     }
 
-    /// Bytes inside an item.
+    /// Runs `write` as a node that begins at `at`; gives its end.
     #[inline]
-    pub(crate) fn raw(&mut self, bytes: &[u8]) {
-        if bytes.len() < DIRECT {
-            self.buffer.extend_from_slice(bytes);
-        } else {
-            self.raw_large(bytes);
+    pub(crate) fn node_at(
+        &mut self,
+        at: usize,
+        write: impl FnOnce(&mut Self) -> Result<(), FingerprintError>,
+    ) -> Result<usize, FingerprintError> {
+        self.length = at;
+        let items = self.items;
+        let start = std::mem::replace(&mut self.start, at);
+        let spilled = self.spilled.take();
+        let is_root = std::mem::replace(&mut self.is_root, false);
+        self.items = 0;
+        let done = write(self);
+        if self.length - self.start > INLINE_LIMIT || self.items != 1 || self.spilled.is_some() {
+            self.close();
         }
+        self.start = start;
+        self.items = items;
+        self.spilled = spilled;
+        self.is_root = is_root;
+        self.failed |= done.is_err();
+        done.map(|()| self.length)
+    }
+
+    /// Brings the bytes of the innermost node into the form in which its holder sees them.
+    #[cold]
+    #[inline(never)]
+    fn close(&mut self) {
+        let mut frame = Vec::new();
+        if self.items != 1 && !self.is_root {
+            frame.push(item::GROUP);
+            put_varint(&mut frame, self.items as u64);
+        }
+        let length = self.length - self.start + frame.len();
+        if self.spilled.is_none() && length <= INLINE_LIMIT {
+            self.buffer.splice(self.start..self.start, frame);
+            self.length = self.start + length;
+            return;
+        }
+        let marker = if self.is_root {
+            item::COLLAPSED_ROOT
+        } else {
+            item::COLLAPSED
+        };
+        self.spill();
+        if let Some(all) = self.spilled.take() {
+            let digest = Digest::from_bytes(*all.hasher.finalize().as_bytes());
+            self.length = self.collapsed_at(self.length, marker, all.length, &digest);
+        }
+    }
+
+    /// What stands for a long node.
+    fn collapsed_at(&mut self, at: usize, marker: u8, length: u64, digest: &Digest) -> usize {
+        let mut bytes = [0_u8; 41];
+        bytes[0] = marker;
+        bytes[1..9].copy_from_slice(&length.to_le_bytes());
+        bytes[9..].copy_from_slice(digest.as_bytes());
+        self.put_at(at, bytes)
+    }
+
+    /// Room for `size` bytes at `at`, if the buffer has it.
+    #[inline]
+    pub(crate) fn room_at(&mut self, at: usize, size: usize) -> Option<&mut [u8]> {
+        self.buffer.get_mut(at..at.saturating_add(size))
+    }
+
+    /// Writes bytes at the end `at` of what is written; gives the new end.
+    #[inline]
+    pub(crate) fn put_at<const N: usize>(&mut self, at: usize, bytes: [u8; N]) -> usize {
+        match self.room_at(at, N) {
+            Some(room) => {
+                room.copy_from_slice(&bytes);
+                at + N
+            }
+            None => self.slice_slow(at, &bytes),
+        }
+    }
+
+    /// A text as a node.
+    #[inline]
+    pub(crate) fn framed_at(&mut self, at: usize, tag: u8, content: &[u8]) -> usize {
+        if content.len() < INLINE_LIMIT / 2 {
+            let mut parts = Fields::new(at, self);
+            parts.bytes([tag]);
+            parts.text(content);
+            return parts.at();
+        }
+        self.framed_long_at(at, tag, content)
     }
 
     #[cold]
-    #[inline(never)]
-    fn raw_large(&mut self, bytes: &[u8]) {
-        self.spill().absorb(bytes);
+    fn framed_long_at(&mut self, at: usize, tag: u8, content: &[u8]) -> usize {
+        let done = self.node_at(at, |to| {
+            to.framed(tag, content);
+            Ok(())
+        });
+        // It does not fail: what it writes does not.
+        done.unwrap_or(self.length)
     }
 
+    /// As [`put_at`](Encoder::put_at), for a slice.
     #[inline]
-    pub(crate) fn byte(&mut self, byte: u8) {
-        self.buffer.push(byte);
-    }
-
-    #[inline]
-    pub(crate) fn varint(&mut self, value: u64) {
-        put_varint(self.buffer, value);
-    }
-
-    /// Length and bytes of a text.
-    #[inline]
-    pub(crate) fn text_body(&mut self, text: &str) {
-        self.varint(text.len() as u64);
-        self.raw(text.as_bytes());
-    }
-
-    /// The buffer itself, for content written element by element. Call
-    /// [`keep_small`](Encoder::keep_small) now and then.
-    #[inline]
-    pub(crate) fn buffer(&mut self) -> &mut Vec<u8> {
-        self.buffer
-    }
-
-    /// Remembers that a part failed.
-    pub(crate) fn fail(&mut self) {
-        self.failed = true;
-    }
-
-    /// Bounds what the innermost node keeps in the buffer.
-    #[inline]
-    pub(crate) fn keep_small(&mut self) {
-        if self.buffer.len() - self.start > SPILL {
-            self.spill();
+    pub(crate) fn slice_at(&mut self, at: usize, bytes: &[u8]) -> usize {
+        match self.room_at(at, bytes.len()) {
+            Some(room) if bytes.len() < DIRECT => {
+                copy(room, bytes);
+                at + bytes.len()
+            }
+            _ => self.slice_slow(at, bytes),
         }
     }
 
+    /// Seven bits a byte, the lowest first; the top bit says that more follow.
+    #[inline]
+    pub(crate) fn varint_at(&mut self, mut at: usize, mut value: u64) -> usize {
+        while value >= 0x80 {
+            at = self.put_at(at, [value as u8 | 0x80]);
+            value >>= 7;
+        }
+        self.put_at(at, [value as u8])
+    }
+
+    /// Large pieces go into the hasher. For others the buffer lacks room: a node that has much in
+    /// it makes room by emptying it, so that the buffer's size is bounded; one that has little, by
+    /// a larger buffer.
+    #[cold]
+    #[inline(never)]
+    fn slice_slow(&mut self, at: usize, bytes: &[u8]) -> usize {
+        self.length = at;
+        if bytes.len() >= DIRECT {
+            self.spill().absorb(bytes);
+            return self.length;
+        }
+        if self.length - self.start > SPILL {
+            self.spill();
+        }
+        let end = self.length + bytes.len();
+        if end > self.buffer.len() {
+            self.buffer
+                .resize((2 * self.buffer.len()).max(end + FIRST), 0);
+        }
+        self.buffer[self.length..end].copy_from_slice(bytes);
+        end
+    }
+
+    /// Moves the bytes of the innermost node into its hasher.
     #[cold]
     #[inline(never)]
     fn spill(&mut self) -> &mut Spilled {
@@ -314,18 +373,34 @@ impl<'b> Encoder<'b> {
             &NODE_DOMAIN
         };
         let spilled = self.spilled.get_or_insert_with(|| Spilled::new(domain));
-        spilled.absorb(&self.buffer[self.start..]);
-        self.buffer.truncate(self.start);
+        spilled.absorb(&self.buffer[self.start..self.length]);
+        self.length = self.start;
         spilled
     }
 }
 
-fn collapse_into(buffer: &mut Vec<u8>, marker: u8, length: u64, digest: &Digest) {
-    let mut bytes = [0_u8; 41];
-    bytes[0] = marker;
-    bytes[1..9].copy_from_slice(&length.to_le_bytes());
-    bytes[9..].copy_from_slice(digest.as_bytes());
-    buffer.extend_from_slice(&bytes);
+/// Copies between slices of one length. Names and short texts are of 4 to 16 bytes: two moves, where
+/// the general copy is a call.
+#[inline]
+fn copy(room: &mut [u8], bytes: &[u8]) {
+    match bytes.len() {
+        8..=16 => copy_ends::<8>(room, bytes),
+        4..=7 => copy_ends::<4>(room, bytes),
+        _ => room.copy_from_slice(bytes),
+    }
+}
+
+/// Copies the first and the last `N` bytes, which are all, between slices of `N` to `2 * N` bytes.
+#[inline]
+fn copy_ends<const N: usize>(room: &mut [u8], bytes: &[u8]) {
+    if let (Some(first), Some(last)) = (bytes.first_chunk::<N>(), bytes.last_chunk::<N>()) {
+        if let Some(room) = room.first_chunk_mut::<N>() {
+            *room = *first;
+        }
+        if let Some(room) = room.last_chunk_mut::<N>() {
+            *room = *last;
+        }
+    }
 }
 
 /// The digest of finished bytes.
@@ -333,9 +408,7 @@ pub(crate) fn digest_of(bytes: &[u8]) -> Digest {
     Digest::from_bytes(*blake3::keyed_hash(&DIGEST_DOMAIN, bytes).as_bytes())
 }
 
-/// Seven bits a byte, the lowest first; the top bit says that more follow.
-#[inline]
-pub(crate) fn put_varint(buffer: &mut Vec<u8>, mut value: u64) {
+fn put_varint(buffer: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         buffer.push(value as u8 | 0x80);
         value >>= 7;

@@ -71,11 +71,37 @@ pub trait Fingerprint {
 
     /// Says what the type is, where no value of it is at hand: `None`, an empty list. By default
     /// nothing, so that `None::<A>` and `None::<B>` of two such types are alike.
-    fn shape(to: &mut Shape<'_>)
+    fn shape(to: &mut Shape<'_, '_>)
     where
         Self: Sized,
     {
         to.opaque();
+    }
+
+    /// The most bytes that a value's encoding can have, where the type tells; never less than its
+    /// shape has. A type that gives at most [`INLINE_LIMIT`](super::INLINE_LIMIT) has `put_bounded`.
+    #[doc(hidden)]
+    #[inline]
+    fn bound() -> usize
+    where
+        Self: Sized,
+    {
+        usize::MAX
+    }
+
+    /// Writes the value's encoding, of at most `bound` bytes, to `room` at `at`; gives its end.
+    #[doc(hidden)]
+    #[inline]
+    fn put_bounded(&self, _room: &mut [u8], at: usize) -> usize {
+        at
+    }
+
+    /// Writes the value as a node at the end `at` of what `to` holds; gives the new end. Types that
+    /// know their encoding to be one short item leave out the opening and closing of the node.
+    #[doc(hidden)]
+    #[inline]
+    fn write_node(&self, to: &mut Encoder<'_>, at: usize) -> Result<usize, FingerprintError> {
+        to.node_at(at, |to| self.fingerprint(to))
     }
 
     /// The kind of scalar that the type is, if it is one. A handle says what its content says.
@@ -86,10 +112,6 @@ pub trait Fingerprint {
     {
         None
     }
-
-    /// The bytes of a scalar, without its tag. A handle to a scalar passes them on.
-    #[doc(hidden)]
-    fn put_scalar(&self, _to: &mut Vec<u8>) {}
 
     /// The bytes of many scalars, where they lie in memory as they are encoded.
     #[doc(hidden)]

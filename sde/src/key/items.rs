@@ -1,6 +1,6 @@
 //! The items that a value is written as: scalars, texts, structures.
 
-use super::encoder::{Encoder, put_varint};
+use super::encoder::Encoder;
 use super::error::FingerprintError;
 use super::fingerprint::Fingerprint;
 use super::scalar::Scalar;
@@ -8,17 +8,13 @@ use super::shape::Shape;
 use super::tag::item;
 
 macro_rules! scalar_writers {
-    ($($(#[$doc:meta])* $name:ident($type:ty as $wide:ty) = $tag:ident;)*) => {
+    ($($(#[$doc:meta])* $name:ident;)*) => {
         impl Encoder<'_> {
             $(
                 $(#[$doc])*
                 #[inline]
-                pub fn $name(&mut self, value: $type) {
-                    const SIZE: usize = 1 + size_of::<$wide>();
-                    let mut bytes = [0_u8; SIZE];
-                    bytes[0] = Scalar::$tag as u8;
-                    bytes[1..].copy_from_slice(&(value as $wide).to_le_bytes());
-                    self.fixed(bytes);
+                pub fn $name(&mut self, value: $name) {
+                    self.bounded_item(&value);
                 }
             )*
         }
@@ -27,49 +23,40 @@ macro_rules! scalar_writers {
 
 scalar_writers! {
     /// Writes a `u8`.
-    u8(u8 as u8) = U8;
+    u8;
     /// Writes a `u16`.
-    u16(u16 as u16) = U16;
+    u16;
     /// Writes a `u32`.
-    u32(u32 as u32) = U32;
+    u32;
     /// Writes a `u64`.
-    u64(u64 as u64) = U64;
+    u64;
     /// Writes a `u128`.
-    u128(u128 as u128) = U128;
+    u128;
     /// Writes a `usize`, in eight bytes on every target. It differs from a `u64` by its tag.
-    usize(usize as u64) = Usize;
+    usize;
     /// Writes an `i8`.
-    i8(i8 as i8) = I8;
+    i8;
     /// Writes an `i16`.
-    i16(i16 as i16) = I16;
+    i16;
     /// Writes an `i32`.
-    i32(i32 as i32) = I32;
+    i32;
     /// Writes an `i64`.
-    i64(i64 as i64) = I64;
+    i64;
     /// Writes an `i128`.
-    i128(i128 as i128) = I128;
+    i128;
     /// Writes an `isize`, in eight bytes on every target. It differs from an `i64` by its tag.
-    isize(isize as i64) = Isize;
+    isize;
     /// Writes an `f32` by its bits: a NaN equals itself, 0.0 and -0.0 differ.
-    f32(f32 as f32) = F32;
+    f32;
     /// Writes an `f64` by its bits: a NaN equals itself, 0.0 and -0.0 differ.
-    f64(f64 as f64) = F64;
+    f64;
+    /// Writes a `bool`.
+    bool;
+    /// Writes a `char`.
+    char;
 }
 
-impl Encoder<'_> {
-    /// Writes a `bool`.
-    #[inline]
-    pub fn bool(&mut self, value: bool) {
-        self.fixed([Scalar::Bool as u8, u8::from(value)]);
-    }
-
-    /// Writes a `char`.
-    #[inline]
-    pub fn char(&mut self, value: char) {
-        let [a, b, c, d] = u32::from(value).to_le_bytes();
-        self.fixed([Scalar::Char as u8, a, b, c, d]);
-    }
-
+impl<'b> Encoder<'b> {
     /// Writes the absence of anything.
     #[inline]
     pub fn unit(&mut self) {
@@ -85,20 +72,22 @@ impl Encoder<'_> {
     /// Writes bytes, as a slice of `u8` would be.
     #[inline]
     pub fn bytes(&mut self, value: &[u8]) {
-        self.begin(item::SCALARS);
-        self.byte(Scalar::U8 as u8);
-        self.varint(value.len() as u64);
-        self.raw(value);
-        self.keep_small();
+        self.plain_item(|parts| parts.scalars(Scalar::U8, value.len(), value));
     }
 
     /// A whole item: tag, length, content.
     #[inline]
     pub(crate) fn framed(&mut self, tag: u8, content: &[u8]) {
-        self.begin(tag);
-        self.varint(content.len() as u64);
-        self.raw(content);
-        self.keep_small();
+        self.plain_item(|parts| {
+            parts.bytes([tag]);
+            parts.text(content);
+        });
+    }
+
+    /// A whole item of fixed size: tag and content.
+    #[inline]
+    pub(crate) fn fixed<const N: usize>(&mut self, tag_and_content: [u8; N]) {
+        self.plain_item(|parts| parts.bytes(tag_and_content));
     }
 
     /// Writes a structure: the name of its type, then the fields that `write` gives, in its order.
@@ -118,11 +107,13 @@ impl Encoder<'_> {
     pub fn structure(
         &mut self,
         name: &str,
-        write: impl FnOnce(&mut Fields<'_, '_>) -> Result<(), FingerprintError>,
+        write: impl FnOnce(&mut Fields<'_, 'b>) -> Result<(), FingerprintError>,
     ) -> Result<(), FingerprintError> {
-        let items = self.begin(item::STRUCTURE);
-        Shape::new(self.buffer()).declared(name, 0);
-        self.fields(items, write)
+        self.item(|fields| {
+            fields.bytes([item::STRUCTURE]);
+            fields.with_shape(|shape| shape.declared(name, 0));
+            fields.until_end(write)
+        })
     }
 
     /// Writes a structure of type `T`, whose declared name and type arguments come from
@@ -133,11 +124,13 @@ impl Encoder<'_> {
     #[inline]
     pub fn structure_of<T: Fingerprint>(
         &mut self,
-        write: impl FnOnce(&mut Fields<'_, '_>) -> Result<(), FingerprintError>,
+        write: impl FnOnce(&mut Fields<'_, 'b>) -> Result<(), FingerprintError>,
     ) -> Result<(), FingerprintError> {
-        let items = self.begin(item::STRUCTURE);
-        T::shape(&mut Shape::new(self.buffer()));
-        self.fields(items, write)
+        self.item(|fields| {
+            fields.bytes([item::STRUCTURE]);
+            fields.with_shape(T::shape);
+            fields.until_end(write)
+        })
     }
 
     /// Writes a value of an enum of type `T`: its type, the name of the variant, its fields.
@@ -148,53 +141,37 @@ impl Encoder<'_> {
     pub fn variant_of<T: Fingerprint>(
         &mut self,
         variant: &str,
-        write: impl FnOnce(&mut Fields<'_, '_>) -> Result<(), FingerprintError>,
+        write: impl FnOnce(&mut Fields<'_, 'b>) -> Result<(), FingerprintError>,
     ) -> Result<(), FingerprintError> {
-        let items = self.begin(item::VARIANT);
-        T::shape(&mut Shape::new(self.buffer()));
-        self.text_body(variant);
-        self.fields(items, write)
-    }
-
-    /// The fields of a structure and their end.
-    #[inline]
-    pub(crate) fn fields(
-        &mut self,
-        items: usize,
-        write: impl FnOnce(&mut Fields<'_, '_>) -> Result<(), FingerprintError>,
-    ) -> Result<(), FingerprintError> {
-        let done = write(&mut Fields { to: self });
-        self.byte(item::END);
-        self.end(items);
-        done
-    }
-
-    /// A tagged item around one value.
-    #[inline]
-    pub(crate) fn holder<T: Fingerprint + ?Sized>(
-        &mut self,
-        tag: u8,
-        value: &T,
-    ) -> Result<(), FingerprintError> {
-        let items = self.begin(tag);
-        let done = self.value(value);
-        self.end(items);
-        done
-    }
-
-    /// Writes the shape of `T` inside an item.
-    #[inline]
-    pub(crate) fn shape_of<T: Fingerprint>(&mut self) {
-        T::shape(&mut Shape::new(self.buffer()));
+        self.item(|fields| {
+            fields.bytes([item::VARIANT]);
+            fields.with_shape(T::shape);
+            fields.text(variant.as_bytes());
+            fields.until_end(write)
+        })
     }
 }
 
-/// Receives the fields of a structure.
+/// Receives the parts of an item: the fields of a structure.
+///
+/// What it writes counts as one item of the value, so the parts are not counted.
 pub struct Fields<'e, 'b> {
     to: &'e mut Encoder<'b>,
+    /// The end of what is written.
+    at: usize,
 }
 
-impl Fields<'_, '_> {
+impl<'e, 'b> Fields<'e, 'b> {
+    #[inline]
+    pub(crate) fn new(at: usize, to: &'e mut Encoder<'b>) -> Self {
+        Self { to, at }
+    }
+
+    #[inline]
+    pub(crate) fn at(&self) -> usize {
+        self.at
+    }
+
     /// Writes a field: its name and its value.
     ///
     /// # Errors
@@ -205,17 +182,90 @@ impl Fields<'_, '_> {
         name: &str,
         value: &T,
     ) -> Result<(), FingerprintError> {
-        self.name(name);
-        match self.to.value(value) {
+        // One more than the length, so that no name begins like the end of the fields.
+        self.varint(name.len() as u64 + 1);
+        self.slice(name.as_bytes());
+        match self.part(value) {
             Ok(()) => Ok(()),
             Err(error) => Err(error.in_field(name)),
         }
     }
 
-    /// One more than the length, so that no name begins like the end of the fields.
+    /// A value, as a node.
     #[inline]
-    fn name(&mut self, name: &str) {
-        put_varint(self.to.buffer(), name.len() as u64 + 1);
-        self.to.raw(name.as_bytes());
+    pub(crate) fn part<T: Fingerprint + ?Sized>(
+        &mut self,
+        value: &T,
+    ) -> Result<(), FingerprintError> {
+        self.at = value.write_node(self.to, self.at)?;
+        Ok(())
+    }
+
+    /// A value of bounded size, as a node.
+    #[inline]
+    pub(crate) fn bounded<T: Fingerprint>(&mut self, value: &T) {
+        self.at = self.to.bounded_at(self.at, value);
+    }
+
+    /// What `write` writes, as a node.
+    #[inline]
+    pub(crate) fn node(
+        &mut self,
+        write: impl FnOnce(&mut Encoder<'b>) -> Result<(), FingerprintError>,
+    ) -> Result<(), FingerprintError> {
+        self.at = self.to.node_at(self.at, write)?;
+        Ok(())
+    }
+
+    /// The fields that `write` writes, and their end.
+    #[inline]
+    pub(crate) fn until_end(
+        &mut self,
+        write: impl FnOnce(&mut Self) -> Result<(), FingerprintError>,
+    ) -> Result<(), FingerprintError> {
+        write(self)?;
+        self.bytes([item::END]);
+        Ok(())
+    }
+
+    #[inline]
+    pub(crate) fn bytes<const N: usize>(&mut self, bytes: [u8; N]) {
+        self.at = self.to.put_at(self.at, bytes);
+    }
+
+    #[inline]
+    pub(crate) fn slice(&mut self, bytes: &[u8]) {
+        self.at = self.to.slice_at(self.at, bytes);
+    }
+
+    #[inline]
+    pub(crate) fn varint(&mut self, value: u64) {
+        self.at = self.to.varint_at(self.at, value);
+    }
+
+    /// Length and bytes.
+    #[inline]
+    pub(crate) fn text(&mut self, content: &[u8]) {
+        self.varint(content.len() as u64);
+        self.slice(content);
+    }
+
+    /// A whole item: scalars that lie in memory as they are encoded.
+    #[inline]
+    pub(crate) fn scalars(&mut self, scalar: Scalar, count: usize, bytes: &[u8]) {
+        self.bytes([item::SCALARS, scalar as u8]);
+        self.varint(count as u64);
+        self.slice(bytes);
+    }
+
+    /// The shape that `write` writes.
+    #[inline]
+    pub(crate) fn with_shape(&mut self, write: impl FnOnce(&mut Shape<'_, 'b>)) {
+        let mut shape = Shape::new(Fields {
+            to: &mut *self.to,
+            at: self.at,
+        });
+        write(&mut shape);
+        self.at = shape.at();
     }
 }

@@ -24,6 +24,7 @@
 //! - A derived name is the bare name of the type. Two types of one name in two modules are alike if
 //!   their fields are: give one of them `#[fingerprint(name = "..")]`.
 
+mod bounded;
 mod bulk;
 mod commitment;
 mod digest;
@@ -41,6 +42,7 @@ mod short;
 mod tag;
 mod unordered;
 
+pub(crate) use bounded::{same_as, write_shared};
 pub use bulk::set_hash_threads;
 pub use commitment::{Commitment, commit};
 pub use digest::{Digest, Key, ParseDigestError};

@@ -7,8 +7,6 @@ use super::encoder::Encoder;
 
 /// A buffer that grew beyond this is given back to the allocator.
 const KEEP: usize = 256 * 1024;
-/// What a new buffer holds: enough for most inputs.
-const FIRST: usize = 4 * 1024;
 
 thread_local! {
     static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
@@ -46,9 +44,6 @@ impl Drop for Lent {
 pub fn with_encoder<R>(write: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
     let buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
     let mut lent = Lent(buffer);
-    if lent.0.capacity() == 0 {
-        lent.0.reserve(FIRST);
-    }
     write(&mut Encoder::new(&mut lent.0))
 }
 

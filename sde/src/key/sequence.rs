@@ -6,24 +6,26 @@
 use super::encoder::Encoder;
 use super::error::{FingerprintError, FingerprintErrorKind};
 use super::fingerprint::Fingerprint;
-use super::tag::item;
+use super::items::Fields;
+use super::tag::{INLINE_LIMIT, item};
 
-impl Encoder<'_> {
+/// The most bytes around the content of a sequence: tags and a count.
+const FRAME: usize = 12;
+
+impl<'b> Encoder<'b> {
     /// Writes a sequence that lies in memory. Numbers are hashed from where they lie.
     ///
     /// # Errors
     /// What the elements say, with the index in the path.
     #[inline]
     pub fn slice<T: Fingerprint>(&mut self, items: &[T]) -> Result<(), FingerprintError> {
-        if let (Some(scalar), Some(bytes)) = (T::scalar(), T::scalar_bytes(items)) {
-            self.begin(item::SCALARS);
-            self.byte(scalar as u8);
-            self.varint(items.len() as u64);
-            self.raw(bytes);
-            self.keep_small();
-            return Ok(());
+        match (T::scalar(), T::scalar_bytes(items)) {
+            (Some(scalar), Some(bytes)) => {
+                self.plain_item(|parts| parts.scalars(scalar, items.len(), bytes));
+                Ok(())
+            }
+            _ => self.elements(items.len(), items),
         }
-        self.elements(items.len(), items)
     }
 
     /// Writes a sequence element by element: the same bytes as [`slice`](Encoder::slice) writes.
@@ -36,59 +38,84 @@ impl Encoder<'_> {
         length: usize,
         items: impl IntoIterator<Item = &'x T>,
     ) -> Result<(), FingerprintError> {
-        let count = match T::scalar() {
-            Some(scalar) => {
-                self.begin(item::SCALARS);
-                self.byte(scalar as u8);
-                self.varint(length as u64);
-                self.scalars(items)
-            }
-            None => {
-                let outer = self.begin(item::SEQUENCE);
-                self.varint(length as u64);
-                if length == 0 {
-                    self.shape_of::<T>();
+        self.item(|parts| {
+            let count = match T::scalar() {
+                Some(scalar) => {
+                    parts.scalars(scalar, length, &[]);
+                    put_scalars(parts, items)
                 }
-                let count = self.values(items)?;
-                self.end(outer);
-                count
+                None => {
+                    parts.bytes([item::SEQUENCE]);
+                    parts.varint(length as u64);
+                    if length == 0 {
+                        parts.with_shape(T::shape);
+                    }
+                    put_values(parts, items)?
+                }
+            };
+            if count == length {
+                return Ok(());
             }
-        };
-        if count == length {
-            return Ok(());
-        }
-        self.fail();
-        Err(FingerprintErrorKind::Count {
-            declared: length,
-            found: count,
-        }
-        .into())
+            Err(FingerprintErrorKind::Count {
+                declared: length,
+                found: count,
+            }
+            .into())
+        })
     }
 
-    fn scalars<'x, T: Fingerprint + 'x>(
+    /// Writes a sequence as a node at `at`, without the opening and closing where it is short.
+    #[inline]
+    pub(crate) fn slice_node_at<T: Fingerprint>(
         &mut self,
-        items: impl IntoIterator<Item = &'x T>,
-    ) -> usize {
-        let mut count = 0;
-        for value in items {
-            value.put_scalar(self.buffer());
-            self.keep_small();
-            count += 1;
-        }
-        count
-    }
-
-    fn values<'x, T: Fingerprint + 'x>(
-        &mut self,
-        items: impl IntoIterator<Item = &'x T>,
+        at: usize,
+        items: &[T],
     ) -> Result<usize, FingerprintError> {
-        let mut count = 0;
-        for value in items {
-            if let Err(error) = self.value(value) {
-                return Err(error.in_element(count));
-            }
-            count += 1;
+        if let (Some(scalar), Some(bytes)) = (T::scalar(), T::scalar_bytes(items))
+            && bytes.len() <= INLINE_LIMIT - FRAME
+        {
+            let mut parts = Fields::new(at, self);
+            parts.scalars(scalar, items.len(), bytes);
+            return Ok(parts.at());
         }
-        Ok(count)
+        self.node_at(at, |to| to.slice(items))
     }
+}
+
+/// Scalars that lie apart are gathered here before they are written.
+const GATHER: usize = 2048;
+
+fn put_scalars<'x, T: Fingerprint + 'x>(
+    parts: &mut Fields<'_, '_>,
+    items: impl IntoIterator<Item = &'x T>,
+) -> usize {
+    let mut count = 0;
+    let mut gathered = Vec::new();
+    let mut one = [0; 32];
+    for value in items {
+        // The first byte is the tag, which stands once for all.
+        let end = value.put_bounded(&mut one, 0);
+        gathered.extend_from_slice(one.get(1..end).unwrap_or_default());
+        if gathered.len() >= GATHER {
+            parts.slice(&gathered);
+            gathered.clear();
+        }
+        count += 1;
+    }
+    parts.slice(&gathered);
+    count
+}
+
+fn put_values<'x, T: Fingerprint + 'x>(
+    parts: &mut Fields<'_, '_>,
+    items: impl IntoIterator<Item = &'x T>,
+) -> Result<usize, FingerprintError> {
+    let mut count = 0;
+    for value in items {
+        if let Err(error) = parts.part(value) {
+            return Err(error.in_element(count));
+        }
+        count += 1;
+    }
+    Ok(count)
 }

@@ -4,41 +4,47 @@
 //! type only, and the type is what tells their keys apart. A shape is its text-free rendering.
 //! It comes from declared names, never from `type_name`, which changes when a type moves.
 
-use super::encoder::put_varint;
 use super::fingerprint::Fingerprint;
+use super::items::Fields;
 use super::tag::shape;
 
 /// Receives the shape of a type.
-pub struct Shape<'a> {
-    to: &'a mut Vec<u8>,
+pub struct Shape<'e, 'b> {
+    to: Fields<'e, 'b>,
 }
 
-impl<'a> Shape<'a> {
-    pub(crate) fn new(to: &'a mut Vec<u8>) -> Self {
+impl<'e, 'b> Shape<'e, 'b> {
+    pub(crate) fn new(to: Fields<'e, 'b>) -> Self {
         Self { to }
+    }
+
+    pub(crate) fn at(&self) -> usize {
+        self.to.at()
     }
 
     /// The type does not say what it is.
     pub fn opaque(&mut self) {
-        self.to.push(shape::OPAQUE);
+        self.tag(shape::OPAQUE);
     }
 
     /// The type has a declared name and `arguments` type arguments, whose shapes follow
     /// ([`of`](Shape::of)).
+    #[inline]
     pub fn declared(&mut self, name: &str, arguments: usize) {
-        self.to.push(shape::DECLARED);
-        put_varint(self.to, name.len() as u64);
-        self.to.extend_from_slice(name.as_bytes());
-        put_varint(self.to, arguments as u64);
+        self.tag(shape::DECLARED);
+        self.to.text(name.as_bytes());
+        self.to.varint(arguments as u64);
     }
 
     /// The shape of another type.
+    #[inline]
     pub fn of<T: TypeShape + ?Sized>(&mut self) {
         T::type_shape(self);
     }
 
+    #[inline]
     pub(crate) fn tag(&mut self, tag: u8) {
-        self.to.push(tag);
+        self.to.bytes([tag]);
     }
 }
 
@@ -69,7 +75,7 @@ impl<'a> Shape<'a> {
 )]
 pub trait TypeShape {
     /// As [`Fingerprint::shape`].
-    fn type_shape(to: &mut Shape<'_>) {
+    fn type_shape(to: &mut Shape<'_, '_>) {
         to.tag(shape::DYNAMIC);
     }
 
@@ -77,15 +83,24 @@ pub trait TypeShape {
     fn type_scalar() -> Option<super::Scalar> {
         None
     }
+
+    #[doc(hidden)]
+    fn type_bound() -> usize {
+        usize::MAX
+    }
 }
 
 impl<T: Fingerprint> TypeShape for T {
-    fn type_shape(to: &mut Shape<'_>) {
+    fn type_shape(to: &mut Shape<'_, '_>) {
         T::shape(to);
     }
 
     fn type_scalar() -> Option<super::Scalar> {
         T::scalar()
+    }
+
+    fn type_bound() -> usize {
+        T::bound()
     }
 }
 

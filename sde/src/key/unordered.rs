@@ -6,6 +6,8 @@
 use super::encoder::Encoder;
 use super::error::FingerprintError;
 use super::fingerprint::Fingerprint;
+use super::items::Fields;
+use super::short::describe;
 use super::tag::item;
 
 /// The encodings of the elements, in the order in which they came.
@@ -18,6 +20,10 @@ pub(crate) struct Unordered {
 }
 
 impl Unordered {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
     /// Adds the element that `write` writes.
     pub(crate) fn add(
         &mut self,
@@ -31,15 +37,14 @@ impl Unordered {
         Ok(())
     }
 
-    /// Writes count and elements inside an item of `to`.
-    pub(crate) fn write(mut self, to: &mut Encoder<'_>) {
+    /// Writes count and elements.
+    pub(crate) fn write(mut self, to: &mut Fields<'_, '_>) {
         let bytes = &self.bytes;
         self.spans
             .sort_unstable_by(|a, b| bytes[a.0..a.1].cmp(&bytes[b.0..b.1]));
         to.varint(self.spans.len() as u64);
         for (start, end) in self.spans {
-            to.raw(&bytes[start..end]);
-            to.keep_small();
+            to.slice(&bytes[start..end]);
         }
     }
 }
@@ -50,33 +55,30 @@ impl Encoder<'_> {
     /// Memory: the sum of the encodings, each at most 1 KiB.
     ///
     /// # Errors
-    /// What keys and values say. The path names the key by its short text.
+    /// What keys and values say. The path names a value by the short text of its key.
     pub fn map<'x, K: Fingerprint + 'x, V: Fingerprint + 'x>(
         &mut self,
         entries: impl IntoIterator<Item = (&'x K, &'x V)>,
     ) -> Result<(), FingerprintError> {
-        let outer = self.begin(item::MAP);
-        let mut all = Unordered::default();
-        for (key, value) in entries {
-            let done = all.add(|to| {
-                to.value(key)?;
-                to.value(value)
-                    .map_err(|error| error.in_field(&super::short::describe(key)))
-            });
-            if done.is_err() {
-                self.fail();
-                return done;
+        self.item(|parts| {
+            parts.bytes([item::MAP]);
+            let mut all = Unordered::default();
+            for (key, value) in entries {
+                all.add(|to| {
+                    to.value(key)?;
+                    to.value(value)
+                        .map_err(|error| error.in_field(&describe(key)))
+                })?;
             }
-        }
-        if all.spans.is_empty() {
-            self.varint(0);
-            self.shape_of::<K>();
-            self.shape_of::<V>();
-        } else {
-            all.write(self);
-        }
-        self.end(outer);
-        Ok(())
+            if all.is_empty() {
+                parts.varint(0);
+                parts.with_shape(K::shape);
+                parts.with_shape(V::shape);
+            } else {
+                all.write(parts);
+            }
+            Ok(())
+        })
     }
 
     /// Writes a set: the same bytes in whatever order `items` come.
@@ -89,22 +91,19 @@ impl Encoder<'_> {
         &mut self,
         items: impl IntoIterator<Item = &'x T>,
     ) -> Result<(), FingerprintError> {
-        let outer = self.begin(item::SET);
-        let mut all = Unordered::default();
-        for value in items {
-            let done = all.add(|to| to.value(value));
-            if done.is_err() {
-                self.fail();
-                return done;
+        self.item(|parts| {
+            parts.bytes([item::SET]);
+            let mut all = Unordered::default();
+            for value in items {
+                all.add(|to| to.value(value))?;
             }
-        }
-        if all.spans.is_empty() {
-            self.varint(0);
-            self.shape_of::<T>();
-        } else {
-            all.write(self);
-        }
-        self.end(outer);
-        Ok(())
+            if all.is_empty() {
+                parts.varint(0);
+                parts.with_shape(T::shape);
+            } else {
+                all.write(parts);
+            }
+            Ok(())
+        })
     }
 }

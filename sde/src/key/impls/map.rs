@@ -19,7 +19,7 @@ macro_rules! maps {
                 out.show('}');
             }
 
-            fn shape(to: &mut Shape<'_>) {
+            fn shape(to: &mut Shape<'_, '_>) {
                 to.tag(item::MAP);
                 K::shape(to);
                 V::shape(to);
@@ -41,7 +41,7 @@ macro_rules! sets {
                 out.show('}');
             }
 
-            fn shape(to: &mut Shape<'_>) {
+            fn shape(to: &mut Shape<'_, '_>) {
                 to.tag(item::SET);
                 T::shape(to);
             }

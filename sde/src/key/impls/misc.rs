@@ -12,7 +12,7 @@ use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, Key, Shape, Sho
 
 macro_rules! plain_shape {
     ($tag:ident) => {
-        fn shape(to: &mut Shape<'_>) {
+        fn shape(to: &mut Shape<'_, '_>) {
             to.tag(item::$tag);
         }
     };
@@ -80,14 +80,17 @@ macro_rules! non_zero {
     ($($type:ty),*) => {$(
         impl Fingerprint for NonZero<$type> {
             fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-                to.holder(item::NON_ZERO, &self.get())
+                to.item(|parts| {
+                    parts.bytes([item::NON_ZERO]);
+                    parts.part(&self.get())
+                })
             }
 
             fn describe(&self, out: &mut Short) {
                 out.show(self);
             }
 
-            fn shape(to: &mut Shape<'_>) {
+            fn shape(to: &mut Shape<'_, '_>) {
                 to.tag(item::NON_ZERO);
                 <$type>::shape(to);
             }
@@ -105,11 +108,12 @@ macro_rules! ranges {
         impl<T: Fingerprint> Fingerprint for $type<T> {
             fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
                 let $range = self;
-                let items = to.begin(item::RANGE);
-                to.byte($kind);
-                to.fields(items, |fields| {
-                    $(fields.field($name, $bound)?;)*
-                    Ok(())
+                to.item(|fields| {
+                    fields.bytes([item::RANGE, $kind]);
+                    fields.until_end(|fields| {
+                        $(fields.field($name, $bound)?;)*
+                        Ok(())
+                    })
                 })
             }
 
@@ -133,7 +137,7 @@ macro_rules! ranges {
                 }
             }
 
-            fn shape(to: &mut Shape<'_>) {
+            fn shape(to: &mut Shape<'_, '_>) {
                 to.tag(item::RANGE);
                 to.tag($kind);
                 T::shape(to);
@@ -153,8 +157,10 @@ ranges! {
 /// A marker holds no value, but it tells types apart: `Length<Metres>` and `Length<Feet>` differ.
 impl<T: TypeShape + ?Sized> Fingerprint for PhantomData<T> {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        to.begin(item::PHANTOM);
-        T::type_shape(&mut Shape::new(to.buffer()));
+        to.plain_item(|parts| {
+            parts.bytes([item::PHANTOM]);
+            parts.with_shape(T::type_shape);
+        });
         Ok(())
     }
 
@@ -162,7 +168,7 @@ impl<T: TypeShape + ?Sized> Fingerprint for PhantomData<T> {
         out.type_name::<T>();
     }
 
-    fn shape(to: &mut Shape<'_>) {
+    fn shape(to: &mut Shape<'_, '_>) {
         to.tag(item::PHANTOM);
         T::type_shape(to);
     }

@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::key::bounded::same_as;
 use crate::key::shape::TypeShape;
-use crate::key::{Encoder, Fingerprint, FingerprintError, Scalar, Shape, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Short};
 
 macro_rules! transparent {
     ($([$($generics:tt)*] $pointer:ty => $target:ty;)*) => {$(
@@ -14,23 +15,20 @@ macro_rules! transparent {
                 (**self).fingerprint(to)
             }
 
+            #[inline]
+            fn write_node(
+                &self,
+                to: &mut Encoder<'_>,
+                at: usize,
+            ) -> Result<usize, FingerprintError> {
+                (**self).write_node(to, at)
+            }
+
             fn describe(&self, out: &mut Short) {
                 (**self).describe(out);
             }
 
-            fn shape(to: &mut Shape<'_>) {
-                <$target as TypeShape>::type_shape(to);
-            }
-
-            #[inline]
-            fn scalar() -> Option<Scalar> {
-                <$target as TypeShape>::type_scalar()
-            }
-
-            #[inline]
-            fn put_scalar(&self, to: &mut Vec<u8>) {
-                (**self).put_scalar(to);
-            }
+            same_as!($target);
         }
     )*};
 }

@@ -8,7 +8,7 @@ use crate::key::tag::item;
 use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
 
 /// What the type of a sequence is: scalars lie in one block, so they are a type of their own.
-pub(crate) fn sequence_shape<T: Fingerprint>(to: &mut Shape<'_>) {
+pub(crate) fn sequence_shape<T: Fingerprint>(to: &mut Shape<'_, '_>) {
     to.tag(item::SEQUENCE);
     T::shape(to);
 }
@@ -32,13 +32,18 @@ impl<T: Fingerprint> Fingerprint for [T] {
         to.slice(self)
     }
 
+    #[inline]
+    fn write_node(&self, to: &mut Encoder<'_>, at: usize) -> Result<usize, FingerprintError> {
+        to.slice_node_at(at, self)
+    }
+
     fn describe(&self, out: &mut Short) {
         describe_sequence(self.len(), self, out);
     }
 }
 
 impl<T: Fingerprint> TypeShape for [T] {
-    fn type_shape(to: &mut Shape<'_>) {
+    fn type_shape(to: &mut Shape<'_, '_>) {
         sequence_shape::<T>(to);
     }
 }
@@ -51,11 +56,16 @@ macro_rules! contiguous {
                 to.slice(self)
             }
 
+            #[inline]
+            fn write_node(&self, to: &mut Encoder<'_>, at: usize) -> Result<usize, FingerprintError> {
+                to.slice_node_at(at, self)
+            }
+
             fn describe(&self, out: &mut Short) {
                 describe_sequence(self.len(), self, out);
             }
 
-            fn shape(to: &mut Shape<'_>) {
+            fn shape(to: &mut Shape<'_, '_>) {
                 sequence_shape::<T>(to);
             }
         }
@@ -79,7 +89,7 @@ impl<T: Fingerprint> Fingerprint for VecDeque<T> {
         describe_sequence(self.len(), self, out);
     }
 
-    fn shape(to: &mut Shape<'_>) {
+    fn shape(to: &mut Shape<'_, '_>) {
         sequence_shape::<T>(to);
     }
 }

@@ -1,19 +1,24 @@
 //! `Option` and `Result`.
 
-use crate::key::tag::item;
+use crate::key::items::Fields;
+use crate::key::tag::{INLINE_LIMIT, item};
 use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
 
 impl<T: Fingerprint> Fingerprint for Option<T> {
     #[inline]
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        match self {
-            Some(value) => to.holder(item::SOME, value),
-            None => {
-                to.begin(item::NONE);
-                to.shape_of::<T>();
-                Ok(())
-            }
+        to.item(|parts| put_option(self, parts))
+    }
+
+    #[inline]
+    fn write_node(&self, to: &mut Encoder<'_>, at: usize) -> Result<usize, FingerprintError> {
+        // What a short value's holder adds is one byte.
+        if T::bound() < INLINE_LIMIT {
+            let mut parts = Fields::new(at, to);
+            put_option(self, &mut parts)?;
+            return Ok(parts.at());
         }
+        to.node_at(at, |to| self.fingerprint(to))
     }
 
     fn describe(&self, out: &mut Short) {
@@ -27,29 +32,43 @@ impl<T: Fingerprint> Fingerprint for Option<T> {
         }
     }
 
-    fn shape(to: &mut Shape<'_>) {
+    fn shape(to: &mut Shape<'_, '_>) {
         to.tag(item::SOME);
         T::shape(to);
+    }
+}
+
+#[inline]
+fn put_option<T: Fingerprint>(
+    option: &Option<T>,
+    parts: &mut Fields<'_, '_>,
+) -> Result<(), FingerprintError> {
+    match option {
+        Some(value) => {
+            parts.bytes([item::SOME]);
+            parts.part(value)
+        }
+        None => {
+            parts.bytes([item::NONE]);
+            parts.with_shape(T::shape);
+            Ok(())
+        }
     }
 }
 
 impl<T: Fingerprint, E: Fingerprint> Fingerprint for Result<T, E> {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         match self {
-            Ok(value) => {
-                let items = to.begin(item::OK);
-                to.shape_of::<E>();
-                let done = to.value(value);
-                to.end(items);
-                done
-            }
-            Err(error) => {
-                let items = to.begin(item::ERR);
-                to.shape_of::<T>();
-                let done = to.value(error);
-                to.end(items);
-                done
-            }
+            Ok(value) => to.item(|parts| {
+                parts.bytes([item::OK]);
+                parts.with_shape(E::shape);
+                parts.part(value)
+            }),
+            Err(error) => to.item(|parts| {
+                parts.bytes([item::ERR]);
+                parts.with_shape(T::shape);
+                parts.part(error)
+            }),
         }
     }
 
@@ -63,7 +82,7 @@ impl<T: Fingerprint, E: Fingerprint> Fingerprint for Result<T, E> {
         out.show(')');
     }
 
-    fn shape(to: &mut Shape<'_>) {
+    fn shape(to: &mut Shape<'_, '_>) {
         to.tag(item::OK);
         T::shape(to);
         E::shape(to);

@@ -18,6 +18,16 @@ macro_rules! text {
                 Ok(())
             }
 
+            #[inline]
+            fn write_node(
+                &self,
+                to: &mut Encoder<'_>,
+                at: usize,
+            ) -> Result<usize, FingerprintError> {
+                let $value = self;
+                Ok(to.framed_at(at, item::$tag, $bytes))
+            }
+
             fn describe(&self, $out: &mut Short) {
                 let $shown = self;
                 $describe
@@ -25,7 +35,7 @@ macro_rules! text {
         }
 
         impl TypeShape for $borrowed {
-            fn type_shape(to: &mut Shape<'_>) {
+            fn type_shape(to: &mut Shape<'_, '_>) {
                 to.tag(item::$tag);
             }
         }
@@ -37,11 +47,20 @@ macro_rules! text {
                 <$borrowed as Fingerprint>::fingerprint(self, to)
             }
 
+            #[inline]
+            fn write_node(
+                &self,
+                to: &mut Encoder<'_>,
+                at: usize,
+            ) -> Result<usize, FingerprintError> {
+                <$borrowed as Fingerprint>::write_node(self, to, at)
+            }
+
             fn describe(&self, out: &mut Short) {
                 <$borrowed as Fingerprint>::describe(self, out);
             }
 
-            fn shape(to: &mut Shape<'_>) {
+            fn shape(to: &mut Shape<'_, '_>) {
                 to.tag(item::$tag);
             }
         }

@@ -1,5 +1,6 @@
 //! Tuples of up to twelve values, and the unit.
 
+use crate::key::bounded::{put, write_node};
 use crate::key::tag::item;
 use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
 
@@ -14,7 +15,7 @@ impl Fingerprint for () {
         out.show("()");
     }
 
-    fn shape(to: &mut Shape<'_>) {
+    fn shape(to: &mut Shape<'_, '_>) {
         to.tag(item::UNIT);
     }
 }
@@ -24,15 +25,36 @@ macro_rules! tuples {
         impl<$($type: Fingerprint),*> Fingerprint for ($($type,)*) {
             #[inline]
             fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-                let items = to.begin(item::TUPLE);
-                to.byte($count);
-                $(
-                    if let Err(error) = to.value(&self.$index) {
-                        return Err(error.in_field(stringify!($index)));
-                    }
-                )*
-                to.end(items);
-                Ok(())
+                to.item(|parts| {
+                    parts.bytes([item::TUPLE, $count]);
+                    $(
+                        if let Err(error) = parts.part(&self.$index) {
+                            return Err(error.in_field(stringify!($index)));
+                        }
+                    )*
+                    Ok(())
+                })
+            }
+
+            #[inline]
+            fn bound() -> usize {
+                2_usize$(.saturating_add($type::bound()))*
+            }
+
+            #[inline]
+            fn put_bounded(&self, room: &mut [u8], at: usize) -> usize {
+                let at = put(room, at, [item::TUPLE, $count]);
+                $(let at = self.$index.put_bounded(room, at);)*
+                at
+            }
+
+            #[inline]
+            fn write_node(
+                &self,
+                to: &mut Encoder<'_>,
+                at: usize,
+            ) -> Result<usize, FingerprintError> {
+                write_node(self, to, at)
             }
 
             fn describe(&self, out: &mut Short) {
@@ -42,7 +64,7 @@ macro_rules! tuples {
                 out.show(')');
             }
 
-            fn shape(to: &mut Shape<'_>) {
+            fn shape(to: &mut Shape<'_, '_>) {
                 to.tag(item::TUPLE);
                 to.tag($count);
                 $($type::shape(to);)*

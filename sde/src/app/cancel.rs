@@ -1,0 +1,70 @@
+//! Giving up on a request.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// Something that waits and has to look again when a request is cancelled.
+pub(crate) trait Wake: Send + Sync {
+    fn wake(&self);
+}
+
+/// Cancels the requests it was given to.
+///
+/// The caller of a cancelled request gets an error at once if it waits for
+/// another run. A body that is running sees it through
+/// [`Handle::is_cancelled`](crate::Handle::is_cancelled), but only once nobody
+/// else waits for the same result: one caller's cancelling does not take the
+/// result from the others.
+#[derive(Clone, Default)]
+pub struct CancelToken(Arc<State>);
+
+#[derive(Default)]
+struct State {
+    cancelled: AtomicBool,
+    waiting: Mutex<Vec<Weak<dyn Wake>>>,
+}
+
+impl CancelToken {
+    /// A token that is not cancelled.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Cancels every request that has this token, now and later.
+    pub fn cancel(&self) {
+        self.0.cancelled.store(true, Ordering::SeqCst);
+        let waiting = std::mem::take(&mut *self.lock());
+        for waiter in waiting.iter().filter_map(Weak::upgrade) {
+            waiter.wake();
+        }
+    }
+
+    /// Whether it was cancelled.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.0.cancelled.load(Ordering::SeqCst)
+    }
+
+    /// Has the waiter woken on cancelling. The waiter must look at
+    /// [`is_cancelled`](Self::is_cancelled) after this call and before it sleeps.
+    pub(crate) fn wakes(&self, waiter: Weak<dyn Wake>) {
+        let mut waiting = self.lock();
+        waiting.retain(|old| old.strong_count() > 0);
+        waiting.push(waiter);
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn Wake>>> {
+        self.0
+            .waiting
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl fmt::Debug for CancelToken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CancelToken({})", self.is_cancelled())
+    }
+}

@@ -1,0 +1,229 @@
+//! What is running: who called whom, and what lies below what on a thread's
+//! stack.
+//!
+//! A run that waits for another must know two things. Its *ancestry*, by handles:
+//! the runs that can't end before it does, because they called it. And its
+//! *stack*: the runs that are suspended on the same thread, or on the thread that
+//! waits for this one. With rayon the two differ, since a worker that waits
+//! may have stolen a job that has nothing to do with what it was doing. A frame
+//! has both links.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::cancel::CancelToken;
+use super::identity::{AppId, CodeId};
+use super::prepared::Facts;
+use crate::key::Key;
+
+/// One run in progress.
+pub(crate) struct Frame {
+    pub(crate) facts: Arc<Facts>,
+    pub(crate) key: Key,
+    /// The run that called this one.
+    pub(crate) parent: Option<Arc<Frame>>,
+    /// What was on top of the thread's stack when this run began.
+    pub(crate) below: Option<Arc<Frame>>,
+    /// Who wants the result.
+    pub(crate) interest: Interest,
+    active: AtomicBool,
+    nondeterministic: AtomicBool,
+    callees: Mutex<Callees>,
+}
+
+/// Who wants the result of a run: its caller, until a token says otherwise, and
+/// those who wait for it.
+pub(crate) struct Interest {
+    token: Option<CancelToken>,
+    others: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+}
+
+impl Interest {
+    pub(crate) fn new(
+        token: Option<CancelToken>,
+        others: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+    ) -> Self {
+        Self { token, others }
+    }
+
+    pub(crate) fn token(&self) -> Option<&CancelToken> {
+        self.token.as_ref()
+    }
+
+    fn others_wait(&self) -> bool {
+        self.others.as_ref().is_some_and(|others| others())
+    }
+}
+
+/// The runs made by one run.
+#[derive(Default)]
+pub(crate) struct Callees {
+    /// The runs it called itself, in the order they ended.
+    pub(crate) direct: Vec<(Arc<str>, Key)>,
+    /// What the runs beneath it depend on, at any depth.
+    pub(crate) beneath: BTreeSet<Callee>,
+}
+
+/// Something that has to be as it was for a remembered result to be current.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+pub enum Callee {
+    /// The code of an app.
+    Code {
+        /// The app.
+        app: Arc<str>,
+        /// Its version or source digest.
+        code: CodeId,
+    },
+    /// The app and settings that a registered name led to.
+    Named {
+        /// The registered name.
+        name: Arc<str>,
+        /// The identity it had.
+        id: AppId,
+    },
+}
+
+impl Frame {
+    pub(crate) fn new(
+        facts: Arc<Facts>,
+        key: Key,
+        parent: Option<Arc<Self>>,
+        interest: Interest,
+    ) -> Self {
+        Self {
+            facts,
+            key,
+            parent,
+            below: Place::here().top,
+            interest,
+            active: AtomicBool::new(true),
+            nondeterministic: AtomicBool::new(false),
+            callees: Mutex::default(),
+        }
+    }
+
+    /// Whether nobody wants the result any more: the caller gave up, or the run
+    /// that it is part of, and nobody else waits for it.
+    pub(crate) fn is_unwanted(&self) -> bool {
+        let given_up = self.interest.token().is_some_and(CancelToken::is_cancelled)
+            || self
+                .parent
+                .as_ref()
+                .is_some_and(|parent| parent.is_unwanted());
+        given_up && !self.interest.others_wait()
+    }
+
+    /// `app [short key]`.
+    pub(crate) fn label(&self) -> String {
+        format!("{} [{}]", self.facts.name, self.key.short())
+    }
+
+    pub(crate) fn is_active(&self) -> bool {
+        self.active.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn end(&self) {
+        self.active.store(false, Ordering::Release);
+    }
+
+    /// Notes a run made by this one: what it depends on, and whether it was
+    /// non-deterministic.
+    pub(crate) fn called(
+        &self,
+        app: &Arc<str>,
+        key: Key,
+        beneath: impl IntoIterator<Item = Callee>,
+        nondeterministic: bool,
+    ) {
+        if nondeterministic {
+            self.nondeterministic.store(true, Ordering::Relaxed);
+        }
+        let mut callees = self.callees.lock().unwrap_or_else(PoisonError::into_inner);
+        callees.direct.push((Arc::clone(app), key));
+        callees.beneath.extend(beneath);
+    }
+
+    pub(crate) fn take_callees(&self) -> Callees {
+        std::mem::take(&mut *self.callees.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn saw_nondeterminism(&self) -> bool {
+        self.nondeterministic.load(Ordering::Relaxed)
+    }
+}
+
+/// The runs that called this one, itself first.
+pub(crate) fn ancestry(frame: Option<&Arc<Frame>>) -> impl Iterator<Item = &Arc<Frame>> {
+    std::iter::successors(frame, |frame| frame.parent.as_ref())
+}
+
+/// The runs suspended below this one on its thread, itself first.
+pub(crate) fn stack(frame: Option<&Arc<Frame>>) -> impl Iterator<Item = &Arc<Frame>> {
+    std::iter::successors(frame, |frame| frame.below.as_ref())
+}
+
+/// Where a thread is: what is on top of its stack, and whether that is all there
+/// is.
+#[derive(Clone, Default)]
+pub(crate) struct Place {
+    pub(crate) top: Option<Arc<Frame>>,
+    /// Whether the thread is a rayon worker, or works for one: pieces of runs that
+    /// the engine can't see may lie between those it sees.
+    pub(crate) tainted: bool,
+}
+
+thread_local! {
+    static PLACE: RefCell<Place> = const { RefCell::new(Place { top: None, tainted: false }) };
+}
+
+impl Place {
+    /// The place of this thread.
+    pub(crate) fn here() -> Self {
+        let mut place = PLACE.with_borrow(Clone::clone);
+        place.tainted |= rayon::current_thread_index().is_some();
+        place
+    }
+
+    /// This thread's place with one more run on top.
+    pub(crate) fn on_top(frame: Arc<Frame>) -> Self {
+        Self {
+            top: Some(frame),
+            ..Self::here()
+        }
+    }
+
+    /// The run that a call belongs to which comes through no run's handle: what
+    /// the thread is doing, unless it may be doing several things.
+    pub(crate) fn caller() -> Option<Arc<Frame>> {
+        PLACE.with_borrow(|place| {
+            let top = place.top.as_ref()?;
+            let ambiguous = place.tainted || rayon::current_thread_index().is_some();
+            (!ambiguous).then(|| Arc::clone(top))
+        })
+    }
+
+    /// Makes this the place of this thread for as long as the guard lives.
+    pub(crate) fn enter(self) -> OnThread {
+        OnThread {
+            before: PLACE.replace(self),
+            _not_send: std::marker::PhantomData,
+        }
+    }
+}
+
+/// Takes back what [`Place::enter`] did.
+pub(crate) struct OnThread {
+    before: Place,
+    /// What it puts on one thread's stack must be taken off the same one.
+    _not_send: std::marker::PhantomData<*const ()>,
+}
+
+impl Drop for OnThread {
+    fn drop(&mut self) {
+        PLACE.set(std::mem::take(&mut self.before));
+    }
+}

@@ -1,0 +1,286 @@
+//! What an app gets to run other apps with.
+
+use std::sync::Arc;
+
+use super::definition::App;
+use super::frame::Frame;
+use super::instance::Instance;
+use super::prepared::{Facts, Prepared, Subject};
+use super::request::{Options, Outcome, Peek, Request};
+use super::scratch::{Scratch, ScratchState};
+use super::source::AppSource;
+use crate::error::{Error, ErrorKind};
+use crate::inputs::{Call, Inputs};
+use crate::result_map::{Codec, ErasedValue, ResultMap, Storable};
+
+/// Runs apps.
+///
+/// A body gets one that knows its ancestry, so that the engine records what the
+/// run depends on and finds cycles. A [`Sde`](crate::Sde) dereferences to one
+/// without ancestry, so that code looks the same inside an app and outside. What
+/// only the user may do (clean, invalidate, load, finish) is on `Sde` alone.
+///
+/// Cloning is cheap. A handle used after its run has ended gives an error.
+#[derive(Clone)]
+pub struct Handle {
+    runtime: Arc<dyn Runtime>,
+    frame: Option<Arc<Frame>>,
+}
+
+/// What a handle needs of the engine: the seam that keeps apps from depending on
+/// it.
+#[doc(hidden)]
+#[allow(
+    private_interfaces,
+    reason = "public only so that `AppSource` can name it"
+)]
+pub trait Runtime: Send + Sync {
+    fn call(
+        &self,
+        from: &Handle,
+        subject: &Subject<'_>,
+        call: &mut dyn Call,
+        options: &Options<'_>,
+    ) -> Result<Outcome, Error>;
+    fn peek(&self, subject: &Subject<'_>, inputs: &Inputs) -> Result<Peek, Error>;
+    fn named(&self, name: &str) -> Result<Prepared, Error>;
+    fn prepare(&self, instance: &Instance) -> Result<Prepared, Error>;
+    fn identify(&self, app: &dyn App) -> Result<Arc<Facts>, Error>;
+    fn load_scratch(&self, frame: &Arc<Frame>, codec: &Codec) -> Option<ErasedValue>;
+    fn save_scratch(&self, frame: &Arc<Frame>, state: ScratchState);
+    fn progress(&self, label: &str, done: usize, total: usize);
+    fn parallel(&self) -> &crate::parallel::Helpers;
+}
+
+impl Handle {
+    pub(crate) fn new(runtime: Arc<dyn Runtime>, frame: Option<Arc<Frame>>) -> Self {
+        Self { runtime, frame }
+    }
+
+    /// Gives the remembered results of this app for these inputs, or computes and
+    /// remembers them.
+    ///
+    /// The app is given by value, as an [`Instance`], as a [`Prepared`] handle, or
+    /// by the name under which it is registered. No lock is held while it runs. If
+    /// another thread is computing the same run, this call waits for it and shares
+    /// its results.
+    ///
+    /// ```
+    /// # #[sde::app]
+    /// # fn square(x: f64) -> f64 { x * x }
+    /// use sde::{Sde, inputs};
+    ///
+    /// let sde = Sde::new();
+    /// let results = sde.run(&square, &inputs! { x: 3.0_f64 })?;
+    /// assert_eq!(*results.get::<f64>("result")?, 9.0);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the app or its settings can't be found, identified or are not ready;
+    /// if its body fails, or panics on another thread; if the run needs its own
+    /// result; if this handle's run has ended.
+    ///
+    /// # Panics
+    /// If the app's body panics on this thread, the panic goes on here.
+    pub fn run<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<ResultMap, Error> {
+        Ok(self.request(app, inputs).run()?.results)
+    }
+
+    /// As [`run`](Self::run), and makes sure that the named results are there,
+    /// whatever their tags. What is held already keeps its identity; only gaps are
+    /// filled.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run); and if the app returns no result of such a name.
+    pub fn run_for<A: AppSource + ?Sized>(
+        &self,
+        app: &A,
+        inputs: &Inputs,
+        names: &[&str],
+    ) -> Result<ResultMap, Error> {
+        Ok(self.request(app, inputs).names(names).run()?.results)
+    }
+
+    /// A run with more to say of it: a policy, names, a way to cancel; and with an
+    /// outcome that tells how the results were got.
+    ///
+    /// ```
+    /// # #[sde::app]
+    /// # fn square(x: f64) -> f64 { x * x }
+    /// use sde::{Policy, Sde, Source, inputs};
+    ///
+    /// let sde = Sde::new();
+    /// let inputs = inputs! { x: 3.0_f64 };
+    /// let nothing = sde.request(&square, &inputs).policy(Policy::OnlyIfRemembered).run();
+    /// assert!(nothing.is_err());
+    /// assert_eq!(sde.request(&square, &inputs).run()?.source, Source::Computed);
+    /// assert_eq!(sde.request(&square, &inputs).run()?.source, Source::LastValue);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    pub fn request<'a, A: AppSource + ?Sized>(
+        &'a self,
+        app: &'a A,
+        inputs: &'a Inputs,
+    ) -> Request<'a, A> {
+        Request::new(self, app, inputs)
+    }
+
+    /// Tells what a run would do, and why, without running anything.
+    ///
+    /// # Errors
+    /// If the app can't be found or identified, or the inputs can't be keyed.
+    pub fn peek<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<Peek, Error> {
+        let resolved = app.resolve(self.runtime())?;
+        self.runtime.peek(&resolved.subject(), inputs)
+    }
+
+    /// Checks and identifies an app once, for many runs.
+    ///
+    /// # Errors
+    /// If a name leads nowhere, slots form a cycle, or a parameter is refused.
+    pub fn prepare(&self, instance: &Instance) -> Result<Prepared, Error> {
+        self.runtime.prepare(instance)
+    }
+
+    /// What is in one of the running app's own sub-app slots.
+    ///
+    /// # Errors
+    /// If the app has no such slot, or this handle belongs to no run.
+    pub fn sub_app(&self, slot: &str) -> Result<Prepared, Error> {
+        let facts = &self.own_frame("sub-app")?.facts;
+        facts.sub_apps.get(slot).cloned().ok_or_else(|| {
+            let names: Vec<_> = facts.sub_apps.keys().map(ToString::to_string).collect();
+            ErrorKind::Slot {
+                app: Arc::clone(&facts.name),
+                name: slot.to_owned(),
+                why: format!(
+                    "there is no such slot; the app has: {}",
+                    crate::error::join_names(&names)
+                ),
+            }
+            .into()
+        })
+    }
+
+    /// The value of one of the running app's own parameters.
+    ///
+    /// # Errors
+    /// If the app has no such parameter, it has another type, or this handle
+    /// belongs to no run.
+    pub fn parameter<T: 'static>(&self, name: &str) -> Result<&T, Error> {
+        let facts = &self.own_frame("parameter")?.facts;
+        let refuse = |why: String| {
+            Error::from(ErrorKind::Parameter {
+                app: Arc::clone(&facts.name),
+                name: name.to_owned(),
+                why,
+            })
+        };
+        let setting = facts.settings.get(name).ok_or_else(|| {
+            let names: Vec<_> = facts.settings.keys().map(ToString::to_string).collect();
+            refuse(format!(
+                "there is no such parameter; the app has: {}",
+                crate::error::join_names(&names)
+            ))
+        })?;
+        setting.any.downcast_ref().ok_or_else(|| {
+            refuse(format!(
+                "it is a {}, not a {}",
+                setting.type_name,
+                std::any::type_name::<T>()
+            ))
+        })
+    }
+
+    /// The scratch space of this run, for a state of type `T`.
+    #[must_use]
+    pub fn scratch<T: Storable>(&self) -> Scratch<'_, T> {
+        Scratch::new(self)
+    }
+
+    /// Whether nobody wants this run's results any more: its caller cancelled, and
+    /// nobody else waits. A long body asks now and then, and returns an error.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.frame.as_ref().is_some_and(|frame| frame.is_unwanted())
+    }
+
+    /// Tells observers how far long work has come.
+    pub fn progress(&self, label: &str, done: usize, total: usize) {
+        self.runtime.progress(label, done, total);
+    }
+
+    /// Runs a call made by the macros.
+    #[doc(hidden)]
+    pub fn call_linked(
+        &self,
+        app: &dyn App,
+        facts: &super::prepared::LinkedFacts,
+        call: &mut dyn Call,
+    ) -> Result<Outcome, Error> {
+        let facts = facts.get(app)?;
+        let subject = Subject {
+            app,
+            facts,
+            by_name: None,
+        };
+        const NAMES: &[&str] = &["result"];
+        let options = Options {
+            names: Some(NAMES),
+            ..Options::default()
+        };
+        self.call(&subject, call, &options)
+    }
+
+    pub(crate) fn call(
+        &self,
+        subject: &Subject<'_>,
+        call: &mut dyn Call,
+        options: &Options<'_>,
+    ) -> Result<Outcome, Error> {
+        self.runtime.call(self, subject, call, options)
+    }
+
+    pub(crate) fn runtime(&self) -> &dyn Runtime {
+        &*self.runtime
+    }
+
+    pub(crate) fn shared_runtime(&self) -> &Arc<dyn Runtime> {
+        &self.runtime
+    }
+
+    pub(crate) fn frame(&self) -> Option<&Arc<Frame>> {
+        self.frame.as_ref()
+    }
+
+    /// The run this handle belongs to.
+    pub(crate) fn own_frame(&self, what: &'static str) -> Result<&Arc<Frame>, Error> {
+        let Some(frame) = &self.frame else {
+            return Err(ErrorKind::OutsideRun { what }.into());
+        };
+        self.check_active()?;
+        Ok(frame)
+    }
+
+    /// That the run of this handle, if it has one, still goes on.
+    pub(crate) fn check_active(&self) -> Result<(), Error> {
+        match &self.frame {
+            Some(frame) if !frame.is_active() => Err(ErrorKind::StaleHandle {
+                app: Arc::clone(&frame.facts.name),
+                key: frame.key,
+            }
+            .into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::fmt::Debug for Handle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.frame {
+            Some(frame) => write!(f, "Handle({})", frame.label()),
+            None => f.write_str("Handle"),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Who an app is, as far as its results are concerned.
+//!
+//! Two runs are the same only if the same code would run with the same settings.
+//! An app's identity is therefore a digest of its declared name, its version (or
+//! the digest of its source), its own fields, its parameters and, recursively,
+//! its sub-apps. A name in a slot stands for the app it leads to, never for
+//! itself: if the name leads elsewhere, the identity differs.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::key::Digest;
+
+/// The digest of an app with its settings: all that a key has of the app.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+pub struct AppId(pub(crate) Digest);
+
+impl AppId {
+    /// The digest's bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+}
+
+impl fmt::Display for AppId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+impl fmt::Debug for AppId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.0, f)
+    }
+}
+
+/// What says that an app's code is the same: a version its author raises, or the
+/// digest of its source.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+pub enum CodeId {
+    /// A declared version.
+    Version(Cow<'static, str>),
+    /// The digest of the token tree that `#[sde::app]` saw.
+    Source([u8; 32]),
+}
+
+impl fmt::Display for CodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Version(version) => {
+                write!(f, "version {}", crate::error::printable(version))
+            }
+            Self::Source(digest) => {
+                f.write_str("source ")?;
+                digest[..6]
+                    .iter()
+                    .try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
+        }
+    }
+}
+
+impl fmt::Debug for CodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}

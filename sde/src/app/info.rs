@@ -1,0 +1,310 @@
+//! What an app says of itself.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use super::identity::CodeId;
+use super::parameter::Parameter;
+use super::slot::Slot;
+use crate::error::Failure;
+use crate::result_map::{Codec, Storable, Tags};
+
+/// The description of an app: its identity, its traits, what it takes and what it
+/// returns.
+///
+/// Name and code identity enter the key, as do parameters and sub-apps. The
+/// rest is metadata and never changes a result.
+///
+/// ```
+/// use sde::{AppInfo, Parameter, ResultSpec, Tag};
+///
+/// let info = AppInfo::new("Rhf", "1.0")
+///     .about("Restricted Hartree-Fock energies")
+///     .citation("C. C. J. Roothaan, Rev. Mod. Phys. 23, 69 (1951)")
+///     .parameter(Parameter::new("threshold", 1e-9_f64).about("energy change, in hartree"))
+///     .result(ResultSpec::new::<f64>("energy").about("total energy, in hartree"))
+///     .result(ResultSpec::new::<Vec<f64>>("fock").tagged(Tag::Intermediate));
+/// assert_eq!(info.name(), "Rhf");
+/// ```
+#[derive(Clone, Debug)]
+pub struct AppInfo {
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) code: CodeId,
+    pub(crate) about: Cow<'static, str>,
+    pub(crate) authors: Vec<Cow<'static, str>>,
+    pub(crate) citations: Vec<Cow<'static, str>>,
+    pub(crate) nondeterministic: bool,
+    pub(crate) distributed: bool,
+    pub(crate) thread_safe: bool,
+    pub(crate) gpu: bool,
+    pub(crate) failures: Failure,
+    pub(crate) parameters: Vec<Parameter>,
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) results: Vec<ResultSpec>,
+}
+
+impl AppInfo {
+    /// The description of an app with this stable name and version.
+    ///
+    /// The name is what the app is called in every program and for ever, since
+    /// the cache and the store know it by nothing else; two apps must not share
+    /// one. The version is to be raised whenever the app's results change.
+    #[must_use]
+    pub fn new(name: impl Into<Cow<'static, str>>, version: impl Into<Cow<'static, str>>) -> Self {
+        Self::with_code(name.into(), CodeId::Version(version.into()))
+    }
+
+    pub(crate) fn with_code(name: Cow<'static, str>, code: CodeId) -> Self {
+        Self {
+            name,
+            code,
+            about: Cow::Borrowed(""),
+            authors: Vec::new(),
+            citations: Vec::new(),
+            nondeterministic: false,
+            distributed: false,
+            thread_safe: true,
+            gpu: false,
+            failures: Failure::Ordinary,
+            parameters: Vec::new(),
+            slots: Vec::new(),
+            results: Vec::new(),
+        }
+    }
+
+    /// What the app does, in a sentence.
+    #[must_use]
+    pub fn about(mut self, text: impl Into<Cow<'static, str>>) -> Self {
+        self.about = text.into();
+        self
+    }
+
+    /// Adds an author.
+    #[must_use]
+    pub fn author(mut self, name: impl Into<Cow<'static, str>>) -> Self {
+        self.authors.push(name.into());
+        self
+    }
+
+    /// Adds a work to cite when results of this app are published.
+    #[must_use]
+    pub fn citation(mut self, text: impl Into<Cow<'static, str>>) -> Self {
+        self.citations.push(text.into());
+        self
+    }
+
+    /// Says that equal inputs may give different results. Such an app is never
+    /// looked up, nor is any app that runs it; its results are recorded all the
+    /// same.
+    #[must_use]
+    pub fn nondeterministic(mut self) -> Self {
+        self.nondeterministic = true;
+        self
+    }
+
+    /// Says that the app is collective: every rank of the process set calls it.
+    #[must_use]
+    pub fn distributed(mut self) -> Self {
+        self.distributed = true;
+        self
+    }
+
+    /// Says that two runs of this app must not go on at the same time in one
+    /// process. The engine then runs them one after the other.
+    #[must_use]
+    pub fn not_thread_safe(mut self) -> Self {
+        self.thread_safe = false;
+        self
+    }
+
+    /// Says that the app uses a GPU.
+    #[must_use]
+    pub fn gpu(mut self) -> Self {
+        self.gpu = true;
+        self
+    }
+
+    /// Says how long this app's failures last, where the error itself does not
+    /// say.
+    #[must_use]
+    pub fn failures(mut self, failure: Failure) -> Self {
+        self.failures = failure;
+        self
+    }
+
+    /// Adds a parameter.
+    #[must_use]
+    pub fn parameter(mut self, parameter: Parameter) -> Self {
+        self.parameters.push(parameter);
+        self
+    }
+
+    /// Adds a sub-app slot.
+    #[must_use]
+    pub fn slot(mut self, slot: Slot) -> Self {
+        self.slots.push(slot);
+        self
+    }
+
+    /// Adds a result that every run of the app returns.
+    #[must_use]
+    pub fn result(mut self, result: ResultSpec) -> Self {
+        self.results.push(result);
+        self
+    }
+
+    /// The stable name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The version or source digest.
+    #[must_use]
+    pub fn code(&self) -> &CodeId {
+        &self.code
+    }
+
+    /// What the app does.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.about
+    }
+
+    /// Who wrote it.
+    pub fn authors(&self) -> impl Iterator<Item = &str> {
+        self.authors.iter().map(|name| &**name)
+    }
+
+    /// What to cite.
+    pub fn citations(&self) -> impl Iterator<Item = &str> {
+        self.citations.iter().map(|text| &**text)
+    }
+
+    /// Whether the app itself is non-deterministic.
+    #[must_use]
+    pub fn is_nondeterministic(&self) -> bool {
+        self.nondeterministic
+    }
+
+    /// Whether the app is collective.
+    #[must_use]
+    pub fn is_distributed(&self) -> bool {
+        self.distributed
+    }
+
+    /// Whether several runs may go on at the same time.
+    #[must_use]
+    pub fn is_thread_safe(&self) -> bool {
+        self.thread_safe
+    }
+
+    /// Whether the app uses a GPU.
+    #[must_use]
+    pub fn uses_gpu(&self) -> bool {
+        self.gpu
+    }
+
+    /// The declared parameters.
+    #[must_use]
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// The declared sub-app slots.
+    #[must_use]
+    pub fn slots(&self) -> &[Slot] {
+        &self.slots
+    }
+
+    /// The declared results.
+    #[must_use]
+    pub fn results(&self) -> &[ResultSpec] {
+        &self.results
+    }
+}
+
+/// One result that an app declares: its name, its type and its tags.
+#[derive(Clone, Debug)]
+pub struct ResultSpec {
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) about: Cow<'static, str>,
+    pub(crate) tags: Tags,
+    /// `None`: it can't be saved, and must be `expendable` or `no_cache`.
+    pub(crate) codec: Option<Codec>,
+    pub(crate) type_name: &'static str,
+}
+
+impl ResultSpec {
+    /// A result of a type that can be saved.
+    #[must_use]
+    pub fn new<T: Storable>(name: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            name: name.into(),
+            about: Cow::Borrowed(""),
+            tags: Tags::NONE,
+            codec: Some(Codec::of::<T>()),
+            type_name: std::any::type_name::<T>(),
+        }
+    }
+
+    /// A result of a type that can't be saved: it must be tagged `expendable` or
+    /// `no_cache`, and is `expendable` if nothing else is said.
+    #[must_use]
+    pub fn unsaved<T: Send + Sync + 'static>(name: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            name: name.into(),
+            about: Cow::Borrowed(""),
+            tags: crate::result_map::Tag::Expendable.into(),
+            codec: None,
+            type_name: std::any::type_name::<T>(),
+        }
+    }
+
+    /// What the result is, with its unit.
+    #[must_use]
+    pub fn about(mut self, text: impl Into<Cow<'static, str>>) -> Self {
+        self.about = text.into();
+        self
+    }
+
+    /// The result with these tags in place of those it had.
+    #[must_use]
+    pub fn tagged(mut self, tags: impl Into<Tags>) -> Self {
+        self.tags = tags.into();
+        self
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What the result is.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.about
+    }
+
+    /// The tags.
+    #[must_use]
+    pub fn tags(&self) -> Tags {
+        self.tags
+    }
+
+    /// The name of its type, for messages.
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
+        self.type_name
+    }
+}
+
+/// What a run is expected to take.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Wall-clock time on this machine.
+    pub time: Duration,
+    /// The most memory it will hold at once, in bytes.
+    pub memory: u64,
+}

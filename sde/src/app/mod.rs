@@ -1,0 +1,48 @@
+//! Apps: units of computation, what they say of themselves, and how they are set
+//! up.
+//!
+//! An [`App`] is a definition: a name, a version, what it takes and returns, and
+//! `run`. An [`Instance`] is an app with its parameters and sub-apps set. A
+//! [`Prepared`] instance is checked, identified and immutable: the thing that is
+//! run. Running by name, by value or by prepared handle differ only in when the
+//! preparing happens, so they are the same run.
+
+mod cancel;
+mod definition;
+mod frame;
+mod handle;
+mod identity;
+mod info;
+mod instance;
+mod linked;
+mod parameter;
+mod prepared;
+mod request;
+mod scratch;
+mod setup;
+mod slot;
+mod source;
+mod together;
+
+pub use cancel::CancelToken;
+pub(crate) use cancel::Wake;
+pub use definition::App;
+pub use frame::Callee;
+pub(crate) use frame::{Callees, Frame, Interest, Place, ancestry, stack};
+pub use handle::Handle;
+pub(crate) use handle::Runtime;
+pub use identity::{AppId, CodeId};
+pub use info::{AppInfo, Cost, ResultSpec};
+pub use instance::Instance;
+pub use linked::LinkedApp;
+pub(crate) use linked::{TypeIndex, linked_apps};
+pub use parameter::{Parameter, Settings};
+pub(crate) use prepared::{Facts, Resolver, Subject, prepare};
+pub use prepared::{LinkedFacts, Prepared};
+pub(crate) use request::Options;
+pub use request::{Outcome, Peek, Policy, Request};
+pub use scratch::Scratch;
+pub(crate) use scratch::ScratchState;
+pub(crate) use setup::Setup;
+pub use slot::{Slot, SubApp};
+pub use source::AppSource;

@@ -1,0 +1,188 @@
+//! Parameters: what a user sets on an app, by name.
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::key::{Commitment, Fingerprint, FingerprintError, commit, describe};
+
+/// A parameter that an app declares: its name, its default or type, its checks.
+///
+/// ```
+/// use sde::Parameter;
+///
+/// let threshold = Parameter::new("threshold", 1e-9_f64)
+///     .about("converged when the energy changes by less, in hartree")
+///     .check(|value: &f64| match *value > 0.0 {
+///         true => Ok(()),
+///         false => Err("must be positive".into()),
+///     });
+/// let threads = Parameter::new("threads", 1_usize).transparent();
+/// let basis = Parameter::required::<String>("basis");
+/// # let _ = (threshold, threads, basis);
+/// ```
+#[derive(Clone)]
+pub struct Parameter {
+    pub(crate) name: Cow<'static, str>,
+    pub(crate) about: Cow<'static, str>,
+    pub(crate) default: Option<Setting>,
+    pub(crate) type_name: &'static str,
+    pub(crate) transparent: bool,
+    checks: Vec<Check>,
+}
+
+type Check = Arc<dyn Fn(&dyn Any, &Settings<'_>) -> Result<(), String> + Send + Sync>;
+
+impl Parameter {
+    /// A parameter with a default, whose type is the parameter's.
+    #[must_use]
+    pub fn new<T: Fingerprint + Send + Sync + 'static>(
+        name: impl Into<Cow<'static, str>>,
+        default: T,
+    ) -> Self {
+        Self {
+            default: Some(Setting::new(default)),
+            ..Self::required::<T>(name)
+        }
+    }
+
+    /// A parameter that has to be set before the app can run.
+    #[must_use]
+    pub fn required<T: Fingerprint + Send + Sync + 'static>(
+        name: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        Self {
+            name: name.into(),
+            about: Cow::Borrowed(""),
+            default: None,
+            type_name: std::any::type_name::<T>(),
+            transparent: false,
+            checks: Vec::new(),
+        }
+    }
+
+    /// What the parameter does, with its unit.
+    #[must_use]
+    pub fn about(mut self, text: impl Into<Cow<'static, str>>) -> Self {
+        self.about = text.into();
+        self
+    }
+
+    /// Says that the parameter can't change a result (a number of threads,
+    /// verbosity): it is left out of the key.
+    #[must_use]
+    pub fn transparent(mut self) -> Self {
+        self.transparent = true;
+        self
+    }
+
+    /// Adds a check of the value alone; its error says what would be right.
+    #[must_use]
+    pub fn check<T: 'static>(
+        self,
+        check: impl Fn(&T) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.check_with(move |value: &T, _| check(value))
+    }
+
+    /// Adds a check that looks at other parameters too.
+    #[must_use]
+    pub fn check_with<T: 'static>(
+        mut self,
+        check: impl Fn(&T, &Settings<'_>) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.checks
+            .push(Arc::new(move |value, others| match value.downcast_ref() {
+                Some(value) => check(value, others),
+                None => Err(format!(
+                    "its check expects a {}: the app declares it wrongly",
+                    std::any::type_name::<T>()
+                )),
+            }));
+        self
+    }
+
+    /// The name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// What it does.
+    #[must_use]
+    pub fn description(&self) -> &str {
+        &self.about
+    }
+
+    /// Whether it is left out of the key.
+    #[must_use]
+    pub fn is_transparent(&self) -> bool {
+        self.transparent
+    }
+
+    pub(crate) fn verify(&self, value: &Setting, all: &Settings<'_>) -> Result<(), String> {
+        self.checks
+            .iter()
+            .try_for_each(|check| check(&*value.any, all))
+    }
+}
+
+impl fmt::Debug for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Parameter")
+            .field("name", &self.name)
+            .field("type", &self.type_name)
+            .field("default", &self.default)
+            .field("transparent", &self.transparent)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The values of all parameters of one app, as its checks see them.
+pub struct Settings<'a>(pub(crate) &'a dyn Fn(&str) -> Option<&'a Setting>);
+
+impl Settings<'_> {
+    /// The value of another parameter; `None` if it is not set, or not a `T`.
+    #[must_use]
+    pub fn get<T: 'static>(&self, name: &str) -> Option<&T> {
+        (self.0)(name)?.any.downcast_ref()
+    }
+}
+
+/// A type-erased value of a parameter.
+#[derive(Clone)]
+pub(crate) struct Setting {
+    pub(crate) any: Arc<dyn Any + Send + Sync>,
+    pub(crate) type_name: &'static str,
+    commit: fn(&dyn Any) -> Option<Result<Commitment, FingerprintError>>,
+    describe: fn(&dyn Any) -> Option<String>,
+}
+
+impl Setting {
+    pub(crate) fn new<T: Fingerprint + Send + Sync + 'static>(value: T) -> Self {
+        Self {
+            any: Arc::new(value),
+            type_name: std::any::type_name::<T>(),
+            commit: |any| any.downcast_ref::<T>().map(commit),
+            describe: |any| any.downcast_ref::<T>().map(describe),
+        }
+    }
+
+    /// What the value adds to the app's identity. The function pointer was made
+    /// together with the value, so the types always agree.
+    pub(crate) fn commitment(&self) -> Result<Commitment, FingerprintError> {
+        (self.commit)(&*self.any)
+            .unwrap_or_else(|| Err(FingerprintError::custom("a parameter changed its type")))
+    }
+
+    pub(crate) fn short(&self) -> String {
+        (self.describe)(&*self.any).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for Setting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.short())
+    }
+}

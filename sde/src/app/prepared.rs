@@ -1,0 +1,259 @@
+//! Instances that are checked, identified and immutable.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use super::definition::App;
+use super::identity::{AppId, CodeId};
+use super::info::AppInfo;
+use super::instance::Instance;
+use super::linked::TypeIndex;
+use super::parameter::Setting;
+use super::setup::Setup;
+use super::slot::SubApp;
+use crate::error::{Error, ErrorKind};
+use crate::key::{FingerprintError, with_encoder};
+
+/// An app that is ready to run: checked, identified, immutable.
+///
+/// Running an app by value identifies it anew each time, which costs some
+/// microseconds; preparing it once makes each later run as cheap as can be.
+/// Made by [`Handle::prepare`](crate::Handle::prepare).
+#[derive(Clone)]
+pub struct Prepared {
+    pub(crate) app: Arc<dyn App>,
+    pub(crate) facts: Arc<Facts>,
+}
+
+impl Prepared {
+    /// The identity that enters the key of each run.
+    #[must_use]
+    pub fn id(&self) -> AppId {
+        self.facts.id
+    }
+
+    /// What the app says of itself.
+    #[must_use]
+    pub fn info(&self) -> &AppInfo {
+        &self.facts.info
+    }
+
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        Subject {
+            app: &*self.app,
+            facts: &self.facts,
+            by_name: None,
+        }
+    }
+}
+
+impl fmt::Debug for Prepared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Prepared({} {})", self.facts.name, self.facts.id)
+    }
+}
+
+/// An app about to be run, however it was named.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) app: &'a dyn App,
+    pub(crate) facts: &'a Arc<Facts>,
+    /// The registered name it was called by, if it was.
+    pub(crate) by_name: Option<&'a str>,
+}
+
+/// All that the engine needs to know of an app and its settings.
+pub(crate) struct Facts {
+    pub(crate) info: AppInfo,
+    pub(crate) name: Arc<str>,
+    pub(crate) id: AppId,
+    /// Which cache its entries are in.
+    pub(crate) type_index: TypeIndex,
+    /// Every parameter that has a value.
+    pub(crate) settings: BTreeMap<Cow<'static, str>, Setting>,
+    pub(crate) sub_apps: BTreeMap<Cow<'static, str>, Prepared>,
+    /// The code of this app and of all in its slots, at every depth.
+    pub(crate) codes: BTreeSet<(Arc<str>, CodeId)>,
+    /// Whether it, or any app in its slots, is non-deterministic.
+    pub(crate) nondeterministic: bool,
+    /// What has to be set before it can run, through all its slots.
+    pub(crate) missing: Vec<String>,
+}
+
+/// Finds registered apps.
+pub(crate) trait Resolver {
+    /// The app registered under the name. `path` has the names that led here, so
+    /// that a cycle is found.
+    fn find(&self, name: &str, path: &mut Vec<String>) -> Result<Prepared, Error>;
+}
+
+impl Facts {
+    /// The facts of an instance, with all its slots resolved.
+    pub(crate) fn of(
+        app: &dyn App,
+        setup: &Setup,
+        resolver: &dyn Resolver,
+        path: &mut Vec<String>,
+    ) -> Result<Self, Error> {
+        setup.verify_all()?;
+        let info = AppInfo::clone(&setup.info);
+        let name = setup.name();
+        let sub_apps = resolve_slots(setup, resolver, path)?;
+        let settings = info
+            .parameters
+            .iter()
+            .filter_map(|p| Some((p.name.clone(), setup.setting(&p.name)?.clone())))
+            .collect();
+        let id = identify(app, &info, &settings, &sub_apps).map_err(|source| {
+            ErrorKind::Fingerprint {
+                app: Arc::clone(&name),
+                source,
+            }
+        })?;
+        let mut codes = BTreeSet::from([(Arc::clone(&name), info.code.clone())]);
+        codes.extend(
+            sub_apps
+                .values()
+                .flat_map(|sub| sub.facts.codes.iter().cloned()),
+        );
+        Ok(Self {
+            type_index: TypeIndex::of(&name),
+            nondeterministic: info.nondeterministic
+                || sub_apps.values().any(|sub| sub.facts.nondeterministic),
+            missing: missing(app, setup, &sub_apps),
+            info,
+            name,
+            id,
+            settings,
+            sub_apps,
+            codes,
+        })
+    }
+
+    /// The tags that the app declares for a result, and whether it can be saved.
+    pub(crate) fn result(&self, name: &str) -> Option<&super::info::ResultSpec> {
+        self.info.results.iter().find(|spec| spec.name == name)
+    }
+}
+
+/// Prepares an instance.
+pub(crate) fn prepare(
+    instance: &Instance,
+    resolver: &dyn Resolver,
+    path: &mut Vec<String>,
+) -> Result<Prepared, Error> {
+    Ok(Prepared {
+        app: Arc::clone(&instance.app),
+        facts: Arc::new(Facts::of(&*instance.app, &instance.setup, resolver, path)?),
+    })
+}
+
+fn resolve_slots(
+    setup: &Setup,
+    resolver: &dyn Resolver,
+    path: &mut Vec<String>,
+) -> Result<BTreeMap<Cow<'static, str>, Prepared>, Error> {
+    let mut resolved = BTreeMap::new();
+    for slot in &setup.info.slots {
+        let sub_app = match setup.sub_app(&slot.name) {
+            None => continue,
+            Some(SubApp::Instance(inner)) => prepare(inner, resolver, path)?,
+            Some(SubApp::Named(name)) => resolver.find(name, path)?,
+        };
+        resolved.insert(slot.name.clone(), sub_app);
+    }
+    Ok(resolved)
+}
+
+fn missing(
+    app: &dyn App,
+    setup: &Setup,
+    sub_apps: &BTreeMap<Cow<'static, str>, Prepared>,
+) -> Vec<String> {
+    let mut missing = app.not_ready();
+    for parameter in &setup.info.parameters {
+        if setup.setting(&parameter.name).is_none() {
+            missing.push(format!(
+                "parameter \"{}\" ({}) has no default and is not set",
+                parameter.name, parameter.type_name
+            ));
+        }
+    }
+    for slot in &setup.info.slots {
+        match sub_apps.get(&slot.name) {
+            None => missing.push(format!("sub-app slot \"{}\" is empty", slot.name)),
+            Some(sub_app) => {
+                missing.extend(sub_app.facts.missing.iter().map(|what| {
+                    format!("{} in slot \"{}\": {what}", sub_app.facts.name, slot.name)
+                }))
+            }
+        }
+    }
+    missing
+}
+
+/// The digest of all that makes one app's runs differ from another's.
+fn identify(
+    app: &dyn App,
+    info: &AppInfo,
+    settings: &BTreeMap<Cow<'static, str>, Setting>,
+    sub_apps: &BTreeMap<Cow<'static, str>, Prepared>,
+) -> Result<AppId, FingerprintError> {
+    with_encoder(|to| {
+        to.named("name", &*info.name)?;
+        match &info.code {
+            CodeId::Version(version) => to.named("version", &**version)?,
+            CodeId::Source(digest) => to.named("source", digest)?,
+        }
+        to.named("fields", app)?;
+        let in_key = |name: &Cow<'static, str>| {
+            let declared = info.parameters.iter().find(|p| p.name == *name);
+            declared.is_some_and(|p| !p.transparent)
+        };
+        for (name, setting) in settings.iter().filter(|(name, _)| in_key(name)) {
+            to.value("parameter")?;
+            to.value(&**name)?;
+            to.commitment(&setting.commitment()?);
+        }
+        for (slot, sub_app) in sub_apps {
+            to.value("sub-app")?;
+            to.named(slot, sub_app.facts.id.as_bytes())?;
+        }
+        Ok(AppId(to.digest()?))
+    })
+}
+
+/// The facts of an app that has neither settings nor slots, made once.
+#[doc(hidden)]
+pub struct LinkedFacts(OnceLock<Arc<Facts>>);
+
+impl LinkedFacts {
+    /// Not made yet.
+    #[must_use]
+    #[allow(clippy::new_without_default, reason = "made in statics only")]
+    pub const fn new() -> Self {
+        Self(OnceLock::new())
+    }
+
+    pub(super) fn get(&self, app: &dyn App) -> Result<&Arc<Facts>, Error> {
+        if let Some(facts) = self.0.get() {
+            return Ok(facts);
+        }
+        let facts = Facts::of(app, &Setup::defaults(app), &NoNames, &mut Vec::new())?;
+        Ok(self.0.get_or_init(|| Arc::new(facts)))
+    }
+}
+
+struct NoNames;
+
+impl Resolver for NoNames {
+    fn find(&self, name: &str, _: &mut Vec<String>) -> Result<Prepared, Error> {
+        Err(ErrorKind::UnknownApp {
+            name: name.to_owned(),
+            known: Vec::new(),
+        }
+        .into())
+    }
+}

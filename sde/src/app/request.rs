@@ -1,0 +1,145 @@
+//! One request for a run, with all that can be said of it.
+
+use super::cancel::CancelToken;
+use super::handle::Handle;
+use super::source::AppSource;
+use crate::error::Error;
+use crate::event::{RunId, Source};
+use crate::inputs::{ErasedCall, Inputs};
+use crate::key::Key;
+use crate::result_map::ResultMap;
+
+/// What a call may take from the cache, and leave there.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Policy {
+    /// Take what is remembered, remember what is computed.
+    #[default]
+    Use,
+    /// Compute, and remember that in place of what there was. If it fails, what
+    /// there was stays.
+    Refresh,
+    /// Compute, and leave the cache alone.
+    Bypass,
+    /// Take what is remembered, or fail.
+    OnlyIfRemembered,
+}
+
+#[derive(Clone, Default)]
+pub(crate) struct Options<'a> {
+    pub(crate) policy: Policy,
+    /// The results that must be there; `None` is all that are neither `no_cache`
+    /// nor `expendable`.
+    pub(crate) names: Option<&'a [&'a str]>,
+    pub(crate) cancel: Option<CancelToken>,
+}
+
+/// A run about to be made, by [`Handle::request`](crate::Handle::request).
+#[must_use = "a request does nothing until it is run"]
+pub struct Request<'a, A: AppSource + ?Sized> {
+    handle: &'a Handle,
+    app: &'a A,
+    inputs: &'a Inputs,
+    options: Options<'a>,
+}
+
+impl<'a, A: AppSource + ?Sized> Request<'a, A> {
+    pub(crate) fn new(handle: &'a Handle, app: &'a A, inputs: &'a Inputs) -> Self {
+        Self {
+            handle,
+            app,
+            inputs,
+            options: Options::default(),
+        }
+    }
+
+    /// Says what may be taken from the cache, and left there.
+    pub fn policy(mut self, policy: Policy) -> Self {
+        self.options.policy = policy;
+        self
+    }
+
+    /// Says which results must be there, tagged `expendable` or not.
+    pub fn names(mut self, names: &'a [&'a str]) -> Self {
+        self.options.names = Some(names);
+        self
+    }
+
+    /// Says how to give up.
+    pub fn cancel(mut self, token: &CancelToken) -> Self {
+        self.options.cancel = Some(token.clone());
+        self
+    }
+
+    /// Makes the run.
+    ///
+    /// # Errors
+    /// As [`Handle::run`](crate::Handle::run); and that the request was
+    /// cancelled, or that nothing is remembered where only that was allowed.
+    pub fn run(self) -> Result<Outcome, Error> {
+        let resolved = self.app.resolve(self.handle.runtime())?;
+        self.handle.call(
+            &resolved.subject(),
+            &mut ErasedCall(self.inputs),
+            &self.options,
+        )
+    }
+}
+
+/// What came of a request.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// The results.
+    pub results: ResultMap,
+    /// The key of the run.
+    pub key: Key,
+    /// How they were got.
+    pub source: Source,
+    /// The computation that made them.
+    pub made_by: RunId,
+}
+
+/// What a run would do, as [`Handle::peek`](crate::Handle::peek) found it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Peek {
+    /// It would be a hit in memory.
+    Hit {
+        /// Its key.
+        key: Key,
+        /// The computation that made the results.
+        made_by: RunId,
+    },
+    /// It would be read from the store.
+    Load {
+        /// Its key.
+        key: Key,
+        /// The computation that made the results.
+        made_by: RunId,
+    },
+    /// It would wait: the same run is going on.
+    Wait {
+        /// Its key.
+        key: Key,
+    },
+    /// It would compute.
+    Miss {
+        /// Its key.
+        key: Key,
+        /// Why nothing remembered serves.
+        why: String,
+    },
+}
+
+impl Peek {
+    /// The key of the run that was looked at.
+    #[must_use]
+    pub fn key(&self) -> Key {
+        match self {
+            Self::Hit { key, .. }
+            | Self::Load { key, .. }
+            | Self::Wait { key }
+            | Self::Miss { key, .. } => *key,
+        }
+    }
+}

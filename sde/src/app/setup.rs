@@ -1,0 +1,129 @@
+//! What is set on an app, and what it declares of it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::definition::App;
+use super::info::AppInfo;
+use super::parameter::{Parameter, Setting, Settings};
+use super::slot::SubApp;
+use crate::error::{Error, ErrorKind, join_names};
+
+/// The settings of one app: what was set, over the declared defaults.
+#[derive(Clone)]
+pub(crate) struct Setup {
+    pub(crate) info: Arc<AppInfo>,
+    /// Only what was set; the defaults are in `info`.
+    pub(super) settings: BTreeMap<Cow<'static, str>, Setting>,
+    pub(super) slots: BTreeMap<Cow<'static, str>, SubApp>,
+}
+
+impl Setup {
+    pub(crate) fn defaults(app: &dyn App) -> Self {
+        Self {
+            info: Arc::new(app.info()),
+            settings: BTreeMap::new(),
+            slots: BTreeMap::new(),
+        }
+    }
+
+    pub(super) fn set(&mut self, name: &str, setting: Setting) -> Result<(), Error> {
+        let parameter = self.declared(name)?.clone();
+        if setting.type_name != parameter.type_name {
+            return Err(self.refuse(
+                name,
+                format!(
+                    "it is a {}, and was given a {}",
+                    parameter.type_name, setting.type_name
+                ),
+            ));
+        }
+        self.settings.insert(parameter.name.clone(), setting);
+        self.verify(&parameter)
+    }
+
+    pub(super) fn fill(&mut self, slot: &str, app: SubApp) -> Result<(), Error> {
+        let Some(declared) = self.info.slots.iter().find(|s| s.name == slot) else {
+            let names: Vec<_> = self.info.slots.iter().map(|s| s.name.to_string()).collect();
+            return Err(ErrorKind::Slot {
+                app: self.name(),
+                name: slot.to_owned(),
+                why: format!("there is no such slot; the app has: {}", join_names(&names)),
+            }
+            .into());
+        };
+        self.slots.insert(declared.name.clone(), app);
+        Ok(())
+    }
+
+    pub(crate) fn name(&self) -> Arc<str> {
+        Arc::from(&*self.info.name)
+    }
+
+    /// What is set, or else the default.
+    pub(crate) fn setting(&self, name: &str) -> Option<&Setting> {
+        self.settings.get(name).or_else(|| {
+            let declared = self.info.parameters.iter().find(|p| p.name == name)?;
+            declared.default.as_ref()
+        })
+    }
+
+    /// What is in a slot, or else its default.
+    pub(crate) fn sub_app(&self, slot: &str) -> Option<&SubApp> {
+        self.slots.get(slot).or_else(|| {
+            let declared = self.info.slots.iter().find(|s| s.name == slot)?;
+            declared.default.as_ref()
+        })
+    }
+
+    /// Runs the checks of every parameter that has a value.
+    pub(crate) fn verify_all(&self) -> Result<(), Error> {
+        let info = Arc::clone(&self.info);
+        info.parameters.iter().try_for_each(|p| self.verify(p))
+    }
+
+    fn verify(&self, parameter: &Parameter) -> Result<(), Error> {
+        let Some(value) = self.setting(&parameter.name) else {
+            return Ok(());
+        };
+        let look_up = |name: &str| self.setting(name);
+        parameter.verify(value, &Settings(&look_up)).map_err(|why| {
+            self.refuse(
+                &parameter.name,
+                format!("{} was refused: {why}", value.short()),
+            )
+        })
+    }
+
+    fn declared(&self, name: &str) -> Result<&Parameter, Error> {
+        self.info
+            .parameters
+            .iter()
+            .find(|p| p.name == name)
+            .ok_or_else(|| {
+                let names: Vec<_> = self
+                    .info
+                    .parameters
+                    .iter()
+                    .map(|p| p.name.to_string())
+                    .collect();
+                self.refuse(
+                    name,
+                    format!(
+                        "there is no such parameter; the app has: {}",
+                        join_names(&names)
+                    ),
+                )
+            })
+    }
+
+    fn refuse(&self, name: &str, why: String) -> Error {
+        ErrorKind::Parameter {
+            app: self.name(),
+            name: name.to_owned(),
+            why,
+        }
+        .into()
+    }
+}

@@ -1,0 +1,79 @@
+//! The ways to say which app is meant.
+
+use std::sync::Arc;
+
+use super::definition::App;
+use super::handle::Runtime;
+use super::instance::Instance;
+use super::prepared::{Facts, Prepared, Subject};
+use crate::error::Error;
+
+/// What can be given to `run` as the app: an app by value, an [`Instance`],
+/// a [`Prepared`] handle, or the name under which one is registered.
+///
+/// All four make the same key for the same app and settings.
+pub trait AppSource {
+    /// Finds and identifies the app.
+    ///
+    /// # Errors
+    /// If no such app is registered, or it can't be identified.
+    #[doc(hidden)]
+    fn resolve(&self, runtime: &dyn Runtime) -> Result<Resolved<'_>, Error>;
+}
+
+/// An app that was found, and who owns it.
+#[doc(hidden)]
+pub struct Resolved<'a>(Inner<'a>);
+
+enum Inner<'a> {
+    Handle(&'a Prepared),
+    Owned(Prepared, Option<&'a str>),
+    Value(&'a dyn App, Arc<Facts>),
+}
+
+impl Resolved<'_> {
+    pub(crate) fn subject(&self) -> Subject<'_> {
+        match &self.0 {
+            Inner::Handle(prepared) => prepared.subject(),
+            Inner::Owned(prepared, by_name) => Subject {
+                by_name: *by_name,
+                ..prepared.subject()
+            },
+            Inner::Value(app, facts) => Subject {
+                app: *app,
+                facts,
+                by_name: None,
+            },
+        }
+    }
+}
+
+impl<A: App> AppSource for A {
+    fn resolve(&self, runtime: &dyn Runtime) -> Result<Resolved<'_>, Error> {
+        Ok(Resolved(Inner::Value(self, runtime.identify(self)?)))
+    }
+}
+
+impl AppSource for Prepared {
+    fn resolve(&self, _: &dyn Runtime) -> Result<Resolved<'_>, Error> {
+        Ok(Resolved(Inner::Handle(self)))
+    }
+}
+
+impl AppSource for Instance {
+    fn resolve(&self, runtime: &dyn Runtime) -> Result<Resolved<'_>, Error> {
+        Ok(Resolved(Inner::Owned(runtime.prepare(self)?, None)))
+    }
+}
+
+impl AppSource for str {
+    fn resolve(&self, runtime: &dyn Runtime) -> Result<Resolved<'_>, Error> {
+        Ok(Resolved(Inner::Owned(runtime.named(self)?, Some(self))))
+    }
+}
+
+impl AppSource for String {
+    fn resolve(&self, runtime: &dyn Runtime) -> Result<Resolved<'_>, Error> {
+        self.as_str().resolve(runtime)
+    }
+}

@@ -1,0 +1,305 @@
+//! The entries and flights of one app type.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use dashmap::DashMap;
+use dashmap::mapref::entry::Entry as Place;
+
+use super::entry::Entry;
+use super::flight::Flight;
+use super::stats::Counters;
+use super::waits::Awaited;
+use crate::app::{ScratchState, Wake};
+use crate::error::Error;
+use crate::key::{BuildKeyHasher, Key};
+use crate::last_value::Recent;
+use crate::result_map::Named;
+
+/// The cache of one app type.
+pub(crate) struct AppCache {
+    pub(crate) name: Arc<str>,
+    map: DashMap<Key, Slot, BuildKeyHasher>,
+    /// The first level: the last run of each thread.
+    pub(crate) recent: Recent<Arc<Entry>>,
+    pub(crate) counters: Counters,
+    /// Raised when the contents are swapped; a flight of an earlier one publishes
+    /// to its waiters only.
+    generation: AtomicU64,
+}
+
+/// What the map holds for one key.
+pub(crate) enum Slot {
+    /// An entry; some of its values may be gone.
+    Ready(Arc<Entry>),
+    /// A computation, and what there was before it.
+    Flying(Arc<RunFlight>, Option<Arc<Entry>>),
+    /// An error that would come again.
+    Failed(Error),
+}
+
+/// What came of claiming a key.
+pub(crate) enum Claimed {
+    /// There is an entry that serves.
+    Ready(Arc<Entry>),
+    /// It failed before, for good.
+    Failed(Error),
+    /// The caller has the claim, and must end the flight.
+    Mine(Arc<RunFlight>, Option<Arc<Entry>>),
+    /// Somebody else has it.
+    Theirs(Arc<RunFlight>),
+}
+
+/// One computation in progress.
+pub(crate) struct RunFlight {
+    pub(crate) key: Key,
+    pub(crate) flight: Flight<Arc<Entry>, Error>,
+    /// The state to go on from, if the app keeps one.
+    scratch: Mutex<KeptScratch>,
+    generation: u64,
+}
+
+impl Awaited for RunFlight {
+    fn is_over(&self) -> bool {
+        self.flight.is_landed()
+    }
+}
+
+impl Wake for RunFlight {
+    fn wake(&self) {
+        self.flight.wake();
+    }
+}
+
+impl AppCache {
+    pub(crate) fn new(name: Arc<str>) -> Self {
+        Self {
+            name,
+            map: DashMap::with_hasher(BuildKeyHasher::default()),
+            recent: Recent::new(),
+            counters: Counters::default(),
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    /// The entry of a key, whatever is left of it.
+    pub(crate) fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
+        match &*self.map.get(key)? {
+            Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => Some(Arc::clone(entry)),
+            Slot::Flying(_, None) | Slot::Failed(_) => None,
+        }
+    }
+
+    /// The entry of a key that nobody is computing.
+    pub(crate) fn ready(&self, key: &Key) -> Option<Arc<Entry>> {
+        match &*self.map.get(key)? {
+            Slot::Ready(entry) => Some(Arc::clone(entry)),
+            _ => None,
+        }
+    }
+
+    /// Whether the key is being computed.
+    pub(crate) fn is_flying(&self, key: &Key) -> bool {
+        let slot = self.map.get(key);
+        slot.is_some_and(|slot| matches!(&*slot, Slot::Flying(flight, _) if !flight.is_over()))
+    }
+
+    /// The one step that decides who computes. `serves` is called with the map's
+    /// guard held and must look at the entry only.
+    pub(crate) fn claim(&self, key: Key, serves: impl Fn(&Entry) -> bool) -> Claimed {
+        match self.map.entry(key) {
+            Place::Vacant(vacant) => {
+                let flight = self.new_flight(key);
+                vacant.insert(Slot::Flying(Arc::clone(&flight), None));
+                Claimed::Mine(flight, None)
+            }
+            Place::Occupied(mut occupied) => match occupied.get() {
+                Slot::Ready(entry) if serves(entry) => Claimed::Ready(Arc::clone(entry)),
+                Slot::Failed(error) => Claimed::Failed(error.clone()),
+                Slot::Flying(flight, _) if !flight.is_over() => Claimed::Theirs(Arc::clone(flight)),
+                Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => {
+                    let previous = Arc::clone(entry);
+                    let flight = self.new_flight(key);
+                    occupied.insert(Slot::Flying(
+                        Arc::clone(&flight),
+                        Some(Arc::clone(&previous)),
+                    ));
+                    Claimed::Mine(flight, Some(previous))
+                }
+                Slot::Flying(_, None) => {
+                    let flight = self.new_flight(key);
+                    occupied.insert(Slot::Flying(Arc::clone(&flight), None));
+                    Claimed::Mine(flight, None)
+                }
+            },
+        }
+    }
+
+    fn new_flight(&self, key: Key) -> Arc<RunFlight> {
+        Arc::new(RunFlight {
+            key,
+            flight: Flight::new(),
+            scratch: Mutex::default(),
+            generation: self.generation.load(Ordering::Acquire),
+        })
+    }
+
+    /// Makes the entry visible and wakes the waiters. If another publication of
+    /// the same flight was first, that one stands; gives what stands.
+    pub(crate) fn publish(
+        &self,
+        flight: &RunFlight,
+        entry: Arc<Entry>,
+    ) -> Result<Arc<Entry>, Error> {
+        let standing = self.make_visible(flight, entry);
+        flight.flight.land(Ok(standing))
+    }
+
+    fn make_visible(&self, flight: &RunFlight, entry: Arc<Entry>) -> Arc<Entry> {
+        let current = flight.generation == self.generation.load(Ordering::Acquire);
+        match self.map.entry(flight.key) {
+            Place::Vacant(vacant) => {
+                if current {
+                    vacant.insert(Slot::Ready(Arc::clone(&entry)));
+                }
+                entry
+            }
+            Place::Occupied(mut occupied) => match occupied.get() {
+                Slot::Flying(flying, _) if std::ptr::eq(&**flying, flight) => {
+                    occupied.insert(Slot::Ready(Arc::clone(&entry)));
+                    entry
+                }
+                // A duplicate computed by this flight's key was faster.
+                Slot::Ready(first) if current => Arc::clone(first),
+                _ => entry,
+            },
+        }
+    }
+
+    /// Puts an entry there without a flight: the latest record of a
+    /// non-deterministic run, or what was read from a store.
+    pub(crate) fn record(&self, entry: &Arc<Entry>) {
+        match self.map.entry(entry.record.key) {
+            Place::Vacant(vacant) => {
+                vacant.insert(Slot::Ready(Arc::clone(entry)));
+            }
+            Place::Occupied(mut occupied) => match occupied.get_mut() {
+                Slot::Flying(_, previous) => *previous = Some(Arc::clone(entry)),
+                slot => *slot = Slot::Ready(Arc::clone(entry)),
+            },
+        }
+    }
+
+    /// Ends the flight in an error, or has a waiter take over; says which. What
+    /// there was before it is there again.
+    pub(crate) fn fail(&self, flight: &RunFlight, error: &Error, retry: bool, keep: bool) -> bool {
+        if flight.flight.fail(error.clone(), retry) {
+            return true;
+        }
+        if let Place::Occupied(mut occupied) = self.map.entry(flight.key) {
+            match occupied.get_mut() {
+                Slot::Flying(flying, previous) if std::ptr::eq(&**flying, flight) => {
+                    match previous.take() {
+                        Some(previous) => {
+                            occupied.insert(Slot::Ready(previous));
+                        }
+                        None if keep => {
+                            occupied.insert(Slot::Failed(error.clone()));
+                        }
+                        None => {
+                            occupied.remove();
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        false
+    }
+
+    /// Drops the values for which `drop` says so, and remembered failures.
+    pub(crate) fn clean(&self, drop: impl Fn(&Named) -> bool, why: &'static str) {
+        self.map.retain(|_, slot| {
+            if let Slot::Ready(entry) | Slot::Flying(_, Some(entry)) = slot
+                && entry.results.results().iter().any(&drop)
+            {
+                *entry = Arc::new(entry.without(&drop, why));
+            }
+            !matches!(slot, Slot::Failed(_))
+        });
+        self.recent.clear();
+    }
+
+    /// Forgets everything; flights under way end with their waiters only.
+    pub(crate) fn forget_all(&self) {
+        self.generation.fetch_add(1, Ordering::AcqRel);
+        self.map.clear();
+        self.recent.clear();
+    }
+
+    /// Every entry, whatever is left of it.
+    pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
+        self.map
+            .iter()
+            .filter_map(|slot| match &*slot {
+                Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => Some(Arc::clone(entry)),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The scratch states of the flights under way that were not saved yet; they
+    /// count as saved from here on.
+    pub(crate) fn scratch(&self) -> Vec<(Key, ScratchState)> {
+        self.map
+            .iter()
+            .filter_map(|slot| match &*slot {
+                Slot::Flying(flight, _) => {
+                    flight.scratch_to_save().map(|state| (flight.key, state))
+                }
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The latest scratch state of a run in progress.
+    pub(crate) fn scratch_of(&self, key: &Key) -> Option<ScratchState> {
+        match &*self.map.get(key)? {
+            Slot::Flying(flight, _) => flight.lock_scratch().state.clone(),
+            _ => None,
+        }
+    }
+
+    /// Replaces the scratch state of a run in progress.
+    pub(crate) fn set_scratch(&self, key: &Key, state: ScratchState) {
+        if let Some(slot) = self.map.get(key)
+            && let Slot::Flying(flight, _) = &*slot
+        {
+            *flight.lock_scratch() = KeptScratch {
+                state: Some(state),
+                saved: false,
+            };
+        }
+    }
+}
+
+/// The latest scratch state of a run.
+#[derive(Default)]
+struct KeptScratch {
+    state: Option<ScratchState>,
+    saved: bool,
+}
+
+impl RunFlight {
+    fn lock_scratch(&self) -> std::sync::MutexGuard<'_, KeptScratch> {
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn scratch_to_save(&self) -> Option<ScratchState> {
+        let mut kept = self.lock_scratch();
+        if std::mem::replace(&mut kept.saved, true) {
+            return None;
+        }
+        kept.state.clone()
+    }
+}

@@ -1,0 +1,164 @@
+//! What the cache holds for one key.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
+
+use crate::app::{AppId, Callee, CodeId};
+use crate::event::RunId;
+use crate::inputs::InputSummary;
+use crate::key::Key;
+use crate::result_map::{Content, Named, Origin, ResultMap};
+
+/// How one entry was made: the record of a calculation, which stays when its
+/// values are gone.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub struct Record {
+    /// The app.
+    pub app: Arc<str>,
+    /// Its version or source digest.
+    pub code: CodeId,
+    /// Its identity with all its settings.
+    pub id: AppId,
+    /// The key of the run.
+    pub key: Key,
+    /// The computation.
+    pub run: RunId,
+    /// A readable line for each input.
+    pub inputs: Vec<InputSummary>,
+    /// A readable line for each parameter.
+    pub parameters: Vec<(String, String)>,
+    /// The runs it called itself: app and key.
+    pub calls: Vec<(Arc<str>, Key)>,
+    /// What the runs beneath it depended on.
+    pub beneath: Vec<Callee>,
+    /// Whether it, or a run beneath it, was non-deterministic.
+    pub nondeterministic: bool,
+    /// When it was made.
+    pub made_at: SystemTime,
+    /// How long it took.
+    pub took: Duration,
+}
+
+/// A record and the results.
+pub(crate) struct Entry {
+    pub(crate) record: Record,
+    pub(crate) results: ResultMap,
+    /// Every result is held by this entry: nothing to look at on a hit.
+    pub(crate) whole: bool,
+    /// The epoch in which what ran beneath was last found current.
+    checked: AtomicU64,
+}
+
+impl Entry {
+    /// `checked` is the epoch in which the entry is known to be current.
+    pub(crate) fn new(record: Record, results: ResultMap, checked: u64) -> Self {
+        let held = |named: &Named| matches!(named.content, Content::Held(_));
+        Self {
+            whole: results.results().iter().all(held),
+            record,
+            results,
+            checked: AtomicU64::new(checked),
+        }
+    }
+
+    pub(crate) fn origin(&self) -> Origin {
+        Origin {
+            app: Arc::clone(&self.record.app),
+            key: self.record.key,
+            run: self.record.run,
+        }
+    }
+
+    pub(crate) fn is_checked(&self, epoch: u64) -> bool {
+        self.checked.load(Ordering::Acquire) == epoch
+    }
+
+    /// What can be told of it with the map's guard held, where nothing may be
+    /// looked up.
+    pub(crate) fn is_whole_and_checked(&self, epoch: u64) -> bool {
+        self.whole && !self.record.nondeterministic && self.is_checked(epoch)
+    }
+
+    pub(crate) fn set_checked(&self, epoch: u64) {
+        self.checked.store(epoch, Ordering::Release);
+    }
+
+    /// Why this entry does not serve for the named results, or for all that are
+    /// neither `no_cache` nor `expendable`; `None` if it does.
+    ///
+    /// An entry with results but none of them there serves nobody.
+    pub(crate) fn lacks(&self, names: Option<&[&str]>) -> Option<String> {
+        match names {
+            Some(names) => {
+                let lacking = names.iter().find(|name| !self.results.has(name))?;
+                Some(format!(
+                    "result \"{}\" is gone",
+                    crate::error::printable(lacking)
+                ))
+            }
+            None if self.whole => None,
+            None => {
+                let results = self.results.results();
+                let needed = |named: &&Named| named.tags.unwrap_or_default().is_needed();
+                if let Some(lacking) = results
+                    .iter()
+                    .filter(needed)
+                    .find(|named| !named.content.is_there())
+                {
+                    return Some(format!("result \"{}\" is gone", lacking.name));
+                }
+                let none_there = !results.iter().any(|named| named.content.is_there());
+                none_there.then(|| "none of its results is kept".to_owned())
+            }
+        }
+    }
+
+    /// The map for a caller: what lives elsewhere is held from here on.
+    pub(crate) fn give(&self) -> ResultMap {
+        let elsewhere = |named: &Named| matches!(named.content, Content::Elsewhere(_));
+        if self.whole || !self.results.results().iter().any(elsewhere) {
+            return self.results.clone();
+        }
+        let results = self
+            .results
+            .results()
+            .iter()
+            .map(|named| match &named.content {
+                Content::Elsewhere(weak) => Named {
+                    content: weak
+                        .upgrade()
+                        .map_or(Content::Gone(NOT_KEPT), Content::Held),
+                    ..named.clone()
+                },
+                _ => named.clone(),
+            })
+            .collect();
+        ResultMap::from_parts(self.origin(), results)
+    }
+
+    /// The same entry without the values for which `drop` says so.
+    pub(crate) fn without(&self, drop: impl Fn(&Named) -> bool, why: &'static str) -> Self {
+        let results = self
+            .results
+            .results()
+            .iter()
+            .map(|named| match drop(named) && named.content.is_there() {
+                true => Named {
+                    content: Content::Gone(why),
+                    ..named.clone()
+                },
+                false => named.clone(),
+            })
+            .collect();
+        Self::new(
+            self.record.clone(),
+            ResultMap::from_parts(self.origin(), results),
+            self.checked.load(Ordering::Acquire),
+        )
+    }
+}
+
+/// Why a `no_cache` result is gone.
+pub(crate) const NOT_KEPT: &str = "it is tagged no_cache and nobody else holds it any more";

@@ -1,0 +1,202 @@
+//! One computation in progress, and those who wait for it.
+//!
+//! The states of a flight, and who moves it:
+//!
+//! ```text
+//!            runner fails for good, nobody waits, or it was taken over before
+//!          +------------------------------------------------------------------+
+//!          |                                                                  v
+//!   Running --- runner succeeds ------------------------------------------> Landed
+//!    ^     |                                                                  ^
+//!    |     +--- runner panics or fails for now, somebody waits --> Vacant ----+
+//!    |                                                               |  last waiter leaves
+//!    +---------------- one waiter takes over ------------------------+
+//! ```
+//!
+//! It lands once; the first outcome stands. A runner that never comes back would
+//! leave the others waiting, so the engine's claim guard always ends in
+//! [`land`](Flight::land) or [`fail`](Flight::fail), by panic too.
+
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Condvar, Mutex, MutexGuard};
+
+/// A computation in progress that ends in a `V` or an `E`.
+pub(crate) struct Flight<V, E> {
+    state: Mutex<State<V, E>>,
+    changed: Condvar,
+    /// Set with the state locked; read without, where a late answer does no harm.
+    landed: AtomicBool,
+    /// How many threads are in [`Flight::wait`]. Changed with the state locked;
+    /// read without by a runner that wants to know whether to go on.
+    waiting: AtomicUsize,
+}
+
+struct State<V, E> {
+    phase: Phase<V, E>,
+    taken_over: bool,
+}
+
+enum Phase<V, E> {
+    Running,
+    /// The runner failed with this; a waiter may take over.
+    Vacant(E),
+    Landed(Result<V, E>),
+}
+
+/// How waiting ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Waited<V, E> {
+    /// The flight landed.
+    Landed(Result<V, E>),
+    /// The runner failed for now, and the caller is the runner from here on.
+    TakeOver,
+    /// The caller was told to stop waiting.
+    Stopped,
+}
+
+/// When a waiter should stop waiting.
+pub(crate) trait Patience {
+    /// Whether to stop now, whatever the flight does.
+    fn is_over(&self) -> bool;
+
+    /// Sleeps until woken, or for as long as there is patience.
+    #[cfg(not(sde_model))]
+    fn sleep<'a, T>(&self, on: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+        on.wait(guard)
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+/// Waits without bound.
+#[cfg(any(test, sde_model))]
+pub(crate) struct Forever;
+
+#[cfg(any(test, sde_model))]
+impl Patience for Forever {
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+impl<V: Clone, E: Clone> Flight<V, E> {
+    /// A flight whose runner is the caller.
+    pub(crate) fn new() -> Self {
+        Self {
+            state: Mutex::new(State {
+                phase: Phase::Running,
+                taken_over: false,
+            }),
+            changed: Condvar::new(),
+            landed: AtomicBool::new(false),
+            waiting: AtomicUsize::new(0),
+        }
+    }
+
+    /// Ends the flight with this outcome, unless it has one. Gives what stands.
+    pub(crate) fn land(&self, outcome: Result<V, E>) -> Result<V, E> {
+        let mut state = self.lock();
+        if let Phase::Landed(standing) = &state.phase {
+            return standing.clone();
+        }
+        state.phase = Phase::Landed(outcome.clone());
+        self.landed.store(true, Ordering::Release);
+        drop(state);
+        self.changed.notify_all();
+        outcome
+    }
+
+    /// The runner failed. If it `may_be_retried`, somebody waits, and nobody has
+    /// taken over before, one of those takes over; else the flight lands with the
+    /// error. Says whether it was handed over.
+    pub(crate) fn fail(&self, error: E, may_be_retried: bool) -> bool {
+        let mut state = self.lock();
+        if matches!(state.phase, Phase::Landed(_)) {
+            return false;
+        }
+        let hand_over = may_be_retried && self.waiting() > 0 && !state.taken_over;
+        if hand_over {
+            state.taken_over = true;
+            state.phase = Phase::Vacant(error);
+        } else {
+            state.phase = Phase::Landed(Err(error));
+            self.landed.store(true, Ordering::Release);
+        }
+        drop(state);
+        self.changed.notify_all();
+        hand_over
+    }
+
+    /// Waits for the flight to land, or to need a new runner.
+    pub(crate) fn wait(&self, patience: &impl Patience) -> Waited<V, E> {
+        let mut state = self.lock();
+        self.waiting.fetch_add(1, Ordering::AcqRel);
+        let ended = loop {
+            match &state.phase {
+                Phase::Landed(outcome) => break Waited::Landed(outcome.clone()),
+                _ if patience.is_over() => break Waited::Stopped,
+                Phase::Vacant(_) => {
+                    state.phase = Phase::Running;
+                    break Waited::TakeOver;
+                }
+                Phase::Running => state = self.sleep(patience, state),
+            }
+        };
+        let others = self.waiting.fetch_sub(1, Ordering::AcqRel) - 1;
+        if others == 0 {
+            self.land_if_vacant(&mut state);
+        }
+        ended
+    }
+
+    /// A vacant flight that nobody waits for any more would never land.
+    fn land_if_vacant(&self, state: &mut State<V, E>) {
+        if let Phase::Vacant(error) = &state.phase {
+            state.phase = Phase::Landed(Err(error.clone()));
+            self.landed.store(true, Ordering::Release);
+        }
+    }
+
+    /// Whether it has landed; may lag behind, never ahead.
+    pub(crate) fn is_landed(&self) -> bool {
+        self.landed.load(Ordering::Acquire)
+    }
+
+    /// How many threads wait.
+    pub(crate) fn waiting(&self) -> usize {
+        self.waiting.load(Ordering::Acquire)
+    }
+
+    /// Has every waiter look at its patience.
+    pub(crate) fn wake(&self) {
+        // With the lock held: a waiter is either before its look at its patience,
+        // or asleep; never between the two.
+        let _state = self.lock();
+        self.changed.notify_all();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<V, E>> {
+        self.state
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+
+    #[cfg(not(sde_model))]
+    fn sleep<'a>(
+        &self,
+        patience: &impl Patience,
+        state: MutexGuard<'a, State<V, E>>,
+    ) -> MutexGuard<'a, State<V, E>> {
+        patience.sleep(&self.changed, state)
+    }
+
+    #[cfg(sde_model)]
+    fn sleep<'a>(
+        &self,
+        _: &impl Patience,
+        state: MutexGuard<'a, State<V, E>>,
+    ) -> MutexGuard<'a, State<V, E>> {
+        self.changed
+            .wait(state)
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

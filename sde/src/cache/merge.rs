@@ -1,0 +1,139 @@
+//! From what an app returned to what is remembered.
+//!
+//! What is returned must be what was declared, else a later run could neither be
+//! read back nor be told from a hit. Where an earlier entry still has a value, that
+//! one stays: values already given out keep their identity, only gaps are filled.
+
+use std::sync::Arc;
+
+use super::entry::{Entry, Record};
+use crate::app::{Facts, ResultSpec};
+use crate::error::{Error, ErrorKind, join_names};
+use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, Tags};
+
+/// An entry, and the map for the caller that computed it, which also holds what
+/// the cache does not keep.
+pub(crate) struct Published {
+    pub(crate) entry: Entry,
+    pub(crate) given: ResultMap,
+}
+
+/// Checks what an app returned against what it declares, and joins it with what
+/// is still there of an earlier entry.
+pub(crate) fn merge(
+    facts: &Facts,
+    record: Record,
+    returned: &ResultMap,
+    previous: Option<&Entry>,
+    epoch: u64,
+) -> Result<Published, Error> {
+    let undeclared = |why: String| {
+        Error::from(ErrorKind::Undeclared {
+            app: Arc::clone(&facts.name),
+            why,
+        })
+    };
+    check_names(facts, returned).map_err(undeclared)?;
+    let mut given = Vec::with_capacity(returned.results().len());
+    for spec in &facts.info.results {
+        let new = returned.get_erased(&spec.name)?;
+        let tags = returned
+            .results()
+            .iter()
+            .find(|named| named.name == spec.name)
+            .and_then(|named| named.tags)
+            .unwrap_or(spec.tags);
+        check_result(spec, &new, tags).map_err(undeclared)?;
+        let old = previous.and_then(|entry| still_there(entry, &spec.name));
+        given.push(Named {
+            name: spec.name.clone(),
+            tags: Some(tags),
+            codec: spec.codec,
+            content: old.unwrap_or(Content::Held(new)),
+        });
+    }
+    let origin = Origin {
+        app: Arc::clone(&facts.name),
+        key: record.key,
+        run: record.run,
+    };
+    let given = ResultMap::from_parts(origin.clone(), given);
+    let kept = kept_of(&given, origin);
+    Ok(Published {
+        entry: Entry::new(record, kept, epoch),
+        given,
+    })
+}
+
+fn check_names(facts: &Facts, returned: &ResultMap) -> Result<(), String> {
+    let declared = || facts.info.results.iter().map(|spec| spec.name.to_string());
+    if let Some(extra) = returned.names().find(|name| facts.result(name).is_none()) {
+        return Err(format!(
+            "\"{extra}\" is not declared (declared are: {}); add it with `AppInfo::result`",
+            join_names(&declared().collect::<Vec<_>>())
+        ));
+    }
+    match declared().find(|name| returned.tags(name).is_none()) {
+        None => Ok(()),
+        Some(missing) => Err(format!(
+            "\"{missing}\" is declared and was not returned (returned were: {})",
+            join_names(&returned.names().map(str::to_owned).collect::<Vec<_>>())
+        )),
+    }
+}
+
+fn check_result(spec: &ResultSpec, value: &ErasedValue, tags: Tags) -> Result<(), String> {
+    if value.type_name() != spec.type_name {
+        return Err(format!(
+            "\"{}\" is declared as {} and was returned as {}",
+            spec.name,
+            spec.type_name,
+            value.type_name()
+        ));
+    }
+    if let Some((a, b)) = tags.conflict() {
+        return Err(format!(
+            "\"{}\" is tagged {} and {}, which exclude one another",
+            spec.name,
+            a.name(),
+            b.name()
+        ));
+    }
+    if spec.codec.is_none() && tags.is_needed() {
+        return Err(format!(
+            "\"{}\" is declared as one that can't be saved, so it must be tagged expendable or no_cache, not {tags}",
+            spec.name
+        ));
+    }
+    Ok(())
+}
+
+fn still_there(entry: &Entry, name: &str) -> Option<Content> {
+    let named = entry.results.results().iter().find(|n| n.name == name)?;
+    match &named.content {
+        Content::Elsewhere(weak) => weak.upgrade().map(Content::Held),
+        content if content.is_there() => Some(content.clone()),
+        _ => None,
+    }
+}
+
+/// What the cache keeps of a map: of `no_cache` results only the way to those
+/// that someone else holds.
+fn kept_of(given: &ResultMap, origin: Origin) -> ResultMap {
+    let not_kept = |named: &Named| !named.tags.unwrap_or_default().is_cached();
+    if !given.results().iter().any(not_kept) {
+        return given.clone();
+    }
+    let kept = given
+        .results()
+        .iter()
+        .map(|named| match &named.content {
+            Content::Held(value) if not_kept(named) => Named {
+                content: Content::Elsewhere(value.downgrade()),
+                ..named.clone()
+            },
+            _ => named.clone(),
+        })
+        .collect();
+    ResultMap::from_parts(origin, kept)
+}

@@ -1,0 +1,23 @@
+//! What is remembered, and who is computing what.
+//!
+//! A cache is the entries of one app type. Its map holds for each key either an
+//! entry or a flight: looking up and claiming are then one step, and the map's
+//! lock is held for nothing else. What to do about a flight (wait, take over,
+//! compute too, refuse) is decided by code that knows no map ([`flight`],
+//! [`waits`]), so that a model checker can try it on its own.
+
+mod app_cache;
+mod entry;
+pub(crate) mod flight;
+mod merge;
+mod stats;
+mod table;
+pub(crate) mod waits;
+
+pub(crate) use app_cache::{AppCache, Claimed, RunFlight};
+pub(crate) use entry::Entry;
+pub use entry::Record;
+pub(crate) use merge::{Published, merge};
+pub use stats::AppStats;
+pub(crate) use stats::{Count, nanos};
+pub(crate) use table::CacheTable;

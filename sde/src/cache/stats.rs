@@ -1,0 +1,135 @@
+//! Counting what happens, without the threads getting in one another's way.
+//!
+//! A counter that every hit adds to would be written by all threads, and its
+//! cache line would travel between their cores: hits would not scale. So each
+//! thread adds to a line of its own, and reading sums them up.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crossbeam_utils::CachePadded;
+
+use crate::event::Source;
+use crate::sync::thread_number;
+
+/// How many lines there are; threads beyond that share.
+const LINES: usize = 16;
+const KINDS: usize = 9;
+
+/// What is counted.
+#[derive(Clone, Copy)]
+pub(crate) enum Count {
+    LastValue,
+    Map,
+    Loaded,
+    Waited,
+    Computed,
+    Duplicate,
+    Failed,
+    NanosSpent,
+    NanosSaved,
+}
+
+impl From<Source> for Count {
+    fn from(source: Source) -> Self {
+        match source {
+            Source::LastValue => Self::LastValue,
+            Source::Map => Self::Map,
+            Source::Loaded => Self::Loaded,
+            Source::Waited => Self::Waited,
+            Source::Computed => Self::Computed,
+            Source::Duplicate => Self::Duplicate,
+        }
+    }
+}
+
+/// The counters of one cache.
+#[derive(Default)]
+pub(crate) struct Counters {
+    lines: [CachePadded<[AtomicU64; KINDS]>; LINES],
+}
+
+impl Counters {
+    pub(crate) fn add(&self, count: Count, amount: u64) {
+        let line = &self.lines[thread_number() % LINES];
+        line[count as usize].fetch_add(amount, Ordering::Relaxed);
+    }
+
+    /// Counts a hit and the time it saved, on one line.
+    pub(crate) fn hit(&self, source: Source, saved: Duration) {
+        let line = &self.lines[thread_number() % LINES];
+        line[Count::from(source) as usize].fetch_add(1, Ordering::Relaxed);
+        line[Count::NanosSaved as usize].fetch_add(nanos(saved), Ordering::Relaxed);
+    }
+
+    pub(crate) fn sum(&self) -> AppStats {
+        let sum = |count: Count| {
+            self.lines
+                .iter()
+                .map(|line| line[count as usize].load(Ordering::Relaxed))
+                .sum::<u64>()
+        };
+        AppStats {
+            last_value_hits: sum(Count::LastValue),
+            map_hits: sum(Count::Map),
+            loads: sum(Count::Loaded),
+            waits: sum(Count::Waited),
+            computed: sum(Count::Computed) + sum(Count::Duplicate),
+            duplicates: sum(Count::Duplicate),
+            failures: sum(Count::Failed),
+            time_spent: Duration::from_nanos(sum(Count::NanosSpent)),
+            time_saved: Duration::from_nanos(sum(Count::NanosSaved)),
+        }
+    }
+}
+
+pub(crate) fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// What happened to the runs of one app, or of all together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AppStats {
+    /// Hits on the last value: no hashing, no lock.
+    pub last_value_hits: u64,
+    /// Hits in the map.
+    pub map_hits: u64,
+    /// Results read from the store.
+    pub loads: u64,
+    /// Calls that waited for another that was computing the same key.
+    pub waits: u64,
+    /// Bodies that ran to their end, duplicates among them.
+    pub computed: u64,
+    /// Bodies that ran although another was computing the same key.
+    pub duplicates: u64,
+    /// Calls that ended in an error.
+    pub failures: u64,
+    /// Time spent in bodies, their callees' time in it.
+    pub time_spent: Duration,
+    /// What the remembered results took to compute, for every hit on them.
+    pub time_saved: Duration,
+}
+
+impl AppStats {
+    /// Hits in memory, at either level.
+    #[must_use]
+    pub fn hits(&self) -> u64 {
+        self.last_value_hits + self.map_hits
+    }
+
+    /// Adds another app's.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            last_value_hits: self.last_value_hits + other.last_value_hits,
+            map_hits: self.map_hits + other.map_hits,
+            loads: self.loads + other.loads,
+            waits: self.waits + other.waits,
+            computed: self.computed + other.computed,
+            duplicates: self.duplicates + other.duplicates,
+            failures: self.failures + other.failures,
+            time_spent: self.time_spent + other.time_spent,
+            time_saved: self.time_saved + other.time_saved,
+        }
+    }
+}

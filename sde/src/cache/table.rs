@@ -1,0 +1,66 @@
+//! Finding the cache of an app type without a lock.
+
+use std::sync::{Arc, OnceLock};
+
+use super::app_cache::AppCache;
+use crate::app::TypeIndex;
+
+/// Chunks double in size, so a few of them hold any number of app types that
+/// a program can have, and none ever moves.
+const CHUNKS: usize = 28;
+
+/// The caches of one engine, by the number of the app type.
+pub(crate) struct CacheTable {
+    chunks: [OnceLock<Box<[OnceLock<Arc<AppCache>>]>>; CHUNKS],
+}
+
+impl CacheTable {
+    pub(crate) fn new() -> Self {
+        Self {
+            chunks: [const { OnceLock::new() }; CHUNKS],
+        }
+    }
+
+    /// The cache of an app type, made when first asked for.
+    pub(crate) fn get(&self, index: TypeIndex, name: &Arc<str>) -> &Arc<AppCache> {
+        let (chunk, at) = place(index.0);
+        let chunk =
+            self.chunks[chunk].get_or_init(|| (0..1 << chunk).map(|_| OnceLock::new()).collect());
+        chunk[at].get_or_init(|| Arc::new(AppCache::new(Arc::clone(name))))
+    }
+
+    /// All caches made so far.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Arc<AppCache>> {
+        self.chunks
+            .iter()
+            .filter_map(OnceLock::get)
+            .flat_map(|chunk| chunk.iter())
+            .filter_map(OnceLock::get)
+    }
+
+    /// The cache of the app of that name, if there is one.
+    pub(crate) fn named(&self, name: &str) -> Option<&Arc<AppCache>> {
+        self.all().find(|cache| &*cache.name == name)
+    }
+}
+
+/// Chunk `c` holds the `2^c` numbers from `2^c - 1` on.
+fn place(index: usize) -> (usize, usize) {
+    let chunk = (index + 1).ilog2() as usize;
+    (chunk, index + 1 - (1 << chunk))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::place;
+
+    #[test]
+    fn every_number_has_a_place_of_its_own() {
+        let mut seen = std::collections::HashSet::new();
+        for index in 0..1000 {
+            let (chunk, at) = place(index);
+            assert!(at < 1 << chunk);
+            assert!(seen.insert((chunk, at)));
+        }
+    }
+}

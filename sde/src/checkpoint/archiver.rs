@@ -1,0 +1,163 @@
+//! What a store has to do.
+
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use crate::cache::Record;
+use crate::error::ArchiveError;
+use crate::event::RunId;
+use crate::key::Key;
+use crate::result_map::{Codec, ErasedValue, Payload, Tags};
+
+/// A durable home of entries.
+///
+/// `save` is called by one thread at a time; `find` and `find_scratch` by many, at
+/// any time, also while `save` runs. What was saved stays readable through an
+/// archiver until it is dropped.
+///
+/// A bad, torn, missing or foreign entry is `Ok(None)`, with a note in the log; an
+/// error means that the store itself could not be asked.
+pub trait Archiver: Send + Sync {
+    /// Makes the batch durable, all of it or nothing that a later
+    /// [`find`](Self::find) would take for whole. An entry saved before under the
+    /// same key is replaced.
+    ///
+    /// # Errors
+    /// If it can't be saved. What was saved before is still there.
+    fn save(&self, batch: &Batch) -> Result<(), ArchiveError>;
+
+    /// The newest entry of this key.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError>;
+
+    /// The newest scratch state of this key, unless its run has finished since.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError>;
+
+    /// Every mark that was saved, oldest first.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn marks(&self) -> Result<Vec<Mark>, ArchiveError>;
+
+    /// What and where it is, for messages.
+    fn describe(&self) -> String;
+}
+
+/// Which part of what is remembered is saved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Selection {
+    /// Results, intermediates and scratch.
+    Checkpoint,
+    /// Results only.
+    Archive,
+}
+
+impl Selection {
+    /// Its name in messages and files.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Checkpoint => "checkpoint",
+            Self::Archive => "archive",
+        }
+    }
+
+    /// Whether a result with these tags is in it.
+    #[must_use]
+    pub const fn takes(self, tags: Tags) -> bool {
+        match self {
+            Self::Checkpoint => tags.is_checkpointed(),
+            Self::Archive => tags.is_archived(),
+        }
+    }
+}
+
+/// What is saved in one go.
+pub struct Batch {
+    /// Which part of what is remembered it is.
+    pub selection: Selection,
+    /// The entries that are new since the last batch of this selection.
+    pub entries: Vec<SavedEntry>,
+    /// The latest scratch states of runs in progress.
+    pub scratch: Vec<SavedScratch>,
+    /// Invalidations that are new.
+    pub marks: Vec<Mark>,
+}
+
+impl Batch {
+    /// Whether there is nothing in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty() && self.scratch.is_empty() && self.marks.is_empty()
+    }
+}
+
+/// One entry to save. Its run's scratch, if any was saved, is of no use any more.
+pub struct SavedEntry {
+    /// How it was made.
+    pub record: Record,
+    /// All its results; those without a value are named only.
+    pub results: Vec<SavedResult>,
+}
+
+/// One result to save.
+pub struct SavedResult {
+    /// Its name.
+    pub name: String,
+    /// Its tags.
+    pub tags: Tags,
+    /// The value and how to write it; `None` if this selection leaves it out, or
+    /// it is gone.
+    pub value: Option<(ErasedValue, Codec)>,
+}
+
+/// One scratch state to save.
+pub struct SavedScratch {
+    /// The app that runs.
+    pub app: Arc<str>,
+    /// Its run.
+    pub key: Key,
+    /// The state.
+    pub value: ErasedValue,
+    /// How to write it.
+    pub codec: Codec,
+}
+
+/// One entry as a store has it.
+pub struct StoredEntry {
+    /// How it was made.
+    pub record: Record,
+    /// All its results.
+    pub results: Vec<StoredResult>,
+}
+
+/// One result as a store has it.
+pub struct StoredResult {
+    /// Its name.
+    pub name: String,
+    /// Its tags.
+    pub tags: Tags,
+    /// Where its bytes are; `None` if it was not saved.
+    pub payload: Option<Arc<dyn Payload>>,
+}
+
+/// Says that an entry must not be used, or may be used again.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Mark {
+    /// The entry's key.
+    pub key: Key,
+    /// The computation that made the entry; one made later under the same key is
+    /// not meant.
+    pub run: RunId,
+    /// Why.
+    pub reason: String,
+    /// When it was said.
+    pub at: SystemTime,
+    /// Whether this takes an earlier mark back.
+    pub undone: bool,
+}

@@ -1,0 +1,230 @@
+//! A store in memory, for tests and for trying things out.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::archiver::{Archiver, Batch, Mark, Selection, StoredEntry, StoredResult};
+use crate::cache::Record;
+use crate::error::ArchiveError;
+use crate::key::Key;
+use crate::result_map::{Codec, ErasedValue, Payload, Tags};
+
+/// Keeps what is saved for as long as it, or a clone of it, lives.
+///
+/// It holds the values themselves, not bytes: what it shows is *what* is saved
+/// and found again, not how.
+///
+/// ```
+/// use sde::{MemoryArchiver, Sde, Selection, Source, inputs};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x * x * x
+/// }
+///
+/// let store = MemoryArchiver::new();
+/// let sde = Sde::builder().store(store.clone()).build()?;
+/// cube.call(&sde, 2.0)?;
+/// sde.finish()?;
+/// assert_eq!(store.saved(Selection::Archive), [("cube".to_owned(), "result".to_owned())]);
+///
+/// let later = Sde::builder().store(store).build()?;
+/// let outcome = later.request(&cube, &inputs! { x: 2.0_f64 }).run()?;
+/// assert_eq!(outcome.source, Source::Loaded);
+/// # Ok::<(), sde::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct MemoryArchiver(Arc<Mutex<Contents>>);
+
+#[derive(Default)]
+struct Contents {
+    entries: HashMap<(Selection, Key), (Record, Vec<Kept>)>,
+    scratch: HashMap<Key, (Arc<str>, ErasedValue)>,
+    marks: Vec<Mark>,
+    batches: usize,
+    fail_next: bool,
+}
+
+struct Kept {
+    name: String,
+    tags: Tags,
+    value: Option<ErasedValue>,
+}
+
+impl MemoryArchiver {
+    /// An empty store.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The values that are saved in one selection, as app and result names,
+    /// sorted.
+    #[must_use]
+    pub fn saved(&self, selection: Selection) -> Vec<(String, String)> {
+        let contents = self.lock();
+        let mut names: Vec<_> = contents
+            .entries
+            .iter()
+            .filter(|((kept_in, _), _)| *kept_in == selection)
+            .flat_map(|(_, (record, results))| {
+                results
+                    .iter()
+                    .filter(|kept| kept.value.is_some())
+                    .map(|kept| (record.app.to_string(), kept.name.clone()))
+            })
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// The apps whose scratch is saved, sorted.
+    #[must_use]
+    pub fn saved_scratch(&self) -> Vec<String> {
+        let mut apps: Vec<_> = self
+            .lock()
+            .scratch
+            .values()
+            .map(|(app, _)| app.to_string())
+            .collect();
+        apps.sort();
+        apps
+    }
+
+    /// How many batches were saved.
+    #[must_use]
+    pub fn batches(&self) -> usize {
+        self.lock().batches
+    }
+
+    /// Has the next save fail, once.
+    pub fn fail_next_save(&self) {
+        self.lock().fail_next = true;
+    }
+
+    /// The store as a process finds it that starts after this one was killed, and
+    /// that was given the archive alone.
+    #[must_use]
+    pub fn archive_only(&self) -> Self {
+        let contents = self.lock();
+        let entries = contents
+            .entries
+            .iter()
+            .filter(|((selection, _), _)| *selection == Selection::Archive)
+            .map(|(place, (record, results))| {
+                let results = results
+                    .iter()
+                    .map(|kept| Kept {
+                        name: kept.name.clone(),
+                        tags: kept.tags,
+                        value: kept.value.clone(),
+                    })
+                    .collect();
+                (*place, (record.clone(), results))
+            })
+            .collect();
+        Self(Arc::new(Mutex::new(Contents {
+            entries,
+            ..Contents::default()
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Contents> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Archiver for MemoryArchiver {
+    fn save(&self, batch: &Batch) -> Result<(), ArchiveError> {
+        let mut contents = self.lock();
+        if std::mem::take(&mut contents.fail_next) {
+            return Err(ArchiveError::Other("told to fail".to_owned()));
+        }
+        contents.batches += 1;
+        for entry in &batch.entries {
+            let results = entry
+                .results
+                .iter()
+                .map(|result| Kept {
+                    name: result.name.clone(),
+                    tags: result.tags,
+                    value: result.value.as_ref().map(|(value, _)| value.clone()),
+                })
+                .collect();
+            let place = (batch.selection, entry.record.key);
+            contents
+                .entries
+                .insert(place, (entry.record.clone(), results));
+            contents.scratch.remove(&entry.record.key);
+        }
+        for scratch in &batch.scratch {
+            let state = (Arc::clone(&scratch.app), scratch.value.clone());
+            contents.scratch.insert(scratch.key, state);
+        }
+        contents.marks.extend(batch.marks.iter().cloned());
+        Ok(())
+    }
+
+    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+        let contents = self.lock();
+        // Of two saves of one run the checkpoint has more.
+        let found = [Selection::Checkpoint, Selection::Archive]
+            .iter()
+            .filter_map(|selection| contents.entries.get(&(*selection, *key)))
+            .max_by_key(|(record, results)| {
+                (
+                    record.made_at,
+                    results.iter().filter(|r| r.value.is_some()).count(),
+                )
+            });
+        Ok(found.map(|(record, results)| StoredEntry {
+            record: record.clone(),
+            results: results
+                .iter()
+                .map(|kept| StoredResult {
+                    name: kept.name.clone(),
+                    tags: kept.tags,
+                    payload: kept
+                        .value
+                        .clone()
+                        .map(|value| Arc::new(InMemory(value)) as _),
+                })
+                .collect(),
+        }))
+    }
+
+    fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
+        let contents = self.lock();
+        let found = contents.scratch.get(key);
+        Ok(found.map(|(_, value)| Arc::new(InMemory(value.clone())) as _))
+    }
+
+    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
+        Ok(self.lock().marks.clone())
+    }
+
+    fn describe(&self) -> String {
+        "a store in memory".to_owned()
+    }
+}
+
+struct InMemory(ErasedValue);
+
+impl Payload for InMemory {
+    fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
+        if self.0.type_name() == codec.type_name() {
+            return Ok(self.0.clone());
+        }
+        Err(ArchiveError::Damaged {
+            why: format!(
+                "a {} is stored, not a {}",
+                self.0.type_name(),
+                codec.type_name()
+            ),
+        })
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        0
+    }
+}

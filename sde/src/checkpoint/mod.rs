@@ -1,0 +1,32 @@
+//! Saving what is remembered, and reading it back: the seam between the engine
+//! and a store.
+//!
+//! The engine knows nothing of files or formats. It knows what has to be saved:
+//! a *checkpoint* is everything needed to go on (results, intermediates, scratch),
+//! an *archive* is what is worth keeping (results). An [`Archiver`] makes either
+//! durable, and finds entries by key. Entries are immutable and independent of
+//! one another, so no moment has to be frozen to save a consistent state.
+
+mod archiver;
+mod memory;
+mod pending;
+
+pub use archiver::{
+    Archiver, Batch, Mark, SavedEntry, SavedResult, SavedScratch, Selection, StoredEntry,
+    StoredResult,
+};
+pub use memory::MemoryArchiver;
+pub(crate) use pending::{Pending, saved};
+
+/// When what is computed is saved without being asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SavePolicy {
+    /// Only by [`checkpoint`](crate::Sde::checkpoint), [`archive`](crate::Sde::archive)
+    /// and [`finish`](crate::Sde::finish). The default.
+    #[default]
+    OnRequest,
+    /// Each entry and each scratch state is checkpointed as soon as it is made: a
+    /// run returns only when its result is durable.
+    EveryResult,
+}

@@ -1,0 +1,302 @@
+//! Apps registered by name, so that a workflow chooses its methods at run time.
+//!
+//! What has run is part of the record of a calculation. So a registered app
+//! freezes once it has run, or an app that has it in a slot: changing it is an
+//! error that says to copy it first.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+
+use super::Engine;
+use crate::app::{AppId, AppInfo, Instance, Prepared, Resolver, SubApp, prepare};
+use crate::error::{Error, ErrorKind, join_names, printable};
+use crate::key::Fingerprint;
+
+#[derive(Default)]
+pub(super) struct AppStore(RwLock<BTreeMap<String, Registered>>);
+
+#[derive(Clone)]
+struct Registered {
+    instance: Instance,
+    frozen: bool,
+    /// Made when first needed; good for one version of the store.
+    prepared: Option<(u64, Prepared)>,
+}
+
+impl AppStore {
+    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Registered>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn instance(&self, name: &str) -> Result<Instance, Error> {
+        let apps = self.read();
+        match apps.get(name) {
+            Some(registered) => Ok(registered.instance.clone()),
+            None => Err(unknown(name, &apps)),
+        }
+    }
+
+    /// The app registered under a name, prepared; what is kept is good as long as
+    /// the epoch is.
+    fn find(&self, engine: &Engine, name: &str, path: &mut Vec<String>) -> Result<Prepared, Error> {
+        if path.iter().any(|seen| seen == name) {
+            path.push(name.to_owned());
+            return Err(ErrorKind::Slot {
+                app: Arc::from(name),
+                name: name.to_owned(),
+                why: format!(
+                    "the registered names lead back to themselves: {}; put another app in one of the slots",
+                    path.join(" -> ")
+                ),
+            }
+            .into());
+        }
+        let epoch = engine.epoch();
+        let kept = self.read().get(name).and_then(|app| app.prepared.clone());
+        if let Some((made, prepared)) = kept
+            && made == epoch
+        {
+            return Ok(prepared);
+        }
+        path.push(name.to_owned());
+        let prepared = prepare(&self.instance(name)?, &InStore(engine), path)?;
+        path.pop();
+        let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if let Some(registered) = apps.get_mut(name) {
+            registered.prepared = Some((epoch, prepared.clone()));
+        }
+        Ok(prepared)
+    }
+
+    pub(super) fn id_of(&self, engine: &Engine, name: &str) -> Result<AppId, Error> {
+        Ok(self.find(engine, name, &mut Vec::new())?.id())
+    }
+
+    /// Freezes a name and every name that the slots of its app lead to.
+    fn freeze(&self, name: &str) {
+        let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        freeze_name(&mut apps, name);
+    }
+
+    fn is_frozen(&self, name: &str) -> bool {
+        self.read().get(name).is_some_and(|app| app.frozen)
+    }
+
+    fn change(
+        &self,
+        name: &str,
+        change: impl FnOnce(Instance) -> Result<Instance, Error>,
+    ) -> Result<(), Error> {
+        let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if !apps.contains_key(name) {
+            return Err(unknown(name, &apps));
+        }
+        if let Some(registered) = apps.get_mut(name) {
+            if registered.frozen {
+                return Err(ErrorKind::Frozen {
+                    name: name.to_owned(),
+                }
+                .into());
+            }
+            registered.instance = change(registered.instance.clone())?;
+            registered.prepared = None;
+        }
+        Ok(())
+    }
+
+    fn insert(&self, name: &str, instance: Instance) -> Result<(), Error> {
+        let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if apps.contains_key(name) {
+            return Err(ErrorKind::NameTaken {
+                name: name.to_owned(),
+            }
+            .into());
+        }
+        let registered = Registered {
+            instance,
+            frozen: false,
+            prepared: None,
+        };
+        apps.insert(name.to_owned(), registered);
+        Ok(())
+    }
+}
+
+fn freeze_name(apps: &mut BTreeMap<String, Registered>, name: &str) {
+    let Some(registered) = apps.get_mut(name) else {
+        return;
+    };
+    if std::mem::replace(&mut registered.frozen, true) {
+        return;
+    }
+    let mut names = Vec::new();
+    names_in_slots(&registered.instance, &mut names);
+    for name in names {
+        freeze_name(apps, &name);
+    }
+}
+
+/// The registered names in the slots of an instance, at every depth.
+fn names_in_slots(instance: &Instance, names: &mut Vec<String>) {
+    for slot in instance.info().slots() {
+        match instance.setup.sub_app(slot.name()) {
+            Some(SubApp::Named(name)) => names.push(name.to_string()),
+            Some(SubApp::Instance(inner)) => names_in_slots(inner, names),
+            None => {}
+        }
+    }
+}
+
+fn unknown(name: &str, apps: &BTreeMap<String, Registered>) -> Error {
+    ErrorKind::UnknownApp {
+        name: name.to_owned(),
+        known: apps.keys().cloned().collect(),
+    }
+    .into()
+}
+
+pub(super) struct InStore<'a>(pub(super) &'a Engine);
+
+impl Resolver for InStore<'_> {
+    fn find(&self, name: &str, path: &mut Vec<String>) -> Result<Prepared, Error> {
+        self.0.apps.find(self.0, name, path)
+    }
+}
+
+impl Engine {
+    /// The app registered under a name, about to run: it freezes.
+    pub(super) fn named_to_run(&self, name: &str) -> Result<Prepared, Error> {
+        let prepared = self.apps.find(self, name, &mut Vec::new())?;
+        if !self.apps.is_frozen(name) {
+            self.apps.freeze(name);
+        }
+        self.note_code(&prepared.facts);
+        Ok(prepared)
+    }
+
+    /// An instance with its slots looked up; the names in them freeze.
+    pub(super) fn prepare_instance(&self, instance: &Instance) -> Result<Prepared, Error> {
+        let prepared = prepare(instance, &InStore(self), &mut Vec::new())?;
+        let mut names = Vec::new();
+        names_in_slots(instance, &mut names);
+        for name in names {
+            self.apps.freeze(&name);
+        }
+        self.note_code(&prepared.facts);
+        Ok(prepared)
+    }
+}
+
+/// The apps registered with an [`Sde`](crate::Sde).
+///
+/// ```
+/// # use sde::*;
+/// # #[derive(Fingerprint)]
+/// # struct Rhf;
+/// # impl App for Rhf {
+/// #     fn info(&self) -> AppInfo {
+/// #         AppInfo::new("doc.Rhf", "1")
+/// #             .parameter(Parameter::new("threshold", 1e-6_f64))
+/// #             .result(ResultSpec::new::<f64>("threshold"))
+/// #     }
+/// #     fn run(&self, sde: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+/// #         Ok(ResultMap::new().with("threshold", *sde.parameter::<f64>("threshold")?))
+/// #     }
+/// # }
+/// let sde = Sde::new();
+/// sde.apps().register("RHF", Rhf)?;
+/// sde.apps().set("RHF", "threshold", 1e-8)?;
+/// sde.run("RHF", &inputs! {})?;
+///
+/// // It has run: what it was must not change any more.
+/// let error = sde.apps().set("RHF", "threshold", 1e-4).unwrap_err();
+/// assert!(matches!(error.kind(), ErrorKind::Frozen { .. }));
+/// sde.apps().copy("RHF", "loose RHF")?;
+/// sde.apps().set("loose RHF", "threshold", 1e-4)?;
+/// # Ok::<(), sde::Error>(())
+/// ```
+pub struct Apps<'a>(pub(super) &'a Engine);
+
+impl Apps<'_> {
+    /// Registers an app, or an [`Instance`], under a name.
+    ///
+    /// # Errors
+    /// If the name is taken.
+    pub fn register(&self, name: &str, app: impl Into<SubApp>) -> Result<(), Error> {
+        let instance = match app.into() {
+            SubApp::Instance(instance) => Instance::clone(&instance),
+            SubApp::Named(other) => self.0.apps.instance(&other)?,
+        };
+        self.0.apps.insert(name, instance)?;
+        self.0.raise_epoch();
+        Ok(())
+    }
+
+    /// Sets a parameter of a registered app.
+    ///
+    /// # Errors
+    /// If there is no such app or parameter, the value is refused, or the app has
+    /// run.
+    pub fn set<T: Fingerprint + Send + Sync + 'static>(
+        &self,
+        name: &str,
+        parameter: &str,
+        value: T,
+    ) -> Result<(), Error> {
+        self.0
+            .apps
+            .change(name, |instance| instance.set(parameter, value))?;
+        self.0.raise_epoch();
+        Ok(())
+    }
+
+    /// Puts an app, or the name of one, into a slot of a registered app.
+    ///
+    /// # Errors
+    /// If there is no such app or slot, or the app has run.
+    pub fn set_sub_app(&self, name: &str, slot: &str, app: impl Into<SubApp>) -> Result<(), Error> {
+        self.0
+            .apps
+            .change(name, |instance| instance.with_sub_app(slot, app))?;
+        self.0.raise_epoch();
+        Ok(())
+    }
+
+    /// Registers a copy of an app under another name; the copy is not frozen.
+    ///
+    /// # Errors
+    /// If there is no such app, or the new name is taken.
+    pub fn copy(&self, name: &str, new_name: &str) -> Result<(), Error> {
+        let instance = self.0.apps.instance(name)?;
+        self.0.apps.insert(new_name, instance)
+    }
+
+    /// The registered names, sorted.
+    #[must_use]
+    pub fn names(&self) -> Vec<String> {
+        self.0.apps.read().keys().cloned().collect()
+    }
+
+    /// What the app of this name says of itself.
+    ///
+    /// # Errors
+    /// If there is no such app.
+    pub fn info(&self, name: &str) -> Result<AppInfo, Error> {
+        Ok(AppInfo::clone(self.0.apps.instance(name)?.info()))
+    }
+
+    /// The app of this name with its settings, to be changed and run by value.
+    ///
+    /// # Errors
+    /// If there is no such app.
+    pub fn instance(&self, name: &str) -> Result<Instance, Error> {
+        self.0.apps.instance(name)
+    }
+}
+
+impl std::fmt::Debug for Apps<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<_> = self.names().iter().map(|name| printable(name)).collect();
+        write!(f, "Apps({})", join_names(&names))
+    }
+}

@@ -1,0 +1,128 @@
+//! Setting up an engine.
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::{Duration, SystemTime};
+
+use super::known::Known;
+use super::sde::Sde;
+use super::{Engine, app_store, invalidate};
+use crate::cache::CacheTable;
+use crate::cache::waits::Waits;
+use crate::checkpoint::{Archiver, Pending, SavePolicy};
+use crate::error::{Error, ErrorKind};
+use crate::event::Observer;
+use crate::parallel::Helpers;
+
+/// Sets up a [`Sde`]; made by [`Sde::builder`].
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct Builder {
+    observers: Vec<Box<dyn Observer>>,
+    archiver: Option<Arc<dyn Archiver>>,
+    policy: SavePolicy,
+    threads: Option<usize>,
+    rayon_patience: Duration,
+}
+
+impl Default for Builder {
+    fn default() -> Self {
+        Self {
+            observers: Vec::new(),
+            archiver: None,
+            policy: SavePolicy::OnRequest,
+            threads: None,
+            rayon_patience: Duration::from_millis(100),
+        }
+    }
+}
+
+impl Builder {
+    /// Has an observer told of every event.
+    pub fn observer(mut self, observer: impl Observer + 'static) -> Self {
+        self.observers.push(Box::new(observer));
+        self
+    }
+
+    /// Looks up in this store what is not in memory, and saves there.
+    pub fn store(mut self, archiver: impl Archiver + 'static) -> Self {
+        self.archiver = Some(Arc::new(archiver));
+        self
+    }
+
+    /// Says when results are saved without being asked for.
+    pub fn save(mut self, policy: SavePolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// How many threads [`par_map`](crate::Handle::par_map) and
+    /// [`join`](crate::Handle::join) use, the calling one among them. The default
+    /// is the number of cores. Results do not depend on it.
+    pub fn threads(mut self, threads: usize) -> Self {
+        self.threads = Some(threads.max(1));
+        self
+    }
+
+    /// How long one of rayon's workers waits for another run before it computes
+    /// the result too; 100 ms if nothing is said.
+    ///
+    /// Rayon's workers steal work while they wait, and what is waited for may be
+    /// suspended below on the same stack, where the engine can't see it. Other
+    /// threads, those of `par_map` and `join` among them, wait without bound.
+    pub fn rayon_patience(mut self, patience: Duration) -> Self {
+        self.rayon_patience = patience;
+        self
+    }
+
+    /// Makes the engine.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    pub fn build(self) -> Result<Sde, Error> {
+        let threads = self.threads.unwrap_or_else(|| {
+            std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+        });
+        let marks = invalidate::Marks::default();
+        if let Some(archiver) = &self.archiver {
+            read_marks(&**archiver, &marks)?;
+        }
+        Ok(Sde::of(Engine {
+            caches: CacheTable::new(),
+            waits: Waits::new(),
+            apps: app_store::AppStore::default(),
+            known: Known::linked(),
+            epoch: AtomicU64::new(0),
+            observers: self.observers,
+            archiver: RwLock::new(self.archiver),
+            policy: self.policy,
+            pending: Pending::default(),
+            saving: Mutex::new(()),
+            marks,
+            process: random_number(),
+            runs: AtomicU64::new(0),
+            rayon_patience: self.rayon_patience,
+            helpers: Helpers::new(threads),
+        }))
+    }
+}
+
+pub(super) fn read_marks(archiver: &dyn Archiver, marks: &invalidate::Marks) -> Result<(), Error> {
+    let saved = archiver.marks().map_err(|source| ErrorKind::Archive {
+        doing: format!("opening {}", archiver.describe()),
+        source,
+    })?;
+    saved.iter().for_each(|mark| marks.apply(mark));
+    Ok(())
+}
+
+/// A number that no two engines share, on whatever machine they run. The hasher's
+/// keys are random for each thread; time, process and address make up for what
+/// they lack.
+fn random_number() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    let mut hasher = std::hash::RandomState::new().build_hasher();
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    hasher.write_u128(since.unwrap_or_default().as_nanos());
+    hasher.write_u32(std::process::id());
+    hasher.finish()
+}

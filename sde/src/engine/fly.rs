@@ -1,0 +1,307 @@
+//! Running the body, and making what came of it known.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use super::Engine;
+use super::run::Run;
+use crate::app::{Callees, Frame, Handle, Outcome, Place};
+use crate::cache::{AppCache, Count, Entry, Published, Record, RunFlight, merge};
+use crate::error::{AppError, Error, ErrorKind, Failure};
+use crate::event::{Event, RunId, Source};
+use crate::inputs::Call;
+use crate::result_map::ResultMap;
+
+/// What a body did, with the frame closed.
+struct Ran {
+    body: Body,
+    callees: Callees,
+    nondeterministic: bool,
+    run: RunId,
+    made_at: SystemTime,
+    took: Duration,
+    /// Nobody wanted the result any more when it ended.
+    unwanted: bool,
+}
+
+enum Body {
+    Returned(ResultMap),
+    Failed(AppError),
+    Panicked(Box<dyn Any + Send>),
+}
+
+/// The right to end a flight. Ends it in an error if it is dropped, so that
+/// a panic anywhere leaves nobody waiting.
+struct Claim<'a> {
+    cache: &'a AppCache,
+    flight: &'a RunFlight,
+    ended: bool,
+}
+
+impl Claim<'_> {
+    fn fail(mut self, error: &Error, failure: Failure) {
+        self.ended = true;
+        let retry = failure == Failure::Transient;
+        let keep = failure == Failure::Permanent;
+        self.cache.fail(self.flight, error, retry, keep);
+    }
+
+    fn publish(mut self, entry: Arc<Entry>) -> Result<Arc<Entry>, Error> {
+        let standing = self.cache.publish(self.flight, entry);
+        self.ended = true;
+        standing
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            let error = Error::from(ErrorKind::Panicked {
+                app: Arc::clone(&self.cache.name),
+                key: self.flight.key,
+                message: "outside of the app's body".to_owned(),
+            });
+            self.cache.fail(self.flight, &error, true, false);
+        }
+    }
+}
+
+impl Engine {
+    /// Computes as the holder of the claim, or finds it in the store.
+    pub(super) fn fly(
+        &self,
+        run: &Run<'_>,
+        call: &mut dyn Call,
+        flight: &Arc<RunFlight>,
+        previous: Option<&Entry>,
+    ) -> Result<Outcome, Error> {
+        let claim = Claim {
+            cache: run.cache,
+            flight,
+            ended: false,
+        };
+        if let Some(loaded) = self.load(run, previous) {
+            let entry = claim.publish(Arc::new(loaded))?;
+            return Ok(self.conclude(run, &entry, Source::Loaded));
+        }
+        let ran = self.run_body(run, call, Some(flight));
+        match self.publishable(run, call, ran, previous) {
+            Ok(published) => {
+                let entry = Arc::new(published.entry);
+                self.save_new(&entry);
+                let standing = claim.publish(Arc::clone(&entry))?;
+                self.remember_last(run, call, &standing);
+                let given = (Arc::ptr_eq(&entry, &standing)).then_some(published.given);
+                Ok(self.computed(run, &standing, given, Source::Computed))
+            }
+            Err((error, failure, panic)) => {
+                claim.fail(&error, failure);
+                self.give_up(run, error, panic)
+            }
+        }
+    }
+
+    /// Computes although another does too: the first to publish wins, and the
+    /// other flight ends with it.
+    pub(super) fn fly_beside(
+        &self,
+        run: &Run<'_>,
+        call: &mut dyn Call,
+        flight: &Arc<RunFlight>,
+    ) -> Result<Outcome, Error> {
+        let ran = self.run_body(run, call, None);
+        match self.publishable(run, call, ran, None) {
+            Ok(published) => {
+                let entry = Arc::new(published.entry);
+                self.save_new(&entry);
+                let standing = run.cache.publish(flight, Arc::clone(&entry))?;
+                let given = (Arc::ptr_eq(&entry, &standing)).then_some(published.given);
+                Ok(self.computed(run, &standing, given, Source::Duplicate))
+            }
+            Err((error, _, panic)) => self.give_up(run, error, panic),
+        }
+    }
+
+    /// Computes for this caller alone. If `record`, what came of it is kept as
+    /// the record of the calculation.
+    pub(super) fn fly_alone(
+        &self,
+        run: &Run<'_>,
+        call: &mut dyn Call,
+        record: bool,
+    ) -> Result<Outcome, Error> {
+        let ran = self.run_body(run, call, None);
+        match self.publishable(run, call, ran, None) {
+            Ok(published) => {
+                let entry = Arc::new(published.entry);
+                if record {
+                    run.cache.record(&entry);
+                    self.save_new(&entry);
+                }
+                Ok(self.computed(run, &entry, Some(published.given), Source::Computed))
+            }
+            Err((error, _, panic)) => self.give_up(run, error, panic),
+        }
+    }
+
+    /// Runs the body, with no lock, guard or shard held.
+    fn run_body(&self, run: &Run<'_>, call: &mut dyn Call, flight: Option<&Arc<RunFlight>>) -> Ran {
+        let facts = run.subject.facts;
+        let number = self.next_run();
+        self.tell(|| Event::Started {
+            app: Arc::clone(&facts.name),
+            key: run.key,
+            run: number,
+        });
+        let frame = Arc::new(Frame::new(
+            Arc::clone(facts),
+            run.key,
+            run.parent.clone(),
+            self.wanted_by(run, flight),
+        ));
+        let handle = Handle::new(
+            Arc::clone(run.from.shared_runtime()),
+            Some(Arc::clone(&frame)),
+        );
+        let span = tracing::debug_span!("run", app = &*facts.name, key = %run.key.short());
+        let made_at = SystemTime::now();
+        let start = Instant::now();
+        let returned = {
+            let _on_thread = Place::on_top(Arc::clone(&frame)).enter();
+            let _in_span = span.enter();
+            catch_unwind(AssertUnwindSafe(|| call.compute(run.subject.app, &handle)))
+        };
+        let took = start.elapsed();
+        let unwanted = frame.is_unwanted();
+        frame.end();
+        Ran {
+            body: match returned {
+                Ok(Ok(results)) => Body::Returned(results),
+                Ok(Err(error)) => Body::Failed(error),
+                Err(panic) => Body::Panicked(panic),
+            },
+            callees: frame.take_callees(),
+            nondeterministic: frame.saw_nondeterminism() || facts.nondeterministic,
+            run: number,
+            made_at,
+            took,
+            unwanted,
+        }
+    }
+
+    /// What is to be published, or why nothing is and what that means for others.
+    #[allow(
+        clippy::type_complexity,
+        reason = "said once, used by the three ways to fly"
+    )]
+    fn publishable(
+        &self,
+        run: &Run<'_>,
+        call: &mut dyn Call,
+        ran: Ran,
+        previous: Option<&Entry>,
+    ) -> Result<Published, (Error, Failure, Option<Box<dyn Any + Send>>)> {
+        let facts = run.subject.facts;
+        let app = Arc::clone(&facts.name);
+        let key = run.key;
+        let returned = match ran.body {
+            Body::Returned(results) => results,
+            Body::Failed(cause) => {
+                // Somebody may have begun to wait since: let him try.
+                let failure = match ran.unwanted {
+                    true => Failure::Transient,
+                    false => cause.failure().unwrap_or(facts.info.failures),
+                };
+                return Err((ErrorKind::App { app, key, cause }.into(), failure, None));
+            }
+            Body::Panicked(panic) => {
+                let message = panic_message(&*panic);
+                let error = ErrorKind::Panicked { app, key, message };
+                return Err((error.into(), Failure::Transient, Some(panic)));
+            }
+        };
+        let record = Record {
+            app,
+            code: facts.info.code.clone(),
+            id: facts.id,
+            key,
+            run: ran.run,
+            inputs: call.summaries(),
+            parameters: facts
+                .settings
+                .iter()
+                .map(|(name, setting)| (name.to_string(), setting.short()))
+                .collect(),
+            calls: ran.callees.direct,
+            beneath: ran.callees.beneath.into_iter().collect(),
+            nondeterministic: ran.nondeterministic,
+            made_at: ran.made_at,
+            took: ran.took,
+        };
+        let previous = previous.filter(|old| !ran.nondeterministic && self.may_fill(run, old));
+        merge(facts, record, &returned, previous, self.epoch())
+            .map_err(|error| (error, Failure::Ordinary, None))
+    }
+
+    /// Counts and tells what was computed.
+    fn computed(
+        &self,
+        run: &Run<'_>,
+        standing: &Entry,
+        given: Option<ResultMap>,
+        source: Source,
+    ) -> Outcome {
+        let counters = &run.cache.counters;
+        counters.add(source.into(), 1);
+        counters.add(Count::NanosSpent, crate::cache::nanos(standing.record.took));
+        if let Some(parent) = &run.parent {
+            self.tell_parent(parent, run.subject, standing);
+        }
+        let mut outcome = self.outcome(standing, source);
+        if let Some(given) = given {
+            outcome.results = given;
+        }
+        outcome
+    }
+
+    /// Makes the new entry this thread's last value, if it may be one.
+    fn remember_last(&self, run: &Run<'_>, call: &dyn Call, entry: &Arc<Entry>) {
+        if !entry.whole || entry.record.nondeterministic {
+            return;
+        }
+        let epoch = self.epoch();
+        if !entry.is_checked(epoch) {
+            return;
+        }
+        let id = run.subject.facts.id.as_bytes();
+        // The inputs were encoded before; they can't fail now, and if they do
+        // the last value is merely not kept.
+        let _ = super::run::encoded(call, |bytes| {
+            run.cache.recent.put(id, bytes, epoch, Arc::clone(entry))
+        });
+    }
+
+    fn give_up(
+        &self,
+        run: &Run<'_>,
+        error: Error,
+        panic: Option<Box<dyn Any + Send>>,
+    ) -> Result<Outcome, Error> {
+        let error = self.failed(run, error);
+        match panic {
+            Some(panic) => resume_unwind(panic),
+            None => Err(error),
+        }
+    }
+}
+
+/// The text of a panic, if it has one.
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    crate::error::printable(&text.unwrap_or_else(|| "with something that is no text".to_owned()))
+}

@@ -1,0 +1,132 @@
+//! Saying that a remembered result is wrong.
+//!
+//! A node with bad memory, a library with a bug: the results made there are not to
+//! be used, though nothing in their keys says so. A mark names one computation
+//! and a reason. It is saved with the next checkpoint or archive, can be taken
+//! back, and does not touch what the run will give when it is made again.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::SystemTime;
+
+use super::Engine;
+use crate::cache::{Entry, Record};
+use crate::checkpoint::Mark;
+use crate::error::{Error, ErrorKind, printable};
+use crate::event::RunId;
+use crate::key::Key;
+
+/// The marks in force.
+#[derive(Default)]
+pub(super) struct Marks {
+    /// Whether there is any, for the many programs that have none.
+    any: AtomicBool,
+    reasons: RwLock<HashMap<(Key, RunId), String>>,
+}
+
+impl Marks {
+    pub(super) fn apply(&self, mark: &Mark) {
+        let mut reasons = self.reasons.write().unwrap_or_else(PoisonError::into_inner);
+        match mark.undone {
+            true => reasons.remove(&(mark.key, mark.run)),
+            false => reasons.insert((mark.key, mark.run), mark.reason.clone()),
+        };
+        self.any.store(!reasons.is_empty(), Ordering::Release);
+    }
+
+    fn reason(&self, record: &Record) -> Option<String> {
+        if !self.any.load(Ordering::Acquire) {
+            return None;
+        }
+        let reasons = self.reasons.read().unwrap_or_else(PoisonError::into_inner);
+        reasons.get(&(record.key, record.run)).cloned()
+    }
+
+    /// Takes the marks of another store instead.
+    pub(super) fn replace(&self, by: Self) {
+        let by = by
+            .reasons
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut reasons = self.reasons.write().unwrap_or_else(PoisonError::into_inner);
+        self.any.store(!by.is_empty(), Ordering::Release);
+        *reasons = by;
+    }
+}
+
+/// What [`Sde::invalidate`](crate::Sde::invalidate) did.
+#[derive(Clone, Debug)]
+pub struct Invalidated {
+    /// The computation that is not used any more.
+    pub run: RunId,
+    /// The entries in memory that were computed from it, directly or through
+    /// others, as app and key. They are still used: invalidate those that matter.
+    pub dependents: Vec<(Arc<str>, Key)>,
+}
+
+impl Engine {
+    /// Why an entry was marked, if it was.
+    pub(super) fn invalid(&self, record: &Record) -> Option<String> {
+        let reason = self.marks.reason(record)?;
+        Some(format!("it was invalidated: {}", printable(&reason)))
+    }
+
+    pub(super) fn mark(&self, key: &Key, reason: &str, undone: bool) -> Result<RunId, Error> {
+        let run = self.run_of(key)?;
+        let mark = Mark {
+            key: *key,
+            run,
+            reason: reason.to_owned(),
+            at: SystemTime::now(),
+            undone,
+        };
+        self.marks.apply(&mark);
+        self.raise_epoch();
+        if self.archiver().is_some() {
+            self.pending.add_mark(mark);
+        }
+        Ok(run)
+    }
+
+    fn run_of(&self, key: &Key) -> Result<RunId, Error> {
+        let in_memory = self.caches.all().find_map(|cache| cache.entry(key));
+        if let Some(entry) = in_memory {
+            return Ok(entry.record.run);
+        }
+        let stored = self
+            .archiver()
+            .and_then(|archiver| archiver.find(key).ok()?);
+        match stored {
+            Some(stored) => Ok(stored.record.run),
+            None => Err(ErrorKind::NoEntry { key: *key }.into()),
+        }
+    }
+
+    /// The entries that were computed from this one.
+    pub(super) fn dependents(&self, key: &Key) -> Vec<(Arc<str>, Key)> {
+        let entries: Vec<Arc<Entry>> = self
+            .caches
+            .all()
+            .flat_map(|cache| cache.entries())
+            .collect();
+        let mut callers: HashMap<Key, Vec<&Record>> = HashMap::new();
+        for entry in &entries {
+            for (_, callee) in &entry.record.calls {
+                callers.entry(*callee).or_default().push(&entry.record);
+            }
+        }
+        let mut found = Vec::new();
+        let mut seen = HashSet::from([*key]);
+        let mut next = vec![*key];
+        while let Some(callee) = next.pop() {
+            for record in callers.get(&callee).into_iter().flatten() {
+                if seen.insert(record.key) {
+                    found.push((Arc::clone(&record.app), record.key));
+                    next.push(record.key);
+                }
+            }
+        }
+        found
+    }
+}

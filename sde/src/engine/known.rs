@@ -1,0 +1,128 @@
+//! The apps of this program, as far as they are known, and whether a remembered
+//! result still rests on them.
+
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use super::Engine;
+use super::app_store::InStore;
+use crate::app::{App, AppInfo, Callee, CodeId, Facts, Setup, linked_apps};
+use crate::cache::Entry;
+use crate::error::{Error, printable};
+
+/// Name -> what this program has under it.
+pub(super) struct Known(RwLock<HashMap<Arc<str>, KnownApp>>);
+
+#[derive(Clone)]
+struct KnownApp {
+    code: CodeId,
+    citations: Vec<String>,
+}
+
+impl From<&AppInfo> for KnownApp {
+    fn from(info: &AppInfo) -> Self {
+        Self {
+            code: info.code().clone(),
+            citations: info.citations().map(str::to_owned).collect(),
+        }
+    }
+}
+
+impl Known {
+    /// What the linker collected.
+    pub(super) fn linked() -> Self {
+        let apps = linked_apps()
+            .map(|info| (Arc::from(info.name()), KnownApp::from(&info)))
+            .collect();
+        Self(RwLock::new(apps))
+    }
+
+    pub(super) fn citations(&self, app: &str) -> Vec<String> {
+        let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        apps.get(app)
+            .map(|app| app.citations.clone())
+            .unwrap_or_default()
+    }
+
+    fn code(&self, app: &str) -> Option<CodeId> {
+        let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        apps.get(app).map(|app| app.code.clone())
+    }
+
+    /// Notes an app; says whether that changed anything.
+    fn note(&self, name: &Arc<str>, info: &AppInfo) -> bool {
+        if self.code(name).as_ref() == Some(info.code()) {
+            return false;
+        }
+        let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        apps.insert(Arc::clone(name), KnownApp::from(info));
+        true
+    }
+}
+
+impl Engine {
+    /// The facts of an app given by value, with all its defaults.
+    pub(super) fn facts_of(&self, app: &dyn App) -> Result<Arc<Facts>, Error> {
+        let facts = Facts::of(app, &Setup::defaults(app), &InStore(self), &mut Vec::new())?;
+        self.note_code(&facts);
+        Ok(Arc::new(facts))
+    }
+
+    /// Notes the code of an app and of those in its slots: the latest seen is the
+    /// current one.
+    pub(super) fn note_code(&self, facts: &Facts) {
+        let mut changed = self.known.note(&facts.name, &facts.info);
+        for sub_app in facts.sub_apps.values() {
+            changed |= self.known.note(&sub_app.facts.name, &sub_app.facts.info);
+            self.note_code(&sub_app.facts);
+        }
+        if changed {
+            self.raise_epoch();
+        }
+    }
+
+    /// Why an entry does not rest on what this program has; `None` if it does.
+    /// Looked at once for each entry and epoch.
+    pub(super) fn stale(&self, entry: &Entry) -> Option<String> {
+        let epoch = self.epoch();
+        if entry.is_checked(epoch) {
+            return None;
+        }
+        let why = entry
+            .record
+            .beneath
+            .iter()
+            .find_map(|callee| self.changed(callee));
+        if why.is_none() {
+            entry.set_checked(epoch);
+        }
+        why
+    }
+
+    fn changed(&self, callee: &Callee) -> Option<String> {
+        match callee {
+            Callee::Code { app, code } => match self.known.code(app) {
+                Some(now) if now == *code => None,
+                Some(now) => Some(format!(
+                    "it ran {} ({code}), which is now {now}",
+                    printable(app)
+                )),
+                None => Some(format!(
+                    "it ran {}, which this program has not shown yet; name it in `link_app!`",
+                    printable(app)
+                )),
+            },
+            Callee::Named { name, id } => match self.apps.id_of(self, name) {
+                Ok(now) if now == *id => None,
+                Ok(_) => Some(format!(
+                    "it ran the app registered as \"{}\", which is set up otherwise now",
+                    printable(name)
+                )),
+                Err(error) => Some(format!(
+                    "it ran the app registered as \"{}\": {error}",
+                    printable(name)
+                )),
+            },
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! The engine: what happens in `run`.
+//!
+//! The steps are in files of their own, in the order a run takes them: finding
+//! out which app is meant ([`app_store`], [`known`]), looking up ([`run`]),
+//! claiming and waiting ([`wait`]), running the body and publishing ([`fly`]),
+//! saving ([`save`]). What only the user may ask for is on [`Sde`].
+
+mod app_store;
+mod builder;
+mod fly;
+mod invalidate;
+mod known;
+mod peek;
+mod run;
+mod runtime;
+mod save;
+mod sde;
+mod wait;
+
+pub use app_store::Apps;
+pub use builder::Builder;
+pub use invalidate::Invalidated;
+pub use sde::{Sde, Stats};
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, RwLock};
+use std::time::Duration;
+
+use crate::cache::waits::Waits;
+use crate::cache::{AppCache, CacheTable, RunFlight};
+use crate::checkpoint::{Archiver, Pending, SavePolicy};
+use crate::event::{Event, Observer, RunId};
+use crate::key::Key;
+use crate::parallel::Helpers;
+
+/// A run as the waiting graph knows it: its key, and its name for messages.
+#[derive(Clone)]
+pub(crate) struct Node {
+    key: Key,
+    app: Arc<str>,
+}
+
+impl PartialEq for Node {
+    fn eq(&self, other: &Self) -> bool {
+        self.key == other.key
+    }
+}
+
+/// What all clones of one `Sde` share.
+pub(crate) struct Engine {
+    caches: CacheTable,
+    waits: Waits<Node, RunFlight>,
+    apps: app_store::AppStore,
+    known: known::Known,
+    /// Raised by whatever may make a remembered result one not to be used.
+    epoch: AtomicU64,
+    observers: Vec<Box<dyn Observer>>,
+    archiver: RwLock<Option<Arc<dyn Archiver>>>,
+    policy: SavePolicy,
+    pending: Pending,
+    /// Held by whoever saves.
+    saving: Mutex<()>,
+    marks: invalidate::Marks,
+    process: u64,
+    runs: AtomicU64,
+    /// How long a rayon worker waits for a flight before it computes too.
+    rayon_patience: Duration,
+    helpers: Helpers,
+}
+
+impl Engine {
+    fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Empties the first level of every cache, and has each entry checked anew.
+    fn raise_epoch(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+    }
+
+    fn next_run(&self) -> RunId {
+        RunId {
+            process: self.process,
+            number: self.runs.fetch_add(1, Ordering::Relaxed) + 1,
+        }
+    }
+
+    /// Tells the observers, and builds the event only if there are any.
+    fn tell(&self, event: impl FnOnce() -> Event) {
+        if self.observers.is_empty() {
+            return;
+        }
+        let event = event();
+        for observer in &self.observers {
+            observer.observe(&event);
+        }
+    }
+
+    fn warn(&self, message: impl FnOnce() -> String) {
+        let message = message();
+        tracing::warn!("{message}");
+        self.tell(|| Event::Warning { message });
+    }
+
+    fn archiver(&self) -> Option<Arc<dyn Archiver>> {
+        let archiver = self.archiver.read();
+        archiver
+            .unwrap_or_else(std::sync::PoisonError::into_inner)
+            .clone()
+    }
+
+    fn cache_of(&self, facts: &crate::app::Facts) -> &Arc<AppCache> {
+        self.caches.get(facts.type_index, &facts.name)
+    }
+}

@@ -1,0 +1,206 @@
+//! Looking up: the part of `run` that a hit takes.
+
+use std::sync::Arc;
+
+use super::Engine;
+use crate::app::{Callee, Facts, Frame, Handle, Options, Outcome, Place, Policy, Subject};
+use crate::cache::{AppCache, Count, Entry};
+use crate::error::{Error, ErrorKind};
+use crate::event::{Event, Source};
+use crate::inputs::Call;
+use crate::key::{FingerprintError, Key, keyed, with_encoder};
+
+/// One call, on its way through the engine.
+pub(super) struct Run<'a> {
+    pub(super) from: &'a Handle,
+    /// The run that this one is called by.
+    pub(super) parent: Option<Arc<Frame>>,
+    pub(super) subject: &'a Subject<'a>,
+    pub(super) cache: &'a Arc<AppCache>,
+    pub(super) options: &'a Options<'a>,
+    pub(super) key: Key,
+}
+
+/// What looking at the encoded inputs gave.
+enum Looked {
+    Last(Arc<Entry>),
+    Ready(Arc<Entry>),
+    Absent(Key),
+}
+
+impl Engine {
+    /// `run`, whoever calls it.
+    pub(super) fn enter(
+        &self,
+        from: &Handle,
+        subject: &Subject<'_>,
+        call: &mut dyn Call,
+        options: &Options<'_>,
+    ) -> Result<Outcome, Error> {
+        from.check_active()?;
+        let facts = subject.facts;
+        let cache = self.cache_of(facts);
+        let looked =
+            encoded(call, |bytes| self.look(facts, cache, options, bytes)).map_err(|source| {
+                ErrorKind::Fingerprint {
+                    app: Arc::clone(&facts.name),
+                    source,
+                }
+            })?;
+        let parent = parent_of(from);
+        let (entry, source) = match looked {
+            Looked::Last(entry) => (entry, Source::LastValue),
+            Looked::Ready(entry) => (entry, Source::Map),
+            Looked::Absent(key) => {
+                let run = Run {
+                    from,
+                    parent,
+                    subject,
+                    cache,
+                    options,
+                    key,
+                };
+                return self.miss(&run, call);
+            }
+        };
+        if let Some(parent) = &parent {
+            self.tell_parent(parent, subject, &entry);
+        }
+        Ok(self.hit(cache, &entry, source))
+    }
+
+    /// The two levels of the cache.
+    fn look(
+        &self,
+        facts: &Facts,
+        cache: &AppCache,
+        options: &Options<'_>,
+        encoded: &[u8],
+    ) -> Looked {
+        let id = facts.id.as_bytes();
+        let name_key = |encoded: &[u8]| keyed(&facts.id.0, encoded);
+        let may_hit = !facts.nondeterministic
+            && matches!(options.policy, Policy::Use | Policy::OnlyIfRemembered);
+        if !may_hit {
+            return Looked::Absent(name_key(encoded));
+        }
+        let epoch = self.epoch();
+        if let Some(entry) = cache.recent.get(id, encoded, epoch)
+            && (options.names.is_none() || entry.lacks(options.names).is_none())
+        {
+            return Looked::Last(entry);
+        }
+        let key = name_key(encoded);
+        match cache.ready(&key) {
+            Some(entry) if self.serves(&entry, options.names) => {
+                if entry.whole && cache.recent.seen_again(tag(&key)) {
+                    cache.recent.put(id, encoded, epoch, Arc::clone(&entry));
+                }
+                Looked::Ready(entry)
+            }
+            _ => Looked::Absent(key),
+        }
+    }
+
+    /// Whether an entry may be given out for these names.
+    pub(super) fn serves(&self, entry: &Entry, names: Option<&[&str]>) -> bool {
+        self.refusal(entry, names).is_none()
+    }
+
+    /// Why an entry may not be given out; `None` if it may.
+    pub(super) fn refusal(&self, entry: &Entry, names: Option<&[&str]>) -> Option<String> {
+        if entry.record.nondeterministic {
+            return Some("it is non-deterministic".to_owned());
+        }
+        if let Some(reason) = self.invalid(&entry.record) {
+            return Some(reason);
+        }
+        entry.lacks(names).or_else(|| self.stale(entry))
+    }
+
+    /// Counts and tells a hit.
+    pub(super) fn hit(&self, cache: &AppCache, entry: &Entry, source: Source) -> Outcome {
+        cache.counters.hit(source, entry.record.took);
+        self.outcome(entry, source)
+    }
+
+    /// Tells that a run has its results.
+    pub(super) fn outcome(&self, entry: &Entry, source: Source) -> Outcome {
+        let record = &entry.record;
+        self.tell(|| Event::Finished {
+            app: Arc::clone(&record.app),
+            key: record.key,
+            source,
+            made_by: record.run,
+        });
+        Outcome {
+            results: entry.give(),
+            key: record.key,
+            source,
+            made_by: record.run,
+        }
+    }
+
+    /// Has the calling run note what it depends on from here on.
+    pub(super) fn tell_parent(&self, parent: &Frame, subject: &Subject<'_>, entry: &Entry) {
+        let facts = subject.facts;
+        let codes = facts.codes.iter().map(|(app, code)| Callee::Code {
+            app: Arc::clone(app),
+            code: code.clone(),
+        });
+        let name = subject.by_name.map(|name| Callee::Named {
+            name: Arc::from(name),
+            id: facts.id,
+        });
+        let beneath = entry.record.beneath.iter().cloned();
+        parent.called(
+            &facts.name,
+            entry.record.key,
+            codes.chain(name).chain(beneath),
+            entry.record.nondeterministic,
+        );
+    }
+
+    /// Counts and tells a failure.
+    pub(super) fn failed(&self, run: &Run<'_>, error: Error) -> Error {
+        run.cache.counters.add(Count::Failed, 1);
+        self.tell(|| Event::Failed {
+            app: Arc::clone(&run.subject.facts.name),
+            key: run.key,
+            error: error.clone(),
+        });
+        error
+    }
+}
+
+/// Gives the encoded inputs, which an [`Inputs`](crate::Inputs) keeps and others
+/// write into a buffer that is used again.
+pub(super) fn encoded<R>(
+    call: &dyn Call,
+    then: impl FnOnce(&[u8]) -> R,
+) -> Result<R, FingerprintError> {
+    if let Some(kept) = call.encoded() {
+        return Ok(then(kept?));
+    }
+    with_encoder(|to| {
+        call.encode(to)?;
+        Ok(then(to.finish()?))
+    })
+}
+
+/// The run that makes a call: the one its handle belongs to. A call through an
+/// `Sde` that a body captured belongs to what its thread is doing, except on
+/// a rayon worker, which may be doing something else there.
+fn parent_of(from: &Handle) -> Option<Arc<Frame>> {
+    match from.frame() {
+        Some(frame) => Some(Arc::clone(frame)),
+        None => Place::caller(),
+    }
+}
+
+/// Some bits of a key, which are as good as any.
+fn tag(key: &Key) -> u64 {
+    let mut bits = [0; 8];
+    bits.copy_from_slice(&key.as_bytes()[..8]);
+    u64::from_le_bytes(bits)
+}

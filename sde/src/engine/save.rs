@@ -1,0 +1,271 @@
+//! Saving, and reading back.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use super::Engine;
+use super::run::Run;
+use crate::app::{Facts, Frame, Policy, ScratchState};
+use crate::cache::Entry;
+use crate::checkpoint::{Archiver, Batch, SavePolicy, SavedScratch, Selection, StoredEntry, saved};
+use crate::error::{ArchiveError, Error, ErrorKind};
+use crate::event::Event;
+use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, ResultMap, Stored};
+
+impl Engine {
+    /// Takes note of a new entry, and saves it at once where that is the policy.
+    pub(super) fn save_new(&self, entry: &Arc<Entry>) {
+        let Some(archiver) = self.archiver() else {
+            return;
+        };
+        self.pending.add(entry);
+        if self.policy != SavePolicy::EveryResult {
+            return;
+        }
+        let batch = Batch {
+            selection: Selection::Checkpoint,
+            entries: vec![saved(entry, Selection::Checkpoint)],
+            scratch: Vec::new(),
+            marks: Vec::new(),
+        };
+        match self.write(&*archiver, &batch) {
+            Ok(()) => self.pending.forget(Selection::Checkpoint, entry),
+            Err(error) => self.warn(|| {
+                format!(
+                    "{} [{}] was computed but could not be saved: {error}; the next save tries again",
+                    entry.record.app,
+                    entry.record.key.short()
+                )
+            }),
+        }
+    }
+
+    /// Saves what is new in one selection. Of several threads the first saves, the
+    /// rest find nothing left to do.
+    pub(super) fn save(&self, selection: Selection) -> Result<(), Error> {
+        let doing = selection.name();
+        let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
+        let (entries, marks) = self.pending.take(selection);
+        let batch = Batch {
+            selection,
+            entries: entries
+                .iter()
+                .map(|entry| saved(entry, selection))
+                .collect(),
+            scratch: match selection {
+                Selection::Checkpoint => self.scratch_in_flight(),
+                Selection::Archive => Vec::new(),
+            },
+            marks,
+        };
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.write(&*archiver, &batch).map_err(|source| {
+            self.pending
+                .put_back(selection, entries, batch.marks.clone());
+            ErrorKind::Archive {
+                doing: format!("saving a {doing} to {}", archiver.describe()),
+                source,
+            }
+            .into()
+        })
+    }
+
+    fn write(&self, archiver: &dyn Archiver, batch: &Batch) -> Result<(), ArchiveError> {
+        let _one_at_a_time = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
+        let span = tracing::debug_span!("save", kind = batch.selection.name());
+        let _in_span = span.enter();
+        let start = Instant::now();
+        archiver.save(batch)?;
+        self.tell(|| Event::Saved {
+            kind: batch.selection.name(),
+            entries: batch.entries.len(),
+            scratch: batch.scratch.len(),
+            took: start.elapsed(),
+        });
+        Ok(())
+    }
+
+    /// The scratch states that are newer than what was saved of them.
+    fn scratch_in_flight(&self) -> Vec<SavedScratch> {
+        self.caches
+            .all()
+            .flat_map(|cache| {
+                cache
+                    .scratch()
+                    .into_iter()
+                    .map(|(key, state)| SavedScratch {
+                        app: Arc::clone(&cache.name),
+                        key,
+                        value: state.value,
+                        codec: state.codec,
+                    })
+            })
+            .collect()
+    }
+
+    /// Looks for a run in the store; what is found serves the call.
+    pub(super) fn load(&self, run: &Run<'_>, previous: Option<&Entry>) -> Option<Entry> {
+        if run.options.policy == Policy::Refresh || run.subject.facts.nondeterministic {
+            return None;
+        }
+        let entry = self.find_stored(run, previous)?;
+        let why = self.refusal(&entry, run.options.names);
+        if let Some(why) = why {
+            self.tell(|| Event::Stale {
+                app: Arc::clone(&run.cache.name),
+                key: run.key,
+                why,
+            });
+            return None;
+        }
+        Some(entry)
+    }
+
+    fn find_stored(&self, run: &Run<'_>, previous: Option<&Entry>) -> Option<Entry> {
+        let archiver = self.archiver()?;
+        let span = tracing::debug_span!("load", app = &*run.cache.name, key = %run.key.short());
+        let _in_span = span.enter();
+        let stored = match archiver.find(&run.key) {
+            Ok(stored) => stored?,
+            Err(error) => {
+                self.warn(|| {
+                    format!(
+                        "{} [{}] could not be looked for in {}: {error}; it is computed instead",
+                        run.cache.name,
+                        run.key.short(),
+                        archiver.describe()
+                    )
+                });
+                return None;
+            }
+        };
+        let expected = &run.subject.facts.id;
+        if stored.record.key != run.key || stored.record.id != *expected {
+            self.warn(|| {
+                format!(
+                    "{} has something else under the key of {} [{}]; it is computed instead",
+                    archiver.describe(),
+                    run.cache.name,
+                    run.key.short()
+                )
+            });
+            return None;
+        }
+        let previous = previous.filter(|old| self.may_fill(run, old));
+        Some(self.entry_of(run.subject.facts, stored, previous))
+    }
+
+    /// An entry whose values are read when asked for.
+    pub(super) fn entry_of(
+        &self,
+        facts: &Facts,
+        stored: StoredEntry,
+        previous: Option<&Entry>,
+    ) -> Entry {
+        let results = facts
+            .info
+            .results
+            .iter()
+            .map(|spec| {
+                let found = stored
+                    .results
+                    .iter()
+                    .find(|result| result.name == spec.name);
+                let held = previous.and_then(|entry| {
+                    let old = entry
+                        .results
+                        .results()
+                        .iter()
+                        .find(|n| n.name == spec.name)?;
+                    old.content.is_there().then(|| old.content.clone())
+                });
+                let payload = found.and_then(|result| result.payload.clone());
+                let content = match (held, payload, spec.codec) {
+                    (Some(content), ..) => content,
+                    (None, Some(payload), Some(codec)) => {
+                        Content::Stored(Stored::new(payload, codec))
+                    }
+                    _ => Content::Gone("it was not saved"),
+                };
+                Named {
+                    name: spec.name.clone(),
+                    tags: Some(found.map_or(spec.tags, |result| result.tags)),
+                    codec: spec.codec,
+                    content,
+                }
+            })
+            .collect();
+        let origin = Origin {
+            app: Arc::clone(&stored.record.app),
+            key: stored.record.key,
+            run: stored.record.run,
+        };
+        // Never looked at in this epoch: what ran beneath is checked before use.
+        Entry::new(
+            stored.record,
+            ResultMap::from_parts(origin, results),
+            u64::MAX,
+        )
+    }
+
+    /// Whether an earlier entry's values may stand beside new ones.
+    pub(super) fn may_fill(&self, run: &Run<'_>, old: &Entry) -> bool {
+        run.options.policy != Policy::Refresh
+            && !old.record.nondeterministic
+            && self.invalid(&old.record).is_none()
+            && self.stale(old).is_none()
+    }
+
+    /// The scratch of a run: of this process, or else of the store.
+    pub(super) fn scratch_of(&self, frame: &Frame, codec: &Codec) -> Option<ErasedValue> {
+        let cache = self.cache_of(&frame.facts);
+        if let Some(state) = cache.scratch_of(&frame.key) {
+            return Some(state.value);
+        }
+        let archiver = self.archiver()?;
+        let found = archiver
+            .find_scratch(&frame.key)
+            .and_then(|payload| payload.map(|payload| payload.decode(codec)).transpose());
+        found.unwrap_or_else(|error| {
+            self.warn(|| {
+                format!(
+                    "the scratch of {} could not be read: {error}; it starts afresh",
+                    frame.label()
+                )
+            });
+            None
+        })
+    }
+
+    pub(super) fn keep_scratch(&self, frame: &Frame, state: ScratchState) {
+        self.cache_of(&frame.facts)
+            .set_scratch(&frame.key, state.clone());
+        let Some(archiver) = self.archiver() else {
+            return;
+        };
+        if self.policy != SavePolicy::EveryResult {
+            return;
+        }
+        let batch = Batch {
+            selection: Selection::Checkpoint,
+            entries: Vec::new(),
+            scratch: vec![SavedScratch {
+                app: Arc::clone(&frame.facts.name),
+                key: frame.key,
+                value: state.value,
+                codec: state.codec,
+            }],
+            marks: Vec::new(),
+        };
+        if let Err(error) = self.write(&*archiver, &batch) {
+            self.warn(|| {
+                format!(
+                    "the scratch of {} could not be saved: {error}",
+                    frame.label()
+                )
+            });
+        }
+    }
+}

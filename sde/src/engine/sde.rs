@@ -1,0 +1,273 @@
+//! What a user has in hand.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Deref;
+use std::sync::{Arc, PoisonError};
+
+use super::app_store::Apps;
+use super::builder::{Builder, read_marks};
+use super::invalidate::Invalidated;
+use super::{Engine, invalidate};
+use crate::app::{AppSource, Callee, Handle, Runtime};
+use crate::cache::{AppStats, Record};
+use crate::checkpoint::{Archiver, Selection};
+use crate::error::Error;
+use crate::key::Key;
+use crate::result_map::Tags;
+
+/// Runs apps and remembers their results.
+///
+/// It dereferences to a [`Handle`], where `run` and its kin are; what is here only
+/// the user may do, since only he sees the whole program. Cloning is cheap, and all
+/// clones share one memory. It is `Send` and `Sync`, and no call holds a lock while
+/// an app runs.
+///
+/// Dropping the last clone archives what is new, best effort. Nothing important
+/// should hang on that: call [`finish`](Self::finish), which can say that it failed.
+#[derive(Clone)]
+pub struct Sde {
+    handle: Handle,
+    engine: Arc<Engine>,
+}
+
+impl Deref for Sde {
+    type Target = Handle;
+    fn deref(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Default for Sde {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// What happened so far, for each app and in all.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// By the app's name.
+    pub apps: BTreeMap<String, AppStats>,
+    /// The sum over all apps. Times of nested runs count for each level.
+    pub total: AppStats,
+}
+
+impl Sde {
+    /// An engine with no store and all defaults.
+    #[must_use]
+    pub fn new() -> Self {
+        // Without a store there is nothing to read, so nothing to fail.
+        match Self::builder().build() {
+            Ok(sde) => sde,
+            Err(error) => unreachable!("an engine without a store was refused: {error}"),
+        }
+    }
+
+    /// Sets up an engine: store, observers, threads.
+    pub fn builder() -> Builder {
+        Builder::default()
+    }
+
+    pub(super) fn of(engine: Engine) -> Self {
+        let engine = Arc::new(engine);
+        let runtime: Arc<dyn Runtime> = Arc::clone(&engine) as _;
+        Self {
+            handle: Handle::new(runtime, None),
+            engine,
+        }
+    }
+
+    /// The apps registered by name.
+    #[must_use]
+    pub fn apps(&self) -> Apps<'_> {
+        Apps(&self.engine)
+    }
+
+    /// Everything the app, with all its sub-apps, lacks before it can run, a
+    /// sentence each; empty if it is ready.
+    ///
+    /// # Errors
+    /// If the app can't be found or identified.
+    pub fn not_ready<A: AppSource + ?Sized>(&self, app: &A) -> Result<Vec<String>, Error> {
+        let resolved = app.resolve(self.handle.runtime())?;
+        Ok(resolved.subject().facts.missing.clone())
+    }
+
+    /// The works to cite for what was run or remembered so far, through all sub-apps
+    /// and callees: app, then its citations.
+    #[must_use]
+    pub fn citations_used(&self) -> BTreeMap<String, Vec<String>> {
+        let mut names = BTreeSet::new();
+        for entry in self.engine.caches.all().flat_map(|cache| cache.entries()) {
+            names.insert(entry.record.app.to_string());
+            names.extend(
+                entry
+                    .record
+                    .beneath
+                    .iter()
+                    .filter_map(|callee| match callee {
+                        Callee::Code { app, .. } => Some(app.to_string()),
+                        Callee::Named { .. } => None,
+                    }),
+            );
+        }
+        names
+            .into_iter()
+            .map(|name| (self.engine.known.citations(&name), name))
+            .filter(|(citations, _)| !citations.is_empty())
+            .map(|(citations, name)| (name, citations))
+            .collect()
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let mut stats = Stats::default();
+        for cache in self.engine.caches.all() {
+            let app = cache.counters.sum();
+            stats.total = stats.total.plus(app);
+            stats.apps.insert(cache.name.to_string(), app);
+        }
+        stats
+    }
+
+    /// The records of the entries in memory, those without values among them, in
+    /// the order they were made.
+    #[must_use]
+    pub fn records(&self) -> Vec<Record> {
+        let mut records: Vec<_> = self
+            .engine
+            .caches
+            .all()
+            .flat_map(|cache| cache.entries())
+            .map(|entry| entry.record.clone())
+            .collect();
+        records.sort_by_key(|record| (record.made_at, record.run));
+        records
+    }
+
+    /// Deletes from memory all values of an app *type*, whatever the instance; or,
+    /// if tags are given, those that have one of them. What was saved, and what was
+    /// given out, stays; so do the records of the runs. Runs in progress are not
+    /// disturbed. Values that a store is still to save are let go after that.
+    ///
+    /// ```
+    /// # #[sde::app]
+    /// # fn square(x: f64) -> f64 { x * x }
+    /// use sde::{Sde, Tag};
+    ///
+    /// let sde = Sde::new();
+    /// square.call(&sde, 3.0)?;
+    /// sde.clean_cache("square", []);                   // everything
+    /// sde.clean_cache("square", [Tag::Intermediate]);  // only these
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    pub fn clean_cache(&self, app: &str, tags: impl Into<Tags>) {
+        let tags = tags.into();
+        self.engine.raise_epoch();
+        if let Some(cache) = self.engine.caches.named(app) {
+            cache.clean(
+                |named| tags.is_empty() || named.tags.unwrap_or_default().intersects(tags),
+                "it was cleaned from memory",
+            );
+        }
+        self.engine.raise_epoch();
+    }
+
+    /// Says that an entry is not to be used: the run that has this key is made
+    /// again when next asked for. Saved with the next checkpoint or archive.
+    ///
+    /// # Errors
+    /// If there is no such entry in memory or in the store.
+    pub fn invalidate(&self, key: &Key, reason: &str) -> Result<Invalidated, Error> {
+        let run = self.engine.mark(key, reason, false)?;
+        Ok(Invalidated {
+            run,
+            dependents: self.engine.dependents(key),
+        })
+    }
+
+    /// Takes [`invalidate`](Self::invalidate) back.
+    ///
+    /// # Errors
+    /// If there is no such entry in memory or in the store.
+    pub fn undo_invalidate(&self, key: &Key) -> Result<(), Error> {
+        self.engine.mark(key, "", true).map(drop)
+    }
+
+    /// Saves results, intermediates and the scratch of runs in progress; only what
+    /// is new. Does nothing if nothing changed.
+    ///
+    /// # Errors
+    /// If there is no store, or it fails; what could not be saved is saved next
+    /// time.
+    pub fn checkpoint(&self) -> Result<(), Error> {
+        self.engine.save(Selection::Checkpoint)
+    }
+
+    /// Saves results only; only what is new. Does nothing if nothing changed.
+    ///
+    /// # Errors
+    /// If there is no store, or it fails; what could not be saved is saved next
+    /// time.
+    pub fn archive(&self) -> Result<(), Error> {
+        self.engine.save(Selection::Archive)
+    }
+
+    /// Archives, and says whether that went well: the last call of a program. With
+    /// no store it does nothing.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub fn finish(&self) -> Result<(), Error> {
+        match self.engine.archiver() {
+            Some(_) => self.engine.save(Selection::Archive),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes another store, and forgets what is in memory. Runs in progress end
+    /// for those who wait for them, and are not remembered. A run at the
+    /// same time sees either.
+    ///
+    /// What was not saved to the old store is not saved at all.
+    ///
+    /// # Errors
+    /// If the new store can't be read; then nothing has changed.
+    pub fn load(&self, archiver: impl Archiver + 'static) -> Result<(), Error> {
+        let marks = invalidate::Marks::default();
+        read_marks(&archiver, &marks)?;
+        *self
+            .engine
+            .archiver
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(archiver));
+        self.engine.pending.clear();
+        self.engine.marks.replace(marks);
+        for cache in self.engine.caches.all() {
+            cache.forget_all();
+        }
+        self.engine.raise_epoch();
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Sde {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sde")
+            .field("total", &self.stats().total)
+            .finish()
+    }
+}
+
+impl Drop for Engine {
+    /// Best effort: an error can only be logged here.
+    fn drop(&mut self) {
+        if self.archiver().is_some()
+            && let Err(error) = self.save(Selection::Archive)
+        {
+            self.warn(|| format!("the archive made on dropping the engine failed: {error}"));
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! Claiming a key, and what to do when somebody else has the claim.
+
+use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::time::Instant;
+
+use super::run::Run;
+use super::{Engine, Node};
+use crate::app::{CancelToken, Frame, Outcome, Place, Policy, Wake, ancestry, stack};
+use crate::cache::flight::{Patience, Waited};
+use crate::cache::waits::{From, Verdict};
+use crate::cache::{Claimed, RunFlight};
+use crate::error::{Error, ErrorKind};
+use crate::event::{Event, Source};
+use crate::inputs::Call;
+
+/// How often a key may be on one stack. Redundant computing under work stealing
+/// nests as deep as there are jobs to steal; an app that calls itself through an
+/// `Sde` it captured would nest for ever.
+const DEEPEST: usize = 100;
+
+impl Engine {
+    /// What happens when neither level of the cache has the result.
+    pub(super) fn miss(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Outcome, Error> {
+        let facts = run.subject.facts;
+        if !facts.missing.is_empty() {
+            let error = ErrorKind::NotReady {
+                app: Arc::clone(&facts.name),
+                missing: facts.missing.clone(),
+            };
+            return Err(self.failed(run, error.into()));
+        }
+        if let Some(path) = own_cycle(run) {
+            return Err(self.failed(run, ErrorKind::Cycle { path }.into()));
+        }
+        match run.options.policy {
+            Policy::Bypass => self.fly_alone(run, call, false),
+            Policy::OnlyIfRemembered => self.only_remembered(run),
+            Policy::Use | Policy::Refresh if facts.nondeterministic => {
+                self.fly_alone(run, call, true)
+            }
+            Policy::Use | Policy::Refresh => self.claim(run, call),
+        }
+    }
+
+    /// Claims the key, or shares what the holder of the claim makes.
+    fn claim(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Outcome, Error> {
+        let names = run.options.names;
+        let refresh = run.options.policy == Policy::Refresh;
+        if refresh {
+            self.raise_epoch();
+        }
+        loop {
+            let known_nondeterministic = run
+                .cache
+                .ready(&run.key)
+                .is_some_and(|entry| entry.record.nondeterministic);
+            if known_nondeterministic {
+                return self.fly_alone(run, call, true);
+            }
+            let claimed = run.cache.claim(run.key, |entry| {
+                !refresh && entry.is_whole_and_checked(self.epoch())
+            });
+            match claimed {
+                Claimed::Ready(entry) if self.serves(&entry, names) => {
+                    return Ok(self.conclude(run, &entry, Source::Map));
+                }
+                // It is whole, and does not serve: it was invalidated, or the
+                // names asked for are not its own.
+                Claimed::Ready(_) => match self.claim_anyway(run, call)? {
+                    Some(outcome) => return Ok(outcome),
+                    None => continue,
+                },
+                Claimed::Failed(error) => return Err(self.failed(run, error)),
+                Claimed::Mine(flight, previous) => {
+                    if !refresh
+                        && let Some(entry) = &previous
+                        && self.serves(entry, names)
+                    {
+                        // Published between looking and claiming.
+                        let standing = run.cache.publish(&flight, Arc::clone(entry))?;
+                        return Ok(self.conclude(run, &standing, Source::Map));
+                    }
+                    self.tell_stale(run, previous.as_deref());
+                    return self.fly(run, call, &flight, previous.as_deref());
+                }
+                Claimed::Theirs(flight) => {
+                    if let Some(outcome) = self.share(run, call, &flight)? {
+                        return Ok(outcome);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Claims a key whose entry is whole but may not be used.
+    fn claim_anyway(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Option<Outcome>, Error> {
+        match run.cache.claim(run.key, |_| false) {
+            Claimed::Mine(flight, previous) => {
+                self.tell_stale(run, previous.as_deref());
+                self.fly(run, call, &flight, previous.as_deref()).map(Some)
+            }
+            Claimed::Theirs(flight) => self.share(run, call, &flight),
+            Claimed::Failed(error) => Err(self.failed(run, error)),
+            Claimed::Ready(_) => Ok(None),
+        }
+    }
+
+    /// Waits for another's flight; `None` if its result does not serve this call.
+    fn share(
+        &self,
+        run: &Run<'_>,
+        call: &mut dyn Call,
+        flight: &Arc<RunFlight>,
+    ) -> Result<Option<Outcome>, Error> {
+        let here = Place::here();
+        let to = Node {
+            key: run.key,
+            app: Arc::clone(&run.subject.facts.name),
+        };
+        let guard = match self.waits.begin(whence(run, &here), to, flight) {
+            Verdict::Wait(guard) => guard,
+            Verdict::Compute => return self.beside(run, call, flight, &here).map(Some),
+            Verdict::Cycle(path) => {
+                let path = path.iter().map(label).collect();
+                return Err(self.failed(run, ErrorKind::Cycle { path }.into()));
+            }
+        };
+        self.tell(|| Event::Waiting {
+            app: Arc::clone(&run.subject.facts.name),
+            key: run.key,
+        });
+        let patience = WaitPatience::new(self, run, flight, &here);
+        let waited = flight.flight.wait(&patience);
+        drop(guard);
+        match waited {
+            Waited::Landed(Ok(entry)) => {
+                if entry.record.nondeterministic {
+                    return self.fly_alone(run, call, true).map(Some);
+                }
+                let serves = self.serves(&entry, run.options.names);
+                Ok(serves.then(|| self.conclude(run, &entry, Source::Waited)))
+            }
+            Waited::Landed(Err(error)) => Err(self.failed(run, error)),
+            Waited::TakeOver => {
+                self.tell(|| Event::TakenOver {
+                    app: Arc::clone(&run.subject.facts.name),
+                    key: run.key,
+                });
+                let previous = run.cache.entry(&run.key);
+                self.fly(run, call, flight, previous.as_deref()).map(Some)
+            }
+            Waited::Stopped if patience.is_cancelled() => {
+                let app = Arc::clone(&run.subject.facts.name);
+                Err(self.failed(run, ErrorKind::Cancelled { app, key: run.key }.into()))
+            }
+            Waited::Stopped => self.beside(run, call, flight, &here).map(Some),
+        }
+    }
+
+    fn beside(
+        &self,
+        run: &Run<'_>,
+        call: &mut dyn Call,
+        flight: &Arc<RunFlight>,
+        here: &Place,
+    ) -> Result<Outcome, Error> {
+        let on_stack = stack(here.top.as_ref()).filter(|frame| frame.key == run.key);
+        if on_stack.count() >= DEEPEST {
+            let path = stack(here.top.as_ref())
+                .take(3)
+                .map(|f| f.label())
+                .collect();
+            return Err(self.failed(run, ErrorKind::Cycle { path }.into()));
+        }
+        self.fly_beside(run, call, flight)
+    }
+
+    /// Counts, tells and records a result that this call did not compute.
+    pub(super) fn conclude(
+        &self,
+        run: &Run<'_>,
+        entry: &Arc<crate::cache::Entry>,
+        source: Source,
+    ) -> Outcome {
+        if let Some(parent) = &run.parent {
+            self.tell_parent(parent, run.subject, entry);
+        }
+        self.hit(run.cache, entry, source)
+    }
+
+    /// Gives what is in the store, and nothing else.
+    fn only_remembered(&self, run: &Run<'_>) -> Result<Outcome, Error> {
+        let previous = run.cache.entry(&run.key);
+        if let Some(entry) = self.load(run, previous.as_deref()) {
+            let entry = Arc::new(entry);
+            run.cache.record(&entry);
+            return Ok(self.conclude(run, &entry, Source::Loaded));
+        }
+        let why = match previous {
+            Some(entry) => self
+                .refusal(&entry, run.options.names)
+                .unwrap_or_else(|| "it is being computed again".to_owned()),
+            None if run.cache.is_flying(&run.key) => "it is being computed".to_owned(),
+            None => "it was never computed, or not saved".to_owned(),
+        };
+        let app = Arc::clone(&run.subject.facts.name);
+        let key = run.key;
+        Err(self.failed(run, ErrorKind::NotRemembered { app, key, why }.into()))
+    }
+
+    fn tell_stale(&self, run: &Run<'_>, previous: Option<&crate::cache::Entry>) {
+        let why = previous.and_then(|entry| self.refusal(entry, run.options.names));
+        if let Some(why) = why {
+            self.tell(|| Event::Stale {
+                app: Arc::clone(&run.subject.facts.name),
+                key: run.key,
+                why,
+            });
+        }
+    }
+
+    /// Says, for a run about to start, whether anybody wants its result: its
+    /// caller, if not cancelled, or those who wait for its flight.
+    pub(super) fn wanted_by(
+        &self,
+        run: &Run<'_>,
+        flight: Option<&Arc<RunFlight>>,
+    ) -> crate::app::Interest {
+        let flight = flight.cloned();
+        crate::app::Interest::new(
+            run.options.cancel.clone(),
+            flight.map(|flight| Box::new(move || flight.flight.waiting() > 0) as _),
+        )
+    }
+}
+
+/// Where a call is that is about to wait.
+fn whence(run: &Run<'_>, here: &Place) -> From<Node> {
+    let node = |frame: &Arc<Frame>| Node {
+        key: frame.key,
+        app: Arc::clone(&frame.facts.name),
+    };
+    From {
+        ancestry: ancestry(run.parent.as_ref()).map(node).collect(),
+        stack: stack(here.top.as_ref()).map(node).collect(),
+    }
+}
+
+/// The cycle, if a run is called from beneath itself.
+fn own_cycle(run: &Run<'_>) -> Option<Vec<String>> {
+    let depth = ancestry(run.parent.as_ref()).position(|frame| frame.key == run.key)?;
+    let mut path: Vec<_> = ancestry(run.parent.as_ref())
+        .take(depth + 1)
+        .map(|frame| frame.label())
+        .collect();
+    path.reverse();
+    path.push(format!("{} [{}]", run.subject.facts.name, run.key.short()));
+    Some(path)
+}
+
+fn label(node: &Node) -> String {
+    format!("{} [{}]", node.app, node.key.short())
+}
+
+/// How long a call waits: until it is cancelled, and on rayon's workers until
+/// that has become suspicious.
+struct WaitPatience<'a> {
+    own: Option<&'a CancelToken>,
+    parent: Option<&'a Arc<Frame>>,
+    deadline: Option<Instant>,
+}
+
+impl<'a> WaitPatience<'a> {
+    fn new(engine: &Engine, run: &'a Run<'_>, flight: &Arc<RunFlight>, here: &Place) -> Self {
+        let patience = Self {
+            own: run.options.cancel.as_ref(),
+            parent: run.parent.as_ref(),
+            deadline: here.tainted.then(|| Instant::now() + engine.rayon_patience),
+        };
+        let waker = Arc::downgrade(flight) as std::sync::Weak<dyn Wake>;
+        let inherited = ancestry(run.parent.as_ref()).filter_map(|frame| frame.interest.token());
+        for token in patience.own.into_iter().chain(inherited) {
+            token.wakes(waker.clone());
+        }
+        patience
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.own.is_some_and(CancelToken::is_cancelled)
+            || self.parent.is_some_and(|parent| parent.is_unwanted())
+    }
+}
+
+impl Patience for WaitPatience<'_> {
+    fn is_over(&self) -> bool {
+        self.is_cancelled()
+            || self
+                .deadline
+                .is_some_and(|deadline| Instant::now() >= deadline)
+    }
+
+    fn sleep<'g, T>(&self, on: &Condvar, guard: MutexGuard<'g, T>) -> MutexGuard<'g, T> {
+        match self.deadline {
+            None => on.wait(guard).unwrap_or_else(PoisonError::into_inner),
+            Some(deadline) => {
+                let left = deadline.saturating_duration_since(Instant::now());
+                on.wait_timeout(guard, left)
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .0
+            }
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! What can go wrong, in one type that is cheap to share.
+//!
+//! One failed run can have hundreds of callers waiting for it, and every one of
+//! them gets *the same* error. So [`Error`] is a shared pointer to an
+//! [`ErrorKind`]; cloning it costs one reference count. Each kind says what was
+//! being done, to which app and key, why it failed, and what to do next.
+
+mod app_error;
+mod archive_error;
+mod text;
+
+pub use app_error::{AppError, Failure};
+pub use archive_error::ArchiveError;
+pub(crate) use text::{join_names, printable};
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::key::{FingerprintError, Key};
+
+/// What [`Sde`](crate::Sde) and its handles return.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// A shared, typed error of the engine.
+///
+/// Match on [`Error::kind`]; the text names the app, the short key and the path
+/// to the trouble.
+///
+/// ```
+/// use sde::{ErrorKind, Sde, inputs};
+///
+/// let sde = Sde::new();
+/// let error = sde.run("Rfh", &inputs! {}).unwrap_err();
+/// assert!(matches!(error.kind(), ErrorKind::UnknownApp { .. }));
+/// ```
+#[derive(Clone)]
+pub struct Error(Arc<ErrorKind>);
+
+impl Error {
+    /// What went wrong.
+    #[must_use]
+    pub fn kind(&self) -> &ErrorKind {
+        &self.0
+    }
+
+    /// Whether two errors are the same failure, shared: what all the waiters of
+    /// one failed flight get.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The error the app returned, if this is one, as the type it was.
+    ///
+    /// ```
+    /// # use sde::{Sde, inputs};
+    /// #[sde::app]
+    /// fn parse(text: &str) -> Result<i64, std::num::ParseIntError> {
+    ///     text.parse()
+    /// }
+    /// let error = parse.call(&Sde::new(), "seven").unwrap_err();
+    /// assert!(error.app_error::<std::num::ParseIntError>().is_some());
+    /// ```
+    #[must_use]
+    pub fn app_error<T: std::error::Error + 'static>(&self) -> Option<&T> {
+        match self.kind() {
+            ErrorKind::App { cause, .. } => cause.downcast_ref(),
+            _ => None,
+        }
+    }
+}
+
+impl From<ErrorKind> for Error {
+    fn from(kind: ErrorKind) -> Self {
+        Self(Arc::new(kind))
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&*self.0, f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self.kind() {
+            ErrorKind::App { cause, .. } => Some(cause.get_ref()),
+            other => other.source(),
+        }
+    }
+}
+
+/// The kinds of [`Error`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ErrorKind {
+    /// The app returned an error.
+    #[error("{app} [{}] failed: {cause}", key.short())]
+    App {
+        /// The app that failed.
+        app: Arc<str>,
+        /// The run that failed.
+        key: Key,
+        /// What it returned.
+        cause: AppError,
+    },
+    /// The app panicked. The caller whose thread it was sees the panic itself;
+    /// this is what the waiters get.
+    #[error(
+        "{app} [{}] panicked: {message}; nothing was remembered, the next run starts afresh",
+        key.short()
+    )]
+    Panicked {
+        /// The app that panicked.
+        app: Arc<str>,
+        /// The run that panicked.
+        key: Key,
+        /// The panic's message, if it was text.
+        message: String,
+    },
+    /// A run needs its own result, directly or through others.
+    #[error("a run needs its own result: {}; give the inner run other inputs", path.join(" -> "))]
+    Cycle {
+        /// The runs of the cycle, each as `app [short key]`, from the run that
+        /// was asked for back to itself.
+        path: Vec<String>,
+    },
+    /// The caller cancelled its own request.
+    #[error("the request for {app} [{}] was cancelled by its caller", key.short())]
+    Cancelled {
+        /// The app asked for.
+        app: Arc<str>,
+        /// The run asked for.
+        key: Key,
+    },
+    /// The policy forbade computing and nothing was remembered.
+    #[error(
+        "{app} [{}] is not remembered ({why}); allow computing, or run it once under an ordinary policy",
+        key.short()
+    )]
+    NotRemembered {
+        /// The app asked for.
+        app: Arc<str>,
+        /// The run asked for.
+        key: Key,
+        /// Why it is not remembered.
+        why: String,
+    },
+    /// No app of that name is registered.
+    #[error(
+        "no app is registered as \"{}\"; registered are: {}",
+        printable(name),
+        join_names(known)
+    )]
+    UnknownApp {
+        /// The name asked for.
+        name: String,
+        /// The names there are.
+        known: Vec<String>,
+    },
+    /// A name is registered already.
+    #[error(
+        "\"{}\" is registered already; choose another name, or set its parameters instead",
+        printable(name)
+    )]
+    NameTaken {
+        /// The name.
+        name: String,
+    },
+    /// The configuration of an app can't be changed any more.
+    #[error(
+        "\"{}\" has run and its configuration is frozen; copy it under another name first (`apps().copy`)",
+        printable(name)
+    )]
+    Frozen {
+        /// The registered name.
+        name: String,
+    },
+    /// A parameter was asked for or set that the app doesn't have, or with
+    /// a value it refuses.
+    #[error("parameter \"{}\" of {app}: {why}", printable(name))]
+    Parameter {
+        /// The app.
+        app: Arc<str>,
+        /// The parameter.
+        name: String,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+    /// A sub-app slot is unknown, empty, or part of a cycle.
+    #[error("sub-app slot \"{}\" of {app}: {why}", printable(name))]
+    Slot {
+        /// The app.
+        app: Arc<str>,
+        /// The slot.
+        name: String,
+        /// What is wrong, and what would be right.
+        why: String,
+    },
+    /// The app lacks something it needs before it can run.
+    #[error("{app} is not ready: {}", missing.join("; "))]
+    NotReady {
+        /// The app.
+        app: Arc<str>,
+        /// All that is missing, through all its sub-apps.
+        missing: Vec<String>,
+    },
+    /// An input of that name was not given.
+    #[error(
+        "there is no input \"{}\"; given are: {}",
+        printable(name),
+        join_names(given)
+    )]
+    NoInput {
+        /// The input asked for.
+        name: String,
+        /// The inputs there are.
+        given: Vec<String>,
+    },
+    /// An input has another type than the one asked for.
+    #[error("input \"{}\" is a {found}, not a {wanted}", printable(name))]
+    InputType {
+        /// The input.
+        name: String,
+        /// The type asked for.
+        wanted: &'static str,
+        /// The type it has.
+        found: &'static str,
+    },
+    /// Something can't be fingerprinted, so there is no key.
+    #[error("{app} can't be keyed: {source}")]
+    Fingerprint {
+        /// The app.
+        app: Arc<str>,
+        /// Which part, and why.
+        source: FingerprintError,
+    },
+    /// A result map has no result of that name.
+    #[error(
+        "{origin} has no result \"{}\"; there are: {}",
+        printable(name),
+        join_names(there)
+    )]
+    NoResult {
+        /// Where the map comes from: `app [short key]`.
+        origin: String,
+        /// The result asked for.
+        name: String,
+        /// The results there are.
+        there: Vec<String>,
+    },
+    /// A result has another type than the one asked for.
+    #[error(
+        "result \"{}\" of {origin} is a {found}, not a {wanted}",
+        printable(name)
+    )]
+    ResultType {
+        /// Where the map comes from.
+        origin: String,
+        /// The result.
+        name: String,
+        /// The type asked for.
+        wanted: &'static str,
+        /// The type it has.
+        found: &'static str,
+    },
+    /// A result was there and is not any more.
+    #[error(
+        "result \"{}\" of {origin} is gone: {why}; `run_for(app, inputs, [\"{}\"])` computes it again",
+        printable(name),
+        printable(name)
+    )]
+    Gone {
+        /// Where the map comes from.
+        origin: String,
+        /// The result.
+        name: String,
+        /// Why it is not there.
+        why: String,
+    },
+    /// An app returned what it did not declare.
+    #[error("{app} returned a result map that does not match its `AppInfo`: {why}")]
+    Undeclared {
+        /// The app.
+        app: Arc<str>,
+        /// What differs, and how to mend it.
+        why: String,
+    },
+    /// A handle was used after the run it was given for.
+    #[error(
+        "the handle of {app} [{}] was used after that run ended; use the handle of the run that is going on",
+        key.short()
+    )]
+    StaleHandle {
+        /// The app whose run ended.
+        app: Arc<str>,
+        /// The run that ended.
+        key: Key,
+    },
+    /// Something was asked of a handle that only a running app's handle has.
+    #[error("a {what} belongs to a run; ask the handle that the app's body was given")]
+    OutsideRun {
+        /// What was asked for.
+        what: &'static str,
+    },
+    /// An entry was named that the cache doesn't have.
+    #[error("there is no entry [{}]; `peek` gives the key of a run", key.short())]
+    NoEntry {
+        /// The key.
+        key: Key,
+    },
+    /// The store failed.
+    #[error("{doing}: {source}")]
+    Archive {
+        /// What was being done.
+        doing: String,
+        /// What the archiver says.
+        source: ArchiveError,
+    },
+    /// Something was asked of a store where none is configured.
+    #[error("there is no store to {doing}; give one with `Sde::builder().store(...)`")]
+    NoStore {
+        /// What was asked for.
+        doing: &'static str,
+    },
+    /// A thread could not be started.
+    #[error("a helper thread could not be started: {why}; ask for fewer threads")]
+    Threads {
+        /// What the system says.
+        why: String,
+    },
+}

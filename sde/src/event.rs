@@ -1,0 +1,235 @@
+//! What happened, told to those who want to know.
+//!
+//! A caller of [`run`](crate::Handle::run) gets a result and can't tell from it
+//! whether it was computed, remembered or waited for. Tests, progress bars,
+//! reports and people all want to know, and guessing from the time it took is
+//! not knowing. So the engine tells [`Observer`]s what it does. With no observer
+//! an event costs one branch and is never built.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::key::Key;
+
+/// One computation: which process made it, and the how-manieth it was there.
+///
+/// Two entries with one key have different run ids if they were computed twice.
+#[derive(
+    Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+pub struct RunId {
+    /// A random number drawn when the engine was built.
+    pub process: u64,
+    /// Counts the computations of that engine, from 1.
+    pub number: u64,
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}-{}", self.process, self.number)
+    }
+}
+
+impl fmt::Debug for RunId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// How a run got its result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Source {
+    /// It was the app's last value: no hashing, no lock.
+    LastValue,
+    /// It was in the map.
+    Map,
+    /// It was in the store.
+    Loaded,
+    /// Another run was computing it, and this one waited.
+    Waited,
+    /// It was computed by this call.
+    Computed,
+    /// It was computed by this call although another was computing it too, since
+    /// waiting could have hung (see [`Handle::par_map`](crate::Handle::par_map)).
+    Duplicate,
+}
+
+impl Source {
+    /// Whether nothing was computed by this call.
+    #[must_use]
+    pub fn is_hit(self) -> bool {
+        !matches!(self, Self::Computed | Self::Duplicate)
+    }
+}
+
+/// One thing that happened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Event {
+    /// An app's body is about to run.
+    Started {
+        /// The app.
+        app: Arc<str>,
+        /// Its run.
+        key: Key,
+        /// Which computation this is.
+        run: RunId,
+    },
+    /// A call of `run` has its result.
+    Finished {
+        /// The app.
+        app: Arc<str>,
+        /// Its run.
+        key: Key,
+        /// How it got the result.
+        source: Source,
+        /// The computation that made the result.
+        made_by: RunId,
+    },
+    /// A call of `run` failed.
+    Failed {
+        /// The app.
+        app: Arc<str>,
+        /// Its run.
+        key: Key,
+        /// Why.
+        error: Error,
+    },
+    /// A call is about to wait for another that computes the same key.
+    Waiting {
+        /// The app.
+        app: Arc<str>,
+        /// The run it waits for.
+        key: Key,
+    },
+    /// A run that failed or panicked is taken over by one that waited for it.
+    TakenOver {
+        /// The app.
+        app: Arc<str>,
+        /// The run.
+        key: Key,
+    },
+    /// A remembered result can't be used: what depends on it runs again.
+    Stale {
+        /// The app.
+        app: Arc<str>,
+        /// The run.
+        key: Key,
+        /// What changed.
+        why: String,
+    },
+    /// Entries or scratch were saved.
+    Saved {
+        /// `checkpoint` or `archive`.
+        kind: &'static str,
+        /// How many entries were written.
+        entries: usize,
+        /// How many scratch states were written.
+        scratch: usize,
+        /// How long it took.
+        took: Duration,
+    },
+    /// Something is wrong that does not stop the program: a damaged entry, a
+    /// save that failed.
+    Warning {
+        /// What is wrong, and what was done about it.
+        message: String,
+    },
+    /// Long work moved on.
+    Progress {
+        /// What the work is.
+        label: Arc<str>,
+        /// How much of it is done.
+        done: usize,
+        /// How much of it there is.
+        total: usize,
+    },
+}
+
+/// Gets every event, on the thread where it happened, with no lock of the engine
+/// held. It should return soon: the run waits for it. It may be called from many
+/// threads at once.
+pub trait Observer: Send + Sync {
+    /// Takes note of one event.
+    fn observe(&self, event: &Event);
+}
+
+impl<F: Fn(&Event) + Send + Sync> Observer for F {
+    fn observe(&self, event: &Event) {
+        self(event);
+    }
+}
+
+/// An observer that keeps the events, for tests and reports.
+///
+/// ```
+/// use sde::{Event, EventLog, Sde, Source};
+///
+/// #[sde::app]
+/// fn double(x: f64) -> f64 {
+///     2.0 * x
+/// }
+///
+/// let log = EventLog::new();
+/// let sde = Sde::builder().observer(log.clone()).build()?;
+/// double.call(&sde, 4.0)?;
+/// double.call(&sde, 4.0)?;
+/// assert_eq!(log.sources("double"), [Source::Computed, Source::LastValue]);
+/// # Ok::<(), sde::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct EventLog(Arc<Mutex<Vec<Event>>>);
+
+impl EventLog {
+    /// An empty log.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The events so far, in the order they were told.
+    #[must_use]
+    pub fn events(&self) -> Vec<Event> {
+        self.lock().clone()
+    }
+
+    /// The events so far; the log is empty afterwards.
+    #[must_use]
+    pub fn take(&self) -> Vec<Event> {
+        std::mem::take(&mut *self.lock())
+    }
+
+    /// How the finished runs of one app got their results, in order.
+    #[must_use]
+    pub fn sources(&self, of: &str) -> Vec<Source> {
+        self.lock()
+            .iter()
+            .filter_map(|event| match event {
+                Event::Finished { app, source, .. } if &**app == of => Some(*source),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// How many times the body of one app was started.
+    #[must_use]
+    pub fn started(&self, of: &str) -> usize {
+        self.lock()
+            .iter()
+            .filter(|event| matches!(event, Event::Started { app, .. } if &**app == of))
+            .count()
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Event>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Observer for EventLog {
+    fn observe(&self, event: &Event) {
+        self.lock().push(event.clone());
+    }
+}

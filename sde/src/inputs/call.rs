@@ -1,0 +1,101 @@
+//! One call of an app, as the engine sees it: inputs to encode, a body to run.
+//!
+//! The arguments of an `#[sde::app]` function are borrowed from the caller's
+//! stack, so a hit on them allocates nothing; [`Inputs`] own theirs. Both are
+//! calls.
+
+use super::Inputs;
+use crate::app::{App, Handle};
+use crate::error::AppError;
+use crate::key::{Encoder, Fingerprint, FingerprintError, commit, describe};
+use crate::result_map::ResultMap;
+
+/// The inputs and the body of one call. Implemented by the macros for functions.
+pub trait Call {
+    /// Writes each input's name and value.
+    ///
+    /// # Errors
+    /// If one can't be fingerprinted; the error names it.
+    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError>;
+
+    /// The encoding, if the call keeps one.
+    fn encoded(&self) -> Option<Result<&[u8], FingerprintError>> {
+        None
+    }
+
+    /// A readable line for each input, made when the run misses.
+    fn summaries(&self) -> Vec<InputSummary>;
+
+    /// Runs the app's body. Called once at most.
+    ///
+    /// # Errors
+    /// What the body returns.
+    fn compute(&mut self, app: &dyn App, sde: &Handle) -> Result<ResultMap, AppError>;
+}
+
+/// A call with [`Inputs`].
+pub(crate) struct ErasedCall<'a>(pub(crate) &'a Inputs);
+
+impl Call for ErasedCall<'_> {
+    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        self.0.write(to)
+    }
+
+    fn encoded(&self) -> Option<Result<&[u8], FingerprintError>> {
+        Some(self.0.encoded())
+    }
+
+    fn summaries(&self) -> Vec<InputSummary> {
+        self.0.summaries()
+    }
+
+    fn compute(&mut self, app: &dyn App, sde: &Handle) -> Result<ResultMap, AppError> {
+        app.run(sde, self.0)
+    }
+}
+
+/// What the record of a run keeps of one input, so that a miss can be explained.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct InputSummary {
+    /// The input's name.
+    pub name: String,
+    /// The value in at most some eighty characters.
+    pub short: String,
+    /// The digest of its encoding.
+    pub digest: [u8; 32],
+}
+
+/// One argument of an `#[sde::app]` function, as the macro hands it on.
+#[doc(hidden)]
+pub struct Argument<'a> {
+    /// The parameter's name.
+    pub name: &'static str,
+    /// Its value.
+    pub value: &'a dyn Fingerprint,
+}
+
+impl Argument<'_> {
+    /// Writes name and value, as [`Inputs`] do.
+    ///
+    /// # Errors
+    /// If the value can't be fingerprinted.
+    pub fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.named(self.name, self.value)
+    }
+
+    /// The readable line of this argument.
+    #[must_use]
+    pub fn summary(&self) -> InputSummary {
+        InputSummary {
+            name: self.name.to_owned(),
+            short: describe(self.value),
+            digest: digest(self.value),
+        }
+    }
+}
+
+/// The digest of one input's encoding. The inputs were encoded before, so it can't
+/// fail for anything but a file that changes; such a digest matches nothing.
+pub(super) fn digest(value: &(impl Fingerprint + ?Sized)) -> [u8; 32] {
+    commit(value).map_or([0; 32], |commitment| *commitment.digest().as_bytes())
+}

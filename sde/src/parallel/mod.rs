@@ -1,0 +1,182 @@
+//! Working together without ever stealing.
+//!
+//! A rayon worker that waits takes other jobs onto its stack. If one of those
+//! waits for a run that is suspended below it, neither can go on: that is how
+//! memoizers hang under rayon. So the engine's own `join` and `par_map` are built
+//! on helpers that take part in *one named piece of work* at a time, and a thread
+//! that has nothing left to do of its own piece sleeps. The stack of a helper is
+//! then always a chain of calls, every wait is for something that runs, and nothing
+//! is computed twice.
+//!
+//! The price: a helper that waits is a core that rests. See
+//! `docs/decisions/0004-parallel.md`.
+
+#[allow(unsafe_code, reason = "lends borrowed work to threads that outlive it")]
+mod ticket;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use ticket::Ticket;
+
+/// The helper threads of one engine; started when first needed, ended when it is
+/// dropped.
+pub(crate) struct Helpers {
+    shared: Arc<Shared>,
+    /// How many threads work together, the caller among them.
+    threads: usize,
+}
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    tickets: VecDeque<Arc<Ticket>>,
+    started: usize,
+    idle: usize,
+    closed: bool,
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Helpers {
+    pub(crate) fn new(threads: usize) -> Self {
+        Self {
+            shared: Arc::default(),
+            threads: threads.max(1),
+        }
+    }
+
+    /// Runs `work` on this thread, and at the same time on up to `helpers` others
+    /// that are free. Returns when every thread that began it has ended it.
+    ///
+    /// `work` has to share out what there is to do by itself, and must do all of it
+    /// if no helper comes.
+    ///
+    /// # Panics
+    /// If `work` panics on any thread, after all have ended.
+    pub(crate) fn share(&self, helpers: usize, work: &(dyn Fn() + Sync)) {
+        let helpers = helpers.min(self.threads - 1);
+        if helpers == 0 {
+            return work();
+        }
+        ticket::scope(work, |ticket| self.offer(ticket, helpers));
+    }
+
+    fn offer(&self, ticket: &Arc<Ticket>, helpers: usize) {
+        let mut queue = self.shared.lock();
+        for _ in 0..helpers {
+            queue.tickets.push_back(Arc::clone(ticket));
+        }
+        let wanted = queue.tickets.len().saturating_sub(queue.idle);
+        let more = wanted.min((self.threads - 1).saturating_sub(queue.started));
+        for _ in 0..more {
+            let shared = Arc::clone(&self.shared);
+            let thread = std::thread::Builder::new()
+                .name("sde-helper".to_owned())
+                .stack_size(STACK);
+            // Without a helper the caller does all the work itself.
+            if thread.spawn(move || help(&shared)).is_ok() {
+                queue.started += 1;
+            }
+        }
+        drop(queue);
+        self.shared.changed.notify_all();
+    }
+}
+
+/// Bodies run on helpers as they do on a main thread, which has this much.
+const STACK: usize = 8 * 1024 * 1024;
+
+/// What a helper does all its life. The newest ticket first: it belongs to the
+/// innermost work, which others wait for.
+fn help(shared: &Shared) {
+    let mut queue = shared.lock();
+    loop {
+        if let Some(ticket) = queue.tickets.pop_back() {
+            drop(queue);
+            ticket.work();
+            drop(ticket);
+            queue = shared.lock();
+        } else if queue.closed {
+            return;
+        } else {
+            queue.idle += 1;
+            queue = shared
+                .changed
+                .wait(queue)
+                .unwrap_or_else(PoisonError::into_inner);
+            queue.idle -= 1;
+        }
+    }
+}
+
+impl Drop for Helpers {
+    fn drop(&mut self) {
+        self.shared.lock().closed = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Helpers;
+    use std::sync::Barrier;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    #[test]
+    fn a_helper_takes_part() {
+        let helpers = Helpers::new(2);
+        let meet = Barrier::new(2);
+        helpers.share(1, &|| {
+            meet.wait();
+        });
+    }
+
+    #[test]
+    fn alone_the_caller_does_it_all() {
+        let left = AtomicUsize::new(10);
+        let take = || left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |n| n.checked_sub(1));
+        Helpers::new(1).share(4, &|| while take().is_ok() {});
+        assert_eq!(left.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn a_panic_of_a_helper_reaches_the_caller() {
+        let helpers = Helpers::new(2);
+        let meet = Barrier::new(2);
+        let caller = std::thread::current().id();
+        let caught = std::panic::catch_unwind(|| {
+            helpers.share(1, &|| {
+                meet.wait();
+                assert_eq!(std::thread::current().id(), caller, "on a helper");
+            });
+        });
+        assert!(caught.is_err());
+        helpers.share(1, &|| {
+            meet.wait();
+        });
+    }
+
+    #[test]
+    fn shared_work_may_share_work() {
+        let helpers = Helpers::new(3);
+        let done = AtomicUsize::new(0);
+        for _ in 0..200 {
+            helpers.share(2, &|| {
+                helpers.share(2, &|| {
+                    done.fetch_add(1, Ordering::Relaxed);
+                });
+            });
+        }
+        assert!(done.load(Ordering::Relaxed) >= 200);
+    }
+}

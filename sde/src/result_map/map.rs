@@ -1,0 +1,276 @@
+//! The table of a run's results.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+
+use super::codec::Codec;
+use super::stored::Stored;
+use super::tag::Tags;
+use super::value::{ErasedValue, Value, WeakValue};
+use crate::error::{Error, ErrorKind};
+use crate::event::RunId;
+use crate::key::Key;
+
+/// The results of one run, by name.
+///
+/// An app builds one and returns it; once published it is read-only and shared,
+/// and cloning it costs one reference count.
+///
+/// ```
+/// use sde::ResultMap;
+///
+/// let map = ResultMap::new().with("energy", -76.0_f64).with("cycles", 11_u32);
+/// assert_eq!(*map.get::<f64>("energy")?, -76.0);
+///
+/// let error = map.get::<f32>("energy").unwrap_err();
+/// assert!(error.to_string().contains("is a f64, not a f32"));
+/// let error = map.get::<f64>("enrgy").unwrap_err();
+/// assert!(error.to_string().contains("there are: energy, cycles"));
+/// # Ok::<(), sde::Error>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct ResultMap(Arc<Inner>);
+
+#[derive(Clone, Default)]
+struct Inner {
+    origin: Option<Origin>,
+    results: Vec<Named>,
+}
+
+/// Which computation a published map comes from.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The app that was run.
+    pub app: Arc<str>,
+    /// The key of the run.
+    pub key: Key,
+    /// The computation.
+    pub run: RunId,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} [{}]", self.app, self.key.short())
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Named {
+    pub(crate) name: Cow<'static, str>,
+    /// What the app said when it returned it; `None` leaves the declared ones.
+    pub(crate) tags: Option<Tags>,
+    /// How a store writes it; not known before it is published.
+    pub(crate) codec: Option<Codec>,
+    pub(crate) content: Content,
+}
+
+/// Where a result's value is.
+#[derive(Clone)]
+pub(crate) enum Content {
+    /// Here.
+    Held(ErasedValue),
+    /// Wherever someone else holds it.
+    Elsewhere(WeakValue),
+    /// In the store, to be read when asked for.
+    Stored(Stored),
+    /// Nowhere, for this reason.
+    Gone(&'static str),
+}
+
+impl Content {
+    /// Whether the value can be had, as far as is known without reading it.
+    pub(crate) fn is_there(&self) -> bool {
+        match self {
+            Self::Held(_) => true,
+            Self::Elsewhere(weak) => weak.upgrade().is_some(),
+            Self::Stored(stored) => !stored.is_damaged(),
+            Self::Gone(_) => false,
+        }
+    }
+}
+
+impl ResultMap {
+    /// An empty map, to be filled by [`with`](Self::with).
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The map with one more result. Its tags are those the app's
+    /// [`AppInfo`](crate::AppInfo) declares. A [`Value`] is shared, not wrapped
+    /// again: use [`with_value`](Self::with_value) for those. A name given twice
+    /// keeps the later value.
+    #[must_use]
+    pub fn with<T: Send + Sync + 'static>(
+        self,
+        name: impl Into<Cow<'static, str>>,
+        value: T,
+    ) -> Self {
+        self.with_erased(name.into(), ErasedValue::new(value), None)
+    }
+
+    /// The map with one more result that is shared already.
+    #[must_use]
+    pub fn with_value<T: Send + Sync + 'static>(
+        self,
+        name: impl Into<Cow<'static, str>>,
+        value: Value<T>,
+    ) -> Self {
+        self.with_erased(name.into(), value.into(), None)
+    }
+
+    /// The map with one more result whose tags take the place of the declared
+    /// ones, for this run only.
+    #[must_use]
+    pub fn with_tagged<T: Send + Sync + 'static>(
+        self,
+        name: impl Into<Cow<'static, str>>,
+        value: T,
+        tags: impl Into<Tags>,
+    ) -> Self {
+        self.with_erased(name.into(), ErasedValue::new(value), Some(tags.into()))
+    }
+
+    fn with_erased(
+        mut self,
+        name: Cow<'static, str>,
+        value: ErasedValue,
+        tags: Option<Tags>,
+    ) -> Self {
+        let inner = Arc::make_mut(&mut self.0);
+        let content = Content::Held(value);
+        match inner.results.iter_mut().find(|named| named.name == name) {
+            Some(named) => {
+                named.tags = tags;
+                named.content = content;
+            }
+            None => inner.results.push(Named {
+                name,
+                tags,
+                codec: None,
+                content,
+            }),
+        }
+        self
+    }
+
+    /// The result of that name.
+    ///
+    /// A result that is still in the store is read here, once; that can take as
+    /// long as reading it takes.
+    ///
+    /// # Errors
+    /// If there is no such result, it has another type, it is gone (cleaned,
+    /// `no_cache`, not in an archive), or its stored bytes are damaged. The
+    /// message says what is there and how to get what is not.
+    pub fn get<T: Send + Sync + 'static>(&self, name: &str) -> Result<Value<T>, Error> {
+        let value = self.get_erased(name)?;
+        value.downcast().ok_or_else(|| {
+            ErrorKind::ResultType {
+                origin: self.origin_text(),
+                name: name.to_owned(),
+                wanted: std::any::type_name::<T>(),
+                found: value.type_name(),
+            }
+            .into()
+        })
+    }
+
+    /// The result of that name, whatever its type.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get), but for the type.
+    pub fn get_erased(&self, name: &str) -> Result<ErasedValue, Error> {
+        let Some(named) = self.find(name) else {
+            return Err(ErrorKind::NoResult {
+                origin: self.origin_text(),
+                name: name.to_owned(),
+                there: self.names().map(str::to_owned).collect(),
+            }
+            .into());
+        };
+        let gone = |why: String| {
+            Error::from(ErrorKind::Gone {
+                origin: self.origin_text(),
+                name: name.to_owned(),
+                why,
+            })
+        };
+        match &named.content {
+            Content::Held(value) => Ok(value.clone()),
+            Content::Elsewhere(weak) => weak.upgrade().ok_or_else(|| {
+                gone("it is tagged no_cache and nobody else holds it any more".to_owned())
+            }),
+            Content::Stored(stored) => stored
+                .get()
+                .cloned()
+                .map_err(|error| gone(error.to_string())),
+            Content::Gone(why) => Err(gone((*why).to_owned())),
+        }
+    }
+
+    /// Whether the result of that name can be had, as far as is known without
+    /// reading it from a store.
+    #[must_use]
+    pub fn has(&self, name: &str) -> bool {
+        self.find(name)
+            .is_some_and(|named| named.content.is_there())
+    }
+
+    /// The names of the results, those that are gone among them, in the order the
+    /// app gave them.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.results.iter().map(|named| &*named.name)
+    }
+
+    /// The tags of the result of that name.
+    #[must_use]
+    pub fn tags(&self, name: &str) -> Option<Tags> {
+        self.find(name).map(|named| named.tags.unwrap_or_default())
+    }
+
+    /// Which computation the map comes from; `None` before it is published.
+    #[must_use]
+    pub fn origin(&self) -> Option<&Origin> {
+        self.0.origin.as_ref()
+    }
+
+    fn find(&self, name: &str) -> Option<&Named> {
+        self.0.results.iter().find(|named| named.name == name)
+    }
+
+    fn origin_text(&self) -> String {
+        match &self.0.origin {
+            Some(origin) => origin.to_string(),
+            None => "this result map".to_owned(),
+        }
+    }
+
+    pub(crate) fn from_parts(origin: Origin, results: Vec<Named>) -> Self {
+        Self(Arc::new(Inner {
+            origin: Some(origin),
+            results,
+        }))
+    }
+
+    pub(crate) fn results(&self) -> &[Named] {
+        &self.0.results
+    }
+}
+
+impl fmt::Debug for ResultMap {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut map = f.debug_map();
+        for named in &self.0.results {
+            let what: &dyn fmt::Debug = match &named.content {
+                Content::Held(value) => &value.type_name(),
+                Content::Elsewhere(_) => &"held by others",
+                Content::Stored(_) => &"in the store",
+                Content::Gone(why) => why,
+            };
+            map.entry(&named.name, what);
+        }
+        map.finish()
+    }
+}

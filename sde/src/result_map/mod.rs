@@ -1,0 +1,20 @@
+//! What a run returns: named, typed, tagged, shared values.
+//!
+//! Large objects live in the cache, and several callers hold them at once. So
+//! a result is a [`Value`]: a shared pointer that also keeps its own digest, and
+//! a [`ResultMap`] is a read-only table of them. The table is type-erased because
+//! one cache holds the results of every app; asking for a name with the wrong
+//! type is an error that says what is there.
+
+mod codec;
+mod map;
+mod stored;
+mod tag;
+mod value;
+
+pub use codec::{Codec, Storable};
+pub(crate) use map::{Content, Named};
+pub use map::{Origin, ResultMap};
+pub use stored::{Payload, Stored};
+pub use tag::{Tag, Tags};
+pub use value::{ErasedValue, Value};

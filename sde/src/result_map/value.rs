@@ -1,0 +1,221 @@
+//! Values that are shared, not copied, and keyed once.
+
+use std::any::Any;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock, Weak};
+
+use crate::key::{
+    Commitment, Encoder, Fingerprint, FingerprintError, Short, commit, same_as, write_shared,
+};
+
+/// A shared, read-only value that remembers its own digest.
+///
+/// It dereferences to `T`; cloning it shares the value. Given to a run as an
+/// input it makes the same key as the bare `T` would, and the digest is computed
+/// at most once: passing a 10 GB tensor from one app to the next hashes 32 bytes.
+///
+/// ```
+/// use sde::Value;
+///
+/// let tensor = Value::new(vec![1.0_f64; 1_000_000]);
+/// let same = tensor.clone();
+/// assert!(Value::ptr_eq(&tensor, &same));
+/// assert_eq!(tensor[17], 1.0);
+/// ```
+pub struct Value<T: ?Sized>(Arc<Shared<T>>);
+
+struct Shared<T: ?Sized> {
+    /// What a parent's encoding has of this value; made when first asked for.
+    commitment: OnceLock<Commitment>,
+    value: T,
+}
+
+impl<T> Value<T> {
+    /// Shares a value.
+    pub fn new(value: T) -> Self {
+        Self(Arc::new(Shared {
+            commitment: OnceLock::new(),
+            value,
+        }))
+    }
+
+    /// The value itself, if nobody else holds it.
+    ///
+    /// # Errors
+    /// Gives the shared value back if somebody (the cache, for one) holds it too.
+    pub fn try_unwrap(this: Self) -> Result<T, Self> {
+        Arc::try_unwrap(this.0)
+            .map(|shared| shared.value)
+            .map_err(Self)
+    }
+
+    /// Whether two handles share one value.
+    #[must_use]
+    pub fn ptr_eq(a: &Self, b: &Self) -> bool {
+        Arc::ptr_eq(&a.0, &b.0)
+    }
+}
+
+impl<T: Fingerprint> Value<T> {
+    /// What this value adds to a key; computed once.
+    ///
+    /// # Errors
+    /// If `T` can't be fingerprinted (an `InputFile` that can't be read).
+    pub(crate) fn commitment(&self) -> Result<&Commitment, FingerprintError> {
+        if let Some(kept) = self.0.commitment.get() {
+            return Ok(kept);
+        }
+        let made = commit(&self.0.value)?;
+        Ok(self.0.commitment.get_or_init(|| made))
+    }
+}
+
+/// A value and a shared value are the same input, also inside lists, options and fields.
+impl<T: Fingerprint> Fingerprint for Value<T> {
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.commitment(self.commitment()?);
+        Ok(())
+    }
+
+    fn write_node(&self, to: &mut Encoder<'_>, at: usize) -> Result<usize, FingerprintError> {
+        write_shared(&**self, || self.commitment(), to, at)
+    }
+
+    fn describe(&self, out: &mut Short) {
+        self.0.value.describe(out);
+    }
+
+    same_as!(T);
+}
+
+impl<T: ?Sized> Clone for Value<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: ?Sized> Deref for Value<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        &self.0.value
+    }
+}
+
+impl<T: ?Sized> AsRef<T> for Value<T> {
+    fn as_ref(&self) -> &T {
+        self
+    }
+}
+
+impl<T> From<T> for Value<T> {
+    fn from(value: T) -> Self {
+        Self::new(value)
+    }
+}
+
+impl<T: fmt::Debug + ?Sized> fmt::Debug for Value<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.value.fmt(f)
+    }
+}
+
+impl<T: fmt::Display + ?Sized> fmt::Display for Value<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.value.fmt(f)
+    }
+}
+
+impl<T: PartialEq + ?Sized> PartialEq for Value<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.value == other.0.value
+    }
+}
+
+impl<T: PartialEq> PartialEq<T> for Value<T> {
+    fn eq(&self, other: &T) -> bool {
+        self.0.value == *other
+    }
+}
+
+impl<T: serde::Serialize> serde::Serialize for Value<T> {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.0.value.serialize(to)
+    }
+}
+
+impl<'de, T: serde::Deserialize<'de>> serde::Deserialize<'de> for Value<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        T::deserialize(from).map(Self::new)
+    }
+}
+
+/// A [`Value`] whose type is known only at run time.
+#[derive(Clone)]
+pub struct ErasedValue {
+    any: Arc<dyn Any + Send + Sync>,
+    type_name: &'static str,
+}
+
+impl ErasedValue {
+    /// Shares a value and forgets its type.
+    pub fn new<T: Send + Sync + 'static>(value: T) -> Self {
+        Self::from(Value::new(value))
+    }
+
+    /// The value as a `T`, if that is what it is.
+    #[must_use]
+    pub fn downcast<T: Send + Sync + 'static>(&self) -> Option<Value<T>> {
+        Arc::clone(&self.any).downcast().ok().map(Value)
+    }
+
+    /// The name of the type it has, for messages.
+    #[must_use]
+    pub fn type_name(&self) -> &'static str {
+        self.type_name
+    }
+
+    /// Whether two handles share one value.
+    #[must_use]
+    pub fn ptr_eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.any, &other.any)
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakValue {
+        WeakValue {
+            any: Arc::downgrade(&self.any),
+            type_name: self.type_name,
+        }
+    }
+}
+
+impl<T: Send + Sync + 'static> From<Value<T>> for ErasedValue {
+    fn from(value: Value<T>) -> Self {
+        Self {
+            any: value.0,
+            type_name: std::any::type_name::<T>(),
+        }
+    }
+}
+
+impl fmt::Debug for ErasedValue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ErasedValue<{}>", self.type_name)
+    }
+}
+
+/// A value that lives only as long as someone else holds it.
+#[derive(Clone, Debug)]
+pub(crate) struct WeakValue {
+    any: Weak<dyn Any + Send + Sync>,
+    type_name: &'static str,
+}
+
+impl WeakValue {
+    pub(crate) fn upgrade(&self) -> Option<ErasedValue> {
+        Some(ErasedValue {
+            any: self.any.upgrade()?,
+            type_name: self.type_name,
+        })
+    }
+}

@@ -32,11 +32,13 @@ pub use result_map::{
     Codec, ErasedValue, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
 };
 
+pub use sde_macros::app;
+
 /// What the macros need; not for direct use.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::app::LinkedFacts;
-    pub use crate::inputs::{Argument, Call};
+    pub use crate::inputs::{Call, summary};
     pub use inventory;
 }
 

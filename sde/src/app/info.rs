@@ -54,7 +54,15 @@ impl AppInfo {
         Self::with_code(name.into(), CodeId::Version(version.into()))
     }
 
-    pub(crate) fn with_code(name: Cow<'static, str>, code: CodeId) -> Self {
+    /// The description of a function whose code is known by its digest. Used by
+    /// the macros.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn from_source(name: &'static str, digest: [u8; 32]) -> Self {
+        Self::with_code(Cow::Borrowed(name), CodeId::Source(digest))
+    }
+
+    fn with_code(name: Cow<'static, str>, code: CodeId) -> Self {
         Self {
             name,
             code,

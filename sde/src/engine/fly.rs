@@ -11,12 +11,13 @@ use crate::app::{Callees, Frame, Handle, Outcome, Place};
 use crate::cache::{AppCache, Count, Entry, Published, Record, RunFlight, merge};
 use crate::error::{AppError, Error, ErrorKind, Failure};
 use crate::event::{Event, RunId, Source};
-use crate::inputs::Call;
+use crate::inputs::{Call, InputSummary};
 use crate::result_map::ResultMap;
 
 /// What a body did, with the frame closed.
 struct Ran {
     body: Body,
+    inputs: Vec<InputSummary>,
     callees: Callees,
     nondeterministic: bool,
     run: RunId,
@@ -87,12 +88,12 @@ impl Engine {
             return Ok(self.conclude(run, &entry, Source::Loaded));
         }
         let ran = self.run_body(run, call, Some(flight));
-        match self.publishable(run, call, ran, previous) {
+        match self.publishable(run, ran, previous) {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
                 self.save_new(&entry);
                 let standing = claim.publish(Arc::clone(&entry))?;
-                self.remember_last(run, call, &standing);
+                self.remember_last(run, &standing);
                 let given = (Arc::ptr_eq(&entry, &standing)).then_some(published.given);
                 Ok(self.computed(run, &standing, given, Source::Computed))
             }
@@ -112,7 +113,7 @@ impl Engine {
         flight: &Arc<RunFlight>,
     ) -> Result<Outcome, Error> {
         let ran = self.run_body(run, call, None);
-        match self.publishable(run, call, ran, None) {
+        match self.publishable(run, ran, None) {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
                 self.save_new(&entry);
@@ -133,7 +134,7 @@ impl Engine {
         record: bool,
     ) -> Result<Outcome, Error> {
         let ran = self.run_body(run, call, None);
-        match self.publishable(run, call, ran, None) {
+        match self.publishable(run, ran, None) {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
                 if record {
@@ -166,6 +167,7 @@ impl Engine {
             Some(Arc::clone(&frame)),
         );
         let span = tracing::debug_span!("run", app = &*facts.name, key = %run.key.short());
+        let inputs = call.summaries();
         let made_at = SystemTime::now();
         let start = Instant::now();
         let returned = {
@@ -182,6 +184,7 @@ impl Engine {
                 Ok(Err(error)) => Body::Failed(error),
                 Err(panic) => Body::Panicked(panic),
             },
+            inputs,
             callees: frame.take_callees(),
             nondeterministic: frame.saw_nondeterminism() || facts.nondeterministic,
             run: number,
@@ -199,7 +202,6 @@ impl Engine {
     fn publishable(
         &self,
         run: &Run<'_>,
-        call: &mut dyn Call,
         ran: Ran,
         previous: Option<&Entry>,
     ) -> Result<Published, (Error, Failure, Option<Box<dyn Any + Send>>)> {
@@ -228,7 +230,7 @@ impl Engine {
             id: facts.id,
             key,
             run: ran.run,
-            inputs: call.summaries(),
+            inputs: ran.inputs,
             parameters: facts
                 .settings
                 .iter()
@@ -267,7 +269,7 @@ impl Engine {
     }
 
     /// Makes the new entry this thread's last value, if it may be one.
-    fn remember_last(&self, run: &Run<'_>, call: &dyn Call, entry: &Arc<Entry>) {
+    fn remember_last(&self, run: &Run<'_>, entry: &Arc<Entry>) {
         if !entry.whole || entry.record.nondeterministic {
             return;
         }
@@ -276,11 +278,8 @@ impl Engine {
             return;
         }
         let id = run.subject.facts.id.as_bytes();
-        // The inputs were encoded before; they can't fail now, and if they do
-        // the last value is merely not kept.
-        let _ = super::run::encoded(call, |bytes| {
-            run.cache.recent.put(id, bytes, epoch, Arc::clone(entry))
-        });
+        let recent = &run.cache.recent;
+        recent.put(id, &run.encoded, epoch, Arc::clone(entry));
     }
 
     fn give_up(

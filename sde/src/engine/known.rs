@@ -1,7 +1,7 @@
 //! The apps of this program, as far as they are known, and whether a remembered
 //! result still rests on them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Engine;
@@ -13,49 +13,65 @@ use crate::error::{Error, printable};
 /// Name -> what this program has under it.
 pub(super) struct Known(RwLock<HashMap<Arc<str>, KnownApp>>);
 
-#[derive(Clone)]
+#[derive(Default)]
 struct KnownApp {
-    code: CodeId,
-    citations: Vec<String>,
+    /// What the linker collected. Several, if functions in different modules have
+    /// one name; an edit of either is still seen.
+    linked: Vec<CodeId>,
+    /// What was prepared or run last.
+    seen: Option<CodeId>,
+    citations: BTreeSet<String>,
 }
 
-impl From<&AppInfo> for KnownApp {
-    fn from(info: &AppInfo) -> Self {
-        Self {
-            code: info.code().clone(),
-            citations: info.citations().map(str::to_owned).collect(),
-        }
+impl KnownApp {
+    fn has(&self, code: &CodeId) -> bool {
+        self.seen.as_ref() == Some(code) || self.linked.contains(code)
+    }
+
+    fn codes(&self) -> String {
+        let codes: BTreeSet<_> = self.linked.iter().chain(&self.seen).collect();
+        let codes: Vec<_> = codes.iter().map(ToString::to_string).collect();
+        codes.join(" or ")
     }
 }
 
 impl Known {
     /// What the linker collected.
     pub(super) fn linked() -> Self {
-        let apps = linked_apps()
-            .map(|info| (Arc::from(info.name()), KnownApp::from(&info)))
-            .collect();
+        let mut apps: HashMap<Arc<str>, KnownApp> = HashMap::new();
+        for info in linked_apps() {
+            let app = apps.entry(Arc::from(info.name())).or_default();
+            app.linked.push(info.code().clone());
+            app.citations.extend(info.citations().map(str::to_owned));
+        }
         Self(RwLock::new(apps))
     }
 
     pub(super) fn citations(&self, app: &str) -> Vec<String> {
         let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
         apps.get(app)
-            .map(|app| app.citations.clone())
-            .unwrap_or_default()
+            .map_or_else(Vec::new, |app| app.citations.iter().cloned().collect())
     }
 
-    fn code(&self, app: &str) -> Option<CodeId> {
+    /// Whether the code is what this program has; if not, what it has.
+    fn check(&self, app: &str, code: &CodeId) -> Result<(), Option<String>> {
         let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        apps.get(app).map(|app| app.code.clone())
+        match apps.get(app) {
+            Some(known) if known.has(code) => Ok(()),
+            Some(known) => Err(Some(known.codes())),
+            None => Err(None),
+        }
     }
 
     /// Notes an app; says whether that changed anything.
     fn note(&self, name: &Arc<str>, info: &AppInfo) -> bool {
-        if self.code(name).as_ref() == Some(info.code()) {
+        if self.check(name, info.code()).is_ok() {
             return false;
         }
         let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        apps.insert(Arc::clone(name), KnownApp::from(info));
+        let app = apps.entry(Arc::clone(name)).or_default();
+        app.seen = Some(info.code().clone());
+        app.citations.extend(info.citations().map(str::to_owned));
         true
     }
 }
@@ -101,13 +117,13 @@ impl Engine {
 
     fn changed(&self, callee: &Callee) -> Option<String> {
         match callee {
-            Callee::Code { app, code } => match self.known.code(app) {
-                Some(now) if now == *code => None,
-                Some(now) => Some(format!(
+            Callee::Code { app, code } => match self.known.check(app, code) {
+                Ok(()) => None,
+                Err(Some(now)) => Some(format!(
                     "it ran {} ({code}), which is now {now}",
                     printable(app)
                 )),
-                None => Some(format!(
+                Err(None) => Some(format!(
                     "it ran {}, which this program has not shown yet; name it in `link_app!`",
                     printable(app)
                 )),

@@ -19,13 +19,15 @@ pub(super) struct Run<'a> {
     pub(super) cache: &'a Arc<AppCache>,
     pub(super) options: &'a Options<'a>,
     pub(super) key: Key,
+    /// What was hashed; the arguments themselves are gone once the body has run.
+    pub(super) encoded: Box<[u8]>,
 }
 
 /// What looking at the encoded inputs gave.
 enum Looked {
     Last(Arc<Entry>),
     Ready(Arc<Entry>),
-    Absent(Key),
+    Absent(Key, Box<[u8]>),
 }
 
 impl Engine {
@@ -51,7 +53,7 @@ impl Engine {
         let (entry, source) = match looked {
             Looked::Last(entry) => (entry, Source::LastValue),
             Looked::Ready(entry) => (entry, Source::Map),
-            Looked::Absent(key) => {
+            Looked::Absent(key, encoded) => {
                 let run = Run {
                     from,
                     parent,
@@ -59,6 +61,7 @@ impl Engine {
                     cache,
                     options,
                     key,
+                    encoded,
                 };
                 return self.miss(&run, call);
             }
@@ -82,7 +85,7 @@ impl Engine {
         let may_hit = !facts.nondeterministic
             && matches!(options.policy, Policy::Use | Policy::OnlyIfRemembered);
         if !may_hit {
-            return Looked::Absent(name_key(encoded));
+            return Looked::Absent(name_key(encoded), encoded.into());
         }
         let epoch = self.epoch();
         if let Some(entry) = cache.recent.get(id, encoded, epoch)
@@ -98,7 +101,7 @@ impl Engine {
                 }
                 Looked::Ready(entry)
             }
-            _ => Looked::Absent(key),
+            _ => Looked::Absent(key, encoded.into()),
         }
     }
 
@@ -175,10 +178,7 @@ impl Engine {
 
 /// Gives the encoded inputs, which an [`Inputs`](crate::Inputs) keeps and others
 /// write into a buffer that is used again.
-pub(super) fn encoded<R>(
-    call: &dyn Call,
-    then: impl FnOnce(&[u8]) -> R,
-) -> Result<R, FingerprintError> {
+fn encoded<R>(call: &dyn Call, then: impl FnOnce(&[u8]) -> R) -> Result<R, FingerprintError> {
     if let Some(kept) = call.encoded() {
         return Ok(then(kept?));
     }

@@ -65,32 +65,13 @@ pub struct InputSummary {
     pub digest: [u8; 32],
 }
 
-/// One argument of an `#[sde::app]` function, as the macro hands it on.
+/// The readable line of one argument. Used by the macros.
 #[doc(hidden)]
-pub struct Argument<'a> {
-    /// The parameter's name.
-    pub name: &'static str,
-    /// Its value.
-    pub value: &'a dyn Fingerprint,
-}
-
-impl Argument<'_> {
-    /// Writes name and value, as [`Inputs`] do.
-    ///
-    /// # Errors
-    /// If the value can't be fingerprinted.
-    pub fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        to.named(self.name, self.value)
-    }
-
-    /// The readable line of this argument.
-    #[must_use]
-    pub fn summary(&self) -> InputSummary {
-        InputSummary {
-            name: self.name.to_owned(),
-            short: describe(self.value),
-            digest: digest(self.value),
-        }
+pub fn summary(name: &str, value: &impl Fingerprint) -> InputSummary {
+    InputSummary {
+        name: name.to_owned(),
+        short: describe(value),
+        digest: digest(value),
     }
 }
 

@@ -3,16 +3,16 @@
 mod call;
 
 pub(crate) use call::ErasedCall;
-pub use call::{Argument, Call, InputSummary};
+pub use call::{Call, InputSummary, summary};
 
-use std::any::Any;
 use std::borrow::Cow;
 use std::fmt;
+use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, ErrorKind};
-use crate::key::{Encoder, Fingerprint, FingerprintError, describe, with_encoder};
-use crate::result_map::Value;
+use crate::key::{Encoder, Fingerprint, FingerprintError, with_encoder};
+use crate::result_map::{ErasedValue, Value};
 
 /// The inputs of one run.
 ///
@@ -40,34 +40,27 @@ struct Inner {
 #[derive(Clone)]
 struct Input {
     name: Cow<'static, str>,
-    value: Arc<dyn InputValue>,
+    value: ErasedValue,
+    ops: &'static Ops,
 }
 
-/// What an input has to be: fingerprinted, shared between threads, and found
-/// again by its type.
-trait InputValue: Any + Send + Sync {
-    fn encode(&self, name: &str, to: &mut Encoder<'_>) -> Result<(), FingerprintError>;
-    fn digest(&self) -> [u8; 32];
-    fn short(&self) -> String;
-    fn type_name(&self) -> &'static str;
+/// What can be done with a value whose type only its maker knew.
+struct Ops {
+    encode: fn(&ErasedValue, &str, &mut Encoder<'_>) -> Result<(), FingerprintError>,
+    summary: fn(&ErasedValue, &str) -> Option<InputSummary>,
 }
 
-impl<T: Fingerprint + Send + Sync + 'static> InputValue for T {
-    fn encode(&self, name: &str, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        to.named(name, self)
-    }
+/// The operations of a `T`.
+struct OpsOf<T>(PhantomData<T>);
 
-    fn digest(&self) -> [u8; 32] {
-        call::digest(self)
-    }
-
-    fn short(&self) -> String {
-        describe(self)
-    }
-
-    fn type_name(&self) -> &'static str {
-        std::any::type_name::<T>()
-    }
+impl<T: Fingerprint + Send + Sync + 'static> OpsOf<T> {
+    const OPS: &'static Ops = &Ops {
+        encode: |value, name, to| match value.downcast_ref::<T>() {
+            Some(value) => to.named(name, value),
+            None => Err(FingerprintError::custom("an input changed its type")),
+        },
+        summary: |value, name| Some(summary(name, value.downcast_ref::<T>()?)),
+    };
 }
 
 impl Inputs {
@@ -89,14 +82,18 @@ impl Inputs {
         value: T,
     ) -> Self {
         let name = name.into();
-        let value: Arc<dyn InputValue> = Arc::new(value);
+        let input = Input {
+            name,
+            value: ErasedValue::new(value),
+            ops: OpsOf::<T>::OPS,
+        };
         let mut items = match Arc::get_mut(&mut self.0) {
             Some(inner) => std::mem::take(&mut inner.items),
             None => self.0.items.clone(),
         };
-        match items.iter_mut().find(|input| input.name == name) {
-            Some(input) => input.value = value,
-            None => items.push(Input { name, value }),
+        match items.iter_mut().find(|old| old.name == input.name) {
+            Some(old) => *old = input,
+            None => items.push(input),
         }
         Self(Arc::new(Inner {
             items,
@@ -112,24 +109,36 @@ impl Inputs {
     /// If there is no such input, or it has another type.
     pub fn get<T: Send + Sync + 'static>(&self, name: &str) -> Result<&T, Error> {
         let input = self.find(name)?;
-        let any: &dyn Any = &*input.value;
-        any.downcast_ref::<T>()
-            .or_else(|| any.downcast_ref::<Value<T>>().map(|value| &**value))
+        let value = &input.value;
+        value
+            .downcast_ref::<T>()
+            .or_else(|| value.downcast_ref::<Value<T>>().map(|value| &**value))
             .ok_or_else(|| mismatch::<T>(input))
     }
 
-    /// The input of that name as a shared value. One that was given bare is
-    /// cloned.
+    /// The input of that name as a shared value, however it was given.
     ///
     /// # Errors
     /// If there is no such input, or it has another type.
-    pub fn value<T: Clone + Send + Sync + 'static>(&self, name: &str) -> Result<Value<T>, Error> {
+    pub fn value<T: Send + Sync + 'static>(&self, name: &str) -> Result<Value<T>, Error> {
         let input = self.find(name)?;
-        let any: &dyn Any = &*input.value;
-        any.downcast_ref::<Value<T>>()
-            .cloned()
-            .or_else(|| any.downcast_ref::<T>().cloned().map(Value::new))
+        let shared = input.value.downcast_ref::<Value<T>>().cloned();
+        shared
+            .or_else(|| input.value.downcast::<T>())
             .ok_or_else(|| mismatch::<T>(input))
+    }
+
+    /// The input of that name as text, given as a `String` or a `&'static str`.
+    ///
+    /// # Errors
+    /// If there is no such input, or it is no text.
+    pub fn text(&self, name: &str) -> Result<&str, Error> {
+        let input = self.find(name)?;
+        let literal = input.value.downcast_ref::<&'static str>().copied();
+        match literal {
+            Some(text) => Ok(text),
+            None => self.get::<String>(name).map(String::as_str),
+        }
     }
 
     /// The names, in order.
@@ -174,18 +183,14 @@ impl Inputs {
 
     fn write(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         let mut items = self.0.items.iter();
-        items.try_for_each(|input| input.value.encode(&input.name, to))
+        items.try_for_each(|input| (input.ops.encode)(&input.value, &input.name, to))
     }
 
     pub(crate) fn summaries(&self) -> Vec<InputSummary> {
         self.0
             .items
             .iter()
-            .map(|input| InputSummary {
-                name: input.name.to_string(),
-                short: input.value.short(),
-                digest: input.value.digest(),
-            })
+            .filter_map(|input| (input.ops.summary)(&input.value, &input.name))
             .collect()
     }
 }
@@ -203,7 +208,8 @@ impl fmt::Debug for Inputs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut map = f.debug_map();
         for input in &self.0.items {
-            map.entry(&input.name, &format_args!("{}", input.value.short()));
+            let short = (input.ops.summary)(&input.value, &input.name).map(|summary| summary.short);
+            map.entry(&input.name, &format_args!("{}", short.unwrap_or_default()));
         }
         map.finish()
     }

@@ -169,6 +169,12 @@ impl ErasedValue {
         Arc::clone(&self.any).downcast().ok().map(Value)
     }
 
+    /// The value as a `T`, without sharing it, if that is what it is.
+    #[must_use]
+    pub fn downcast_ref<T: Send + Sync + 'static>(&self) -> Option<&T> {
+        Some(&self.any.downcast_ref::<Shared<T>>()?.value)
+    }
+
     /// The name of the type it has, for messages.
     #[must_use]
     pub fn type_name(&self) -> &'static str {

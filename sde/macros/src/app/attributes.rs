@@ -1,0 +1,146 @@
+//! What can be said in the brackets of `#[sde::app(...)]`.
+
+use proc_macro2::{Span, TokenStream};
+use quote::quote;
+use syn::parse::{Parse, ParseStream};
+use syn::punctuated::Punctuated;
+use syn::{Ident, LitStr, Token};
+
+#[derive(Default)]
+pub(super) struct Attributes {
+    pub(super) name: Option<LitStr>,
+    pub(super) version: Option<LitStr>,
+    pub(super) about: Option<LitStr>,
+    pub(super) tags: Vec<Tag>,
+    /// Calls on the `AppInfo`: `.gpu()`, `.citation("..")`.
+    pub(super) info: TokenStream,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tag {
+    Intermediate,
+    Expendable,
+    NoCache,
+    Distributed,
+}
+
+impl Tag {
+    pub(super) fn path(self) -> TokenStream {
+        match self {
+            Self::Intermediate => quote!(::sde::Tag::Intermediate),
+            Self::Expendable => quote!(::sde::Tag::Expendable),
+            Self::NoCache => quote!(::sde::Tag::NoCache),
+            Self::Distributed => quote!(::sde::Tag::Distributed),
+        }
+    }
+}
+
+impl Attributes {
+    /// Whether the result is one that is never saved, so that its type need not be
+    /// one that can be.
+    pub(super) fn is_unsaved(&self) -> bool {
+        self.tags.contains(&Tag::Expendable) || self.tags.contains(&Tag::NoCache)
+    }
+}
+
+impl Parse for Attributes {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        let mut attributes = Self::default();
+        while !input.is_empty() {
+            let word: Ident = input.parse()?;
+            attributes.take(&word, input)?;
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        attributes.check()?;
+        Ok(attributes)
+    }
+}
+
+impl Attributes {
+    fn take(&mut self, word: &Ident, input: ParseStream<'_>) -> syn::Result<()> {
+        let text = |input: ParseStream<'_>| -> syn::Result<LitStr> {
+            input.parse::<Token![=]>()?;
+            input.parse()
+        };
+        let once = |slot: &mut Option<LitStr>| match slot.replace(text(input)?) {
+            None => Ok(()),
+            Some(_) => Err(syn::Error::new(
+                word.span(),
+                format!("`{word}` is given twice"),
+            )),
+        };
+        let add = match word.to_string().as_str() {
+            "name" => return once(&mut self.name),
+            "version" => return once(&mut self.version),
+            "about" => return once(&mut self.about),
+            "tags" => return self.take_tags(input),
+            "author" | "citation" => {
+                let text = text(input)?;
+                quote!(.#word(#text))
+            }
+            "failures" => failures(&text(input)?)?,
+            "nondeterministic" | "distributed" | "not_thread_safe" | "gpu" => quote!(.#word()),
+            _ => {
+                return Err(syn::Error::new(
+                    word.span(),
+                    "expected one of: name, version, about, author, citation = \"..\"; \
+                     tags(intermediate | expendable | no_cache | distributed); \
+                     failures = \"permanent\" | \"transient\"; \
+                     nondeterministic, distributed, not_thread_safe, gpu",
+                ));
+            }
+        };
+        self.info.extend(add);
+        Ok(())
+    }
+
+    fn take_tags(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
+        let content;
+        syn::parenthesized!(content in input);
+        for word in Punctuated::<Ident, Token![,]>::parse_terminated(&content)? {
+            self.tags.push(match word.to_string().as_str() {
+                "intermediate" => Tag::Intermediate,
+                "expendable" => Tag::Expendable,
+                "no_cache" => Tag::NoCache,
+                "distributed" => Tag::Distributed,
+                _ => {
+                    return Err(syn::Error::new(
+                        word.span(),
+                        "expected a tag: intermediate, expendable, no_cache or distributed",
+                    ));
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn check(&self) -> syn::Result<()> {
+        let kept = self.tags.iter().filter(|tag| **tag != Tag::Distributed);
+        if kept.count() > 1 {
+            return Err(syn::Error::new(
+                Span::call_site(),
+                "intermediate, expendable and no_cache exclude one another",
+            ));
+        }
+        match &self.version {
+            Some(version) if version.value().is_empty() => Err(syn::Error::new(
+                version.span(),
+                "an empty version says nothing; leave it out to use the digest of the source",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn failures(text: &LitStr) -> syn::Result<TokenStream> {
+    match text.value().as_str() {
+        "permanent" => Ok(quote!(.failures(::sde::Failure::Permanent))),
+        "transient" => Ok(quote!(.failures(::sde::Failure::Transient))),
+        _ => Err(syn::Error::new(
+            text.span(),
+            "expected \"permanent\" or \"transient\"",
+        )),
+    }
+}

@@ -1,0 +1,320 @@
+//! The code that the attribute makes.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::spanned::Spanned;
+use syn::{Attribute, Expr, ExprLit, Ident, ItemFn, Lit, Meta, ReturnType, Type};
+
+use super::arguments::{Argument, Arguments, argument_of, fields};
+use super::attributes::Attributes;
+
+pub(super) fn expand(
+    attributes: &Attributes,
+    function: &ItemFn,
+    source: [u8; 32],
+) -> syn::Result<TokenStream> {
+    refuse_unsupported(function)?;
+    let arguments = Arguments::of(&function.sig)?;
+    let output = Output::of(&function.sig.output);
+    let (visibility, name) = (&function.vis, &function.sig.ident);
+    let docs = function.attrs.iter().filter(|a| a.path().is_ident("doc"));
+    let docs: Vec<_> = docs.collect();
+    let call = call_method(function, &arguments, &output);
+    let app = app_impl(attributes, function, &arguments, &output, source);
+    Ok(quote! {
+        #(#docs)*
+        #[allow(non_camel_case_types)]
+        #[derive(Clone, Copy, Debug, Default)]
+        #visibility struct #name;
+
+        const _: () = {
+            impl #name {
+                #call
+            }
+            #app
+        };
+    })
+}
+
+fn refuse_unsupported(function: &ItemFn) -> syn::Result<()> {
+    let signature = &function.sig;
+    let refuse = |span, why: &str| Err(syn::Error::new(span, why));
+    if !signature.generics.params.is_empty() {
+        return refuse(
+            signature.generics.span(),
+            "a generic function is many apps under one name: write one function for each type, \
+             or implement `App` for a generic type that names its argument",
+        );
+    }
+    if let Some(word) = &signature.asyncness {
+        return refuse(
+            word.span(),
+            "an async function can't be an app: it runs on the calling thread",
+        );
+    }
+    if let Some(word) = &signature.unsafety {
+        return refuse(
+            word.span(),
+            "an unsafe function can't be an app: wrap it in a safe one",
+        );
+    }
+    if let Some(dots) = &signature.variadic {
+        return refuse(dots.span(), "a variadic function can't be an app");
+    }
+    Ok(())
+}
+
+/// What a function returns.
+struct Output {
+    /// The value, without `Result` or `Value` around it.
+    value: Type,
+    fallible: bool,
+    shared: bool,
+}
+
+impl Output {
+    fn of(output: &ReturnType) -> Self {
+        let written = match output {
+            ReturnType::Default => syn::parse_quote!(()),
+            ReturnType::Type(_, ty) => (**ty).clone(),
+        };
+        let (fallible, inner) = match argument_of(&written, "Result") {
+            Some(inner) => (true, inner.clone()),
+            None => (false, written),
+        };
+        match argument_of(&inner, "Value") {
+            Some(value) => Self {
+                value: value.clone(),
+                fallible,
+                shared: true,
+            },
+            None => Self {
+                value: inner,
+                fallible,
+                shared: false,
+            },
+        }
+    }
+
+    /// The result map made of what the body returned.
+    fn to_map(&self, body: &TokenStream) -> TokenStream {
+        let value = match self.fallible {
+            true => quote! {
+                match #body {
+                    ::std::result::Result::Ok(value) => value,
+                    ::std::result::Result::Err(error) => {
+                        return ::std::result::Result::Err(::std::convert::From::from(error));
+                    }
+                }
+            },
+            false => body.clone(),
+        };
+        let with = match self.shared {
+            true => quote!(with_value),
+            false => quote!(with),
+        };
+        quote! {
+            let value = #value;
+            ::std::result::Result::Ok(::sde::ResultMap::new().#with("result", value))
+        }
+    }
+}
+
+/// The typed call.
+fn call_method(function: &ItemFn, arguments: &Arguments, output: &Output) -> TokenStream {
+    let visibility = &function.vis;
+    let value = &output.value;
+    let parameters = arguments.list.iter().map(|argument| {
+        let (name, ty) = (&argument.name, &argument.written);
+        quote!(#name: #ty)
+    });
+    let names = arguments.list.iter().map(|argument| &argument.name);
+    quote! {
+        /// Gives the remembered result for these arguments, or computes and
+        /// remembers it.
+        ///
+        /// # Errors
+        /// As `sde::Handle::run`.
+        #[allow(clippy::too_many_arguments)]
+        #visibility fn call(
+            &self,
+            sde: &::sde::Handle,
+            #(#parameters),*
+        ) -> ::sde::Result<::sde::Value<#value>> {
+            static FACTS: ::sde::__private::LinkedFacts = ::sde::__private::LinkedFacts::new();
+            let mut call = __SdeCall {
+                #(#names: ::std::option::Option::Some(#names),)*
+                of: ::std::marker::PhantomData,
+            };
+            sde.call_linked(self, &FACTS, &mut call)?.results.get("result")
+        }
+    }
+}
+
+fn app_impl(
+    attributes: &Attributes,
+    function: &ItemFn,
+    arguments: &Arguments,
+    output: &Output,
+    source: [u8; 32],
+) -> TokenStream {
+    let name = &function.sig.ident;
+    let stable = match &attributes.name {
+        Some(name) => name.value(),
+        None => name.to_string().trim_start_matches("r#").to_owned(),
+    };
+    let info = info(attributes, function, output, &stable, source);
+    let body = body(function);
+    let call = call_impl(arguments, output);
+    let from_inputs = arguments.list.iter().map(Argument::from_inputs);
+    let handle = arguments.takes_handle.then(|| quote!(sde,));
+    let run = output.to_map(&quote!(__sde_body(#handle #(#from_inputs),*)));
+    quote! {
+        #body
+        #call
+
+        impl ::sde::Fingerprint for #name {
+            fn fingerprint(
+                &self,
+                to: &mut ::sde::Encoder<'_>,
+            ) -> ::std::result::Result<(), ::sde::FingerprintError> {
+                to.structure(#stable, |_| ::std::result::Result::Ok(()))
+            }
+        }
+
+        impl ::sde::App for #name {
+            fn info(&self) -> ::sde::AppInfo {
+                #info
+            }
+
+            fn run(
+                &self,
+                sde: &::sde::Handle,
+                inputs: &::sde::Inputs,
+            ) -> ::std::result::Result<::sde::ResultMap, ::sde::AppError> {
+                let _ = (sde, inputs);
+                #run
+            }
+        }
+
+        ::sde::__private::inventory::submit! {
+            ::sde::LinkedApp::new(|| ::sde::App::info(&#name))
+        }
+    }
+}
+
+/// The function itself, under a name that its own body does not use.
+fn body(function: &ItemFn) -> TokenStream {
+    let kept = |attribute: &&Attribute| !attribute.path().is_ident("doc");
+    let attributes = function.attrs.iter().filter(kept);
+    let mut signature = function.sig.clone();
+    signature.ident = Ident::new("__sde_body", function.sig.ident.span());
+    let block = &function.block;
+    quote!(#(#attributes)* #signature #block)
+}
+
+/// One call, with its arguments borrowed from the caller.
+fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
+    let fields = fields(&arguments.list);
+    let names: Vec<_> = arguments.list.iter().map(|a| &a.name).collect();
+    let texts: Vec<_> = arguments.list.iter().map(|a| &a.text).collect();
+    let taken: Vec<_> = names
+        .iter()
+        .map(|name| format_ident!("taken_{}", name))
+        .collect();
+    let handle = arguments.takes_handle.then(|| quote!(sde,));
+    let run = output.to_map(&quote!(__sde_body(#handle #(#taken),*)));
+    quote! {
+        struct __SdeCall<'call> {
+            #fields
+            of: ::std::marker::PhantomData<&'call ()>,
+        }
+
+        impl ::sde::__private::Call for __SdeCall<'_> {
+            fn encode(
+                &self,
+                to: &mut ::sde::Encoder<'_>,
+            ) -> ::std::result::Result<(), ::sde::FingerprintError> {
+                #(if let ::std::option::Option::Some(value) = &self.#names {
+                    to.named(#texts, value)?;
+                })*
+                let _ = to;
+                ::std::result::Result::Ok(())
+            }
+
+            fn summaries(&self) -> ::std::vec::Vec<::sde::InputSummary> {
+                [
+                    #(self.#names.as_ref().map(|value| ::sde::__private::summary(#texts, value)),)*
+                ]
+                .into_iter()
+                .flatten()
+                .collect::<::std::vec::Vec<::sde::InputSummary>>()
+            }
+
+            fn compute(
+                &mut self,
+                _: &dyn ::sde::App,
+                sde: &::sde::Handle,
+            ) -> ::std::result::Result<::sde::ResultMap, ::sde::AppError> {
+                let _ = sde;
+                #(let ::std::option::Option::Some(#taken) = self.#names.take() else {
+                    return ::std::result::Result::Err(::sde::AppError::message(
+                        "a call was computed twice",
+                    ));
+                };)*
+                #run
+            }
+        }
+    }
+}
+
+fn info(
+    attributes: &Attributes,
+    function: &ItemFn,
+    output: &Output,
+    stable: &str,
+    source: [u8; 32],
+) -> TokenStream {
+    let new = match &attributes.version {
+        Some(version) => quote!(::sde::AppInfo::new(#stable, #version)),
+        None => quote!(::sde::AppInfo::from_source(#stable, [#(#source),*])),
+    };
+    let about = match &attributes.about {
+        Some(text) => text.value(),
+        None => first_paragraph(&function.attrs),
+    };
+    let value = &output.value;
+    let spec = match attributes.is_unsaved() {
+        true => quote!(::sde::ResultSpec::unsaved::<#value>("result")),
+        false => quote!(::sde::ResultSpec::new::<#value>("result")),
+    };
+    let tags: Vec<_> = attributes.tags.iter().map(|tag| tag.path()).collect();
+    let tagged = (!tags.is_empty()).then(|| quote!(.tagged([#(#tags),*])));
+    let more = &attributes.info;
+    quote! {
+        #new
+            .about(#about)
+            #more
+            .result(#spec #tagged)
+    }
+}
+
+/// The first paragraph of the documentation.
+fn first_paragraph(attributes: &[Attribute]) -> String {
+    let lines = attributes
+        .iter()
+        .filter_map(|attribute| match &attribute.meta {
+            Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
+                Expr::Lit(ExprLit {
+                    lit: Lit::Str(text),
+                    ..
+                }) => Some(text.value().trim().to_owned()),
+                _ => None,
+            },
+            _ => None,
+        });
+    lines
+        .take_while(|line| !line.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
+}

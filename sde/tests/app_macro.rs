@@ -1,0 +1,95 @@
+//! `#[sde::app]`: what a function becomes.
+
+use sde::{AppError, EventLog, Handle, Sde, Source, Value, inputs};
+
+/// Adds up.
+#[sde::app]
+fn total(values: &[f64]) -> f64 {
+    values.iter().sum()
+}
+
+#[sde::app(
+    name = "tests.scaled",
+    version = "2",
+    citation = "A. Author, J. Tests 1, 1 (2026)"
+)]
+fn scaled(sde: &Handle, values: &[f64], by: f64, label: &str) -> Result<f64, AppError> {
+    if label.is_empty() {
+        return Err(AppError::message("a label is needed"));
+    }
+    Ok(*total.call(sde, values)? * by)
+}
+
+#[sde::app]
+fn shares(values: Value<Vec<f64>>) -> Value<Vec<f64>> {
+    values
+}
+
+struct NotSaved(#[allow(dead_code)] std::sync::Mutex<u8>);
+
+#[sde::app(tags(no_cache))]
+fn opaque(seed: u8) -> NotSaved {
+    NotSaved(std::sync::Mutex::new(seed))
+}
+
+#[sde::app(tags(expendable, distributed))]
+fn owned(list: Vec<u32>, name: String) -> usize {
+    list.len() + name.len()
+}
+
+#[test]
+fn typed_and_erased_calls_are_the_same_run() {
+    let log = EventLog::new();
+    let sde = Sde::builder().observer(log.clone()).build().unwrap();
+    assert_eq!(*scaled.call(&sde, &[1.0, 2.0], 3.0, "x").unwrap(), 9.0);
+    let given = inputs! { values: vec![1.0_f64, 2.0], by: 3.0_f64, label: "x" };
+    let erased = sde.run(&scaled, &given).unwrap();
+    assert_eq!(*erased.get::<f64>("result").unwrap(), 9.0);
+    assert_eq!(log.started("tests.scaled"), 1);
+    assert_eq!(log.started("total"), 1);
+}
+
+#[test]
+fn an_erased_call_computes_what_a_typed_one_does() {
+    let sde = Sde::new();
+    let given = inputs! { values: vec![1.0_f64, 2.0], by: 3.0_f64, label: "x".to_owned() };
+    let erased = sde.run(&scaled, &given).unwrap();
+    let typed = scaled.call(&sde, &[1.0, 2.0], 3.0, "x").unwrap();
+    assert!(Value::ptr_eq(&erased.get("result").unwrap(), &typed));
+    let shared = inputs! { list: vec![1_u32, 2], name: "ab".to_owned() };
+    assert_eq!(
+        *sde.run_for(&owned, &shared, &["result"])
+            .unwrap()
+            .get::<usize>("result")
+            .unwrap(),
+        4
+    );
+}
+
+#[test]
+fn a_shared_value_is_passed_on_and_not_copied() {
+    let sde = Sde::new();
+    let values = Value::new(vec![1.0, 2.0]);
+    let same = shares.call(&sde, values.clone()).unwrap();
+    assert!(Value::ptr_eq(&values, &same));
+}
+
+#[test]
+fn a_result_that_is_not_kept_is_computed_again() {
+    let log = EventLog::new();
+    let sde = Sde::builder().observer(log.clone()).build().unwrap();
+    let held = opaque.call(&sde, 1).unwrap();
+    assert!(Value::ptr_eq(&held, &opaque.call(&sde, 1).unwrap()));
+    drop(held);
+    opaque.call(&sde, 1).unwrap();
+    assert_eq!(
+        log.sources("opaque"),
+        [Source::Computed, Source::Map, Source::Computed]
+    );
+}
+
+#[test]
+fn errors_come_with_their_type() {
+    let error = scaled.call(&Sde::new(), &[], 1.0, "").unwrap_err();
+    assert!(error.to_string().contains("a label is needed"), "{error}");
+}

@@ -30,6 +30,9 @@ use super::tag::{FORMAT, INLINE_LIMIT, item};
 /// of the format.
 const SPILL: usize = 32 * 1024;
 
+/// The length of a text that takes more than one byte.
+const SHORT: usize = 0x80;
+
 /// What a new buffer holds: enough for most inputs.
 const FIRST: usize = 4 * 1024;
 
@@ -141,8 +144,7 @@ impl<'b> Encoder<'b> {
         value: &T,
     ) -> Result<(), FingerprintError> {
         self.item(|parts| {
-            parts.bytes([item::NAMED]);
-            parts.text(name.as_bytes());
+            parts.framed(item::NAMED, name.as_bytes());
             match parts.part(value) {
                 Ok(()) => Ok(()),
                 Err(error) => Err(error.in_field(name)),
@@ -217,6 +219,14 @@ impl<'b> Encoder<'b> {
         self.length = parts.at();
     }
 
+    pub(crate) fn length(&self) -> usize {
+        self.length
+    }
+
+    pub(crate) fn set_length(&mut self, length: usize) {
+        self.length = length;
+    }
+
     /// Runs `write` as a node that begins at `at`; gives its end.
     #[inline]
     pub(crate) fn node_at(
@@ -281,34 +291,48 @@ impl<'b> Encoder<'b> {
     /// Room for `size` bytes at `at`, if the buffer has it.
     #[inline]
     pub(crate) fn room_at(&mut self, at: usize, size: usize) -> Option<&mut [u8]> {
-        self.buffer.get_mut(at..at.saturating_add(size))
+        self.buffer.get_mut(at..)?.get_mut(..size)
     }
 
     /// Writes bytes at the end `at` of what is written; gives the new end.
     #[inline]
     pub(crate) fn put_at<const N: usize>(&mut self, at: usize, bytes: [u8; N]) -> usize {
-        match self.room_at(at, N) {
+        match self.buffer.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
             Some(room) => {
-                room.copy_from_slice(&bytes);
+                *room = bytes;
                 at + N
             }
             None => self.slice_slow(at, &bytes),
         }
     }
 
-    /// A text as a node.
+    /// Tag, length and content, which stand within an item or are one.
     #[inline]
     pub(crate) fn framed_at(&mut self, at: usize, tag: u8, content: &[u8]) -> usize {
-        if content.len() < INLINE_LIMIT / 2 {
-            let mut parts = Fields::new(at, self);
-            parts.bytes([tag]);
-            parts.text(content);
-            return parts.at();
+        if content.len() < SHORT {
+            if let Some([first, second, room @ ..]) = self.room_at(at, content.len() + 2) {
+                *first = tag;
+                *second = content.len() as u8;
+                copy(room, content);
+                return at + 2 + content.len();
+            }
         }
-        self.framed_long_at(at, tag, content)
+        let at = self.put_at(at, [tag]);
+        let at = self.varint_at(at, content.len() as u64);
+        self.slice_at(at, content)
     }
 
-    #[cold]
+    /// The same as a node.
+    #[inline]
+    pub(crate) fn framed_node_at(&mut self, at: usize, tag: u8, content: &[u8]) -> usize {
+        if content.len() < SHORT {
+            self.framed_at(at, tag, content)
+        } else {
+            self.framed_long_at(at, tag, content)
+        }
+    }
+
+    #[inline(never)]
     fn framed_long_at(&mut self, at: usize, tag: u8, content: &[u8]) -> usize {
         let done = self.node_at(at, |to| {
             to.framed(tag, content);

@@ -78,10 +78,7 @@ impl<'b> Encoder<'b> {
     /// A whole item: tag, length, content.
     #[inline]
     pub(crate) fn framed(&mut self, tag: u8, content: &[u8]) {
-        self.plain_item(|parts| {
-            parts.bytes([tag]);
-            parts.text(content);
-        });
+        self.plain_item(|parts| parts.framed(tag, content));
     }
 
     /// A whole item of fixed size: tag and content.
@@ -167,6 +164,19 @@ impl<'e, 'b> Fields<'e, 'b> {
         Self { to, at }
     }
 
+    /// Begins an item that is written in several steps; [`close`](Fields::close) ends it.
+    pub(crate) fn open(to: &'e mut Encoder<'b>) -> Self {
+        to.plain_item(|_| ());
+        Self {
+            at: to.length(),
+            to,
+        }
+    }
+
+    pub(crate) fn close(self) {
+        self.to.set_length(self.at);
+    }
+
     #[inline]
     pub(crate) fn at(&self) -> usize {
         self.at
@@ -182,13 +192,18 @@ impl<'e, 'b> Fields<'e, 'b> {
         name: &str,
         value: &T,
     ) -> Result<(), FingerprintError> {
-        // One more than the length, so that no name begins like the end of the fields.
-        self.varint(name.len() as u64 + 1);
-        self.slice(name.as_bytes());
+        self.field_name(name);
         match self.part(value) {
             Ok(()) => Ok(()),
             Err(error) => Err(error.in_field(name)),
         }
+    }
+
+    /// One more than the length, so that no name begins like the end of the fields; the name.
+    #[inline]
+    pub(crate) fn field_name(&mut self, name: &str) {
+        self.varint(name.len() as u64 + 1);
+        self.slice(name.as_bytes());
     }
 
     /// A value, as a node.
@@ -248,6 +263,12 @@ impl<'e, 'b> Fields<'e, 'b> {
     pub(crate) fn text(&mut self, content: &[u8]) {
         self.varint(content.len() as u64);
         self.slice(content);
+    }
+
+    /// Tag, length and bytes.
+    #[inline]
+    pub(crate) fn framed(&mut self, tag: u8, content: &[u8]) {
+        self.at = self.to.framed_at(self.at, tag, content);
     }
 
     /// A whole item: scalars that lie in memory as they are encoded.

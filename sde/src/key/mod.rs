@@ -26,6 +26,7 @@
 
 mod bounded;
 mod bulk;
+mod by_serde;
 mod commitment;
 mod digest;
 mod encoder;
@@ -33,7 +34,9 @@ mod error;
 mod fingerprint;
 mod hasher;
 mod impls;
+mod input_file;
 mod items;
+mod rounded;
 mod scalar;
 mod scratch;
 mod sequence;
@@ -44,13 +47,16 @@ mod unordered;
 
 pub(crate) use bounded::{same_as, write_shared};
 pub use bulk::set_hash_threads;
+pub use by_serde::BySerde;
 pub use commitment::{Commitment, commit};
 pub use digest::{Digest, Key, ParseDigestError};
 pub use encoder::Encoder;
 pub use error::{FingerprintError, FingerprintErrorKind};
 pub use fingerprint::Fingerprint;
 pub use hasher::{BuildKeyHasher, KeyHasher};
+pub use input_file::InputFile;
 pub use items::Fields;
+pub use rounded::{Round, Rounded};
 pub use scalar::Scalar;
 pub use scratch::{keyed, with_encoder};
 pub use shape::{Shape, TypeShape};

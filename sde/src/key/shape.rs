@@ -31,8 +31,7 @@ impl<'e, 'b> Shape<'e, 'b> {
     /// ([`of`](Shape::of)).
     #[inline]
     pub fn declared(&mut self, name: &str, arguments: usize) {
-        self.tag(shape::DECLARED);
-        self.to.text(name.as_bytes());
+        self.to.framed(shape::DECLARED, name.as_bytes());
         self.to.varint(arguments as u64);
     }
 

@@ -1,6 +1,10 @@
 //! [`Fingerprint`](super::Fingerprint) for the types of the standard library and of the number
 //! crates.
 
+#[cfg(feature = "ndarray")]
+mod array;
+#[cfg(feature = "num-complex")]
+mod complex;
 mod map;
 mod misc;
 mod pointer;

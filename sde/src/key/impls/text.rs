@@ -25,7 +25,7 @@ macro_rules! text {
                 at: usize,
             ) -> Result<usize, FingerprintError> {
                 let $value = self;
-                Ok(to.framed_at(at, item::$tag, $bytes))
+                Ok(to.framed_node_at(at, item::$tag, $bytes))
             }
 
             fn describe(&self, $out: &mut Short) {

@@ -1,0 +1,44 @@
+//! n-dimensional arrays: shape, then the elements in logical order. How they are laid out in
+//! memory, who owns them and whether they are a view is not part of the key.
+
+use ndarray::{ArrayBase, Data, Dimension, RawData};
+
+use crate::key::tag::item;
+use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
+
+impl<A, S, D> Fingerprint for ArrayBase<S, D>
+where
+    A: Fingerprint,
+    S: RawData<Elem = A> + Data,
+    D: Dimension,
+{
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.item(|parts| {
+            parts.bytes([item::ARRAY]);
+            parts.varint(self.ndim() as u64);
+            for length in self.shape() {
+                parts.varint(*length as u64);
+            }
+            parts.node(|to| match self.as_slice() {
+                Some(elements) => to.slice(elements),
+                None => to.elements(self.len(), self),
+            })
+        })
+    }
+
+    fn describe(&self, out: &mut Short) {
+        out.show('[');
+        out.type_name::<A>();
+        for (axis, length) in self.shape().iter().enumerate() {
+            out.show(if axis == 0 { "; " } else { " x " });
+            out.show(length);
+        }
+        out.show("] ");
+        out.list(self);
+    }
+
+    fn shape(to: &mut Shape<'_, '_>) {
+        to.tag(item::ARRAY);
+        A::shape(to);
+    }
+}

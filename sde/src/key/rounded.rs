@@ -1,0 +1,164 @@
+//! Rounding, where a person asks for it.
+//!
+//! Floats enter keys by their bits, since a remembered result must be the one that these very inputs
+//! give. Where inputs carry noise that cannot matter, they can be rounded for the key, and only for
+//! the key: the app still gets the exact value. Values just on either side of a rounding boundary
+//! still differ.
+
+use std::fmt::Write;
+
+use super::encoder::Encoder;
+use super::error::FingerprintError;
+use super::fingerprint::Fingerprint;
+use super::shape::Shape;
+use super::short::Short;
+use super::tag::item;
+
+/// A number, or numbers, that enter keys rounded to a count of significant decimal digits.
+///
+/// Zeros of either sign are alike, and so are all NaNs.
+///
+/// ```
+/// use sde::key::{commit, Rounded};
+/// let sum = Rounded::new(0.1 + 0.2, 10);
+/// assert_eq!(commit(&sum)?, commit(&Rounded::new(0.3, 10))?);
+/// # Ok::<(), sde::key::FingerprintError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rounded<T> {
+    /// The exact value.
+    pub value: T,
+    /// How many significant decimal digits count; 0 is taken for 1.
+    pub digits: u8,
+}
+
+impl<T> Rounded<T> {
+    /// `value`, of which `digits` significant decimal digits count.
+    pub const fn new(value: T, digits: u8) -> Self {
+        Self { value, digits }
+    }
+}
+
+/// What can be rounded: floats, and lists and options of them.
+pub trait Round: Fingerprint {
+    /// Writes the rounded value as an item.
+    #[doc(hidden)]
+    fn put_rounded(&self, digits: u8, to: &mut Encoder<'_>) -> Result<(), FingerprintError>;
+}
+
+impl<T: Round> Fingerprint for Rounded<T> {
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.item(|parts| {
+            parts.bytes([item::ROUNDED, self.digits]);
+            parts.node(|to| self.value.put_rounded(self.digits, to))
+        })
+    }
+
+    fn describe(&self, out: &mut Short) {
+        self.value.describe(out);
+        out.show(format_args!(" to {} digits", self.digits));
+    }
+
+    fn shape(to: &mut Shape<'_, '_>) {
+        to.tag(item::ROUNDED);
+        T::shape(to);
+    }
+}
+
+/// The decimal text of a number, on the stack: the standard library rounds it correctly, the same
+/// on every machine.
+struct Text {
+    bytes: [u8; 300],
+    length: usize,
+}
+
+impl Write for Text {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let end = self.length + text.len();
+        let room = self
+            .bytes
+            .get_mut(self.length..end)
+            .ok_or(std::fmt::Error)?;
+        room.copy_from_slice(text.as_bytes());
+        self.length = end;
+        Ok(())
+    }
+}
+
+macro_rules! floats {
+    ($($type:ty),*) => {$(
+        impl Round for $type {
+            fn put_rounded(&self, digits: u8, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+                let places = usize::from(digits.saturating_sub(1));
+                // Adding zero turns -0.0 into 0.0.
+                let value = self + 0.0;
+                let mut text = Text { bytes: [0; 300], length: 0 };
+                write!(text, "{value:.places$e}").map_err(FingerprintError::custom)?;
+                to.item(|parts| {
+                    parts.with_shape(<$type>::shape);
+                    parts.text(&text.bytes[..text.length]);
+                    Ok(())
+                })
+            }
+        }
+    )*};
+}
+
+floats!(f32, f64);
+
+/// A list of rounded numbers is a list of what each writes.
+fn put_list<'x, T: Round + 'x>(
+    length: usize,
+    items: impl IntoIterator<Item = &'x T>,
+    digits: u8,
+    to: &mut Encoder<'_>,
+) -> Result<(), FingerprintError> {
+    to.item(|parts| {
+        parts.bytes([item::SEQUENCE]);
+        parts.varint(length as u64);
+        for value in items {
+            parts.node(|to| value.put_rounded(digits, to))?;
+        }
+        Ok(())
+    })
+}
+
+impl<T: Round> Round for Vec<T> {
+    fn put_rounded(&self, digits: u8, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        put_list(self.len(), self, digits, to)
+    }
+}
+
+impl<T: Round, const N: usize> Round for [T; N] {
+    fn put_rounded(&self, digits: u8, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        put_list(N, self, digits, to)
+    }
+}
+
+impl<T: Round> Round for [T] {
+    fn put_rounded(&self, digits: u8, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        put_list(self.len(), self, digits, to)
+    }
+}
+
+impl<T: Round> Round for Option<T> {
+    fn put_rounded(&self, digits: u8, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.item(|parts| match self {
+            Some(value) => {
+                parts.bytes([item::SOME]);
+                parts.node(|to| value.put_rounded(digits, to))
+            }
+            None => {
+                parts.bytes([item::NONE]);
+                parts.with_shape(T::shape);
+                Ok(())
+            }
+        })
+    }
+}
+
+impl<T: Round + super::TypeShape + ?Sized> Round for &T {
+    fn put_rounded(&self, digits: u8, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        (**self).put_rounded(digits, to)
+    }
+}

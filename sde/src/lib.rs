@@ -20,7 +20,7 @@ pub use app::{
 };
 pub use cache::{AppStats, Record};
 pub use checkpoint::{
-    Archiver, Batch, Mark, MemoryArchiver, SavePolicy, SavedEntry, SavedResult, SavedScratch,
+    Archiver, Batch, Mark, MemoryArchiver, SavePolicy, Saved, SavedEntry, SavedResult, SavedScratch,
     Selection, StoredEntry, StoredResult,
 };
 pub use engine::{Apps, Builder, Invalidated, Sde, Stats};
@@ -32,7 +32,7 @@ pub use result_map::{
     Codec, ErasedValue, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
 };
 
-pub use sde_macros::app;
+pub use sde_macros::{Fingerprint, app};
 
 /// What the macros need; not for direct use.
 #[doc(hidden)]

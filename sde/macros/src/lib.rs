@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod fingerprint;
 
 use proc_macro::TokenStream;
 
@@ -10,6 +11,15 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn app(attribute: TokenStream, item: TokenStream) -> TokenStream {
     app::app(attribute.into(), item.into())
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Derives `Fingerprint`; documented in the crate `sde`.
+#[proc_macro_derive(Fingerprint, attributes(fingerprint))]
+pub fn derive_fingerprint(item: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(item as syn::DeriveInput);
+    fingerprint::derive(&input)
         .unwrap_or_else(syn::Error::into_compile_error)
         .into()
 }

@@ -1,0 +1,289 @@
+//! `#[derive(Fingerprint)]`: the type's declared name, its type arguments, and
+//! every field that is not skipped.
+//!
+//! On the type: `name = ".."` in place of its own name. On a variant: `name`. On
+//! a field: `skip`, `name = ".."`, `round = N`, `serde`.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{format_ident, quote};
+use syn::ext::IdentExt;
+use syn::parse::ParseStream;
+use syn::spanned::Spanned;
+use syn::{Attribute, Data, DeriveInput, Fields, Ident, LitInt, LitStr, Path, Token};
+
+/// What the derive expands to.
+pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
+    let options = Options::of(&input.attrs, Place::Type)?;
+    let sde = options.sde.unwrap_or_else(|| syn::parse_quote!(::sde));
+    let declared = options.name.unwrap_or_else(|| input.ident.to_string());
+    let parts = match &input.data {
+        Data::Struct(data) => of_struct(&sde, &declared, &data.fields)?,
+        Data::Enum(data) => of_enum(&sde, data)?,
+        Data::Union(data) => {
+            return Err(syn::Error::new(
+                data.union_token.span(),
+                "a union does not say which of its fields is meant; implement `Fingerprint` by hand",
+            ));
+        }
+    };
+    let Parts { fingerprint, describe } = parts;
+    let mut generics = input.generics.clone();
+    let types: Vec<Ident> = generics.type_params().map(|p| p.ident.clone()).collect();
+    let clause = generics.make_where_clause();
+    for ty in &types {
+        clause.predicates.push(syn::parse_quote!(#ty: #sde::Fingerprint));
+    }
+    let consts: Vec<Ident> = generics.const_params().map(|p| p.ident.clone()).collect();
+    let arguments = types.len();
+    let name = &input.ident;
+    let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
+    // The length of an array, say, is in its encoding; a constant that no field
+    // shows is not, and would make two types one.
+    if let Some(constant) = consts.first() {
+        return Err(syn::Error::new(
+            constant.span(),
+            "a constant parameter is not in the key: implement `Fingerprint` by hand and write it as a field",
+        ));
+    }
+    Ok(quote! {
+        impl #impl_generics #sde::Fingerprint for #name #type_generics #where_clause {
+            fn fingerprint(
+                &self,
+                to: &mut #sde::key::Encoder<'_>,
+            ) -> ::std::result::Result<(), #sde::key::FingerprintError> {
+                #fingerprint
+            }
+
+            fn describe(&self, out: &mut #sde::key::Short) {
+                #describe
+            }
+
+            fn shape(to: &mut #sde::key::Shape<'_, '_>) {
+                to.declared(#declared, #arguments);
+                #(to.of::<#types>();)*
+            }
+        }
+    })
+}
+
+struct Parts {
+    fingerprint: TokenStream,
+    describe: TokenStream,
+}
+
+fn of_struct(sde: &Path, declared: &str, fields: &Fields) -> syn::Result<Parts> {
+    let (pattern, list) = bind(fields)?;
+    let write = write(sde, &list);
+    let show = show(declared, &list);
+    Ok(Parts {
+        fingerprint: quote! {
+            let Self #pattern = self;
+            to.structure_of::<Self>(|fields| { #write })
+        },
+        describe: quote! {
+            let Self #pattern = self;
+            #show
+        },
+    })
+}
+
+fn of_enum(sde: &Path, data: &syn::DataEnum) -> syn::Result<Parts> {
+    let mut fingerprint = TokenStream::new();
+    let mut describe = TokenStream::new();
+    let mut names = Vec::new();
+    for variant in &data.variants {
+        let options = Options::of(&variant.attrs, Place::Variant)?;
+        let ident = &variant.ident;
+        let name = options.name.unwrap_or_else(|| ident.to_string());
+        if names.contains(&name) {
+            return Err(syn::Error::new(
+                ident.span(),
+                format!("two variants are named \"{name}\" in the key"),
+            ));
+        }
+        let (pattern, list) = bind(&variant.fields)?;
+        let write = write(sde, &list);
+        let show = show(&name, &list);
+        fingerprint.extend(quote! {
+            Self::#ident #pattern => to.variant_of::<Self>(#name, |fields| { #write }),
+        });
+        describe.extend(quote!(Self::#ident #pattern => { #show }));
+        names.push(name);
+    }
+    if data.variants.is_empty() {
+        return Ok(Parts {
+            fingerprint: quote!({ let _ = to; match *self {} }),
+            describe: quote!({ let _ = out; match *self {} }),
+        });
+    }
+    Ok(Parts {
+        fingerprint: quote!(match self { #fingerprint }),
+        describe: quote!(match self { #describe }),
+    })
+}
+
+/// One field that is written.
+struct Field {
+    variable: Ident,
+    name: String,
+    how: How,
+    span: Span,
+}
+
+#[derive(Clone, Copy)]
+enum How {
+    Plain,
+    Rounded(u8),
+    BySerde,
+}
+
+/// A pattern that binds the fields that are written, and those.
+fn bind(fields: &Fields) -> syn::Result<(TokenStream, Vec<Field>)> {
+    let mut list: Vec<Field> = Vec::new();
+    let mut bindings = Vec::new();
+    for (place, field) in fields.iter().enumerate() {
+        let options = Options::of(&field.attrs, Place::Field)?;
+        let variable = format_ident!("field_{}", place);
+        let plain = match &field.ident {
+            Some(ident) => ident.to_string().trim_start_matches("r#").to_owned(),
+            None => place.to_string(),
+        };
+        let member = field.ident.as_ref();
+        if options.skip {
+            bindings.push(match member {
+                Some(member) => quote!(#member: _),
+                None => quote!(_),
+            });
+            continue;
+        }
+        let name = options.name.unwrap_or(plain);
+        if list.iter().any(|other| other.name == name) {
+            return Err(syn::Error::new(
+                field.span(),
+                format!("two fields are named \"{name}\" in the key"),
+            ));
+        }
+        bindings.push(match member {
+            Some(member) => quote!(#member: #variable),
+            None => quote!(#variable),
+        });
+        list.push(Field {
+            variable,
+            name,
+            how: options.how,
+            span: field.span(),
+        });
+    }
+    let pattern = match fields {
+        Fields::Named(_) => quote!({ #(#bindings),* }),
+        Fields::Unnamed(_) => quote!(( #(#bindings),* )),
+        Fields::Unit => TokenStream::new(),
+    };
+    Ok((pattern, list))
+}
+
+fn write(sde: &Path, list: &[Field]) -> TokenStream {
+    let lines = list.iter().map(|field| {
+        let (variable, name) = (&field.variable, &field.name);
+        match field.how {
+            How::Plain => quote::quote_spanned!(field.span=> fields.field(#name, #variable)?;),
+            How::Rounded(digits) => quote::quote_spanned! {field.span=>
+                fields.field(#name, &#sde::key::Rounded::new(#variable, #digits))?;
+            },
+            How::BySerde => quote::quote_spanned! {field.span=>
+                fields.field(#name, &#sde::key::BySerde(#variable))?;
+            },
+        }
+    });
+    quote! {
+        #(#lines)*
+        let _ = fields;
+        ::std::result::Result::Ok(())
+    }
+}
+
+fn show(name: &str, list: &[Field]) -> TokenStream {
+    let shown = list.iter().filter(|field| !matches!(field.how, How::BySerde));
+    let fields = shown.map(|field| {
+        let (variable, name) = (&field.variable, &field.name);
+        quote!((#name, #variable))
+    });
+    let unshown = list.iter().filter(|field| matches!(field.how, How::BySerde));
+    let unshown = unshown.map(|field| &field.variable);
+    quote! {
+        #(let _ = #unshown;)*
+        out.structure(#name, &[#(#fields),*]);
+    }
+}
+
+/// Where an attribute stands, which decides what it may say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    Type,
+    Variant,
+    Field,
+}
+
+struct Options {
+    name: Option<String>,
+    skip: bool,
+    how: How,
+    sde: Option<Path>,
+}
+
+impl Options {
+    fn of(attributes: &[Attribute], place: Place) -> syn::Result<Self> {
+        let mut options = Self {
+            name: None,
+            skip: false,
+            how: How::Plain,
+            sde: None,
+        };
+        for attribute in attributes {
+            if attribute.path().is_ident("fingerprint") {
+                attribute.parse_args_with(|input: ParseStream<'_>| options.read(input, place))?;
+            }
+        }
+        Ok(options)
+    }
+
+    fn read(&mut self, input: ParseStream<'_>, place: Place) -> syn::Result<()> {
+        while !input.is_empty() {
+            // `crate` is a keyword, so any identifier-like token is taken.
+            let word = input.call(Ident::parse_any)?;
+            let in_field = place == Place::Field;
+            match word.to_string().as_str() {
+                "name" => {
+                    input.parse::<Token![=]>()?;
+                    self.name = Some(input.parse::<LitStr>()?.value());
+                }
+                "skip" if in_field => self.skip = true,
+                "serde" if in_field => self.how = How::BySerde,
+                "round" if in_field => {
+                    input.parse::<Token![=]>()?;
+                    let digits = input.parse::<LitInt>()?;
+                    self.how = How::Rounded(digits.base10_parse()?);
+                }
+                "crate" if place == Place::Type => {
+                    input.parse::<Token![=]>()?;
+                    self.sde = Some(input.parse()?);
+                }
+                _ => return Err(syn::Error::new(word.span(), place.expected())),
+            }
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Place {
+    fn expected(self) -> &'static str {
+        match self {
+            Self::Type => "expected `name = \"..\"` or `crate = path`",
+            Self::Variant => "expected `name = \"..\"`",
+            Self::Field => "expected `skip`, `name = \"..\"`, `round = DIGITS` or `serde`",
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Cases, rounds and ratios.
+
+use crate::Spread;
+use std::hint::black_box;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// How often a slice is tried until its threads run together.
+const ATTEMPTS: usize = 20;
+
+/// How long and how often.
+#[derive(Debug, Clone, Copy)]
+pub struct Settings {
+    /// How often each case is timed.
+    pub rounds: usize,
+    /// How long it is timed for, each time.
+    pub slice: Duration,
+}
+
+impl Settings {
+    /// Numbers to report: 301 rounds of 0.2 ms. Slices as short as that mostly end before the
+    /// system takes the core away, so that the median is of undisturbed ones even on a machine that
+    /// does other work.
+    pub fn thorough() -> Self {
+        Self {
+            rounds: 301,
+            slice: Duration::from_micros(200),
+        }
+    }
+
+    /// To see that it runs: 3 rounds of 0.02 ms.
+    pub fn quick() -> Self {
+        Self {
+            rounds: 3,
+            slice: Duration::from_micros(20),
+        }
+    }
+
+    /// Thorough under `cargo bench`, which passes `--bench`; quick under `cargo test`.
+    pub fn from_args() -> Self {
+        if std::env::args().any(|arg| arg == "--bench") {
+            Self::thorough()
+        } else {
+            Self::quick()
+        }
+    }
+}
+
+/// What one thread is to do in one slice of time.
+#[derive(Debug, Clone, Copy)]
+pub struct Run {
+    /// Which of the case's threads this is, from 0.
+    pub thread: usize,
+    /// Number of the first operation, so that a pattern in time goes on over the slices.
+    pub first: u64,
+    /// How many operations.
+    pub count: u64,
+}
+
+/// Does `operation` as often as `run` says, with a number that grows, and hides the result from the
+/// compiler so that it can't be left out.
+#[inline(always)]
+pub fn repeat<T>(run: Run, mut operation: impl FnMut(u64) -> T) {
+    for number in run.first..run.first + run.count {
+        black_box(operation(black_box(number)));
+    }
+}
+
+struct Case<'a> {
+    name: String,
+    threads: usize,
+    work: Box<dyn Fn(Run) + Sync + 'a>,
+    /// Operations in a slice, found out before the first round.
+    count: u64,
+    done: u64,
+    /// Nanoseconds for an operation, by round.
+    times: Vec<f64>,
+}
+
+/// Cases to be timed against one another.
+pub struct Comparison<'a> {
+    settings: Settings,
+    cases: Vec<Case<'a>>,
+}
+
+impl<'a> Comparison<'a> {
+    /// Without cases yet.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            cases: Vec::new(),
+        }
+    }
+
+    /// Adds a case: `work` is called on `threads` threads at once and does what its [`Run`] says,
+    /// most simply with [`repeat`]. What it needs should be made before, outside.
+    pub fn case(
+        &mut self,
+        name: impl Into<String>,
+        threads: usize,
+        work: impl Fn(Run) + Sync + 'a,
+    ) -> &mut Self {
+        let name = name.into();
+        let work = Box::new(work);
+        self.cases.push(Case {
+            name,
+            threads,
+            work,
+            count: 1,
+            done: 0,
+            times: Vec::new(),
+        });
+        self
+    }
+
+    /// Times all cases in turn, round after round.
+    pub fn run(mut self) -> Measured {
+        for case in &mut self.cases {
+            case.find_count(self.settings.slice);
+        }
+        let cases = self.cases.len();
+        for round in 0..self.settings.rounds {
+            for turn in 0..cases {
+                // Another one first each time: who comes after whom must not matter.
+                let case = &mut self.cases[(round + turn) % cases];
+                let time = case.time();
+                case.times.push(time);
+            }
+        }
+        Measured {
+            cases: self
+                .cases
+                .into_iter()
+                .map(|case| (case.name, case.times))
+                .collect(),
+        }
+    }
+}
+
+impl Case<'_> {
+    /// Doubles the count until it fills the slice; a warm-up as well.
+    fn find_count(&mut self, slice: Duration) {
+        let slice = slice.as_secs_f64() * 1e9;
+        while self.time() * (self.count as f64) < slice / 2.0 && self.count < 1 << 32 {
+            self.count *= 2;
+        }
+    }
+
+    /// Nanoseconds for an operation, in one slice; with several threads, the mean over them. Where
+    /// the machine has no core free for one of them, they take turns and are not seen together:
+    /// such a slice is thrown away, a few times.
+    fn time(&mut self) -> f64 {
+        for _ in 1..ATTEMPTS {
+            let (time, together) = self.slice();
+            if together {
+                return time;
+            }
+        }
+        self.slice().0
+    }
+
+    /// One slice, and whether its threads ran together.
+    fn slice(&mut self) -> (f64, bool) {
+        let (first, count) = (self.done, self.count);
+        self.done += count;
+        let work = &self.work;
+        let timed = |thread| {
+            let begin = Instant::now();
+            work(Run {
+                thread,
+                first,
+                count,
+            });
+            (begin, Instant::now())
+        };
+        let times = if self.threads == 1 {
+            vec![timed(0)]
+        } else {
+            on_threads(self.threads, timed)
+        };
+        let total: Duration = times.iter().map(|time| time.1 - time.0).sum();
+        let time = total.as_secs_f64() * 1e9 / (count as f64 * self.threads as f64);
+        (time, together(&times))
+    }
+}
+
+/// Whether most of the time in which any of them ran, all did.
+fn together(times: &[(Instant, Instant)]) -> bool {
+    let begins = || times.iter().map(|time| time.0);
+    let ends = || times.iter().map(|time| time.1);
+    let any = ends().max().zip(begins().min());
+    let all = ends().min().zip(begins().max());
+    let length = |span: Option<(Instant, Instant)>| {
+        span.map_or(0.0, |(end, begin)| {
+            end.saturating_duration_since(begin).as_secs_f64()
+        })
+    };
+    length(all) >= 0.7 * length(any)
+}
+
+/// What `work` returns on each of so many threads.
+fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let start = Start::new(threads);
+    let (start, work) = (&start, &work);
+    thread::scope(|scope| {
+        let threads: Vec<_> = (0..threads)
+            .map(|number| {
+                scope.spawn(move || {
+                    start.together();
+                    work(number)
+                })
+            })
+            .collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    })
+}
+
+/// Lets threads begin together. They spin: one that sleeps at a barrier is woken long after the
+/// others have begun, and what is to be seen is how they disturb one another.
+struct Start {
+    missing: AtomicUsize,
+}
+
+impl Start {
+    fn new(threads: usize) -> Self {
+        Self {
+            missing: AtomicUsize::new(threads),
+        }
+    }
+
+    fn together(&self) {
+        self.missing.fetch_sub(1, Ordering::AcqRel);
+        while self.missing.load(Ordering::Acquire) != 0 {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// What came out.
+#[derive(Debug)]
+pub struct Measured {
+    cases: Vec<(String, Vec<f64>)>,
+}
+
+impl Measured {
+    /// The names of the cases, in the order in which they were added.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.cases.iter().map(|case| case.0.as_str())
+    }
+
+    /// Nanoseconds for one operation in one thread. `None` if no case has that name.
+    pub fn nanoseconds(&self, name: &str) -> Option<Spread> {
+        Spread::of(self.times(name)?.to_vec())
+    }
+
+    /// How many times as long `name` takes as `reference` did in the same round. `None` if one of
+    /// them is no case.
+    pub fn ratio(&self, name: &str, reference: &str) -> Option<Spread> {
+        let pairs = self.times(name)?.iter().zip(self.times(reference)?);
+        Spread::of(pairs.map(|(time, reference)| time / reference).collect())
+    }
+
+    fn times(&self, name: &str) -> Option<&[f64]> {
+        self.cases
+            .iter()
+            .find(|case| case.0 == name)
+            .map(|case| case.1.as_slice())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Comparison, Run, Settings, repeat};
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    #[test]
+    fn every_thread_does_every_operation_and_numbers_go_on() {
+        let (sum, expected) = (AtomicU64::new(0), AtomicU64::new(0));
+        let next = AtomicU64::new(0);
+        let mut comparison = Comparison::new(Settings::quick());
+        comparison.case("threads", 2, |run: Run| {
+            repeat(run, |_| sum.fetch_add(1, Ordering::Relaxed));
+            expected.fetch_add(run.count, Ordering::Relaxed);
+        });
+        comparison.case("numbers", 1, |run: Run| {
+            assert_eq!(
+                run.first,
+                next.swap(run.first + run.count, Ordering::Relaxed)
+            );
+        });
+        let measured = comparison.run();
+        assert_eq!(sum.into_inner(), expected.into_inner());
+        assert_eq!(measured.names().collect::<Vec<_>>(), ["threads", "numbers"]);
+        assert!(measured.nanoseconds("threads").is_some());
+        assert!(measured.ratio("threads", "none").is_none());
+    }
+}

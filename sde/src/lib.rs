@@ -20,8 +20,8 @@ pub use app::{
 };
 pub use cache::{AppStats, Record};
 pub use checkpoint::{
-    Archiver, Batch, Mark, MemoryArchiver, SavePolicy, Saved, SavedEntry, SavedResult, SavedScratch,
-    Selection, StoredEntry, StoredResult,
+    Archiver, Batch, Mark, MemoryArchiver, SavePolicy, Saved, SavedEntry, SavedResult,
+    SavedScratch, Selection, StoredEntry, StoredResult,
 };
 pub use engine::{Apps, Builder, Invalidated, Sde, Stats};
 pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};

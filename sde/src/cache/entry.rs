@@ -88,11 +88,13 @@ impl Entry {
     /// Why this entry does not serve for the named results, or for all that are
     /// neither `no_cache` nor `expendable`; `None` if it does.
     ///
-    /// An entry with results but none of them there serves nobody.
+    /// Named results are read from the store if they are there: a damaged one
+    /// must be a miss, not an error for the caller who asked for it. An entry with
+    /// results but none of them there serves nobody.
     pub(crate) fn lacks(&self, names: Option<&[&str]>) -> Option<String> {
         match names {
             Some(names) => {
-                let lacking = names.iter().find(|name| !self.results.has(name))?;
+                let lacking = names.iter().find(|name| !self.results.can_give(name))?;
                 Some(format!(
                     "result \"{}\" is gone",
                     crate::error::printable(lacking)

@@ -20,11 +20,12 @@ use crate::result_map::{Codec, ErasedValue, Payload, Tags};
 pub trait Archiver: Send + Sync {
     /// Makes the batch durable, all of it or nothing that a later
     /// [`find`](Self::find) would take for whole. An entry saved before under the
-    /// same key is replaced.
+    /// same key is replaced. A value that can't be turned into bytes is left out
+    /// and told of, since it must not keep all others from being saved.
     ///
     /// # Errors
     /// If it can't be saved. What was saved before is still there.
-    fn save(&self, batch: &Batch) -> Result<(), ArchiveError>;
+    fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError>;
 
     /// The newest entry of this key.
     ///
@@ -97,6 +98,23 @@ impl Batch {
     }
 }
 
+/// What came of a save that was made durable.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Saved {
+    /// Why each value was left out that could not be turned into bytes. Saving it
+    /// again would not help.
+    pub left_out: Vec<ArchiveError>,
+}
+
+impl Saved {
+    /// What came of a save that left these values out.
+    #[must_use]
+    pub fn without(left_out: Vec<ArchiveError>) -> Self {
+        Self { left_out }
+    }
+}
+
 /// One entry to save. Its run's scratch, if any was saved, is of no use any more.
 pub struct SavedEntry {
     /// How it was made.
@@ -134,6 +152,9 @@ pub struct StoredEntry {
     pub record: Record,
     /// All its results.
     pub results: Vec<StoredResult>,
+    /// Whether an archive has all that belongs in one. If not, a program that
+    /// loads the entry archives it with the next archive it makes.
+    pub archived: bool,
 }
 
 /// One result as a store has it.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::archiver::{Archiver, Batch, Mark, Selection, StoredEntry, StoredResult};
+use super::archiver::{Archiver, Batch, Mark, Saved, Selection, StoredEntry, StoredResult};
 use crate::cache::Record;
 use crate::error::ArchiveError;
 use crate::key::Key;
@@ -135,7 +135,7 @@ impl MemoryArchiver {
 }
 
 impl Archiver for MemoryArchiver {
-    fn save(&self, batch: &Batch) -> Result<(), ArchiveError> {
+    fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
         let mut contents = self.lock();
         if std::mem::take(&mut contents.fail_next) {
             return Err(ArchiveError::Other("told to fail".to_owned()));
@@ -162,7 +162,7 @@ impl Archiver for MemoryArchiver {
             contents.scratch.insert(scratch.key, state);
         }
         contents.marks.extend(batch.marks.iter().cloned());
-        Ok(())
+        Ok(Saved::default())
     }
 
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
@@ -177,7 +177,12 @@ impl Archiver for MemoryArchiver {
                     results.iter().filter(|r| r.value.is_some()).count(),
                 )
             });
+        let archived = |record: &Record| {
+            let copy = contents.entries.get(&(Selection::Archive, *key));
+            copy.is_some_and(|(archived, _)| archived.run == record.run)
+        };
         Ok(found.map(|(record, results)| StoredEntry {
+            archived: archived(record),
             record: record.clone(),
             results: results
                 .iter()
@@ -222,6 +227,10 @@ impl Payload for InMemory {
                 codec.type_name()
             ),
         })
+    }
+
+    fn may_be(&self, codec: &Codec) -> bool {
+        self.0.type_name() == codec.type_name()
     }
 
     fn stored_bytes(&self) -> u64 {

@@ -12,7 +12,7 @@ mod memory;
 mod pending;
 
 pub use archiver::{
-    Archiver, Batch, Mark, SavedEntry, SavedResult, SavedScratch, Selection, StoredEntry,
+    Archiver, Batch, Mark, Saved, SavedEntry, SavedResult, SavedScratch, Selection, StoredEntry,
     StoredResult,
 };
 pub use memory::MemoryArchiver;

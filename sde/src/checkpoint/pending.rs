@@ -19,8 +19,13 @@ impl Pending {
     /// Notes a new entry for both selections.
     pub(crate) fn add(&self, entry: &Arc<Entry>) {
         for selection in [Selection::Checkpoint, Selection::Archive] {
-            lock(self.list(selection)).push(Arc::clone(entry));
+            self.add_to(selection, entry);
         }
+    }
+
+    /// Notes an entry that one selection lacks.
+    pub(crate) fn add_to(&self, selection: Selection, entry: &Arc<Entry>) {
+        lock(self.list(selection)).push(Arc::clone(entry));
     }
 
     pub(crate) fn add_mark(&self, mark: Mark) {

@@ -84,7 +84,7 @@ impl Engine {
             ended: false,
         };
         if let Some(loaded) = self.load(run, previous) {
-            let entry = claim.publish(Arc::new(loaded))?;
+            let entry = claim.publish(loaded)?;
             return Ok(self.conclude(run, &entry, Source::Loaded));
         }
         let ran = self.run_body(run, call, Some(flight));

@@ -29,7 +29,7 @@ impl Engine {
             marks: Vec::new(),
         };
         match self.write(&*archiver, &batch) {
-            Ok(()) => self.pending.forget(Selection::Checkpoint, entry),
+            Ok(_) => self.pending.forget(Selection::Checkpoint, entry),
             Err(error) => self.warn(|| {
                 format!(
                     "{} [{}] was computed but could not be saved: {error}; the next save tries again",
@@ -61,30 +61,42 @@ impl Engine {
         if batch.is_empty() {
             return Ok(());
         }
-        self.write(&*archiver, &batch).map_err(|source| {
-            self.pending
-                .put_back(selection, entries, batch.marks.clone());
-            ErrorKind::Archive {
-                doing: format!("saving a {doing} to {}", archiver.describe()),
-                source,
+        let failed = match self.write(&*archiver, &batch) {
+            Ok(left_out) => left_out,
+            Err(source) => {
+                let marks = batch.marks.clone();
+                self.pending.put_back(selection, entries, marks);
+                Some(source)
             }
-            .into()
+        };
+        failed.map_or(Ok(()), |source| {
+            let doing = format!("saving a {doing} to {}", archiver.describe());
+            Err(ErrorKind::Archive { doing, source }.into())
         })
     }
 
-    fn write(&self, archiver: &dyn Archiver, batch: &Batch) -> Result<(), ArchiveError> {
+    /// Saves a batch. What had to be left out is warned of; the first such error
+    /// is given back.
+    fn write(
+        &self,
+        archiver: &dyn Archiver,
+        batch: &Batch,
+    ) -> Result<Option<ArchiveError>, ArchiveError> {
         let _one_at_a_time = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
         let span = tracing::debug_span!("save", kind = batch.selection.name());
         let _in_span = span.enter();
         let start = Instant::now();
-        archiver.save(batch)?;
+        let saved = archiver.save(batch)?;
+        for error in &saved.left_out {
+            self.warn(|| error.to_string());
+        }
         self.tell(|| Event::Saved {
             kind: batch.selection.name(),
             entries: batch.entries.len(),
             scratch: batch.scratch.len(),
             took: start.elapsed(),
         });
-        Ok(())
+        Ok(saved.left_out.into_iter().next())
     }
 
     /// The scratch states that are newer than what was saved of them.
@@ -106,11 +118,14 @@ impl Engine {
     }
 
     /// Looks for a run in the store; what is found serves the call.
-    pub(super) fn load(&self, run: &Run<'_>, previous: Option<&Entry>) -> Option<Entry> {
+    pub(super) fn load(&self, run: &Run<'_>, previous: Option<&Entry>) -> Option<Arc<Entry>> {
         if run.options.policy == Policy::Refresh || run.subject.facts.nondeterministic {
             return None;
         }
-        let entry = self.find_stored(run, previous)?;
+        let stored = self.find_stored(run)?;
+        let archived = stored.archived;
+        let previous = previous.filter(|old| self.may_fill(run, old));
+        let entry = Arc::new(self.entry_of(run.subject.facts, stored, previous));
         let why = self.refusal(&entry, run.options.names);
         if let Some(why) = why {
             self.tell(|| Event::Stale {
@@ -120,10 +135,14 @@ impl Engine {
             });
             return None;
         }
+        // An archive is to have what this program used, whoever computed it.
+        if !archived {
+            self.pending.add_to(Selection::Archive, &entry);
+        }
         Some(entry)
     }
 
-    fn find_stored(&self, run: &Run<'_>, previous: Option<&Entry>) -> Option<Entry> {
+    fn find_stored(&self, run: &Run<'_>) -> Option<StoredEntry> {
         let archiver = self.archiver()?;
         let span = tracing::debug_span!("load", app = &*run.cache.name, key = %run.key.short());
         let _in_span = span.enter();
@@ -153,8 +172,7 @@ impl Engine {
             });
             return None;
         }
-        let previous = previous.filter(|old| self.may_fill(run, old));
-        Some(self.entry_of(run.subject.facts, stored, previous))
+        Some(stored)
     }
 
     /// An entry whose values are read when asked for.
@@ -184,9 +202,10 @@ impl Engine {
                 let payload = found.and_then(|result| result.payload.clone());
                 let content = match (held, payload, spec.codec) {
                     (Some(content), ..) => content,
-                    (None, Some(payload), Some(codec)) => {
+                    (None, Some(payload), Some(codec)) if payload.may_be(&codec) => {
                         Content::Stored(Stored::new(payload, codec))
                     }
+                    (None, Some(_), _) => Content::Gone("it was saved as another type"),
                     _ => Content::Gone("it was not saved"),
                 };
                 Named {

@@ -17,6 +17,24 @@ pub enum ArchiveError {
         /// What the system says.
         source: Arc<std::io::Error>,
     },
+    /// The directory can't be opened as a store.
+    #[error("the store {} can't be opened, {doing} failed: {source}; {advice}", path.display())]
+    Open {
+        /// The directory.
+        path: PathBuf,
+        /// What was being done.
+        doing: &'static str,
+        /// What the system says.
+        source: Arc<std::io::Error>,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// The store was opened for reading only, and something was to be saved.
+    #[error("the store {} was opened for reading only; open it for saving too", path.display())]
+    ReadOnly {
+        /// The directory.
+        path: PathBuf,
+    },
     /// The directory is not a store, or one of another format.
     #[error("{} is not a store that this program reads: {why}", path.display())]
     NotAStore {
@@ -32,14 +50,17 @@ pub enum ArchiveError {
         /// What is wrong with which part.
         why: String,
     },
-    /// A value could not be turned into bytes.
-    #[error("result \"{name}\" of type {type_name} could not be encoded: {why}")]
+    /// A value could not be turned into bytes, or not without loss. All others were
+    /// saved; this one is computed again when it is needed next time.
+    #[error(
+        "{name} of type {type_name} could not be saved, all else was: {why}; tag it expendable, or give it a type that can be saved"
+    )]
     Encode {
-        /// The result.
+        /// The result, with the run it is of.
         name: String,
         /// Its type.
         type_name: &'static str,
-        /// What its `Serialize` says.
+        /// What its `Serialize` or the store says.
         why: String,
     },
     /// Anything else an archiver of the user's own may meet.

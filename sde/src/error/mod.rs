@@ -76,6 +76,14 @@ impl From<ErrorKind> for Error {
     }
 }
 
+/// So that `Sde::builder().store(SomeStore::open(dir)?)` is one line.
+impl From<ArchiveError> for Error {
+    fn from(source: ArchiveError) -> Self {
+        let doing = "a store can't be used".to_owned();
+        ErrorKind::Archive { doing, source }.into()
+    }
+}
+
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&*self.0, f)

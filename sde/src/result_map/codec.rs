@@ -4,8 +4,9 @@
 //! through serde, and must know the type to read them back. So the app's
 //! declaration of each result carries a codec: two functions that know the type.
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::ser::Error as _;
+use serde::{Serialize, Serializer};
 
 use super::value::ErasedValue;
 
@@ -15,8 +16,8 @@ pub trait Storable: Serialize + DeserializeOwned + Send + Sync + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Storable for T {}
 
-type Encode =
-    fn(&ErasedValue, &mut dyn erased_serde::Serializer) -> Result<(), erased_serde::Error>;
+/// Shows a value to somebody, if it is of the codec's type.
+type Show = fn(&ErasedValue, &mut dyn FnMut(&dyn erased_serde::Serialize));
 type Decode =
     fn(&mut dyn erased_serde::Deserializer<'_>) -> Result<ErasedValue, erased_serde::Error>;
 
@@ -24,7 +25,7 @@ type Decode =
 #[derive(Clone, Copy)]
 pub struct Codec {
     type_name: fn() -> &'static str,
-    encode: Encode,
+    show: Show,
     decode: Decode,
 }
 
@@ -34,7 +35,7 @@ impl Codec {
     pub const fn of<T: Storable>() -> Self {
         Self {
             type_name: std::any::type_name::<T>,
-            encode: encode::<T>,
+            show: show::<T>,
             decode: decode::<T>,
         }
     }
@@ -50,12 +51,19 @@ impl Codec {
     ///
     /// # Errors
     /// If the value is of another type, or its `Serialize` or the format fails.
-    pub fn encode(
-        &self,
-        value: &ErasedValue,
-        to: &mut dyn erased_serde::Serializer,
-    ) -> Result<(), erased_serde::Error> {
-        (self.encode)(value, to)
+    pub fn encode<S: Serializer>(&self, value: &ErasedValue, to: S) -> Result<S::Ok, S::Error> {
+        let mut to = Some(to);
+        let mut written = None;
+        (self.show)(value, &mut |value| {
+            written = to.take().map(|to| erased_serde::serialize(value, to));
+        });
+        written.unwrap_or_else(|| {
+            Err(S::Error::custom(format_args!(
+                "a {} was given to the codec of {}",
+                value.type_name(),
+                self.type_name()
+            )))
+        })
     }
 
     /// Reads a value.
@@ -70,19 +78,10 @@ impl Codec {
     }
 }
 
-fn encode<T: Storable>(
-    value: &ErasedValue,
-    to: &mut dyn erased_serde::Serializer,
-) -> Result<(), erased_serde::Error> {
-    let Some(value) = value.downcast::<T>() else {
-        let text = format!(
-            "a {} was given to the codec of {}",
-            value.type_name(),
-            std::any::type_name::<T>()
-        );
-        return Err(<erased_serde::Error as serde::ser::Error>::custom(text));
-    };
-    erased_serde::Serialize::erased_serialize(&*value, to)
+fn show<T: Storable>(value: &ErasedValue, to: &mut dyn FnMut(&dyn erased_serde::Serialize)) {
+    if let Some(value) = value.downcast::<T>() {
+        to(&*value);
+    }
 }
 
 fn decode<T: Storable>(

@@ -218,6 +218,15 @@ impl ResultMap {
             .is_some_and(|named| named.content.is_there())
     }
 
+    /// Whether the result of that name can be had; if it is still in a store, it is
+    /// read to know.
+    pub(crate) fn can_give(&self, name: &str) -> bool {
+        self.find(name).is_some_and(|named| match &named.content {
+            Content::Stored(stored) => stored.get().is_ok(),
+            content => content.is_there(),
+        })
+    }
+
     /// The names of the results, those that are gone among them, in the order the
     /// app gave them.
     pub fn names(&self) -> impl Iterator<Item = &str> {

@@ -19,6 +19,11 @@ pub trait Payload: Send + Sync {
     /// type.
     fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError>;
 
+    /// Whether the value may be of the codec's type, as far as can be told without
+    /// reading it: a store that notes the type of what it saves says no to others,
+    /// and the run is a miss.
+    fn may_be(&self, codec: &Codec) -> bool;
+
     /// How many bytes it has in the store.
     fn stored_bytes(&self) -> u64;
 }

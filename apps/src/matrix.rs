@@ -4,6 +4,7 @@
 //! two numbers and a vector, whose bytes are the matrix. Products and eigenvalues are left
 //! to faer ([`crate::scf`] copies in and out, which costs little beside them).
 
+use sde::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 /// A matrix of `f64`, stored by rows.
@@ -14,7 +15,7 @@ use serde::{Deserialize, Serialize};
 /// m[(1, 2)] = 5.0;
 /// assert_eq!(m.row(1), [0.0, 0.0, 5.0]);
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Fingerprint)]
 #[serde(try_from = "Unchecked", into = "Unchecked")]
 pub struct Matrix {
     rows: usize,

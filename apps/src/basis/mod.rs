@@ -23,6 +23,7 @@ pub use harmonics::{cartesian_powers, components};
 
 use crate::molecule::{Element, Molecule};
 use crate::text::quoted;
+use sde::Fingerprint;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -35,7 +36,7 @@ pub const MAX_ANGULAR: u8 = 6;
 const LARGEST: u64 = 64 << 20;
 
 /// Which real functions stand for an angular momentum of 2 and more.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, Fingerprint)]
 pub enum Harmonics {
     /// What the set was published with.
     #[default]
@@ -47,7 +48,7 @@ pub enum Harmonics {
 }
 
 /// What a set was published with.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Fingerprint)]
 enum Convention {
     Spherical,
     Cartesian,
@@ -80,7 +81,7 @@ impl Convention {
 /// assert_eq!(basis.functions(), 18);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Fingerprint)]
 pub struct BasisSet {
     name: String,
     convention: Convention,
@@ -88,7 +89,7 @@ pub struct BasisSet {
 }
 
 /// A shell as the table has it: coefficients of normalized primitives.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Fingerprint)]
 struct RawShell {
     exponents: Vec<f64>,
     /// The angular momentum of each column.
@@ -191,7 +192,7 @@ impl std::fmt::Display for BasisSet {
 }
 
 /// All functions of one atom that share one list of exponents.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Fingerprint)]
 pub struct Shell {
     /// The atom, from 0.
     pub atom: usize,
@@ -206,7 +207,7 @@ pub struct Shell {
 }
 
 /// One contraction of a shell: the functions of one angular momentum.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Fingerprint)]
 pub struct Part {
     /// The angular momentum.
     pub l: u8,
@@ -248,7 +249,7 @@ impl Shell {
 }
 
 /// The Gaussian functions on a molecule.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Fingerprint)]
 pub struct MolecularBasis {
     shells: Vec<Shell>,
     functions: usize,
@@ -265,6 +266,17 @@ impl MolecularBasis {
     #[must_use]
     pub fn functions(&self) -> usize {
         self.functions
+    }
+
+    /// A basis of these shells; where each begins is set here.
+    pub(crate) fn from_shells(shells: impl IntoIterator<Item = Shell>) -> Self {
+        let mut basis = Self::default();
+        for mut shell in shells {
+            shell.first = basis.functions;
+            basis.functions += shell.functions();
+            basis.shells.push(shell);
+        }
+        basis
     }
 
     fn push(

@@ -15,6 +15,7 @@ use super::hermite::{Coulomb, triple_count, triple_index, triples};
 use super::pairs::{ShellPair, largest_root};
 use crate::basis::MolecularBasis;
 use rayon::prelude::*;
+use sde::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 /// Quartets of shells whose integrals are all below this by the Schwarz inequality are
@@ -31,7 +32,7 @@ pub const DEFAULT_MEMORY_LIMIT: u64 = 8 << 30;
 ///
 /// (ij|kl) is the repulsion of the charge distributions ij and kl in hartree. It does not
 /// change when i and j, k and l, or the two pairs are exchanged.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Fingerprint)]
 #[serde(try_from = "Unchecked", into = "Unchecked")]
 pub struct Repulsion {
     functions: usize,

@@ -1,5 +1,6 @@
 //! The elements from hydrogen to xenon: symbols and covalent radii.
 
+use sde::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 /// Symbol and covalent radius in ångström, by atomic number from 1.
@@ -63,7 +64,9 @@ const TABLE: [(&str, f64); 54] = [
 ];
 
 /// A chemical element from hydrogen (1) to xenon (54).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, Fingerprint,
+)]
 #[serde(try_from = "u8", into = "u8")]
 pub struct Element(u8);
 

@@ -20,6 +20,7 @@ pub use error::MoleculeError;
 pub use scan::{Coordinate, Scan};
 
 use crate::units::ANGSTROM_PER_BOHR;
+use sde::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 /// The smallest distance of two atoms in ångström; nearer ones are an error of the geometry.
@@ -29,7 +30,7 @@ pub const LEAST_DISTANCE: f64 = 0.1;
 pub const FARTHEST: f64 = 1.0e4;
 
 /// A nucleus at its place.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, Fingerprint)]
 pub struct Atom {
     /// Which element.
     pub element: Element,
@@ -38,7 +39,7 @@ pub struct Atom {
 }
 
 /// Atoms at different, finite places, and the charge of the whole.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Fingerprint)]
 #[serde(try_from = "Unchecked", into = "Unchecked")]
 pub struct Molecule {
     atoms: Vec<Atom>,

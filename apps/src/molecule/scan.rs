@@ -1,13 +1,14 @@
 //! A scan: one bond length or angle over a range of values.
 
 use super::{Molecule, MoleculeError};
+use sde::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 /// The most points of a scan.
 const MOST_POINTS: usize = 100_000;
 
 /// What is changed along a scan; atoms are counted from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Fingerprint)]
 pub enum Coordinate {
     /// The distance of two atoms, in ångström; the second moves.
     Bond(usize, usize),
@@ -23,7 +24,7 @@ pub enum Coordinate {
 /// assert_eq!(scan.values(), [0.9, 1.0, 1.1]);
 /// # Ok::<(), sde_apps::molecule::MoleculeError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Fingerprint)]
 pub enum Scan {
     /// The geometry as it is.
     None,

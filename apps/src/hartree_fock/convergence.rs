@@ -1,0 +1,49 @@
+//! The convergence methods: apps that make the next Fock matrix of those before.
+//!
+//! Each takes `history` (a [`History`]) and returns `result` (a [`Matrix`]), which is
+//! not kept: a history comes but once.
+
+use sde::{
+    App, AppError, AppInfo, Fingerprint, Handle, Inputs, Parameter, ResultMap, ResultSpec, Tag,
+};
+
+use crate::matrix::Matrix;
+use crate::scf::{self, History, ScfError};
+
+/// Pulay's direct inversion in the iterative subspace.
+#[sde::app(
+    name = "Diis",
+    version = "1",
+    tags(no_cache),
+    citation = "P. Pulay, J. Comput. Chem. 3, 556 (1982)"
+)]
+pub fn diis(history: &History) -> Result<Matrix, ScfError> {
+    scf::diis(history)
+}
+
+/// A share of the former Fock matrix stays in each: slow, and hard to upset.
+///
+/// The parameter `keep` is the share, from 0 to less than 1; 0.5 if nothing is said.
+#[derive(Clone, Copy, Debug, Default, Fingerprint)]
+pub struct Damped;
+
+impl App for Damped {
+    fn info(&self) -> AppInfo {
+        let keep = Parameter::new("keep", 0.5_f64)
+            .about("the share of the former matrix that stays")
+            .check(|keep: &f64| match (0.0..1.0).contains(keep) {
+                true => Ok(()),
+                false => Err("it must be at least 0 and less than 1".to_owned()),
+            });
+        AppInfo::new("Damped", "1")
+            .about("Fock matrices mixed with those before")
+            .parameter(keep)
+            .result(ResultSpec::new::<Matrix>("result").tagged(Tag::NoCache))
+    }
+
+    fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        let history = inputs.get::<History>("history")?;
+        let mixed = scf::damped(history, *sde.parameter::<f64>("keep")?)?;
+        Ok(ResultMap::new().with("result", mixed))
+    }
+}

@@ -1,0 +1,46 @@
+//! Hartree-Fock as apps: what the numerics of this crate compute, remembered.
+//!
+//! ```text
+//! Scan ── energy ── Rhf ─┬─ overlap     ── Overlap
+//!                        ├─ kinetic     ── Kinetic
+//!                        ├─ nuclear     ── NuclearAttraction
+//!                        ├─ repulsion   ── ElectronRepulsion
+//!                        ├─ dipole      ── DipoleIntegrals
+//!                        └─ convergence ── Diis, Damped
+//! ```
+//!
+//! Each name between the lines is a sub-app slot: another app can be put there, and
+//! what was remembered with the one is not mistaken for what the other gives.
+//! Integrals are `intermediate` (checkpointed, so that a calculation goes on quickly,
+//! and not archived), energies and orbitals are results, and the matrices that the
+//! convergence method makes are `no_cache`. The state of the iterations is in scratch.
+//!
+//! ```
+//! use sde::{Sde, Value, inputs};
+//! use sde_apps::basis::{BasisSet, Harmonics};
+//! use sde_apps::hartree_fock::Rhf;
+//! use sde_apps::molecule::Molecule;
+//!
+//! let molecule = Molecule::from_xyz("2\n\nH 0 0 0\nH 0 0 0.74", 0)?;
+//! let sde = Sde::new();
+//! let inputs = inputs! {
+//!     molecule: Value::new(molecule),
+//!     basis: Value::new(BasisSet::named("STO-3G")?),
+//!     harmonics: Harmonics::Published,
+//! };
+//! let energy = *sde.run(&Rhf, &inputs)?.get::<f64>("energy")?;
+//! assert!((energy + 1.1167).abs() < 1e-4);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod convergence;
+mod integrals;
+mod rhf;
+mod scan;
+
+pub use convergence::{Damped, diis};
+pub use integrals::{dipole_integrals, electron_repulsion, kinetic, nuclear_attraction, overlap};
+pub use rhf::Rhf;
+pub use scan::{PointFailed, Scan};
+
+sde::link_app!(Rhf, Scan, Damped);

@@ -1,0 +1,28 @@
+//! Restricted Hartree-Fock: the self-consistent field of a closed shell.
+//!
+//! The electrons move in the field of the nuclei and of their own mean density. From a
+//! guessed density ([`guess`]) each [`step`] computes that field (the Fock matrix), its energy
+//! and how far it is from consistency, lets a convergence method ([`Accelerator`]) make a
+//! better matrix of all so far, and takes the density of its lowest orbitals.
+//!
+//! All that an iteration knows is in [`ScfState`], and a step is a pure function of it and
+//! the integrals ([`System`]). So the state can be saved anywhere, and the convergence method
+//! exchanged. [`rhf`] does everything in one call.
+
+mod accelerate;
+mod dipole;
+mod error;
+mod fock;
+pub mod guess;
+mod linalg;
+mod rhf;
+mod state;
+mod system;
+
+pub use accelerate::{Accelerator, History, damped, diis};
+pub use dipole::DipoleMoment;
+pub use error::ScfError;
+pub use fock::coulomb_exchange;
+pub use rhf::{Rhf, RhfError, rhf};
+pub use state::{Convergence, ScfState, step};
+pub use system::{LINEAR_DEPENDENCE, System};

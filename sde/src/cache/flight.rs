@@ -67,17 +67,6 @@ pub(crate) trait Patience {
     }
 }
 
-/// Waits without bound.
-#[cfg(any(test, sde_model))]
-pub(crate) struct Forever;
-
-#[cfg(any(test, sde_model))]
-impl Patience for Forever {
-    fn is_over(&self) -> bool {
-        false
-    }
-}
-
 impl<V: Clone, E: Clone> Flight<V, E> {
     /// A flight whose runner is the caller.
     pub(crate) fn new() -> Self {

@@ -16,8 +16,9 @@
 //! those about to wait.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use crate::sync::{Arc, Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard};
 
 /// Something that can be waited for.
 pub(crate) trait Awaited {

@@ -1,6 +1,8 @@
 //! Claiming a key, and what to do when somebody else has the claim.
 
-use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::sync::Arc;
+#[cfg(not(sde_model))]
+use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::run::Run;
@@ -299,6 +301,7 @@ impl Patience for WaitPatience<'_> {
                 .is_some_and(|deadline| Instant::now() >= deadline)
     }
 
+    #[cfg(not(sde_model))]
     fn sleep<'g, T>(&self, on: &Condvar, guard: MutexGuard<'g, T>) -> MutexGuard<'g, T> {
         match self.deadline {
             None => on.wait(guard).unwrap_or_else(PoisonError::into_inner),

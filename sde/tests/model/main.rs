@@ -7,7 +7,22 @@
 #![cfg(sde_model)]
 #![allow(clippy::unwrap_used, reason = "a failure is the point")]
 
+mod flights;
 mod last_value;
+mod waiting;
+
+// The claims are no public part of the crate, so their source is compiled into this test as well,
+// with loom's primitives under the name by which it asks for them.
+#[allow(dead_code, reason = "the models use part of it")]
+#[path = "../../src/cache/flight.rs"]
+mod flight;
+#[allow(dead_code, reason = "the models use part of it")]
+#[path = "../../src/cache/waits.rs"]
+mod waits;
+
+mod sync {
+    pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard, atomic};
+}
 
 /// Runs `model` in every way that `preemptions` allow. Threads also switch wherever they block or
 /// end, so two or three preemptions reach the known kinds of mistakes; more takes minutes.

@@ -1,0 +1,198 @@
+//! A flight under a model checker: it lands once, everybody who waits is told, and a failed runner
+//! is replaced by exactly one of those who wait.
+//!
+//! A thread that is left waiting is found too: loom reports when no thread can go on.
+//!
+//! These tests can fail. Each change below was tried alone, and was found:
+//!
+//! | in `flight.rs` | change | found by |
+//! |---|---|---|
+//! | `land` | no look at what stands | `of_two_publishers_one_stands` |
+//! | | `notify_one` | `all_who_wait_get_what_landed` |
+//! | `fail` | no look at `taken_over` | `it_is_taken_over_once` |
+//! | | no look at `waiting` | `it_does_not_stay_vacant_when_the_last_one_leaves` |
+//! | `wait` | the phase stays vacant on taking over | `one_takes_over` and 3 others |
+//! | | no `land_if_vacant` | `it_does_not_stay_vacant_when_the_last_one_leaves` |
+//! | `wake` | without the lock | `giving_up_is_noticed` |
+
+use super::explore;
+use super::flight::{Flight, Patience, Waited};
+use loom::sync::atomic::{AtomicBool, Ordering};
+use loom::thread;
+use std::sync::Arc;
+
+type Model = Flight<u32, &'static str>;
+
+struct Forever;
+
+impl Patience for Forever {
+    fn is_over(&self) -> bool {
+        false
+    }
+}
+
+struct Until(Arc<AtomicBool>);
+
+impl Patience for Until {
+    fn is_over(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// A thread that waits, and does the runner's work if it has to take over.
+fn waiter(
+    flight: &Arc<Model>,
+    takes_over: fn(&Model),
+) -> thread::JoinHandle<Waited<u32, &'static str>> {
+    let flight = Arc::clone(flight);
+    thread::spawn(move || {
+        let waited = flight.wait(&Forever);
+        if waited == Waited::TakeOver {
+            takes_over(&flight);
+        }
+        waited
+    })
+}
+
+fn lands(flight: &Model) {
+    assert_eq!(flight.land(Ok(2)), Ok(2));
+}
+
+fn fails_too(flight: &Model) {
+    assert!(!flight.fail("again", true), "handed over twice");
+}
+
+#[test]
+fn all_who_wait_get_what_landed() {
+    explore(3, || {
+        let flight = Arc::new(Model::new());
+        let waiters = [waiter(&flight, lands), waiter(&flight, lands)];
+        assert_eq!(flight.land(Ok(1)), Ok(1));
+        for waiter in waiters {
+            assert_eq!(waiter.join().unwrap(), Waited::Landed(Ok(1)));
+        }
+        assert_eq!(flight.waiting(), 0);
+        assert!(flight.is_landed());
+    });
+}
+
+#[test]
+fn one_takes_over() {
+    explore(3, || {
+        let flight = Arc::new(Model::new());
+        let waiter = waiter(&flight, lands);
+        let handed_over = flight.fail("first", true);
+        let expected = match handed_over {
+            true => Waited::TakeOver,
+            false => Waited::Landed(Err("first")),
+        };
+        assert_eq!(waiter.join().unwrap(), expected);
+        assert!(flight.is_landed());
+    });
+}
+
+#[test]
+fn two_wait_and_one_takes_over() {
+    explore(2, || {
+        let flight = Arc::new(Model::new());
+        let waiters = [waiter(&flight, lands), waiter(&flight, lands)];
+        let handed_over = flight.fail("first", true);
+        let ends = waiters.map(|waiter| waiter.join().unwrap());
+        let takers = ends.iter().filter(|end| **end == Waited::TakeOver).count();
+        assert_eq!(takers, usize::from(handed_over));
+        let standing = match handed_over {
+            true => Ok(2),
+            false => Err("first"),
+        };
+        for end in ends.into_iter().filter(|end| *end != Waited::TakeOver) {
+            assert_eq!(end, Waited::Landed(standing));
+        }
+    });
+}
+
+#[test]
+fn it_is_taken_over_once() {
+    explore(2, || {
+        let flight = Arc::new(Model::new());
+        let waiters = [waiter(&flight, fails_too), waiter(&flight, fails_too)];
+        flight.fail("first", true);
+        let ends = waiters.map(|waiter| waiter.join().unwrap());
+        let takers = ends.iter().filter(|end| **end == Waited::TakeOver).count();
+        assert!(takers <= 1, "{takers} took over");
+        assert!(flight.is_landed());
+    });
+}
+
+#[test]
+fn a_failure_for_good_reaches_all() {
+    explore(3, || {
+        let flight = Arc::new(Model::new());
+        let waiters = [waiter(&flight, lands), waiter(&flight, lands)];
+        assert!(!flight.fail("for good", false));
+        for waiter in waiters {
+            assert_eq!(waiter.join().unwrap(), Waited::Landed(Err("for good")));
+        }
+    });
+}
+
+#[test]
+fn of_two_publishers_one_stands() {
+    explore(3, || {
+        let flight = Arc::new(Model::new());
+        let waiter = waiter(&flight, lands);
+        let other = {
+            let flight = Arc::clone(&flight);
+            thread::spawn(move || flight.land(Ok(1)))
+        };
+        let mine = flight.land(Ok(3));
+        let theirs = other.join().unwrap();
+        assert_eq!(mine, theirs);
+        assert_eq!(waiter.join().unwrap(), Waited::Landed(mine));
+    });
+}
+
+/// Somebody who gives up while nobody runs: the flight must not wait for him.
+#[test]
+fn it_does_not_stay_vacant_when_the_last_one_leaves() {
+    explore(3, || {
+        let flight = Arc::new(Model::new());
+        let over = Arc::new(AtomicBool::new(false));
+        let waiter = {
+            let (flight, patience) = (Arc::clone(&flight), Until(Arc::clone(&over)));
+            thread::spawn(move || {
+                let waited = flight.wait(&patience);
+                if waited == Waited::TakeOver {
+                    lands(&flight);
+                }
+            })
+        };
+        let runner = {
+            let flight = Arc::clone(&flight);
+            thread::spawn(move || {
+                flight.fail("first", true);
+            })
+        };
+        over.store(true, Ordering::Release);
+        flight.wake();
+        waiter.join().unwrap();
+        runner.join().unwrap();
+        assert!(flight.is_landed(), "whoever comes now would wait for ever");
+    });
+}
+
+/// Giving up while the runner goes on and on.
+#[test]
+fn giving_up_is_noticed() {
+    explore(3, || {
+        let flight = Arc::new(Model::new());
+        let over = Arc::new(AtomicBool::new(false));
+        let waiter = {
+            let (flight, patience) = (Arc::clone(&flight), Until(Arc::clone(&over)));
+            thread::spawn(move || flight.wait(&patience))
+        };
+        over.store(true, Ordering::Release);
+        flight.wake();
+        assert_eq!(waiter.join().unwrap(), Waited::Stopped);
+        assert!(!flight.is_landed());
+    });
+}

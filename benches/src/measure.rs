@@ -19,12 +19,12 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Numbers to report: 301 rounds of 0.2 ms. Slices as short as that mostly end before the
+    /// Numbers to report: 101 rounds of 0.2 ms. Slices as short as that mostly end before the
     /// system takes the core away, so that the median is of undisturbed ones even on a machine that
     /// does other work.
     pub fn thorough() -> Self {
         Self {
-            rounds: 301,
+            rounds: 101,
             slice: Duration::from_micros(200),
         }
     }

@@ -41,8 +41,8 @@ struct Slot<K, V> {
 /// # Cost
 ///
 /// `get` is one read-modify-write on a cache line that is the thread's own, the comparison, and the
-/// clone of the value. Nothing is allocated. `set` costs about the same; [`set_with`]
-/// (Self::set_with) reuses the old key's memory.
+/// clone of the value. Nothing is allocated. `set` costs about the same;
+/// [`set_with`](Self::set_with) reuses the old key's memory.
 ///
 /// Nobody waits. A thread that is stopped while it is in its slot has the others who share it
 /// compute; the rest notice nothing.

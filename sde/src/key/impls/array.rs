@@ -33,8 +33,11 @@ where
             out.show(if axis == 0 { "; " } else { " x " });
             out.show(length);
         }
-        out.show("] ");
-        out.list(self);
+        out.show(']');
+        if !self.is_empty() {
+            out.show(' ');
+            out.list(self);
+        }
     }
 
     fn shape(to: &mut Shape<'_, '_>) {

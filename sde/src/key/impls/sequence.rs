@@ -22,8 +22,11 @@ pub(crate) fn describe_sequence<'x, T: Fingerprint + 'x>(
     out.type_name::<T>();
     out.show("; ");
     out.show(length);
-    out.show("] ");
-    out.list(items);
+    out.show(']');
+    if length > 0 {
+        out.show(' ');
+        out.list(items);
+    }
 }
 
 impl<T: Fingerprint> Fingerprint for [T] {

@@ -1,0 +1,88 @@
+//! Names that no two writers share.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What a segment, and each frame in it, is bound to: 128 random bits.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileId(pub(crate) [u8; 16]);
+
+impl FileId {
+    /// A new one. The hasher's keys are random; what they may lack on machines
+    /// that start alike, time, process and a counter make up for.
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let random = RandomState::new();
+        let mut digest = blake3::Hasher::new();
+        for salt in 0..4 {
+            let mut hasher = random.build_hasher();
+            hasher.write_u8(salt);
+            digest.update(&hasher.finish().to_le_bytes());
+        }
+        digest.update(&nanos(SystemTime::now()).to_le_bytes());
+        digest.update(&std::process::id().to_le_bytes());
+        digest.update(&COUNT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        let mut id = [0; 16];
+        id.copy_from_slice(&digest.finalize().as_bytes()[..16]);
+        Self(id)
+    }
+}
+
+impl fmt::Display for FileId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// When something was saved, in nanoseconds since 1970: later than all that this
+/// store was seen to have, whatever the clock says.
+#[derive(Default)]
+pub(crate) struct Clock(AtomicU64);
+
+impl Clock {
+    /// A time later than all others given or seen.
+    pub(crate) fn stamp(&self) -> u64 {
+        let now = nanos(SystemTime::now());
+        let later = |last: u64| now.max(last.saturating_add(1));
+        let last = self
+            .0
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| {
+                Some(later(last))
+            });
+        last.map_or(now, later)
+    }
+
+    /// Takes note of a time that was read.
+    pub(crate) fn saw(&self, stamp: u64) {
+        self.0.fetch_max(stamp, Ordering::AcqRel);
+    }
+}
+
+fn nanos(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stamps_rise_above_what_was_seen() {
+        let clock = Clock::default();
+        let first = clock.stamp();
+        assert!(clock.stamp() > first);
+        let future = first + 1_000_000_000_000;
+        clock.saw(future);
+        assert!(clock.stamp() > future);
+    }
+
+    #[test]
+    fn ids_differ() {
+        assert_ne!(FileId::new().0, FileId::new().0);
+        assert_eq!(FileId([0xab; 16]).to_string(), "ab".repeat(16));
+    }
+}

@@ -1,0 +1,231 @@
+//! Reading one frame again, and the values in it.
+
+use std::fs::File;
+use std::io;
+use std::sync::Arc;
+
+use sde::{ArchiveError, Codec, ErasedValue, Key, Payload, Record, StoredEntry, StoredResult};
+use serde::de::DeserializeOwned;
+
+use crate::index::{EntryAt, Place};
+use crate::metadata::{EntryMetadata, PayloadMetadata, ScratchMetadata};
+use crate::segment::{FRAME_HEADER, FrameHeader, Kind, Segment, checksum};
+use crate::{cbor, disk};
+
+/// A value up to this size is checked as soon as its entry is found, so that
+/// a damaged one is a miss. A larger one is checked when it is asked for.
+const CHECKED_WHEN_FOUND: u64 = 16 << 20;
+
+/// Why a frame gave nothing.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// It is not what it should be: a miss.
+    Damaged(String),
+    /// It could not be read.
+    Io(ArchiveError),
+}
+
+impl Trouble {
+    fn io(segment: &Segment, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Damaged("its file was cut short".to_owned()),
+            io::ErrorKind::NotFound => Self::Damaged("its file is gone".to_owned()),
+            _ => Self::Io(ArchiveError::io("reading", &segment.path, error)),
+        }
+    }
+}
+
+impl From<Trouble> for ArchiveError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Damaged(why) => Self::Damaged { why },
+            Trouble::Io(error) => error,
+        }
+    }
+}
+
+/// An entry as the engine wants it. Results whose bytes are found to be damaged
+/// are there without a payload, and warned of.
+pub(crate) fn entry(found: &EntryAt, key: &Key) -> Result<StoredEntry, Trouble> {
+    let (frame, metadata) = Frame::read::<EntryMetadata<Record>>(&found.place, Kind::Entry)?;
+    if metadata.record.key != *key {
+        return Err(Trouble::Damaged("it is of another key".to_owned()));
+    }
+    let results = metadata
+        .results
+        .into_iter()
+        .map(|result| {
+            let of = format!("result {:?} of {}", result.name, key.short());
+            StoredResult {
+                tags: result.tags,
+                payload: result.payload.and_then(|payload| frame.sound(payload, of)),
+                name: result.name,
+            }
+        })
+        .collect();
+    Ok(StoredEntry {
+        record: metadata.record,
+        results,
+        archived: found.archived,
+    })
+}
+
+/// A scratch state, if its bytes are whole.
+pub(crate) fn scratch(place: &Place, key: &Key) -> Result<Option<Arc<dyn Payload>>, Trouble> {
+    let (frame, metadata) = Frame::read::<ScratchMetadata>(place, Kind::Scratch)?;
+    if metadata.key != *key {
+        return Err(Trouble::Damaged("it is of another key".to_owned()));
+    }
+    Ok(frame.sound(metadata.payload, format!("the scratch of {}", key.short())))
+}
+
+/// An open frame.
+struct Frame<'a> {
+    segment: &'a Arc<Segment>,
+    file: File,
+    payloads: std::ops::Range<u64>,
+}
+
+impl<'a> Frame<'a> {
+    fn read<M: DeserializeOwned>(place: &'a Place, kind: Kind) -> Result<(Self, M), Trouble> {
+        let segment = &place.segment;
+        let failed = |error| Trouble::io(segment, error);
+        let damaged = |why: &str| Trouble::Damaged(why.to_owned());
+        let file = disk::open_file(&segment.path).map_err(failed)?;
+        let mut bytes = [0; FRAME_HEADER];
+        disk::read_at(&file, &mut bytes, place.at).map_err(failed)?;
+        let header = FrameHeader::read(&bytes, segment, place.at)
+            .filter(|header| header.kind == Some(kind))
+            .ok_or_else(|| damaged("its header is damaged"))?;
+        let end = header.end(place.at);
+        if end > file.metadata().map_err(failed)?.len() {
+            return Err(damaged("its file was cut short"));
+        }
+        let at = FrameHeader::metadata_at(place.at);
+        let metadata = bytes_of(&file, at, header.metadata.into()).map_err(failed)?;
+        if checksum(&metadata) != header.metadata_checksum {
+            return Err(damaged("its metadata is damaged"));
+        }
+        let metadata = cbor::from_bytes(&metadata)
+            .map_err(|why| Trouble::Damaged(format!("its metadata can't be read: {why}")))?;
+        let frame = Self {
+            segment,
+            file,
+            payloads: header.payloads_at(place.at)..end,
+        };
+        Ok((frame, metadata))
+    }
+
+    /// A payload; `None`, with a warning, if it is known to be damaged.
+    fn sound(&self, metadata: PayloadMetadata, of: String) -> Option<Arc<dyn Payload>> {
+        let payload = self.payload(metadata, of.clone());
+        let checked = payload.and_then(|payload| {
+            if payload.length <= CHECKED_WHEN_FOUND {
+                payload.bytes(&self.file)?;
+            }
+            Ok(payload)
+        });
+        match checked {
+            Ok(payload) => Some(Arc::new(payload)),
+            Err(trouble) => {
+                let error = ArchiveError::from(trouble);
+                let path = self.segment.path.display();
+                tracing::warn!("{of} in {path} can't be used: {error}");
+                None
+            }
+        }
+    }
+
+    fn payload(&self, metadata: PayloadMetadata, of: String) -> Result<FilePayload, Trouble> {
+        let at = self.payloads.start.checked_add(metadata.at);
+        let fits = |at: &u64| {
+            at.checked_add(metadata.length)
+                .is_some_and(|end| end <= self.payloads.end)
+        };
+        let at = at
+            .filter(fits)
+            .ok_or_else(|| Trouble::Damaged("it lies outside of its frame".to_owned()))?;
+        Ok(FilePayload {
+            segment: Arc::clone(self.segment),
+            at,
+            length: metadata.length,
+            checksum: *metadata.checksum.as_bytes(),
+            type_name: metadata.type_name,
+            of,
+        })
+    }
+}
+
+/// Bytes of a file that is known to be so long.
+fn bytes_of(file: &File, at: u64, length: u64) -> io::Result<Vec<u8>> {
+    let length = usize::try_from(length).map_err(io::Error::other)?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(length)?;
+    bytes.resize(length, 0);
+    disk::read_at(file, &mut bytes, at)?;
+    Ok(bytes)
+}
+
+/// A value whose bytes are in a segment. The file is opened when it is read, since
+/// a store may have more segments than a process may have open files.
+struct FilePayload {
+    segment: Arc<Segment>,
+    at: u64,
+    length: u64,
+    checksum: [u8; 32],
+    type_name: String,
+    of: String,
+}
+
+impl FilePayload {
+    /// The bytes, which are those that were saved.
+    fn bytes(&self, file: &File) -> Result<Vec<u8>, Trouble> {
+        let failed = |error| Trouble::io(&self.segment, error);
+        let there = file.metadata().map_err(failed)?.len();
+        let end = self.at.checked_add(self.length);
+        if end.is_none_or(|end| end > there) {
+            return Err(Trouble::Damaged("its file was cut short".to_owned()));
+        }
+        let bytes = bytes_of(file, self.at, self.length).map_err(failed)?;
+        // One thread only: BLAKE3 on several would steal other work while it waits.
+        match *blake3::hash(&bytes).as_bytes() == self.checksum {
+            true => Ok(bytes),
+            false => Err(Trouble::Damaged("its bytes are not those saved".to_owned())),
+        }
+    }
+
+    fn read(&self, codec: &Codec) -> Result<ErasedValue, Trouble> {
+        if !self.may_be(codec) {
+            let wanted = codec.type_name();
+            let why = format!("it is a {:?}, not a {wanted}", self.type_name);
+            return Err(Trouble::Damaged(why));
+        }
+        let file = disk::open_file(&self.segment.path)
+            .map_err(|error| Trouble::io(&self.segment, error))?;
+        let bytes = self.bytes(&file)?;
+        cbor::decode(&bytes, codec).map_err(Trouble::Damaged)
+    }
+}
+
+impl Payload for FilePayload {
+    fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
+        self.read(codec).map_err(|trouble| {
+            let error = match trouble {
+                Trouble::Damaged(why) => ArchiveError::Damaged {
+                    why: format!("{} in {}: {why}", self.of, self.segment.path.display()),
+                },
+                Trouble::Io(error) => error,
+            };
+            tracing::warn!("{error}");
+            error
+        })
+    }
+
+    fn may_be(&self, codec: &Codec) -> bool {
+        self.type_name == codec.type_name()
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.length
+    }
+}

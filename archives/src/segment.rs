@@ -1,0 +1,282 @@
+//! The bytes of a segment: a header, then frames one after another.
+//!
+//! Nothing read from a disk is trusted before it is checked. A frame's header has
+//! a checksum that covers the segment it belongs to and its place there, so that
+//! bytes copied from elsewhere, or user data that looks like a frame, are never
+//! taken for one; lengths are looked at only after that. The metadata's checksum
+//! is in the header, those of the payloads are in the metadata.
+//!
+//! All numbers are little-endian. Frames begin at multiples of 8.
+
+use std::path::PathBuf;
+
+use sde::Selection;
+
+use crate::directory::VERSION;
+use crate::id::FileId;
+
+/// The length of a segment's header.
+pub(crate) const SEGMENT_HEADER: usize = 48;
+/// The length of a frame's header.
+pub(crate) const FRAME_HEADER: usize = 48;
+
+const SEGMENT_MAGIC: &[u8; 8] = b"SDEstore";
+const FRAME_MAGIC: &[u8; 4] = b"SDEf";
+
+/// One file of a store, written by one writer.
+#[derive(Debug)]
+pub(crate) struct Segment {
+    pub(crate) path: PathBuf,
+    pub(crate) id: FileId,
+    pub(crate) selection: Selection,
+}
+
+impl std::fmt::Debug for FileId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        std::fmt::Display::fmt(self, f)
+    }
+}
+
+impl Segment {
+    /// The first bytes of the file.
+    ///
+    /// | at | bytes | |
+    /// |---|---|---|
+    /// | 0 | 8 | `SDEstore` |
+    /// | 8 | 4 | format version |
+    /// | 12 | 1 | 1: checkpoint, 2: archive |
+    /// | 13 | 3 | 0 |
+    /// | 16 | 16 | segment id |
+    /// | 32 | 16 | BLAKE3 of the bytes before, its first 16 bytes |
+    pub(crate) fn header(&self) -> [u8; SEGMENT_HEADER] {
+        let mut header = [0; SEGMENT_HEADER];
+        header[..8].copy_from_slice(SEGMENT_MAGIC);
+        header[8..12].copy_from_slice(&VERSION.to_le_bytes());
+        header[12] = match self.selection {
+            Selection::Checkpoint => 1,
+            Selection::Archive => 2,
+        };
+        header[16..32].copy_from_slice(&self.id.0);
+        let check = checksum(&header[..32]);
+        header[32..].copy_from_slice(&check);
+        header
+    }
+
+    /// Reads a header.
+    pub(crate) fn from_header(
+        path: PathBuf,
+        header: &[u8; SEGMENT_HEADER],
+    ) -> Result<Self, String> {
+        if &header[..8] != SEGMENT_MAGIC {
+            return Err("it does not begin as a segment does".to_owned());
+        }
+        if header[32..] != checksum(&header[..32]) {
+            return Err("its header is damaged".to_owned());
+        }
+        let version = u32_at(header, 8);
+        if version != VERSION {
+            return Err(format!(
+                "it has format {version}, this program reads format {VERSION}"
+            ));
+        }
+        let selection = match header[12] {
+            1 => Selection::Checkpoint,
+            2 => Selection::Archive,
+            other => return Err(format!("it has the unknown selection {other}")),
+        };
+        let mut id = [0; 16];
+        id.copy_from_slice(&header[16..32]);
+        Ok(Self {
+            path,
+            id: FileId(id),
+            selection,
+        })
+    }
+}
+
+/// What a frame holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// An entry with its payloads.
+    Entry,
+    /// A scratch state.
+    Scratch,
+    /// A mark.
+    Mark,
+}
+
+impl Kind {
+    const fn code(self) -> u8 {
+        match self {
+            Self::Entry => 1,
+            Self::Scratch => 2,
+            Self::Mark => 3,
+        }
+    }
+
+    const fn of(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Entry),
+            2 => Some(Self::Scratch),
+            3 => Some(Self::Mark),
+            _ => None,
+        }
+    }
+}
+
+/// The header of a frame. After it come the metadata, then the payloads, then
+/// zeros up to a multiple of 8.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameHeader {
+    /// `None` for a kind that a later release may add; such a frame is passed over.
+    pub(crate) kind: Option<Kind>,
+    pub(crate) metadata: u32,
+    pub(crate) payloads: u64,
+    pub(crate) metadata_checksum: [u8; 16],
+}
+
+impl FrameHeader {
+    pub(crate) fn new(kind: Kind, metadata: &[u8], payloads: u64) -> Option<Self> {
+        Some(Self {
+            kind: Some(kind),
+            metadata: u32::try_from(metadata.len()).ok()?,
+            payloads,
+            metadata_checksum: checksum(metadata),
+        })
+    }
+
+    /// The bytes of the header of a frame at this place.
+    ///
+    /// | at | bytes | |
+    /// |---|---|---|
+    /// | 0 | 4 | `SDEf` |
+    /// | 4 | 1 | 1: entry, 2: scratch, 3: mark |
+    /// | 5 | 3 | 0 |
+    /// | 8 | 4 | length of the metadata |
+    /// | 12 | 4 | 0 |
+    /// | 16 | 8 | length of all payloads together |
+    /// | 24 | 16 | BLAKE3 of the metadata, its first 16 bytes |
+    /// | 40 | 8 | BLAKE3 of segment id, place of the frame (8 bytes) and the bytes before, its first 8 bytes |
+    pub(crate) fn bytes(&self, segment: &Segment, at: u64) -> [u8; FRAME_HEADER] {
+        let mut header = [0; FRAME_HEADER];
+        header[..4].copy_from_slice(FRAME_MAGIC);
+        header[4] = self.kind.map_or(0, Kind::code);
+        header[8..12].copy_from_slice(&self.metadata.to_le_bytes());
+        header[16..24].copy_from_slice(&self.payloads.to_le_bytes());
+        header[24..40].copy_from_slice(&self.metadata_checksum);
+        let check = frame_check(segment, at, &header);
+        header[40..].copy_from_slice(&check);
+        header
+    }
+
+    /// Reads the header of a frame at this place; `None` if there is none.
+    pub(crate) fn read(bytes: &[u8; FRAME_HEADER], segment: &Segment, at: u64) -> Option<Self> {
+        if &bytes[..4] != FRAME_MAGIC || bytes[40..] != frame_check(segment, at, bytes) {
+            return None;
+        }
+        let mut metadata_checksum = [0; 16];
+        metadata_checksum.copy_from_slice(&bytes[24..40]);
+        Some(Self {
+            kind: Kind::of(bytes[4]),
+            metadata: u32_at(bytes, 8),
+            payloads: u64_at(bytes, 16),
+            metadata_checksum,
+        })
+    }
+
+    /// Where the metadata of the frame at this place begins.
+    pub(crate) fn metadata_at(at: u64) -> u64 {
+        at.saturating_add(FRAME_HEADER as u64)
+    }
+
+    /// Where its payloads begin.
+    pub(crate) fn payloads_at(&self, at: u64) -> u64 {
+        Self::metadata_at(at).saturating_add(self.metadata.into())
+    }
+
+    /// Where it ends, without the zeros after it.
+    pub(crate) fn end(&self, at: u64) -> u64 {
+        self.payloads_at(at).saturating_add(self.payloads)
+    }
+}
+
+/// The next multiple of 8.
+pub(crate) fn aligned(at: u64) -> u64 {
+    at.checked_next_multiple_of(8).unwrap_or(u64::MAX)
+}
+
+/// The first 16 bytes of a BLAKE3 digest.
+pub(crate) fn checksum(bytes: &[u8]) -> [u8; 16] {
+    let mut first = [0; 16];
+    first.copy_from_slice(&blake3::hash(bytes).as_bytes()[..16]);
+    first
+}
+
+fn frame_check(segment: &Segment, at: u64, header: &[u8; FRAME_HEADER]) -> [u8; 8] {
+    let mut bound = [0; 64];
+    bound[..16].copy_from_slice(&segment.id.0);
+    bound[16..24].copy_from_slice(&at.to_le_bytes());
+    bound[24..].copy_from_slice(&header[..40]);
+    let mut first = [0; 8];
+    first.copy_from_slice(&blake3::hash(&bound).as_bytes()[..8]);
+    first
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let mut number = [0; 4];
+    number.copy_from_slice(&bytes[at..at + 4]);
+    u32::from_le_bytes(number)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let mut number = [0; 8];
+    number.copy_from_slice(&bytes[at..at + 8]);
+    u64::from_le_bytes(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(id: u8) -> Segment {
+        Segment {
+            path: PathBuf::new(),
+            id: FileId([id; 16]),
+            selection: Selection::Archive,
+        }
+    }
+
+    #[test]
+    fn a_segment_header_comes_back() {
+        let header = segment(7).header();
+        let read = Segment::from_header(PathBuf::new(), &header).unwrap();
+        assert_eq!(read.id.0, [7; 16]);
+        assert_eq!(read.selection, Selection::Archive);
+    }
+
+    #[test]
+    fn a_later_version_is_told_from_damage() {
+        let mut header = segment(7).header();
+        header[8] = 2;
+        let damaged = Segment::from_header(PathBuf::new(), &header).unwrap_err();
+        assert!(damaged.contains("damaged"), "{damaged}");
+        let check = checksum(&header[..32]);
+        header[32..].copy_from_slice(&check);
+        let later = Segment::from_header(PathBuf::new(), &header).unwrap_err();
+        assert!(later.contains("format 2"), "{later}");
+    }
+
+    #[test]
+    fn a_frame_belongs_to_its_segment_and_place() {
+        let header = FrameHeader::new(Kind::Scratch, b"metadata", 1 << 40).unwrap();
+        let bytes = header.bytes(&segment(1), 96);
+        assert_eq!(FrameHeader::read(&bytes, &segment(1), 96).unwrap(), header);
+        assert_eq!(FrameHeader::read(&bytes, &segment(1), 104), None);
+        assert_eq!(FrameHeader::read(&bytes, &segment(2), 96), None);
+        for bit in 0..FRAME_HEADER * 8 {
+            let mut flipped = bytes;
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(FrameHeader::read(&flipped, &segment(1), 96), None, "{bit}");
+        }
+    }
+}

@@ -31,7 +31,11 @@ enum Method<T> {
 }
 
 fn settings(basis: &str, threads: usize, radius: f64) -> Settings {
-    Settings { basis: basis.to_owned(), threads, radius }
+    Settings {
+        basis: basis.to_owned(),
+        threads,
+        radius,
+    }
 }
 
 #[test]
@@ -65,5 +69,62 @@ fn variants_and_type_arguments_count() {
 #[test]
 fn a_short_text_shows_the_fields_that_count() {
     let text = sde::key::describe(&settings("6-31G", 4, 1.5));
-    assert!(text.contains("basis") && !text.contains("threads"), "{text}");
+    assert!(
+        text.contains("basis") && !text.contains("threads"),
+        "{text}"
+    );
+}
+
+#[derive(Fingerprint)]
+struct Matrix<const ROWS: usize, const COLUMNS: usize> {
+    elements: Vec<f64>,
+}
+
+#[test]
+fn constants_among_the_arguments_count() {
+    let elements = vec![1.0; 6];
+    let wide = commit(&Matrix::<2, 3> {
+        elements: elements.clone(),
+    })
+    .unwrap();
+    assert_ne!(
+        wide,
+        commit(&Matrix::<3, 2> {
+            elements: elements.clone()
+        })
+        .unwrap()
+    );
+    assert_eq!(wide, commit(&Matrix::<2, 3> { elements }).unwrap());
+    assert_ne!(
+        commit(&None::<Matrix<2, 3>>).unwrap(),
+        commit(&None::<Matrix<3, 2>>).unwrap()
+    );
+}
+
+/// What reports progress is no part of the key, and its type needs no fingerprint.
+#[derive(Fingerprint)]
+#[allow(dead_code, reason = "only its key is looked at")]
+struct Reporting<T, F> {
+    r#type: T,
+    #[fingerprint(skip)]
+    report: F,
+}
+
+#[test]
+fn a_type_in_skipped_fields_only_needs_no_fingerprint() {
+    let loud = Reporting {
+        r#type: 1_u8,
+        report: |x: f64| x,
+    };
+    let quiet = Reporting {
+        r#type: 1_u8,
+        report: (),
+    };
+    assert_eq!(commit(&loud).unwrap(), commit(&quiet).unwrap());
+    let other = Reporting {
+        r#type: 1_u16,
+        report: (),
+    };
+    assert_ne!(commit(&quiet).unwrap(), commit(&other).unwrap());
+    assert!(sde::key::describe(&quiet).contains("type: 1"));
 }

@@ -4,8 +4,8 @@
 //! On the type: `name = ".."` in place of its own name. On a variant: `name`. On
 //! a field: `skip`, `name = ".."`, `round = N`, `serde`.
 
-use proc_macro2::{Span, TokenStream};
-use quote::{format_ident, quote};
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::{ToTokens, format_ident, quote};
 use syn::ext::IdentExt;
 use syn::parse::ParseStream;
 use syn::spanned::Spanned;
@@ -15,7 +15,9 @@ use syn::{Attribute, Data, DeriveInput, Fields, Ident, LitInt, LitStr, Path, Tok
 pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let options = Options::of(&input.attrs, Place::Type)?;
     let sde = options.sde.unwrap_or_else(|| syn::parse_quote!(::sde));
-    let declared = options.name.unwrap_or_else(|| input.ident.to_string());
+    let declared = options
+        .name
+        .unwrap_or_else(|| input.ident.unraw().to_string());
     let parts = match &input.data {
         Data::Struct(data) => of_struct(&sde, &declared, &data.fields)?,
         Data::Enum(data) => of_enum(&sde, data)?,
@@ -26,25 +28,24 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             ));
         }
     };
-    let Parts { fingerprint, describe } = parts;
+    let Parts {
+        fingerprint,
+        describe,
+    } = parts;
     let mut generics = input.generics.clone();
-    let types: Vec<Ident> = generics.type_params().map(|p| p.ident.clone()).collect();
+    let written = written_types(&input.data)?;
+    let params = generics.type_params().map(|param| param.ident.clone());
+    let types: Vec<Ident> = params.filter(|ident| mentions(&written, ident)).collect();
     let clause = generics.make_where_clause();
     for ty in &types {
-        clause.predicates.push(syn::parse_quote!(#ty: #sde::Fingerprint));
+        clause
+            .predicates
+            .push(syn::parse_quote!(#ty: #sde::Fingerprint));
     }
-    let consts: Vec<Ident> = generics.const_params().map(|p| p.ident.clone()).collect();
-    let arguments = types.len();
+    let constants: Vec<Ident> = generics.const_params().map(|p| p.ident.clone()).collect();
+    let arguments = types.len() + constants.len();
     let name = &input.ident;
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
-    // The length of an array, say, is in its encoding; a constant that no field
-    // shows is not, and would make two types one.
-    if let Some(constant) = consts.first() {
-        return Err(syn::Error::new(
-            constant.span(),
-            "a constant parameter is not in the key: implement `Fingerprint` by hand and write it as a field",
-        ));
-    }
     Ok(quote! {
         impl #impl_generics #sde::Fingerprint for #name #type_generics #where_clause {
             fn fingerprint(
@@ -61,8 +62,41 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             fn shape(to: &mut #sde::key::Shape<'_, '_>) {
                 to.declared(#declared, #arguments);
                 #(to.of::<#types>();)*
+                #(to.constant(&#constants);)*
             }
         }
+    })
+}
+
+/// The types of all fields that are written. A type parameter that stands in skipped fields only (a
+/// logger's) need not be part of keys, and is none.
+fn written_types(data: &Data) -> syn::Result<Vec<TokenStream>> {
+    let all: Vec<&Fields> = match data {
+        Data::Struct(data) => vec![&data.fields],
+        Data::Enum(data) => data
+            .variants
+            .iter()
+            .map(|variant| &variant.fields)
+            .collect(),
+        Data::Union(_) => Vec::new(),
+    };
+    let mut types = Vec::new();
+    for field in all.into_iter().flatten() {
+        if !Options::of(&field.attrs, Place::Field)?.skip {
+            types.push(field.ty.to_token_stream());
+        }
+    }
+    Ok(types)
+}
+
+/// Whether the identifier stands anywhere in the tokens.
+fn mentions(tokens: &[TokenStream], ident: &Ident) -> bool {
+    tokens.iter().any(|tokens| {
+        tokens.clone().into_iter().any(|token| match token {
+            TokenTree::Ident(found) => found == *ident,
+            TokenTree::Group(group) => mentions(&[group.stream()], ident),
+            _ => false,
+        })
     })
 }
 
@@ -94,7 +128,7 @@ fn of_enum(sde: &Path, data: &syn::DataEnum) -> syn::Result<Parts> {
     for variant in &data.variants {
         let options = Options::of(&variant.attrs, Place::Variant)?;
         let ident = &variant.ident;
-        let name = options.name.unwrap_or_else(|| ident.to_string());
+        let name = options.name.unwrap_or_else(|| ident.unraw().to_string());
         if names.contains(&name) {
             return Err(syn::Error::new(
                 ident.span(),
@@ -112,8 +146,14 @@ fn of_enum(sde: &Path, data: &syn::DataEnum) -> syn::Result<Parts> {
     }
     if data.variants.is_empty() {
         return Ok(Parts {
-            fingerprint: quote!({ let _ = to; match *self {} }),
-            describe: quote!({ let _ = out; match *self {} }),
+            fingerprint: quote!({
+                let _ = to;
+                match *self {}
+            }),
+            describe: quote!({
+                let _ = out;
+                match *self {}
+            }),
         });
     }
     Ok(Parts {
@@ -145,7 +185,7 @@ fn bind(fields: &Fields) -> syn::Result<(TokenStream, Vec<Field>)> {
         let options = Options::of(&field.attrs, Place::Field)?;
         let variable = format_ident!("field_{}", place);
         let plain = match &field.ident {
-            Some(ident) => ident.to_string().trim_start_matches("r#").to_owned(),
+            Some(ident) => ident.unraw().to_string(),
             None => place.to_string(),
         };
         let member = field.ident.as_ref();
@@ -203,12 +243,16 @@ fn write(sde: &Path, list: &[Field]) -> TokenStream {
 }
 
 fn show(name: &str, list: &[Field]) -> TokenStream {
-    let shown = list.iter().filter(|field| !matches!(field.how, How::BySerde));
+    let shown = list
+        .iter()
+        .filter(|field| !matches!(field.how, How::BySerde));
     let fields = shown.map(|field| {
         let (variable, name) = (&field.variable, &field.name);
         quote!((#name, #variable))
     });
-    let unshown = list.iter().filter(|field| matches!(field.how, How::BySerde));
+    let unshown = list
+        .iter()
+        .filter(|field| matches!(field.how, How::BySerde));
     let unshown = unshown.map(|field| &field.variable);
     quote! {
         #(let _ = #unshown;)*

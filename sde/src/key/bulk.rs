@@ -29,13 +29,14 @@ pub fn set_hash_threads(threads: usize) {
 }
 
 pub(crate) fn update(hasher: &mut blake3::Hasher, bytes: &[u8]) {
-    if bytes.len() >= PARALLEL_FROM && rayon::current_thread_index().is_none() {
-        if let Some(pool) = pool(THREADS.load(Ordering::Relaxed)) {
-            pool.install(|| hasher.update_rayon(bytes));
-            return;
-        }
-    }
-    hasher.update(bytes);
+    let alone = bytes.len() < PARALLEL_FROM || rayon::current_thread_index().is_some();
+    match (!alone)
+        .then(|| pool(THREADS.load(Ordering::Relaxed)))
+        .flatten()
+    {
+        Some(pool) => pool.install(|| hasher.update_rayon(bytes)),
+        None => hasher.update(bytes),
+    };
 }
 
 /// The pool for hashing, made on first use and when the number of threads changes.

@@ -1,10 +1,10 @@
 //! What stands for a value in an encoding, kept so that the value is encoded once.
 
 use super::digest::Digest;
-use super::encoder::digest_of;
 use super::error::FingerprintError;
 use super::fingerprint::Fingerprint;
 use super::scratch::with_encoder;
+use super::spill::digest_of;
 use super::tag::item;
 
 /// The bytes that a value writes to its holder: its encoding, or the digest of a long one.

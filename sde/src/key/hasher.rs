@@ -1,6 +1,6 @@
 //! A hasher for maps whose keys are digests: they are uniform already, so hashing is a copy.
 
-use std::hash::{BuildHasher, Hasher};
+use std::hash::{BuildHasherDefault, Hasher};
 
 /// Takes the 8 bytes that a [`Key`](super::Key) or a [`Digest`](super::Digest) feeds it.
 ///
@@ -33,13 +33,4 @@ impl Hasher for KeyHasher {
 /// entries.insert(Key::from_bytes([7; 32]), "seven");
 /// assert_eq!(entries.get(&Key::from_bytes([7; 32])), Some(&"seven"));
 /// ```
-#[derive(Debug, Default, Clone, Copy)]
-pub struct BuildKeyHasher;
-
-impl BuildHasher for BuildKeyHasher {
-    type Hasher = KeyHasher;
-
-    fn build_hasher(&self) -> KeyHasher {
-        KeyHasher::default()
-    }
-}
+pub type BuildKeyHasher = BuildHasherDefault<KeyHasher>;

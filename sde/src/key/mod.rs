@@ -42,8 +42,10 @@ mod scratch;
 mod sequence;
 mod shape;
 mod short;
+mod spill;
 mod tag;
 mod unordered;
+mod writing;
 
 pub(crate) use bounded::{same_as, write_shared};
 pub use bulk::set_hash_threads;

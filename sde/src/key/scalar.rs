@@ -4,7 +4,7 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 #[non_exhaustive]
-#[allow(missing_docs)] // each name says it
+#[allow(missing_docs, reason = "each name says it")]
 pub enum Scalar {
     U8 = 0x10,
     U16,

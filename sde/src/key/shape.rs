@@ -41,6 +41,14 @@ impl<'e, 'b> Shape<'e, 'b> {
         T::type_shape(self);
     }
 
+    /// A constant among the type's arguments, such as a length: a scalar. Counts as one of the
+    /// arguments. Of use to the derive macro.
+    #[doc(hidden)]
+    #[inline]
+    pub fn constant<T: Fingerprint>(&mut self, value: &T) {
+        self.to.bounded(value);
+    }
+
     #[inline]
     pub(crate) fn tag(&mut self, tag: u8) {
         self.to.bytes([tag]);

@@ -44,9 +44,11 @@ impl Tree {
             Self::Items(items) => Self::Items(all(items)),
             Self::Option(Some(inner)) => Self::Option(Some(Box::new(inner.plain()))),
             Self::Pair(pair) => Self::Pair(Box::new((pair.0.plain(), pair.1.plain()))),
-            Self::Map(map) => {
-                Self::Map(map.iter().map(|(key, value)| (key.plain(), value.plain())).collect())
-            }
+            Self::Map(map) => Self::Map(
+                map.iter()
+                    .map(|(key, value)| (key.plain(), value.plain()))
+                    .collect(),
+            ),
             Self::Structure(name, fields) => {
                 let plain = |(name, value): &(String, Tree)| (name.clone(), value.plain());
                 Self::Structure(name.clone(), fields.iter().map(plain).collect())

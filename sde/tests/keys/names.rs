@@ -49,10 +49,10 @@ fn a_map_of_keys_finds_them() {
     }
     let hashes: HashSet<u64> = keys
         .iter()
-        .map(|key| BuildKeyHasher.hash_one(key))
+        .map(|key| BuildKeyHasher::default().hash_one(key))
         .collect();
     assert_eq!(hashes.len(), keys.len());
-    let mut hasher = BuildKeyHasher.build_hasher();
+    let mut hasher = BuildKeyHasher::default().build_hasher();
     "other data".hash(&mut hasher);
 }
 

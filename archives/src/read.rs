@@ -120,6 +120,10 @@ impl<'a> Frame<'a> {
     fn sound(&self, metadata: PayloadMetadata, of: String) -> Option<Arc<dyn Payload>> {
         let payload = self.payload(metadata, of.clone());
         let checked = payload.and_then(|payload| {
+            if self.segment.is_damaged(payload.at) {
+                let why = "it was found to be damaged before".to_owned();
+                return Err(Trouble::Damaged(why));
+            }
             if payload.length <= CHECKED_WHEN_FOUND {
                 payload.bytes(&self.file)?;
             }
@@ -211,9 +215,12 @@ impl Payload for FilePayload {
     fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
         self.read(codec).map_err(|trouble| {
             let error = match trouble {
-                Trouble::Damaged(why) => ArchiveError::Damaged {
-                    why: format!("{} in {}: {why}", self.of, self.segment.path.display()),
-                },
+                Trouble::Damaged(why) => {
+                    self.segment.note_damaged(self.at);
+                    let path = self.segment.path.display();
+                    let why = format!("{} in {path}: {why}", self.of);
+                    ArchiveError::Damaged { why }
+                }
                 Trouble::Io(error) => error,
             };
             tracing::warn!("{error}");

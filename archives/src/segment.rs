@@ -9,6 +9,7 @@
 //! All numbers are little-endian. Frames begin at multiples of 8.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use sde::Selection;
 
@@ -29,6 +30,8 @@ pub(crate) struct Segment {
     pub(crate) path: PathBuf,
     pub(crate) id: FileId,
     pub(crate) selection: Selection,
+    /// Where values begin that were found to be damaged when they were asked for.
+    damaged: Mutex<Vec<u64>>,
 }
 
 impl std::fmt::Debug for FileId {
@@ -38,6 +41,29 @@ impl std::fmt::Debug for FileId {
 }
 
 impl Segment {
+    pub(crate) fn new(path: PathBuf, id: FileId, selection: Selection) -> Self {
+        let damaged = Mutex::default();
+        Self {
+            path,
+            id,
+            selection,
+            damaged,
+        }
+    }
+
+    /// Notes that the value that begins here is damaged: it is not offered again.
+    pub(crate) fn note_damaged(&self, at: u64) {
+        self.damaged().push(at);
+    }
+
+    pub(crate) fn is_damaged(&self, at: u64) -> bool {
+        self.damaged().contains(&at)
+    }
+
+    fn damaged(&self) -> MutexGuard<'_, Vec<u64>> {
+        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The first bytes of the file.
     ///
     /// | at | bytes | |
@@ -86,11 +112,7 @@ impl Segment {
         };
         let mut id = [0; 16];
         id.copy_from_slice(&header[16..32]);
-        Ok(Self {
-            path,
-            id: FileId(id),
-            selection,
-        })
+        Ok(Self::new(path, FileId(id), selection))
     }
 }
 
@@ -239,11 +261,7 @@ mod tests {
     use super::*;
 
     fn segment(id: u8) -> Segment {
-        Segment {
-            path: PathBuf::new(),
-            id: FileId([id; 16]),
-            selection: Selection::Archive,
-        }
+        Segment::new(PathBuf::new(), FileId([id; 16]), Selection::Archive)
     }
 
     #[test]

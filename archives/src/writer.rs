@@ -39,11 +39,7 @@ impl Open {
         let path = dir.join(format!("{}-{id}.{EXTENSION}", std::process::id()));
         let created = disk::create_private_file(&path);
         let file = created.map_err(|e| ArchiveError::io("creating", &path, e))?;
-        let segment = Arc::new(Segment {
-            path,
-            id,
-            selection,
-        });
+        let segment = Arc::new(Segment::new(path, id, selection));
         Ok(Self {
             file,
             segment,

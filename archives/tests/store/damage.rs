@@ -1,0 +1,379 @@
+//! Every byte cut off, every bit flipped: misses, never a wrong value.
+
+use std::collections::HashMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use sde::{
+    App, AppError, AppInfo, Archiver, Codec, Handle, Inputs, Key, Mark, ResultMap, ResultSpec,
+    SavePolicy, Tags, inputs,
+};
+use sde_archives::DirStore;
+use tempfile::{TempDir, tempdir};
+
+use super::apps::{Table, engine, page};
+use super::log::warnings;
+
+/// Saves a state and fails.
+#[derive(sde::Fingerprint)]
+struct Failing;
+
+impl App for Failing {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("Failing", "1").result(ResultSpec::new::<u8>("never"))
+    }
+    fn run(&self, sde: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+        sde.scratch::<[f64; 2]>().save([-0.0, f64::NAN])?;
+        Err(AppError::message("as it should"))
+    }
+}
+
+/// A store with an entry in both selections, one in the checkpoint alone, a mark
+/// and a scratch state; and what is in it.
+struct Small {
+    dir: TempDir,
+    truth: Truth,
+}
+
+#[derive(Debug, PartialEq, Default)]
+struct Truth {
+    /// The record, and each result's name, tags and value.
+    entries: HashMap<Key, (String, Vec<(String, Tags, Option<String>)>)>,
+    scratch: HashMap<Key, String>,
+    marks: Vec<Mark>,
+}
+
+fn small() -> Small {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let marked = sde
+        .request(&Table, &inputs! { n: 2_u64 })
+        .run()
+        .unwrap()
+        .key;
+    sde.invalidate(&marked, "for the test").unwrap();
+    sde.archive().unwrap();
+    let second = sde
+        .request(&Table, &inputs! { n: 3_u64 })
+        .run()
+        .unwrap()
+        .key;
+    let failing = sde.peek(&Failing, &inputs! {}).unwrap().key();
+    sde.run(&Failing, &inputs! {}).unwrap_err();
+    std::mem::forget(sde);
+    let truth = read(dir.path(), &[marked, second, failing]).unwrap();
+    assert_eq!(truth.entries.len(), 2);
+    assert_eq!(truth.scratch.len(), 1);
+    assert_eq!(truth.marks.len(), 1);
+    Small { dir, truth }
+}
+
+/// All that a store gives for these keys.
+fn read(dir: &Path, keys: &[Key]) -> Result<Truth, sde::ArchiveError> {
+    let store = DirStore::open_read_only(dir)?;
+    let mut truth = Truth::default();
+    for key in keys {
+        if let Some(entry) = store.find(key)? {
+            let results = entry.results.into_iter().map(|result| {
+                let codec = match result.name.as_str() {
+                    "sum" => Codec::of::<f64>(),
+                    "squares" => Codec::of::<Vec<f64>>(),
+                    _ => Codec::of::<String>(),
+                };
+                let value = result.payload.and_then(|p| p.decode(&codec).ok());
+                let text = value.map(|value| match value.downcast::<f64>() {
+                    Some(number) => format!("{number:?}"),
+                    None => format!("{:?}", value.downcast::<Vec<f64>>().unwrap()),
+                });
+                (result.name, result.tags, text)
+            });
+            let results = results.collect();
+            truth
+                .entries
+                .insert(*key, (format!("{:?}", entry.record), results));
+        }
+        if let Some(payload) = store.find_scratch(key)?
+            && let Ok(value) = payload.decode(&Codec::of::<[f64; 2]>())
+        {
+            let bits = value.downcast::<[f64; 2]>().unwrap().map(f64::to_bits);
+            truth.scratch.insert(*key, format!("{bits:x?}"));
+        }
+    }
+    truth.marks = store.marks()?;
+    Ok(truth)
+}
+
+impl Small {
+    fn keys(&self) -> Vec<Key> {
+        let entries = self.truth.entries.keys();
+        entries.chain(self.truth.scratch.keys()).copied().collect()
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        for part in ["checkpoint", "archive"] {
+            let names = std::fs::read_dir(self.dir.path().join(part)).unwrap();
+            files.extend(names.map(|name| name.unwrap().path()));
+        }
+        files
+    }
+
+    /// What is found is as it was saved. Gives how many values are found.
+    fn nothing_is_wrong(&self, what: &str) -> usize {
+        let found = read(self.dir.path(), &self.keys()).unwrap();
+        let mut values = 0;
+        for (key, (record, results)) in &found.entries {
+            let (true_record, true_results) = &self.truth.entries[key];
+            assert_eq!(record, true_record, "{what}");
+            assert_eq!(results.len(), true_results.len(), "{what}");
+            for (found, saved) in results.iter().zip(true_results) {
+                assert_eq!((&found.0, found.1), (&saved.0, saved.1), "{what}");
+                if found.2.is_some() {
+                    assert_eq!(found.2, saved.2, "{what}");
+                    values += 1;
+                }
+            }
+        }
+        for (key, state) in &found.scratch {
+            assert_eq!(state, &self.truth.scratch[key], "{what}");
+        }
+        for mark in &found.marks {
+            assert_eq!(mark, &self.truth.marks[0], "{what}");
+        }
+        values
+    }
+}
+
+fn for_writing(path: &Path) -> File {
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path)
+        .unwrap()
+}
+
+#[test]
+fn a_flip_of_any_bit_is_never_a_wrong_value() {
+    let small = small();
+    // Two values of the entry that is in the checkpoint alone, two of the other.
+    assert_eq!(small.nothing_is_wrong("whole"), 4);
+    for path in small.files() {
+        let file = for_writing(&path);
+        let bytes = std::fs::read(&path).unwrap();
+        let mut lost = 0;
+        for (at, byte) in bytes.iter().enumerate() {
+            for bit in 0..8 {
+                file.write_all_at(&[byte ^ 1 << bit], at as u64).unwrap();
+                let what = format!("bit {bit} of byte {at} of {}", path.display());
+                let left = small.nothing_is_wrong(&what);
+                // What one flip in a frame can take is that frame; the segment's
+                // header takes the segment. The archived result is there twice.
+                let least = if at < 48 { 1 } else { 2 };
+                assert!(left >= least, "{what}: {left} values are left");
+                lost += usize::from(left < 4);
+            }
+            file.write_all_at(&[*byte], at as u64).unwrap();
+        }
+        // Only padding may be flipped unnoticed. The archive's values are all in
+        // the checkpoint too.
+        if path.parent().unwrap().ends_with("checkpoint") {
+            assert!(
+                lost > bytes.len() * 4,
+                "{lost} flips of {} bytes",
+                bytes.len()
+            );
+        }
+    }
+    assert_eq!(small.nothing_is_wrong("whole again"), 4);
+}
+
+#[test]
+fn a_damaged_format_file_is_refused() {
+    let small = small();
+    let path = small.dir.path().join("FORMAT");
+    let bytes = std::fs::read(&path).unwrap();
+    let first_line = bytes.iter().position(|byte| *byte == b'\n').unwrap();
+    for at in 0..first_line {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1 << (at % 8);
+        std::fs::write(&path, &flipped).unwrap();
+        let error = DirStore::open(small.dir.path()).unwrap_err().to_string();
+        assert!(
+            error.contains("FORMAT") || error.contains("format"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn cut_off_anywhere_it_has_an_exact_prefix() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let checkpoint = dir.path().join("checkpoint");
+    let mut path = PathBuf::new();
+    let mut ends = Vec::new();
+    for n in 0..4_u64 {
+        let key = sde.request(&Table, &inputs! { n: n }).run().unwrap().key;
+        path = std::fs::read_dir(&checkpoint)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path();
+        ends.push((std::fs::metadata(&path).unwrap().len(), key));
+    }
+    std::mem::forget(sde);
+    let keys: Vec<Key> = ends.iter().map(|(_, key)| *key).collect();
+    let whole = read(dir.path(), &keys).unwrap();
+    let bytes = std::fs::read(&path).unwrap();
+    for length in (0..=bytes.len()).rev() {
+        for_writing(&path).set_len(length as u64).unwrap();
+        let found = read(dir.path(), &keys).unwrap();
+        for (end, key) in &ends {
+            match found.entries.get(key) {
+                Some(entry) => assert_eq!(entry, &whole.entries[key], "{length}"),
+                None => assert!(*end > length as u64, "{length}: {end} is lost"),
+            }
+            // A frame ends at a multiple of 8; up to 7 zeros may be cut off.
+            if *end > length as u64 + 7 {
+                assert!(!found.entries.contains_key(key), "{length}: {end}");
+            }
+        }
+    }
+}
+
+/// A crash tears the last frame; what is written afterwards goes to another file,
+/// and both are read.
+#[test]
+fn a_torn_end_is_cut_from_the_index_and_warned_of() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    page.call(&sde, 1).unwrap();
+    page.call(&sde, 2).unwrap();
+    std::mem::forget(sde);
+    let names = std::fs::read_dir(dir.path().join("checkpoint")).unwrap();
+    let path = names.map(|name| name.unwrap().path()).next().unwrap();
+    let length = std::fs::metadata(&path).unwrap().len();
+    for_writing(&path).set_len(length - 9).unwrap();
+    let (sde, warned) = warnings(|| engine(dir.path(), SavePolicy::EveryResult).0);
+    assert!(
+        warned.iter().any(|text| text.contains("cut short")),
+        "{warned:?}"
+    );
+    page.call(&sde, 1).unwrap();
+    assert_eq!(sde.stats().total.computed, 0);
+    page.call(&sde, 2).unwrap();
+    assert_eq!(sde.stats().total.computed, 1);
+    assert_eq!(
+        std::fs::metadata(&path).unwrap().len(),
+        length - 9,
+        "left as it is"
+    );
+    std::mem::forget(sde);
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    page.call(&sde, 2).unwrap();
+    assert_eq!(sde.stats().total.computed, 0);
+}
+
+/// Frames after a damaged one are found, whatever part of it is damaged.
+#[test]
+fn damage_in_the_middle_costs_what_it_hit() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let mut ends = vec![48];
+    let checkpoint = dir.path().join("checkpoint");
+    for n in 0..3 {
+        page.call(&sde, n).unwrap();
+        let path = std::fs::read_dir(&checkpoint)
+            .unwrap()
+            .next()
+            .unwrap()
+            .unwrap()
+            .path();
+        ends.push(std::fs::metadata(path).unwrap().len());
+    }
+    std::mem::forget(sde);
+    let path = std::fs::read_dir(&checkpoint)
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let bytes = std::fs::read(&path).unwrap();
+    // Magic, lengths, checksum; metadata; everything at once.
+    let (second, third) = (ends[1] as usize, ends[2] as usize);
+    for hit in [
+        second..second + 1,
+        second + 16..second + 24,
+        second + 60..second + 61,
+        second..third,
+    ] {
+        let mut damaged = bytes.clone();
+        damaged[hit.clone()]
+            .iter_mut()
+            .for_each(|byte| *byte = !*byte);
+        std::fs::write(&path, &damaged).unwrap();
+        let ((), warned) = warnings(|| {
+            let store = DirStore::open_read_only(dir.path()).unwrap();
+            let sde = sde::Sde::builder().store(store).build().unwrap();
+            for (n, computed) in [(0, 0), (2, 0), (1, 1)] {
+                page.call(&sde, n).unwrap();
+                assert_eq!(sde.stats().total.computed, computed, "{hit:?}");
+            }
+            std::mem::forget(sde);
+        });
+        assert!(
+            warned.iter().any(|text| text.contains("are left out")),
+            "{warned:?}"
+        );
+    }
+}
+
+/// Bytes of a store are only good where they were written.
+#[test]
+fn frames_from_elsewhere_are_not_taken() {
+    let small = small();
+    let other = super::damage::small();
+    let from = std::fs::read(&other.files()[0]).unwrap();
+    let path = &small.files()[0];
+    let mut bytes = std::fs::read(path).unwrap();
+    let whole = bytes.len();
+    // The frames of another store, and those of this one once more, elsewhere.
+    bytes.extend_from_slice(&from[48..]);
+    bytes.extend_from_within(48..whole);
+    std::fs::write(path, &bytes).unwrap();
+    let keys = small.keys();
+    let store = DirStore::open_read_only(small.dir.path()).unwrap();
+    assert_eq!(store.marks().unwrap(), small.truth.marks);
+    assert_eq!(read(small.dir.path(), &keys).unwrap(), small.truth);
+}
+
+#[test]
+fn files_that_are_no_segments_are_left_out() {
+    let small = small();
+    let checkpoint = small.dir.path().join("checkpoint");
+    std::fs::write(checkpoint.join("empty.sde"), "").unwrap();
+    std::fs::write(checkpoint.join("short.sde"), "SDEstore").unwrap();
+    std::fs::write(checkpoint.join("text.sde"), "x".repeat(1000)).unwrap();
+    std::fs::write(checkpoint.join("notes.txt"), "mine").unwrap();
+    std::fs::create_dir(checkpoint.join("folder.sde")).unwrap();
+    let (found, warned) = warnings(|| read(small.dir.path(), &small.keys()).unwrap());
+    assert_eq!(found, small.truth);
+    assert!(
+        warned.iter().any(|text| text.contains("text.sde")),
+        "{warned:?}"
+    );
+    assert!(
+        warned.iter().any(|text| text.contains("folder.sde")),
+        "{warned:?}"
+    );
+    // A whole segment twice is the same entries twice.
+    let file = &small
+        .files()
+        .into_iter()
+        .find(|f| f.metadata().unwrap().len() > 1000)
+        .unwrap();
+    std::fs::copy(file, checkpoint.join("copy.sde")).unwrap();
+    assert_eq!(read(small.dir.path(), &small.keys()).unwrap(), small.truth);
+}

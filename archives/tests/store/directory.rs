@@ -1,0 +1,171 @@
+//! Which directories become stores, and which are left alone.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use sde::{ArchiveError, Archiver, Batch, SavePolicy, Selection};
+use sde_archives::DirStore;
+use tempfile::tempdir;
+
+use super::apps::{engine, page};
+
+/// Everything under a directory, with its contents.
+fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut all = BTreeMap::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.insert(path.clone(), Vec::new());
+            all.extend(contents(&path));
+        } else {
+            all.insert(path.clone(), std::fs::read(path).unwrap());
+        }
+    }
+    all
+}
+
+/// Both ways to open refuse it, for a reason that has this in it.
+fn refused(path: &Path, why: &str) {
+    for opened in [DirStore::open(path), DirStore::open_read_only(path)] {
+        let error = opened.unwrap_err();
+        assert!(matches!(error, ArchiveError::NotAStore { .. }), "{error:?}");
+        let text = error.to_string();
+        assert!(text.contains(why), "{text}");
+        assert!(text.contains(&*path.to_string_lossy()), "{text}");
+    }
+}
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn a_store_is_made_with_its_parents_and_belongs_to_its_owner() {
+    let dir = tempdir().unwrap();
+    let store = dir.path().join("a/b/store");
+    let (sde, _) = engine(&store, SavePolicy::EveryResult);
+    page.call(&sde, 1).unwrap();
+    sde.finish().unwrap();
+    assert_eq!(mode(&store), 0o700);
+    let names = contents(&store);
+    assert_eq!(names.len(), 5, "{:?}", names.keys());
+    for path in names.keys().filter(|path| path.parent() != Some(&store)) {
+        assert_eq!(mode(path.parent().unwrap()), 0o700);
+        assert_eq!(mode(path), 0o600);
+    }
+    let format = std::fs::read_to_string(store.join("FORMAT")).unwrap();
+    assert!(format.starts_with("SDE store, format 1\n"));
+}
+
+#[test]
+fn a_directory_with_other_things_in_it_is_left_as_it_was() {
+    let dir = tempdir().unwrap();
+    std::fs::write(dir.path().join("thesis.tex"), "a year of work").unwrap();
+    std::fs::create_dir(dir.path().join("checkpoint")).unwrap();
+    std::fs::write(dir.path().join("checkpoint/1-2.sde"), "not ours").unwrap();
+    let before = contents(dir.path());
+    refused(dir.path(), "other things in it");
+    assert_eq!(contents(dir.path()), before);
+}
+
+#[test]
+fn a_file_is_not_a_store() {
+    let dir = tempdir().unwrap();
+    let file = dir.path().join("results.txt");
+    std::fs::write(&file, "numbers").unwrap();
+    refused(&file, "it is a file");
+    assert_eq!(std::fs::read(&file).unwrap(), b"numbers");
+    let error = DirStore::open(file.join("store")).unwrap_err().to_string();
+    assert!(error.contains("name another directory"), "{error}");
+    let error = DirStore::open("").unwrap_err().to_string();
+    assert!(error.contains("name another directory"), "{error}");
+}
+
+#[test]
+fn another_format_is_refused_and_left_as_it_was() {
+    for (format, why) in [
+        (
+            "SDE store, format 2\n",
+            "format 2, this program reads format 1",
+        ),
+        ("SDE store, format 1.5\n", "does not begin with"),
+        ("SDE stole, format 1\n", "does not begin with"),
+        ("", "does not begin with"),
+        ("SDE store, format 99999999999999999999\n", "does not begin"),
+    ] {
+        let dir = tempdir().unwrap();
+        std::fs::write(dir.path().join("FORMAT"), format).unwrap();
+        let before = contents(dir.path());
+        refused(dir.path(), why);
+        assert_eq!(contents(dir.path()), before);
+    }
+    let dir = tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("FORMAT")).unwrap();
+    refused(dir.path(), "FORMAT");
+}
+
+#[test]
+fn reading_changes_nothing_and_saves_nothing() {
+    let dir = tempdir().unwrap();
+    refused_read_only(&dir.path().join("nowhere"));
+    refused_read_only(dir.path());
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    page.call(&sde, 1).unwrap();
+    std::mem::forget(sde);
+
+    let before = contents(dir.path());
+    let store = DirStore::open_read_only(dir.path()).unwrap();
+    let sde = sde::Sde::builder().store(store.clone()).build().unwrap();
+    page.call(&sde, 1).unwrap();
+    assert_eq!(sde.stats().total.computed, 0);
+    page.call(&sde, 2).unwrap();
+    let error = sde.finish().unwrap_err().to_string();
+    assert!(error.contains("opened for reading only"), "{error}");
+    std::mem::forget(sde);
+    assert_eq!(contents(dir.path()), before);
+    let nothing = Batch {
+        selection: Selection::Archive,
+        entries: Vec::new(),
+        scratch: Vec::new(),
+        marks: Vec::new(),
+    };
+    assert!(store.save(&nothing).is_err());
+}
+
+fn refused_read_only(path: &Path) {
+    let existed = path.exists();
+    let error = DirStore::open_read_only(path).unwrap_err().to_string();
+    assert!(
+        error.contains("`DirStore::open` makes a new store"),
+        "{error}"
+    );
+    assert_eq!(path.exists(), existed);
+}
+
+/// A crash while a store was made leaves a file that has not got its name yet.
+#[test]
+fn a_store_that_was_half_made_is_made() {
+    let dir = tempdir().unwrap();
+    std::fs::write(dir.path().join("0123.unfinished"), "SDE st").unwrap();
+    DirStore::open(dir.path()).unwrap();
+    DirStore::open(dir.path()).unwrap();
+}
+
+#[test]
+fn a_directory_that_can_not_be_written_is_an_error_when_it_is_opened() {
+    // Not even root makes files there.
+    let error = DirStore::open("/proc/sde-store").unwrap_err();
+    assert!(matches!(error, ArchiveError::Open { .. }), "{error:?}");
+    let text = error.to_string();
+    assert!(text.contains("making the directory failed"), "{text}");
+}
+
+#[test]
+fn an_empty_store_says_where_it_is() {
+    let dir = tempdir().unwrap();
+    let store = DirStore::open(dir.path()).unwrap();
+    assert_eq!(store.path(), dir.path());
+    assert!(store.describe().contains(&*dir.path().to_string_lossy()));
+    assert!(store.marks().unwrap().is_empty());
+}

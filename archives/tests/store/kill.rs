@@ -1,0 +1,148 @@
+//! Killed at any moment: nothing acknowledged is lost, and a restart goes on.
+
+use std::path::Path;
+use std::process::Command;
+
+use sde::{EventLog, SavePolicy, Sde, Source};
+use sde_archives::DirStore;
+use tempfile::tempdir;
+
+use super::apps::{engine, expected_page, orbit, page, plain_orbit};
+use super::child::{self, Worker};
+
+/// A worker's job: computes pages and tells of each when it is durable.
+pub fn pages(dir: &Path) {
+    let (sde, _) = engine(dir, SavePolicy::EveryResult);
+    child::tell(format_args!("ready"));
+    if child::setting("wait").is_some() {
+        child::wait_for_parent();
+    }
+    let from = child::setting("from").unwrap_or(0);
+    for number in from..child::setting("to").unwrap_or(u64::MAX) {
+        page.call(&sde, number).unwrap();
+        child::tell(format_args!("done {number}"));
+    }
+}
+
+/// A worker's job: an iterative app that saves its state at each step.
+pub fn one_orbit(dir: &Path) {
+    let (sde, log) = engine(dir, SavePolicy::EveryResult);
+    let end = orbit
+        .call(&sde, 0.3, child::setting("steps").unwrap())
+        .unwrap();
+    child::tell(format_args!(
+        "end {:016x} {:?}",
+        end.to_bits(),
+        log.sources("orbit")
+    ));
+}
+
+/// A worker's job: saves until files may not grow any more, and goes on.
+pub fn fill(dir: &Path) {
+    let log = EventLog::new();
+    let sde = Sde::builder()
+        .store(DirStore::open(dir).unwrap())
+        .observer(log.clone())
+        .build()
+        .unwrap();
+    for number in 0..child::setting("to").unwrap() {
+        page.call(&sde, number).unwrap();
+        match sde.checkpoint() {
+            Ok(()) => child::tell(format_args!("saved {number}")),
+            Err(error) => child::tell(format_args!("failed {number}: {error}")),
+        }
+    }
+}
+
+fn acknowledged(told: &[String]) -> impl Iterator<Item = u64> {
+    told.iter()
+        .filter_map(|line| line.strip_prefix("done ")?.parse().ok())
+}
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_writer_is_killed() {
+    let dir = tempdir().unwrap();
+    let mut from = 0;
+    for round in 0..8 {
+        let mut worker = Worker::start("pages", dir.path(), &[("from", from)]);
+        worker.wait_for("ready");
+        // It goes on while it is killed, so the kill falls anywhere.
+        let told: Vec<_> = (0..1 + 7 * round).map_while(|_| worker.next()).collect();
+        let rest = worker.kill();
+        let last = acknowledged(&told)
+            .chain(acknowledged(&rest))
+            .max()
+            .unwrap();
+
+        let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+        for number in 0..=last {
+            assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));
+        }
+        assert_eq!(sde.stats().total.computed, 0, "in round {round}");
+        std::mem::forget(sde);
+        // What was being saved when the kill came may be there or not.
+        from = last + 1;
+    }
+}
+
+#[test]
+fn an_iteration_killed_at_each_state_goes_on_and_ends_in_the_same_bits() {
+    let dir = tempdir().unwrap();
+    let steps = 12;
+    for stop in 1..steps {
+        let settings = [("steps", steps), ("stop_at_state", stop)];
+        let mut worker = Worker::start("orbit", dir.path(), &settings);
+        assert_eq!(worker.next().unwrap(), format!("from {}", stop - 1));
+        worker.wait_for(&format!("state {stop}"));
+        worker.kill();
+    }
+    let mut worker = Worker::start("orbit", dir.path(), &[("steps", steps)]);
+    assert_eq!(worker.next().unwrap(), format!("from {}", steps - 1));
+    let end = plain_orbit(0.3, steps).to_bits();
+    let last = worker.rest().pop().unwrap();
+    assert_eq!(last, format!("end {end:016x} {:?}", [Source::Computed]));
+    let mut worker = Worker::start("orbit", dir.path(), &[("steps", steps)]);
+    let last = worker.rest().pop().unwrap();
+    assert_eq!(last, format!("end {end:016x} {:?}", [Source::Loaded]));
+}
+
+/// A limit on the size of files stands for a full disk: a write is cut short in the
+/// middle and then fails.
+#[test]
+fn a_failed_write_is_told_of_and_the_next_save_begins_a_new_file() {
+    let dir = tempdir().unwrap();
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "ulimit -f 16; trap '' XFSZ; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap());
+    let pages = 60;
+    let told = Worker::by(shell, "fill", dir.path(), &[("to", pages)]).rest();
+    assert_eq!(told.len() as u64, pages, "{told:?}");
+    let failed: Vec<_> = told
+        .iter()
+        .filter(|line| line.starts_with("failed"))
+        .collect();
+    assert!(failed.len() > 2, "{told:?}");
+    assert!(
+        failed[0].contains("the computation goes on"),
+        "{}",
+        failed[0]
+    );
+    // What failed is saved by the next save, to another file: no two in a row fail.
+    for pair in told.windows(2) {
+        assert!(
+            pair.iter().any(|line| line.starts_with("saved")),
+            "{pair:?}"
+        );
+    }
+    let files = std::fs::read_dir(dir.path().join("checkpoint")).unwrap();
+    assert_eq!(files.count(), failed.len() + 1);
+
+    let last_saved = told.last().unwrap().starts_with("saved");
+    let durable = pages - u64::from(!last_saved);
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    for number in 0..durable {
+        assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));
+    }
+    assert_eq!(sde.stats().total.computed, 0);
+}

@@ -1,0 +1,19 @@
+//! The directory store, through a real engine and byte by byte.
+
+#![allow(clippy::unwrap_used, reason = "a failure is the point")]
+#![allow(clippy::panic, reason = "a failure is the point")]
+#![allow(
+    clippy::print_stdout,
+    reason = "children tell their parent what they did"
+)]
+
+mod apps;
+mod child;
+mod damage;
+mod directory;
+mod kill;
+mod log;
+mod recompute;
+mod restart;
+mod sharing;
+mod values;

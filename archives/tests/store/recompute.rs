@@ -1,0 +1,147 @@
+//! What can't be read is computed again.
+
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use sde::{ErrorKind, SavePolicy, Source, Value, inputs};
+use tempfile::tempdir;
+
+use super::apps::{Echo, engine, expected_page, page};
+use super::log::warnings;
+
+/// The one file of the checkpoint.
+fn segment(dir: &Path) -> PathBuf {
+    let mut files = std::fs::read_dir(dir.join("checkpoint")).unwrap();
+    let file = files.next().unwrap().unwrap().path();
+    assert!(files.next().is_none());
+    file
+}
+
+fn flip(file: &Path, at: u64) {
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(file)
+        .unwrap();
+    let mut byte = [0];
+    file.read_exact_at(&mut byte, at).unwrap();
+    file.write_all_at(&[byte[0] ^ 0x10], at).unwrap();
+}
+
+fn last_byte_but(file: &Path, back: u64) -> u64 {
+    std::fs::metadata(file).unwrap().len() - back
+}
+
+#[test]
+fn a_damaged_value_is_computed_again_with_a_warning() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    page.call(&sde, 1).unwrap();
+    drop(sde);
+    std::fs::remove_dir_all(dir.path().join("archive")).unwrap();
+    let file = segment(dir.path());
+    flip(&file, last_byte_but(&file, 100));
+
+    let (found, warned) = warnings(|| {
+        let (sde, log) = engine(dir.path(), SavePolicy::EveryResult);
+        let found = page.call(&sde, 1).unwrap();
+        assert_eq!(log.sources("page"), [Source::Computed]);
+        found
+    });
+    assert_eq!(*found, expected_page(1));
+    assert!(
+        warned
+            .iter()
+            .any(|text| text.contains("its bytes are not those saved")),
+        "{warned:?}"
+    );
+    // The one that took its place is found from now on.
+    let (sde, log) = engine(dir.path(), SavePolicy::EveryResult);
+    assert_eq!(*page.call(&sde, 1).unwrap(), expected_page(1));
+    assert_eq!(log.sources("page"), [Source::Loaded]);
+}
+
+#[test]
+fn the_archived_copy_serves_if_the_checkpointed_one_is_damaged() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    page.call(&sde, 1).unwrap();
+    sde.finish().unwrap();
+    let file = segment(dir.path());
+    flip(&file, last_byte_but(&file, 100));
+    let (sde, log) = engine(dir.path(), SavePolicy::EveryResult);
+    assert_eq!(*page.call(&sde, 1).unwrap(), expected_page(1));
+    assert_eq!(log.sources("page"), [Source::Loaded]);
+}
+
+/// Values too large to be checked when they are found.
+#[test]
+fn a_damaged_large_value_is_an_error_and_then_computed_again() {
+    let dir = tempdir().unwrap();
+    let large = || Echo {
+        app: "large",
+        value: Some(Value::new("x".repeat(17 << 20))),
+    };
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    sde.run(&large(), &inputs! {}).unwrap();
+    std::mem::forget(sde);
+    let file = segment(dir.path());
+    flip(&file, last_byte_but(&file, 1 << 20));
+
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let inputs = inputs! {};
+    let loaded = sde.request(&large(), &inputs).run().unwrap();
+    assert_eq!(loaded.source, Source::Loaded);
+    let gone = loaded.results.get::<String>("value").unwrap_err();
+    assert!(matches!(gone.kind(), ErrorKind::Gone { .. }), "{gone}");
+    let again = sde.request(&large(), &inputs).run().unwrap();
+    assert_eq!(again.source, Source::Computed);
+    std::mem::forget(sde);
+
+    // Asked for by name it is read before it is given.
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let named = sde
+        .request(&large(), &inputs)
+        .names(&["value"])
+        .run()
+        .unwrap();
+    assert_eq!(named.source, Source::Computed);
+    assert_eq!(
+        named.results.get::<String>("value").unwrap().len(),
+        17 << 20
+    );
+    std::mem::forget(sde);
+}
+
+/// An author who changes the type of a result and forgets to raise the version.
+#[test]
+fn a_value_of_another_type_is_computed_again() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let wide = Echo {
+        app: "number",
+        value: Some(Value::new(0.1_f64)),
+    };
+    sde.run(&wide, &inputs! {}).unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let narrow = Echo {
+        app: "number",
+        value: Some(Value::new(0.1_f32)),
+    };
+    let inputs = inputs! {};
+    let outcome = sde.request(&narrow, &inputs).run().unwrap();
+    assert_eq!(outcome.source, Source::Computed);
+    assert_eq!(*outcome.results.get::<f32>("value").unwrap(), 0.1_f32);
+}
+
+#[test]
+fn files_that_are_gone_are_a_miss() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    page.call(&sde, 1).unwrap();
+    std::mem::forget(sde);
+    let (sde, log) = engine(dir.path(), SavePolicy::OnRequest);
+    std::fs::remove_file(segment(dir.path())).unwrap();
+    assert_eq!(*page.call(&sde, 1).unwrap(), expected_page(1));
+    assert_eq!(log.sources("page"), [Source::Computed]);
+}

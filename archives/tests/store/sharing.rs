@@ -1,0 +1,88 @@
+//! Several writers in one directory.
+
+use std::sync::Barrier;
+use std::thread;
+
+use sde::{Archiver, SavePolicy, Source};
+use sde_archives::DirStore;
+use tempfile::tempdir;
+
+use super::apps::{engine, expected_page, page};
+use super::child::Worker;
+
+#[test]
+fn what_another_saved_is_found_after_a_refresh() {
+    let dir = tempdir().unwrap();
+    let reader = DirStore::open(dir.path()).unwrap();
+    let (writer, _) = engine(dir.path(), SavePolicy::EveryResult);
+    for round in 0..3 {
+        page.call(&writer, round).unwrap();
+        let records = writer.records();
+        let key = records.last().unwrap().key;
+        reader.refresh().unwrap();
+        assert!(reader.find(&key).unwrap().is_some(), "round {round}");
+    }
+    let sde = sde::Sde::builder().store(reader).build().unwrap();
+    let outcome = sde.request(&page, &sde::inputs! { number: 2_u64 }).run();
+    assert_eq!(outcome.unwrap().source, Source::Loaded);
+}
+
+/// Two processes that compute some of the same runs at the same time.
+#[test]
+fn two_processes_write_at_once() {
+    let dir = tempdir().unwrap();
+    let ranges = [(0, 60), (30, 90)];
+    let mut workers = ranges.map(|(from, to)| {
+        Worker::start(
+            "pages",
+            dir.path(),
+            &[("from", from), ("to", to), ("wait", 1)],
+        )
+    });
+    workers
+        .iter_mut()
+        .for_each(|worker| worker.wait_for("ready"));
+    for worker in &mut workers {
+        // Closing its input sets it going.
+        worker.stdin = None;
+    }
+    for (worker, (from, to)) in workers.iter_mut().zip(ranges) {
+        let told = worker.rest();
+        let expected = (from..to).map(|number| format!("done {number}"));
+        assert!(
+            expected.clone().all(|done| told.contains(&done)),
+            "{told:?}"
+        );
+    }
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    for number in 0..90 {
+        assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));
+    }
+    assert_eq!(sde.stats().total.computed, 0);
+}
+
+/// Saving, finding and refreshing from many threads.
+#[test]
+fn threads_save_and_find_at_once() {
+    let dir = tempdir().unwrap();
+    let threads = 4;
+    let start = Barrier::new(threads);
+    thread::scope(|scope| {
+        for thread in 0..threads as u64 {
+            let (dir, start) = (dir.path(), &start);
+            scope.spawn(move || {
+                // Every other thread shares neither engine nor store.
+                let (sde, _) = engine(dir, SavePolicy::EveryResult);
+                let store = DirStore::open(dir).unwrap();
+                start.wait();
+                for number in 0..30 {
+                    let number = number * (1 + thread % 2);
+                    assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));
+                    store.refresh().unwrap();
+                    let key = sde.records().last().unwrap().key;
+                    assert!(store.find(&key).unwrap().is_some());
+                }
+            });
+        }
+    });
+}

@@ -1,0 +1,208 @@
+//! Values come back with the same bits, or are not saved.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use sde::{ArchiveError, ErrorKind, SavePolicy, Source, Storable, Value, inputs};
+use serde::{Deserialize, Serialize};
+use tempfile::tempdir;
+
+use super::apps::{Echo, engine, page};
+
+/// Saves a value, and reads it in what could be another process.
+fn there_and_back<T: Storable>(value: T) -> Result<Value<T>, sde::Error> {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let echo = |value| Echo { app: "echo", value };
+    sde.run(&echo(Some(Value::new(value))), &inputs! {})?;
+    sde.checkpoint()?;
+    let (later, _) = engine(dir.path(), SavePolicy::OnRequest);
+    later.run(&echo(None), &inputs! {})?.get("value")
+}
+
+/// Why a value was not saved.
+fn refused<T: Storable>(value: T) -> String {
+    let error = there_and_back(value).map(drop).unwrap_err();
+    match error.kind() {
+        ErrorKind::Archive {
+            source: ArchiveError::Encode { why, .. },
+            ..
+        } => why.clone(),
+        other => panic!("{other}"),
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn doubles_keep_their_bits(bits in prop::collection::vec(any::<u64>(), 1000)) {
+        let values: Vec<f64> = bits.iter().map(|bits| f64::from_bits(*bits)).collect();
+        let back = there_and_back(values).unwrap();
+        let back: Vec<u64> = back.iter().map(|x| x.to_bits()).collect();
+        prop_assert_eq!(back, bits);
+    }
+
+    #[test]
+    fn singles_keep_their_bits(bits in prop::collection::vec(any::<u32>(), 1000)) {
+        // A signalling NaN is refused, see below; these are made quiet.
+        let values: Vec<f32> = bits.iter().map(|bits| {
+            let value = f32::from_bits(*bits);
+            if value.is_nan() { f32::from_bits(*bits | 0x0040_0000) } else { value }
+        }).collect();
+        let bits: Vec<u32> = values.iter().map(|x| x.to_bits()).collect();
+        let back = there_and_back(values).unwrap();
+        let back: Vec<u32> = back.iter().map(|x| x.to_bits()).collect();
+        prop_assert_eq!(back, bits);
+    }
+
+    #[test]
+    fn integers_and_text_come_back(
+        integers in prop::collection::vec((any::<u64>(), any::<i64>(), any::<u128>(), any::<i128>()), 0..50),
+        text in ".*",
+        letters in prop::collection::vec(any::<char>(), 0..50),
+    ) {
+        let value = (integers, text, letters);
+        prop_assert_eq!(&*there_and_back(value.clone()).unwrap(), &value);
+    }
+}
+
+#[test]
+fn special_numbers_keep_their_bits() {
+    let bits = [
+        0x0000_0000_0000_0000,
+        0x8000_0000_0000_0000, // -0.0
+        0x7ff0_0000_0000_0000,
+        0xfff0_0000_0000_0000,
+        0x7ff8_0000_0000_0000, // a quiet NaN
+        0xfff8_0000_0000_0000,
+        0x7ff8_0000_dead_beef, // with a payload
+        0x7ffc_0000_0000_0000, // with one that fits half precision
+        0x7ff8_0000_2000_0000, // and single
+        0x7ff0_0000_0000_0001, // signalling NaNs
+        0x7ff4_0000_0000_0000,
+        0xfff0_0000_2000_0000,
+        0x0000_0000_0000_0001, // subnormal
+        0x3ff0_0000_0000_0000, // 1.0, not the integer
+        0x7fef_ffff_ffff_ffff,
+    ];
+    let back = there_and_back(bits.map(f64::from_bits).to_vec()).unwrap();
+    assert_eq!(back.iter().map(|x| x.to_bits()).collect::<Vec<_>>(), bits);
+    let integers = (u64::MAX, i64::MIN, u128::MAX, i128::MIN, u64::MAX - 1);
+    assert_eq!(*there_and_back(integers).unwrap(), integers);
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+enum Shape {
+    Unit,
+    New(Option<u8>),
+    Pair(f64, String),
+    Named {
+        a: Vec<Shape>,
+        b: Option<Box<Shape>>,
+    },
+}
+
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
+struct Nothing;
+
+#[test]
+fn structures_come_back() {
+    let shape = || Shape::Named {
+        a: vec![Shape::Unit, Shape::New(None), Shape::New(Some(0))],
+        b: Some(Box::new(Shape::Pair(-0.0, "\u{0}\u{1f600}".to_owned()))),
+    };
+    let map: BTreeMap<(u8, String), Vec<Option<i32>>> = BTreeMap::from([
+        ((1, "a".to_owned()), vec![None, Some(-1)]),
+        ((2, String::new()), vec![]),
+    ]);
+    let value = || (shape(), map.clone(), Nothing, (), None::<()>, [(); 3]);
+    assert_eq!(*there_and_back(value()).unwrap(), value());
+}
+
+/// Reads bytes in the way that borrows them, which ciborium does by a buffer.
+#[derive(Debug, PartialEq)]
+struct Bytes(Vec<u8>);
+
+impl Serialize for Bytes {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.serialize_bytes(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl serde::de::Visitor<'_> for Visitor {
+            type Value = Bytes;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("bytes")
+            }
+            fn visit_bytes<E: serde::de::Error>(self, bytes: &[u8]) -> Result<Bytes, E> {
+                Ok(Bytes(bytes.to_vec()))
+            }
+        }
+        from.deserialize_bytes(Visitor)
+    }
+}
+
+/// ciborium's own buffer has 4 KiB, and what does not fit is an error (its
+/// issue 96).
+#[test]
+fn long_bytes_come_back_to_types_that_borrow_them() {
+    let bytes = || Bytes((0..100_000_u32).map(|x| x as u8).collect());
+    assert_eq!(*there_and_back(bytes()).unwrap(), bytes());
+}
+
+/// CBOR by serde has one null for `None`, `Some(None)` and `()`: a restart would
+/// go on with another value.
+#[test]
+fn what_would_come_back_as_another_value_is_refused() {
+    assert!(refused(Some(None::<f64>)).contains("come back as `None`"));
+    assert!(refused(vec![Some(())]).contains("come back as `None`"));
+    assert!(refused(Some(Nothing)).contains("come back as `None`"));
+    assert!(refused(f32::from_bits(0x7fa0_0000)).contains("signalling NaN"));
+    assert_eq!(*there_and_back(Some(Some(1))).unwrap(), Some(Some(1)));
+    assert_eq!(*there_and_back(None::<Option<u8>>).unwrap(), None);
+}
+
+#[derive(Serialize, Deserialize)]
+struct Nested(Option<Box<(Nested,)>>);
+
+#[test]
+fn what_is_too_deep_to_be_read_again_is_refused() {
+    let nested = |depth| (0..depth).fold(Nested(None), |inner, _| Nested(Some(Box::new((inner,)))));
+    assert!(there_and_back(nested(200)).is_ok());
+    assert!(refused(nested(300)).contains("nested"));
+}
+
+/// One value that can't be saved must not keep the others from being saved, nor
+/// be tried for ever.
+#[test]
+fn all_else_is_saved_beside_a_value_that_can_not_be() {
+    let dir = tempdir().unwrap();
+    let (sde, log) = engine(dir.path(), SavePolicy::OnRequest);
+    let bad = Echo {
+        app: "bad",
+        value: Some(Value::new(Some(None::<u8>))),
+    };
+    sde.run(&bad, &inputs! {}).unwrap();
+    page.call(&sde, 7).unwrap();
+    let error = sde.checkpoint().unwrap_err().to_string();
+    assert!(error.contains("result \"value\" of bad"), "{error}");
+    assert!(error.contains("tag it expendable"), "{error}");
+    sde.checkpoint().unwrap();
+    let warnings = log.events();
+    let warnings = warnings
+        .iter()
+        .filter(|e| matches!(e, sde::Event::Warning { .. }));
+    assert_eq!(warnings.count(), 1);
+    std::mem::forget(sde);
+
+    let (later, log) = engine(dir.path(), SavePolicy::OnRequest);
+    page.call(&later, 7).unwrap();
+    later.run(&bad, &inputs! {}).unwrap();
+    assert_eq!(log.sources("page"), [Source::Loaded]);
+    assert_eq!(log.sources("bad"), [Source::Computed]);
+    std::mem::forget(later);
+}

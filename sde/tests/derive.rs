@@ -1,5 +1,7 @@
 //! `#[derive(Fingerprint)]`: what it writes and what it leaves out.
 
+#![allow(clippy::unwrap_used, reason = "a failure is the point")]
+
 use sde::Fingerprint;
 use sde::key::commit;
 
@@ -17,7 +19,7 @@ struct Meters(f64);
 struct Settings {
     basis: String,
     #[fingerprint(skip)]
-    #[allow(dead_code)]
+    #[allow(dead_code, reason = "only its key is looked at")]
     threads: usize,
     #[fingerprint(round = 3)]
     radius: f64,

@@ -1,5 +1,6 @@
 //! Keying a small input allocates nothing once the thread's buffer is there.
 
+#![allow(clippy::unwrap_used, reason = "a failure is the point")]
 #![allow(unsafe_code, reason = "an allocator can't be written without")]
 
 use std::alloc::{GlobalAlloc, Layout, System};

@@ -1,5 +1,12 @@
 //! What makes two inputs the same: the encoding, the digests, and everything that writes one.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a failure is the point"
+)]
+
 #[path = "keys/encoder.rs"]
 mod encoder;
 #[path = "keys/files.rs"]

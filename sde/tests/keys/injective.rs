@@ -183,7 +183,10 @@ impl Random {
                 }
             }
             Tree::Pair(pair) => match self.below(3) {
-                0 => std::mem::swap(&mut pair.0, &mut pair.1.clone()),
+                0 => {
+                    let (first, second) = &mut **pair;
+                    std::mem::swap(first, second);
+                }
                 1 => self.edit(&mut pair.0),
                 _ => self.edit(&mut pair.1),
             },

@@ -16,6 +16,9 @@ pub struct Settings {
     pub rounds: usize,
     /// How long it is timed for, each time.
     pub slice: Duration,
+    /// How many operations it does before that, untimed, on each thread: what it finds in the
+    /// processor's caches should be its own, not what the case before it left.
+    pub warm_up: u64,
 }
 
 impl Settings {
@@ -26,6 +29,7 @@ impl Settings {
         Self {
             rounds: 101,
             slice: Duration::from_micros(200),
+            warm_up: 0,
         }
     }
 
@@ -34,6 +38,7 @@ impl Settings {
         Self {
             rounds: 3,
             slice: Duration::from_micros(20),
+            warm_up: 0,
         }
     }
 
@@ -73,6 +78,7 @@ struct Case<'a> {
     work: Box<dyn Fn(Run) + Sync + 'a>,
     /// Operations in a slice, found out before the first round.
     count: u64,
+    warm_up: u64,
     done: u64,
     /// Nanoseconds for an operation, by round.
     times: Vec<f64>,
@@ -108,6 +114,7 @@ impl<'a> Comparison<'a> {
             threads,
             work,
             count: 1,
+            warm_up: self.settings.warm_up,
             done: 0,
             times: Vec::new(),
         });
@@ -162,9 +169,17 @@ impl Case<'_> {
 
     /// One slice, and whether its threads ran together.
     fn slice(&mut self) -> (f64, bool) {
-        let (first, count) = (self.done, self.count);
-        self.done += count;
+        let (warm_up, count) = (self.warm_up, self.count);
+        let first = self.done + warm_up;
+        self.done = first + count;
         let work = &self.work;
+        let warm = |thread| {
+            work(Run {
+                thread,
+                first: first - warm_up,
+                count: warm_up,
+            });
+        };
         let timed = |thread| {
             let begin = Instant::now();
             work(Run {
@@ -175,9 +190,10 @@ impl Case<'_> {
             (begin, Instant::now())
         };
         let times = if self.threads == 1 {
+            warm(0);
             vec![timed(0)]
         } else {
-            on_threads(self.threads, timed)
+            on_threads(self.threads, warm, timed)
         };
         let total: Duration = times.iter().map(|time| time.1 - time.0).sum();
         let time = total.as_secs_f64() * 1e9 / (count as f64 * self.threads as f64);
@@ -199,14 +215,20 @@ fn together(times: &[(Instant, Instant)]) -> bool {
     length(all) >= 0.7 * length(any)
 }
 
-/// What `work` returns on each of so many threads.
-fn on_threads<T: Send>(threads: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
+/// What `work` returns on each of so many threads, which begin it together when all are through
+/// with `warm`.
+fn on_threads<T: Send>(
+    threads: usize,
+    warm: impl Fn(usize) + Sync,
+    work: impl Fn(usize) -> T + Sync,
+) -> Vec<T> {
     let start = Start::new(threads);
-    let (start, work) = (&start, &work);
+    let (start, warm, work) = (&start, &warm, &work);
     thread::scope(|scope| {
         let threads: Vec<_> = (0..threads)
             .map(|number| {
                 scope.spawn(move || {
+                    warm(number);
                     start.together();
                     work(number)
                 })
@@ -260,8 +282,23 @@ impl Measured {
     /// How many times as long `name` takes as `reference` did in the same round. `None` if one of
     /// them is no case.
     pub fn ratio(&self, name: &str, reference: &str) -> Option<Spread> {
-        let pairs = self.times(name)?.iter().zip(self.times(reference)?);
-        Spread::of(pairs.map(|(time, reference)| time / reference).collect())
+        self.of_each_round([name, reference], |[time, reference]| time / reference)
+    }
+
+    /// A number made from the times of several cases in the same round. `None` if one of them is no
+    /// case.
+    pub fn of_each_round<const N: usize>(
+        &self,
+        names: [&str; N],
+        number: impl Fn([f64; N]) -> f64,
+    ) -> Option<Spread> {
+        let mut times = [&[][..]; N];
+        for (times, name) in times.iter_mut().zip(names) {
+            *times = self.times(name)?;
+        }
+        let rounds = times.iter().map(|times| times.len()).min()?;
+        let numbers = (0..rounds).map(|round| number(times.map(|times| times[round])));
+        Spread::of(numbers.collect())
     }
 
     fn times(&self, name: &str) -> Option<&[f64]> {

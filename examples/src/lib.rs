@@ -1,3 +1,8 @@
-//! Programs on real input that show what SDE does
-
-#![forbid(unsafe_code)]
+//! Programs on real input that show what SDE does. Each checks its own results.
+//!
+//! | program | shows |
+//! |---|---|
+//! | `first_steps` | a function that is remembered, in twenty lines |
+//! | `water_scan` | Hartree-Fock energies along a bond or angle, saved and taken up again |
+//!
+//! Run one with `cargo run --release -p sde-examples --example NAME`.

@@ -10,6 +10,8 @@ mod inputs;
 pub mod key;
 pub mod last_value;
 mod parallel;
+#[cfg(feature = "progress")]
+mod progress;
 mod result_map;
 mod sync;
 
@@ -27,7 +29,9 @@ pub use engine::{Apps, Builder, Invalidated, Sde, Stats};
 pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, RunId, Source};
 pub use inputs::{InputSummary, Inputs};
-pub use key::{Encoder, Fingerprint, FingerprintError, Key};
+pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key};
+#[cfg(feature = "progress")]
+pub use progress::ProgressBar;
 pub use result_map::{
     Codec, ErasedValue, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
 };

@@ -1,3 +1,18 @@
 //! The code in README.md and `docs/`, compiled and run as doctests.
 //!
 //! One item for each document that has Rust in it; a house test notices one that is missing.
+
+#[doc = include_str!("../../README.md")]
+mod readme {}
+
+#[doc = include_str!("../../docs/guide/01-apps.md")]
+mod apps {}
+
+#[doc = include_str!("../../docs/guide/02-keys.md")]
+mod keys {}
+
+#[doc = include_str!("../../docs/guide/03-saving.md")]
+mod saving {}
+
+#[doc = include_str!("../../docs/guide/04-threads.md")]
+mod threads {}

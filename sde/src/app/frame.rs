@@ -29,6 +29,8 @@ pub(crate) struct Frame {
     /// Who wants the result.
     pub(crate) interest: Interest,
     active: AtomicBool,
+    /// Whether anybody was told that nobody wants the result.
+    gave_up: AtomicBool,
     nondeterministic: AtomicBool,
     callees: Mutex<Callees>,
 }
@@ -101,6 +103,7 @@ impl Frame {
             below: Place::here().top,
             interest,
             active: AtomicBool::new(true),
+            gave_up: AtomicBool::new(false),
             nondeterministic: AtomicBool::new(false),
             callees: Mutex::default(),
         }
@@ -114,7 +117,17 @@ impl Frame {
                 .parent
                 .as_ref()
                 .is_some_and(|parent| parent.is_unwanted());
-        given_up && !self.interest.others_wait()
+        let unwanted = given_up && !self.interest.others_wait();
+        if unwanted {
+            self.gave_up.store(true, Ordering::Relaxed);
+        }
+        unwanted
+    }
+
+    /// Whether the run may have failed only because nobody wanted its result.
+    /// Somebody may want it by now.
+    pub(crate) fn gave_up(&self) -> bool {
+        self.is_unwanted() || self.gave_up.load(Ordering::Relaxed)
     }
 
     /// `app [short key]`.

@@ -129,8 +129,10 @@ impl Handle {
     /// Tells what a run would do, and why, without running anything.
     ///
     /// # Errors
-    /// If the app can't be found or identified, or the inputs can't be keyed.
+    /// If the app can't be found or identified, or the inputs can't be keyed; if this
+    /// handle's run has ended.
     pub fn peek<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<Peek, Error> {
+        self.check_active()?;
         let resolved = app.resolve(self.runtime())?;
         self.runtime.peek(&resolved.subject(), inputs)
     }
@@ -138,8 +140,10 @@ impl Handle {
     /// Checks and identifies an app once, for many runs.
     ///
     /// # Errors
-    /// If a name leads nowhere, slots form a cycle, or a parameter is refused.
+    /// If a name leads nowhere, slots form a cycle, or a parameter is refused; if this
+    /// handle's run has ended.
     pub fn prepare(&self, instance: &Instance) -> Result<Prepared, Error> {
+        self.check_active()?;
         self.runtime.prepare(instance)
     }
 

@@ -74,6 +74,8 @@ pub(crate) struct Facts {
     /// Every parameter that has a value.
     pub(crate) settings: BTreeMap<Cow<'static, str>, Setting>,
     pub(crate) sub_apps: BTreeMap<Cow<'static, str>, Prepared>,
+    /// The registered names in its slots, at every depth.
+    pub(crate) registered: BTreeSet<String>,
     /// The code of this app and of all in its slots, at every depth.
     pub(crate) codes: BTreeSet<(Arc<str>, CodeId)>,
     /// Whether it, or any app in its slots, is non-deterministic.
@@ -119,6 +121,7 @@ impl Facts {
                 .flat_map(|sub| sub.facts.codes.iter().cloned()),
         );
         Ok(Self {
+            registered: registered(setup, &sub_apps),
             type_index: TypeIndex::of(&name),
             nondeterministic: info.nondeterministic
                 || sub_apps.values().any(|sub| sub.facts.nondeterministic),
@@ -165,6 +168,17 @@ fn resolve_slots(
         resolved.insert(slot.name.clone(), sub_app);
     }
     Ok(resolved)
+}
+
+/// The registered names in the slots, at every depth.
+fn registered(setup: &Setup, sub_apps: &BTreeMap<Cow<'static, str>, Prepared>) -> BTreeSet<String> {
+    let in_slots = setup.info.slots.iter();
+    let own = in_slots.filter_map(|slot| match setup.sub_app(&slot.name) {
+        Some(SubApp::Named(name)) => Some(name.to_string()),
+        _ => None,
+    });
+    let deeper = sub_apps.values().flat_map(|sub| &sub.facts.registered);
+    own.chain(deeper.cloned()).collect()
 }
 
 fn missing(

@@ -23,6 +23,8 @@ pub(crate) struct AppCache {
     /// The first level: the last run of each thread.
     pub(crate) recent: Recent<Arc<Entry>>,
     pub(crate) counters: Counters,
+    /// The run that has the app's turn, if the app is not thread-safe.
+    pub(crate) turn: Mutex<Option<Arc<RunFlight>>>,
     /// Raised when the contents are swapped; a flight of an earlier one publishes
     /// to its waiters only.
     generation: AtomicU64,
@@ -78,6 +80,7 @@ impl AppCache {
             map: DashMap::with_hasher(BuildKeyHasher::default()),
             recent: Recent::new(),
             counters: Counters::default(),
+            turn: Mutex::new(None),
             generation: AtomicU64::new(0),
         }
     }
@@ -105,8 +108,9 @@ impl AppCache {
     }
 
     /// The one step that decides who computes. `serves` is called with the map's
-    /// guard held and must look at the entry only.
-    pub(crate) fn claim(&self, key: Key, serves: impl Fn(&Entry) -> bool) -> Claimed {
+    /// guard held and must look at the entry only. A remembered failure is given,
+    /// unless it is to be tried `again`.
+    pub(crate) fn claim(&self, key: Key, again: bool, serves: impl Fn(&Entry) -> bool) -> Claimed {
         match self.map.entry(key) {
             Place::Vacant(vacant) => {
                 let flight = self.new_flight(key);
@@ -115,7 +119,7 @@ impl AppCache {
             }
             Place::Occupied(mut occupied) => match occupied.get() {
                 Slot::Ready(entry) if serves(entry) => Claimed::Ready(Arc::clone(entry)),
-                Slot::Failed(error) => Claimed::Failed(error.clone()),
+                Slot::Failed(error) if !again => Claimed::Failed(error.clone()),
                 Slot::Flying(flight, _) if !flight.is_over() => Claimed::Theirs(Arc::clone(flight)),
                 Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => {
                     let previous = Arc::clone(entry);
@@ -126,7 +130,7 @@ impl AppCache {
                     ));
                     Claimed::Mine(flight, Some(previous))
                 }
-                Slot::Flying(_, None) => {
+                Slot::Flying(_, None) | Slot::Failed(_) => {
                     let flight = self.new_flight(key);
                     occupied.insert(Slot::Flying(Arc::clone(&flight), None));
                     Claimed::Mine(flight, None)
@@ -135,28 +139,38 @@ impl AppCache {
         }
     }
 
-    fn new_flight(&self, key: Key) -> Arc<RunFlight> {
+    pub(crate) fn new_flight(&self, key: Key) -> Arc<RunFlight> {
         Arc::new(RunFlight {
             key,
             flight: Flight::new(),
             scratch: Mutex::default(),
-            generation: self.generation.load(Ordering::Acquire),
+            generation: self.generation(),
         })
     }
 
     /// Makes the entry visible and wakes the waiters. If another publication of
-    /// the same flight was first, that one stands; gives what stands.
-    pub(crate) fn publish(
-        &self,
-        flight: &RunFlight,
-        entry: Arc<Entry>,
-    ) -> Result<Arc<Entry>, Error> {
-        let standing = self.make_visible(flight, entry);
-        flight.flight.land(Ok(standing))
+    /// the same flight was first, that one stands; gives what stands. If the flight
+    /// failed while somebody computed beside it, his entry is none the worse.
+    pub(crate) fn publish(&self, flight: &RunFlight, entry: Arc<Entry>) -> Arc<Entry> {
+        let visible = self.make_visible(flight, entry);
+        flight
+            .flight
+            .land(Ok(Arc::clone(&visible)))
+            .unwrap_or(visible)
+    }
+
+    /// Whether the cache still has the contents that it had when the flight began.
+    pub(crate) fn is_current(&self, flight: &RunFlight) -> bool {
+        flight.generation == self.generation()
+    }
+
+    /// Counts how often the contents were swapped.
+    pub(crate) fn generation(&self) -> u64 {
+        self.generation.load(Ordering::Acquire)
     }
 
     fn make_visible(&self, flight: &RunFlight, entry: Arc<Entry>) -> Arc<Entry> {
-        let current = flight.generation == self.generation.load(Ordering::Acquire);
+        let current = self.is_current(flight);
         match self.map.entry(flight.key) {
             Place::Vacant(vacant) => {
                 if current {

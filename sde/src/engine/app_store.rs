@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::Engine;
-use crate::app::{AppId, AppInfo, Instance, Prepared, Resolver, SubApp, prepare};
+use crate::app::{AppId, AppInfo, Instance, Prepared, Resolver, SubApp, Subject, prepare};
 use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::key::Fingerprint;
 
@@ -72,10 +72,14 @@ impl AppStore {
         Ok(self.find(engine, name, &mut Vec::new())?.id())
     }
 
-    /// Freezes a name and every name that the slots of its app lead to.
-    fn freeze(&self, name: &str) {
+    /// Freezes these names.
+    fn freeze<'n>(&self, names: impl Iterator<Item = &'n str>) {
         let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        freeze_name(&mut apps, name);
+        for name in names {
+            if let Some(registered) = apps.get_mut(name) {
+                registered.frozen = true;
+            }
+        }
     }
 
     fn is_frozen(&self, name: &str) -> bool {
@@ -122,31 +126,6 @@ impl AppStore {
     }
 }
 
-fn freeze_name(apps: &mut BTreeMap<String, Registered>, name: &str) {
-    let Some(registered) = apps.get_mut(name) else {
-        return;
-    };
-    if std::mem::replace(&mut registered.frozen, true) {
-        return;
-    }
-    let mut names = Vec::new();
-    names_in_slots(&registered.instance, &mut names);
-    for name in names {
-        freeze_name(apps, &name);
-    }
-}
-
-/// The registered names in the slots of an instance, at every depth.
-fn names_in_slots(instance: &Instance, names: &mut Vec<String>) {
-    for slot in instance.info().slots() {
-        match instance.setup.sub_app(slot.name()) {
-            Some(SubApp::Named(name)) => names.push(name.to_string()),
-            Some(SubApp::Instance(inner)) => names_in_slots(inner, names),
-            None => {}
-        }
-    }
-}
-
 fn unknown(name: &str, apps: &BTreeMap<String, Registered>) -> Error {
     ErrorKind::UnknownApp {
         name: name.to_owned(),
@@ -164,26 +143,28 @@ impl Resolver for InStore<'_> {
 }
 
 impl Engine {
-    /// The app registered under a name, about to run: it freezes.
-    pub(super) fn named_to_run(&self, name: &str) -> Result<Prepared, Error> {
+    /// The app registered under a name.
+    pub(super) fn named(&self, name: &str) -> Result<Prepared, Error> {
         let prepared = self.apps.find(self, name, &mut Vec::new())?;
-        if !self.apps.is_frozen(name) {
-            self.apps.freeze(name);
-        }
         self.note_code(&prepared.facts);
         Ok(prepared)
     }
 
-    /// An instance with its slots looked up; the names in them freeze.
+    /// An instance with its slots looked up.
     pub(super) fn prepare_instance(&self, instance: &Instance) -> Result<Prepared, Error> {
         let prepared = prepare(instance, &InStore(self), &mut Vec::new())?;
-        let mut names = Vec::new();
-        names_in_slots(instance, &mut names);
-        for name in names {
-            self.apps.freeze(&name);
-        }
         self.note_code(&prepared.facts);
         Ok(prepared)
+    }
+
+    /// Freezes the names by which a run about to be made came to its apps: its own
+    /// and those in slots.
+    pub(super) fn freeze(&self, subject: &Subject<'_>) {
+        let in_slots = subject.facts.registered.iter().map(String::as_str);
+        let names = || subject.by_name.into_iter().chain(in_slots.clone());
+        if names().any(|name| !self.apps.is_frozen(name)) {
+            self.apps.freeze(names());
+        }
     }
 }
 

@@ -30,6 +30,8 @@ struct Ran {
 enum Body {
     Returned(ResultMap),
     Failed(AppError),
+    /// It was not run at all.
+    Refused(Error),
     Panicked(Box<dyn Any + Send>),
 }
 
@@ -173,16 +175,19 @@ impl Engine {
         let returned = {
             let _on_thread = Place::on_top(Arc::clone(&frame)).enter();
             let _in_span = span.enter();
-            catch_unwind(AssertUnwindSafe(|| call.compute(run.subject.app, &handle)))
+            self.turn(run).map(|_turn| {
+                catch_unwind(AssertUnwindSafe(|| call.compute(run.subject.app, &handle)))
+            })
         };
         let took = start.elapsed();
         let unwanted = frame.is_unwanted();
         frame.end();
         Ran {
             body: match returned {
-                Ok(Ok(results)) => Body::Returned(results),
-                Ok(Err(error)) => Body::Failed(error),
-                Err(panic) => Body::Panicked(panic),
+                Err(refused) => Body::Refused(refused),
+                Ok(Ok(Ok(results))) => Body::Returned(results),
+                Ok(Ok(Err(error))) => Body::Failed(error),
+                Ok(Err(panic)) => Body::Panicked(panic),
             },
             inputs,
             callees: frame.take_callees(),
@@ -218,6 +223,7 @@ impl Engine {
                 };
                 return Err((ErrorKind::App { app, key, cause }.into(), failure, None));
             }
+            Body::Refused(error) => return Err((error, Failure::Ordinary, None)),
             Body::Panicked(panic) => {
                 let message = panic_message(&*panic);
                 let error = ErrorKind::Panicked { app, key, message };

@@ -15,6 +15,7 @@ mod run;
 mod runtime;
 mod save;
 mod sde;
+mod turn;
 mod wait;
 
 pub use app_store::Apps;

@@ -41,6 +41,9 @@ impl Engine {
     ) -> Result<Outcome, Error> {
         from.check_active()?;
         let facts = subject.facts;
+        if facts.missing.is_empty() {
+            self.freeze(subject);
+        }
         let cache = self.cache_of(facts);
         let looked =
             encoded(call, |bytes| self.look(facts, cache, options, bytes)).map_err(|source| {

@@ -30,7 +30,7 @@ impl Runtime for Engine {
     }
 
     fn named(&self, name: &str) -> Result<Prepared, Error> {
-        self.named_to_run(name)
+        self.named(name)
     }
 
     fn prepare(&self, instance: &Instance) -> Result<Prepared, Error> {

@@ -10,7 +10,7 @@ use super::{Engine, Node};
 use crate::app::{CancelToken, Frame, Outcome, Place, Policy, Wake, ancestry, stack};
 use crate::cache::flight::{Patience, Waited};
 use crate::cache::waits::{From, Verdict};
-use crate::cache::{Claimed, RunFlight};
+use crate::cache::{Claimed, Entry, RunFlight};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Source};
 use crate::inputs::Call;
@@ -34,6 +34,9 @@ impl Engine {
         if let Some(path) = own_cycle(run) {
             return Err(self.failed(run, ErrorKind::Cycle { path }.into()));
         }
+        if let Some(error) = unknown_name(run).or_else(|| cancelled(run)) {
+            return Err(self.failed(run, error));
+        }
         match run.options.policy {
             Policy::Bypass => self.fly_alone(run, call, false),
             Policy::OnlyIfRemembered => self.only_remembered(run),
@@ -48,9 +51,6 @@ impl Engine {
     fn claim(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Outcome, Error> {
         let names = run.options.names;
         let refresh = run.options.policy == Policy::Refresh;
-        if refresh {
-            self.raise_epoch();
-        }
         loop {
             let known_nondeterministic = run
                 .cache
@@ -59,7 +59,7 @@ impl Engine {
             if known_nondeterministic {
                 return self.fly_alone(run, call, true);
             }
-            let claimed = run.cache.claim(run.key, |entry| {
+            let claimed = run.cache.claim(run.key, refresh, |entry| {
                 !refresh && entry.is_whole_and_checked(self.epoch())
             });
             match claimed {
@@ -74,16 +74,7 @@ impl Engine {
                 },
                 Claimed::Failed(error) => return Err(self.failed(run, error)),
                 Claimed::Mine(flight, previous) => {
-                    if !refresh
-                        && let Some(entry) = &previous
-                        && self.serves(entry, names)
-                    {
-                        // Published between looking and claiming.
-                        let standing = run.cache.publish(&flight, Arc::clone(entry))?;
-                        return Ok(self.conclude(run, &standing, Source::Map));
-                    }
-                    self.tell_stale(run, previous.as_deref());
-                    return self.fly(run, call, &flight, previous.as_deref());
+                    return self.with_claim(run, call, &flight, previous.as_ref());
                 }
                 Claimed::Theirs(flight) => {
                     if let Some(outcome) = self.share(run, call, &flight)? {
@@ -96,15 +87,33 @@ impl Engine {
 
     /// Claims a key whose entry is whole but may not be used.
     fn claim_anyway(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Option<Outcome>, Error> {
-        match run.cache.claim(run.key, |_| false) {
-            Claimed::Mine(flight, previous) => {
-                self.tell_stale(run, previous.as_deref());
-                self.fly(run, call, &flight, previous.as_deref()).map(Some)
-            }
+        match run.cache.claim(run.key, false, |_| false) {
+            Claimed::Mine(flight, previous) => self
+                .with_claim(run, call, &flight, previous.as_ref())
+                .map(Some),
             Claimed::Theirs(flight) => self.share(run, call, &flight),
             Claimed::Failed(error) => Err(self.failed(run, error)),
             Claimed::Ready(_) => Ok(None),
         }
+    }
+
+    fn with_claim(
+        &self,
+        run: &Run<'_>,
+        call: &mut dyn Call,
+        flight: &Arc<RunFlight>,
+        previous: Option<&Arc<Entry>>,
+    ) -> Result<Outcome, Error> {
+        if run.options.policy != Policy::Refresh
+            && let Some(entry) = previous
+            && self.serves(entry, run.options.names)
+        {
+            // Published between looking and claiming.
+            let standing = run.cache.publish(flight, Arc::clone(entry));
+            return Ok(self.conclude(run, &standing, Source::Map));
+        }
+        self.tell_stale(run, previous.map(|entry| &**entry));
+        self.fly(run, call, flight, previous.map(|entry| &**entry))
     }
 
     /// Waits for another's flight; `None` if its result does not serve this call.
@@ -131,7 +140,8 @@ impl Engine {
             app: Arc::clone(&run.subject.facts.name),
             key: run.key,
         });
-        let patience = WaitPatience::new(self, run, flight, &here);
+        let deadline = here.tainted.then(|| Instant::now() + self.rayon_patience);
+        let patience = WaitPatience::new(run, flight, deadline);
         let waited = flight.flight.wait(&patience);
         drop(guard);
         match waited {
@@ -151,11 +161,13 @@ impl Engine {
                 let previous = run.cache.entry(&run.key);
                 self.fly(run, call, flight, previous.as_deref()).map(Some)
             }
-            Waited::Stopped if patience.is_cancelled() => {
-                let app = Arc::clone(&run.subject.facts.name);
-                Err(self.failed(run, ErrorKind::Cancelled { app, key: run.key }.into()))
+            Waited::Stopped => {
+                if let Some(error) = cancelled(run) {
+                    Err(self.failed(run, error))
+                } else {
+                    self.beside(run, call, flight, &here).map(Some)
+                }
             }
-            Waited::Stopped => self.beside(run, call, flight, &here).map(Some),
         }
     }
 
@@ -178,12 +190,7 @@ impl Engine {
     }
 
     /// Counts, tells and records a result that this call did not compute.
-    pub(super) fn conclude(
-        &self,
-        run: &Run<'_>,
-        entry: &Arc<crate::cache::Entry>,
-        source: Source,
-    ) -> Outcome {
+    pub(super) fn conclude(&self, run: &Run<'_>, entry: &Arc<Entry>, source: Source) -> Outcome {
         if let Some(parent) = &run.parent {
             self.tell_parent(parent, run.subject, entry);
         }
@@ -210,7 +217,7 @@ impl Engine {
         Err(self.failed(run, ErrorKind::NotRemembered { app, key, why }.into()))
     }
 
-    fn tell_stale(&self, run: &Run<'_>, previous: Option<&crate::cache::Entry>) {
+    fn tell_stale(&self, run: &Run<'_>, previous: Option<&Entry>) {
         let why = previous.and_then(|entry| self.refusal(entry, run.options.names));
         if let Some(why) = why {
             self.tell(|| Event::Stale {
@@ -237,7 +244,7 @@ impl Engine {
 }
 
 /// Where a call is that is about to wait.
-fn whence(run: &Run<'_>, here: &Place) -> From<Node> {
+pub(super) fn whence(run: &Run<'_>, here: &Place) -> From<Node> {
     let node = |frame: &Arc<Frame>| Node {
         key: frame.key,
         app: Arc::clone(&frame.facts.name),
@@ -246,6 +253,38 @@ fn whence(run: &Run<'_>, here: &Place) -> From<Node> {
         ancestry: ancestry(run.parent.as_ref()).map(node).collect(),
         stack: stack(here.top.as_ref()).map(node).collect(),
     }
+}
+
+/// A name was asked for that the app does not return.
+fn unknown_name(run: &Run<'_>) -> Option<Error> {
+    let facts = run.subject.facts;
+    let mut names = run.options.names?.iter();
+    let unknown = names.find(|name| facts.result(name).is_none())?;
+    let results = facts.info.results.iter();
+    let error = ErrorKind::NoResult {
+        origin: format!("{} [{}]", facts.name, run.key.short()),
+        name: (*unknown).to_owned(),
+        there: results.map(|spec| spec.name.to_string()).collect(),
+    };
+    Some(error.into())
+}
+
+/// Whoever made this call, or a run that it is part of, has given up.
+fn cancelled(run: &Run<'_>) -> Option<Error> {
+    let own = run
+        .options
+        .cancel
+        .as_ref()
+        .is_some_and(CancelToken::is_cancelled);
+    let given_up = own
+        || run
+            .parent
+            .as_ref()
+            .is_some_and(|parent| parent.is_unwanted());
+    given_up.then(|| {
+        let app = Arc::clone(&run.subject.facts.name);
+        ErrorKind::Cancelled { app, key: run.key }.into()
+    })
 }
 
 /// The cycle, if a run is called from beneath itself.
@@ -260,24 +299,28 @@ fn own_cycle(run: &Run<'_>) -> Option<Vec<String>> {
     Some(path)
 }
 
-fn label(node: &Node) -> String {
+pub(super) fn label(node: &Node) -> String {
     format!("{} [{}]", node.app, node.key.short())
 }
 
 /// How long a call waits: until it is cancelled, and on rayon's workers until
 /// that has become suspicious.
-struct WaitPatience<'a> {
+pub(super) struct WaitPatience<'a> {
     own: Option<&'a CancelToken>,
     parent: Option<&'a Arc<Frame>>,
     deadline: Option<Instant>,
 }
 
 impl<'a> WaitPatience<'a> {
-    fn new(engine: &Engine, run: &'a Run<'_>, flight: &Arc<RunFlight>, here: &Place) -> Self {
+    pub(super) fn new(
+        run: &'a Run<'_>,
+        flight: &Arc<RunFlight>,
+        deadline: Option<Instant>,
+    ) -> Self {
         let patience = Self {
             own: run.options.cancel.as_ref(),
             parent: run.parent.as_ref(),
-            deadline: here.tainted.then(|| Instant::now() + engine.rayon_patience),
+            deadline,
         };
         let waker = Arc::downgrade(flight) as std::sync::Weak<dyn Wake>;
         let inherited = ancestry(run.parent.as_ref()).filter_map(|frame| frame.interest.token());

@@ -12,6 +12,40 @@ use super::short::Short;
 /// nothing else: leave out thread counts and loggers (`#[fingerprint(skip)]`), leave in all else.
 /// Two values of one type write the same bytes exactly when they are the same input.
 ///
+/// # Deriving it
+///
+/// The derived code writes the bare name of the type, its type arguments, the name of the variant,
+/// and each field's name and value. It does not write the module: two types of one name and with
+/// equal fields are alike, and moving a type does not change keys. Renaming a type or a field does,
+/// unless its old name is kept as `name`.
+///
+/// | attribute | where | what it does |
+/// |---|---|---|
+/// | `name = ".."` | type, variant, field | the name in the key, in place of the one in the source |
+/// | `skip` | field | leaves it out: **a promise that it can't change a result** |
+/// | `round = DIGITS` | field | rounds floats for the key ([`Rounded`](super::Rounded)) |
+/// | `serde` | field | takes what the value shows serde ([`BySerde`](super::BySerde), with its traps) |
+/// | `crate = path` | type | where to find this crate, if not at `::sde` |
+///
+/// ```
+/// use sde::{Fingerprint, key::commit};
+///
+/// #[derive(Fingerprint)]
+/// struct Scf {
+///     basis: String,
+///     #[fingerprint(round = 6)]
+///     damping: f64,
+///     #[fingerprint(skip)]
+///     threads: usize,
+/// }
+/// let one = Scf { basis: "6-31G*".into(), damping: 0.3, threads: 1 };
+/// let many = Scf { basis: "6-31G*".into(), damping: 0.1 + 0.2, threads: 64 };
+/// assert_eq!(commit(&one)?, commit(&many)?);
+/// # Ok::<(), sde::key::FingerprintError>(())
+/// ```
+///
+/// # What has none
+///
 /// Types with interior mutability (`Cell`, `RefCell`, `Mutex`, atomics), raw pointers, functions
 /// and closures do not implement it: what they are can change after the key was made, or cannot be
 /// seen at all.
@@ -32,7 +66,9 @@ use super::short::Short;
 /// sde::key::commit(&|x: f64| x + 1.0);
 /// ```
 ///
-/// Written by hand, for a type whose identity is less than its fields:
+/// # By hand
+///
+/// For a type whose identity is less than its fields:
 ///
 /// ```
 /// use sde::key::{commit, Encoder, Fingerprint, FingerprintError};

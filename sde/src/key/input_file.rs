@@ -55,7 +55,7 @@ impl InputFile {
         &self.path
     }
 
-    /// The length and the digest of what the file holds now.
+    /// The length of what the file holds now, and its plain BLAKE3 digest, as `b3sum` prints it.
     ///
     /// # Errors
     /// [`FingerprintErrorKind::File`] with the path, when the file cannot be read.

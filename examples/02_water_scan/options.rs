@@ -15,8 +15,10 @@ Restricted Hartree-Fock energies of a molecule along a bond length or angle.
 usage: water_scan [options]
 
   --molecule FILE.xyz   the molecule (default: water)
-  --basis NAME          a published basis set (default: STO-3G)
-  --scan SPEC           what changes (default: \"bond 1 2 0.80 1.20 9\", the first O-H):
+  --basis NAME          a published basis set (default: STO-3G), or a file in NWChem's
+                        format
+  --scan SPEC           what changes (default: none; for the built-in water molecule
+                        \"bond 1 2 0.80 1.20 9\", the first O-H):
                           \"bond I J FROM TO N\"      a distance in angstrom; atoms from 1
                           \"angle I J K FROM TO N\"   the angle at J in degrees
                           none                      one point
@@ -128,8 +130,7 @@ impl Said {
             (None, Some(_)) => Scan::None,
         };
         scan.check(&molecule).map_err(Failure::of_input)?;
-        let basis = BasisSet::named(self.basis.as_deref().unwrap_or("STO-3G"))
-            .map_err(Failure::of_input)?;
+        let basis = basis(self.basis.as_deref().unwrap_or("STO-3G"))?;
         let harmonics = self.harmonics.unwrap_or_default();
         basis.on(&molecule, harmonics).map_err(Failure::of_input)?;
         Ok(Options {
@@ -142,4 +143,13 @@ impl Said {
             json: self.json,
         })
     }
+}
+
+/// A published set by its name, or else the file of that name.
+fn basis(name: &str) -> Result<BasisSet, Failure> {
+    let published = BasisSet::named(name);
+    if published.is_err() && std::path::Path::new(name).is_file() {
+        return BasisSet::read(name).map_err(Failure::of_input);
+    }
+    published.map_err(Failure::of_input)
 }

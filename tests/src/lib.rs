@@ -4,3 +4,12 @@
 
 #[cfg(doctest)]
 mod docs;
+mod made;
+pub mod signal;
+mod watch;
+mod watchdog;
+
+pub use made::{Made, made, number, number_info, x, y};
+pub use signal::{Counter, Gate, LIMIT, until};
+pub use watch::Watch;
+pub use watchdog::Watchdog;

@@ -1,13 +1,14 @@
 //! The entries and flights of one app type.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry as Place;
 
 use super::entry::Entry;
 use super::flight::Flight;
+use super::scratches::Scratches;
 use super::stats::Counters;
 use super::waits::Awaited;
 use crate::app::{ScratchState, Wake};
@@ -23,6 +24,7 @@ pub(crate) struct AppCache {
     /// The first level: the last run of each thread.
     pub(crate) recent: Recent<Arc<Entry>>,
     pub(crate) counters: Counters,
+    pub(crate) scratches: Scratches,
     /// The run that has the app's turn, if the app is not thread-safe.
     pub(crate) turn: Mutex<Option<Arc<RunFlight>>>,
     /// Raised when the contents are swapped; a flight of an earlier one publishes
@@ -56,8 +58,6 @@ pub(crate) enum Claimed {
 pub(crate) struct RunFlight {
     pub(crate) key: Key,
     pub(crate) flight: Flight<Arc<Entry>, Error>,
-    /// The state to go on from, if the app keeps one.
-    scratch: Mutex<KeptScratch>,
     generation: u64,
 }
 
@@ -80,6 +80,7 @@ impl AppCache {
             map: DashMap::with_hasher(BuildKeyHasher::default()),
             recent: Recent::new(),
             counters: Counters::default(),
+            scratches: Scratches::default(),
             turn: Mutex::new(None),
             generation: AtomicU64::new(0),
         }
@@ -143,7 +144,6 @@ impl AppCache {
         Arc::new(RunFlight {
             key,
             flight: Flight::new(),
-            scratch: Mutex::default(),
             generation: self.generation(),
         })
     }
@@ -193,6 +193,8 @@ impl AppCache {
     /// Puts an entry there without a flight: the latest record of a
     /// non-deterministic run, or what was read from a store.
     pub(crate) fn record(&self, entry: &Arc<Entry>) {
+        // Held until the map's lock is free again: destructors may use the cache.
+        let _before = self.entry(&entry.record.key);
         match self.map.entry(entry.record.key) {
             Place::Vacant(vacant) => {
                 vacant.insert(Slot::Ready(Arc::clone(entry)));
@@ -233,6 +235,8 @@ impl AppCache {
 
     /// Drops the values for which `drop` says so, and remembered failures.
     pub(crate) fn clean(&self, drop: impl Fn(&Named) -> bool, why: &'static str) {
+        // Held until the map's locks are free again: destructors may use the cache.
+        let _before = self.entries();
         self.map.retain(|_, slot| {
             if let Slot::Ready(entry) | Slot::Flying(_, Some(entry)) = slot
                 && entry.results.results().iter().any(&drop)
@@ -247,7 +251,9 @@ impl AppCache {
     /// Forgets everything; flights under way end with their waiters only.
     pub(crate) fn forget_all(&self) {
         self.generation.fetch_add(1, Ordering::AcqRel);
+        let _before = self.entries();
         self.map.clear();
+        self.scratches.clear();
         self.recent.clear();
     }
 
@@ -262,58 +268,21 @@ impl AppCache {
             .collect()
     }
 
-    /// The scratch states of the flights under way that were not saved yet; they
-    /// count as saved from here on.
-    pub(crate) fn scratch(&self) -> Vec<(Key, ScratchState)> {
-        self.map
-            .iter()
-            .filter_map(|slot| match &*slot {
-                Slot::Flying(flight, _) => {
-                    flight.scratch_to_save().map(|state| (flight.key, state))
-                }
-                _ => None,
-            })
-            .collect()
-    }
-
-    /// The latest scratch state of a run in progress.
+    /// The latest scratch state of a run without a result.
     pub(crate) fn scratch_of(&self, key: &Key) -> Option<ScratchState> {
-        match &*self.map.get(key)? {
-            Slot::Flying(flight, _) => flight.lock_scratch().state.clone(),
-            _ => None,
-        }
+        self.scratches.get(key)
     }
 
-    /// Replaces the scratch state of a run in progress.
+    /// Forgets the scratch states of runs that are not in progress.
+    pub(crate) fn clean_scratch(&self) {
+        self.scratches.retain(|key| self.is_flying(key));
+    }
+
+    /// Replaces the scratch state of a run in progress. One that computes for its
+    /// caller alone leaves nothing here.
     pub(crate) fn set_scratch(&self, key: &Key, state: ScratchState) {
-        if let Some(slot) = self.map.get(key)
-            && let Slot::Flying(flight, _) = &*slot
-        {
-            *flight.lock_scratch() = KeptScratch {
-                state: Some(state),
-                saved: false,
-            };
+        if self.is_flying(key) {
+            self.scratches.set(*key, state);
         }
-    }
-}
-
-/// The latest scratch state of a run.
-#[derive(Default)]
-struct KeptScratch {
-    state: Option<ScratchState>,
-    saved: bool,
-}
-
-impl RunFlight {
-    fn lock_scratch(&self) -> std::sync::MutexGuard<'_, KeptScratch> {
-        self.scratch.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn scratch_to_save(&self) -> Option<ScratchState> {
-        let mut kept = self.lock_scratch();
-        if std::mem::replace(&mut kept.saved, true) {
-            return None;
-        }
-        kept.state.clone()
     }
 }

@@ -10,6 +10,7 @@ mod app_cache;
 mod entry;
 pub(crate) mod flight;
 mod merge;
+mod scratches;
 mod stats;
 mod table;
 pub(crate) mod waits;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::Engine;
 use super::run::Run;
-use crate::app::{Callees, Frame, Handle, Outcome, Place};
+use crate::app::{Callees, Frame, Handle, Outcome, Place, Policy};
 use crate::cache::{AppCache, Count, Entry, Published, Record, RunFlight, merge};
 use crate::error::{AppError, Error, ErrorKind, Failure};
 use crate::event::{Event, RunId, Source};
@@ -23,8 +23,10 @@ struct Ran {
     run: RunId,
     made_at: SystemTime,
     took: Duration,
-    /// Nobody wanted the result any more when it ended.
-    unwanted: bool,
+    /// It was told that nobody wants the result any more.
+    gave_up: bool,
+    /// The epoch in which it began.
+    epoch: u64,
 }
 
 enum Body {
@@ -51,7 +53,7 @@ impl Claim<'_> {
         self.cache.fail(self.flight, error, retry, keep);
     }
 
-    fn publish(mut self, entry: Arc<Entry>) -> Result<Arc<Entry>, Error> {
+    fn publish(mut self, entry: Arc<Entry>) -> Arc<Entry> {
         let standing = self.cache.publish(self.flight, entry);
         self.ended = true;
         standing
@@ -86,15 +88,19 @@ impl Engine {
             ended: false,
         };
         if let Some(loaded) = self.load(run, previous) {
-            let entry = claim.publish(loaded)?;
+            let entry = claim.publish(loaded);
             return Ok(self.conclude(run, &entry, Source::Loaded));
         }
         let ran = self.run_body(run, call, Some(flight));
         match self.publishable(run, ran, previous) {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
-                self.save_new(&entry);
-                let standing = claim.publish(Arc::clone(&entry))?;
+                self.note_new(run, flight, &entry);
+                let standing = claim.publish(Arc::clone(&entry));
+                if run.options.policy == Policy::Refresh {
+                    // The earlier result may be a last value.
+                    self.raise_epoch();
+                }
                 self.remember_last(run, &standing);
                 let given = (Arc::ptr_eq(&entry, &standing)).then_some(published.given);
                 Ok(self.computed(run, &standing, given, Source::Computed))
@@ -103,6 +109,14 @@ impl Engine {
                 claim.fail(&error, failure);
                 self.give_up(run, error, panic)
             }
+        }
+    }
+
+    /// Has a new entry saved, unless it was begun before another store was loaded.
+    fn note_new(&self, run: &Run<'_>, flight: &RunFlight, entry: &Arc<Entry>) {
+        run.cache.scratches.remove(&run.key);
+        if run.cache.is_current(flight) {
+            self.save_new(entry);
         }
     }
 
@@ -118,8 +132,8 @@ impl Engine {
         match self.publishable(run, ran, None) {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
-                self.save_new(&entry);
-                let standing = run.cache.publish(flight, Arc::clone(&entry))?;
+                self.note_new(run, flight, &entry);
+                let standing = run.cache.publish(flight, Arc::clone(&entry));
                 let given = (Arc::ptr_eq(&entry, &standing)).then_some(published.given);
                 Ok(self.computed(run, &standing, given, Source::Duplicate))
             }
@@ -135,11 +149,12 @@ impl Engine {
         call: &mut dyn Call,
         record: bool,
     ) -> Result<Outcome, Error> {
+        let generation = run.cache.generation();
         let ran = self.run_body(run, call, None);
         match self.publishable(run, ran, None) {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
-                if record {
+                if record && run.cache.generation() == generation {
                     run.cache.record(&entry);
                     self.save_new(&entry);
                 }
@@ -152,6 +167,7 @@ impl Engine {
     /// Runs the body, with no lock, guard or shard held.
     fn run_body(&self, run: &Run<'_>, call: &mut dyn Call, flight: Option<&Arc<RunFlight>>) -> Ran {
         let facts = run.subject.facts;
+        let epoch = self.epoch();
         let number = self.next_run();
         self.tell(|| Event::Started {
             app: Arc::clone(&facts.name),
@@ -180,7 +196,7 @@ impl Engine {
             })
         };
         let took = start.elapsed();
-        let unwanted = frame.is_unwanted();
+        let gave_up = frame.gave_up();
         frame.end();
         Ran {
             body: match returned {
@@ -195,7 +211,8 @@ impl Engine {
             run: number,
             made_at,
             took,
-            unwanted,
+            gave_up,
+            epoch,
         }
     }
 
@@ -217,7 +234,7 @@ impl Engine {
             Body::Returned(results) => results,
             Body::Failed(cause) => {
                 // Somebody may have begun to wait since: let him try.
-                let failure = match ran.unwanted {
+                let failure = match ran.gave_up {
                     true => Failure::Transient,
                     false => cause.failure().unwrap_or(facts.info.failures),
                 };
@@ -249,7 +266,7 @@ impl Engine {
             took: ran.took,
         };
         let previous = previous.filter(|old| !ran.nondeterministic && self.may_fill(run, old));
-        merge(facts, record, &returned, previous, self.epoch())
+        merge(facts, record, &returned, previous, ran.epoch)
             .map_err(|error| (error, Failure::Ordinary, None))
     }
 
@@ -280,7 +297,8 @@ impl Engine {
             return;
         }
         let epoch = self.epoch();
-        if !entry.is_checked(epoch) {
+        // What ran beneath may have changed while it ran.
+        if self.refusal(entry, None).is_some() {
             return;
         }
         let id = run.subject.facts.id.as_bytes();

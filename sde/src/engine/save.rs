@@ -1,13 +1,15 @@
 //! Saving, and reading back.
 
-use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use super::Engine;
 use super::run::Run;
 use crate::app::{Facts, Frame, Policy, ScratchState};
 use crate::cache::Entry;
-use crate::checkpoint::{Archiver, Batch, SavePolicy, SavedScratch, Selection, StoredEntry, saved};
+use crate::checkpoint::{
+    Archiver, Batch, SavePolicy, Saved, SavedScratch, Selection, StoredEntry, saved,
+};
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Event;
 use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, ResultMap, Stored};
@@ -28,7 +30,7 @@ impl Engine {
             scratch: Vec::new(),
             marks: Vec::new(),
         };
-        match self.write(&*archiver, &batch) {
+        match self.write_one(&*archiver, &batch) {
             Ok(_) => self.pending.forget(Selection::Checkpoint, entry),
             Err(error) => self.warn(|| {
                 format!(
@@ -45,6 +47,9 @@ impl Engine {
     pub(super) fn save(&self, selection: Selection) -> Result<(), Error> {
         let doing = selection.name();
         let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
+        // From the collecting on: whoever comes second and finds nothing left must
+        // not say that it is saved before it is.
+        let one_at_a_time = self.saving();
         let (entries, marks) = self.pending.take(selection);
         let batch = Batch {
             selection,
@@ -53,7 +58,7 @@ impl Engine {
                 .map(|entry| saved(entry, selection))
                 .collect(),
             scratch: match selection {
-                Selection::Checkpoint => self.scratch_in_flight(),
+                Selection::Checkpoint => self.unsaved_scratch(),
                 Selection::Archive => Vec::new(),
             },
             marks,
@@ -61,32 +66,46 @@ impl Engine {
         if batch.is_empty() {
             return Ok(());
         }
-        let failed = match self.write(&*archiver, &batch) {
-            Ok(left_out) => left_out,
-            Err(source) => {
-                let marks = batch.marks.clone();
-                self.pending.put_back(selection, entries, marks);
-                Some(source)
+        let written = write(&*archiver, &batch);
+        if written.is_err() {
+            let marks = batch.marks.clone();
+            self.pending.put_back(selection, entries, marks);
+            for cache in self.caches.all() {
+                let keys = batch.scratch.iter().map(|scratch| scratch.key);
+                cache.scratches.put_back(keys);
             }
-        };
+        }
+        drop(one_at_a_time);
+        let failed = self.tell_written(&batch, written).unwrap_or_else(Some);
         failed.map_or(Ok(()), |source| {
             let doing = format!("saving a {doing} to {}", archiver.describe());
             Err(ErrorKind::Archive { doing, source }.into())
         })
     }
 
-    /// Saves a batch. What had to be left out is warned of; the first such error
-    /// is given back.
-    fn write(
+    fn saving(&self) -> MutexGuard<'_, ()> {
+        self.saving.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write_one(
         &self,
         archiver: &dyn Archiver,
         batch: &Batch,
     ) -> Result<Option<ArchiveError>, ArchiveError> {
-        let _one_at_a_time = self.saving.lock().unwrap_or_else(PoisonError::into_inner);
-        let span = tracing::debug_span!("save", kind = batch.selection.name());
-        let _in_span = span.enter();
-        let start = Instant::now();
-        let saved = archiver.save(batch)?;
+        let one_at_a_time = self.saving();
+        let written = write(archiver, batch);
+        drop(one_at_a_time);
+        self.tell_written(batch, written)
+    }
+
+    /// Tells what came of a save. What had to be left out is warned of; the first
+    /// such error is given back.
+    fn tell_written(
+        &self,
+        batch: &Batch,
+        written: Result<(Saved, Duration), ArchiveError>,
+    ) -> Result<Option<ArchiveError>, ArchiveError> {
+        let (saved, took) = written?;
         for error in &saved.left_out {
             self.warn(|| error.to_string());
         }
@@ -94,18 +113,19 @@ impl Engine {
             kind: batch.selection.name(),
             entries: batch.entries.len(),
             scratch: batch.scratch.len(),
-            took: start.elapsed(),
+            took,
         });
         Ok(saved.left_out.into_iter().next())
     }
 
     /// The scratch states that are newer than what was saved of them.
-    fn scratch_in_flight(&self) -> Vec<SavedScratch> {
+    fn unsaved_scratch(&self) -> Vec<SavedScratch> {
         self.caches
             .all()
             .flat_map(|cache| {
                 cache
-                    .scratch()
+                    .scratches
+                    .take_unsaved()
                     .into_iter()
                     .map(|(key, state)| SavedScratch {
                         app: Arc::clone(&cache.name),
@@ -197,7 +217,13 @@ impl Engine {
                         .results()
                         .iter()
                         .find(|n| n.name == spec.name)?;
-                    old.content.is_there().then(|| old.content.clone())
+                    match &old.content {
+                        // Reading it once more would give the same.
+                        Content::Stored(stored) if stored.is_damaged() => {
+                            Some(Content::Gone("what was stored of it is damaged"))
+                        }
+                        content => content.is_there().then(|| content.clone()),
+                    }
                 });
                 let payload = found.and_then(|result| result.payload.clone());
                 let content = match (held, payload, spec.codec) {
@@ -278,7 +304,7 @@ impl Engine {
             }],
             marks: Vec::new(),
         };
-        if let Err(error) = self.write(&*archiver, &batch) {
+        if let Err(error) = self.write_one(&*archiver, &batch) {
             self.warn(|| {
                 format!(
                     "the scratch of {} could not be saved: {error}",
@@ -287,4 +313,13 @@ impl Engine {
             });
         }
     }
+}
+
+/// Has the archiver save a batch; what it says, and how long it took.
+fn write(archiver: &dyn Archiver, batch: &Batch) -> Result<(Saved, Duration), ArchiveError> {
+    let span = tracing::debug_span!("save", kind = batch.selection.name());
+    let _in_span = span.enter();
+    let start = Instant::now();
+    let saved = archiver.save(batch)?;
+    Ok((saved, start.elapsed()))
 }

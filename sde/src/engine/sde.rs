@@ -171,6 +171,9 @@ impl Sde {
                 |named| tags.is_empty() || named.tags.unwrap_or_default().intersects(tags),
                 "it was cleaned from memory",
             );
+            if tags.is_empty() {
+                cache.clean_scratch();
+            }
         }
         self.engine.raise_epoch();
     }

@@ -1,0 +1,176 @@
+//! Giving up ends one's own wait, and nobody else's.
+
+use std::thread;
+
+use sde::{AppError, CancelToken, Error, ErrorKind, Sde};
+use sde_tests::{Counter, Gate, LIMIT, Made, Watchdog, number, until, x, y};
+
+use super::{innermost, watched};
+
+fn held(gate: &Gate) -> Made {
+    let gate = gate.clone();
+    number("held", move |_, x| {
+        gate.pass();
+        Ok(x + 1)
+    })
+}
+
+fn ask(sde: &Sde, app: &Made, token: &CancelToken) -> Result<u64, Error> {
+    let outcome = sde.request(app, &x(1)).cancel(token).run()?;
+    y(&outcome.results)
+}
+
+fn is_cancelled(error: &Error) -> bool {
+    matches!(innermost(error).kind(), ErrorKind::Cancelled { .. })
+}
+
+#[test]
+fn one_waiter_gives_up_and_the_flight_goes_on() {
+    let _dog = Watchdog::new("a waiter that gives up", LIMIT);
+    let (sde, watch) = watched();
+    let gate = Gate::new();
+    let app = held(&gate);
+    let (gives_up, stays) = (CancelToken::new(), CancelToken::new());
+    thread::scope(|scope| {
+        let runner = scope.spawn(|| ask(&sde, &app, &CancelToken::new()));
+        gate.arrived(1);
+        let first = scope.spawn(|| ask(&sde, &app, &gives_up));
+        let second = scope.spawn(|| ask(&sde, &app, &stays));
+        watch.waiting("held", 2);
+        gives_up.cancel();
+        // It ends although the gate is closed.
+        assert!(is_cancelled(&first.join().unwrap().unwrap_err()));
+        gate.open();
+        assert_eq!(runner.join().unwrap().unwrap(), 2);
+        assert_eq!(second.join().unwrap().unwrap(), 2);
+    });
+    assert_eq!(watch.started("held"), 1);
+}
+
+/// An app that gives up as soon as nobody wants its result.
+fn patient(started: &Counter) -> Made {
+    let started = started.clone();
+    number("patient", move |sde, x| {
+        if started.add() == 0 {
+            until("nobody wants it", || sde.is_cancelled());
+            return Err(AppError::message("nobody wants it"));
+        }
+        Ok(x + 1)
+    })
+}
+
+#[test]
+fn a_body_hears_that_nobody_wants_its_result() {
+    let _dog = Watchdog::new("a cancelled body", LIMIT);
+    let (sde, _) = watched();
+    let started = Counter::new();
+    let app = patient(&started);
+    let token = CancelToken::new();
+    thread::scope(|scope| {
+        let runner = scope.spawn(|| ask(&sde, &app, &token));
+        started.reach(1);
+        token.cancel();
+        let error = runner.join().unwrap().unwrap_err();
+        assert!(error.to_string().contains("nobody wants it"), "{error}");
+    });
+    // Nothing of that is remembered.
+    assert_eq!(y(&sde.run(&app, &x(1)).unwrap()).unwrap(), 2);
+}
+
+#[test]
+fn a_body_goes_on_for_those_who_wait() {
+    let _dog = Watchdog::new("a body that is cancelled and wanted", LIMIT);
+    let (sde, _) = watched();
+    let gate = Gate::new();
+    let app = {
+        let gate = gate.clone();
+        number("wanted", move |sde, x| {
+            gate.pass();
+            // Its caller has given up by now.
+            until("somebody waits", || !sde.is_cancelled());
+            Ok(x + 1)
+        })
+    };
+    let token = CancelToken::new();
+    thread::scope(|scope| {
+        let runner = scope.spawn(|| ask(&sde, &app, &token));
+        gate.arrived(1);
+        token.cancel();
+        gate.open();
+        let waiter = scope.spawn(|| y(&sde.run(&app, &x(1)).unwrap()).unwrap());
+        assert_eq!(waiter.join().unwrap(), 2);
+        assert_eq!(runner.join().unwrap().unwrap(), 2);
+    });
+    assert_eq!(sde.stats().total.computed, 1);
+}
+
+/// Whoever comes while a body is ending because nobody wanted it gets a result, not that error.
+#[test]
+fn a_latecomer_does_not_get_the_error_of_a_cancelled_run() {
+    let _dog = Watchdog::new("a latecomer", LIMIT);
+    let (sde, watch) = watched();
+    let started = Counter::new();
+    let leaving = Gate::new();
+    let app = {
+        let (started, leaving) = (started.clone(), leaving.clone());
+        number("patient", move |sde, x| {
+            if started.add() == 0 {
+                until("nobody wants it", || sde.is_cancelled());
+                leaving.pass();
+                return Err(AppError::message("nobody wants it"));
+            }
+            Ok(x + 1)
+        })
+    };
+    let token = CancelToken::new();
+    thread::scope(|scope| {
+        let runner = scope.spawn(|| ask(&sde, &app, &token));
+        started.reach(1);
+        token.cancel();
+        leaving.arrived(1);
+        let late = scope.spawn(|| y(&sde.run(&app, &x(1)).unwrap()).unwrap());
+        watch.waiting("patient", 1);
+        leaving.open();
+        assert_eq!(late.join().unwrap(), 2);
+        assert!(runner.join().unwrap().is_err());
+    });
+}
+
+#[test]
+fn what_a_cancelled_run_waits_for_is_given_up_too() {
+    let _dog = Watchdog::new("a nested wait", LIMIT);
+    let (sde, watch) = watched();
+    let gate = Gate::new();
+    let inner = held(&gate);
+    let outer = {
+        let inner = inner.clone();
+        number("outer", move |sde, n| Ok(y(&sde.run(&inner, &x(n))?)?))
+    };
+    let token = CancelToken::new();
+    thread::scope(|scope| {
+        let running = scope.spawn(|| y(&sde.run(&inner, &x(1)).unwrap()).unwrap());
+        gate.arrived(1);
+        let nested = scope.spawn(|| ask(&sde, &outer, &token));
+        watch.waiting("held", 1);
+        token.cancel();
+        assert!(is_cancelled(&nested.join().unwrap().unwrap_err()));
+        gate.open();
+        assert_eq!(running.join().unwrap(), 2);
+    });
+    assert_eq!(y(&sde.run(&outer, &x(1)).unwrap()).unwrap(), 2);
+}
+
+#[test]
+fn a_cancelled_request_starts_nothing() {
+    let sde = Sde::new();
+    let started = Counter::new();
+    let app = patient(&started);
+    let token = CancelToken::new();
+    token.cancel();
+    assert!(is_cancelled(&ask(&sde, &app, &token).unwrap_err()));
+    assert_eq!(started.get(), 0);
+    // A hit costs nothing, so it is given all the same.
+    started.add();
+    sde.run(&app, &x(1)).unwrap();
+    assert_eq!(ask(&sde, &app, &token).unwrap(), 2);
+}

@@ -1,0 +1,221 @@
+//! What becomes of a failure: who gets it, who tries again, and what is remembered.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+
+use sde::{AppError, ErrorKind, Failure, MemoryArchiver, Policy, Sde, Selection};
+use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, x, y};
+
+use super::watched;
+
+const WAITERS: usize = 8;
+
+/// What the caller of one run got: a number, an error, or a panic.
+type Got = Result<Result<u64, sde::Error>, String>;
+
+fn got(sde: &Sde, app: &Made) -> Got {
+    let run = || {
+        sde.run(app, &x(1))
+            .map(|results| y(&results).expect("a result"))
+    };
+    catch_unwind(AssertUnwindSafe(run)).map_err(|panic| {
+        let text = panic.downcast_ref::<&str>();
+        text.copied().unwrap_or("no text").to_owned()
+    })
+}
+
+/// One runs and is held at the gate until the others wait; what the runner got, and the others.
+fn fly(sde: &Sde, watch: &Watch, app: &Made, gate: &Gate) -> (Got, Vec<Got>) {
+    thread::scope(|scope| {
+        let runner = scope.spawn(|| got(sde, app));
+        gate.arrived(1);
+        let waiters: Vec<_> = (0..WAITERS)
+            .map(|_| scope.spawn(|| got(sde, app)))
+            .collect();
+        watch.waiting("fails", WAITERS);
+        gate.open();
+        let others = waiters.into_iter().map(|t| t.join().unwrap()).collect();
+        (runner.join().unwrap(), others)
+    })
+}
+
+/// An app whose first call is held at the gate. The closure is told which call it is.
+fn held(
+    gate: &Gate,
+    calls: &Counter,
+    then: impl Fn(usize) -> Result<u64, AppError> + Send + Sync + 'static,
+) -> Made {
+    let (gate, calls) = (gate.clone(), calls.clone());
+    number("fails", move |_, _| {
+        let call = calls.add();
+        if call == 0 {
+            gate.pass();
+        }
+        then(call)
+    })
+}
+
+fn error(got: &Got) -> &sde::Error {
+    got.as_ref().expect("no panic").as_ref().unwrap_err()
+}
+
+#[test]
+fn an_ordinary_error_is_shared_and_not_remembered() {
+    let _dog = Watchdog::new("an ordinary error", LIMIT);
+    let (sde, watch) = watched();
+    let (gate, calls) = (Gate::new(), Counter::new());
+    let app = held(&gate, &calls, |call| match call {
+        0 => Err(AppError::message("did not converge")),
+        _ => Ok(7),
+    });
+    let (runner, others) = fly(&sde, &watch, &app, &gate);
+    let first = error(&runner);
+    assert!(matches!(first.kind(), ErrorKind::App { .. }), "{first}");
+    assert!(first.to_string().ends_with("failed: did not converge"));
+    assert!(others.iter().all(|other| error(other).is_same(first)));
+    assert_eq!(calls.get(), 1);
+    // It is not remembered: the next run tries again.
+    assert_eq!(got(&sde, &app).unwrap().unwrap(), 7);
+    assert_eq!(sde.stats().total.failures, WAITERS as u64 + 1);
+}
+
+fn always(calls: &Counter, fails: impl Fn() -> AppError + Send + Sync + 'static) -> Made {
+    let calls = calls.clone();
+    number("fails", move |_, _| {
+        calls.add();
+        Err(fails())
+    })
+}
+
+#[test]
+fn a_permanent_error_is_remembered_in_memory_only() {
+    let calls = Counter::new();
+    let app = always(&calls, || AppError::message("does not compile").permanent());
+    let store = MemoryArchiver::new();
+    let sde = Sde::builder().store(store.clone()).build().unwrap();
+    let first = sde.run(&app, &x(1)).unwrap_err();
+    let again = sde.run(&app, &x(1)).unwrap_err();
+    assert!(again.is_same(&first));
+    assert_eq!(calls.get(), 1);
+    // It is one key's failure, not the app's.
+    assert!(!sde.run(&app, &x(2)).unwrap_err().is_same(&first));
+    assert_eq!(calls.get(), 2);
+
+    sde.checkpoint().unwrap();
+    sde.finish().unwrap();
+    assert_eq!(store.saved(Selection::Checkpoint), []);
+    assert_eq!(store.saved(Selection::Archive), []);
+    let later = Sde::builder().store(store).build().unwrap();
+    assert!(later.run(&app, &x(1)).is_err());
+    assert_eq!(calls.get(), 3);
+
+    sde.clean_cache("fails", []);
+    assert!(!sde.run(&app, &x(1)).unwrap_err().is_same(&first));
+    assert_eq!(calls.get(), 4);
+    let refresh = sde.request(&app, &x(1)).policy(Policy::Refresh).run();
+    assert!(refresh.is_err());
+    assert_eq!(calls.get(), 5);
+}
+
+#[test]
+fn an_app_can_say_how_long_its_failures_last() {
+    let calls = Counter::new();
+    let app = always(&calls, || AppError::message("no"))
+        .described(|info| info.failures(Failure::Permanent));
+    let sde = Sde::new();
+    let first = sde.run(&app, &x(1)).unwrap_err();
+    assert!(sde.run(&app, &x(1)).unwrap_err().is_same(&first));
+    // What the error says itself has the last word.
+    let calls = Counter::new();
+    let app = always(&calls, || {
+        AppError::message("no").lasting(Failure::Ordinary)
+    })
+    .described(|info| info.failures(Failure::Permanent));
+    let sde = Sde::new();
+    assert!(sde.run(&app, &x(1)).is_err());
+    assert!(sde.run(&app, &x(1)).is_err());
+    assert_eq!(calls.get(), 2);
+}
+
+/// Flies until at least one of the waiters was asleep in time to take over; those that only meant
+/// to wait get the error.
+fn fly_until_taken_over(
+    then: impl Fn(usize) -> Result<u64, AppError> + Copy + Send + Sync + 'static,
+) -> (Sde, Got, Vec<Got>, usize, Made) {
+    loop {
+        let (sde, watch) = watched();
+        let (gate, calls) = (Gate::new(), Counter::new());
+        let app = held(&gate, &calls, then);
+        let (runner, others) = fly(&sde, &watch, &app, &gate);
+        let takers = watch.taken_over("fails");
+        assert!(takers <= 1, "{takers} took over in one flight");
+        if takers == 1 {
+            return (sde, runner, others, calls.get(), app);
+        }
+    }
+}
+
+#[test]
+fn after_a_transient_failure_one_waiter_takes_over() {
+    let _dog = Watchdog::new("a transient failure", LIMIT);
+    let (_, runner, others, calls, _) = fly_until_taken_over(|call| match call {
+        0 => Err(AppError::message("busy").transient()),
+        _ => Ok(7),
+    });
+    assert!(error(&runner).to_string().contains("busy"));
+    assert_eq!(calls, 2);
+    assert!(
+        others
+            .iter()
+            .all(|other| *other.as_ref().unwrap().as_ref().unwrap() == 7)
+    );
+}
+
+#[test]
+fn a_flight_is_taken_over_once() {
+    let _dog = Watchdog::new("a second transient failure", LIMIT);
+    let (_, runner, others, calls, _) = fly_until_taken_over(|call| {
+        Err(AppError::message(["busy", "still busy"][call.min(1)]).transient())
+    });
+    assert_eq!(calls, 2);
+    assert!(error(&runner).to_string().contains("failed: busy"));
+    let second = error(&others[0]);
+    assert!(second.to_string().contains("still busy"));
+    assert!(others.iter().all(|other| error(other).is_same(second)));
+}
+
+#[test]
+fn a_panic_reaches_its_caller_and_a_waiter_takes_over() {
+    let _dog = Watchdog::new("a panic", LIMIT);
+    let (_, runner, others, calls, _) = fly_until_taken_over(|call| match call {
+        0 => panic!("out of range"),
+        _ => Ok(7),
+    });
+    assert_eq!(runner.unwrap_err(), "out of range");
+    assert_eq!(calls, 2);
+    assert!(
+        others
+            .iter()
+            .all(|other| *other.as_ref().unwrap().as_ref().unwrap() == 7)
+    );
+}
+
+#[test]
+fn a_second_panic_is_an_error_for_the_rest_and_no_key_is_poisoned() {
+    let _dog = Watchdog::new("two panics", LIMIT);
+    let (sde, runner, others, calls, app) = fly_until_taken_over(|call| match call {
+        0 | 1 => panic!("out of range"),
+        _ => Ok(7),
+    });
+    assert!(runner.is_err());
+    assert_eq!(calls, 2);
+    let panicked = others.iter().filter(|other| other.is_err()).count();
+    assert_eq!(panicked, 1, "the one that took over");
+    for other in others.iter().filter(|other| other.is_ok()) {
+        let ErrorKind::Panicked { message, .. } = error(other).kind() else {
+            panic!("{other:?}");
+        };
+        assert_eq!(message, "out of range");
+    }
+    assert_eq!(got(&sde, &app).unwrap().unwrap(), 7);
+}

@@ -1,0 +1,45 @@
+//! The rules of the engine, each shown by a test that fails when the rule is broken.
+
+mod cancelling;
+mod cycles;
+mod failures;
+mod one_flight;
+mod own_parallel;
+mod raw_rayon;
+
+use std::sync::Arc;
+
+use sde::{Error, ErrorKind, Sde};
+use sde_tests::Watch;
+
+/// An engine, and what it tells.
+fn watched() -> (Sde, Watch) {
+    let watch = Watch::new();
+    let sde = Sde::builder()
+        .observer(watch.clone())
+        .build()
+        .expect("without a store nothing can fail");
+    (sde, watch)
+}
+
+/// The error at the bottom: what the innermost run failed with.
+fn innermost(error: &Error) -> &Error {
+    match error.app_error::<Error>() {
+        Some(inner) => innermost(inner),
+        None => error,
+    }
+}
+
+/// The apps of the cycle that an error is about.
+fn cycle(error: &Error) -> Option<Vec<String>> {
+    match innermost(error).kind() {
+        ErrorKind::Cycle { path } => {
+            let app = |label: &String| label.split(' ').next().unwrap_or_default().to_owned();
+            Some(path.iter().map(app).collect())
+        }
+        _ => None,
+    }
+}
+
+/// A place for the engine that an app gets hold of although it should not.
+type Captured = Arc<std::sync::OnceLock<Sde>>;

@@ -36,10 +36,13 @@ struct Small {
     truth: Truth,
 }
 
+/// A result's name, tags and value.
+type Found = (String, Tags, Option<String>);
+
 #[derive(Debug, PartialEq, Default)]
 struct Truth {
-    /// The record, and each result's name, tags and value.
-    entries: HashMap<Key, (String, Vec<(String, Tags, Option<String>)>)>,
+    /// The record, and the results.
+    entries: HashMap<Key, (String, Vec<Found>)>,
     scratch: HashMap<Key, String>,
     marks: Vec<Mark>,
 }
@@ -334,7 +337,7 @@ fn damage_in_the_middle_costs_what_it_hit() {
 #[test]
 fn frames_from_elsewhere_are_not_taken() {
     let small = small();
-    let other = super::damage::small();
+    let other = self::small();
     let from = std::fs::read(&other.files()[0]).unwrap();
     let path = &small.files()[0];
     let mut bytes = std::fs::read(path).unwrap();
@@ -347,6 +350,15 @@ fn frames_from_elsewhere_are_not_taken() {
     let store = DirStore::open_read_only(small.dir.path()).unwrap();
     assert_eq!(store.marks().unwrap(), small.truth.marks);
     assert_eq!(read(small.dir.path(), &keys).unwrap(), small.truth);
+
+    // Those of another store in their old places, under this one's headers. They
+    // are runs of the same keys, but not the runs that were made here.
+    for (path, from) in small.files().iter().zip(other.files()) {
+        let from = std::fs::read(from).unwrap();
+        for_writing(path).set_len(48).unwrap();
+        for_writing(path).write_all_at(&from[48..], 48).unwrap();
+    }
+    assert_eq!(read(small.dir.path(), &keys).unwrap(), Truth::default());
 }
 
 #[test]

@@ -9,9 +9,11 @@ use crate::app::TypeIndex;
 /// a program can have, and none ever moves.
 const CHUNKS: usize = 28;
 
+type Chunk = Box<[OnceLock<Arc<AppCache>>]>;
+
 /// The caches of one engine, by the number of the app type.
 pub(crate) struct CacheTable {
-    chunks: [OnceLock<Box<[OnceLock<Arc<AppCache>>]>>; CHUNKS],
+    chunks: [OnceLock<Chunk>; CHUNKS],
 }
 
 impl CacheTable {

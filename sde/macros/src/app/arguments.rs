@@ -72,7 +72,7 @@ impl Arguments {
 
 impl Argument {
     /// The argument taken from `inputs`.
-    pub(super) fn from_inputs(&self) -> TokenStream {
+    pub(super) fn found_in_inputs(&self) -> TokenStream {
         let text = &self.text;
         let ty = &self.written;
         let span = ty.span();

@@ -166,7 +166,7 @@ fn app_impl(
     let info = info(attributes, function, output, &stable, source);
     let body = body(function);
     let call = call_impl(arguments, output);
-    let from_inputs = arguments.list.iter().map(Argument::from_inputs);
+    let from_inputs = arguments.list.iter().map(Argument::found_in_inputs);
     let handle = arguments.takes_handle.then(|| quote!(sde,));
     let run = output.to_map(&quote!(__sde_body(#handle #(#from_inputs),*)));
     quote! {

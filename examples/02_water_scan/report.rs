@@ -124,17 +124,18 @@ fn draw(
     writeln!(text)?;
     writeln!(
         text,
-        "{:<18} {:>9} {:>9} {:>9} {:>9} {:>10}",
-        "app", "computed", "hits", "waits", "loaded", "time"
+        "{:<18} {:>8} {:>10} {:>8} {:>6} {:>7} {:>10}",
+        "app", "computed", "last value", "map", "waits", "loaded", "time"
     )?;
     let stats = sde.stats();
     let all = stats.apps.iter().map(|(name, app)| (name.as_str(), app));
     for (name, app) in all {
         writeln!(
             text,
-            "{name:<18} {:>9} {:>9} {:>9} {:>9} {:>9.3}s",
+            "{name:<18} {:>8} {:>10} {:>8} {:>6} {:>7} {:>9.3}s",
             app.computed,
-            app.hits(),
+            app.last_value_hits,
+            app.map_hits,
             app.waits,
             app.loads,
             app.time_spent.as_secs_f64()

@@ -1,4 +1,58 @@
-//! SDE: a memoizing computation framework with checkpointing
+//! SDE runs scientific workflow code and never computes the same thing twice.
+//!
+//! # Concepts
+//!
+//! An **app** is a unit of computation: a function with [`#[sde::app]`](macro@app), or
+//! a type that implements [`App`]. A **run** of it takes **inputs** and returns
+//! a **result map**, named values with tags. App and inputs together make the **key**,
+//! a BLAKE3 digest. The **cache** of each app type holds an **entry** for each key: the
+//! results, and the record of how they were made.
+//!
+//! ```
+//! use sde::{Sde, Value};
+//!
+//! /// The primes below a number.
+//! #[sde::app]
+//! fn primes(below: u32) -> Vec<u32> {
+//!     (2..below).filter(|n| (2..*n).all(|d| n % d != 0)).collect()
+//! }
+//!
+//! let sde = Sde::new();
+//! let computed = primes.call(&sde, 20)?;
+//! let remembered = primes.call(&sde, 20)?;
+//! assert_eq!(*computed, [2, 3, 5, 7, 11, 13, 17, 19]);
+//! assert!(Value::ptr_eq(&computed, &remembered));
+//! assert_eq!(sde.stats().apps["primes"].computed, 1);
+//! # Ok::<(), sde::Error>(())
+//! ```
+//!
+//! # The life of a result
+//!
+//! 1. [`Handle::run`] looks for the key in the app's cache, then in the store, if
+//!    there is one ([`Builder::store`]).
+//! 2. If it is nowhere, the call claims the key and runs the app, with no lock held.
+//!    Others that ask for the same key wait and share what comes of it.
+//! 3. The results are recorded, made visible, and given out as [`Value`]s: shared,
+//!    read-only, never copied.
+//! 4. [`Sde::checkpoint`] and [`Sde::archive`] save what their tags say ([`Tag`]);
+//!    [`Sde::finish`] archives at the end of a program.
+//! 5. [`Sde::clean_cache`] frees memory. Values that were given out stay valid; the
+//!    records stay.
+//! 6. In a later process the entry is found in the store, provided that the code of
+//!    the app, and of all apps that ran beneath it, is what it was.
+//!
+//! # What concurrent callers observe
+//!
+//! One computation for each key and process. An error reaches all who wait; a panic
+//! reaches its own caller, and one of those who wait takes over. A run that needs its
+//! own result is an error with the path. Under rayon's work stealing, a worker that
+//! would have to wait for something it may itself be holding up computes it too; such
+//! duplicates are counted. See [`Handle::par_map`] for threads without duplicates.
+//!
+//! # Where to go on
+//!
+//! The guide in `docs/guide` of the repository, above all its page on keys: a
+//! remembered result is right only if everything it depends on is in its key.
 
 mod app;
 mod cache;
@@ -36,13 +90,73 @@ pub use result_map::{
     Codec, ErasedValue, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
 };
 
-pub use sde_macros::{Fingerprint, app};
+/// Makes a function an app.
+///
+/// `#[sde::app] fn f(..)` becomes a value `f` of a type `f` that implements [`App`].
+/// `f.call(&sde, ..)` takes the function's arguments and gives its result as
+/// a [`Value`], remembered or computed; a hit allocates nothing. By `sde.run(&f, &inputs)`
+/// it is run with [`Inputs`] named as the parameters, and its only result is named
+/// `result`.
+///
+/// - A first parameter of type `&Handle` is the handle, and no input.
+/// - Parameters can be owned or shared references. Their names, types and values are
+///   in the key; all need [`Fingerprint`](trait@Fingerprint). The erased form clones those that are owned.
+/// - `Result<T, E>` is taken apart: `E` can be any error, or an [`AppError`].
+/// - `Value<T>` as parameter or result is shared, not copied.
+/// - `T` must be [`Storable`], unless it is tagged `expendable` or `no_cache`.
+/// - The digest of the function's tokens is in the key, without documentation and
+///   format; a `version` takes its place. What the function calls is not in it.
+///
+/// | in the brackets | meaning |
+/// |---|---|
+/// | `name = ".."` | the stable name; by default the function's |
+/// | `version = ".."` | takes the place of the source's digest; raise it by hand |
+/// | `tags(intermediate)`, `expendable`, `no_cache`, `distributed` | the tags of the result |
+/// | `about = ".."`, `author = ".."`, `citation = ".."` | metadata; `about` is by default the first paragraph of the documentation |
+/// | `failures = "permanent"` or `"transient"` | how long errors last, where they don't say |
+/// | `nondeterministic`, `distributed`, `not_thread_safe`, `gpu` | the traits of [`AppInfo`] |
+///
+/// ```
+/// use sde::{Handle, Sde};
+///
+/// #[sde::app(name = "doc.simpson", tags(intermediate), citation = "T. Simpson (1743)")]
+/// fn simpson(values: &[f64], step: f64) -> f64 {
+///     let inner: f64 = values.windows(3).step_by(2).map(|v| v[0] + 4.0 * v[1] + v[2]).sum();
+///     inner * step / 3.0
+/// }
+///
+/// #[sde::app]
+/// fn average(sde: &Handle, values: &[f64], step: f64) -> Result<f64, sde::Error> {
+///     Ok(*simpson.call(sde, values, step)? / (step * (values.len() - 1) as f64))
+/// }
+///
+/// assert_eq!(*average.call(&Sde::new(), &[0.0, 1.0, 4.0], 1.0)?, 4.0 / 3.0);
+/// # Ok::<(), sde::Error>(())
+/// ```
+///
+/// What can't be in the key does not compile:
+///
+/// ```compile_fail
+/// #[sde::app]
+/// fn apply(f: std::cell::Cell<f64>) -> f64 { f.get() }
+/// ```
+///
+/// Nor does a result that can't be saved and is not tagged so:
+///
+/// ```compile_fail
+/// struct Window(*const u8);
+/// #[sde::app]
+/// fn open(width: u32) -> Window { Window(std::ptr::null()) }
+/// ```
+pub use sde_macros::app;
+
+pub use sde_macros::Fingerprint;
 
 /// What the macros need; not for direct use.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::app::LinkedFacts;
-    pub use crate::inputs::{Call, summary};
+    pub use crate::inputs::{Call, plain, summary};
     pub use inventory;
 }
 

@@ -37,6 +37,31 @@ fn owned(list: Vec<u32>, name: String) -> usize {
     list.len() + name.len()
 }
 
+/// Parameters may be called what the macro calls its own things.
+#[sde::app]
+fn named_like_ours(of: f64, call: f64, sde: f64, value: f64, inputs: f64, mut r#type: f64) -> f64 {
+    r#type += of + call + sde + value + inputs;
+    r#type
+}
+
+#[sde::app]
+fn nothing() {}
+
+#[test]
+fn any_name_will_do_for_a_parameter() {
+    let sde = Sde::new();
+    let sum = named_like_ours
+        .call(&sde, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0)
+        .unwrap();
+    assert_eq!(*sum, 21.0);
+    let given = inputs! {
+        of: 1.0_f64, call: 2.0_f64, sde: 3.0_f64, value: 4.0_f64, inputs: 5.0_f64, r#type: 6.0_f64
+    };
+    sde.run(&named_like_ours, &given).unwrap();
+    nothing.call(&sde).unwrap();
+    assert_eq!(sde.stats().apps["named_like_ours"].computed, 1);
+}
+
 #[test]
 fn typed_and_erased_calls_are_the_same_run() {
     let log = EventLog::new();

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::definition::App;
 use super::frame::Frame;
+use super::info::Cost;
 use super::instance::Instance;
 use super::prepared::{Facts, Prepared, Subject};
 use super::request::{Options, Outcome, Peek, Request};
@@ -135,6 +136,24 @@ impl Handle {
         self.check_active()?;
         let resolved = app.resolve(self.runtime())?;
         self.runtime.peek(&resolved.subject(), inputs)
+    }
+
+    /// What a run would take: nothing if it is remembered, else what the app
+    /// estimates, if it can tell.
+    ///
+    /// # Errors
+    /// As [`peek`](Self::peek).
+    pub fn cost<A: AppSource + ?Sized>(
+        &self,
+        app: &A,
+        inputs: &Inputs,
+    ) -> Result<Option<Cost>, Error> {
+        let resolved = app.resolve(self.runtime())?;
+        let subject = resolved.subject();
+        Ok(match self.runtime.peek(&subject, inputs)? {
+            Peek::Hit { .. } | Peek::Load { .. } => Some(Cost::default()),
+            Peek::Wait { .. } | Peek::Miss { .. } => subject.app.cost(inputs),
+        })
     }
 
     /// Checks and identifies an app once, for many runs.

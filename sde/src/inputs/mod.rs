@@ -224,6 +224,12 @@ impl fmt::Debug for Inputs {
 #[macro_export]
 macro_rules! inputs {
     ($($name:ident : $value:expr),* $(,)?) => {
-        $crate::Inputs::new()$(.with(stringify!($name), $value))*
+        $crate::Inputs::new()$(.with($crate::__private::plain(stringify!($name)), $value))*
     };
+}
+
+/// The name without the `r#` that makes a keyword an identifier.
+#[doc(hidden)]
+pub fn plain(name: &'static str) -> &'static str {
+    name.strip_prefix("r#").unwrap_or(name)
 }

@@ -145,7 +145,6 @@ impl VisitMut for NameLifetimes {
 
 /// The fields of a call: each argument until it is used.
 pub(super) fn fields(list: &[Argument]) -> TokenStream {
-    let names = list.iter().map(|argument| &argument.name);
     let types = list.iter().map(|argument| &argument.borrowed);
-    quote!(#(#names: ::std::option::Option<#types>,)*)
+    quote!(#(::std::option::Option<#types>,)*)
 }

@@ -1,9 +1,9 @@
 //! The code that the attribute makes.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{format_ident, quote};
 use syn::spanned::Spanned;
-use syn::{Attribute, Expr, ExprLit, Ident, ItemFn, Lit, Meta, ReturnType, Type};
+use syn::{Attribute, Expr, ExprLit, Ident, Index, ItemFn, Lit, Meta, ReturnType, Type};
 
 use super::arguments::{Argument, Arguments, argument_of, fields};
 use super::attributes::Attributes;
@@ -129,6 +129,8 @@ fn call_method(function: &ItemFn, arguments: &Arguments, output: &Output) -> Tok
         quote!(#name: #ty)
     });
     let names = arguments.list.iter().map(|argument| &argument.name);
+    // A name of its own kind: a parameter of the function may be called `sde` too.
+    let handle = Ident::new("sde", Span::mixed_site());
     quote! {
         /// Gives the remembered result for these arguments, or computes and
         /// remembers it.
@@ -138,15 +140,15 @@ fn call_method(function: &ItemFn, arguments: &Arguments, output: &Output) -> Tok
         #[allow(clippy::too_many_arguments)]
         #visibility fn call(
             &self,
-            sde: &::sde::Handle,
+            #handle: &::sde::Handle,
             #(#parameters),*
         ) -> ::sde::Result<::sde::Value<#value>> {
             static FACTS: ::sde::__private::LinkedFacts = ::sde::__private::LinkedFacts::new();
-            let mut call = __SdeCall {
-                #(#names: ::std::option::Option::Some(#names),)*
-                of: ::std::marker::PhantomData,
-            };
-            sde.call_linked(self, &FACTS, &mut call)?.results.get("result")
+            let mut call = __SdeCall(
+                ::std::marker::PhantomData,
+                #(::std::option::Option::Some(#names),)*
+            );
+            #handle.call_linked(self, &FACTS, &mut call)?.results.get("result")
         }
     }
 }
@@ -216,26 +218,24 @@ fn body(function: &ItemFn) -> TokenStream {
 /// One call, with its arguments borrowed from the caller.
 fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
     let fields = fields(&arguments.list);
-    let names: Vec<_> = arguments.list.iter().map(|a| &a.name).collect();
+    // The fields of a call have no names, so none can be one of ours.
+    let places: Vec<_> = (1..=arguments.list.len()).map(Index::from).collect();
     let texts: Vec<_> = arguments.list.iter().map(|a| &a.text).collect();
-    let taken: Vec<_> = names
+    let taken: Vec<_> = places
         .iter()
-        .map(|name| format_ident!("taken_{}", name))
+        .map(|place| format_ident!("taken_{}", place))
         .collect();
     let handle = arguments.takes_handle.then(|| quote!(sde,));
     let run = output.to_map(&quote!(__sde_body(#handle #(#taken),*)));
     quote! {
-        struct __SdeCall<'call> {
-            #fields
-            of: ::std::marker::PhantomData<&'call ()>,
-        }
+        struct __SdeCall<'call>(::std::marker::PhantomData<&'call ()>, #fields);
 
         impl ::sde::__private::Call for __SdeCall<'_> {
             fn encode(
                 &self,
                 to: &mut ::sde::Encoder<'_>,
             ) -> ::std::result::Result<(), ::sde::FingerprintError> {
-                #(if let ::std::option::Option::Some(value) = &self.#names {
+                #(if let ::std::option::Option::Some(value) = &self.#places {
                     to.named(#texts, value)?;
                 })*
                 let _ = to;
@@ -243,12 +243,11 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
             }
 
             fn summaries(&self) -> ::std::vec::Vec<::sde::InputSummary> {
-                [
-                    #(self.#names.as_ref().map(|value| ::sde::__private::summary(#texts, value)),)*
-                ]
-                .into_iter()
-                .flatten()
-                .collect::<::std::vec::Vec<::sde::InputSummary>>()
+                let mut summaries = ::std::vec::Vec::new();
+                #(summaries.extend(
+                    self.#places.as_ref().map(|value| ::sde::__private::summary(#texts, value)),
+                );)*
+                summaries
             }
 
             fn compute(
@@ -257,7 +256,7 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
                 sde: &::sde::Handle,
             ) -> ::std::result::Result<::sde::ResultMap, ::sde::AppError> {
                 let _ = sde;
-                #(let ::std::option::Option::Some(#taken) = self.#names.take() else {
+                #(let ::std::option::Option::Some(#taken) = self.#places.take() else {
                     return ::std::result::Result::Err(::sde::AppError::message(
                         "a call was computed twice",
                     ));

@@ -10,6 +10,8 @@
 //!
 //! [`hartree_fock`] makes apps of them, whose results are remembered.
 
+#![forbid(unsafe_code)]
+
 pub mod basis;
 pub mod hartree_fock;
 pub mod integrals;

@@ -6,3 +6,5 @@
 //! | `water_scan` | Hartree-Fock energies along a bond or angle, saved and taken up again |
 //!
 //! Run one with `cargo run --release -p sde-examples --example NAME`.
+
+#![forbid(unsafe_code)]

@@ -53,10 +53,10 @@ impl Source {
         while let Some(token) = tokens.next() {
             let now = token.to_string();
             match token {
-                TokenTree::Punct(punct) if punct.as_char() == '#' => {
-                    if self.attribute(&mut tokens, module) {
-                        return;
-                    }
+                TokenTree::Punct(punct)
+                    if punct.as_char() == '#' && self.attribute(&mut tokens, module) =>
+                {
+                    return;
                 }
                 TokenTree::Ident(_) if now == "mod" => self.module(&mut tokens, module),
                 TokenTree::Ident(_) if now == "use" && before == "pub" => {
@@ -104,7 +104,7 @@ impl Source {
     /// Passes over the item that follows, up to its body or its semicolon.
     fn skip_item(&mut self, tokens: &mut Tokens, module: &[String]) {
         let mut before = String::new();
-        while let Some(token) = tokens.next() {
+        for token in tokens.by_ref() {
             let now = token.to_string();
             match token {
                 TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => return,

@@ -208,6 +208,7 @@ impl Apps<'_> {
             SubApp::Instance(instance) => Instance::clone(&instance),
             SubApp::Named(other) => self.0.apps.instance(&other)?,
         };
+        self.0.note_instance(&instance);
         self.0.apps.insert(name, instance)?;
         self.0.raise_epoch();
         Ok(())
@@ -239,6 +240,7 @@ impl Apps<'_> {
         self.0
             .apps
             .change(name, |instance| instance.with_sub_app(slot, app))?;
+        self.0.note_instance(&self.0.apps.instance(name)?);
         self.0.raise_epoch();
         Ok(())
     }

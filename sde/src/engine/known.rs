@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Engine;
 use super::app_store::InStore;
-use crate::app::{App, AppInfo, Callee, CodeId, Facts, Setup, linked_apps};
+use crate::app::{App, AppInfo, Callee, CodeId, Facts, Instance, Setup, SubApp, linked_apps};
 use crate::cache::Entry;
 use crate::error::{Error, printable};
 
@@ -94,6 +94,17 @@ impl Engine {
         }
         if changed {
             self.raise_epoch();
+        }
+    }
+
+    /// Notes the code of a registered app, and of those put into its slots by
+    /// value, whatever the names in the others will lead to.
+    pub(super) fn note_instance(&self, instance: &Instance) {
+        self.known.note(&instance.setup.name(), instance.info());
+        for slot in instance.info().slots() {
+            if let Some(SubApp::Instance(inner)) = instance.setup.sub_app(slot.name()) {
+                self.note_instance(inner);
+            }
         }
     }
 

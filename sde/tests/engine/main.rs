@@ -1,0 +1,9 @@
+//! The engine's rules, a module a theme.
+
+mod callees;
+mod first;
+mod identity;
+mod nondeterminism;
+mod policies;
+mod scratch;
+mod turns;

@@ -1,0 +1,98 @@
+//! Apps that give another result each time are recorded, never looked up, and so
+//! are those that run them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use sde::{
+    App, AppError, AppInfo, Fingerprint, Handle, Inputs, MemoryArchiver, ResultMap, ResultSpec,
+    Sde, Slot, Source, inputs,
+};
+
+static DRAWN: AtomicU64 = AtomicU64::new(0);
+
+#[sde::app(name = "chance.draw", nondeterministic)]
+fn draw() -> u64 {
+    DRAWN.fetch_add(1, Ordering::Relaxed)
+}
+
+#[sde::app(name = "chance.twice")]
+fn twice(sde: &Handle) -> Result<u64, sde::Error> {
+    Ok(2 * *draw.call(sde)?)
+}
+
+#[sde::app(name = "chance.outermost")]
+fn outermost(sde: &Handle) -> Result<u64, sde::Error> {
+    Ok(1 + *twice.call(sde)?)
+}
+
+/// What is in its slot decides whether it is deterministic.
+#[derive(Fingerprint)]
+struct Holder;
+
+impl App for Holder {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("chance.Holder", "1")
+            .slot(Slot::new("source", draw))
+            .result(ResultSpec::new::<u64>("drawn"))
+    }
+    fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        let drawn = sde
+            .run(&sde.sub_app("source")?, inputs)?
+            .get::<u64>("result")?;
+        Ok(ResultMap::new().with("drawn", *drawn))
+    }
+}
+
+#[test]
+fn it_is_run_each_time_and_recorded() {
+    let sde = Sde::new();
+    let first = *draw.call(&sde).unwrap();
+    assert_ne!(*draw.call(&sde).unwrap(), first);
+    let records = sde.records();
+    assert_eq!(records.len(), 1);
+    assert!(records[0].nondeterministic);
+}
+
+#[test]
+fn it_is_known_through_a_slot_and_observed_through_a_callee() {
+    let sde = Sde::new();
+    let of = |sde: &Sde| {
+        *sde.run(&Holder, &inputs! {})
+            .unwrap()
+            .get::<u64>("drawn")
+            .unwrap()
+    };
+    assert_ne!(of(&sde), of(&sde));
+    assert_ne!(
+        *outermost.call(&sde).unwrap(),
+        *outermost.call(&sde).unwrap()
+    );
+    assert!(sde.records().iter().all(|record| record.nondeterministic));
+    assert_eq!(sde.stats().total.hits(), 0);
+}
+
+#[test]
+fn the_flag_outlives_the_process() {
+    let store = MemoryArchiver::new();
+    let sde = Sde::builder().store(store.clone()).build().unwrap();
+    let before = *outermost.call(&sde).unwrap();
+    sde.finish().unwrap();
+    let later = Sde::builder().store(store).build().unwrap();
+    let outcome = later.request(&outermost, &inputs! {}).run().unwrap();
+    assert_eq!(outcome.source, Source::Computed);
+    assert_ne!(*outcome.results.get::<u64>("result").unwrap(), before);
+}
+
+#[test]
+fn a_replica_number_keeps_samples_apart() {
+    #[sde::app(name = "chance.sample")]
+    fn sample(seed: u64, replica: u32) -> u64 {
+        seed ^ (u64::from(replica) << 32)
+    }
+    let sde = Sde::new();
+    assert_ne!(
+        sample.call(&sde, 7, 1).unwrap(),
+        sample.call(&sde, 7, 2).unwrap()
+    );
+    assert_eq!(sde.stats().apps["chance.sample"].computed, 2);
+}

@@ -14,6 +14,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::lossless;
+use crate::plain_errors::{Aside, Plain};
 
 /// ciborium passes byte strings and text to visitors that want to borrow them by
 /// way of a buffer, and fails if they don't fit.
@@ -91,7 +92,8 @@ impl<'de> Deserialize<'de> for Decoded {
         let codec = CODEC
             .take()
             .ok_or_else(|| D::Error::custom("no codec was set"))?;
-        let mut from = <dyn erased_serde::Deserializer<'_>>::erase(from);
+        let aside = Aside::default();
+        let mut from = <dyn erased_serde::Deserializer<'_>>::erase(Plain::new(from, &aside));
         codec.decode(&mut from).map(Self).map_err(D::Error::custom)
     }
 }
@@ -140,6 +142,26 @@ mod tests {
             assert!(from_bytes::<String>(&hostile).is_err());
             assert!(from_bytes::<ciborium::Value>(&hostile).is_err());
         }
+    }
+
+    /// ciborium quotes and escapes an error each time it passes through: its text
+    /// once had two to the power of the depth bytes.
+    #[test]
+    fn an_error_deep_down_is_short() {
+        #[derive(Serialize, Deserialize)]
+        enum Deep<T> {
+            Leaf(T),
+            One(Box<Deep<T>>),
+            Two { of: Option<(Box<Deep<T>>,)> },
+        }
+        let grown = (0..30).fold(Deep::Leaf(1_u8), |inner, _| Deep::Two {
+            of: Some((Box::new(Deep::One(Box::new(inner))),)),
+        });
+        let bytes = encode(&ErasedValue::new(grown), &Codec::of::<Deep<u8>>()).unwrap();
+        assert!(decode(&bytes, &Codec::of::<Deep<u8>>()).is_ok());
+        let error = decode(&bytes, &Codec::of::<Deep<String>>()).unwrap_err();
+        assert!(error.contains("integer `1`, expected"), "{error}");
+        assert!(error.len() < 100, "{error}");
     }
 
     #[test]

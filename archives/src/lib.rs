@@ -29,6 +29,7 @@ mod id;
 mod index;
 mod lossless;
 mod metadata;
+mod plain_errors;
 mod read;
 mod save;
 mod scan;

@@ -9,9 +9,9 @@ use tempfile::tempdir;
 use super::apps::{Echo, engine, expected_page, page};
 use super::log::warnings;
 
-/// The one file of the checkpoint.
-fn segment(dir: &Path) -> PathBuf {
-    let mut files = std::fs::read_dir(dir.join("checkpoint")).unwrap();
+/// The one file of a selection.
+fn segment(dir: &Path, selection: &str) -> PathBuf {
+    let mut files = std::fs::read_dir(dir.join(selection)).unwrap();
     let file = files.next().unwrap().unwrap().path();
     assert!(files.next().is_none());
     file
@@ -39,7 +39,7 @@ fn a_damaged_value_is_computed_again_with_a_warning() {
     page.call(&sde, 1).unwrap();
     drop(sde);
     std::fs::remove_dir_all(dir.path().join("archive")).unwrap();
-    let file = segment(dir.path());
+    let file = segment(dir.path(), "checkpoint");
     flip(&file, last_byte_but(&file, 100));
 
     let (found, warned) = warnings(|| {
@@ -62,16 +62,18 @@ fn a_damaged_value_is_computed_again_with_a_warning() {
 }
 
 #[test]
-fn the_archived_copy_serves_if_the_checkpointed_one_is_damaged() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
-    page.call(&sde, 1).unwrap();
-    sde.finish().unwrap();
-    let file = segment(dir.path());
-    flip(&file, last_byte_but(&file, 100));
-    let (sde, log) = engine(dir.path(), SavePolicy::EveryResult);
-    assert_eq!(*page.call(&sde, 1).unwrap(), expected_page(1));
-    assert_eq!(log.sources("page"), [Source::Loaded]);
+fn a_whole_copy_serves_if_the_other_is_damaged() {
+    for damaged in ["checkpoint", "archive"] {
+        let dir = tempdir().unwrap();
+        let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+        page.call(&sde, 1).unwrap();
+        sde.finish().unwrap();
+        let file = segment(dir.path(), damaged);
+        flip(&file, last_byte_but(&file, 100));
+        let (sde, log) = engine(dir.path(), SavePolicy::EveryResult);
+        assert_eq!(*page.call(&sde, 1).unwrap(), expected_page(1));
+        assert_eq!(log.sources("page"), [Source::Loaded], "{damaged}");
+    }
 }
 
 /// Values too large to be checked when they are found.
@@ -85,7 +87,7 @@ fn a_damaged_large_value_is_an_error_and_then_computed_again() {
     let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
     sde.run(&large(), &inputs! {}).unwrap();
     std::mem::forget(sde);
-    let file = segment(dir.path());
+    let file = segment(dir.path(), "checkpoint");
     flip(&file, last_byte_but(&file, 1 << 20));
 
     let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
@@ -141,7 +143,7 @@ fn files_that_are_gone_are_a_miss() {
     page.call(&sde, 1).unwrap();
     std::mem::forget(sde);
     let (sde, log) = engine(dir.path(), SavePolicy::OnRequest);
-    std::fs::remove_file(segment(dir.path())).unwrap();
+    std::fs::remove_file(segment(dir.path(), "checkpoint")).unwrap();
     assert_eq!(*page.call(&sde, 1).unwrap(), expected_page(1));
     assert_eq!(log.sources("page"), [Source::Computed]);
 }

@@ -9,7 +9,7 @@ use sde_apps::integrals::{
 use sde_apps::matrix::Matrix;
 use sde_apps::molecule::{Atom, Molecule};
 use sde_apps::scf::{
-    Accelerator, Convergence, RhfError, ScfError, ScfState, System, guess, rhf, step,
+    Accelerator, Convergence, PATIENCE, RhfError, ScfError, ScfState, System, guess, rhf, step,
 };
 
 const WATER: &str = "3\n\nO 0 0 0.1173\nH 0 0.7572 -0.4692\nH 0 -0.7572 -0.4692\n";
@@ -292,6 +292,27 @@ fn all_methods_and_guesses_end_at_the_same_energy() {
             );
         }
     }
+}
+
+/// Here Pulay's method alone jumps between two sets of orbitals without end.
+#[test]
+fn a_bond_stretched_far_converges_to_the_lowest_solution() {
+    let stretched = Molecule::from_xyz("2\n\nH 0 0 0\nF 0 0 3\n", 0).unwrap();
+    let basis = on(&stretched, "STO-3G", Harmonics::Published);
+    let result = rhf(
+        &stretched,
+        &basis,
+        &Convergence::default(),
+        Accelerator::Diis,
+    )
+    .unwrap();
+    // By PySCF's second-order method, followed along its instabilities.
+    assert!(
+        (result.energy + 98.116_039_975).abs() < 1e-8,
+        "{}",
+        result.energy
+    );
+    assert!(result.state.iteration as u64 > PATIENCE);
 }
 
 #[test]

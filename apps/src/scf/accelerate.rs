@@ -4,8 +4,8 @@
 //! function of the [`History`], so that going on from a saved history gives the same bits,
 //! and one method can stand in for another.
 
-use super::ScfError;
 use super::linalg::{eigen, product, product_of_transposed};
+use super::{ScfError, ediis};
 use crate::matrix::Matrix;
 use sde::Fingerprint;
 use serde::{Deserialize, Serialize};
@@ -13,22 +13,53 @@ use serde::{Deserialize, Serialize};
 /// The last iterations, oldest first, at most [`History::DEPTH`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Fingerprint)]
 pub struct History {
+    iterations: u64,
+    energies: Vec<f64>,
+    densities: Vec<Matrix>,
     focks: Vec<Matrix>,
     errors: Vec<Matrix>,
+    occupied: Matrix,
+}
+
+/// What one iteration found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Iterate {
+    /// The energy of the density in hartree.
+    pub energy: f64,
+    /// The density.
+    pub density: Matrix,
+    /// Its Fock matrix.
+    pub fock: Matrix,
+    /// The error FDS - SDF.
+    pub error: Matrix,
+    /// SDS, twice the projector on the occupied orbitals.
+    pub occupied: Matrix,
 }
 
 impl History {
     /// How many iterations are kept.
     pub const DEPTH: usize = 8;
 
-    /// Adds a Fock matrix and its error, and forgets the oldest of too many.
-    pub fn push(&mut self, fock: Matrix, error: Matrix) {
+    /// Adds an iteration, and forgets the oldest of too many.
+    pub fn push(&mut self, iterate: Iterate) {
         if self.focks.len() == Self::DEPTH {
+            self.energies.remove(0);
+            self.densities.remove(0);
             self.focks.remove(0);
             self.errors.remove(0);
         }
-        self.focks.push(fock);
-        self.errors.push(error);
+        self.iterations += 1;
+        self.energies.push(iterate.energy);
+        self.densities.push(iterate.density);
+        self.focks.push(iterate.fock);
+        self.errors.push(iterate.error);
+        self.occupied = iterate.occupied;
+    }
+
+    /// How many iterations there were, forgotten ones included.
+    #[must_use]
+    pub fn iterations(&self) -> u64 {
+        self.iterations
     }
 
     /// The Fock matrices, oldest first.
@@ -42,7 +73,24 @@ impl History {
     pub fn errors(&self) -> &[Matrix] {
         &self.errors
     }
+
+    /// Whether the last iteration is still not near a solution.
+    fn is_lost(&self) -> bool {
+        let lowest = self.energies.iter().copied().fold(f64::INFINITY, f64::min);
+        let rises = self
+            .energies
+            .last()
+            .is_some_and(|last| *last > lowest + 1e-6);
+        let far = self.errors.last().is_some_and(|last| last.max_abs() > 1e-2);
+        rises || far
+    }
 }
+
+/// After how many iterations [`diis`] tries the next way, if it has not settled.
+pub const PATIENCE: u64 = 30;
+
+/// By how much the occupied orbitals are lowered, in hartree, where all else fails.
+const LEVEL_SHIFT: f64 = 0.5;
 
 /// A convergence method.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -75,13 +123,30 @@ impl Accelerator {
 
 /// The mixture of the former Fock matrices whose errors, mixed alike, are smallest.
 ///
-/// P. Pulay, J. Comput. Chem. 3 (1982) 556.
+/// Nearly always this settles within [`PATIENCE`] iterations. Where it does not, the next as
+/// many go to the mixture of the lowest energy (EDIIS), and those after them to the last
+/// Fock matrix with its occupied orbitals lowered, which keeps them occupied and goes
+/// downhill slowly; in both cases as long as the error is large or the energy rises.
+///
+/// P. Pulay, J. Comput. Chem. 3 (1982) 556; V. R. Saunders, I. H. Hillier, Int. J. Quantum
+/// Chem. 7 (1973) 699.
 ///
 /// # Errors
 /// [`ScfError::NoHistory`] when there is none yet.
 pub fn diis(history: &History) -> Result<Matrix, ScfError> {
-    let weights = diis_weights(&history.errors)?;
-    mixture(&history.focks, &weights)
+    let focks = &history.focks;
+    match history.iterations / PATIENCE {
+        1 if history.is_lost() => {
+            let weights = ediis::weights(&history.energies, &history.densities, focks);
+            mixture(focks, &weights)
+        }
+        2.. if history.is_lost() => {
+            let mut shifted = damped(history, 0.0)?;
+            shifted.add_scaled(-0.5 * LEVEL_SHIFT, &history.occupied);
+            Ok(shifted)
+        }
+        _ => mixture(focks, &diis_weights(&history.errors)?),
+    }
 }
 
 /// The last Fock matrix with a share `keep` of the one diagonalized before, and so on back
@@ -153,8 +218,13 @@ mod tests {
     fn history(errors: &[[f64; 2]]) -> History {
         let mut history = History::default();
         for (n, e) in errors.iter().enumerate() {
-            let fock = Matrix::from_fn(1, 1, |_, _| n as f64);
-            history.push(fock, Matrix::from_fn(1, 2, |_, j| e[j]));
+            history.push(Iterate {
+                energy: 0.0,
+                density: Matrix::zeros(1, 1),
+                fock: Matrix::from_fn(1, 1, |_, _| n as f64),
+                error: Matrix::from_fn(1, 2, |_, j| e[j]),
+                occupied: Matrix::zeros(1, 1),
+            });
         }
         history
     }

@@ -9,7 +9,7 @@
 //! over the orbitals of a shell, so that it is round. J. H. Van Lenthe et al., J. Comput.
 //! Chem. 27 (2006) 926, call for about that.
 
-use super::accelerate::{History, diis};
+use super::accelerate::{History, Iterate, diis};
 use super::linalg::{congruent, eigen, product, product_of_transposed, product_with_transposed};
 use super::system::orthogonalizer;
 use super::{ScfError, ScfState, System, coulomb_exchange};
@@ -136,7 +136,13 @@ fn iterate(element: Element, basis: &MolecularBasis) -> Result<Matrix, ScfError>
         let error = Matrix::from_fn(fds.rows(), fds.columns(), |i, j| fds[(i, j)] - fds[(j, i)]);
         let error = congruent(&frame, &error);
         let settled = error.max_abs() < 1e-5;
-        history.push(fock, error);
+        history.push(Iterate {
+            energy: 0.5 * (density.dot(&bare) + density.dot(&fock)),
+            occupied: congruent(&metric, &density),
+            density,
+            fock,
+            error,
+        });
         density = fill(element, &waves, &diis(&history)?, &metric)?;
         if settled {
             break;

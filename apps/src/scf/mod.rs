@@ -11,6 +11,7 @@
 
 mod accelerate;
 mod dipole;
+mod ediis;
 mod error;
 mod fock;
 pub mod guess;
@@ -19,7 +20,7 @@ mod rhf;
 mod state;
 mod system;
 
-pub use accelerate::{Accelerator, History, damped, diis};
+pub use accelerate::{Accelerator, History, Iterate, PATIENCE, damped, diis};
 pub use dipole::DipoleMoment;
 pub use error::ScfError;
 pub use fock::coulomb_exchange;

@@ -1,6 +1,7 @@
 //! The state of the iterations, and one step of them.
 
-use super::{History, ScfError, System};
+use super::linalg::congruent;
+use super::{History, Iterate, ScfError, System};
 use crate::matrix::Matrix;
 use sde::Fingerprint;
 use serde::{Deserialize, Serialize};
@@ -111,7 +112,13 @@ pub fn step<E: From<ScfError>>(
     next.error = error.max_abs();
     next.converged =
         next.energy_change.abs() <= convergence.energy && next.error <= convergence.error;
-    next.history.push(fock.clone(), error);
+    next.history.push(Iterate {
+        energy: next.energy,
+        density: state.density.clone(),
+        fock: fock.clone(),
+        error,
+        occupied: congruent(system.overlap(), &state.density),
+    });
     // The orbitals of a solution are those of its own Fock matrix, without extrapolation.
     let solved = if next.converged {
         system.solve(&fock)?

@@ -28,6 +28,8 @@ pub(crate) struct Frame {
     pub(crate) below: Option<Arc<Frame>>,
     /// Who wants the result.
     pub(crate) interest: Interest,
+    /// Whether it computes for all who ask, or for its caller alone.
+    pub(crate) claimed: bool,
     active: AtomicBool,
     /// Whether anybody was told that nobody wants the result.
     gave_up: AtomicBool,
@@ -95,6 +97,7 @@ impl Frame {
         key: Key,
         parent: Option<Arc<Self>>,
         interest: Interest,
+        claimed: bool,
     ) -> Self {
         Self {
             facts,
@@ -102,6 +105,7 @@ impl Frame {
             parent,
             below: Place::here().top,
             interest,
+            claimed,
             active: AtomicBool::new(true),
             gave_up: AtomicBool::new(false),
             nondeterministic: AtomicBool::new(false),
@@ -143,12 +147,15 @@ impl Frame {
         self.active.store(false, Ordering::Release);
     }
 
-    /// Notes a run made by this one: what it depends on, and whether it was
-    /// non-deterministic.
-    pub(crate) fn called(
+    /// Notes a run made by this one.
+    pub(crate) fn called(&self, app: &Arc<str>, key: Key) {
+        let mut callees = self.callees.lock().unwrap_or_else(PoisonError::into_inner);
+        callees.direct.push((Arc::clone(app), key));
+    }
+
+    /// Notes what this run depends on, and whether any of it was non-deterministic.
+    pub(crate) fn depends(
         &self,
-        app: &Arc<str>,
-        key: Key,
         beneath: impl IntoIterator<Item = Callee>,
         nondeterministic: bool,
     ) {
@@ -156,7 +163,6 @@ impl Frame {
             self.nondeterministic.store(true, Ordering::Relaxed);
         }
         let mut callees = self.callees.lock().unwrap_or_else(PoisonError::into_inner);
-        callees.direct.push((Arc::clone(app), key));
         callees.beneath.extend(beneath);
     }
 

@@ -74,8 +74,8 @@ pub(crate) struct Facts {
     /// Every parameter that has a value.
     pub(crate) settings: BTreeMap<Cow<'static, str>, Setting>,
     pub(crate) sub_apps: BTreeMap<Cow<'static, str>, Prepared>,
-    /// The registered names in its slots, at every depth.
-    pub(crate) registered: BTreeSet<String>,
+    /// The registered names in its slots, at every depth, and what they led to.
+    pub(crate) registered: BTreeMap<String, AppId>,
     /// The code of this app and of all in its slots, at every depth.
     pub(crate) codes: BTreeSet<(Arc<str>, CodeId)>,
     /// Whether it, or any app in its slots, is non-deterministic.
@@ -170,15 +170,19 @@ fn resolve_slots(
     Ok(resolved)
 }
 
-/// The registered names in the slots, at every depth.
-fn registered(setup: &Setup, sub_apps: &BTreeMap<Cow<'static, str>, Prepared>) -> BTreeSet<String> {
+/// The registered names in the slots, at every depth, and what they led to.
+fn registered(
+    setup: &Setup,
+    sub_apps: &BTreeMap<Cow<'static, str>, Prepared>,
+) -> BTreeMap<String, AppId> {
     let in_slots = setup.info.slots.iter();
     let own = in_slots.filter_map(|slot| match setup.sub_app(&slot.name) {
-        Some(SubApp::Named(name)) => Some(name.to_string()),
+        Some(SubApp::Named(name)) => Some((name.to_string(), sub_apps.get(&slot.name)?.id())),
         _ => None,
     });
     let deeper = sub_apps.values().flat_map(|sub| &sub.facts.registered);
-    own.chain(deeper.cloned()).collect()
+    own.chain(deeper.map(|(name, id)| (name.clone(), *id)))
+        .collect()
 }
 
 fn missing(

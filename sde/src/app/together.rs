@@ -2,7 +2,7 @@
 //! whom.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::frame::Place;
@@ -119,12 +119,14 @@ impl Handle {
     ) -> Vec<R> {
         let next = AtomicUsize::new(0);
         let done = AtomicUsize::new(0);
+        let stopped = AtomicBool::new(false);
         let results: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
         let place = Place::here();
         let helpers = items.len().saturating_sub(1);
         self.runtime().parallel().share(helpers, &|| {
             let _on_thread = place.clone().enter();
-            loop {
+            let _on_panic = StopOnPanic(&stopped);
+            while !stopped.load(Ordering::Relaxed) {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let (Some(item), Some(slot)) = (items.get(at), results.get(at)) else {
                     return;
@@ -139,6 +141,17 @@ impl Handle {
             .into_iter()
             .filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner))
             .collect()
+    }
+}
+
+/// Has the others take up nothing more when one panics.
+struct StopOnPanic<'a>(&'a AtomicBool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The entries and flights of one app type.
 
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry as Place;
@@ -15,7 +16,7 @@ use crate::app::{ScratchState, Wake};
 use crate::error::Error;
 use crate::key::{BuildKeyHasher, Key};
 use crate::last_value::Recent;
-use crate::result_map::Named;
+use crate::result_map::{Named, ResultMap};
 
 /// The cache of one app type.
 pub(crate) struct AppCache {
@@ -25,8 +26,9 @@ pub(crate) struct AppCache {
     pub(crate) recent: Recent<Arc<Entry>>,
     pub(crate) counters: Counters,
     pub(crate) scratches: Scratches,
-    /// The run that has the app's turn, if the app is not thread-safe.
-    pub(crate) turn: Mutex<Option<Arc<RunFlight>>>,
+    /// The runs that have a turn, if the app is not thread-safe: one for all, and one
+    /// for those beneath each run, by the address of its frame.
+    pub(crate) turns: Mutex<HashMap<usize, Arc<RunFlight>>>,
     /// Raised when the contents are swapped; a flight of an earlier one publishes
     /// to its waiters only.
     generation: AtomicU64,
@@ -59,6 +61,21 @@ pub(crate) struct RunFlight {
     pub(crate) key: Key,
     pub(crate) flight: Flight<Arc<Entry>, Error>,
     generation: u64,
+    /// The results with those that the cache does not keep, for as long as anybody
+    /// has the flight in hand.
+    given: OnceLock<ResultMap>,
+}
+
+impl RunFlight {
+    /// Keeps the results for those who wait. The first stand, as with the flight.
+    pub(crate) fn set_given(&self, results: &ResultMap) {
+        // Said before: what stands is as good.
+        let _ = self.given.set(results.clone());
+    }
+
+    pub(crate) fn given(&self) -> Option<&ResultMap> {
+        self.given.get()
+    }
 }
 
 impl Awaited for RunFlight {
@@ -81,7 +98,7 @@ impl AppCache {
             recent: Recent::new(),
             counters: Counters::default(),
             scratches: Scratches::default(),
-            turn: Mutex::new(None),
+            turns: Mutex::default(),
             generation: AtomicU64::new(0),
         }
     }
@@ -94,12 +111,10 @@ impl AppCache {
         }
     }
 
-    /// The entry of a key that nobody is computing.
+    /// The entry of a key. Also while it is being computed again, to fill a gap or
+    /// afresh: what it has is as good until then.
     pub(crate) fn ready(&self, key: &Key) -> Option<Arc<Entry>> {
-        match &*self.map.get(key)? {
-            Slot::Ready(entry) => Some(Arc::clone(entry)),
-            _ => None,
-        }
+        self.entry(key)
     }
 
     /// Whether the key is being computed.
@@ -145,6 +160,7 @@ impl AppCache {
             key,
             flight: Flight::new(),
             generation: self.generation(),
+            given: OnceLock::new(),
         })
     }
 
@@ -170,8 +186,11 @@ impl AppCache {
     }
 
     fn make_visible(&self, flight: &RunFlight, entry: Arc<Entry>) -> Arc<Entry> {
+        let slot = self.map.entry(flight.key);
+        // With the guard held: whoever swaps the contents raises the generation
+        // first and needs this guard to take the entry out.
         let current = self.is_current(flight);
-        match self.map.entry(flight.key) {
+        match slot {
             Place::Vacant(vacant) => {
                 if current {
                     vacant.insert(Slot::Ready(Arc::clone(&entry)));
@@ -192,10 +211,16 @@ impl AppCache {
 
     /// Puts an entry there without a flight: the latest record of a
     /// non-deterministic run, or what was read from a store.
-    pub(crate) fn record(&self, entry: &Arc<Entry>) {
+    ///
+    /// Says whether it is there: not if the contents were swapped since `generation`.
+    pub(crate) fn record(&self, entry: &Arc<Entry>, generation: u64) -> bool {
         // Held until the map's lock is free again: destructors may use the cache.
         let _before = self.entry(&entry.record.key);
-        match self.map.entry(entry.record.key) {
+        let slot = self.map.entry(entry.record.key);
+        if self.generation() != generation {
+            return false;
+        }
+        match slot {
             Place::Vacant(vacant) => {
                 vacant.insert(Slot::Ready(Arc::clone(entry)));
             }
@@ -204,6 +229,7 @@ impl AppCache {
                 slot => *slot = Slot::Ready(Arc::clone(entry)),
             },
         }
+        true
     }
 
     /// Ends the flight in an error, or has a waiter take over; says which. What

@@ -34,6 +34,9 @@ pub(crate) struct Flight<V, E> {
 struct State<V, E> {
     phase: Phase<V, E>,
     taken_over: bool,
+    /// It failed for now while nobody waited. Who finds that has come too late to
+    /// take over, and too early to have that error for his own.
+    forsaken: bool,
 }
 
 enum Phase<V, E> {
@@ -50,6 +53,9 @@ pub(crate) enum Waited<V, E> {
     Landed(Result<V, E>),
     /// The runner failed for now, and the caller is the runner from here on.
     TakeOver,
+    /// The runner failed for now before the caller began to wait: the flight is
+    /// over, and may be made again.
+    TooLate,
     /// The caller was told to stop waiting.
     Stopped,
 }
@@ -74,6 +80,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
             state: Mutex::new(State {
                 phase: Phase::Running,
                 taken_over: false,
+                forsaken: false,
             }),
             changed: Condvar::new(),
             landed: AtomicBool::new(false),
@@ -108,6 +115,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
             state.phase = Phase::Vacant(error);
         } else {
             state.phase = Phase::Landed(Err(error));
+            state.forsaken = may_be_retried && self.waiting() == 0;
             self.landed.store(true, Ordering::Release);
         }
         drop(state);
@@ -121,6 +129,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
         self.waiting.fetch_add(1, Ordering::AcqRel);
         let ended = loop {
             match &state.phase {
+                Phase::Landed(_) if state.forsaken => break Waited::TooLate,
                 Phase::Landed(outcome) => break Waited::Landed(outcome.clone()),
                 _ if patience.is_over() => break Waited::Stopped,
                 Phase::Vacant(_) => {
@@ -141,6 +150,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
     fn land_if_vacant(&self, state: &mut State<V, E>) {
         if let Phase::Vacant(error) = &state.phase {
             state.phase = Phase::Landed(Err(error.clone()));
+            state.forsaken = true;
             self.landed.store(true, Ordering::Release);
         }
     }

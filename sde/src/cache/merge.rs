@@ -112,8 +112,10 @@ fn still_there(entry: &Entry, name: &str) -> Option<Content> {
     let named = entry.results.results().iter().find(|n| n.name == name)?;
     match &named.content {
         Content::Elsewhere(weak) => weak.upgrade().map(Content::Held),
-        content if content.is_there() => Some(content.clone()),
-        _ => None,
+        Content::Held(value) => Some(Content::Held(value.clone())),
+        // Not read, nobody has it yet: what was computed is as good, and is whole.
+        Content::Stored(stored) => stored.if_read().map(Content::Held),
+        Content::Gone(_) => None,
     }
 }
 

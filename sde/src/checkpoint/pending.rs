@@ -25,7 +25,7 @@ impl Pending {
 
     /// Notes an entry that one selection lacks.
     pub(crate) fn add_to(&self, selection: Selection, entry: &Arc<Entry>) {
-        lock(self.list(selection)).push(Arc::clone(entry));
+        lock(self.list(selection)).push(only_taken(entry, selection));
     }
 
     pub(crate) fn add_mark(&self, mark: Mark) {
@@ -48,7 +48,10 @@ impl Pending {
     /// Takes one entry off the list because it is being saved on its own.
     pub(crate) fn forget(&self, selection: Selection, entry: &Arc<Entry>) {
         let mut list = lock(self.list(selection));
-        if let Some(at) = list.iter().rposition(|other| Arc::ptr_eq(other, entry)) {
+        let same = |other: &Arc<Entry>| {
+            other.record.key == entry.record.key && other.record.run == entry.record.run
+        };
+        if let Some(at) = list.iter().rposition(same) {
             list.swap_remove(at);
         }
     }
@@ -76,6 +79,16 @@ impl Pending {
             Selection::Checkpoint => &self.checkpoint,
             Selection::Archive => &self.archive,
         }
+    }
+}
+
+/// The entry without the values that the selection leaves out, so that a list of
+/// what is to be archived keeps no intermediate alive.
+fn only_taken(entry: &Arc<Entry>, selection: Selection) -> Arc<Entry> {
+    let left_out = |named: &Named| !selection.takes(named.tags.unwrap_or_default());
+    match entry.results.results().iter().any(left_out) {
+        true => Arc::new(entry.without(left_out, "it is not saved here")),
+        false => Arc::clone(entry),
     }
 }
 

@@ -160,7 +160,7 @@ impl Engine {
     /// Freezes the names by which a run about to be made came to its apps: its own
     /// and those in slots.
     pub(super) fn freeze(&self, subject: &Subject<'_>) {
-        let in_slots = subject.facts.registered.iter().map(String::as_str);
+        let in_slots = subject.facts.registered.keys().map(String::as_str);
         let names = || subject.by_name.into_iter().chain(in_slots.clone());
         if names().any(|name| !self.apps.is_frozen(name)) {
             self.apps.freeze(names());

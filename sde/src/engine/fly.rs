@@ -96,13 +96,14 @@ impl Engine {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
                 self.note_new(run, flight, &entry);
+                flight.set_given(&published.given);
                 let standing = claim.publish(Arc::clone(&entry));
                 if run.options.policy == Policy::Refresh {
                     // The earlier result may be a last value.
                     self.raise_epoch();
                 }
                 self.remember_last(run, &standing);
-                let given = (Arc::ptr_eq(&entry, &standing)).then_some(published.given);
+                let given = given(run, &entry, &standing, published.given);
                 Ok(self.computed(run, &standing, given, Source::Computed))
             }
             Err((error, failure, panic)) => {
@@ -132,9 +133,14 @@ impl Engine {
         match self.publishable(run, ran, None) {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
-                self.note_new(run, flight, &entry);
+                flight.set_given(&published.given);
                 let standing = run.cache.publish(flight, Arc::clone(&entry));
-                let given = (Arc::ptr_eq(&entry, &standing)).then_some(published.given);
+                // What lost is not saved: the record in memory and that in the
+                // store are to be of one computation.
+                if Arc::ptr_eq(&entry, &standing) {
+                    self.note_new(run, flight, &entry);
+                }
+                let given = given(run, &entry, &standing, published.given);
                 Ok(self.computed(run, &standing, given, Source::Duplicate))
             }
             Err((error, _, panic)) => self.give_up(run, error, panic),
@@ -154,8 +160,7 @@ impl Engine {
         match self.publishable(run, ran, None) {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
-                if record && run.cache.generation() == generation {
-                    run.cache.record(&entry);
+                if record && run.cache.record(&entry, generation) {
                     self.save_new(&entry);
                 }
                 Ok(self.computed(run, &entry, Some(published.given), Source::Computed))
@@ -179,6 +184,7 @@ impl Engine {
             run.key,
             run.parent.clone(),
             self.wanted_by(run, flight),
+            flight.is_some(),
         ));
         let handle = Handle::new(
             Arc::clone(run.from.shared_runtime()),
@@ -187,26 +193,33 @@ impl Engine {
         let span = tracing::debug_span!("run", app = &*facts.name, key = %run.key.short());
         let inputs = call.summaries();
         let made_at = SystemTime::now();
-        let start = Instant::now();
+        let mut start = Instant::now();
         let returned = {
             let _on_thread = Place::on_top(Arc::clone(&frame)).enter();
             let _in_span = span.enter();
             self.turn(run).map(|_turn| {
+                start = Instant::now();
                 catch_unwind(AssertUnwindSafe(|| call.compute(run.subject.app, &handle)))
             })
         };
         let took = start.elapsed();
         let gave_up = frame.gave_up();
         frame.end();
+        let callees = frame.take_callees();
+        let body = match returned {
+            Err(refused) => Body::Refused(refused),
+            Ok(Ok(Ok(results))) => Body::Returned(results),
+            Ok(Ok(Err(error))) => Body::Failed(error),
+            Ok(Err(panic)) => Body::Panicked(panic),
+        };
+        // A caller that goes on after a failure rests on what led to it.
+        if let (false, Some(parent)) = (matches!(body, Body::Returned(_)), &run.parent) {
+            parent.depends(callees.beneath.iter().cloned(), frame.saw_nondeterminism());
+        }
         Ran {
-            body: match returned {
-                Err(refused) => Body::Refused(refused),
-                Ok(Ok(Ok(results))) => Body::Returned(results),
-                Ok(Ok(Err(error))) => Body::Failed(error),
-                Ok(Err(panic)) => Body::Panicked(panic),
-            },
+            body,
             inputs,
-            callees: frame.take_callees(),
+            callees,
             nondeterministic: frame.saw_nondeterminism() || facts.nondeterministic,
             run: number,
             made_at,
@@ -240,7 +253,14 @@ impl Engine {
                 };
                 return Err((ErrorKind::App { app, key, cause }.into(), failure, None));
             }
-            Body::Refused(error) => return Err((error, Failure::Ordinary, None)),
+            Body::Refused(error) => {
+                // One caller's giving up is not the others'.
+                let failure = match error.kind() {
+                    ErrorKind::Cancelled { .. } => Failure::Transient,
+                    _ => Failure::Ordinary,
+                };
+                return Err((error, failure, None));
+            }
             Body::Panicked(panic) => {
                 let message = panic_message(&*panic);
                 let error = ErrorKind::Panicked { app, key, message };
@@ -297,8 +317,12 @@ impl Engine {
             return;
         }
         let epoch = self.epoch();
-        // What ran beneath may have changed while it ran.
-        if self.refusal(entry, None).is_some() {
+        // It may have been cleaned, replaced, or outlived by what ran beneath; what
+        // does that later raises the epoch.
+        let stands = run.cache.ready(&run.key);
+        if !stands.is_some_and(|standing| Arc::ptr_eq(&standing, entry))
+            || self.refusal(entry, None).is_some()
+        {
             return;
         }
         let id = run.subject.facts.id.as_bytes();
@@ -318,6 +342,18 @@ impl Engine {
             None => Err(error),
         }
     }
+}
+
+/// The map for a caller whose entry was published: its own if that entry stands, or
+/// if the one that stands has not kept what the caller asked for.
+fn given(
+    run: &Run<'_>,
+    own: &Arc<Entry>,
+    standing: &Arc<Entry>,
+    given: ResultMap,
+) -> Option<ResultMap> {
+    let needed = Arc::ptr_eq(own, standing) || standing.lacks(run.options.names).is_some();
+    needed.then_some(given)
 }
 
 /// The text of a panic, if it has one.

@@ -79,6 +79,14 @@ impl Engine {
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// The last computation that was begun.
+    fn runs_so_far(&self) -> RunId {
+        RunId {
+            process: self.process,
+            number: self.runs.load(Ordering::Relaxed),
+        }
+    }
+
     fn next_run(&self) -> RunId {
         RunId {
             process: self.process,

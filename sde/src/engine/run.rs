@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::Engine;
 use crate::app::{Callee, Facts, Frame, Handle, Options, Outcome, Place, Policy, Subject};
 use crate::cache::{AppCache, Count, Entry};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{Event, Source};
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, keyed, with_encoder};
@@ -126,7 +126,12 @@ impl Engine {
 
     /// Counts and tells a hit.
     pub(super) fn hit(&self, cache: &AppCache, entry: &Entry, source: Source) -> Outcome {
-        cache.counters.hit(source, entry.record.took);
+        // Those who waited saved nothing that they know of.
+        let saved = match source {
+            Source::Waited => std::time::Duration::ZERO,
+            _ => entry.record.took,
+        };
+        cache.counters.hit(source, saved);
         self.outcome(entry, source)
     }
 
@@ -149,26 +154,30 @@ impl Engine {
 
     /// Has the calling run note what it depends on from here on.
     pub(super) fn tell_parent(&self, parent: &Frame, subject: &Subject<'_>, entry: &Entry) {
-        let facts = subject.facts;
-        let codes = facts.codes.iter().map(|(app, code)| Callee::Code {
-            app: Arc::clone(app),
-            code: code.clone(),
-        });
-        let name = subject.by_name.map(|name| Callee::Named {
-            name: Arc::from(name),
-            id: facts.id,
-        });
         let beneath = entry.record.beneath.iter().cloned();
-        parent.called(
-            &facts.name,
-            entry.record.key,
-            codes.chain(name).chain(beneath),
+        parent.called(&subject.facts.name, entry.record.key);
+        parent.depends(
+            itself(subject).chain(beneath),
             entry.record.nondeterministic,
         );
     }
 
-    /// Counts and tells a failure.
+    /// Counts and tells a failure. The calling run may go on without the result,
+    /// so it depends on the failure too; on one that may not come again it can't
+    /// be relied on.
     pub(super) fn failed(&self, run: &Run<'_>, error: Error) -> Error {
+        if let Some(parent) = &run.parent {
+            let fleeting = matches!(
+                error.kind(),
+                ErrorKind::Panicked { .. }
+                    | ErrorKind::Cancelled { .. }
+                    | ErrorKind::NotRemembered { .. }
+                    | ErrorKind::NotThreadSafe { .. }
+                    | ErrorKind::Cycle { .. }
+            ) || matches!(error.kind(), ErrorKind::App { cause, .. }
+                if cause.failure().unwrap_or(run.subject.facts.info.failures) == Failure::Transient);
+            parent.depends(itself(run.subject), fleeting);
+        }
         run.cache.counters.add(Count::Failed, 1);
         self.tell(|| Event::Failed {
             app: Arc::clone(&run.subject.facts.name),
@@ -177,6 +186,25 @@ impl Engine {
         });
         error
     }
+}
+
+/// What a run depends on that calls this app: its code, that of the apps in its
+/// slots, and what the names led to by which they were called.
+fn itself<'a>(subject: &'a Subject<'_>) -> impl Iterator<Item = Callee> + 'a {
+    let facts = subject.facts;
+    let codes = facts.codes.iter().map(|(app, code)| Callee::Code {
+        app: Arc::clone(app),
+        code: code.clone(),
+    });
+    let name = subject.by_name.map(|name| Callee::Named {
+        name: Arc::from(name),
+        id: facts.id,
+    });
+    let in_slots = facts.registered.iter().map(|(name, id)| Callee::Named {
+        name: Arc::from(name.as_str()),
+        id: *id,
+    });
+    codes.chain(name).chain(in_slots)
 }
 
 /// Gives the encoded inputs, which an [`Inputs`](crate::Inputs) keeps and others

@@ -46,10 +46,10 @@ impl Engine {
     /// rest find nothing left to do.
     pub(super) fn save(&self, selection: Selection) -> Result<(), Error> {
         let doing = selection.name();
-        let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
         // From the collecting on: whoever comes second and finds nothing left must
         // not say that it is saved before it is.
         let one_at_a_time = self.saving();
+        let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
         let (entries, marks) = self.pending.take(selection);
         let batch = Batch {
             selection,
@@ -83,7 +83,8 @@ impl Engine {
         })
     }
 
-    fn saving(&self) -> MutexGuard<'_, ()> {
+    /// Held by whoever saves, or exchanges the store.
+    pub(super) fn saving(&self) -> MutexGuard<'_, ()> {
         self.saving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -143,6 +144,13 @@ impl Engine {
             return None;
         }
         let stored = self.find_stored(run)?;
+        // What was computed again since is newer, and not saved yet or cleaned.
+        let outdated = previous.is_some_and(|known| {
+            known.record.run != stored.record.run && known.record.made_at > stored.record.made_at
+        });
+        if outdated {
+            return None;
+        }
         let archived = stored.archived;
         let previous = previous.filter(|old| self.may_fill(run, old));
         let entry = Arc::new(self.entry_of(run.subject.facts, stored, previous));
@@ -264,7 +272,11 @@ impl Engine {
     }
 
     /// The scratch of a run: of this process, or else of the store.
+    /// A run for its caller alone has none: it is to be like no other.
     pub(super) fn scratch_of(&self, frame: &Frame, codec: &Codec) -> Option<ErasedValue> {
+        if !frame.claimed {
+            return None;
+        }
         let cache = self.cache_of(&frame.facts);
         if let Some(state) = cache.scratch_of(&frame.key) {
             return Some(state.value);
@@ -285,6 +297,9 @@ impl Engine {
     }
 
     pub(super) fn keep_scratch(&self, frame: &Frame, state: ScratchState) {
+        if !frame.claimed {
+            return;
+        }
         self.cache_of(&frame.facts)
             .set_scratch(&frame.key, state.clone());
         let Some(archiver) = self.archiver() else {

@@ -241,6 +241,7 @@ impl Sde {
     pub fn load(&self, archiver: impl Archiver + 'static) -> Result<(), Error> {
         let marks = invalidate::Marks::default();
         read_marks(&archiver, &marks)?;
+        let _nobody_saves = self.engine.saving();
         *self
             .engine
             .archiver

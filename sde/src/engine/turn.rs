@@ -2,15 +2,21 @@
 //!
 //! A run of such an app holds its app type's turn while its body runs. Waiting for
 //! a turn is waiting for a run, so it goes through the same check for cycles: one
-//! that could never end is an error. A run beneath a run of the same app has the
-//! turn already.
+//! that could never end is an error. A run beneath a run of the same app can't wait
+//! for that one; those beneath one run have a turn among themselves.
+//!
+//! A rayon worker does not wait for a turn without bound: it may be holding up the
+//! very run that has it. It can't compute beside it either, so it gives an error.
 
-use std::sync::{Arc, PoisonError};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::time::Instant;
 
 use super::run::Run;
-use super::wait::{WaitPatience, label, whence};
+use super::wait::{WaitPatience, cancelled, label, whence};
 use super::{Engine, Node};
-use crate::app::{Place, ancestry};
+use crate::app::{Frame, Place, ancestry};
 use crate::cache::flight::Waited;
 use crate::cache::waits::Verdict;
 use crate::cache::{AppCache, RunFlight};
@@ -19,18 +25,14 @@ use crate::error::{Error, ErrorKind};
 /// The right to run a body that is not thread-safe; given back when dropped.
 pub(super) struct Turn<'a> {
     cache: &'a AppCache,
+    /// The address of the run of the same app beneath which the turn is; 0 for none.
+    beneath: usize,
     held: Arc<RunFlight>,
 }
 
 impl Drop for Turn<'_> {
     fn drop(&mut self) {
-        let mut turn = self
-            .cache
-            .turn
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        *turn = None;
-        drop(turn);
+        turns(self.cache).remove(&self.beneath);
         // Those that wait look again who has the turn.
         self.held
             .flight
@@ -47,31 +49,39 @@ fn given_back(cache: &AppCache, held: &RunFlight) -> Error {
     .into()
 }
 
+fn turns(cache: &AppCache) -> MutexGuard<'_, HashMap<usize, Arc<RunFlight>>> {
+    cache.turns.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn not_thread_safe(run: &Run<'_>) -> Error {
+    ErrorKind::NotThreadSafe {
+        app: Arc::clone(&run.cache.name),
+        key: run.key,
+    }
+    .into()
+}
+
 impl Engine {
     /// Waits until no other run of this app is going on, if the app needs that.
     pub(super) fn turn<'a>(&self, run: &Run<'a>) -> Result<Option<Turn<'a>>, Error> {
         let facts = run.subject.facts;
-        let has_it = |frame: &Arc<crate::app::Frame>| frame.facts.type_index == facts.type_index;
-        if facts.info.thread_safe || ancestry(run.parent.as_ref()).any(has_it) {
+        if facts.info.thread_safe {
             return Ok(None);
         }
+        let same = |frame: &&Arc<Frame>| frame.facts.type_index == facts.type_index;
+        let above = ancestry(run.parent.as_ref()).find(same);
+        let beneath = above.map_or(0, |frame| Arc::as_ptr(frame) as usize);
         loop {
-            let holder = {
-                let mut turn = run
-                    .cache
-                    .turn
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
-                match &*turn {
-                    Some(holder) => Arc::clone(holder),
-                    None => {
-                        let held = run.cache.new_flight(run.key);
-                        *turn = Some(Arc::clone(&held));
-                        return Ok(Some(Turn {
-                            cache: run.cache,
-                            held,
-                        }));
-                    }
+            let holder = match turns(run.cache).entry(beneath) {
+                Entry::Occupied(held) => Arc::clone(held.get()),
+                Entry::Vacant(free) => {
+                    let held = run.cache.new_flight(run.key);
+                    free.insert(Arc::clone(&held));
+                    return Ok(Some(Turn {
+                        cache: run.cache,
+                        beneath,
+                        held,
+                    }));
                 }
             };
             self.wait_for_turn(run, &holder)?;
@@ -96,19 +106,16 @@ impl Engine {
         let cycle = |path: Vec<String>| Err(ErrorKind::Cycle { path }.into());
         let guard = match self.waits.begin(from, to.clone(), holder) {
             Verdict::Wait(guard) => guard,
-            Verdict::Compute => return cycle(vec![label(&to), label(&to)]),
+            Verdict::Compute => return Err(not_thread_safe(run)),
             Verdict::Cycle(path) => return cycle(path.iter().map(label).collect()),
         };
-        let patience = WaitPatience::new(run, holder, None);
+        let deadline = here.tainted.then(|| Instant::now() + self.rayon_patience);
+        let patience = WaitPatience::new(run, holder, deadline);
         let waited = holder.flight.wait(&patience);
         drop(guard);
         match waited {
-            Waited::Stopped => Err(ErrorKind::Cancelled {
-                app: Arc::clone(&run.cache.name),
-                key: run.key,
-            }
-            .into()),
-            Waited::Landed(_) | Waited::TakeOver => Ok(()),
+            Waited::Stopped => Err(cancelled(run).unwrap_or_else(|| not_thread_safe(run))),
+            Waited::Landed(_) | Waited::TakeOver | Waited::TooLate => Ok(()),
         }
     }
 }

@@ -12,8 +12,9 @@ use crate::cache::flight::{Patience, Waited};
 use crate::cache::waits::{From, Verdict};
 use crate::cache::{Claimed, Entry, RunFlight};
 use crate::error::{Error, ErrorKind};
-use crate::event::{Event, Source};
+use crate::event::{Event, RunId, Source};
 use crate::inputs::Call;
+use crate::result_map::ResultMap;
 
 /// How often a key may be on one stack. Redundant computing under work stealing
 /// nests as deep as there are jobs to steal; an app that calls itself through an
@@ -124,6 +125,7 @@ impl Engine {
         flight: &Arc<RunFlight>,
     ) -> Result<Option<Outcome>, Error> {
         let here = Place::here();
+        let since = self.runs_so_far();
         let to = Node {
             key: run.key,
             app: Arc::clone(&run.subject.facts.name),
@@ -149,10 +151,10 @@ impl Engine {
                 if entry.record.nondeterministic {
                     return self.fly_alone(run, call, true).map(Some);
                 }
-                let serves = self.serves(&entry, run.options.names);
-                Ok(serves.then(|| self.conclude(run, &entry, Source::Waited)))
+                Ok(self.shared(run, flight, &entry, since))
             }
             Waited::Landed(Err(error)) => Err(self.failed(run, error)),
+            Waited::TooLate => Ok(None),
             Waited::TakeOver => {
                 self.tell(|| Event::TakenOver {
                     app: Arc::clone(&run.subject.facts.name),
@@ -169,6 +171,41 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// What another's flight gives to one who waited for it; `None` if that does
+    /// not serve.
+    fn shared(
+        &self,
+        run: &Run<'_>,
+        flight: &RunFlight,
+        entry: &Arc<Entry>,
+        since: RunId,
+    ) -> Option<Outcome> {
+        let made = entry.record.run;
+        let fresh = made.process == since.process && made.number > since.number;
+        if run.options.policy == Policy::Refresh && !fresh {
+            return None;
+        }
+        let given = flight
+            .given()
+            .filter(|given| given.origin().is_some_and(|origin| origin.run == made));
+        let has_all = |given: &&ResultMap| match run.options.names {
+            Some(names) => names.iter().all(|name| given.has(name)),
+            None => true,
+        };
+        let names = match given.filter(has_all) {
+            // It holds what the entry itself may have let go since.
+            Some(_) => Some(&[][..]),
+            None => run.options.names,
+        };
+        self.serves(entry, names).then(|| {
+            let mut outcome = self.conclude(run, entry, Source::Waited);
+            if let Some(given) = given {
+                outcome.results = given.clone();
+            }
+            outcome
+        })
     }
 
     fn beside(
@@ -199,10 +236,10 @@ impl Engine {
 
     /// Gives what is in the store, and nothing else.
     fn only_remembered(&self, run: &Run<'_>) -> Result<Outcome, Error> {
+        let generation = run.cache.generation();
         let previous = run.cache.entry(&run.key);
         if let Some(entry) = self.load(run, previous.as_deref()) {
-            let entry = Arc::new(entry);
-            run.cache.record(&entry);
+            run.cache.record(&entry, generation);
             return Ok(self.conclude(run, &entry, Source::Loaded));
         }
         let why = match previous {
@@ -270,7 +307,7 @@ fn unknown_name(run: &Run<'_>) -> Option<Error> {
 }
 
 /// Whoever made this call, or a run that it is part of, has given up.
-fn cancelled(run: &Run<'_>) -> Option<Error> {
+pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
     let own = run
         .options
         .cancel

@@ -301,6 +301,18 @@ pub enum ErrorKind {
         /// What differs, and how to mend it.
         why: String,
     },
+    /// An app that is not thread-safe is running elsewhere, and the caller may not
+    /// wait for it: a rayon worker may be holding up that very run.
+    #[error(
+        "{app} [{}] is not thread-safe, another run of it is going on, and a rayon worker may not wait for that; run it with `par_map`, or from a thread of your own",
+        key.short()
+    )]
+    NotThreadSafe {
+        /// The app.
+        app: Arc<str>,
+        /// The run asked for.
+        key: Key,
+    },
     /// A handle was used after the run it was given for.
     #[error(
         "the handle of {app} [{}] was used after that run ended; use the handle of the run that is going on",

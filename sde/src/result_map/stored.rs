@@ -57,6 +57,11 @@ impl Stored {
             .as_ref()
     }
 
+    /// The value, if somebody has read it.
+    pub(crate) fn if_read(&self) -> Option<ErasedValue> {
+        self.0.value.get()?.as_ref().ok().cloned()
+    }
+
     /// Whether reading it was tried and failed.
     pub(crate) fn is_damaged(&self) -> bool {
         matches!(self.0.value.get(), Some(Err(_)))

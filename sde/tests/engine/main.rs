@@ -3,6 +3,7 @@
 mod callees;
 mod first;
 mod identity;
+mod mended;
 mod nondeterminism;
 mod policies;
 mod scratch;

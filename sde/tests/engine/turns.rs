@@ -19,6 +19,32 @@ fn alone(number: u64) -> u64 {
     sum
 }
 
+static SIBLINGS: AtomicUsize = AtomicUsize::new(0);
+static MOST_SIBLINGS: AtomicUsize = AtomicUsize::new(0);
+
+/// Runs itself on several threads, once.
+#[sde::app(name = "turns.spread", not_thread_safe)]
+fn spread(sde: &Handle, number: u64) -> Result<u64, sde::Error> {
+    if number == 0 {
+        let numbers: Vec<u64> = (1..40).collect();
+        let parts = sde.par_each(&numbers, |sde, number| spread.call(sde, *number));
+        return parts.into_iter().try_fold(0, |sum, part| Ok(sum + *part?));
+    }
+    let inside = SIBLINGS.fetch_add(1, Ordering::SeqCst) + 1;
+    MOST_SIBLINGS.fetch_max(inside, Ordering::SeqCst);
+    let work = (0..100_000_u64).fold(0, |sum: u64, x| std::hint::black_box(sum.wrapping_add(x)));
+    std::hint::black_box(work);
+    SIBLINGS.fetch_sub(1, Ordering::SeqCst);
+    Ok(number)
+}
+
+#[test]
+fn those_beneath_one_run_take_turns_too() {
+    let sde = Sde::builder().threads(4).build().unwrap();
+    assert_eq!(*spread.call(&sde, 0).unwrap(), (1..40).sum::<u64>());
+    assert_eq!(MOST_SIBLINGS.load(Ordering::SeqCst), 1);
+}
+
 #[sde::app(name = "turns.nested", not_thread_safe)]
 fn nested(sde: &Handle, depth: u64) -> Result<u64, sde::Error> {
     match depth {

@@ -13,7 +13,9 @@ use std::num::NonZero;
 use std::path::Path;
 use std::time::{Duration, UNIX_EPOCH};
 
-use sde::key::{BySerde, Digest, InputFile, Key, Rounded, keyed, with_encoder};
+use sde::key::{
+    BySerde, Digest, Encoder, FingerprintError, InputFile, Key, Rounded, keyed, with_encoder,
+};
 use sde::{Fingerprint, Value};
 
 use super::digest;
@@ -57,6 +59,17 @@ struct Foreign {
     name: &'static str,
     values: BTreeMap<String, Vec<f32>>,
     choice: Option<u8>,
+}
+
+/// Writes so many items, without a frame, that with one they have this many bytes.
+struct Items(usize);
+
+impl Fingerprint for Items {
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.u16(7);
+        (0..(self.0 - 6) / 2).for_each(|_| to.u8(7));
+        Ok(())
+    }
 }
 
 fn atom() -> Atom {
@@ -160,6 +173,9 @@ fn values() -> Vec<(&'static str, Digest)> {
         "derived variant with positions": Method::Shifted(0.5, 2),
         "derived list": vec![atom(), atom()],
         "derived none": None::<Method>,
+        "items": Items(20),
+        "items at the limit": Items(1024),
+        "items beyond the limit": Items(1026),
         "by serde": BySerde(foreign()),
         "file": InputFile::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/golden_input.txt")),
     };
@@ -173,20 +189,26 @@ fn values() -> Vec<(&'static str, Digest)> {
         "array": ndarray::arr2(&[[1.0_f64, 2.0], [3.0, 4.0]]),
         "array of texts": ndarray::arr1(&["a", "b"]),
     });
-    all.push(("key of a run", Digest::from_bytes(*run().as_bytes())));
+    all.push(("key of a run", Digest::from_bytes(*run(1).as_bytes())));
+    all.push((
+        "key of a run with many inputs",
+        Digest::from_bytes(*run(100).as_bytes()),
+    ));
     all
 }
 
 /// The key of a run: inputs with names, keyed by the digest of an app.
-fn run() -> Key {
+fn run(angles: u32) -> Key {
     let app = with_encoder(|to| {
         to.str("an app");
         to.str("version 1");
         to.digest().expect("texts have digests")
     });
     with_encoder(|to| {
-        to.named("angle", &104.5_f64)
-            .expect("a number can be encoded");
+        for _ in 0..angles {
+            to.named("angle", &104.5_f64)
+                .expect("a number can be encoded");
+        }
         to.named("basis", "6-31G*").expect("a text can be encoded");
         keyed(&app, to.finish().expect("nothing failed"))
     })

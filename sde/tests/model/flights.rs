@@ -12,8 +12,10 @@
 //! | `fail` | no look at `taken_over` | `it_is_taken_over_once` |
 //! | | it is never forsaken | `one_takes_over`, `two_wait_and_one_takes_over` |
 //! | | no look at `waiting` | `it_does_not_stay_vacant_when_the_last_one_leaves` |
+//! | | it is forsaken with waiters | `it_is_taken_over_once` |
 //! | `wait` | the phase stays vacant on taking over | `one_takes_over` and 3 others |
 //! | | no `land_if_vacant` | `it_does_not_stay_vacant_when_the_last_one_leaves` |
+//! | | what `land_if_vacant` lands is not forsaken | the same |
 //! | `wake` | without the lock | `giving_up_is_noticed` |
 
 use super::explore;
@@ -113,7 +115,10 @@ fn two_wait_and_one_takes_over() {
 
 #[test]
 fn it_is_taken_over_once() {
-    explore(2, || {
+    // In how many of the ways it can go the second waiter got the second error.
+    let rest = Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counted = Arc::clone(&rest);
+    explore(2, move || {
         let flight = Arc::new(Model::new());
         let waiters = [waiter(&flight, fails_too), waiter(&flight, fails_too)];
         flight.fail("first", true);
@@ -121,7 +126,10 @@ fn it_is_taken_over_once() {
         let takers = ends.iter().filter(|end| **end == Waited::TakeOver).count();
         assert!(takers <= 1, "{takers} took over");
         assert!(flight.is_landed());
+        let got = ends.contains(&Waited::Landed(Err("again")));
+        counted.fetch_add(usize::from(got), std::sync::atomic::Ordering::Relaxed);
     });
+    assert!(rest.load(std::sync::atomic::Ordering::Relaxed) > 0);
 }
 
 #[test]
@@ -178,6 +186,11 @@ fn it_does_not_stay_vacant_when_the_last_one_leaves() {
         waiter.join().unwrap();
         runner.join().unwrap();
         assert!(flight.is_landed(), "whoever comes now would wait for ever");
+        let late = flight.wait(&Forever);
+        assert!(
+            [Waited::TooLate, Waited::Landed(Ok(2))].contains(&late),
+            "{late:?}"
+        );
     });
 }
 

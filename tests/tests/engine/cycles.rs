@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use sde::{Error, Sde};
+use sde::{Error, Policy, Sde};
 use sde_tests::{LIMIT, Made, Watchdog, number, x, y};
 
 use super::{Captured, cycle, innermost, watched};
@@ -42,6 +42,25 @@ fn a_run_that_needs_itself_through_another() {
     assert_eq!(cycle(&error).unwrap(), ["A", "B", "A"]);
     let error = ring(&["A", "B", "C"]).run("B", &x(1)).unwrap_err();
     assert_eq!(cycle(&error).unwrap(), ["B", "C", "A", "B"]);
+}
+
+/// Runs that are never looked up claim nothing, so only their ancestry tells.
+#[test]
+fn a_run_that_is_not_remembered_and_needs_itself() {
+    let sde = Sde::new();
+    let app = needs("A", "A").described(sde::AppInfo::nondeterministic);
+    sde.apps().register("A", app).unwrap();
+    let error = sde.run("A", &x(1)).unwrap_err();
+    assert_eq!(cycle(&error).unwrap(), ["A", "A"]);
+
+    let sde = Sde::new();
+    let app = number("A", |sde, n| {
+        let outcome = sde.request("A", &x(n)).policy(Policy::Bypass).run()?;
+        Ok(y(&outcome.results)?)
+    });
+    sde.apps().register("A", app).unwrap();
+    let error = sde.run("A", &x(1)).unwrap_err();
+    assert_eq!(cycle(&error).unwrap(), ["A", "A"]);
 }
 
 /// Three threads, each in one run of the ring before any asks for the next: the errors, and how

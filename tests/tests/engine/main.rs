@@ -1,11 +1,16 @@
 //! The rules of the engine, each shown by a test that fails when the rule is broken.
 
+mod callees;
 mod cancelling;
 mod cycles;
 mod failures;
+mod identity;
 mod one_flight;
 mod own_parallel;
 mod raw_rayon;
+mod slots;
+mod tag_rules;
+mod tags;
 
 use std::sync::Arc;
 

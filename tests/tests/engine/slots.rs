@@ -1,0 +1,181 @@
+//! Apps in slots: they are part of their parent's identity, recursively.
+
+use sde::{AppInfo, ErrorKind, Instance, Key, Parameter, ResultMap, ResultSpec, Sde, Slot, inputs};
+use sde_tests::{Made, made};
+
+/// The innermost app.
+fn grid() -> Made {
+    let info = AppInfo::new("grid", "1")
+        .parameter(Parameter::new("points", 10_u64))
+        .parameter(Parameter::new("verbose", false).transparent())
+        .result(ResultSpec::new::<u64>("n"));
+    made(info, |sde, _| {
+        Ok(ResultMap::new().with("n", *sde.parameter::<u64>("points")?))
+    })
+}
+
+/// Runs what is in its slot and adds one.
+fn over(name: &'static str, slot: Slot) -> Made {
+    let info = AppInfo::new(name, "1")
+        .slot(slot)
+        .result(ResultSpec::new::<u64>("n"));
+    made(info, |sde, inputs| {
+        let inner = sde.run(&sde.sub_app("inner")?, inputs)?;
+        Ok(ResultMap::new().with("n", *inner.get::<u64>("n")? + 1))
+    })
+}
+
+/// Three levels, with this at the bottom.
+fn tower(bottom: Instance) -> Instance {
+    let middle = Instance::new(over("middle", Slot::new("inner", grid())));
+    let middle = middle.with_sub_app("inner", bottom).unwrap();
+    let top = Instance::new(over("top", Slot::new("inner", grid())));
+    top.with_sub_app("inner", middle).unwrap()
+}
+
+fn key(sde: &Sde, instance: &Instance) -> Key {
+    sde.peek(instance, &inputs! {}).unwrap().key()
+}
+
+fn n(sde: &Sde, instance: &Instance) -> u64 {
+    *sde.run(instance, &inputs! {})
+        .unwrap()
+        .get::<u64>("n")
+        .unwrap()
+}
+
+#[test]
+fn what_is_in_a_slot_is_in_the_key_at_every_depth() {
+    let sde = Sde::new();
+    let points = |points: u64| tower(Instance::new(grid()).set("points", points).unwrap());
+    assert_eq!(
+        key(&sde, &points(10)),
+        key(&sde, &tower(Instance::new(grid())))
+    );
+    assert_ne!(key(&sde, &points(10)), key(&sde, &points(11)));
+    let verbose = Instance::new(grid()).set("verbose", true).unwrap();
+    assert_eq!(key(&sde, &tower(verbose)), key(&sde, &points(10)));
+    let newer = grid().described(|info| {
+        AppInfo::new("grid", "2")
+            .parameter(info.parameters()[0].clone())
+            .result(info.results()[0].clone())
+    });
+    assert_ne!(
+        key(&sde, &tower(Instance::new(newer))),
+        key(&sde, &points(10))
+    );
+    for _ in 0..10 {
+        assert_eq!((n(&sde, &points(10)), n(&sde, &points(20))), (12, 22));
+    }
+    assert_eq!(sde.stats().apps["top"].computed, 2);
+}
+
+#[test]
+fn a_name_in_a_slot_stands_for_the_app_it_leads_to() {
+    let sde = Sde::new();
+    sde.apps().register("mesh", grid()).unwrap();
+    let by_name = Instance::new(over("top", Slot::new("inner", "mesh")));
+    let by_value = Instance::new(over("top", Slot::new("inner", grid())));
+    let key_before = key(&sde, &by_name);
+    assert_eq!(key_before, key(&sde, &by_value));
+    sde.apps().set("mesh", "points", 20_u64).unwrap();
+    assert_ne!(key(&sde, &by_name), key_before);
+    assert_eq!((n(&sde, &by_name), n(&sde, &by_value)), (21, 11));
+    // It has run now, if only in a slot.
+    let error = sde.apps().set("mesh", "points", 30_u64).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Frozen { .. }));
+}
+
+#[test]
+fn a_name_at_the_bottom_freezes_too() {
+    let sde = Sde::new();
+    let apps = sde.apps();
+    apps.register("mesh", grid()).unwrap();
+    apps.register("middle", over("middle", Slot::new("inner", "mesh")))
+        .unwrap();
+    apps.register("top", over("top", Slot::new("inner", "middle")))
+        .unwrap();
+    sde.run("top", &inputs! {}).unwrap();
+    for (name, slot) in [("top", true), ("middle", true), ("mesh", false)] {
+        let error = match slot {
+            true => apps.set_sub_app(name, "inner", grid()),
+            false => apps.set(name, "points", 1_u64),
+        };
+        let error = error.unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Frozen { .. }),
+            "{name}: {error}"
+        );
+    }
+}
+
+#[test]
+fn names_that_lead_back_to_themselves() {
+    let sde = Sde::new();
+    let apps = sde.apps();
+    apps.register("A", over("A", Slot::new("inner", "B")))
+        .unwrap();
+    apps.register("B", over("B", Slot::new("inner", "A")))
+        .unwrap();
+    let error = sde.run("A", &inputs! {}).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Slot { .. }), "{error}");
+    assert!(error.to_string().contains("A -> B -> A"), "{error}");
+    // Nothing has run, so it can be mended.
+    apps.set_sub_app("B", "inner", grid()).unwrap();
+    let results = sde.run("A", &inputs! {}).unwrap();
+    assert_eq!(*results.get::<u64>("n").unwrap(), 12);
+}
+
+#[test]
+fn everything_that_is_missing_is_listed() {
+    let sde = Sde::new();
+    let bare = AppInfo::new("bare", "1")
+        .parameter(Parameter::required::<u64>("size"))
+        .slot(Slot::required("helper"));
+    let bare = made(bare, |_, _| Ok(ResultMap::new())).lacking("a licence");
+    let top = Instance::new(over("top", Slot::new("inner", bare)));
+    let missing = sde.not_ready(&top).unwrap();
+    assert_eq!(missing.len(), 3, "{missing:?}");
+    for what in [
+        "a licence",
+        "parameter \"size\" (u64)",
+        "slot \"helper\" is empty",
+    ] {
+        let found = missing.iter().find(|line| line.contains(what)).unwrap();
+        assert!(found.starts_with("bare in slot \"inner\": "), "{found}");
+    }
+    let error = sde.run(&top, &inputs! {}).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::NotReady { .. }));
+    assert!(
+        missing.iter().all(|line| error.to_string().contains(line)),
+        "{error}"
+    );
+    assert!(sde.not_ready(&grid()).unwrap().is_empty());
+}
+
+#[test]
+fn a_slot_that_is_not_there() {
+    let error = Instance::new(grid())
+        .with_sub_app("inner", grid())
+        .unwrap_err();
+    assert!(
+        error.to_string().contains("there is no such slot"),
+        "{error}"
+    );
+    let sde = Sde::new();
+    let nowhere = Instance::new(over("top", Slot::new("inner", "nowhere")));
+    let error = sde.run(&nowhere, &inputs! {}).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::UnknownApp { .. }),
+        "{error}"
+    );
+    let asks = made(AppInfo::new("asks", "1"), |sde, _| {
+        sde.sub_app("other")?;
+        Ok(ResultMap::new())
+    });
+    let error = sde.run(&asks, &inputs! {}).unwrap_err();
+    assert!(
+        error.to_string().contains("there is no such slot"),
+        "{error}"
+    );
+}

@@ -1,0 +1,162 @@
+//! What follows from tags: gaps that are filled, values that live elsewhere, and what an app may
+//! not say or return.
+
+use sde::{AppInfo, Error, ErrorKind, ResultMap, ResultSpec, Sde, Tag, Tags, Value, inputs};
+use sde_tests::{Made, made};
+
+/// An app with one result of each kind.
+fn kinds() -> Made {
+    let result = |name, tags: Tags| ResultSpec::new::<Vec<u64>>(name).tagged(tags);
+    let info = AppInfo::new("kinds", "1")
+        .result(result("plain", Tags::NONE))
+        .result(result("passing", Tag::Expendable.into()))
+        .result(result("huge", Tag::NoCache.into()));
+    made(info, |_, _| {
+        let value = |n: u64| vec![n];
+        Ok(ResultMap::new()
+            .with("plain", value(1))
+            .with("passing", value(2))
+            .with("huge", value(3)))
+    })
+}
+
+fn value(map: &ResultMap, name: &str) -> Result<Value<Vec<u64>>, Error> {
+    map.get(name)
+}
+
+#[test]
+fn a_result_that_is_not_kept_lives_while_somebody_holds_it() {
+    let (sde, app) = (Sde::new(), kinds());
+    let run = || sde.run(&app, &inputs! {}).unwrap();
+    let held = value(&run(), "huge").unwrap();
+    let again = value(&run(), "huge").unwrap();
+    assert!(Value::ptr_eq(&held, &again));
+    drop((held, again));
+    let error = value(&run(), "huge").unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Gone { .. }));
+    let text = error.to_string();
+    assert!(text.contains("is tagged no_cache"), "{text}");
+    assert!(text.contains("run_for(app, inputs, [\"huge\"])"), "{text}");
+    assert_eq!(sde.stats().total.computed, 1);
+}
+
+#[test]
+fn only_gaps_are_filled() {
+    let (sde, app) = (Sde::new(), kinds());
+    let first = sde.run(&app, &inputs! {}).unwrap();
+    let plain = value(&first, "plain").unwrap();
+    let passing = value(&first, "passing").unwrap();
+    drop(first);
+    let run_for = |names: &[&str]| sde.run_for(&app, &inputs! {}, names).unwrap();
+    // Nothing is missing of these.
+    run_for(&["plain", "passing"]);
+    assert_eq!(sde.stats().total.computed, 1);
+    let filled = run_for(&["huge"]);
+    assert_eq!(*value(&filled, "huge").unwrap(), [3]);
+    assert_eq!(sde.stats().total.computed, 2);
+    assert!(Value::ptr_eq(&plain, &value(&filled, "plain").unwrap()));
+    assert!(Value::ptr_eq(&passing, &value(&filled, "passing").unwrap()));
+    sde.clean_cache("kinds", [Tag::Expendable]);
+    let filled = run_for(&["passing"]);
+    assert_eq!(sde.stats().total.computed, 3);
+    assert!(Value::ptr_eq(&plain, &value(&filled, "plain").unwrap()));
+    assert!(!Value::ptr_eq(
+        &passing,
+        &value(&filled, "passing").unwrap()
+    ));
+}
+
+#[test]
+fn names_that_the_app_does_not_return() {
+    let (sde, app) = (Sde::new(), kinds());
+    for policy_names in [&["hgue"][..], &["plain", "hgue"]] {
+        let error = sde.run_for(&app, &inputs! {}, policy_names).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::NoResult { .. }));
+        let text = error.to_string();
+        assert!(text.contains("no result \"hgue\""), "{text}");
+        assert!(text.contains("there are: plain, passing, huge"), "{text}");
+    }
+    assert_eq!(sde.stats().total.computed, 0);
+}
+
+/// What comes of publishing one result under this declaration.
+fn publish(spec: ResultSpec, map: ResultMap) -> Result<ResultMap, Error> {
+    let app = made(AppInfo::new("app", "1").result(spec), move |_, _| {
+        Ok(map.clone())
+    });
+    Sde::new().run(&app, &inputs! {})
+}
+
+fn refusal(spec: ResultSpec, map: ResultMap) -> String {
+    let error = publish(spec, map).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Undeclared { .. }),
+        "{error}"
+    );
+    error.to_string()
+}
+
+#[test]
+fn tags_that_exclude_one_another() {
+    let kept = [Tag::Intermediate, Tag::Expendable, Tag::NoCache];
+    let map = || ResultMap::new().with("r", 1_u64);
+    for a in kept {
+        for b in kept.into_iter().filter(|b| *b != a) {
+            for tags in [a | b, (a | b).with(Tag::Distributed)] {
+                let text = refusal(ResultSpec::new::<u64>("r").tagged(tags), map());
+                assert!(text.contains("exclude one another"), "{text}");
+                // The same, said by the run and not by the description.
+                let said = ResultMap::new().with_tagged("r", 1_u64, tags);
+                let text = refusal(ResultSpec::new::<u64>("r"), said);
+                assert!(text.contains(a.name()) && text.contains(b.name()), "{text}");
+            }
+        }
+        let tags = Tags::from(a).with(Tag::Distributed);
+        publish(ResultSpec::new::<u64>("r").tagged(tags), map()).unwrap();
+    }
+}
+
+#[test]
+fn a_result_that_cannot_be_saved_must_not_have_to_be() {
+    let spec = || ResultSpec::unsaved::<std::sync::Mutex<u8>>("r");
+    let map = || ResultMap::new().with("r", std::sync::Mutex::new(1_u8));
+    for tags in [Tag::Expendable, Tag::NoCache] {
+        publish(spec().tagged(tags), map()).unwrap();
+    }
+    publish(spec(), map()).unwrap();
+    for tags in [Tags::NONE, Tag::Intermediate.into()] {
+        let text = refusal(spec().tagged(tags), map());
+        assert!(text.contains("can't be saved"), "{text}");
+    }
+}
+
+#[test]
+fn what_is_returned_must_be_what_was_declared() {
+    let spec = || ResultSpec::new::<u64>("r");
+    let text = refusal(spec(), ResultMap::new().with("r", 1_u64).with("s", 2_u64));
+    assert!(
+        text.contains("\"s\" is not declared (declared are: r)"),
+        "{text}"
+    );
+    let text = refusal(spec(), ResultMap::new());
+    assert!(
+        text.contains("\"r\" is declared and was not returned"),
+        "{text}"
+    );
+    let text = refusal(spec(), ResultMap::new().with("r", 1_u32));
+    assert!(
+        text.contains("declared as u64 and was returned as u32"),
+        "{text}"
+    );
+}
+
+#[test]
+fn asking_for_what_is_not_there_or_is_something_else() {
+    let sde = Sde::new();
+    let results = sde.run(&kinds(), &inputs! {}).unwrap();
+    let text = results.get::<f64>("plain").unwrap_err().to_string();
+    assert!(text.contains("not a f64"), "{text}");
+    let text = results.get::<f64>("plane").unwrap_err().to_string();
+    assert!(text.contains("there are: plain, passing, huge"), "{text}");
+    assert!(text.contains("kinds ["), "{text}");
+}

@@ -1,4 +1,4 @@
-//! Programs on real input that show what SDE does. Each checks its own results.
+//! Programs on real input that show what SDE does. The tests run them as a person would.
 //!
 //! | program | shows |
 //! |---|---|

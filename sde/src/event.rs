@@ -152,6 +152,8 @@ pub enum Event {
 /// Gets every event, on the thread where it happened, with no lock of the engine
 /// held. It should return soon: the run waits for it. It may be called from many
 /// threads at once.
+///
+/// If it panics, the others are told all the same, and the run goes on.
 pub trait Observer: Send + Sync {
     /// Takes note of one event.
     fn observe(&self, event: &Event);

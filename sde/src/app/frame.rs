@@ -22,6 +22,8 @@ use crate::key::Key;
 pub(crate) struct Frame {
     pub(crate) facts: Arc<Facts>,
     pub(crate) key: Key,
+    /// The engine it runs in, by its address: a program may have several.
+    pub(crate) engine: usize,
     /// The run that called this one.
     pub(crate) parent: Option<Arc<Frame>>,
     /// What was on top of the thread's stack when this run began.
@@ -95,6 +97,7 @@ impl Frame {
     pub(crate) fn new(
         facts: Arc<Facts>,
         key: Key,
+        engine: usize,
         parent: Option<Arc<Self>>,
         interest: Interest,
         claimed: bool,
@@ -102,6 +105,7 @@ impl Frame {
         Self {
             facts,
             key,
+            engine,
             parent,
             below: Place::here().top,
             interest,

@@ -273,6 +273,11 @@ impl Handle {
         &self.runtime
     }
 
+    /// Tells engines apart.
+    pub(crate) fn engine(&self) -> usize {
+        Arc::as_ptr(&self.runtime).cast::<()>() as usize
+    }
+
     pub(crate) fn frame(&self) -> Option<&Arc<Frame>> {
         self.frame.as_ref()
     }

@@ -77,8 +77,35 @@ impl Setup {
         })
     }
 
+    /// That the app describes itself without contradiction.
+    fn verify_names(&self) -> Result<(), Error> {
+        let info = &self.info;
+        let names = |what: &'static str, list: Vec<&str>| -> Result<(), Error> {
+            let mut seen = std::collections::BTreeSet::new();
+            match list
+                .into_iter()
+                .find(|name| name.is_empty() || !seen.insert(*name))
+            {
+                None => Ok(()),
+                Some(name) => Err(ErrorKind::Undeclared {
+                    app: self.name(),
+                    why: format!("its {what} \"{name}\" is declared twice, or has no name"),
+                }
+                .into()),
+            }
+        };
+        names("app name", vec![info.name()])?;
+        names(
+            "parameter",
+            info.parameters.iter().map(|p| &*p.name).collect(),
+        )?;
+        names("slot", info.slots.iter().map(|s| &*s.name).collect())?;
+        names("result", info.results.iter().map(|r| &*r.name).collect())
+    }
+
     /// Runs the checks of every parameter that has a value.
     pub(crate) fn verify_all(&self) -> Result<(), Error> {
+        self.verify_names()?;
         let info = Arc::clone(&self.info);
         info.parameters.iter().try_for_each(|p| self.verify(p))
     }

@@ -40,8 +40,8 @@ pub(crate) enum Slot {
     Ready(Arc<Entry>),
     /// A computation, and what there was before it.
     Flying(Arc<RunFlight>, Option<Arc<Entry>>),
-    /// An error that would come again.
-    Failed(Error),
+    /// An error that would come again, in this epoch.
+    Failed(Error, u64),
 }
 
 /// What came of claiming a key.
@@ -107,7 +107,7 @@ impl AppCache {
     pub(crate) fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
         match &*self.map.get(key)? {
             Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => Some(Arc::clone(entry)),
-            Slot::Flying(_, None) | Slot::Failed(_) => None,
+            Slot::Flying(_, None) | Slot::Failed(..) => None,
         }
     }
 
@@ -124,9 +124,14 @@ impl AppCache {
     }
 
     /// The one step that decides who computes. `serves` is called with the map's
-    /// guard held and must look at the entry only. A remembered failure is given,
-    /// unless it is to be tried `again`.
-    pub(crate) fn claim(&self, key: Key, again: bool, serves: impl Fn(&Entry) -> bool) -> Claimed {
+    /// guard held and must look at the entry only. A failure that was remembered in
+    /// this epoch is given, unless it is to be tried again: `epoch` is `None`.
+    pub(crate) fn claim(
+        &self,
+        key: Key,
+        epoch: Option<u64>,
+        serves: impl Fn(&Entry) -> bool,
+    ) -> Claimed {
         match self.map.entry(key) {
             Place::Vacant(vacant) => {
                 let flight = self.new_flight(key);
@@ -135,7 +140,9 @@ impl AppCache {
             }
             Place::Occupied(mut occupied) => match occupied.get() {
                 Slot::Ready(entry) if serves(entry) => Claimed::Ready(Arc::clone(entry)),
-                Slot::Failed(error) if !again => Claimed::Failed(error.clone()),
+                Slot::Failed(error, in_epoch) if Some(*in_epoch) == epoch => {
+                    Claimed::Failed(error.clone())
+                }
                 Slot::Flying(flight, _) if !flight.is_over() => Claimed::Theirs(Arc::clone(flight)),
                 Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => {
                     let previous = Arc::clone(entry);
@@ -146,7 +153,7 @@ impl AppCache {
                     ));
                     Claimed::Mine(flight, Some(previous))
                 }
-                Slot::Flying(_, None) | Slot::Failed(_) => {
+                Slot::Flying(_, None) | Slot::Failed(..) => {
                     let flight = self.new_flight(key);
                     occupied.insert(Slot::Flying(Arc::clone(&flight), None));
                     Claimed::Mine(flight, None)
@@ -234,7 +241,14 @@ impl AppCache {
 
     /// Ends the flight in an error, or has a waiter take over; says which. What
     /// there was before it is there again.
-    pub(crate) fn fail(&self, flight: &RunFlight, error: &Error, retry: bool, keep: bool) -> bool {
+    /// `keep` is the epoch in which the error would come again.
+    pub(crate) fn fail(
+        &self,
+        flight: &RunFlight,
+        error: &Error,
+        retry: bool,
+        keep: Option<u64>,
+    ) -> bool {
         if flight.flight.fail(error.clone(), retry) {
             return true;
         }
@@ -245,12 +259,14 @@ impl AppCache {
                         Some(previous) => {
                             occupied.insert(Slot::Ready(previous));
                         }
-                        None if keep => {
-                            occupied.insert(Slot::Failed(error.clone()));
-                        }
-                        None => {
-                            occupied.remove();
-                        }
+                        None => match keep {
+                            Some(epoch) => {
+                                occupied.insert(Slot::Failed(error.clone(), epoch));
+                            }
+                            None => {
+                                occupied.remove();
+                            }
+                        },
                     }
                 }
                 _ => {}
@@ -269,7 +285,7 @@ impl AppCache {
             {
                 *entry = Arc::new(entry.without(&drop, why));
             }
-            !matches!(slot, Slot::Failed(_))
+            !matches!(slot, Slot::Failed(..))
         });
         self.recent.clear();
     }

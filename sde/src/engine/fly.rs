@@ -32,28 +32,35 @@ struct Ran {
 enum Body {
     Returned(ResultMap),
     Failed(AppError),
-    /// It was not run at all.
-    Refused(Error),
     Panicked(Box<dyn Any + Send>),
 }
 
 /// The right to end a flight. Ends it in an error if it is dropped, so that
 /// a panic anywhere leaves nobody waiting.
-struct Claim<'a> {
+pub(super) struct Claim<'a> {
     cache: &'a AppCache,
-    flight: &'a RunFlight,
+    pub(super) flight: &'a Arc<RunFlight>,
     ended: bool,
 }
 
-impl Claim<'_> {
-    fn fail(mut self, error: &Error, failure: Failure) {
+impl<'a> Claim<'a> {
+    /// To be made as soon as the claim is won, before anything that may panic.
+    pub(super) fn won(cache: &'a AppCache, flight: &'a Arc<RunFlight>) -> Self {
+        Self {
+            cache,
+            flight,
+            ended: false,
+        }
+    }
+
+    fn fail(mut self, error: &Error, failure: Failure, epoch: u64) {
         self.ended = true;
         let retry = failure == Failure::Transient;
-        let keep = failure == Failure::Permanent;
+        let keep = (failure == Failure::Permanent).then_some(epoch);
         self.cache.fail(self.flight, error, retry, keep);
     }
 
-    fn publish(mut self, entry: Arc<Entry>) -> Arc<Entry> {
+    pub(super) fn publish(mut self, entry: Arc<Entry>) -> Arc<Entry> {
         let standing = self.cache.publish(self.flight, entry);
         self.ended = true;
         standing
@@ -68,7 +75,7 @@ impl Drop for Claim<'_> {
                 key: self.flight.key,
                 message: "outside of the app's body".to_owned(),
             });
-            self.cache.fail(self.flight, &error, true, false);
+            self.cache.fail(self.flight, &error, true, None);
         }
     }
 }
@@ -79,14 +86,11 @@ impl Engine {
         &self,
         run: &Run<'_>,
         call: &mut dyn Call,
-        flight: &Arc<RunFlight>,
+        claim: Claim<'_>,
         previous: Option<&Entry>,
     ) -> Result<Outcome, Error> {
-        let claim = Claim {
-            cache: run.cache,
-            flight,
-            ended: false,
-        };
+        let flight = claim.flight;
+        let epoch = self.epoch();
         if let Some(loaded) = self.load(run, previous) {
             let entry = claim.publish(loaded);
             return Ok(self.conclude(run, &entry, Source::Loaded));
@@ -107,7 +111,7 @@ impl Engine {
                 Ok(self.computed(run, &standing, given, Source::Computed))
             }
             Err((error, failure, panic)) => {
-                claim.fail(&error, failure);
+                claim.fail(&error, failure, epoch);
                 self.give_up(run, error, panic)
             }
         }
@@ -182,6 +186,7 @@ impl Engine {
         let frame = Arc::new(Frame::new(
             Arc::clone(facts),
             run.key,
+            run.from.engine(),
             run.parent.clone(),
             self.wanted_by(run, flight),
             flight.is_some(),
@@ -193,24 +198,20 @@ impl Engine {
         let span = tracing::debug_span!("run", app = &*facts.name, key = %run.key.short());
         let inputs = call.summaries();
         let made_at = SystemTime::now();
-        let mut start = Instant::now();
+        let start = Instant::now();
         let returned = {
             let _on_thread = Place::on_top(Arc::clone(&frame)).enter();
             let _in_span = span.enter();
-            self.turn(run).map(|_turn| {
-                start = Instant::now();
-                catch_unwind(AssertUnwindSafe(|| call.compute(run.subject.app, &handle)))
-            })
+            catch_unwind(AssertUnwindSafe(|| call.compute(run.subject.app, &handle)))
         };
         let took = start.elapsed();
         let gave_up = frame.gave_up();
         frame.end();
         let callees = frame.take_callees();
         let body = match returned {
-            Err(refused) => Body::Refused(refused),
-            Ok(Ok(Ok(results))) => Body::Returned(results),
-            Ok(Ok(Err(error))) => Body::Failed(error),
-            Ok(Err(panic)) => Body::Panicked(panic),
+            Ok(Ok(results)) => Body::Returned(results),
+            Ok(Err(error)) => Body::Failed(error),
+            Err(panic) => Body::Panicked(panic),
         };
         // A caller that goes on after a failure rests on what led to it.
         if let (false, Some(parent)) = (matches!(body, Body::Returned(_)), &run.parent) {
@@ -249,17 +250,9 @@ impl Engine {
                 // Somebody may have begun to wait since: let him try.
                 let failure = match ran.gave_up {
                     true => Failure::Transient,
-                    false => cause.failure().unwrap_or(facts.info.failures),
+                    false => lasting(&cause, facts.info.failures),
                 };
                 return Err((ErrorKind::App { app, key, cause }.into(), failure, None));
-            }
-            Body::Refused(error) => {
-                // One caller's giving up is not the others'.
-                let failure = match error.kind() {
-                    ErrorKind::Cancelled { .. } => Failure::Transient,
-                    _ => Failure::Ordinary,
-                };
-                return Err((error, failure, None));
             }
             Body::Panicked(panic) => {
                 let message = panic_message(&*panic);
@@ -354,6 +347,20 @@ fn given(
 ) -> Option<ResultMap> {
     let needed = Arc::ptr_eq(own, standing) || standing.lacks(run.options.names).is_some();
     needed.then_some(given)
+}
+
+/// How long a failure lasts. One that came from another run lasts as long as that
+/// says, not as long as this app's own failures do.
+pub(super) fn lasting(cause: &AppError, of_app: Failure) -> Failure {
+    if let Some(failure) = cause.failure() {
+        return failure;
+    }
+    match cause.downcast_ref::<Error>().map(Error::kind) {
+        None => of_app,
+        Some(ErrorKind::App { cause, .. }) => lasting(cause, Failure::Ordinary),
+        Some(ErrorKind::Panicked { .. } | ErrorKind::Cancelled { .. }) => Failure::Transient,
+        Some(_) => Failure::Ordinary,
+    }
 }
 
 /// The text of a panic, if it has one.

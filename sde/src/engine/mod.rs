@@ -23,6 +23,7 @@ pub use builder::Builder;
 pub use invalidate::Invalidated;
 pub use sde::{Sde, Stats};
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::Duration;
@@ -94,14 +95,18 @@ impl Engine {
         }
     }
 
-    /// Tells the observers, and builds the event only if there are any.
+    /// Tells the observers, and builds the event only if there are any. A panic of
+    /// an observer goes no further: claims are held where events are told.
     fn tell(&self, event: impl FnOnce() -> Event) {
         if self.observers.is_empty() {
             return;
         }
         let event = event();
         for observer in &self.observers {
-            observer.observe(&event);
+            let told = catch_unwind(AssertUnwindSafe(|| observer.observe(&event)));
+            if told.is_err() {
+                tracing::error!("an observer panicked; the event was {event:?}");
+            }
         }
     }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Engine;
+use super::fly::lasting;
 use crate::app::{Callee, Facts, Frame, Handle, Options, Outcome, Place, Policy, Subject};
 use crate::cache::{AppCache, Count, Entry};
 use crate::error::{Error, ErrorKind, Failure};
@@ -175,7 +176,7 @@ impl Engine {
                     | ErrorKind::NotThreadSafe { .. }
                     | ErrorKind::Cycle { .. }
             ) || matches!(error.kind(), ErrorKind::App { cause, .. }
-                if cause.failure().unwrap_or(run.subject.facts.info.failures) == Failure::Transient);
+                if lasting(cause, run.subject.facts.info.failures) == Failure::Transient);
             parent.depends(itself(run.subject), fleeting);
         }
         run.cache.counters.add(Count::Failed, 1);
@@ -225,7 +226,7 @@ fn encoded<R>(call: &dyn Call, then: impl FnOnce(&[u8]) -> R) -> Result<R, Finge
 fn parent_of(from: &Handle) -> Option<Arc<Frame>> {
     match from.frame() {
         Some(frame) => Some(Arc::clone(frame)),
-        None => Place::caller(),
+        None => Place::caller().filter(|frame| frame.engine == from.engine()),
     }
 }
 

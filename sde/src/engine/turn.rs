@@ -14,7 +14,7 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::run::Run;
-use super::wait::{WaitPatience, cancelled, label, whence};
+use super::wait::{WaitPatience, cancelled, whence};
 use super::{Engine, Node};
 use crate::app::{Frame, Place, ancestry};
 use crate::cache::flight::Waited;
@@ -90,24 +90,13 @@ impl Engine {
 
     fn wait_for_turn(&self, run: &Run<'_>, holder: &Arc<RunFlight>) -> Result<(), Error> {
         let here = Place::here();
-        let mut from = whence(run, &here);
-        // The run waits on behalf of all who wait for it already.
-        from.ancestry.insert(
-            0,
-            Node {
-                key: run.key,
-                app: Arc::clone(&run.cache.name),
-            },
-        );
         let to = Node {
             key: holder.key,
             app: Arc::clone(&run.cache.name),
         };
-        let cycle = |path: Vec<String>| Err(ErrorKind::Cycle { path }.into());
-        let guard = match self.waits.begin(from, to.clone(), holder) {
+        let guard = match self.waits.begin(whence(run, &here), to, holder) {
             Verdict::Wait(guard) => guard,
-            Verdict::Compute => return Err(not_thread_safe(run)),
-            Verdict::Cycle(path) => return cycle(path.iter().map(label).collect()),
+            Verdict::Compute | Verdict::Cycle(_) => return Err(not_thread_safe(run)),
         };
         let deadline = here.tainted.then(|| Instant::now() + self.rayon_patience);
         let patience = WaitPatience::new(run, holder, deadline);

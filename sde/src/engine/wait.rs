@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::fly::Claim;
 use super::run::Run;
 use super::{Engine, Node};
 use crate::app::{CancelToken, Frame, Outcome, Place, Policy, Wake, ancestry, stack};
@@ -38,6 +39,8 @@ impl Engine {
         if let Some(error) = unknown_name(run).or_else(|| cancelled(run)) {
             return Err(self.failed(run, error));
         }
+        // Before the claim: who waits for the turn holds up nobody.
+        let _turn = self.turn(run).map_err(|error| self.failed(run, error))?;
         match run.options.policy {
             Policy::Bypass => self.fly_alone(run, call, false),
             Policy::OnlyIfRemembered => self.only_remembered(run),
@@ -60,7 +63,8 @@ impl Engine {
             if known_nondeterministic {
                 return self.fly_alone(run, call, true);
             }
-            let claimed = run.cache.claim(run.key, refresh, |entry| {
+            let epoch = (!refresh).then(|| self.epoch());
+            let claimed = run.cache.claim(run.key, epoch, |entry| {
                 !refresh && entry.is_whole_and_checked(self.epoch())
             });
             match claimed {
@@ -88,7 +92,7 @@ impl Engine {
 
     /// Claims a key whose entry is whole but may not be used.
     fn claim_anyway(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Option<Outcome>, Error> {
-        match run.cache.claim(run.key, false, |_| false) {
+        match run.cache.claim(run.key, Some(self.epoch()), |_| false) {
             Claimed::Mine(flight, previous) => self
                 .with_claim(run, call, &flight, previous.as_ref())
                 .map(Some),
@@ -105,16 +109,17 @@ impl Engine {
         flight: &Arc<RunFlight>,
         previous: Option<&Arc<Entry>>,
     ) -> Result<Outcome, Error> {
+        let claim = Claim::won(run.cache, flight);
         if run.options.policy != Policy::Refresh
             && let Some(entry) = previous
             && self.serves(entry, run.options.names)
         {
             // Published between looking and claiming.
-            let standing = run.cache.publish(flight, Arc::clone(entry));
+            let standing = claim.publish(Arc::clone(entry));
             return Ok(self.conclude(run, &standing, Source::Map));
         }
         self.tell_stale(run, previous.map(|entry| &**entry));
-        self.fly(run, call, flight, previous.map(|entry| &**entry))
+        self.fly(run, call, claim, previous.map(|entry| &**entry))
     }
 
     /// Waits for another's flight; `None` if its result does not serve this call.
@@ -156,12 +161,13 @@ impl Engine {
             Waited::Landed(Err(error)) => Err(self.failed(run, error)),
             Waited::TooLate => Ok(None),
             Waited::TakeOver => {
+                let claim = Claim::won(run.cache, flight);
                 self.tell(|| Event::TakenOver {
                     app: Arc::clone(&run.subject.facts.name),
                     key: run.key,
                 });
                 let previous = run.cache.entry(&run.key);
-                self.fly(run, call, flight, previous.as_deref()).map(Some)
+                self.fly(run, call, claim, previous.as_deref()).map(Some)
             }
             Waited::Stopped => {
                 if let Some(error) = cancelled(run) {

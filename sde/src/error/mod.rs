@@ -301,10 +301,11 @@ pub enum ErrorKind {
         /// What differs, and how to mend it.
         why: String,
     },
-    /// An app that is not thread-safe is running elsewhere, and the caller may not
-    /// wait for it: a rayon worker may be holding up that very run.
+    /// An app that is not thread-safe is running elsewhere, and waiting for that could
+    /// never end: the caller is one of rayon's workers, which may be holding up that
+    /// very run, or part of what that run waits for.
     #[error(
-        "{app} [{}] is not thread-safe, another run of it is going on, and a rayon worker may not wait for that; run it with `par_map`, or from a thread of your own",
+        "{app} [{}] is not thread-safe, another run of it is going on, and waiting for that might never end; run it with `par_map` in place of rayon, and do not have two such apps run each other",
         key.short()
     )]
     NotThreadSafe {

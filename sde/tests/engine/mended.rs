@@ -201,23 +201,6 @@ fn filling_a_gap_leaves_what_is_held() {
     assert_eq!(*after.get::<u32>("large").unwrap(), 2);
 }
 
-/// A panic in one of many items had the rest computed first.
-#[test]
-fn a_panic_stops_the_others_from_taking_up_more() {
-    static TAKEN: AtomicU32 = AtomicU32::new(0);
-    let sde = Sde::builder().threads(2).build().unwrap();
-    let items: Vec<u32> = (0..10_000).collect();
-    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        sde.par_each(&items, |_, item| {
-            TAKEN.fetch_add(1, Ordering::SeqCst);
-            assert!(*item != 0, "the first item");
-            std::thread::yield_now();
-        })
-    }));
-    assert!(caught.is_err());
-    assert!(TAKEN.load(Ordering::SeqCst) < 10_000);
-}
-
 /// A request that is cancelled before it begins computes nothing.
 #[test]
 fn a_cancelled_request_does_not_begin() {
@@ -231,6 +214,94 @@ fn a_cancelled_request_does_not_begin() {
         .unwrap_err();
     assert!(
         matches!(error.kind(), sde::ErrorKind::Cancelled { .. }),
+        "{error}"
+    );
+}
+
+/// An observer that panicked between claiming and computing left the key claimed for
+/// ever: whoever asked next waited without end.
+#[test]
+fn an_observer_that_panics_holds_up_nobody() {
+    let sde = Sde::builder()
+        .observer(|event: &sde::Event| {
+            assert!(!matches!(
+                event,
+                sde::Event::Stale { .. } | sde::Event::Started { .. }
+            ));
+        })
+        .build()
+        .unwrap();
+    let made = sde.request(&TwoResults, &inputs! {}).run().unwrap();
+    sde.invalidate(&made.key, "a test").unwrap();
+    assert_eq!(
+        sde.request(&TwoResults, &inputs! {}).run().unwrap().source,
+        Source::Computed
+    );
+}
+
+#[sde::app(name = "mended.permanent", failures = "permanent")]
+fn permanent(sde: &Handle) -> Result<i64, sde::Error> {
+    Ok(*sde.run("later", &inputs! {})?.get::<i64>("result")?)
+}
+
+/// A failure that was declared permanent outlived its cause.
+#[test]
+fn a_permanent_failure_lasts_as_long_as_its_cause() {
+    let sde = Sde::new();
+    assert!(permanent.call(&sde).is_err());
+    sde.apps().register("later", Level).unwrap();
+    assert_eq!(*permanent.call(&sde).unwrap(), 1);
+}
+
+#[sde::app(name = "mended.second_engine")]
+fn second_engine(depth: u32) -> Result<u32, sde::Error> {
+    match depth {
+        0 => Ok(0),
+        // The same run, but in an engine of its own.
+        _ => Ok(1 + *second_engine.call(&Sde::new(), depth - 1)?),
+    }
+}
+
+/// A second engine inside an app was taken for the first.
+#[test]
+fn two_engines_do_not_see_one_another() {
+    #[sde::app(name = "mended.same_key")]
+    fn same_key(first: bool) -> Result<bool, sde::Error> {
+        static ONCE: AtomicU32 = AtomicU32::new(0);
+        if ONCE.fetch_add(1, Ordering::SeqCst) == 0 {
+            return Ok(*same_key.call(&Sde::new(), first)?);
+        }
+        Ok(first)
+    }
+    let sde = Sde::new();
+    assert!(*same_key.call(&sde, true).unwrap());
+    assert_eq!(*second_engine.call(&sde, 3).unwrap(), 3);
+}
+
+#[derive(Fingerprint)]
+struct Twice;
+
+impl App for Twice {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("mended.Twice", "1")
+            .parameter(Parameter::new("p", 1.0_f64).transparent())
+            .parameter(Parameter::new("p", 2.0_f64))
+            .result(ResultSpec::new::<f64>("result"))
+    }
+    fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+        Ok(ResultMap::new().with("result", 0.0_f64))
+    }
+}
+
+/// A parameter declared twice was in the key by one declaration and out of it by the
+/// other.
+#[test]
+fn an_app_that_contradicts_itself_is_refused() {
+    let error = Sde::new().run(&Twice, &inputs! {}).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("parameter \"p\" is declared twice"),
         "{error}"
     );
 }

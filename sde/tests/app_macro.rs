@@ -1,5 +1,7 @@
 //! `#[sde::app]`: what a function becomes.
 
+#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
+
 use sde::{AppError, EventLog, Handle, Sde, Source, Value, inputs};
 
 /// Adds up.
@@ -25,7 +27,7 @@ fn shares(values: Value<Vec<f64>>) -> Value<Vec<f64>> {
     values
 }
 
-struct NotSaved(#[allow(dead_code)] std::sync::Mutex<u8>);
+struct NotSaved(#[allow(dead_code, reason = "only its type matters")] std::sync::Mutex<u8>);
 
 #[sde::app(tags(no_cache))]
 fn opaque(seed: u8) -> NotSaved {

@@ -30,6 +30,9 @@ fn wanted(part: &str) -> bool {
     }) || !any
 }
 
+/// Measures some of the rows.
+type Part = fn(Settings) -> Vec<table::Row>;
+
 fn main() {
     let settings = Settings {
         warm_up: work::KEYS as u64,
@@ -37,7 +40,7 @@ fn main() {
     };
     println!("{}\n", work::about());
     print_head();
-    let parts: [(&str, fn(Settings) -> Vec<table::Row>); 4] = [
+    let parts: [(&str, Part); 4] = [
         ("hits", hits::rows),
         ("threads", threads::rows),
         ("bulk", bulk::rows),

@@ -117,6 +117,14 @@ impl AppCache {
         self.entry(key)
     }
 
+    /// The failure that is remembered for a key in this epoch.
+    pub(crate) fn failure(&self, key: &Key, epoch: u64) -> Option<Error> {
+        match &*self.map.get(key)? {
+            Slot::Failed(error, in_epoch) if *in_epoch == epoch => Some(error.clone()),
+            _ => None,
+        }
+    }
+
     /// Whether the key is being computed.
     pub(crate) fn is_flying(&self, key: &Key) -> bool {
         let slot = self.map.get(key);

@@ -5,10 +5,14 @@ mod cancelling;
 mod cycles;
 mod failures;
 mod identity;
+mod looking;
 mod one_flight;
 mod own_parallel;
 mod raw_rayon;
+mod refresh;
+mod scratch;
 mod slots;
+mod stress;
 mod tag_rules;
 mod tags;
 

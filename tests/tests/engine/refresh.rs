@@ -1,0 +1,174 @@
+//! Nothing that was replaced, cleaned or swapped out comes back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use sde::{AppError, MemoryArchiver, Outcome, Policy, Sde, Selection, Source};
+use sde_tests::{Gate, LIMIT, Made, Watchdog, number, x, y};
+
+/// An app whose results tell in which order they were computed, as if its surroundings changed.
+fn counting() -> Made {
+    let next = Arc::new(AtomicU64::new(0));
+    number("counting", move |_, _| {
+        Ok(next.fetch_add(1, Ordering::SeqCst))
+    })
+}
+
+fn ask(sde: &Sde, app: &Made, policy: Policy) -> Outcome {
+    sde.request(app, &x(1))
+        .policy(policy)
+        .run()
+        .expect("no error")
+}
+
+/// Threads that have the old result as their last value, or look for it just now.
+#[test]
+fn no_thread_finds_what_a_refresh_replaced() {
+    let _dog = Watchdog::new("threads beside a refresh", LIMIT);
+    let sde = Sde::new();
+    let app = counting();
+    let latest = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    // Whatever was published before we asked must not be older than what we get.
+                    let before = latest.load(Ordering::SeqCst);
+                    let got = y(&ask(&sde, &app, Policy::Use).results).expect("a result");
+                    assert!(got >= before, "{got} after {before}");
+                    if before == 300 {
+                        return;
+                    }
+                }
+            });
+        }
+        loop {
+            let got = y(&ask(&sde, &app, Policy::Refresh).results).expect("a result");
+            latest.fetch_max(got.min(300), Ordering::SeqCst);
+            if got >= 300 {
+                return;
+            }
+        }
+    });
+}
+
+#[test]
+fn no_thread_finds_what_was_cleaned_or_invalidated() {
+    let _dog = Watchdog::new("threads beside a cleaning", LIMIT);
+    let sde = Sde::new();
+    let app = counting();
+    let key = sde.peek(&app, &x(1)).expect("a key").key();
+    // What was computed before this count was cleaned or invalidated.
+    let gone = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                loop {
+                    let before = gone.load(Ordering::SeqCst);
+                    let got = y(&ask(&sde, &app, Policy::Use).results).expect("a result");
+                    assert!(got >= before, "{got}, and {before} was gone");
+                    if before >= 300 {
+                        return;
+                    }
+                }
+            });
+        }
+        let mut round = 0_u64;
+        loop {
+            // No result is younger than this one, unless somebody computes just now.
+            let seen = y(&ask(&sde, &app, Policy::Use).results).expect("a result");
+            round += 1;
+            match round % 2 {
+                0 => sde.clean_cache("counting", []),
+                _ => drop(sde.invalidate(&key, "a test").expect("an entry")),
+            }
+            gone.fetch_max(seen + 1, Ordering::SeqCst);
+            if seen >= 300 {
+                return;
+            }
+        }
+    });
+}
+
+#[test]
+fn a_refresh_that_fails_in_any_way_keeps_the_old_result() {
+    let sde = Sde::new();
+    let calls = Arc::new(AtomicU64::new(0));
+    let app = {
+        let calls = Arc::clone(&calls);
+        number("fragile", move |_, _| {
+            match calls.fetch_add(1, Ordering::SeqCst) {
+                0 => Ok(7),
+                1 => Err(AppError::message("no")),
+                2 => Err(AppError::message("no").permanent()),
+                3 => Err(AppError::message("no").transient()),
+                _ => panic!("no"),
+            }
+        })
+    };
+    let made = ask(&sde, &app, Policy::Use).made_by;
+    for _ in 1..=4 {
+        let refresh = || sde.request(&app, &x(1)).policy(Policy::Refresh).run();
+        let failed = std::panic::catch_unwind(std::panic::AssertUnwindSafe(refresh));
+        assert!(failed.is_err() || failed.is_ok_and(|result| result.is_err()));
+        let after = ask(&sde, &app, Policy::Use);
+        assert!(after.source.is_hit());
+        assert_eq!(after.made_by, made);
+    }
+    assert_eq!(calls.load(Ordering::SeqCst), 5);
+}
+
+#[test]
+fn bypassing_leaves_no_trace() {
+    let store = MemoryArchiver::new();
+    let sde = Sde::builder()
+        .store(store.clone())
+        .build()
+        .expect("a store");
+    let app = counting();
+    assert_eq!(ask(&sde, &app, Policy::Bypass).source, Source::Computed);
+    assert!(sde.records().is_empty());
+    let kept = ask(&sde, &app, Policy::Use);
+    let aside = ask(&sde, &app, Policy::Bypass);
+    assert_ne!(aside.made_by, kept.made_by);
+    let again = ask(&sde, &app, Policy::Use);
+    assert_eq!(again.made_by, kept.made_by);
+    sde.finish().expect("saved");
+    let later = Sde::builder().store(store).build().expect("a store");
+    assert_eq!(ask(&later, &app, Policy::Use).made_by, kept.made_by);
+}
+
+/// A flight that began before another store was loaded.
+#[test]
+fn what_began_before_a_load_ends_for_its_waiters_only() {
+    let _dog = Watchdog::new("a load during a run", LIMIT);
+    let stores = [MemoryArchiver::new(), MemoryArchiver::new()];
+    let sde = Sde::builder()
+        .store(stores[0].clone())
+        .build()
+        .expect("a store");
+    let gate = Gate::new();
+    let app = {
+        let gate = gate.clone();
+        number("slow", move |_, n| {
+            gate.pass();
+            Ok(n)
+        })
+    };
+    thread::scope(|scope| {
+        let runner = scope.spawn(|| ask(&sde, &app, Policy::Use).source);
+        gate.arrived(1);
+        sde.load(stores[1].clone()).expect("a store");
+        gate.open();
+        assert_eq!(runner.join().expect("no panic"), Source::Computed);
+    });
+    sde.checkpoint().expect("saved");
+    sde.archive().expect("saved");
+    for store in &stores {
+        assert_eq!(store.saved(Selection::Checkpoint), []);
+        assert_eq!(store.saved(Selection::Archive), []);
+    }
+    assert!(sde.records().is_empty());
+    assert_eq!(ask(&sde, &app, Policy::Use).source, Source::Computed);
+}

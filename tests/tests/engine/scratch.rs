@@ -1,0 +1,221 @@
+//! The state of an iteration: kept until there is a result, whatever ends the run, and never taken
+//! for one.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use sde::{AppError, MemoryArchiver, Peek, SavePolicy, Sde, Selection};
+use sde_tests::{Gate, LIMIT, Made, Watchdog, number, x, y};
+
+const STEPS: u32 = 9;
+
+/// What ends a run before its time.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum End {
+    Error,
+    Transient,
+    Panic,
+}
+
+const ENDS: [End; 3] = [End::Error, End::Transient, End::Panic];
+
+/// An iteration that each call takes `steps` further, and how many steps were made in all.
+struct Iteration {
+    app: Made,
+    made: Arc<AtomicU32>,
+}
+
+fn iteration(steps: u32, end: End) -> Iteration {
+    let made = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&made);
+    let app = number("iteration", move |sde, start| {
+        let scratch = sde.scratch::<(u32, f64)>();
+        let (mut step, mut at) = scratch
+            .load()?
+            .map_or((0, 1.0 / (start + 2) as f64), |s| *s);
+        for _ in 0..steps {
+            if step == STEPS {
+                break;
+            }
+            counted.fetch_add(1, Ordering::Relaxed);
+            // Forgets no bit of where it came from.
+            at *= 3.9 * (1.0 - at);
+            step += 1;
+            scratch.save((step, at))?;
+        }
+        match end {
+            _ if step == STEPS => Ok(at.to_bits()),
+            End::Error => Err(AppError::message("interrupted")),
+            End::Transient => Err(AppError::message("interrupted").transient()),
+            End::Panic => panic!("interrupted"),
+        }
+    });
+    Iteration { app, made }
+}
+
+impl Iteration {
+    /// One call of it: the result, if it came so far.
+    fn go_on(&self, sde: &Sde) -> Option<u64> {
+        let run = || sde.run(&self.app, &x(1)).ok().map(|map| y(&map).unwrap());
+        catch_unwind(AssertUnwindSafe(run)).unwrap_or_default()
+    }
+}
+
+fn undisturbed() -> u64 {
+    iteration(STEPS, End::Error).go_on(&Sde::new()).unwrap()
+}
+
+fn engine(store: &MemoryArchiver, policy: SavePolicy) -> Sde {
+    Sde::builder()
+        .store(store.clone())
+        .save(policy)
+        .build()
+        .unwrap()
+}
+
+#[test]
+fn each_run_goes_on_where_the_last_one_ended() {
+    for end in ENDS {
+        for steps in 1..STEPS {
+            let iteration = iteration(steps, end);
+            let sde = Sde::new();
+            let result = (0..STEPS).find_map(|_| iteration.go_on(&sde));
+            assert_eq!(result, Some(undisturbed()), "{end:?} after {steps}");
+            assert_eq!(
+                iteration.made.load(Ordering::Relaxed),
+                STEPS,
+                "{end:?} after {steps}"
+            );
+        }
+    }
+}
+
+#[test]
+fn each_process_goes_on_where_the_last_one_was_saved() {
+    for (end, policy) in ENDS
+        .into_iter()
+        .flat_map(|end| [(end, SavePolicy::EveryResult), (end, SavePolicy::OnRequest)])
+    {
+        for steps in 1..STEPS {
+            let iteration = iteration(steps, end);
+            let store = MemoryArchiver::new();
+            let result = (0..STEPS).find_map(|_| {
+                let sde = engine(&store, policy);
+                let result = iteration.go_on(&sde);
+                sde.checkpoint().unwrap();
+                let scratch = store.saved_scratch();
+                assert_eq!(scratch.len(), usize::from(result.is_none()));
+                let saved = store.saved(Selection::Checkpoint);
+                assert_eq!(saved.len(), usize::from(result.is_some()));
+                result
+            });
+            assert_eq!(
+                result,
+                Some(undisturbed()),
+                "{end:?} after {steps}, {policy:?}"
+            );
+            assert_eq!(iteration.made.load(Ordering::Relaxed), STEPS);
+        }
+    }
+}
+
+/// A checkpoint in the middle of a run, which then is killed.
+#[test]
+fn a_checkpoint_from_another_thread_saves_the_latest_state() {
+    let _dog = Watchdog::new("a checkpoint during a run", LIMIT);
+    let store = MemoryArchiver::new();
+    let gates: [Gate; 3] = Default::default();
+    let app = {
+        let gates = gates.clone();
+        number("iteration", move |sde, _| {
+            let scratch = sde.scratch::<u64>();
+            let from = scratch.load()?.map_or(0, |state| *state);
+            for (step, gate) in gates.iter().enumerate().skip(from as usize) {
+                scratch.save(step as u64 + 1)?;
+                gate.pass();
+            }
+            Ok(from)
+        })
+    };
+    let sde = engine(&store, SavePolicy::OnRequest);
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| sde.run(&app, &x(1)).map(|map| y(&map).unwrap()));
+        for (step, gate) in gates.iter().enumerate() {
+            gate.arrived(1);
+            assert!(matches!(sde.peek(&app, &x(1)).unwrap(), Peek::Wait { .. }));
+            let batches = store.batches();
+            sde.checkpoint().unwrap();
+            assert_eq!(store.batches(), batches + 1);
+            // Nothing has changed since.
+            sde.checkpoint().unwrap();
+            assert_eq!(store.batches(), batches + 1);
+            assert_eq!(store.saved_scratch(), ["iteration"]);
+            // What a process finds that starts after this one was killed.
+            if step == 1 {
+                let later = engine(&store.clone(), SavePolicy::OnRequest);
+                let other = number("iteration", |sde, _| {
+                    Ok(*sde.scratch::<u64>().load()?.unwrap())
+                });
+                assert_eq!(y(&later.run(&other, &x(1)).unwrap()).unwrap(), 2);
+                std::mem::forget(later);
+            }
+            gate.open();
+        }
+        assert_eq!(running.join().unwrap().unwrap(), 0);
+    });
+    sde.checkpoint().unwrap();
+    assert_eq!(store.saved_scratch(), Vec::<String>::new());
+}
+
+#[test]
+fn a_checkpoint_that_failed_is_made_up_for() {
+    let store = MemoryArchiver::new();
+    let sde = engine(&store, SavePolicy::OnRequest);
+    let iteration = iteration(3, End::Error);
+    assert!(iteration.go_on(&sde).is_none());
+    store.fail_next_save();
+    sde.checkpoint().unwrap_err();
+    assert_eq!(store.saved_scratch(), Vec::<String>::new());
+    sde.checkpoint().unwrap();
+    assert_eq!(store.saved_scratch(), ["iteration"]);
+}
+
+#[test]
+fn it_is_never_a_result() {
+    let store = MemoryArchiver::new();
+    let sde = engine(&store, SavePolicy::EveryResult);
+    let iteration = iteration(3, End::Error);
+    assert!(iteration.go_on(&sde).is_none());
+    assert!(matches!(
+        sde.peek(&iteration.app, &x(1)).unwrap(),
+        Peek::Miss { .. }
+    ));
+    assert_eq!(store.saved(Selection::Checkpoint), []);
+    sde.archive().unwrap();
+    assert_eq!(store.saved(Selection::Archive), []);
+    assert!(sde.records().is_empty());
+    let later = Sde::builder().store(store.archive_only()).build().unwrap();
+    assert!(matches!(
+        later.peek(&iteration.app, &x(1)).unwrap(),
+        Peek::Miss { .. }
+    ));
+}
+
+#[test]
+fn cleaning_has_the_next_run_start_afresh() {
+    let sde = Sde::new();
+    let iteration = iteration(5, End::Error);
+    assert!(iteration.go_on(&sde).is_none());
+    sde.clean_cache("iteration", []);
+    assert!(iteration.go_on(&sde).is_none());
+    assert_eq!(iteration.go_on(&sde), Some(undisturbed()));
+    assert_eq!(iteration.made.load(Ordering::Relaxed), 5 + STEPS);
+}
+
+#[test]
+fn it_belongs_to_a_run() {
+    let sde = Sde::new();
+    assert!(sde.scratch::<u64>().load().is_err());
+    assert!(sde.scratch::<u64>().save(1).is_err());
+}

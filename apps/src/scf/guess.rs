@@ -3,7 +3,7 @@
 //! A self-consistent field may have several solutions, and iterations end in one near their
 //! beginning. The best simple beginning is the sum of the densities of the free atoms,
 //! [`atoms`]: electrons are about where they belong, also for heavy atoms, where the orbitals
-//! of the bare nuclei ([`core`]) are far too small.
+//! of the bare nuclei ([`core()`]) are far too small.
 //!
 //! A free atom is computed in the molecule's own basis set, with its electrons spread evenly
 //! over the orbitals of a shell, so that it is round. J. H. Van Lenthe et al., J. Comput.

@@ -177,6 +177,28 @@ fn nothing_hangs() {
     }
 }
 
+/// The commonest way to get there: a parallel loop whose bodies all need one result, which is made
+/// in parallel too.
+#[test]
+fn a_parallel_loop_over_one_shared_result() {
+    let _dog = Watchdog::new("a parallel loop", LIMIT);
+    for workers in [2, 4, 16] {
+        let sde = Sde::new();
+        let shared = number("shared", |_, n| {
+            split_up(|i| Ok((0..100).fold(n + i, |n, _| busy(n))))
+        });
+        let ask = |_| {
+            sde.run(&shared, &x(0))
+                .map(|map| y(&map).expect("a result"))
+        };
+        let all: Result<Vec<u64>, _> =
+            pool(workers).install(|| (0..5000).into_par_iter().map(ask).collect());
+        let all = all.expect("no error, in particular no cycle");
+        assert!(all.iter().all(|one| *one == all[0]));
+        assert_eq!(sde.stats().total.failures, 0);
+    }
+}
+
 /// The figures of `docs/reliability.md`.
 #[test]
 #[ignore = "long: a thousand runs of each program"]

@@ -101,7 +101,7 @@ fn nothing_allocated(sde: &Sde, level: Level, mut run: impl FnMut(usize)) {
 
 #[test]
 fn the_counter_counts() {
-    assert_eq!(allocations(|| drop(Box::new(std::hint::black_box(1)))), 1);
+    assert_eq!(allocations(|| drop(std::hint::black_box(Box::new(1)))), 1);
 }
 
 #[test]

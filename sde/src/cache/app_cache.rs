@@ -200,7 +200,7 @@ impl AppCache {
         self.generation.load(Ordering::Acquire)
     }
 
-    fn make_visible(&self, flight: &RunFlight, entry: Arc<Entry>) -> Arc<Entry> {
+    pub(super) fn make_visible(&self, flight: &RunFlight, entry: Arc<Entry>) -> Arc<Entry> {
         let slot = self.map.entry(flight.key);
         // With the guard held: whoever swaps the contents raises the generation
         // first and needs this guard to take the entry out.
@@ -217,8 +217,13 @@ impl AppCache {
                     occupied.insert(Slot::Ready(Arc::clone(&entry)));
                     entry
                 }
-                // A duplicate computed by this flight's key was faster.
-                Slot::Ready(first) if current => Arc::clone(first),
+                // Somebody computed the same beside this flight and was faster.
+                Slot::Ready(first) if current && first.lacks(None).is_none() => Arc::clone(first),
+                // What he published was cleaned since; this caller is still to get it whole.
+                Slot::Ready(_) if current => {
+                    occupied.insert(Slot::Ready(Arc::clone(&entry)));
+                    entry
+                }
                 _ => entry,
             },
         }

@@ -10,6 +10,8 @@ mod app_cache;
 mod entry;
 pub(crate) mod flight;
 mod merge;
+#[cfg(all(test, not(sde_model)))]
+mod publishing;
 mod scratches;
 mod stats;
 mod table;

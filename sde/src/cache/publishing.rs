@@ -1,0 +1,77 @@
+//! What stands when two computations of one key are published.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::app_cache::{AppCache, Claimed};
+use super::entry::{Entry, Record};
+use crate::app::{AppId, CodeId};
+use crate::event::RunId;
+use crate::key::{Digest, Key};
+use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap};
+
+fn key() -> Key {
+    Key::from_bytes([7; 32])
+}
+
+fn entry(number: u64) -> Arc<Entry> {
+    let app = Arc::<str>::from("app");
+    let run = RunId { process: 1, number };
+    let origin = Origin {
+        app: Arc::clone(&app),
+        key: key(),
+        run,
+    };
+    let y = Named {
+        name: "y".into(),
+        tags: None,
+        codec: None,
+        content: Content::Held(ErasedValue::new(number)),
+    };
+    let record = Record {
+        app,
+        code: CodeId::Version("1".into()),
+        id: AppId(Digest::from_bytes([1; 32])),
+        key: key(),
+        run,
+        inputs: Vec::new(),
+        parameters: Vec::new(),
+        calls: Vec::new(),
+        beneath: Vec::new(),
+        nondeterministic: false,
+        made_at: SystemTime::UNIX_EPOCH,
+        took: Duration::ZERO,
+    };
+    let results = ResultMap::from_parts(origin, vec![y]);
+    Arc::new(Entry::new(record, results, 0))
+}
+
+/// Two computations of one flight; gives the cache, and what stands after the second was published.
+/// In between the first is visible, and its flight has not landed.
+fn published(between: impl FnOnce(&AppCache)) -> (AppCache, Arc<Entry>) {
+    let cache = AppCache::new("app".into());
+    let Claimed::Mine(flight, None) = cache.claim(key(), None, |_| false) else {
+        panic!("nobody else is there");
+    };
+    cache.make_visible(&flight, entry(1));
+    between(&cache);
+    let standing = cache.publish(&flight, entry(2));
+    (cache, standing)
+}
+
+#[test]
+fn the_first_stands() {
+    let (cache, standing) = published(|_| ());
+    assert_eq!(standing.record.run.number, 1);
+    assert_eq!(cache.ready(&key()).map(|e| e.record.run.number), Some(1));
+}
+
+/// Found by the long stress test: the second was told that the first stands, of which the values
+/// were gone.
+#[test]
+fn the_second_stands_if_the_first_was_cleaned() {
+    let (cache, standing) = published(|cache| cache.clean(|_| true, "cleaned"));
+    assert_eq!(standing.record.run.number, 2);
+    assert_eq!(standing.lacks(None), None);
+    assert_eq!(cache.ready(&key()).map(|e| e.record.run.number), Some(2));
+}

@@ -7,7 +7,7 @@ use super::frame::Frame;
 use super::info::Cost;
 use super::instance::Instance;
 use super::prepared::{Facts, Prepared, Subject};
-use super::request::{Options, Outcome, Peek, Request};
+use super::request::{Given, Options, Peek, Request};
 use super::scratch::{Scratch, ScratchState};
 use super::source::AppSource;
 use crate::error::{Error, ErrorKind};
@@ -42,7 +42,7 @@ pub trait Runtime: Send + Sync {
         subject: &Subject<'_>,
         call: &mut dyn Call,
         options: &Options<'_>,
-    ) -> Result<Outcome, Error>;
+    ) -> Result<Given, Error>;
     fn peek(&self, subject: &Subject<'_>, inputs: &Inputs) -> Result<Peek, Error>;
     fn named(&self, name: &str) -> Result<Prepared, Error>;
     fn prepare(&self, instance: &Instance) -> Result<Prepared, Error>;
@@ -234,14 +234,14 @@ impl Handle {
         self.runtime.progress(label, done, total);
     }
 
-    /// Runs a call made by the macros.
+    /// Runs a call made by the macros. Gives the results that it has not taken.
     #[doc(hidden)]
     pub fn call_linked(
         &self,
         app: &dyn App,
         facts: &super::prepared::LinkedFacts,
         call: &mut dyn Call,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Option<ResultMap>, Error> {
         let facts = facts.get(app)?;
         let subject = Subject {
             app,
@@ -253,7 +253,7 @@ impl Handle {
             names: Some(NAMES),
             ..Options::default()
         };
-        self.call(&subject, call, &options)
+        Ok(self.call(&subject, call, &options)?.results)
     }
 
     pub(crate) fn call(
@@ -261,7 +261,7 @@ impl Handle {
         subject: &Subject<'_>,
         call: &mut dyn Call,
         options: &Options<'_>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Given, Error> {
         self.runtime.call(self, subject, call, options)
     }
 

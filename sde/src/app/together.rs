@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::frame::Place;
 use super::handle::Handle;
-use super::request::Options;
+use super::request::{Options, Outcome};
 use super::source::AppSource;
 use crate::error::Error;
 use crate::inputs::{ErasedCall, Inputs};
@@ -52,7 +52,7 @@ impl Handle {
         let results = self.in_parallel(&distinct, label, |sde, inputs| {
             let mut call = ErasedCall(inputs);
             sde.call(&subject, &mut call, &Options::default())
-                .map(|outcome| outcome.results)
+                .map(|given| Outcome::from(given).results)
         });
         place_of.iter().map(|at| results[*at].clone()).collect()
     }

@@ -125,6 +125,20 @@ impl AppCache {
         }
     }
 
+    /// What `look` makes of what [`ready`](Self::ready) gives. It is called with the map's
+    /// guard held and must look at the entry only.
+    #[inline]
+    pub(crate) fn look_ready<R>(
+        &self,
+        key: &Key,
+        look: impl FnOnce(&Arc<Entry>) -> R,
+    ) -> Option<R> {
+        match &*self.map.get(key)? {
+            Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => Some(look(entry)),
+            Slot::Flying(_, None) | Slot::Failed(..) => None,
+        }
+    }
+
     /// Whether the key is being computed.
     pub(crate) fn is_flying(&self, key: &Key) -> bool {
         let slot = self.map.get(key);

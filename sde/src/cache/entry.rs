@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
+use super::stats::nanos;
 use crate::app::{AppId, Callee, CodeId};
 use crate::event::RunId;
 use crate::inputs::InputSummary;
 use crate::key::Key;
-use crate::result_map::{Content, Named, Origin, ResultMap};
+use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap};
 
 /// How one entry was made: the record of a calculation, which stays when its
 /// values are gone.
@@ -42,24 +43,42 @@ pub struct Record {
 }
 
 /// A record and the results.
+///
+/// What a hit looks at comes first and lies in one line of the processor's cache.
+#[repr(C, align(64))]
 pub(crate) struct Entry {
-    pub(crate) record: Record,
-    pub(crate) results: ResultMap,
-    /// Every result is held by this entry: nothing to look at on a hit.
-    pub(crate) whole: bool,
     /// The epoch in which what ran beneath was last found current.
     checked: AtomicU64,
+    /// Every result is held by this entry: nothing to look at on a hit.
+    pub(crate) whole: bool,
+    deterministic: bool,
+    /// What computing it took, in nanoseconds.
+    pub(crate) nanos: u64,
+    /// If there is no other result than one called `result`, and it is held: that one.
+    pub(crate) only: Option<ErasedValue>,
+    pub(crate) results: ResultMap,
+    pub(crate) record: Record,
 }
 
 impl Entry {
     /// `checked` is the epoch in which the entry is known to be current.
     pub(crate) fn new(record: Record, results: ResultMap, checked: u64) -> Self {
         let held = |named: &Named| matches!(named.content, Content::Held(_));
+        let only = match results.results() {
+            [one] if one.name == "result" => match &one.content {
+                Content::Held(value) => Some(value.clone()),
+                _ => None,
+            },
+            _ => None,
+        };
         Self {
-            whole: results.results().iter().all(held),
-            record,
-            results,
             checked: AtomicU64::new(checked),
+            whole: results.results().iter().all(held),
+            deterministic: !record.nondeterministic,
+            nanos: nanos(record.took),
+            only,
+            results,
+            record,
         }
     }
 
@@ -78,7 +97,7 @@ impl Entry {
     /// What can be told of it with the map's guard held, where nothing may be
     /// looked up.
     pub(crate) fn is_whole_and_checked(&self, epoch: u64) -> bool {
-        self.whole && !self.record.nondeterministic && self.is_checked(epoch)
+        self.deterministic && self.whole && self.is_checked(epoch)
     }
 
     pub(crate) fn set_checked(&self, epoch: u64) {

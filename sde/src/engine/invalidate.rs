@@ -35,8 +35,13 @@ impl Marks {
         self.any.store(!reasons.is_empty(), Ordering::Release);
     }
 
+    /// Whether there is any.
+    pub(super) fn any(&self) -> bool {
+        self.any.load(Ordering::Acquire)
+    }
+
     fn reason(&self, record: &Record) -> Option<String> {
-        if !self.any.load(Ordering::Acquire) {
+        if !self.any() {
             return None;
         }
         let reasons = self.reasons.read().unwrap_or_else(PoisonError::into_inner);

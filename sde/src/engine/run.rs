@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::fly::lasting;
-use crate::app::{Callee, Facts, Frame, Handle, Options, Outcome, Place, Policy, Subject};
+use crate::app::{Callee, Facts, Frame, Given, Handle, Options, Outcome, Place, Policy, Subject};
 use crate::cache::{AppCache, Count, Entry};
 use crate::error::{Error, ErrorKind, Failure};
-use crate::event::{Event, Source};
+use crate::event::{Event, RunId, Source};
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, keyed, with_encoder};
+use crate::result_map::ResultMap;
 
 /// One call, on its way through the engine.
 pub(super) struct Run<'a> {
@@ -26,9 +27,22 @@ pub(super) struct Run<'a> {
 
 /// What looking at the encoded inputs gave.
 enum Looked {
-    Last(Arc<Entry>),
+    Hit(Hit),
+    /// An entry that needs a closer look than the map's guard allows, and serves.
     Ready(Arc<Entry>),
     Absent(Key, Box<[u8]>),
+}
+
+/// What was taken from an entry that serves as it is.
+struct Hit {
+    /// `None` if the call took what it wanted.
+    results: Option<ResultMap>,
+    key: Key,
+    source: Source,
+    made_by: RunId,
+    nanos: u64,
+    /// The entry, if it is needed after.
+    entry: Option<Arc<Entry>>,
 }
 
 impl Engine {
@@ -39,24 +53,39 @@ impl Engine {
         subject: &Subject<'_>,
         call: &mut dyn Call,
         options: &Options<'_>,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Given, Error> {
         from.check_active()?;
         let facts = subject.facts;
         if facts.missing.is_empty() {
             self.freeze(subject);
         }
         let cache = self.cache_of(facts);
-        let looked =
-            encoded(call, |bytes| self.look(facts, cache, options, bytes)).map_err(|source| {
-                ErrorKind::Fingerprint {
-                    app: Arc::clone(&facts.name),
-                    source,
-                }
-            })?;
         let parent = parent_of(from);
-        let (entry, source) = match looked {
-            Looked::Last(entry) => (entry, Source::LastValue),
-            Looked::Ready(entry) => (entry, Source::Map),
+        let look = Look {
+            facts,
+            cache,
+            options,
+            nested: parent.is_some(),
+        };
+        let looked = encoded(call, |bytes| self.look(&look, call, bytes)).map_err(|source| {
+            ErrorKind::Fingerprint {
+                app: Arc::clone(&facts.name),
+                source,
+            }
+        })?;
+        match looked {
+            Looked::Hit(hit) => {
+                if let (Some(parent), Some(entry)) = (&parent, &hit.entry) {
+                    self.tell_parent(parent, subject, entry);
+                }
+                Ok(self.given(&look, hit))
+            }
+            Looked::Ready(entry) => {
+                if let Some(parent) = &parent {
+                    self.tell_parent(parent, subject, &entry);
+                }
+                Ok(self.hit(cache, &entry, Source::Map).into())
+            }
             Looked::Absent(key, encoded) => {
                 let run = Run {
                     from,
@@ -67,45 +96,63 @@ impl Engine {
                     key,
                     encoded,
                 };
-                return self.miss(&run, call);
+                self.miss(&run, call).map(Given::from)
             }
-        };
-        if let Some(parent) = &parent {
-            self.tell_parent(parent, subject, &entry);
         }
-        Ok(self.hit(cache, &entry, source))
     }
 
     /// The two levels of the cache.
-    fn look(
-        &self,
-        facts: &Facts,
-        cache: &AppCache,
-        options: &Options<'_>,
-        encoded: &[u8],
-    ) -> Looked {
-        let id = facts.id.as_bytes();
-        let name_key = |encoded: &[u8]| keyed(&facts.id.0, encoded);
-        let may_hit = !facts.nondeterministic
-            && matches!(options.policy, Policy::Use | Policy::OnlyIfRemembered);
-        if !may_hit {
-            return Looked::Absent(name_key(encoded), encoded.into());
+    fn look(&self, look: &Look<'_>, call: &dyn Call, encoded: &[u8]) -> Looked {
+        let (id, recent) = (&look.facts.id, &look.cache.recent);
+        if !look.may_hit() {
+            return Looked::Absent(keyed(&id.0, encoded), encoded.into());
         }
         let epoch = self.epoch();
-        if let Some(entry) = cache.recent.get(id, encoded, epoch)
-            && (options.names.is_none() || entry.lacks(options.names).is_none())
-        {
-            return Looked::Last(entry);
+        let last = recent.look(id.as_bytes(), encoded, epoch, |entry| {
+            look.take(call, entry, entry.record.key, Source::LastValue, false)
+        });
+        if let Some(Some(hit)) = last {
+            return Looked::Hit(hit);
         }
-        let key = name_key(encoded);
-        match cache.ready(&key) {
-            Some(entry) if self.serves(&entry, options.names) => {
-                if entry.whole && cache.recent.seen_again(tag(&key)) {
-                    cache.recent.put(id, encoded, epoch, Arc::clone(&entry));
+        let key = keyed(&id.0, encoded);
+        let again = recent.seen_again(tag(&key));
+        let unmarked = !self.marks.any();
+        let ready = look.cache.look_ready(&key, |entry| {
+            let current = unmarked && entry.is_whole_and_checked(epoch);
+            let hit = current.then(|| look.take(call, entry, key, Source::Map, again));
+            hit.flatten().ok_or_else(|| Arc::clone(entry))
+        });
+        match ready {
+            Some(Ok(hit)) => {
+                if let (true, Some(entry)) = (again, &hit.entry) {
+                    recent.put(id.as_bytes(), encoded, epoch, Arc::clone(entry));
+                }
+                Looked::Hit(hit)
+            }
+            Some(Err(entry)) if self.serves(&entry, look.options.names) => {
+                if entry.whole && again {
+                    recent.put(id.as_bytes(), encoded, epoch, Arc::clone(&entry));
                 }
                 Looked::Ready(entry)
             }
             _ => Looked::Absent(key, encoded.into()),
+        }
+    }
+
+    /// Counts and tells a hit that was taken already.
+    fn given(&self, look: &Look<'_>, hit: Hit) -> Given {
+        look.cache.counters.hit(hit.source, hit.nanos);
+        self.tell(|| Event::Finished {
+            app: Arc::clone(&look.facts.name),
+            key: hit.key,
+            source: hit.source,
+            made_by: hit.made_by,
+        });
+        Given {
+            results: hit.results,
+            key: hit.key,
+            source: hit.source,
+            made_by: hit.made_by,
         }
     }
 
@@ -129,8 +176,8 @@ impl Engine {
     pub(super) fn hit(&self, cache: &AppCache, entry: &Entry, source: Source) -> Outcome {
         // Those who waited saved nothing that they know of.
         let saved = match source {
-            Source::Waited => std::time::Duration::ZERO,
-            _ => entry.record.took,
+            Source::Waited => 0,
+            _ => entry.nanos,
         };
         cache.counters.hit(source, saved);
         self.outcome(entry, source)
@@ -206,6 +253,47 @@ fn itself<'a>(subject: &'a Subject<'_>) -> impl Iterator<Item = Callee> + 'a {
         id: *id,
     });
     codes.chain(name).chain(in_slots)
+}
+
+/// What is looked for, and for whom.
+struct Look<'a> {
+    facts: &'a Facts,
+    cache: &'a AppCache,
+    options: &'a Options<'a>,
+    /// Whether the caller is a run, which notes what it depends on.
+    nested: bool,
+}
+
+impl Look<'_> {
+    fn may_hit(&self) -> bool {
+        !self.facts.nondeterministic
+            && matches!(self.options.policy, Policy::Use | Policy::OnlyIfRemembered)
+    }
+
+    /// Takes what the caller gets from a whole entry. It shares values and does nothing
+    /// else, since it runs with the map's guard held.
+    #[inline]
+    fn take(
+        &self,
+        call: &dyn Call,
+        entry: &Arc<Entry>,
+        key: Key,
+        source: Source,
+        again: bool,
+    ) -> Option<Hit> {
+        let taken = entry.only.as_ref().is_some_and(|value| call.take(value));
+        if !taken && self.options.names.is_some() && entry.lacks(self.options.names).is_some() {
+            return None;
+        }
+        Some(Hit {
+            results: (!taken).then(|| entry.results.clone()),
+            key,
+            source,
+            made_by: entry.record.run,
+            nanos: entry.nanos,
+            entry: (again || self.nested).then(|| Arc::clone(entry)),
+        })
+    }
 }
 
 /// Gives the encoded inputs, which an [`Inputs`](crate::Inputs) keeps and others

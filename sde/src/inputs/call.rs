@@ -8,7 +8,7 @@ use super::Inputs;
 use crate::app::{App, Handle};
 use crate::error::AppError;
 use crate::key::{Encoder, Fingerprint, FingerprintError, commit, describe};
-use crate::result_map::ResultMap;
+use crate::result_map::{ErasedValue, ResultMap};
 
 /// The inputs and the body of one call. Implemented by the macros for functions.
 pub trait Call {
@@ -25,6 +25,14 @@ pub trait Call {
 
     /// A readable line for each input, made when the run misses.
     fn summaries(&self) -> Vec<InputSummary>;
+
+    /// Takes the one result of a hit, if that is all the caller gets; `false` if the
+    /// caller gets the whole map. It is called with the map's guard held, so it may do
+    /// no more than share the value.
+    fn take(&self, value: &ErasedValue) -> bool {
+        let _ = value;
+        false
+    }
 
     /// Runs the app's body. Called once at most.
     ///

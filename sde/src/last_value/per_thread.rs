@@ -15,6 +15,9 @@ use crossbeam_utils::CachePadded;
 use std::borrow::Borrow;
 use std::sync::OnceLock;
 
+/// No tag: the record was set after any was shown.
+const SET: u64 = 0;
+
 #[derive(Debug)]
 struct Record<K, V> {
     epoch: u64,
@@ -25,7 +28,8 @@ struct Record<K, V> {
 /// One thread's, as a rule.
 #[derive(Debug)]
 struct Slot<K, V> {
-    /// The last tag shown to `seen_again`. A hint of its own, no part of the record.
+    /// The last tag shown to `seen_again`, or [`SET`] since the record was set. A hint of its own,
+    /// no part of the record.
     tag: AtomicU64,
     record: TryCell<Option<Record<K, V>>>,
 }
@@ -106,10 +110,20 @@ impl<K, V> LastValuePerThread<K, V> {
     where
         V: Clone,
     {
+        self.look_by(matches, V::clone)
+    }
+
+    /// What `look` makes of the value that [`get_by`](Self::get_by) would give a clone of.
+    #[inline]
+    pub fn look_by<R>(
+        &self,
+        matches: impl FnOnce(&K) -> bool,
+        look: impl FnOnce(&V) -> R,
+    ) -> Option<R> {
         let epoch = self.epoch().0;
         self.slot().record.enter(|record| {
             let record = record.as_ref().filter(|record| record.epoch == epoch)?;
-            matches(&record.key).then(|| record.value.clone())
+            matches(&record.key).then(|| look(&record.value))
         })?
     }
 
@@ -191,11 +205,20 @@ impl<K, V> LastValuePerThread<K, V> {
     #[inline]
     pub fn seen_again(&self, tag: u64) -> bool {
         let seen = &self.slot().tag;
+        let tag = tag.max(SET + 1);
         let again = seen.load(Ordering::Relaxed) == tag;
         if !again {
             seen.store(tag, Ordering::Relaxed);
         }
         again
+    }
+
+    /// Whether nothing was shown to [`seen_again`](Self::seen_again) since this thread last set
+    /// something: what it set may be what it asks for. Else it is at work on other things, and
+    /// looking costs more than it gives. Wrong now and then where threads share a slot.
+    #[inline]
+    pub fn is_latest(&self) -> bool {
+        self.slot().tag.load(Ordering::Relaxed) == SET
     }
 
     /// Empties all slots and drops what they held. Once this has returned, no value computed before
@@ -230,7 +253,11 @@ impl<K, V> LastValuePerThread<K, V> {
             let change = change.take_if(|_| self.epoch() == epoch)?;
             Some(change(slot))
         });
-        matches!(old, Some(Some(_)))
+        let changed = matches!(old, Some(Some(_)));
+        if changed {
+            self.slot().tag.store(SET, Ordering::Relaxed);
+        }
+        changed
     }
 }
 

@@ -53,14 +53,33 @@ impl<V> Recent<V> {
         }
     }
 
-    /// What was [`put`](Self::put) last by this thread, if for these arguments.
+    /// What was [`put`](Self::put) last by this thread, if for these arguments, and if nothing was
+    /// shown to [`seen_again`](Self::seen_again) since.
     #[inline]
     pub fn get(&self, identity: &[u8; 32], encoded: &[u8], epoch: u64) -> Option<V>
     where
         V: Clone,
     {
-        self.last
-            .get_by(|key| key.epoch == epoch && key.identity == *identity && key.encoded == encoded)
+        self.look(identity, encoded, epoch, V::clone)
+    }
+
+    /// What `look` makes of the value that [`get`](Self::get) would give a clone of. While it runs,
+    /// the record is taken: if it uses this cell, it finds nothing.
+    #[inline]
+    pub fn look<R>(
+        &self,
+        identity: &[u8; 32],
+        encoded: &[u8],
+        epoch: u64,
+        look: impl FnOnce(&V) -> R,
+    ) -> Option<R> {
+        if !self.last.is_latest() {
+            return None;
+        }
+        self.last.look_by(
+            |key| key.epoch == epoch && key.encoded == encoded && key.identity == *identity,
+            look,
+        )
     }
 
     /// Makes this the thread's last run. `epoch` is that in which the run began. `false` if it was

@@ -20,6 +20,23 @@ pub(crate) fn thread_number() -> usize {
     }
 }
 
+/// The calling thread's number, if no other live thread has the same one. `None` for a thread that
+/// is past giving one back.
+#[cfg(not(sde_model))]
+#[inline]
+pub(crate) fn own_thread_number() -> Option<usize> {
+    // What `take` gives to others is never kept.
+    thread_number();
+    let number = imp::NUMBER.get();
+    (number != imp::NONE).then_some(number)
+}
+
+/// In a model no thread has one.
+#[cfg(sde_model)]
+pub(crate) fn own_thread_number() -> Option<usize> {
+    None
+}
+
 /// In a model all threads share one slot: that is where they can meet.
 #[cfg(sde_model)]
 pub(crate) fn thread_number() -> usize {

@@ -145,10 +145,14 @@ fn call_method(function: &ItemFn, arguments: &Arguments, output: &Output) -> Tok
         ) -> ::sde::Result<::sde::Value<#value>> {
             static FACTS: ::sde::__private::LinkedFacts = ::sde::__private::LinkedFacts::new();
             let mut call = __SdeCall(
-                ::std::marker::PhantomData,
+                (::std::marker::PhantomData, ::std::default::Default::default()),
                 #(::std::option::Option::Some(#names),)*
             );
-            #handle.call_linked(self, &FACTS, &mut call)?.results.get("result")
+            let results = #handle.call_linked(self, &FACTS, &mut call)?;
+            match call.0.1.take() {
+                ::std::option::Option::Some(value) => ::std::result::Result::Ok(value),
+                ::std::option::Option::None => results.unwrap_or_default().get("result"),
+            }
         }
     }
 }
@@ -227,8 +231,16 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
         .collect();
     let handle = arguments.takes_handle.then(|| quote!(sde,));
     let run = output.to_map(&quote!(__sde_body(#handle #(#taken),*)));
+    let value = &output.value;
     quote! {
-        struct __SdeCall<'call>(::std::marker::PhantomData<&'call ()>, #fields);
+        struct __SdeCall<'call>(
+            // What was taken of a hit.
+            (
+                ::std::marker::PhantomData<&'call ()>,
+                ::std::cell::Cell<::std::option::Option<::sde::Value<#value>>>,
+            ),
+            #fields
+        );
 
         impl ::sde::__private::Call for __SdeCall<'_> {
             fn encode(
@@ -240,6 +252,13 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
                 })*
                 let _ = to;
                 ::std::result::Result::Ok(())
+            }
+
+            fn take(&self, value: &::sde::ErasedValue) -> bool {
+                let value = value.downcast::<#value>();
+                let taken = value.is_some();
+                self.0.1.set(value);
+                taken
             }
 
             fn summaries(&self) -> ::std::vec::Vec<::sde::InputSummary> {

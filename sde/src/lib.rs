@@ -157,6 +157,7 @@ pub use sde_macros::Fingerprint;
 pub mod __private {
     pub use crate::app::LinkedFacts;
     pub use crate::inputs::{Call, plain, summary};
+    pub use crate::key::name_frame;
     pub use inventory;
 }
 

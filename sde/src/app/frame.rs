@@ -221,12 +221,15 @@ impl Place {
 
     /// The run that a call belongs to which comes through no run's handle: what
     /// the thread is doing, unless it may be doing several things.
+    #[inline]
     pub(crate) fn caller() -> Option<Arc<Frame>> {
-        PLACE.with_borrow(|place| {
-            let top = place.top.as_ref()?;
-            let ambiguous = place.tainted || rayon::current_thread_index().is_some();
-            (!ambiguous).then(|| Arc::clone(top))
-        })
+        PLACE.with_borrow(|place| place.top.as_ref().and_then(|top| place.caller_is(top)))
+    }
+
+    #[inline(never)]
+    fn caller_is(&self, top: &Arc<Frame>) -> Option<Arc<Frame>> {
+        let ambiguous = self.tainted || rayon::current_thread_index().is_some();
+        (!ambiguous).then(|| Arc::clone(top))
     }
 
     /// Makes this the place of this thread for as long as the guard lives.

@@ -7,11 +7,11 @@ use super::frame::Frame;
 use super::info::Cost;
 use super::instance::Instance;
 use super::prepared::{Facts, Prepared, Subject};
-use super::request::{Given, Options, Peek, Request};
+use super::request::{Options, Outcome, Peek, Policy, Request};
 use super::scratch::{Scratch, ScratchState};
 use super::source::AppSource;
 use crate::error::{Error, ErrorKind};
-use crate::inputs::{Call, Inputs};
+use crate::inputs::{Call, ErasedCall, Inputs};
 use crate::result_map::{Codec, ErasedValue, ResultMap, Storable};
 
 /// Runs apps.
@@ -36,13 +36,14 @@ pub struct Handle {
     reason = "public only so that `AppSource` can name it"
 )]
 pub trait Runtime: Send + Sync {
+    /// Makes the run. `None` if the call has taken what its caller gets.
     fn call(
         &self,
         from: &Handle,
         subject: &Subject<'_>,
         call: &mut dyn Call,
         options: &Options<'_>,
-    ) -> Result<Given, Error>;
+    ) -> Result<Option<Outcome>, Error>;
     fn peek(&self, subject: &Subject<'_>, inputs: &Inputs) -> Result<Peek, Error>;
     fn named(&self, name: &str) -> Result<Prepared, Error>;
     fn prepare(&self, instance: &Instance) -> Result<Prepared, Error>;
@@ -85,7 +86,7 @@ impl Handle {
     /// # Panics
     /// If the app's body panics on this thread, the panic goes on here.
     pub fn run<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<ResultMap, Error> {
-        Ok(self.request(app, inputs).run()?.results)
+        self.request(app, inputs).results()
     }
 
     /// As [`run`](Self::run), and makes sure that the named results are there,
@@ -100,7 +101,7 @@ impl Handle {
         inputs: &Inputs,
         names: &[&str],
     ) -> Result<ResultMap, Error> {
-        Ok(self.request(app, inputs).names(names).run()?.results)
+        self.request(app, inputs).names(names).results()
     }
 
     /// A run with more to say of it: a policy, names, a way to cancel; and with an
@@ -236,33 +237,53 @@ impl Handle {
 
     /// Runs a call made by the macros. Gives the results that it has not taken.
     #[doc(hidden)]
+    #[inline]
     pub fn call_linked(
         &self,
         app: &dyn App,
         facts: &super::prepared::LinkedFacts,
         call: &mut dyn Call,
     ) -> Result<Option<ResultMap>, Error> {
-        let facts = facts.get(app)?;
+        static OPTIONS: Options<'static> = Options {
+            policy: Policy::Use,
+            names: Some(&["result"]),
+            cancel: None,
+        };
         let subject = Subject {
             app,
-            facts,
+            facts: facts.get(app)?,
             by_name: None,
         };
-        const NAMES: &[&str] = &["result"];
-        let options = Options {
-            names: Some(NAMES),
-            ..Options::default()
-        };
-        Ok(self.call(&subject, call, &options)?.results)
+        let outcome = self.runtime.call(self, &subject, call, &OPTIONS)?;
+        Ok(outcome.map(|outcome| outcome.results))
     }
 
-    pub(crate) fn call(
+    /// Runs a call with inputs.
+    pub(crate) fn call_erased(
         &self,
         subject: &Subject<'_>,
-        call: &mut dyn Call,
+        inputs: &Inputs,
         options: &Options<'_>,
-    ) -> Result<Given, Error> {
-        self.runtime.call(self, subject, call, options)
+    ) -> Result<Outcome, Error> {
+        let mut call = ErasedCall::new(inputs);
+        let outcome = self.runtime.call(self, subject, &mut call, options)?;
+        let outcome = call.into_outcome().or(outcome);
+        outcome.ok_or_else(|| nothing_given(subject))
+    }
+
+    /// The results alone: as [`call_erased`](Self::call_erased), with less to carry.
+    #[inline]
+    pub(crate) fn results_erased(
+        &self,
+        subject: &Subject<'_>,
+        inputs: &Inputs,
+        options: &Options<'_>,
+    ) -> Result<ResultMap, Error> {
+        let mut call = ErasedCall::new(inputs);
+        match self.runtime.call(self, subject, &mut call, options)? {
+            Some(outcome) => Ok(outcome.results),
+            None => call.into_results().ok_or_else(|| nothing_given(subject)),
+        }
     }
 
     pub(crate) fn runtime(&self) -> &dyn Runtime {
@@ -292,16 +313,33 @@ impl Handle {
     }
 
     /// That the run of this handle, if it has one, still goes on.
+    #[inline]
     pub(crate) fn check_active(&self) -> Result<(), Error> {
         match &self.frame {
-            Some(frame) if !frame.is_active() => Err(ErrorKind::StaleHandle {
-                app: Arc::clone(&frame.facts.name),
-                key: frame.key,
-            }
-            .into()),
+            Some(frame) if !frame.is_active() => Err(stale(frame)),
             _ => Ok(()),
         }
     }
+}
+
+/// A call that neither took results nor was given any, which the engine does not make.
+#[cold]
+fn nothing_given(subject: &Subject<'_>) -> Error {
+    ErrorKind::NoResult {
+        origin: subject.facts.name.to_string(),
+        name: "result".to_owned(),
+        there: Vec::new(),
+    }
+    .into()
+}
+
+#[cold]
+fn stale(frame: &Frame) -> Error {
+    ErrorKind::StaleHandle {
+        app: Arc::clone(&frame.facts.name),
+        key: frame.key,
+    }
+    .into()
 }
 
 impl std::fmt::Debug for Handle {

@@ -39,7 +39,7 @@ pub(crate) use linked::{TypeIndex, linked_apps};
 pub use parameter::{Parameter, Settings};
 pub(crate) use prepared::{Facts, Resolver, Subject, prepare};
 pub use prepared::{LinkedFacts, Prepared};
-pub(crate) use request::{Given, Options};
+pub(crate) use request::Options;
 pub use request::{Outcome, Peek, Policy, Request};
 pub use scratch::Scratch;
 pub(crate) use scratch::ScratchState;

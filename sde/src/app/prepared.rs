@@ -255,10 +255,16 @@ impl LinkedFacts {
         Self(OnceLock::new())
     }
 
+    #[inline]
     pub(super) fn get(&self, app: &dyn App) -> Result<&Arc<Facts>, Error> {
-        if let Some(facts) = self.0.get() {
-            return Ok(facts);
+        match self.0.get() {
+            Some(facts) => Ok(facts),
+            None => self.make(app),
         }
+    }
+
+    #[cold]
+    fn make(&self, app: &dyn App) -> Result<&Arc<Facts>, Error> {
         let facts = Facts::of(app, &Setup::defaults(app), &NoNames, &mut Vec::new())?;
         Ok(self.0.get_or_init(|| Arc::new(facts)))
     }

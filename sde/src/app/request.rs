@@ -5,7 +5,7 @@ use super::handle::Handle;
 use super::source::AppSource;
 use crate::error::Error;
 use crate::event::{RunId, Source};
-use crate::inputs::{ErasedCall, Inputs};
+use crate::inputs::Inputs;
 use crate::key::Key;
 use crate::result_map::ResultMap;
 
@@ -71,6 +71,14 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
         self
     }
 
+    /// Makes the run, for its results alone.
+    #[inline]
+    pub(crate) fn results(self) -> Result<ResultMap, Error> {
+        let resolved = self.app.resolve(self.handle.runtime())?;
+        self.handle
+            .results_erased(&resolved.subject(), self.inputs, &self.options)
+    }
+
     /// Makes the run.
     ///
     /// # Errors
@@ -78,11 +86,8 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     /// cancelled, or that nothing is remembered where only that was allowed.
     pub fn run(self) -> Result<Outcome, Error> {
         let resolved = self.app.resolve(self.handle.runtime())?;
-        let mut call = ErasedCall(self.inputs);
-        let given = self
-            .handle
-            .call(&resolved.subject(), &mut call, &self.options)?;
-        Ok(given.into())
+        self.handle
+            .call_erased(&resolved.subject(), self.inputs, &self.options)
     }
 }
 
@@ -97,38 +102,6 @@ pub struct Outcome {
     pub source: Source,
     /// The computation that made them.
     pub made_by: RunId,
-}
-
-/// What a call gave, as far as the call has not taken it itself.
-pub(crate) struct Given {
-    /// `None` if the call took what it wanted.
-    pub(crate) results: Option<ResultMap>,
-    pub(crate) key: Key,
-    pub(crate) source: Source,
-    pub(crate) made_by: RunId,
-}
-
-impl From<Outcome> for Given {
-    fn from(outcome: Outcome) -> Self {
-        Self {
-            results: Some(outcome.results),
-            key: outcome.key,
-            source: outcome.source,
-            made_by: outcome.made_by,
-        }
-    }
-}
-
-impl From<Given> for Outcome {
-    fn from(given: Given) -> Self {
-        Self {
-            // A call that takes nothing is given everything.
-            results: given.results.unwrap_or_default(),
-            key: given.key,
-            source: given.source,
-            made_by: given.made_by,
-        }
-    }
 }
 
 /// What a run would do, as [`Handle::peek`](crate::Handle::peek) found it.

@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 
 use super::frame::Place;
 use super::handle::Handle;
-use super::request::{Options, Outcome};
+use super::request::Options;
 use super::source::AppSource;
 use crate::error::Error;
-use crate::inputs::{ErasedCall, Inputs};
+use crate::inputs::Inputs;
 use crate::result_map::ResultMap;
 
 impl Handle {
@@ -50,9 +50,7 @@ impl Handle {
         let (distinct, place_of) = distinct(list, nondeterministic);
         let label = &subject.facts.name;
         let results = self.in_parallel(&distinct, label, |sde, inputs| {
-            let mut call = ErasedCall(inputs);
-            sde.call(&subject, &mut call, &Options::default())
-                .map(|given| Outcome::from(given).results)
+            sde.results_erased(&subject, inputs, &Options::default())
         });
         place_of.iter().map(|at| results[*at].clone()).collect()
     }

@@ -52,32 +52,52 @@ pub(crate) struct Counters {
 
 type Line = [AtomicU64; KINDS];
 
+/// The line of a thread, or one that it shares.
+enum OnLine<'a> {
+    Own(&'a Line),
+    Shared(&'a Line),
+}
+
+impl OnLine<'_> {
+    /// Nobody else writes to a thread's own line, so there a load and a store are enough; a
+    /// read-modify-write costs as much as ten of them.
+    #[inline]
+    fn add<const N: usize>(self, amounts: [(Count, u64); N]) {
+        match self {
+            Self::Own(line) => {
+                for (count, amount) in amounts {
+                    let counter = &line[count as usize];
+                    let sum = counter.load(Ordering::Relaxed).wrapping_add(amount);
+                    counter.store(sum, Ordering::Relaxed);
+                }
+            }
+            Self::Shared(line) => {
+                for (count, amount) in amounts {
+                    line[count as usize].fetch_add(amount, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+}
+
 impl Counters {
     pub(crate) fn add(&self, count: Count, amount: u64) {
-        self.change(|line, add| add(&line[count as usize], amount));
+        self.line().add([(count, amount)]);
     }
 
     /// Counts a hit and the time it saved, on one line.
     #[inline]
     pub(crate) fn hit(&self, source: Source, nanos_saved: u64) {
-        self.change(|line, add| {
-            add(&line[Count::from(source) as usize], 1);
-            add(&line[Count::NanosSaved as usize], nanos_saved);
-        });
+        self.line()
+            .add([(Count::from(source), 1), (Count::NanosSaved, nanos_saved)]);
     }
 
-    /// Lets `change` add to a line. Nobody else writes to a thread's own, so there a
-    /// load and a store are enough; a read-modify-write costs as much as ten of them.
+    /// The line that this thread counts on.
     #[inline]
-    fn change(&self, change: impl FnOnce(&Line, fn(&AtomicU64, u64))) {
+    fn line(&self) -> OnLine<'_> {
         match own_thread_number().and_then(|number| self.lines.get(number)) {
-            Some(own) => change(own, |counter, amount| {
-                let sum = counter.load(Ordering::Relaxed).wrapping_add(amount);
-                counter.store(sum, Ordering::Relaxed);
-            }),
-            None => change(&self.shared, |counter, amount| {
-                counter.fetch_add(amount, Ordering::Relaxed);
-            }),
+            Some(own) => OnLine::Own(own),
+            None => OnLine::Shared(&self.shared),
         }
     }
 

@@ -24,8 +24,15 @@ impl CacheTable {
     }
 
     /// The cache of an app type, made when first asked for.
+    #[inline]
     pub(crate) fn get(&self, index: TypeIndex, name: &Arc<str>) -> &Arc<AppCache> {
         let (chunk, at) = place(index.0);
+        let made = self.chunks[chunk].get().and_then(|chunk| chunk[at].get());
+        made.unwrap_or_else(|| self.make(chunk, at, name))
+    }
+
+    #[cold]
+    fn make(&self, chunk: usize, at: usize, name: &Arc<str>) -> &Arc<AppCache> {
         let chunk =
             self.chunks[chunk].get_or_init(|| (0..1 << chunk).map(|_| OnceLock::new()).collect());
         chunk[at].get_or_init(|| Arc::new(AppCache::new(Arc::clone(name))))
@@ -47,6 +54,7 @@ impl CacheTable {
 }
 
 /// Chunk `c` holds the `2^c` numbers from `2^c - 1` on.
+#[inline]
 fn place(index: usize) -> (usize, usize) {
     let chunk = (index + 1).ilog2() as usize;
     (chunk, index + 1 - (1 << chunk))

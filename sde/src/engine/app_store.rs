@@ -159,7 +159,15 @@ impl Engine {
 
     /// Freezes the names by which a run about to be made came to its apps: its own
     /// and those in slots.
+    #[inline]
     pub(super) fn freeze(&self, subject: &Subject<'_>) {
+        if subject.by_name.is_some() || !subject.facts.registered.is_empty() {
+            self.freeze_names(subject);
+        }
+    }
+
+    #[inline(never)]
+    fn freeze_names(&self, subject: &Subject<'_>) {
         let in_slots = subject.facts.registered.keys().map(String::as_str);
         let names = || subject.by_name.into_iter().chain(in_slots.clone());
         if names().any(|name| !self.apps.is_frozen(name)) {

@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::fly::lasting;
-use crate::app::{Callee, Facts, Frame, Given, Handle, Options, Outcome, Place, Policy, Subject};
+use crate::app::{Callee, Frame, Handle, Options, Outcome, Place, Policy, Subject};
 use crate::cache::{AppCache, Count, Entry};
 use crate::error::{Error, ErrorKind, Failure};
-use crate::event::{Event, RunId, Source};
+use crate::event::{Event, Source};
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, keyed, with_encoder};
-use crate::result_map::ResultMap;
 
 /// One call, on its way through the engine.
 pub(super) struct Run<'a> {
@@ -27,33 +26,23 @@ pub(super) struct Run<'a> {
 
 /// What looking at the encoded inputs gave.
 enum Looked {
-    Hit(Hit),
+    /// The call took what it wanted, and all that follows a hit is done.
+    Taken,
     /// An entry that needs a closer look than the map's guard allows, and serves.
-    Ready(Arc<Entry>),
-    Absent(Key, Box<[u8]>),
-}
-
-/// What was taken from an entry that serves as it is.
-struct Hit {
-    /// `None` if the call took what it wanted.
-    results: Option<ResultMap>,
-    key: Key,
-    source: Source,
-    made_by: RunId,
-    nanos: u64,
-    /// The entry, if it is needed after.
-    entry: Option<Arc<Entry>>,
+    Serves(Arc<Entry>),
+    /// The key and what was hashed.
+    Absent(Box<(Key, Box<[u8]>)>),
 }
 
 impl Engine {
-    /// `run`, whoever calls it.
+    /// `run`, whoever calls it. `None` if the call has taken what its caller gets.
     pub(super) fn enter(
         &self,
         from: &Handle,
         subject: &Subject<'_>,
         call: &mut dyn Call,
         options: &Options<'_>,
-    ) -> Result<Given, Error> {
+    ) -> Result<Option<Outcome>, Error> {
         from.check_active()?;
         let facts = subject.facts;
         if facts.missing.is_empty() {
@@ -62,31 +51,21 @@ impl Engine {
         let cache = self.cache_of(facts);
         let parent = parent_of(from);
         let look = Look {
-            facts,
+            call,
+            subject,
             cache,
             options,
-            nested: parent.is_some(),
+            parent: parent.as_deref(),
         };
-        let looked = encoded(call, |bytes| self.look(&look, call, bytes)).map_err(|source| {
-            ErrorKind::Fingerprint {
-                app: Arc::clone(&facts.name),
-                source,
+        // What the closure holds is moved now and then, so it holds two words.
+        match encoded(look.call, |bytes| self.look(&look, bytes)) {
+            Ok(Looked::Taken) => Ok(None),
+            Ok(Looked::Serves(entry)) => {
+                look.tell_parent(self, &entry);
+                Ok(Some(self.hit(cache, &entry, Source::Map)))
             }
-        })?;
-        match looked {
-            Looked::Hit(hit) => {
-                if let (Some(parent), Some(entry)) = (&parent, &hit.entry) {
-                    self.tell_parent(parent, subject, entry);
-                }
-                Ok(self.given(&look, hit))
-            }
-            Looked::Ready(entry) => {
-                if let Some(parent) = &parent {
-                    self.tell_parent(parent, subject, &entry);
-                }
-                Ok(self.hit(cache, &entry, Source::Map).into())
-            }
-            Looked::Absent(key, encoded) => {
+            Ok(Looked::Absent(absent)) => {
+                let (key, encoded) = *absent;
                 let run = Run {
                     from,
                     parent,
@@ -96,63 +75,65 @@ impl Engine {
                     key,
                     encoded,
                 };
-                self.miss(&run, call).map(Given::from)
+                self.miss(&run, call).map(Some)
             }
+            Err(source) => Err(ErrorKind::Fingerprint {
+                app: Arc::clone(&facts.name),
+                source,
+            }
+            .into()),
         }
     }
 
     /// The two levels of the cache.
-    fn look(&self, look: &Look<'_>, call: &dyn Call, encoded: &[u8]) -> Looked {
-        let (id, recent) = (&look.facts.id, &look.cache.recent);
+    #[inline]
+    fn look(&self, look: &Look<'_>, encoded: &[u8]) -> Looked {
+        let (id, recent) = (&look.subject.facts.id, &look.cache.recent);
         if !look.may_hit() {
-            return Looked::Absent(keyed(&id.0, encoded), encoded.into());
+            return look.absent(keyed(&id.0, encoded), encoded);
         }
         let epoch = self.epoch();
+        let keep = look.parent.is_some() || !self.observers.is_empty();
         let last = recent.look(id.as_bytes(), encoded, epoch, |entry| {
-            look.take(call, entry, entry.record.key, Source::LastValue, false)
+            look.take(entry, Source::LastValue, keep)
         });
-        if let Some(Some(hit)) = last {
-            return Looked::Hit(hit);
+        if let Some(Some(taken)) = last {
+            self.taken(look, taken, Source::LastValue);
+            return Looked::Taken;
         }
         let key = keyed(&id.0, encoded);
         let again = recent.seen_again(tag(&key));
         let unmarked = !self.marks.any();
-        let ready = look.cache.look_ready(&key, |entry| {
+        let found = look.cache.look_ready(&key, |entry| {
             let current = unmarked && entry.is_whole_and_checked(epoch);
-            let hit = current.then(|| look.take(call, entry, key, Source::Map, again));
-            hit.flatten().ok_or_else(|| Arc::clone(entry))
+            let taken = current.then(|| look.take(entry, Source::Map, keep || again));
+            taken.flatten().ok_or_else(|| Arc::clone(entry))
         });
-        match ready {
-            Some(Ok(hit)) => {
-                if let (true, Some(entry)) = (again, &hit.entry) {
+        match found {
+            Some(Ok(taken)) => {
+                if let (true, Some(entry)) = (again, &taken.entry) {
                     recent.put(id.as_bytes(), encoded, epoch, Arc::clone(entry));
                 }
-                Looked::Hit(hit)
+                self.taken(look, taken, Source::Map);
+                Looked::Taken
             }
             Some(Err(entry)) if self.serves(&entry, look.options.names) => {
                 if entry.whole && again {
                     recent.put(id.as_bytes(), encoded, epoch, Arc::clone(&entry));
                 }
-                Looked::Ready(entry)
+                Looked::Serves(entry)
             }
-            _ => Looked::Absent(key, encoded.into()),
+            _ => look.absent(key, encoded),
         }
     }
 
-    /// Counts and tells a hit that was taken already.
-    fn given(&self, look: &Look<'_>, hit: Hit) -> Given {
-        look.cache.counters.hit(hit.source, hit.nanos);
-        self.tell(|| Event::Finished {
-            app: Arc::clone(&look.facts.name),
-            key: hit.key,
-            source: hit.source,
-            made_by: hit.made_by,
-        });
-        Given {
-            results: hit.results,
-            key: hit.key,
-            source: hit.source,
-            made_by: hit.made_by,
+    /// Counts and tells a hit of which the call took what it wanted.
+    #[inline]
+    fn taken(&self, look: &Look<'_>, taken: Taken, source: Source) {
+        look.cache.counters.hit(source, taken.nanos);
+        if let Some(entry) = &taken.entry {
+            look.tell_parent(self, entry);
+            self.tell_finished(entry, source);
         }
     }
 
@@ -185,6 +166,16 @@ impl Engine {
 
     /// Tells that a run has its results.
     pub(super) fn outcome(&self, entry: &Entry, source: Source) -> Outcome {
+        self.tell_finished(entry, source);
+        Outcome {
+            results: entry.give(),
+            key: entry.record.key,
+            source,
+            made_by: entry.record.run,
+        }
+    }
+
+    fn tell_finished(&self, entry: &Entry, source: Source) {
         let record = &entry.record;
         self.tell(|| Event::Finished {
             app: Arc::clone(&record.app),
@@ -192,12 +183,6 @@ impl Engine {
             source,
             made_by: record.run,
         });
-        Outcome {
-            results: entry.give(),
-            key: record.key,
-            source,
-            made_by: record.run,
-        }
     }
 
     /// Has the calling run note what it depends on from here on.
@@ -257,47 +242,66 @@ fn itself<'a>(subject: &'a Subject<'_>) -> impl Iterator<Item = Callee> + 'a {
 
 /// What is looked for, and for whom.
 struct Look<'a> {
-    facts: &'a Facts,
+    call: &'a dyn Call,
+    subject: &'a Subject<'a>,
     cache: &'a AppCache,
     options: &'a Options<'a>,
-    /// Whether the caller is a run, which notes what it depends on.
-    nested: bool,
+    /// The run that asks, which notes what it depends on.
+    parent: Option<&'a Frame>,
+}
+
+/// What is left to do of a hit when the map's guard is free again.
+struct Taken {
+    /// The time it saved.
+    nanos: u64,
+    /// The entry, if it is needed after.
+    entry: Option<Arc<Entry>>,
 }
 
 impl Look<'_> {
+    #[inline]
     fn may_hit(&self) -> bool {
-        !self.facts.nondeterministic
+        !self.subject.facts.nondeterministic
             && matches!(self.options.policy, Policy::Use | Policy::OnlyIfRemembered)
     }
 
-    /// Takes what the caller gets from a whole entry. It shares values and does nothing
-    /// else, since it runs with the map's guard held.
+    #[cold]
+    fn absent(&self, key: Key, encoded: &[u8]) -> Looked {
+        Looked::Absent(Box::new((key, encoded.into())))
+    }
+
+    /// Has the call take what its caller gets from a whole entry. It shares values and
+    /// does nothing else, since it runs with the map's guard held.
     #[inline]
-    fn take(
-        &self,
-        call: &dyn Call,
-        entry: &Arc<Entry>,
-        key: Key,
-        source: Source,
-        again: bool,
-    ) -> Option<Hit> {
-        let taken = entry.only.as_ref().is_some_and(|value| call.take(value));
-        if !taken && self.options.names.is_some() && entry.lacks(self.options.names).is_some() {
-            return None;
-        }
-        Some(Hit {
-            results: (!taken).then(|| entry.results.clone()),
-            key,
-            source,
-            made_by: entry.record.run,
+    fn take(&self, entry: &Arc<Entry>, source: Source, keep: bool) -> Option<Taken> {
+        let all = || {
+            self.call
+                .take_all(&entry.results, &entry.record.key, source, entry.record.run)
+        };
+        let taken = match self.options.names {
+            None => all(),
+            names => {
+                let one = entry.only.as_ref();
+                one.is_some_and(|value| self.call.take_one(value))
+                    || entry.lacks(names).is_none() && all()
+            }
+        };
+        taken.then(|| Taken {
             nanos: entry.nanos,
-            entry: (again || self.nested).then(|| Arc::clone(entry)),
+            entry: keep.then(|| Arc::clone(entry)),
         })
+    }
+
+    fn tell_parent(&self, engine: &Engine, entry: &Entry) {
+        if let Some(parent) = self.parent {
+            engine.tell_parent(parent, self.subject, entry);
+        }
     }
 }
 
 /// Gives the encoded inputs, which an [`Inputs`](crate::Inputs) keeps and others
 /// write into a buffer that is used again.
+#[inline]
 fn encoded<R>(call: &dyn Call, then: impl FnOnce(&[u8]) -> R) -> Result<R, FingerprintError> {
     if let Some(kept) = call.encoded() {
         return Ok(then(kept?));
@@ -311,6 +315,7 @@ fn encoded<R>(call: &dyn Call, then: impl FnOnce(&[u8]) -> R) -> Result<R, Finge
 /// The run that makes a call: the one its handle belongs to. A call through an
 /// `Sde` that a body captured belongs to what its thread is doing, except on
 /// a rayon worker, which may be doing something else there.
+#[inline]
 fn parent_of(from: &Handle) -> Option<Arc<Frame>> {
     match from.frame() {
         Some(frame) => Some(Arc::clone(frame)),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use crate::app::{
-    App, Facts, Frame, Given, Handle, Instance, Options, Peek, Prepared, Runtime, ScratchState,
+    App, Facts, Frame, Handle, Instance, Options, Outcome, Peek, Prepared, Runtime, ScratchState,
     Subject,
 };
 use crate::error::Error;
@@ -21,7 +21,7 @@ impl Runtime for Engine {
         subject: &Subject<'_>,
         call: &mut dyn Call,
         options: &Options<'_>,
-    ) -> Result<Given, Error> {
+    ) -> Result<Option<Outcome>, Error> {
         self.enter(from, subject, call, options)
     }
 

@@ -4,10 +4,13 @@
 //! stack, so a hit on them allocates nothing; [`Inputs`] own theirs. Both are
 //! calls.
 
+use std::cell::Cell;
+
 use super::Inputs;
-use crate::app::{App, Handle};
+use crate::app::{App, Handle, Outcome};
 use crate::error::AppError;
-use crate::key::{Encoder, Fingerprint, FingerprintError, commit, describe};
+use crate::event::{RunId, Source};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Key, commit, describe};
 use crate::result_map::{ErasedValue, ResultMap};
 
 /// The inputs and the body of one call. Implemented by the macros for functions.
@@ -26,11 +29,17 @@ pub trait Call {
     /// A readable line for each input, made when the run misses.
     fn summaries(&self) -> Vec<InputSummary>;
 
-    /// Takes the one result of a hit, if that is all the caller gets; `false` if the
-    /// caller gets the whole map. It is called with the map's guard held, so it may do
-    /// no more than share the value.
-    fn take(&self, value: &ErasedValue) -> bool {
+    /// Takes the one result of a hit, if that is all the caller gets, and says whether
+    /// it did. Like [`take_all`](Self::take_all) it is called with the map's guard held
+    /// and may do no more than share what it is shown.
+    fn take_one(&self, value: &ErasedValue) -> bool {
         let _ = value;
+        false
+    }
+
+    /// Takes all results of a hit, if the caller gets the map, and says whether it did.
+    fn take_all(&self, results: &ResultMap, key: &Key, source: Source, made_by: RunId) -> bool {
+        let _ = (results, key, source, made_by);
         false
     }
 
@@ -42,23 +51,63 @@ pub trait Call {
 }
 
 /// A call with [`Inputs`].
-pub(crate) struct ErasedCall<'a>(pub(crate) &'a Inputs);
+pub(crate) struct ErasedCall<'a> {
+    inputs: &'a Inputs,
+    /// What it took of a hit.
+    results: Cell<Option<ResultMap>>,
+    /// Where that came from. Apart from it, since most callers do not ask.
+    origin: Cell<Option<(Key, Source, RunId)>>,
+}
+
+impl<'a> ErasedCall<'a> {
+    #[inline]
+    pub(crate) fn new(inputs: &'a Inputs) -> Self {
+        Self {
+            inputs,
+            results: Cell::new(None),
+            origin: Cell::new(None),
+        }
+    }
+
+    /// The results that it took of a hit.
+    #[inline]
+    pub(crate) fn into_results(self) -> Option<ResultMap> {
+        self.results.into_inner()
+    }
+
+    /// What it took of a hit, and where it came from.
+    pub(crate) fn into_outcome(self) -> Option<Outcome> {
+        let (key, source, made_by) = self.origin.into_inner()?;
+        Some(Outcome {
+            results: self.results.into_inner()?,
+            key,
+            source,
+            made_by,
+        })
+    }
+}
 
 impl Call for ErasedCall<'_> {
     fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        self.0.write(to)
+        self.inputs.write(to)
     }
 
     fn encoded(&self) -> Option<Result<&[u8], FingerprintError>> {
-        Some(self.0.encoded())
+        Some(self.inputs.encoded())
     }
 
     fn summaries(&self) -> Vec<InputSummary> {
-        self.0.summaries()
+        self.inputs.summaries()
+    }
+
+    fn take_all(&self, results: &ResultMap, key: &Key, source: Source, made_by: RunId) -> bool {
+        self.origin.set(Some((*key, source, made_by)));
+        self.results.set(Some(results.clone()));
+        true
     }
 
     fn compute(&mut self, app: &dyn App, sde: &Handle) -> Result<ResultMap, AppError> {
-        app.run(sde, self.0)
+        app.run(sde, self.inputs)
     }
 }
 

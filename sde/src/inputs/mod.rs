@@ -170,10 +170,16 @@ impl Inputs {
     }
 
     /// The encoding that is hashed; made once.
+    #[inline]
     pub(crate) fn encoded(&self) -> Result<&[u8], FingerprintError> {
-        if let Some(kept) = self.0.encoded.get() {
-            return Ok(kept);
+        match self.0.encoded.get() {
+            Some(kept) => Ok(kept),
+            None => self.encode(),
         }
+    }
+
+    #[inline(never)]
+    fn encode(&self) -> Result<&[u8], FingerprintError> {
         let made: Box<[u8]> = with_encoder(|to| {
             self.write(to)?;
             Ok::<_, FingerprintError>(to.finish()?.into())

@@ -100,6 +100,33 @@ impl<'b> Encoder<'b> {
         })
     }
 
+    /// As [`named`](Encoder::named), with what stands before the value made by
+    /// [`name_frame`] when the program was compiled. Used by the macros.
+    ///
+    /// # Errors
+    /// As [`named`](Encoder::named).
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn framed_name<const N: usize, T: Fingerprint + ?Sized>(
+        &mut self,
+        frame: &'static [u8; N],
+        name: &'static str,
+        value: &T,
+    ) -> Result<(), FingerprintError> {
+        self.items += 1;
+        let at = self.constant_at(self.length, frame);
+        match value.write_node(self, at) {
+            Ok(end) => {
+                self.length = end;
+                Ok(())
+            }
+            Err(error) => {
+                self.failed = true;
+                Err(error.in_field(name))
+            }
+        }
+    }
+
     /// Writes a value that was encoded before, as [`value`](Encoder::value) would write it.
     /// Constant time.
     #[inline]
@@ -226,6 +253,24 @@ impl<'b> Encoder<'b> {
             self.length = self.collapsed_at(self.length, marker, all.length, &digest);
         }
     }
+}
+
+/// What [`Encoder::named`] writes before the value. `N` is two more than the length of the
+/// name, which is below 128: the rest of a longer one would be lost.
+#[doc(hidden)]
+#[must_use]
+pub const fn name_frame<const N: usize>(name: &str) -> [u8; N] {
+    let name = name.as_bytes();
+    assert!(name.len() + 2 == N && name.len() < 0x80);
+    let mut frame = [0; N];
+    frame[0] = item::NAMED;
+    frame[1] = name.len() as u8;
+    let mut at = 0;
+    while at < name.len() {
+        frame[at + 2] = name[at];
+        at += 1;
+    }
+    frame
 }
 
 fn put_varint(buffer: &mut Vec<u8>, mut value: u64) {

@@ -52,7 +52,7 @@ pub use bulk::set_hash_threads;
 pub use by_serde::BySerde;
 pub use commitment::{Commitment, commit};
 pub use digest::{Digest, Key, ParseDigestError};
-pub use encoder::Encoder;
+pub use encoder::{Encoder, name_frame};
 pub use error::{FingerprintError, FingerprintErrorKind};
 pub use fingerprint::Fingerprint;
 pub use hasher::{BuildKeyHasher, KeyHasher};

@@ -8,19 +8,23 @@ use super::encoder::Encoder;
 /// A buffer that grew beyond this is given back to the allocator.
 const KEEP: usize = 256 * 1024;
 
+/// Boxed, so that it is lent and given back by moving one word.
+#[allow(clippy::box_collection, reason = "a vector is three words")]
+type Kept = Option<Box<Vec<u8>>>;
+
 thread_local! {
-    static BUFFER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+    static BUFFER: Cell<Kept> = const { Cell::new(None) };
 }
 
 /// Gives the buffer back also when the closure panics.
-struct Lent(Vec<u8>);
+struct Lent(Kept);
 
 impl Drop for Lent {
+    #[inline]
     fn drop(&mut self) {
-        let buffer = std::mem::take(&mut self.0);
-        if buffer.capacity() <= KEEP {
+        if let Some(buffer) = self.0.take_if(|buffer| buffer.capacity() <= KEEP) {
             // While the thread ends there is no place for it: it is dropped.
-            let _ = BUFFER.try_with(|slot| slot.set(buffer));
+            let _ = BUFFER.try_with(|slot| slot.set(Some(buffer)));
         }
     }
 }
@@ -42,9 +46,8 @@ impl Drop for Lent {
 /// ```
 #[inline]
 pub fn with_encoder<R>(write: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
-    let buffer = BUFFER.try_with(Cell::take).unwrap_or_default();
-    let mut lent = Lent(buffer);
-    write(&mut Encoder::new(&mut lent.0))
+    let mut lent = Lent(BUFFER.try_with(Cell::take).unwrap_or_default());
+    write(&mut Encoder::new(lent.0.get_or_insert_default()))
 }
 
 /// The key of a run: BLAKE3 of the encoded inputs, keyed by the digest that identifies the app.

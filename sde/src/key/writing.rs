@@ -52,6 +52,23 @@ impl Encoder<'_> {
         }
     }
 
+    /// As [`put_at`](Encoder::put_at), for bytes that lie in the program: copied from there
+    /// they need not be put together first.
+    #[inline]
+    pub(crate) fn constant_at<const N: usize>(
+        &mut self,
+        at: usize,
+        bytes: &'static [u8; N],
+    ) -> usize {
+        match self.buffer.get_mut(at..).and_then(<[u8]>::first_chunk_mut) {
+            Some(room) => {
+                *room = *bytes;
+                at + N
+            }
+            None => self.slice_slow(at, bytes),
+        }
+    }
+
     /// Tag, length and content, which stand within an item or are one.
     #[inline]
     pub(crate) fn framed_at(&mut self, at: usize, tag: u8, content: &[u8]) -> usize {

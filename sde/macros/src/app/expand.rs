@@ -225,6 +225,7 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
     // The fields of a call have no names, so none can be one of ours.
     let places: Vec<_> = (1..=arguments.list.len()).map(Index::from).collect();
     let texts: Vec<_> = arguments.list.iter().map(|a| &a.text).collect();
+    let encoded = arguments.list.iter().map(encode);
     let taken: Vec<_> = places
         .iter()
         .map(|place| format_ident!("taken_{}", place))
@@ -248,13 +249,13 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
                 to: &mut ::sde::Encoder<'_>,
             ) -> ::std::result::Result<(), ::sde::FingerprintError> {
                 #(if let ::std::option::Option::Some(value) = &self.#places {
-                    to.named(#texts, value)?;
+                    #encoded
                 })*
                 let _ = to;
                 ::std::result::Result::Ok(())
             }
 
-            fn take(&self, value: &::sde::ErasedValue) -> bool {
+            fn take_one(&self, value: &::sde::ErasedValue) -> bool {
                 let value = value.downcast::<#value>();
                 let taken = value.is_some();
                 self.0.1.set(value);
@@ -283,6 +284,20 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
                 #run
             }
         }
+    }
+}
+
+/// Writes an argument called `value`. What stands before it is made when the program is
+/// compiled, unless its name is very long.
+fn encode(argument: &Argument) -> TokenStream {
+    let text = &argument.text;
+    if text.len() >= 0x80 {
+        return quote!(to.named(#text, value)?;);
+    }
+    let length = text.len() + 2;
+    quote! {
+        static FRAME: [u8; #length] = ::sde::__private::name_frame(#text);
+        to.framed_name(&FRAME, #text, value)?;
     }
 }
 

@@ -109,7 +109,7 @@ pub use result_map::{
 ///
 /// | in the brackets | meaning |
 /// |---|---|
-/// | `name = ".."` | the stable name; by default the function's |
+/// | `name = ".."` | the stable name; by default the function's, which counts with its module |
 /// | `version = ".."` | takes the place of the source's digest; raise it by hand |
 /// | `tags(intermediate)`, `expendable`, `no_cache`, `distributed` | the tags of the result |
 /// | `about = ".."`, `author = ".."`, `citation = ".."` | metadata; `about` is by default the first paragraph of the documentation |
@@ -155,7 +155,7 @@ pub use sde_macros::Fingerprint;
 /// What the macros need; not for direct use.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::app::LinkedFacts;
+    pub use crate::app::{LinkedFacts, in_module};
     pub use crate::inputs::{Call, plain, summary};
     pub use crate::key::name_frame;
     pub use inventory;

@@ -28,6 +28,8 @@ pub(crate) struct Frame {
     pub(crate) parent: Option<Arc<Frame>>,
     /// What was on top of the thread's stack when this run began.
     pub(crate) below: Option<Arc<Frame>>,
+    /// How many runs it is part of or lies upon on its thread, itself among them.
+    pub(crate) depth: usize,
     /// Who wants the result.
     pub(crate) interest: Interest,
     /// Whether it computes for all who ask, or for its caller alone.
@@ -102,12 +104,14 @@ impl Frame {
         interest: Interest,
         claimed: bool,
     ) -> Self {
+        let below = Place::here().top;
         Self {
             facts,
             key,
             engine,
+            depth: 1 + depth(parent.as_ref(), below.as_ref()),
             parent,
-            below: Place::here().top,
+            below,
             interest,
             claimed,
             active: AtomicBool::new(true),
@@ -177,6 +181,18 @@ impl Frame {
     pub(crate) fn saw_nondeterminism(&self) -> bool {
         self.nondeterministic.load(Ordering::Relaxed)
     }
+}
+
+/// How deep the deeper of two runs is.
+fn depth(a: Option<&Arc<Frame>>, b: Option<&Arc<Frame>>) -> usize {
+    let of = |frame: Option<&Arc<Frame>>| frame.map_or(0, |frame| frame.depth);
+    of(a).max(of(b))
+}
+
+/// How many runs one that begins here, called by `parent`, would be part of or lie
+/// upon: what its thread's stack has to hold is no more.
+pub(crate) fn depth_here(parent: Option<&Arc<Frame>>) -> usize {
+    depth(parent, Place::here().top.as_ref())
 }
 
 /// The runs that called this one, itself first.

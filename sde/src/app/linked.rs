@@ -9,11 +9,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::identity::CodeId;
 use super::info::AppInfo;
 
 /// One app of this program, as the linker collects them. Made by the macros.
 pub struct LinkedApp {
     describe: fn() -> AppInfo,
+    /// Module, file and line of a function; `None` for a type.
+    place: Option<&'static str>,
 }
 
 impl LinkedApp {
@@ -21,7 +24,20 @@ impl LinkedApp {
     #[doc(hidden)]
     #[must_use]
     pub const fn new(describe: fn() -> AppInfo) -> Self {
-        Self { describe }
+        Self {
+            describe,
+            place: None,
+        }
+    }
+
+    /// A function that describes itself so, and where it is.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn function(describe: fn() -> AppInfo, place: &'static str) -> Self {
+        Self {
+            describe,
+            place: Some(place),
+        }
     }
 }
 
@@ -63,6 +79,53 @@ pub(crate) fn linked_apps() -> impl Iterator<Item = AppInfo> {
     inventory::iter::<LinkedApp>
         .into_iter()
         .map(|linked| (linked.describe)())
+}
+
+/// The digest of a function that was given no name, with the module it is in: the
+/// same text may call another helper elsewhere.
+#[doc(hidden)]
+#[must_use]
+pub fn in_module(source: [u8; 32], module: &str) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(&source).update(module.as_bytes());
+    *hasher.finalize().as_bytes()
+}
+
+/// Functions that have one name and one code, and need not be one function.
+struct Clash {
+    app: AppInfo,
+    places: Vec<&'static str>,
+}
+
+/// Where the functions are that can't be told from this app, if there are several.
+/// A type named in `link_app!` more than once is one type; a function that
+/// the linker collected twice is two.
+pub(crate) fn clash(app: &AppInfo) -> Option<&'static [&'static str]> {
+    static CLASHES: OnceLock<Vec<Clash>> = OnceLock::new();
+    let same = |a: &AppInfo, b: &AppInfo| a.name() == b.name() && a.code() == b.code();
+    let clashes = CLASHES.get_or_init(find_clashes);
+    let clash = clashes.iter().find(|clash| same(&clash.app, app))?;
+    Some(&clash.places)
+}
+
+fn find_clashes() -> Vec<Clash> {
+    let mut functions: HashMap<(String, CodeId), Clash> = HashMap::new();
+    for linked in inventory::iter::<LinkedApp> {
+        let Some(place) = linked.place else { continue };
+        let app = (linked.describe)();
+        let identity = (app.name().to_owned(), app.code().clone());
+        let clash = functions.entry(identity).or_insert_with(|| Clash {
+            app,
+            places: Vec::new(),
+        });
+        clash.places.push(place);
+    }
+    let mut clashes: Vec<_> = functions.into_values().collect();
+    clashes.retain(|clash| clash.places.len() > 1);
+    clashes
+        .iter_mut()
+        .for_each(|clash| clash.places.sort_unstable());
+    clashes
 }
 
 /// The number of an app's name in this process, which finds its cache without

@@ -9,7 +9,7 @@ use super::definition::App;
 use super::identity::{AppId, CodeId};
 use super::info::AppInfo;
 use super::instance::Instance;
-use super::linked::TypeIndex;
+use super::linked::{TypeIndex, clash};
 use super::parameter::Setting;
 use super::setup::Setup;
 use super::slot::SubApp;
@@ -102,6 +102,10 @@ impl Facts {
         setup.verify_all()?;
         let info = AppInfo::clone(&setup.info);
         let name = setup.name();
+        if let Some(places) = clash(&info) {
+            let places = places.iter().map(ToString::to_string).collect();
+            return Err(ErrorKind::SameApp { app: name, places }.into());
+        }
         let sub_apps = resolve_slots(setup, resolver, path)?;
         let settings = info
             .parameters

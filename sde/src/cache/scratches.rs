@@ -9,6 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::app::ScratchState;
 use crate::key::{BuildKeyHasher, Key};
+use crate::result_map::ErasedValue;
 
 /// The latest state of each run of one app.
 #[derive(Default)]
@@ -66,6 +67,13 @@ impl Scratches {
                 (*key, kept.state.clone())
             })
             .collect()
+    }
+
+    /// This state was saved; a later one was not.
+    pub(crate) fn saved(&self, key: &Key, state: &ErasedValue) {
+        if let Some(kept) = self.lock().get_mut(key) {
+            kept.saved |= kept.state.value.ptr_eq(state);
+        }
     }
 
     /// They could not be saved.

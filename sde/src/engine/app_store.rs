@@ -28,7 +28,7 @@ impl AppStore {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn instance(&self, name: &str) -> Result<Instance, Error> {
+    pub(super) fn instance(&self, name: &str) -> Result<Instance, Error> {
         let apps = self.read();
         match apps.get(name) {
             Some(registered) => Ok(registered.instance.clone()),

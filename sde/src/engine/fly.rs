@@ -252,7 +252,11 @@ impl Engine {
                     true => Failure::Transient,
                     false => lasting(&cause, facts.info.failures),
                 };
-                return Err((ErrorKind::App { app, key, cause }.into(), failure, None));
+                let error = match too_deep(&cause) {
+                    Some(error) => error.clone(),
+                    None => ErrorKind::App { app, key, cause }.into(),
+                };
+                return Err((error, failure, None));
             }
             Body::Panicked(panic) => {
                 let message = panic_message(&*panic);
@@ -358,9 +362,18 @@ pub(super) fn lasting(cause: &AppError, of_app: Failure) -> Failure {
     match cause.downcast_ref::<Error>().map(Error::kind) {
         None => of_app,
         Some(ErrorKind::App { cause, .. }) => lasting(cause, Failure::Ordinary),
-        Some(ErrorKind::Panicked { .. } | ErrorKind::Cancelled { .. }) => Failure::Transient,
+        Some(
+            ErrorKind::Panicked { .. } | ErrorKind::Cancelled { .. } | ErrorKind::TooDeep { .. },
+        ) => Failure::Transient,
         Some(_) => Failure::Ordinary,
     }
+}
+
+/// The error of a run further down that was one too many. Hundreds of runs pass it
+/// on; to say so of each would hide it.
+fn too_deep(cause: &AppError) -> Option<&Error> {
+    let error = cause.downcast_ref::<Error>()?;
+    matches!(error.kind(), ErrorKind::TooDeep { .. }).then_some(error)
 }
 
 /// The text of a panic, if it has one.

@@ -48,15 +48,27 @@ impl Marks {
         reasons.get(&(record.key, record.run)).cloned()
     }
 
-    /// Takes the marks of another store instead.
-    pub(super) fn replace(&self, by: Self) {
-        let by = by
+    /// Adds the marks of another store; gives those that it has not.
+    pub(super) fn add(&self, more: Self) -> Vec<(Key, RunId)> {
+        let more = more
             .reasons
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
         let mut reasons = self.reasons.write().unwrap_or_else(PoisonError::into_inner);
-        self.any.store(!by.is_empty(), Ordering::Release);
-        *reasons = by;
+        let only_here = reasons.keys().filter(|marked| !more.contains_key(*marked));
+        let only_here = only_here.copied().collect();
+        reasons.extend(more);
+        self.any.store(!reasons.is_empty(), Ordering::Release);
+        only_here
+    }
+
+    /// Takes marks away.
+    pub(super) fn remove(&self, marked: &[(Key, RunId)]) {
+        let mut reasons = self.reasons.write().unwrap_or_else(PoisonError::into_inner);
+        for marked in marked {
+            reasons.remove(marked);
+        }
+        self.any.store(!reasons.is_empty(), Ordering::Release);
     }
 }
 

@@ -8,29 +8,28 @@ use super::Engine;
 use super::app_store::InStore;
 use crate::app::{App, AppInfo, Callee, CodeId, Facts, Instance, Setup, SubApp, linked_apps};
 use crate::cache::Entry;
-use crate::error::{Error, printable};
+use crate::error::{Error, ErrorKind, close_names, printable};
 
 /// Name -> what this program has under it.
 pub(super) struct Known(RwLock<HashMap<Arc<str>, KnownApp>>);
 
 #[derive(Default)]
 struct KnownApp {
-    /// What the linker collected. Several, if functions in different modules have
-    /// one name; an edit of either is still seen.
-    linked: Vec<CodeId>,
-    /// What was prepared or run last.
-    seen: Option<CodeId>,
+    /// What the linker collected, and what was prepared or run. Several, if functions
+    /// in different modules have one name, or a program has two versions of an app:
+    /// each is current for as long as it is part of the program.
+    codes: BTreeSet<CodeId>,
     citations: BTreeSet<String>,
 }
 
 impl KnownApp {
-    fn has(&self, code: &CodeId) -> bool {
-        self.seen.as_ref() == Some(code) || self.linked.contains(code)
+    fn note(&mut self, info: &AppInfo) {
+        self.codes.insert(info.code().clone());
+        self.citations.extend(info.citations().map(str::to_owned));
     }
 
     fn codes(&self) -> String {
-        let codes: BTreeSet<_> = self.linked.iter().chain(&self.seen).collect();
-        let codes: Vec<_> = codes.iter().map(ToString::to_string).collect();
+        let codes: Vec<_> = self.codes.iter().map(ToString::to_string).collect();
         codes.join(" or ")
     }
 }
@@ -40,9 +39,7 @@ impl Known {
     pub(super) fn linked() -> Self {
         let mut apps: HashMap<Arc<str>, KnownApp> = HashMap::new();
         for info in linked_apps() {
-            let app = apps.entry(Arc::from(info.name())).or_default();
-            app.linked.push(info.code().clone());
-            app.citations.extend(info.citations().map(str::to_owned));
+            apps.entry(Arc::from(info.name())).or_default().note(&info);
         }
         Self(RwLock::new(apps))
     }
@@ -57,22 +54,25 @@ impl Known {
     fn check(&self, app: &str, code: &CodeId) -> Result<(), Option<String>> {
         let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
         match apps.get(app) {
-            Some(known) if known.has(code) => Ok(()),
+            Some(known) if known.codes.contains(code) => Ok(()),
             Some(known) => Err(Some(known.codes())),
             None => Err(None),
         }
     }
 
-    /// Notes an app; says whether that changed anything.
-    fn note(&self, name: &Arc<str>, info: &AppInfo) -> bool {
-        if self.check(name, info.code()).is_ok() {
-            return false;
+    /// Notes an app. That can only make more results current, never fewer, so the
+    /// epoch need not be raised.
+    fn note(&self, name: &Arc<str>, info: &AppInfo) {
+        if self.check(name, info.code()).is_err() {
+            let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            apps.entry(Arc::clone(name)).or_default().note(info);
         }
-        let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let app = apps.entry(Arc::clone(name)).or_default();
-        app.seen = Some(info.code().clone());
-        app.citations.extend(info.citations().map(str::to_owned));
-        true
+    }
+
+    /// The names of all apps.
+    pub(super) fn names(&self) -> Vec<String> {
+        let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        apps.keys().map(ToString::to_string).collect()
     }
 }
 
@@ -84,16 +84,11 @@ impl Engine {
         Ok(Arc::new(facts))
     }
 
-    /// Notes the code of an app and of those in its slots: the latest seen is the
-    /// current one.
+    /// Notes the code of an app and of those in its slots.
     pub(super) fn note_code(&self, facts: &Facts) {
-        let mut changed = self.known.note(&facts.name, &facts.info);
+        self.known.note(&facts.name, &facts.info);
         for sub_app in facts.sub_apps.values() {
-            changed |= self.known.note(&sub_app.facts.name, &sub_app.facts.info);
             self.note_code(&sub_app.facts);
-        }
-        if changed {
-            self.raise_epoch();
         }
     }
 
@@ -108,6 +103,23 @@ impl Engine {
         }
     }
 
+    /// That there is an app of this name, whether it has run or not.
+    pub(super) fn must_know(&self, name: &str) -> Result<(), Error> {
+        let known = self.known.names();
+        if known.iter().any(|known| known == name) {
+            return Ok(());
+        }
+        let registered = self.apps.instance(name).ok();
+        Err(ErrorKind::NoSuchApp {
+            name: name.to_owned(),
+            close: match registered {
+                Some(instance) => vec![instance.info().name().to_owned()],
+                None => close_names(name, known),
+            },
+        }
+        .into())
+    }
+
     /// Why an entry does not rest on what this program has; `None` if it does.
     /// Looked at once for each entry and epoch.
     pub(super) fn stale(&self, entry: &Entry) -> Option<String> {
@@ -115,15 +127,19 @@ impl Engine {
         if entry.is_checked(epoch) {
             return None;
         }
-        let why = entry
-            .record
-            .beneath
-            .iter()
-            .find_map(|callee| self.changed(callee));
+        let why = self.changed_beneath(&entry.record.beneath);
         if why.is_none() {
             entry.set_checked(epoch);
         }
         why
+    }
+
+    /// The first of these that is not what it was, and what it is now.
+    pub(super) fn changed_beneath<'c>(
+        &self,
+        beneath: impl IntoIterator<Item = &'c Callee>,
+    ) -> Option<String> {
+        beneath.into_iter().find_map(|callee| self.changed(callee))
     }
 
     fn changed(&self, callee: &Callee) -> Option<String> {

@@ -68,6 +68,8 @@ pub(crate) struct Engine {
     /// How long a rayon worker waits for a flight before it computes too.
     rayon_patience: Duration,
     helpers: Helpers,
+    /// How many runs may lie beneath one another.
+    max_depth: usize,
 }
 
 impl Engine {

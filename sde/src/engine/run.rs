@@ -207,6 +207,7 @@ impl Engine {
                     | ErrorKind::NotRemembered { .. }
                     | ErrorKind::NotThreadSafe { .. }
                     | ErrorKind::Cycle { .. }
+                    | ErrorKind::TooDeep { .. }
             ) || matches!(error.kind(), ErrorKind::App { cause, .. }
                 if lasting(cause, run.subject.facts.info.failures) == Failure::Transient);
             parent.depends(itself(run.subject), fleeting);

@@ -300,8 +300,8 @@ impl Engine {
         if !frame.claimed {
             return;
         }
-        self.cache_of(&frame.facts)
-            .set_scratch(&frame.key, state.clone());
+        let cache = self.cache_of(&frame.facts);
+        cache.set_scratch(&frame.key, state.clone());
         let Some(archiver) = self.archiver() else {
             return;
         };
@@ -314,18 +314,19 @@ impl Engine {
             scratch: vec![SavedScratch {
                 app: Arc::clone(&frame.facts.name),
                 key: frame.key,
-                value: state.value,
+                value: state.value.clone(),
                 codec: state.codec,
             }],
             marks: Vec::new(),
         };
-        if let Err(error) = self.write_one(&*archiver, &batch) {
-            self.warn(|| {
+        match self.write_one(&*archiver, &batch) {
+            Ok(_) => cache.scratches.saved(&frame.key, &state.value),
+            Err(error) => self.warn(|| {
                 format!(
-                    "the scratch of {} could not be saved: {error}",
+                    "the scratch of {} could not be saved: {error}; the next save tries again",
                     frame.label()
                 )
-            });
+            }),
         }
     }
 }

@@ -159,11 +159,18 @@ impl Sde {
     ///
     /// let sde = Sde::new();
     /// square.call(&sde, 3.0)?;
-    /// sde.clean_cache("square", []);                   // everything
-    /// sde.clean_cache("square", [Tag::Intermediate]);  // only these
+    /// sde.clean_cache("square", [])?;                   // everything
+    /// sde.clean_cache("square", [Tag::Intermediate])?;  // only these
+    /// let error = sde.clean_cache("sqaure", []).unwrap_err();
+    /// assert!(error.to_string().contains("did you mean: square"));
     /// # Ok::<(), sde::Error>(())
     /// ```
-    pub fn clean_cache(&self, app: &str, tags: impl Into<Tags>) {
+    ///
+    /// # Errors
+    /// If this program has shown no app of that name, neither by linking nor by
+    /// running, preparing or registering one. An app's own name is meant, not one
+    /// under which it is registered.
+    pub fn clean_cache(&self, app: &str, tags: impl Into<Tags>) -> Result<(), Error> {
         let tags = tags.into();
         self.engine.raise_epoch();
         if let Some(cache) = self.engine.caches.named(app) {
@@ -174,8 +181,11 @@ impl Sde {
             if tags.is_empty() {
                 cache.clean_scratch();
             }
+        } else {
+            self.engine.must_know(app)?;
         }
         self.engine.raise_epoch();
+        Ok(())
     }
 
     /// Says that an entry is not to be used: the run that has this key is made
@@ -241,18 +251,20 @@ impl Sde {
     pub fn load(&self, archiver: impl Archiver + 'static) -> Result<(), Error> {
         let marks = invalidate::Marks::default();
         read_marks(&archiver, &marks)?;
-        let _nobody_saves = self.engine.saving();
-        *self
-            .engine
+        let engine = &self.engine;
+        let _nobody_saves = engine.saving();
+        // Until nothing is left of the old store, what is marked in either is refused.
+        let only_old = engine.marks.add(marks);
+        *engine
             .archiver
             .write()
             .unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(archiver));
-        self.engine.pending.clear();
-        self.engine.marks.replace(marks);
-        for cache in self.engine.caches.all() {
-            cache.forget_all();
-        }
-        self.engine.raise_epoch();
+        // After the store: a run that begins between the two is not remembered, where
+        // one that had looked in the old store must not be.
+        engine.caches.all().for_each(|cache| cache.forget_all());
+        engine.pending.clear();
+        engine.raise_epoch();
+        engine.marks.remove(&only_old);
         Ok(())
     }
 }

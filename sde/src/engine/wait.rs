@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::fly::Claim;
 use super::run::Run;
 use super::{Engine, Node};
-use crate::app::{CancelToken, Frame, Outcome, Place, Policy, Wake, ancestry, stack};
+use crate::app::{CancelToken, Frame, Outcome, Place, Policy, Wake, ancestry, depth_here, stack};
 use crate::cache::flight::{Patience, Waited};
 use crate::cache::waits::{From, Verdict};
 use crate::cache::{Claimed, Entry, RunFlight};
@@ -36,7 +36,8 @@ impl Engine {
         if let Some(path) = own_cycle(run) {
             return Err(self.failed(run, ErrorKind::Cycle { path }.into()));
         }
-        if let Some(error) = unknown_name(run).or_else(|| cancelled(run)) {
+        let unfit = unknown_name(run).or_else(|| cancelled(run));
+        if let Some(error) = unfit.or_else(|| self.too_deep(run)) {
             return Err(self.failed(run, error));
         }
         // Before the claim: who waits for the turn holds up nobody.
@@ -49,6 +50,19 @@ impl Engine {
             }
             Policy::Use | Policy::Refresh => self.claim(run, call),
         }
+    }
+
+    /// Whether the run would have more below it than a thread's stack is sure to hold.
+    fn too_deep(&self, run: &Run<'_>) -> Option<Error> {
+        let depth = depth_here(run.parent.as_ref());
+        (depth >= self.max_depth).then(|| {
+            ErrorKind::TooDeep {
+                app: Arc::clone(&run.subject.facts.name),
+                key: run.key,
+                depth,
+            }
+            .into()
+        })
     }
 
     /// Claims the key, or shares what the holder of the claim makes.

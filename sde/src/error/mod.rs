@@ -11,7 +11,7 @@ mod text;
 
 pub use app_error::{AppError, Failure};
 pub use archive_error::ArchiveError;
-pub(crate) use text::{join_names, printable};
+pub(crate) use text::{close_names, join_names, printable};
 
 use std::fmt;
 use std::sync::Arc;
@@ -140,6 +140,21 @@ pub enum ErrorKind {
         /// was asked for back to itself.
         path: Vec<String>,
     },
+    /// So many runs are in progress beneath one another that the stack of the thread
+    /// could overflow. Those above it fail with this error too, not with one that
+    /// names each.
+    #[error(
+        "{app} [{}] would be run beneath {depth} others, more than a thread's stack is sure to hold; nest the apps less deeply, or raise `max_depth` and run them on a thread with a larger stack",
+        key.short()
+    )]
+    TooDeep {
+        /// The app asked for.
+        app: Arc<str>,
+        /// The run asked for.
+        key: Key,
+        /// How many runs are in progress above it.
+        depth: usize,
+    },
     /// The caller cancelled its own request.
     #[error("the request for {app} [{}] was cancelled by its caller", key.short())]
     Cancelled {
@@ -173,6 +188,21 @@ pub enum ErrorKind {
         /// The names there are.
         known: Vec<String>,
     },
+    /// An app was named that this program has not shown.
+    #[error(
+        "there is no app \"{}\"{}",
+        printable(name),
+        match close.is_empty() {
+            true => "; `stats().apps` has the names of those that ran".to_owned(),
+            false => format!("; did you mean: {}", join_names(close)),
+        }
+    )]
+    NoSuchApp {
+        /// The name asked for.
+        name: String,
+        /// The names of apps that are like it.
+        close: Vec<String>,
+    },
     /// A name is registered already.
     #[error(
         "\"{}\" is registered already; choose another name, or set its parameters instead",
@@ -181,6 +211,19 @@ pub enum ErrorKind {
     NameTaken {
         /// The name.
         name: String,
+    },
+    /// Several functions of this program have one name and one version or source,
+    /// so that each could be given the results of the others.
+    #[error(
+        "several functions are the app \"{}\", and each could be given the results of the others: {}; give each a name of its own, `#[sde::app(name = \"..\")]`",
+        printable(app),
+        join_names(places)
+    )]
+    SameApp {
+        /// The name they share.
+        app: Arc<str>,
+        /// Where they are: module, file and line.
+        places: Vec<String>,
     },
     /// The configuration of an app can't be changed any more.
     #[error(

@@ -38,6 +38,40 @@ pub(crate) fn join_names(names: &[String]) -> String {
     out
 }
 
+/// Those of the names that may be meant by this one: it is misspelt, has other
+/// capitals, or is a part.
+pub(crate) fn close_names(name: &str, names: Vec<String>) -> Vec<String> {
+    // What is longer is no name that anybody typed.
+    if name.is_empty() || name.len() > LONGEST {
+        return Vec::new();
+    }
+    let wanted = name.to_lowercase();
+    let is_close = |other: &String| {
+        let other = other.to_lowercase();
+        other.contains(&wanted)
+            || wanted.contains(&other)
+            || edits(&wanted, &other) <= wanted.chars().count() / 3
+    };
+    let mut close: Vec<_> = names.into_iter().filter(is_close).collect();
+    close.sort_unstable();
+    close
+}
+
+/// How many letters have to be put in, taken out or changed to make one of the other.
+fn edits(a: &str, b: &str) -> usize {
+    let b: Vec<char> = b.chars().collect();
+    let mut row: Vec<usize> = (0..=b.len()).collect();
+    for (i, x) in a.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, y) in b.iter().enumerate() {
+            let changed = diagonal + usize::from(x != *y);
+            diagonal = row[j + 1];
+            row[j + 1] = changed.min(row[j] + 1).min(diagonal + 1);
+        }
+    }
+    row[b.len()]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -46,6 +80,18 @@ mod tests {
     fn control_characters_are_escaped_and_long_text_is_cut() {
         assert_eq!(printable("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
         assert_eq!(printable(&"x".repeat(500)).chars().count(), LONGEST + 1);
+    }
+
+    #[test]
+    fn close_names_are_misspelt_or_parts() {
+        let names = ["square", "guide.Total", "Rhf", "mean"].map(str::to_owned);
+        let close = |name| close_names(name, names.to_vec());
+        assert_eq!(close("sqaure"), ["square"]);
+        assert_eq!(close("total"), ["guide.Total"]);
+        assert_eq!(close("RHF"), ["Rhf"]);
+        assert_eq!(close("orbitals"), Vec::<String>::new());
+        assert_eq!(close(""), Vec::<String>::new());
+        assert_eq!(edits("kitten", "sitting"), 3);
     }
 
     #[test]

@@ -143,13 +143,48 @@ fn a_callee_that_this_program_has_not_shown_is_not_taken_for_current() {
     assert_eq!(sde.stats().apps["callees.Callee"].loads, 1);
 }
 
+/// Calls the version of the callee that it is told to.
+#[derive(Fingerprint)]
+struct Chooser;
+
+impl App for Chooser {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("callees.Chooser", "1").result(ResultSpec::new::<String>("of"))
+    }
+    fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        let version = match inputs.text("version")? {
+            "1" => "1",
+            _ => "2",
+        };
+        let of = sde.run(&Callee { version }, &inputs! {})?;
+        Ok(ResultMap::new().with_value("of", of.get::<String>("version")?))
+    }
+}
+
+/// The version that was seen last was the only current one: in a program with two,
+/// the callers of either missed each time that the other had run.
 #[test]
-fn it_is_seen_within_one_program_too() {
-    let (sde, _) = program(&MemoryArchiver::new());
-    assert_eq!(run(&sde, "1").1, Source::Computed);
-    assert_eq!(run(&sde, "1").1, Source::LastValue);
-    sde.run(&Callee { version: "2" }, &inputs! {}).unwrap();
-    assert_eq!(run(&sde, "2"), ("2".to_owned(), Source::Computed));
+fn two_versions_in_one_program_are_both_current() {
+    let store = MemoryArchiver::new();
+    for (computed, loads) in [(2, 0), (0, 2)] {
+        let (sde, log) = program(&store);
+        for version in ["1", "2", "1", "2"] {
+            sde.peek(&Callee { version }, &inputs! {}).unwrap();
+        }
+        for version in ["1", "2", "1", "2", "1", "2"] {
+            let of = sde.run(&Chooser, &inputs! { version: version }).unwrap();
+            assert_eq!(*of.get::<String>("of").unwrap(), version);
+            sde.peek(&Callee { version }, &inputs! {}).unwrap();
+        }
+        let stats = sde.stats().apps["callees.Chooser"];
+        assert_eq!((stats.computed, stats.loads), (computed, loads));
+        assert!(
+            !log.events()
+                .iter()
+                .any(|e| matches!(e, Event::Stale { .. }))
+        );
+        sde.finish().unwrap();
+    }
 }
 
 #[test]

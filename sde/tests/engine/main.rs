@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
 mod callees;
+mod depth;
 mod first;
 mod identity;
 mod mended;
 mod nondeterminism;
 mod policies;
+mod same_name;
 mod scratch;
 mod turns;

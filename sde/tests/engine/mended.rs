@@ -112,7 +112,7 @@ fn an_older_stored_result_does_not_come_back() {
     assert_eq!(run(Policy::Use), 0);
     sde.checkpoint().unwrap();
     assert_eq!(run(Policy::Refresh), 1);
-    sde.clean_cache("mended.count", []);
+    sde.clean_cache("mended.count", []).unwrap();
     assert_eq!(run(Policy::Use), 2);
 }
 
@@ -194,7 +194,8 @@ fn bypassing_runs_share_no_scratch() {
 fn filling_a_gap_leaves_what_is_held() {
     let sde = Sde::new();
     let before = sde.run(&TwoResults, &inputs! {}).unwrap();
-    sde.clean_cache("mended.TwoResults", [Tag::Expendable]);
+    sde.clean_cache("mended.TwoResults", [Tag::Expendable])
+        .unwrap();
     let after = sde.run_for(&TwoResults, &inputs! {}, &["large"]).unwrap();
     let kept = |map: &ResultMap| map.get::<u32>("kept").unwrap();
     assert!(Value::ptr_eq(&kept(&before), &kept(&after)));

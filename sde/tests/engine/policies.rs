@@ -125,7 +125,7 @@ fn whatever_may_change_a_result_empties_the_last_value() {
         outcome
     };
     last(5);
-    sde.clean_cache("policies.count", []);
+    sde.clean_cache("policies.count", []).unwrap();
     assert_eq!(run(&sde, 5, Policy::Use).source, Source::Computed);
     let invalid = last(5);
     sde.invalidate(&invalid.key, "a test").unwrap();
@@ -162,9 +162,10 @@ fn load_takes_another_store_and_forgets_what_was_there() {
 fn cleaning_by_tag_leaves_the_rest_and_the_record() {
     let sde = Sde::new();
     let made = run(&sde, 7, Policy::Use);
-    sde.clean_cache("policies.count", [Tag::Intermediate]);
+    sde.clean_cache("policies.count", [Tag::Intermediate])
+        .unwrap();
     assert!(run(&sde, 7, Policy::Use).source.is_hit());
-    sde.clean_cache("policies.count", []);
+    sde.clean_cache("policies.count", []).unwrap();
     assert_eq!(result(&made), 1, "what was given out stays");
     assert_eq!(sde.records().len(), 1);
     let gone = sde.peek(&count, &of(7)).unwrap();

@@ -1,9 +1,7 @@
 //! Apps that are called without a slot: if one changes, what its callers remembered is not used.
 
-use std::sync::Arc;
-
 use sde::{Instance, MemoryArchiver, Parameter, Sde, Slot, Source};
-use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, number, number_info, x, y};
+use sde_tests::{Made, Watch, number, number_info, x, y};
 
 /// The app at the bottom, in some version.
 fn inner(version: &'static str) -> Made {
@@ -88,41 +86,6 @@ fn a_callee_that_nobody_knows_is_a_miss() {
     assert_eq!(watch.sources("inner"), [Source::Loaded]);
 }
 
-#[test]
-fn a_callee_edited_in_the_same_program() {
-    let (sde, watch) = program(&MemoryArchiver::new());
-    let app = calls("outer", inner("1"));
-    source(&sde, &app);
-    assert_eq!(source(&sde, &app), Source::LastValue);
-    show(&sde, &inner("2"));
-    assert_eq!(source(&sde, &app), Source::Computed);
-    assert_eq!(watch.stale("outer").len(), 1);
-}
-
-/// The callee changes between the call of it and the end of the caller.
-#[test]
-fn a_callee_edited_while_its_caller_runs() {
-    let _dog = Watchdog::new("a callee that changes", LIMIT);
-    let (sde, _) = program(&MemoryArchiver::new());
-    let gate = Gate::new();
-    let app = {
-        let gate = gate.clone();
-        number("outer", move |sde, n| {
-            let result = y(&sde.run(&inner("1"), &x(n))?)?;
-            gate.pass();
-            Ok(result)
-        })
-    };
-    std::thread::scope(|scope| {
-        let running = scope.spawn(|| source(&sde, &app));
-        gate.arrived(1);
-        show(&sde, &inner("2"));
-        gate.open();
-        assert_eq!(running.join().expect("no panic"), Source::Computed);
-    });
-    assert_eq!(source(&sde, &app), Source::Computed);
-}
-
 /// An app that is called by its registered name, set up like this.
 fn named(points: u64) -> Instance {
     let app = number("grid", |sde, n| Ok(n + sde.parameter::<u64>("points")?))
@@ -179,19 +142,14 @@ fn an_edited_app_in_the_slot_of_a_callee() {
         })
         .described(|_| info)
     };
-    let callee: Arc<std::sync::Mutex<Made>> = Arc::new(std::sync::Mutex::new(holder("1")));
-    let app = {
-        let callee = Arc::clone(&callee);
-        number("outer", move |sde, n| {
-            let callee = callee.lock().expect("no panic").clone();
-            Ok(y(&sde.run(&callee, &x(n))?)?)
-        })
-    };
-    let (sde, watch) = program(&MemoryArchiver::new());
-    source(&sde, &app);
-    *callee.lock().expect("no panic") = holder("2");
+    let app = |version| calls("outer", holder(version));
+    let store = MemoryArchiver::new();
+    let (sde, _) = program(&store);
+    assert_eq!(source(&sde, &app("1")), Source::Computed);
+    sde.finish().expect("saved");
+    let (sde, watch) = program(&store);
     show(&sde, &holder("2"));
-    assert_eq!(source(&sde, &app), Source::Computed);
+    assert_eq!(source(&sde, &app("2")), Source::Computed);
     assert_eq!(
         watch.stale("outer"),
         ["it ran inner (version 1), which is now version 2"]

@@ -55,7 +55,7 @@ fn a_peek_says_why() {
 
     let sde = Sde::new();
     sde.run(&app, &x(1)).expect("no error");
-    sde.clean_cache("double", []);
+    sde.clean_cache("double", []).unwrap();
     assert_eq!(why(&sde, &app), "result \"y\" is gone");
     let random = double().described(sde::AppInfo::nondeterministic);
     assert!(why(&sde, &random).contains("non-deterministic"));
@@ -111,14 +111,14 @@ fn only_what_is_remembered() {
     sde.run(&app, &x(1)).expect("no error");
     assert!(ask(&sde).expect("a hit").source.is_hit());
     sde.finish().expect("saved");
-    sde.clean_cache("double", []);
+    sde.clean_cache("double", []).unwrap();
     // What is gone from memory is in the store.
     assert_eq!(ask(&sde).expect("a load").source, Source::Loaded);
     let sde = Sde::new();
     sde.run(&app, &x(1)).expect("no error");
-    sde.clean_cache("double", [Tag::Expendable]);
+    sde.clean_cache("double", [Tag::Expendable]).unwrap();
     assert!(ask(&sde).is_ok(), "nothing was cleaned");
-    sde.clean_cache("double", []);
+    sde.clean_cache("double", []).unwrap();
     assert!(refusal(ask(&sde)).contains("result \"y\" is gone"));
     assert_eq!(sde.stats().total.computed, 1);
 }
@@ -284,7 +284,7 @@ fn observers_may_use_the_engine() {
         2
     );
     sde.archive().expect("saved");
-    sde.clean_cache("double", []);
+    sde.clean_cache("double", []).unwrap();
     assert!(sde.run(&double(), &x(1)).is_ok());
 }
 
@@ -322,7 +322,7 @@ fn destructors_may_use_the_engine() {
             .run()
             .expect("no error");
     }
-    sde.clean_cache("curious", []);
+    sde.clean_cache("curious", []).unwrap();
     sde.run(&app, &x(1000)).expect("no error");
     sde.load(MemoryArchiver::new()).expect("a store");
     assert!(sde.stats().total.computed > 200);

@@ -80,7 +80,7 @@ fn no_thread_finds_what_was_cleaned_or_invalidated() {
             let seen = y(&ask(&sde, &app, Policy::Use).results).expect("a result");
             round += 1;
             match round % 2 {
-                0 => sde.clean_cache("counting", []),
+                0 => sde.clean_cache("counting", []).unwrap(),
                 _ => drop(sde.invalidate(&key, "a test").expect("an entry")),
             }
             gone.fetch_max(seen + 1, Ordering::SeqCst);

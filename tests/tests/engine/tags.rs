@@ -87,7 +87,8 @@ fn cleaned_by_each_tag() {
             let (sde, app) = (Sde::new(), tagged(tags));
             // Held, so that `no_cache` results are there to be cleaned.
             let held = run(&sde, &app).results;
-            sde.clean_cache("tagged", Tags::from_iter(cleaning));
+            sde.clean_cache("tagged", Tags::from_iter(cleaning))
+                .unwrap();
             let meant = cleaning.is_none_or(|tag| tags.contains(tag));
             let again = run(&sde, &app);
             let hit = cleaning.is_some() && !(meant && row.needed);

@@ -204,7 +204,12 @@ fn app_impl(
         }
 
         ::sde::__private::inventory::submit! {
-            ::sde::LinkedApp::new(|| ::sde::App::info(&#name))
+            ::sde::LinkedApp::function(
+                || ::sde::App::info(&#name),
+                ::std::concat!(
+                    ::std::module_path!(), " (", ::std::file!(), ":", ::std::line!(), ")"
+                ),
+            )
         }
     }
 }
@@ -308,9 +313,14 @@ fn info(
     stable: &str,
     source: [u8; 32],
 ) -> TokenStream {
-    let new = match &attributes.version {
-        Some(version) => quote!(::sde::AppInfo::new(#stable, #version)),
-        None => quote!(::sde::AppInfo::from_source(#stable, [#(#source),*])),
+    let source = quote!([#(#source),*]);
+    let new = match (&attributes.version, &attributes.name) {
+        (Some(version), _) => quote!(::sde::AppInfo::new(#stable, #version)),
+        (None, Some(_)) => quote!(::sde::AppInfo::from_source(#stable, #source)),
+        (None, None) => quote!(::sde::AppInfo::from_source(
+            #stable,
+            ::sde::__private::in_module(#source, ::std::module_path!()),
+        )),
     };
     let about = match &attributes.about {
         Some(text) => text.value(),

@@ -1,0 +1,82 @@
+//! Functions of one name in one program.
+//!
+//! Two functions of one name and one text in two modules were one app: the second was
+//! given the first's results, though the helper it calls is another. Now the module
+//! counts for those that were given no name, and the others are refused.
+
+use sde::{Error, ErrorKind, Sde, Value, inputs};
+
+mod doubling {
+    fn scale(x: f64) -> f64 {
+        2.0 * x
+    }
+
+    #[sde::app]
+    pub(super) fn scaled(x: f64) -> f64 {
+        scale(x)
+    }
+
+    #[sde::app(name = "same_name.named")]
+    pub(super) fn named(x: f64) -> f64 {
+        scale(x)
+    }
+
+    #[sde::app(name = "same_name.versioned", version = "1")]
+    pub(super) fn versioned(x: f64) -> f64 {
+        scale(x)
+    }
+}
+
+mod tripling {
+    fn scale(x: f64) -> f64 {
+        3.0 * x
+    }
+
+    #[sde::app]
+    pub(super) fn scaled(x: f64) -> f64 {
+        scale(x)
+    }
+
+    #[sde::app(name = "same_name.named")]
+    pub(super) fn named(x: f64) -> f64 {
+        scale(x)
+    }
+
+    #[sde::app(name = "same_name.versioned", version = "1")]
+    pub(super) fn versioned_too(x: f64) -> f64 {
+        scale(x)
+    }
+}
+
+#[test]
+fn one_text_in_two_modules_is_two_apps() {
+    let sde = Sde::new();
+    assert_eq!(*doubling::scaled.call(&sde, 1.0).unwrap(), 2.0);
+    assert_eq!(*tripling::scaled.call(&sde, 1.0).unwrap(), 3.0);
+    let erased = sde.run(&tripling::scaled, &inputs! { x: 1.0_f64 }).unwrap();
+    assert_eq!(*erased.get::<f64>("result").unwrap(), 3.0);
+    assert_eq!(sde.stats().apps["scaled"].computed, 2);
+}
+
+#[test]
+fn two_functions_declared_to_be_one_app_are_refused() {
+    let sde = Sde::new();
+    let refused = |result: Result<Value<f64>, Error>| {
+        let error = result.unwrap_err();
+        let ErrorKind::SameApp { app, places } = error.kind() else {
+            panic!("{error}");
+        };
+        assert!(app.starts_with("same_name."), "{app}");
+        let [first, second] = &places[..] else {
+            panic!("{places:?}");
+        };
+        assert!(first.contains("same_name::doubling ("), "{first}");
+        assert!(second.contains("same_name::tripling ("), "{second}");
+        assert!(second.contains("same_name.rs:"), "{second}");
+    };
+    refused(doubling::versioned.call(&sde, 1.0));
+    refused(tripling::versioned_too.call(&sde, 1.0));
+    refused(doubling::named.call(&sde, 1.0));
+    refused(tripling::named.call(&sde, 1.0));
+    assert!(sde.peek(&doubling::named, &inputs! { x: 1.0_f64 }).is_err());
+}

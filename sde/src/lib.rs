@@ -99,7 +99,8 @@ pub use result_map::{
 /// `result`.
 ///
 /// - A first parameter of type `&Handle` is the handle, and no input.
-/// - Parameters can be owned or shared references. Their names, types and values are
+/// - Parameters can be owned or shared references, `&Path` and slices among them; a lifetime
+///   is not named. Their names, types and values are
 ///   in the key; all need [`Fingerprint`](trait@Fingerprint). The erased form clones those that are owned.
 /// - `Result<T, E>` is taken apart: `E` can be any error, or an [`AppError`].
 /// - `Value<T>` as parameter or result is shared, not copied.
@@ -157,7 +158,7 @@ pub use sde_macros::Fingerprint;
 pub mod __private {
     pub use crate::app::{LinkedFacts, in_module};
     pub use crate::inputs::{Call, plain, summary};
-    pub use crate::key::name_frame;
+    pub use crate::key::{Listed, name_frame};
     pub use inventory;
 }
 

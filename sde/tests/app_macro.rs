@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that fails says where")]
 
+use std::path::{Path, PathBuf};
+
 use sde::{AppError, EventLog, Handle, Sde, Source, Value, inputs};
 
 /// Adds up.
@@ -49,6 +51,12 @@ fn named_like_ours(of: f64, call: f64, sde: f64, value: f64, inputs: f64, mut r#
 #[sde::app]
 fn nothing() {}
 
+/// A path is a name: what is in the file does not count.
+#[sde::app]
+fn depth_of(#[allow(unused_mut, reason = "attributes are kept")] mut path: &Path) -> usize {
+    path.components().count()
+}
+
 #[test]
 fn any_name_will_do_for_a_parameter() {
     let sde = Sde::new();
@@ -62,6 +70,19 @@ fn any_name_will_do_for_a_parameter() {
     sde.run(&named_like_ours, &given).unwrap();
     nothing.call(&sde).unwrap();
     assert_eq!(sde.stats().apps["named_like_ours"].computed, 1);
+}
+
+#[test]
+fn a_path_is_borrowed_or_owned() {
+    let sde = Sde::new();
+    assert_eq!(*depth_of.call(&sde, Path::new("a/b")).unwrap(), 2);
+    let given = inputs! { path: PathBuf::from("a/b") };
+    let erased = sde.run(&depth_of, &given).unwrap();
+    assert_eq!(*erased.get::<usize>("result").unwrap(), 2);
+    let fresh = inputs! { path: PathBuf::from("a/b/c") };
+    let erased = sde.run(&depth_of, &fresh).unwrap();
+    assert_eq!(*erased.get::<usize>("result").unwrap(), 3);
+    assert_eq!(sde.stats().apps["depth_of"].computed, 2);
 }
 
 #[test]

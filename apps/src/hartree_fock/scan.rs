@@ -62,8 +62,10 @@ impl App for Scan {
         let mut energies = Vec::with_capacity(points.len());
         let mut dipoles = Vec::with_capacity(points.len());
         for (place, point) in results.into_iter().enumerate() {
-            let value = values.get(place).copied().unwrap_or_default();
-            let point = point.map_err(|source| PointFailed { value, source })?;
+            let point = point.map_err(|source| match values.get(place) {
+                Some(&value) => AppError::from(PointFailed { value, source }),
+                None => source.into(),
+            })?;
             energies.push(*point.get::<f64>("energy")?);
             dipoles.push(*point.get::<DipoleMoment>("dipole")?);
         }
@@ -71,5 +73,38 @@ impl App for Scan {
             .with("values", values)
             .with("energies", energies)
             .with("dipoles", dipoles))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sde::{Instance, Sde};
+
+    #[sde::app(name = "scan.fails")]
+    fn fails() -> Result<f64, AppError> {
+        Err(AppError::message("it does not converge"))
+    }
+
+    fn failure(scan: molecule::Scan) -> String {
+        let app = Instance::new(Scan).with_sub_app("energy", fails).unwrap();
+        let inputs = inputs! {
+            molecule: Molecule::from_xyz("2\n\nH 0 0 0\nH 0 0 0.74\n", 0).unwrap(),
+            scan: scan,
+            basis: BasisSet::named("STO-3G").unwrap(),
+            harmonics: Harmonics::Spherical,
+        };
+        Sde::new().run(&app, &inputs).unwrap_err().to_string()
+    }
+
+    /// A single point was called "the point 0 of the scan".
+    #[test]
+    fn the_point_that_failed_is_named_where_there_are_several() {
+        let single = failure(molecule::Scan::None);
+        assert!(single.contains("it does not converge"), "{single}");
+        assert!(!single.contains("point"), "{single}");
+        let scan = "bond 1 2 0.7 0.8 2".parse::<molecule::Scan>().unwrap();
+        let several = failure(scan);
+        assert!(several.contains("the point 0.7 of the scan"), "{several}");
     }
 }

@@ -12,6 +12,7 @@ use crate::cache::{AppCache, Count, Entry, Published, Record, RunFlight, merge};
 use crate::error::{AppError, Error, ErrorKind, Failure};
 use crate::event::{Event, RunId, Source};
 use crate::inputs::{Call, InputSummary};
+use crate::key::Listed;
 use crate::result_map::ResultMap;
 
 /// What a body did, with the frame closed.
@@ -196,7 +197,7 @@ impl Engine {
             Some(Arc::clone(&frame)),
         );
         let span = tracing::debug_span!("run", app = &*facts.name, key = %run.key.short());
-        let inputs = call.summaries();
+        let inputs = call.summaries(&mut Listed::new(&run.encoded));
         let made_at = SystemTime::now();
         let start = Instant::now();
         let returned = {

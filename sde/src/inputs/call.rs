@@ -10,7 +10,7 @@ use super::Inputs;
 use crate::app::{App, Handle, Outcome};
 use crate::error::AppError;
 use crate::event::{RunId, Source};
-use crate::key::{Encoder, Fingerprint, FingerprintError, Key, commit, describe};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Key, Listed, describe};
 use crate::result_map::{ErasedValue, ResultMap};
 
 /// The inputs and the body of one call. Implemented by the macros for functions.
@@ -26,8 +26,9 @@ pub trait Call {
         None
     }
 
-    /// A readable line for each input, made when the run misses.
-    fn summaries(&self) -> Vec<InputSummary>;
+    /// A readable line for each input, made when the run misses. `listed` is what
+    /// [`encode`](Self::encode) wrote.
+    fn summaries(&self, listed: &mut Listed<'_>) -> Vec<InputSummary>;
 
     /// Takes the one result of a hit, if that is all the caller gets, and says whether
     /// it did. Like [`take_all`](Self::take_all) it is called with the map's guard held
@@ -96,8 +97,8 @@ impl Call for ErasedCall<'_> {
         Some(self.inputs.encoded())
     }
 
-    fn summaries(&self) -> Vec<InputSummary> {
-        self.inputs.summaries()
+    fn summaries(&self, listed: &mut Listed<'_>) -> Vec<InputSummary> {
+        self.inputs.summaries(listed)
     }
 
     fn take_all(&self, results: &ResultMap, key: &Key, source: Source, made_by: RunId) -> bool {
@@ -124,16 +125,10 @@ pub struct InputSummary {
 
 /// The readable line of one argument. Used by the macros.
 #[doc(hidden)]
-pub fn summary(name: &str, value: &impl Fingerprint) -> InputSummary {
+pub fn summary(name: &str, value: &impl Fingerprint, listed: &mut Listed<'_>) -> InputSummary {
     InputSummary {
         name: name.to_owned(),
         short: describe(value),
-        digest: digest(value),
+        digest: listed.digest(name, value),
     }
-}
-
-/// The digest of one input's encoding. The inputs were encoded before, so it can't
-/// fail for anything but a file that changes; such a digest matches nothing.
-pub(super) fn digest(value: &(impl Fingerprint + ?Sized)) -> [u8; 32] {
-    commit(value).map_or([0; 32], |commitment| *commitment.digest().as_bytes())
 }

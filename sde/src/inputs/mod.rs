@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, ErrorKind};
-use crate::key::{Encoder, Fingerprint, FingerprintError, with_encoder};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Listed, describe, with_encoder};
 use crate::result_map::{ErasedValue, Value};
 
 /// The inputs of one run.
@@ -47,7 +47,8 @@ struct Input {
 /// What can be done with a value whose type only its maker knew.
 struct Ops {
     encode: fn(&ErasedValue, &str, &mut Encoder<'_>) -> Result<(), FingerprintError>,
-    summary: fn(&ErasedValue, &str) -> Option<InputSummary>,
+    summary: fn(&ErasedValue, &str, &mut Listed<'_>) -> Option<InputSummary>,
+    short: fn(&ErasedValue) -> Option<String>,
 }
 
 /// The operations of a `T`.
@@ -59,7 +60,8 @@ impl<T: Fingerprint + Send + Sync + 'static> OpsOf<T> {
             Some(value) => to.named(name, value),
             None => Err(FingerprintError::custom("an input changed its type")),
         },
-        summary: |value, name| Some(summary(name, value.downcast_ref::<T>()?)),
+        summary: |value, name, listed| Some(summary(name, value.downcast_ref::<T>()?, listed)),
+        short: |value| Some(describe(value.downcast_ref::<T>()?)),
     };
 }
 
@@ -192,11 +194,11 @@ impl Inputs {
         items.try_for_each(|input| (input.ops.encode)(&input.value, &input.name, to))
     }
 
-    pub(crate) fn summaries(&self) -> Vec<InputSummary> {
+    pub(crate) fn summaries(&self, listed: &mut Listed<'_>) -> Vec<InputSummary> {
         self.0
             .items
             .iter()
-            .filter_map(|input| (input.ops.summary)(&input.value, &input.name))
+            .filter_map(|input| (input.ops.summary)(&input.value, &input.name, listed))
             .collect()
     }
 }
@@ -214,7 +216,7 @@ impl fmt::Debug for Inputs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut map = f.debug_map();
         for input in &self.0.items {
-            let short = (input.ops.summary)(&input.value, &input.name).map(|summary| summary.short);
+            let short = (input.ops.short)(&input.value);
             map.entry(&input.name, &format_args!("{}", short.unwrap_or_default()));
         }
         map.finish()

@@ -36,6 +36,7 @@ mod hasher;
 mod impls;
 mod input_file;
 mod items;
+mod listed;
 mod rounded;
 mod scalar;
 mod scratch;
@@ -58,6 +59,8 @@ pub use fingerprint::Fingerprint;
 pub use hasher::{BuildKeyHasher, KeyHasher};
 pub use input_file::InputFile;
 pub use items::Fields;
+#[doc(hidden)]
+pub use listed::Listed;
 pub use rounded::{Round, Rounded};
 pub use scalar::Scalar;
 pub use scratch::{keyed, with_encoder};

@@ -306,3 +306,36 @@ fn an_app_that_contradicts_itself_is_refused() {
         "{error}"
     );
 }
+
+/// A gigabyte given bare was hashed for the key, and once more for the record.
+#[derive(Clone)]
+struct Bulk(Vec<f64>);
+
+static BULK_ENCODED: AtomicU32 = AtomicU32::new(0);
+
+impl Fingerprint for Bulk {
+    fn fingerprint(&self, to: &mut sde::Encoder<'_>) -> Result<(), sde::FingerprintError> {
+        BULK_ENCODED.fetch_add(1, Ordering::SeqCst);
+        self.0.fingerprint(to)
+    }
+}
+
+#[sde::app(name = "mended.bulk")]
+fn bulk(values: &Bulk, label: &str) -> usize {
+    values.0.len() + label.len()
+}
+
+#[test]
+fn what_is_long_is_hashed_once_for_a_miss() {
+    let (values, sde) = (Bulk(vec![1.0; 1000]), Sde::new());
+    let digest = *sde::key::commit(&values).unwrap().digest().as_bytes();
+    BULK_ENCODED.store(0, Ordering::SeqCst);
+    bulk.call(&sde, &values, "typed").unwrap();
+    assert_eq!(BULK_ENCODED.load(Ordering::SeqCst), 1);
+    let given = inputs! { values: values, label: "erased" };
+    sde.run(&bulk, &given).unwrap();
+    assert_eq!(BULK_ENCODED.load(Ordering::SeqCst), 2);
+    for record in sde.records() {
+        assert_eq!(record.inputs[0].digest, digest);
+    }
+}

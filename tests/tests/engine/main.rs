@@ -5,6 +5,7 @@ mod cancelling;
 mod cycles;
 mod failures;
 mod identity;
+mod loading;
 mod looking;
 mod one_flight;
 mod own_parallel;

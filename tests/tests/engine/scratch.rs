@@ -181,6 +181,24 @@ fn a_checkpoint_that_failed_is_made_up_for() {
     assert_eq!(store.saved_scratch(), ["iteration"]);
 }
 
+/// A state that was saved when it was made was saved once more by each checkpoint.
+#[test]
+fn what_is_saved_at_once_is_saved_once() {
+    let store = MemoryArchiver::new();
+    let sde = engine(&store, SavePolicy::EveryResult);
+    let iteration = iteration(3, End::Error);
+    assert!(iteration.go_on(&sde).is_none());
+    assert_eq!(store.batches(), 3);
+    sde.checkpoint().unwrap();
+    assert_eq!(store.batches(), 3);
+    // One that could not be saved is made up for.
+    store.fail_next_save();
+    assert!(iteration.go_on(&sde).is_none());
+    assert_eq!(store.batches(), 5);
+    sde.checkpoint().unwrap();
+    assert_eq!(store.batches(), 5, "a later state was saved");
+}
+
 #[test]
 fn it_is_never_a_result() {
     let store = MemoryArchiver::new();

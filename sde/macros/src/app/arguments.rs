@@ -1,12 +1,13 @@
 //! The parameters of the function: how each is kept for a call, and how it is
 //! found among `Inputs`.
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
-    FnArg, GenericArgument, Ident, Lifetime, Pat, PathArguments, Signature, Type, TypeReference,
+    Attribute, FnArg, GenericArgument, Ident, Lifetime, Pat, PatType, PathArguments, Signature,
+    Type, TypeImplTrait, TypeReference,
 };
 
 /// What a function takes.
@@ -37,20 +38,17 @@ impl Arguments {
                 takes_handle = true;
                 continue;
             }
+            refuse_unsupported(place, typed)?;
             let Pat::Ident(pattern) = &*typed.pat else {
                 return Err(syn::Error::new(
                     typed.pat.span(),
                     "the parameters of an app need names, which are part of the key",
                 ));
             };
-            if let Type::Reference(TypeReference {
-                mutability: Some(word),
-                ..
-            }) = &*typed.ty
-            {
+            if pattern.ident == signature.ident {
                 return Err(syn::Error::new(
-                    word.span(),
-                    "an app can't change its inputs: return the new value instead",
+                    pattern.ident.span(),
+                    "an argument can't have the name of its function, which is an app from here on",
                 ));
             }
             let mut borrowed = (*typed.ty).clone();
@@ -70,6 +68,81 @@ impl Arguments {
     }
 }
 
+/// Says what to write in place of what can't be an argument.
+fn refuse_unsupported(place: usize, typed: &PatType) -> syn::Result<()> {
+    let ty = &*typed.ty;
+    let refuse = |span, why: &str| Err(syn::Error::new(span, why));
+    let is_cfg = |attribute: &&Attribute| {
+        let path = attribute.path();
+        path.is_ident("cfg") || path.is_ident("cfg_attr")
+    };
+    if let Some(attribute) = typed.attrs.iter().find(is_cfg) {
+        return refuse(
+            attribute.span(),
+            "an argument can't be there in some builds only: put `#[cfg(..)]` on two functions",
+        );
+    }
+    if place > 0 && is_handle(ty) {
+        return refuse(
+            ty.span(),
+            "the handle comes first: `fn f(sde: &Handle, ..)`",
+        );
+    }
+    if refers_to(ty, "Sde") {
+        return refuse(
+            ty.span(),
+            "an app is given a handle: write `sde: &Handle`, first",
+        );
+    }
+    let mut forbidden = Forbidden::default();
+    forbidden.visit_type_mut(&mut ty.clone());
+    if let Some(span) = forbidden.any_type {
+        return refuse(
+            span,
+            "`impl Trait` is many apps under one name: name the type, or write one function for each",
+        );
+    }
+    if let Some(span) = forbidden.static_borrow {
+        return refuse(
+            span,
+            "an argument can't be borrowed for ever, since a run may own its inputs: leave `'static` out, or \
+             take the value (`String` for `&'static str`)",
+        );
+    }
+    match ty {
+        Type::Reference(TypeReference {
+            mutability: Some(word),
+            ..
+        }) => refuse(
+            word.span(),
+            "an app can't change its inputs: return the new value instead",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// What no argument's type may have in it.
+#[derive(Default)]
+struct Forbidden {
+    any_type: Option<Span>,
+    static_borrow: Option<Span>,
+}
+
+impl VisitMut for Forbidden {
+    fn visit_type_impl_trait_mut(&mut self, ty: &mut TypeImplTrait) {
+        self.any_type.get_or_insert(ty.span());
+    }
+
+    fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
+        if let Some(lifetime) = &reference.lifetime
+            && lifetime.ident == "static"
+        {
+            self.static_borrow.get_or_insert(lifetime.span());
+        }
+        visit_mut::visit_type_reference_mut(self, reference);
+    }
+}
+
 impl Argument {
     /// The argument taken from `inputs`.
     pub(super) fn found_in_inputs(&self) -> TokenStream {
@@ -80,6 +153,9 @@ impl Argument {
             Type::Reference(reference) => match &*reference.elem {
                 Type::Path(path) if path.path.is_ident("str") => {
                     quote_spanned!(span=> inputs.text(#text)?)
+                }
+                _ if refers_to(ty, "Path") => {
+                    quote_spanned!(span=> inputs.get::<::std::path::PathBuf>(#text)?.as_path())
                 }
                 Type::Slice(slice) => {
                     let item = &slice.elem;
@@ -114,6 +190,11 @@ pub(super) fn argument_of<'t>(ty: &'t Type, wrapper: &str) -> Option<&'t Type> {
 }
 
 fn is_handle(ty: &Type) -> bool {
+    refers_to(ty, "Handle")
+}
+
+/// Whether this is `&Name` or `&path::Name`.
+fn refers_to(ty: &Type, name: &str) -> bool {
     let Type::Reference(reference) = ty else {
         return false;
     };
@@ -123,7 +204,7 @@ fn is_handle(ty: &Type) -> bool {
     path.path
         .segments
         .last()
-        .is_some_and(|last| last.ident == "Handle")
+        .is_some_and(|last| last.ident == name)
 }
 
 struct NameLifetimes;

@@ -39,9 +39,17 @@ pub(super) fn expand(
 fn refuse_unsupported(function: &ItemFn) -> syn::Result<()> {
     let signature = &function.sig;
     let refuse = |span, why: &str| Err(syn::Error::new(span, why));
-    if !signature.generics.params.is_empty() {
+    let generics = &signature.generics;
+    if !generics.params.is_empty() && generics.lifetimes().count() == generics.params.len() {
         return refuse(
-            signature.generics.span(),
+            generics.span(),
+            "leave the lifetimes out, `&str` for `&'a str`: what an app is given is borrowed for \
+             the call, and what it returns is owned",
+        );
+    }
+    if !generics.params.is_empty() {
+        return refuse(
+            generics.span(),
             "a generic function is many apps under one name: write one function for each type, \
              or implement `App` for a generic type that names its argument",
         );
@@ -267,11 +275,17 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
                 taken
             }
 
-            fn summaries(&self) -> ::std::vec::Vec<::sde::InputSummary> {
+            fn summaries(
+                &self,
+                listed: &mut ::sde::__private::Listed<'_>,
+            ) -> ::std::vec::Vec<::sde::InputSummary> {
                 let mut summaries = ::std::vec::Vec::new();
                 #(summaries.extend(
-                    self.#places.as_ref().map(|value| ::sde::__private::summary(#texts, value)),
+                    self.#places
+                        .as_ref()
+                        .map(|value| ::sde::__private::summary(#texts, value, listed)),
                 );)*
+                let _ = listed;
                 summaries
             }
 

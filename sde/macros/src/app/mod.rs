@@ -20,3 +20,70 @@ pub(crate) fn app(attribute: TokenStream, item: TokenStream) -> syn::Result<Toke
     let function: ItemFn = syn::parse2(item)?;
     expand::expand(&attributes, &function, source)
 }
+
+#[cfg(test)]
+mod tests {
+    /// What the attribute says of a function.
+    fn refused(function: &str) -> String {
+        let item = function.parse().unwrap();
+        super::app(proc_macro2::TokenStream::new(), item)
+            .expect_err("it is refused")
+            .to_string()
+    }
+
+    #[test]
+    fn what_is_not_supported_is_told_with_what_to_write() {
+        let told = [
+            (
+                "fn f<'a>(x: &'a str) -> f64 { 1.0 }",
+                "leave the lifetimes out",
+            ),
+            (
+                "fn f<'a, T>(x: &'a T) -> f64 { 1.0 }",
+                "write one function for each type",
+            ),
+            (
+                "fn f(x: &'static str) -> f64 { 1.0 }",
+                "`String` for `&'static str`",
+            ),
+            (
+                "fn f(x: Option<&'static [f64]>) -> f64 { 1.0 }",
+                "leave `'static` out",
+            ),
+            (
+                "fn f(x: impl Fn(f64) -> f64) -> f64 { x(1.0) }",
+                "name the type",
+            ),
+            ("fn f(x: &impl Into<f64>) -> f64 { 1.0 }", "name the type"),
+            (
+                "fn f(x: f64, #[cfg(unix)] y: f64) -> f64 { x }",
+                "on two functions",
+            ),
+            (
+                "fn f(x: f64, sde: &sde::Handle) -> f64 { x }",
+                "the handle comes first",
+            ),
+            (
+                "fn f(sde: &Sde, x: f64) -> f64 { x }",
+                "write `sde: &Handle`",
+            ),
+            (
+                "fn f(x: &mut Vec<f64>) { x.clear() }",
+                "return the new value",
+            ),
+            ("fn f(f: f64) -> f64 { f }", "the name of its function"),
+            ("fn f((x, y): (f64, f64)) -> f64 { x }", "need names"),
+            ("fn f(&self) -> f64 { 1.0 }", "a method can't be an app"),
+        ];
+        for (function, expected) in told {
+            let said = refused(function);
+            assert!(said.contains(expected), "{function}: {said}");
+        }
+    }
+
+    #[test]
+    fn attributes_and_paths_of_arguments_are_supported() {
+        let item = "fn f(#[allow(unused)] x: &std::path::Path) -> f64 { 1.0 }";
+        assert!(super::app(proc_macro2::TokenStream::new(), item.parse().unwrap()).is_ok());
+    }
+}

@@ -1,0 +1,154 @@
+//! Taking the digests of inputs out of the list that they were encoded to.
+//!
+//! A run that misses keeps the digest of each input in its record. The inputs were encoded for the
+//! key just before, and what is long was hashed then: a gigabyte must not be hashed twice, nor
+//! a file be read twice, which may not be the same file by then. In the list both are a tag,
+//! a length and the digest, so only short values are encoded again, to find where the next input
+//! begins.
+
+use super::commitment::{Commitment, commit};
+use super::fingerprint::Fingerprint;
+use super::spill::digest_of;
+use super::tag::item;
+
+/// The bytes of a digest, and of what stands for a long value or a file: tag, length, digest.
+const DIGEST: usize = 32;
+const MARKER: usize = 1 + 8 + DIGEST;
+
+/// The inputs of a run as they were encoded, taken from the front one by one.
+pub struct Listed<'a>(&'a [u8]);
+
+impl<'a> Listed<'a> {
+    pub(crate) fn new(encoded: &'a [u8]) -> Self {
+        Self(encoded)
+    }
+
+    /// The digest of the next input, which has this name and value. It is computed where the list
+    /// does not say: the whole list is longer than 1 KiB, or the value is not what it was.
+    ///
+    /// A value that can't be encoded any more (a file that is gone) gives zeros.
+    pub(crate) fn digest<T: Fingerprint + ?Sized>(
+        &mut self,
+        name: &str,
+        value: &T,
+    ) -> [u8; DIGEST] {
+        let rest = after_name(self.0, name).unwrap_or_default();
+        if let Some((digest, rest)) = known(rest) {
+            self.0 = rest;
+            return digest;
+        }
+        let Ok(commitment) = commit(value) else {
+            self.0 = &[];
+            return [0; DIGEST];
+        };
+        self.0 = match &commitment {
+            Commitment::Inline(bytes) => rest.strip_prefix(&**bytes).unwrap_or_default(),
+            Commitment::Digest { .. } => &[],
+        };
+        *commitment.digest().as_bytes()
+    }
+}
+
+/// What comes after the name, if that is the name of the next item. Longer names than anybody
+/// gives are not looked for.
+fn after_name<'a>(list: &'a [u8], name: &str) -> Option<&'a [u8]> {
+    let length = u8::try_from(name.len())
+        .ok()
+        .filter(|length| *length < 0x80)?;
+    let list = list.strip_prefix(&[item::NAMED, length])?;
+    list.strip_prefix(name.as_bytes())
+}
+
+/// The digest of the next value, if it is long or a file, and what comes after it.
+fn known(list: &[u8]) -> Option<([u8; DIGEST], &[u8])> {
+    let (marker, rest) = list.split_at_checked(MARKER)?;
+    let digest = match marker[0] {
+        item::COLLAPSED => marker[MARKER - DIGEST..].try_into().ok()?,
+        item::FILE => *digest_of(marker).as_bytes(),
+        _ => return None,
+    };
+    Some((digest, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::key::{Encoder, FingerprintError, InputFile, with_encoder};
+
+    /// Counts how often it is encoded.
+    struct Long(std::cell::Cell<u32>, f64);
+
+    impl Fingerprint for Long {
+        fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+            self.0.set(self.0.get() + 1);
+            vec![self.1; 200].fingerprint(to)
+        }
+    }
+
+    fn digest<T: Fingerprint + ?Sized>(value: &T) -> [u8; 32] {
+        *commit(value).unwrap().digest().as_bytes()
+    }
+
+    #[test]
+    fn long_values_are_encoded_once_wherever_they_stand() {
+        let long = [1.0, 2.0].map(|x| Long(std::cell::Cell::new(0), x));
+        let list = with_encoder(|to| {
+            to.named("first", &long[0])?;
+            to.named("label", "x")?;
+            to.named("second", &long[1])?;
+            to.named("number", &3_u64)?;
+            Ok::<_, FingerprintError>(to.finish()?.to_vec())
+        });
+        let list = list.unwrap();
+        let mut listed = Listed::new(&list);
+        let first = listed.digest("first", &long[0]);
+        let label = listed.digest("label", "x");
+        let second = listed.digest("second", &long[1]);
+        let number = listed.digest("number", &3_u64);
+        assert_eq!(long.each_ref().map(|long| long.0.get()), [1, 1]);
+        assert_eq!([first, second], long.each_ref().map(digest));
+        assert_eq!([label, number], [digest("x"), digest(&3_u64)]);
+    }
+
+    /// The digest is of what was read for the key.
+    #[test]
+    fn a_file_is_read_once() {
+        let path = std::env::temp_dir().join(format!("sde-listed-{}", std::process::id()));
+        std::fs::write(&path, "as it was").unwrap();
+        let file = InputFile::new(&path);
+        let before = digest(&file);
+        let list = with_encoder(|to| {
+            to.named("file", &file)?;
+            to.named("number", &3_u64)?;
+            Ok::<_, FingerprintError>(to.finish()?.to_vec())
+        });
+        std::fs::remove_file(&path).unwrap();
+        let list = list.unwrap();
+        let mut listed = Listed::new(&list);
+        assert_eq!(listed.digest("file", &file), before);
+        assert_eq!(listed.0.len(), list.len() - 6 - MARKER);
+        assert_eq!(listed.digest("number", &3_u64), digest(&3_u64));
+        assert!(listed.0.is_empty());
+    }
+
+    #[test]
+    fn what_the_list_does_not_say_is_computed() {
+        let long = vec![1.0; 200];
+        for list in [
+            &[][..],
+            &[item::COLLAPSED_ROOT; 41],
+            &[item::NAMED, 1, b'x'],
+        ] {
+            assert_eq!(Listed::new(list).digest("x", &long), digest(&long));
+        }
+        // Of another name, and so of another value.
+        let list = with_encoder(|to| {
+            to.named("y", &vec![2.0; 200])?;
+            Ok::<_, FingerprintError>(to.finish()?.to_vec())
+        });
+        assert_eq!(
+            Listed::new(&list.unwrap()).digest("x", &long),
+            digest(&long)
+        );
+    }
+}

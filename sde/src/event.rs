@@ -112,13 +112,14 @@ pub enum Event {
         /// The run.
         key: Key,
     },
-    /// A remembered result can't be used: what depends on it runs again.
+    /// A remembered result can't be used, and is computed again: what ran beneath it
+    /// has changed, it was invalidated, or a part of it is gone.
     Stale {
         /// The app.
         app: Arc<str>,
         /// The run.
         key: Key,
-        /// What changed.
+        /// Which of these, and what.
         why: String,
     },
     /// Entries or scratch were saved.

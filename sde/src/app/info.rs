@@ -117,8 +117,9 @@ impl AppInfo {
         self
     }
 
-    /// Says that two runs of this app must not go on at the same time in one
-    /// process. The engine then runs them one after the other.
+    /// Says that two runs of this app must not go on at the same time. The engine then
+    /// runs them one after the other. Two engines in one program know nothing of each
+    /// other: where that matters, use one.
     #[must_use]
     pub fn not_thread_safe(mut self) -> Self {
         self.thread_safe = false;

@@ -51,7 +51,7 @@ fn entry(number: u64) -> Arc<Entry> {
 fn published(between: impl FnOnce(&AppCache)) -> (AppCache, Arc<Entry>) {
     let cache = AppCache::new("app".into());
     let Claimed::Mine(flight, None) = cache.claim(key(), None, |_| false) else {
-        panic!("nobody else is there");
+        unreachable!("nobody else is there");
     };
     cache.make_visible(&flight, entry(1));
     between(&cache);

@@ -36,6 +36,24 @@ enum Body {
     Panicked(Box<dyn Any + Send>),
 }
 
+/// Why nothing is published, and what that means for others.
+struct Unpublished {
+    error: Error,
+    failure: Failure,
+    /// To go on where the body was called.
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl Unpublished {
+    fn of(error: impl Into<Error>, failure: Failure) -> Self {
+        Self {
+            error: error.into(),
+            failure,
+            panic: None,
+        }
+    }
+}
+
 /// The right to end a flight. Ends it in an error if it is dropped, so that
 /// a panic anywhere leaves nobody waiting.
 pub(super) struct Claim<'a> {
@@ -111,9 +129,9 @@ impl Engine {
                 let given = given(run, &entry, &standing, published.given);
                 Ok(self.computed(run, &standing, given, Source::Computed))
             }
-            Err((error, failure, panic)) => {
-                claim.fail(&error, failure, epoch);
-                self.give_up(run, error, panic)
+            Err(unpublished) => {
+                claim.fail(&unpublished.error, unpublished.failure, epoch);
+                self.give_up(run, unpublished)
             }
         }
     }
@@ -148,7 +166,7 @@ impl Engine {
                 let given = given(run, &entry, &standing, published.given);
                 Ok(self.computed(run, &standing, given, Source::Duplicate))
             }
-            Err((error, _, panic)) => self.give_up(run, error, panic),
+            Err(unpublished) => self.give_up(run, unpublished),
         }
     }
 
@@ -170,7 +188,7 @@ impl Engine {
                 }
                 Ok(self.computed(run, &entry, Some(published.given), Source::Computed))
             }
-            Err((error, _, panic)) => self.give_up(run, error, panic),
+            Err(unpublished) => self.give_up(run, unpublished),
         }
     }
 
@@ -231,17 +249,13 @@ impl Engine {
         }
     }
 
-    /// What is to be published, or why nothing is and what that means for others.
-    #[allow(
-        clippy::type_complexity,
-        reason = "said once, used by the three ways to fly"
-    )]
+    /// What is to be published, or why nothing is.
     fn publishable(
         &self,
         run: &Run<'_>,
         ran: Ran,
         previous: Option<&Entry>,
-    ) -> Result<Published, (Error, Failure, Option<Box<dyn Any + Send>>)> {
+    ) -> Result<Published, Unpublished> {
         let facts = run.subject.facts;
         let app = Arc::clone(&facts.name);
         let key = run.key;
@@ -257,12 +271,15 @@ impl Engine {
                     Some(error) => error.clone(),
                     None => ErrorKind::App { app, key, cause }.into(),
                 };
-                return Err((error, failure, None));
+                return Err(Unpublished::of(error, failure));
             }
             Body::Panicked(panic) => {
                 let message = panic_message(&*panic);
                 let error = ErrorKind::Panicked { app, key, message };
-                return Err((error.into(), Failure::Transient, Some(panic)));
+                return Err(Unpublished {
+                    panic: Some(panic),
+                    ..Unpublished::of(error, Failure::Transient)
+                });
             }
         };
         let record = Record {
@@ -285,7 +302,7 @@ impl Engine {
         };
         let previous = previous.filter(|old| !ran.nondeterministic && self.may_fill(run, old));
         merge(facts, record, &returned, previous, ran.epoch)
-            .map_err(|error| (error, Failure::Ordinary, None))
+            .map_err(|error| Unpublished::of(error, Failure::Ordinary))
     }
 
     /// Counts and tells what was computed.
@@ -328,14 +345,9 @@ impl Engine {
         recent.put(id, &run.encoded, epoch, Arc::clone(entry));
     }
 
-    fn give_up(
-        &self,
-        run: &Run<'_>,
-        error: Error,
-        panic: Option<Box<dyn Any + Send>>,
-    ) -> Result<Outcome, Error> {
-        let error = self.failed(run, error);
-        match panic {
+    fn give_up(&self, run: &Run<'_>, unpublished: Unpublished) -> Result<Outcome, Error> {
+        let error = self.failed(run, unpublished.error);
+        match unpublished.panic {
             Some(panic) => resume_unwind(panic),
             None => Err(error),
         }

@@ -87,7 +87,7 @@ impl Engine {
                 }
                 // It is whole, and does not serve: it was invalidated, or the
                 // names asked for are not its own.
-                Claimed::Ready(_) => match self.claim_anyway(run, call)? {
+                Claimed::Ready(_) => match self.claim_refused(run, call)? {
                     Some(outcome) => return Ok(outcome),
                     None => continue,
                 },
@@ -104,8 +104,8 @@ impl Engine {
         }
     }
 
-    /// Claims a key whose entry is whole but may not be used.
-    fn claim_anyway(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Option<Outcome>, Error> {
+    /// Claims a key whose entry is whole and was refused.
+    fn claim_refused(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Option<Outcome>, Error> {
         match run.cache.claim(run.key, Some(self.epoch()), |_| false) {
             Claimed::Mine(flight, previous) => self
                 .with_claim(run, call, &flight, previous.as_ref())

@@ -18,6 +18,11 @@ use crate::key::{BuildKeyHasher, Key};
 use crate::last_value::Recent;
 use crate::result_map::{Named, ResultMap};
 
+/// Into how many parts the map is divided, each with a lock of its own. Readers of one part
+/// write to its lock, so threads that hit different keys must seldom meet in one; a part
+/// takes 128 bytes.
+const SHARDS: usize = 128;
+
 /// The cache of one app type.
 pub(crate) struct AppCache {
     pub(crate) name: Arc<str>,
@@ -94,7 +99,7 @@ impl AppCache {
     pub(crate) fn new(name: Arc<str>) -> Self {
         Self {
             name,
-            map: DashMap::with_hasher(BuildKeyHasher::default()),
+            map: DashMap::with_hasher_and_shard_amount(BuildKeyHasher::default(), SHARDS),
             recent: Recent::new(),
             counters: Counters::default(),
             scratches: Scratches::default(),

@@ -31,10 +31,23 @@ use crate::result_map::{ErasedValue, Value};
 #[derive(Clone, Default)]
 pub struct Inputs(Arc<Inner>);
 
+/// How many inputs there is room for at once: most apps have no more.
+const ROOM: usize = 8;
+
 #[derive(Default)]
 struct Inner {
     items: Vec<Input>,
     encoded: OnceLock<Box<[u8]>>,
+}
+
+/// Of the items alone: what is cloned is about to change.
+impl Clone for Inner {
+    fn clone(&self) -> Self {
+        Self {
+            items: self.items.clone(),
+            encoded: OnceLock::new(),
+        }
+    }
 }
 
 #[derive(Clone)]
@@ -89,18 +102,18 @@ impl Inputs {
             value: ErasedValue::new(value),
             ops: OpsOf::<T>::OPS,
         };
-        let mut items = match Arc::get_mut(&mut self.0) {
-            Some(inner) => std::mem::take(&mut inner.items),
-            None => self.0.items.clone(),
-        };
-        match items.iter_mut().find(|old| old.name == input.name) {
+        let inner = Arc::make_mut(&mut self.0);
+        inner.encoded = OnceLock::new();
+        match inner.items.iter_mut().find(|old| old.name == input.name) {
             Some(old) => *old = input,
-            None => items.push(input),
+            None => {
+                if inner.items.capacity() == 0 {
+                    inner.items.reserve(ROOM);
+                }
+                inner.items.push(input);
+            }
         }
-        Self(Arc::new(Inner {
-            items,
-            encoded: OnceLock::new(),
-        }))
+        self
     }
 
     /// The input of that name.

@@ -39,13 +39,14 @@ fn what_the_old_store_marked_is_not_used_while_another_is_taken() {
         let inputs = x(1);
         let request = sde.request(&marked, &inputs);
         let remembered = request.policy(Policy::OnlyIfRemembered).run();
+        // First: what fails here must not leave the other thread waiting.
+        gate.open();
+        loading.join().expect("no panic").expect("a store");
         let error = remembered.expect_err("it is marked");
         assert!(
             matches!(error.kind(), ErrorKind::NotRemembered { .. }),
             "{error}"
         );
-        gate.open();
-        loading.join().expect("no panic").expect("a store");
     });
     // Nobody marked it in the new store.
     let again = sde.request(&marked, &x(1)).run().expect("no error");

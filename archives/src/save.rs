@@ -3,7 +3,7 @@
 use sde::key::Digest;
 use sde::{ArchiveError, Batch, Codec, ErasedValue, Mark, SavedEntry, SavedScratch};
 
-use crate::cbor;
+use crate::cbor::{self, Encoded};
 use crate::id::Clock;
 use crate::index::{EntryAt, Item};
 use crate::metadata::{
@@ -130,7 +130,7 @@ fn metadata<T: serde::Serialize>(
 /// The payloads of one frame.
 #[derive(Default)]
 struct Payloads {
-    bytes: Vec<Vec<u8>>,
+    bytes: Vec<Encoded>,
     length: u64,
 }
 
@@ -155,8 +155,8 @@ impl Payloads {
             }
         };
         let at = self.length;
-        let length = bytes.len() as u64;
-        let checksum = Digest::from_bytes(*blake3::hash(&bytes).as_bytes());
+        let length = bytes.length();
+        let checksum = Digest::from_bytes(bytes.digest());
         self.length += length;
         self.bytes.push(bytes);
         Some(PayloadMetadata {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use sde::{ArchiveError, Selection};
 
+use crate::cbor::Encoded;
 use crate::disk;
 use crate::id::FileId;
 use crate::index::{Item, Place};
@@ -97,11 +98,11 @@ impl<'a> Appender<'a> {
         &mut self,
         kind: Kind,
         metadata: &[u8],
-        payloads: &[Vec<u8>],
+        payloads: &[Encoded],
         item: impl FnOnce(Place) -> Item,
     ) -> Result<(), ArchiveError> {
         let at = self.open.end;
-        let length = payloads.iter().map(|payload| payload.len() as u64).sum();
+        let length = payloads.iter().map(Encoded::length).sum();
         let header = FrameHeader::new(kind, metadata, length).ok_or_else(|| {
             ArchiveError::Other(format!(
                 "the metadata of an entry has {} bytes, more than a store can take",
@@ -110,8 +111,8 @@ impl<'a> Appender<'a> {
         })?;
         self.put(&header.bytes(&self.open.segment, at))?;
         self.put(metadata)?;
-        for payload in payloads {
-            self.put(payload)?;
+        for piece in payloads.iter().flat_map(Encoded::slices) {
+            self.put(piece)?;
         }
         let end = header.end(at);
         let padding = aligned(end) - end;

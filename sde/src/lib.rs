@@ -55,6 +55,7 @@
 //! remembered result is right only if everything it depends on is in its key.
 
 mod app;
+pub mod bulk;
 mod cache;
 mod checkpoint;
 mod engine;

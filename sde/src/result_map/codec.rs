@@ -2,13 +2,15 @@
 //!
 //! The cache holds values whose types it doesn't know; a store must write them
 //! through serde, and must know the type to read them back. So the app's
-//! declaration of each result carries a codec: two functions that know the type.
+//! declaration of each result carries a codec: a few functions that know the type.
 
 use serde::de::DeserializeOwned;
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
 
+use super::bulk_types;
 use super::value::ErasedValue;
+use crate::bulk::BulkBytes;
 
 /// What can be saved: a type that serde can write and read, and that threads can
 /// share. It is implemented by every such type.
@@ -18,15 +20,15 @@ impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Storable for T {}
 
 /// Shows a value to somebody, if it is of the codec's type.
 type Show = fn(&ErasedValue, &mut dyn FnMut(&dyn erased_serde::Serialize));
-type Decode =
-    fn(&mut dyn erased_serde::Deserializer<'_>) -> Result<ErasedValue, erased_serde::Error>;
+type Bytes = for<'a> fn(&'a ErasedValue) -> Option<BulkBytes<'a>>;
 
 /// Writes and reads the values of one type, through any serde format.
 #[derive(Clone, Copy)]
 pub struct Codec {
     type_name: fn() -> &'static str,
     show: Show,
-    decode: Decode,
+    bytes: Bytes,
+    decode: bulk_types::Read,
 }
 
 impl Codec {
@@ -36,6 +38,7 @@ impl Codec {
         Self {
             type_name: std::any::type_name::<T>,
             show: show::<T>,
+            bytes: bytes::<T>,
             decode: decode::<T>,
         }
     }
@@ -66,6 +69,15 @@ impl Codec {
         })
     }
 
+    /// The bytes of a value that is itself a list or an array of numbers, as they lie
+    /// in memory; [`encode`](Self::encode) would show a format the same.
+    ///
+    /// `None` for all other types, and for a value of another type.
+    #[must_use]
+    pub fn bulk<'a>(&self, value: &'a ErasedValue) -> Option<BulkBytes<'a>> {
+        (self.bytes)(value)
+    }
+
     /// Reads a value.
     ///
     /// # Errors
@@ -79,15 +91,27 @@ impl Codec {
 }
 
 fn show<T: Storable>(value: &ErasedValue, to: &mut dyn FnMut(&dyn erased_serde::Serialize)) {
-    if let Some(value) = value.downcast::<T>() {
-        to(&*value);
+    let Some(value) = value.downcast_ref::<T>() else {
+        return;
+    };
+    match bulk_types::of::<T>().and_then(|known| (known.view)(value)) {
+        Some(numbers) => numbers.show(to),
+        None => to(value),
     }
+}
+
+fn bytes<T: Storable>(value: &ErasedValue) -> Option<BulkBytes<'_>> {
+    let known = bulk_types::of::<T>()?;
+    (known.view)(value.downcast_ref::<T>()?).map(|numbers| numbers.bytes())
 }
 
 fn decode<T: Storable>(
     from: &mut dyn erased_serde::Deserializer<'_>,
 ) -> Result<ErasedValue, erased_serde::Error> {
-    erased_serde::deserialize::<T>(from).map(ErasedValue::new)
+    match bulk_types::of::<T>() {
+        Some(known) => (known.read)(from),
+        None => erased_serde::deserialize::<T>(from).map(ErasedValue::new),
+    }
 }
 
 impl std::fmt::Debug for Codec {

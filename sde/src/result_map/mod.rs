@@ -6,6 +6,7 @@
 //! one cache holds the results of every app; asking for a name with the wrong
 //! type is an error that says what is there.
 
+mod bulk_types;
 mod codec;
 mod map;
 mod stored;

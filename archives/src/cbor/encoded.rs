@@ -1,0 +1,97 @@
+//! The bytes of a value, in pieces, so that what is large is not copied.
+
+use sde::{Codec, ErasedValue};
+
+/// A byte string from this size on becomes a piece of its own.
+const OWN_PIECE: usize = 64 << 10;
+
+/// The bytes of one value, one CBOR item.
+pub(crate) struct Encoded {
+    pieces: Vec<Piece>,
+    last: Vec<u8>,
+}
+
+enum Piece {
+    Bytes(Vec<u8>),
+    /// The numbers of a value, where they lie; holding the value keeps them there.
+    Numbers(ErasedValue, Codec),
+}
+
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Numbers(value, codec) => match codec.bulk(value).map(|bulk| bulk.bytes) {
+                Some(std::borrow::Cow::Borrowed(bytes)) => bytes,
+                // It was looked at when the piece was made.
+                _ => &[],
+            },
+        }
+    }
+}
+
+impl Encoded {
+    pub(super) fn new() -> Self {
+        Self {
+            pieces: Vec::new(),
+            last: Vec::with_capacity(64),
+        }
+    }
+
+    /// Where to append small things.
+    #[inline]
+    pub(super) fn last(&mut self) -> &mut Vec<u8> {
+        &mut self.last
+    }
+
+    /// Appends bytes; they are copied once.
+    pub(super) fn append(&mut self, bytes: &[u8]) {
+        match bytes.len() < OWN_PIECE {
+            true => self.last.extend_from_slice(bytes),
+            false => self.piece(Piece::Bytes(bytes.to_vec())),
+        }
+    }
+
+    /// Appends bytes without a copy.
+    pub(super) fn append_owned(&mut self, bytes: Vec<u8>) {
+        self.piece(Piece::Bytes(bytes));
+    }
+
+    /// Appends the numbers of a value whose bytes are borrowed from it, without a copy.
+    pub(super) fn append_numbers(&mut self, value: &ErasedValue, codec: &Codec) {
+        self.piece(Piece::Numbers(value.clone(), *codec));
+    }
+
+    fn piece(&mut self, piece: Piece) {
+        let before = std::mem::take(&mut self.last);
+        self.pieces.extend([Piece::Bytes(before), piece]);
+    }
+
+    /// All of it, piece by piece.
+    pub(crate) fn slices(&self) -> impl Iterator<Item = &[u8]> {
+        let pieces = self.pieces.iter().map(Piece::bytes);
+        pieces.chain([self.last.as_slice()])
+    }
+
+    /// How many bytes it has.
+    pub(crate) fn length(&self) -> u64 {
+        self.slices().map(|slice| slice.len() as u64).sum()
+    }
+
+    /// Their BLAKE3 digest.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        let mut hasher = blake3::Hasher::new();
+        for slice in self.slices() {
+            hasher.update(slice);
+        }
+        *hasher.finalize().as_bytes()
+    }
+
+    /// All of it in one place.
+    pub(crate) fn into_vec(mut self) -> Vec<u8> {
+        match self.pieces.is_empty() {
+            true => std::mem::take(&mut self.last),
+            false => self.slices().collect::<Vec<_>>().concat(),
+        }
+    }
+}

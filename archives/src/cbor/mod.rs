@@ -1,0 +1,128 @@
+//! Values to CBOR and back.
+//!
+//! What is read has passed its checksum, but may have been written by a program
+//! whose types were others, or to do harm: depth is limited, bytes left over are
+//! an error, and a panic in a user's own `Serialize` or `Deserialize` is an error
+//! too.
+//!
+//! ciborium has the conventions of serde in CBOR, and they are kept: a struct is a map
+//! of its fields, a variant a text or a map of one. But it takes and gives numbers one
+//! by one and copies what it reads several times, so only its lower half is used here,
+//! for heads of items. Arrays of numbers ([`sde::bulk`]) are typed arrays of RFC 8746.
+
+mod access;
+mod encoded;
+mod failure;
+mod read;
+mod tags;
+mod write;
+
+use std::any::Any;
+use std::borrow::Cow;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ciborium_ll::Header;
+use sde::bulk::BulkBytes;
+use sde::{Codec, ErasedValue};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+pub(crate) use encoded::Encoded;
+use read::Reader;
+use write::Writer;
+
+/// How deep arrays and maps may be nested.
+const DEPTH: usize = 250;
+
+/// The bytes of a value; an error says why it has none.
+///
+/// Numbers of a value that is itself an array are not copied: what comes back holds the
+/// value, and points to them.
+pub(crate) fn encode(value: &ErasedValue, codec: &Codec) -> Result<Encoded, String> {
+    guarded(|| match codec.bulk(value) {
+        Some(bulk) => numbers(bulk, value, codec),
+        None => {
+            let mut encoded = Encoded::new();
+            let written = codec.encode(value, Writer::new(&mut encoded));
+            written.map_err(|failure| failure.0)?;
+            Ok(encoded)
+        }
+    })
+}
+
+/// The bytes of an array of numbers, as [`BulkBytes`] would serialize itself.
+fn numbers(bulk: BulkBytes<'_>, value: &ErasedValue, codec: &Codec) -> Result<Encoded, String> {
+    let mut encoded = Encoded::new();
+    let length = bulk.bytes.len();
+    heads(&mut encoded, &bulk, length).map_err(|failure| failure.0)?;
+    match bulk.bytes {
+        Cow::Borrowed(_) => encoded.append_numbers(value, codec),
+        Cow::Owned(bytes) => encoded.append_owned(bytes),
+    }
+    Ok(encoded)
+}
+
+/// All that comes before the numbers.
+fn heads(to: &mut Encoded, bulk: &BulkBytes<'_>, length: usize) -> failure::Result<()> {
+    let tag = tags::of_numbers(bulk.numbers);
+    let tag = tag.ok_or_else(|| failure::Failure("no tag is known for its numbers".to_owned()))?;
+    let mut writer = Writer::new(to);
+    if let Some(shape) = &bulk.shape {
+        writer.head(Header::Tag(tags::of_order(shape.order)))?;
+        writer.head(Header::Array(Some(2)))?;
+        writer.head(Header::Array(Some(shape.lengths.len())))?;
+        for length in &shape.lengths {
+            writer.head(Header::Positive(*length as u64))?;
+        }
+    }
+    writer.head(Header::Tag(tag))?;
+    writer.head(Header::Bytes(Some(length)))
+}
+
+/// The value of these bytes.
+pub(crate) fn decode(bytes: &[u8], codec: &Codec) -> Result<ErasedValue, String> {
+    guarded(|| {
+        let mut reader = Reader::new(bytes);
+        let mut from = <dyn erased_serde::Deserializer<'_>>::erase(&mut reader);
+        let value = codec.decode(&mut from).map_err(|error| error.to_string())?;
+        drop(from);
+        used_up(&reader).map(|()| value)
+    })
+}
+
+/// The bytes of metadata.
+pub(crate) fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
+    let mut encoded = Encoded::new();
+    let written = value.serialize(Writer::new(&mut encoded));
+    written.map_err(|failure| failure.0)?;
+    Ok(encoded.into_vec())
+}
+
+/// Reads metadata.
+pub(crate) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    let mut reader = Reader::new(bytes);
+    let value = T::deserialize(&mut reader).map_err(|failure| failure.0)?;
+    used_up(&reader).map(|()| value)
+}
+
+fn used_up(reader: &Reader<'_>) -> Result<(), String> {
+    match reader.left() {
+        0 => Ok(()),
+        more => Err(format!("{more} bytes are left over")),
+    }
+}
+
+/// A panic of the user's code must not take the store down with it.
+fn guarded<T>(job: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(job))
+        .unwrap_or_else(|panic| Err(format!("its serde code panicked: {}", text(&*panic))))
+}
+
+fn text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("with something that is no text")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,65 @@
+//! Many numbers, written and read as bytes.
+//!
+//! serde shows a format one element at a time. For a list of a hundred million
+//! numbers that is a hundred million calls, behind type erasure even dynamic ones,
+//! and it takes longer than the disk. The bytes are already there, in memory: this
+//! module shows a format all of them at once.
+//!
+//! A result that is itself a list of numbers (`Vec<f64>`, `Box<[u8]>`, an array of
+//! ndarray) needs nothing; [`Codec`](crate::Codec) knows such types. A field of
+//! a struct says so:
+//!
+//! ```
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Debug, PartialEq, Serialize, Deserialize)]
+//! struct Trajectory {
+//!     time_step: f64,
+//!     #[serde(with = "sde::bulk")]
+//!     positions: Vec<[f64; 3]>,
+//! }
+//!
+//! let made = Trajectory { time_step: 0.5, positions: vec![[0.0, 0.1, 0.2], [1.0, 1.1, 1.2]] };
+//! // People see a plain list.
+//! let json = serde_json::to_string(&made)?;
+//! assert_eq!(json, r#"{"time_step":0.5,"positions":[[0.0,0.1,0.2],[1.0,1.1,1.2]]}"#);
+//! assert_eq!(serde_json::from_str::<Trajectory>(&json)?, made);
+//! # Ok::<(), serde_json::Error>(())
+//! ```
+//!
+//! # What a format sees
+//!
+//! A human-readable one: a plain list; an array of ndarray is a variant named after its
+//! order, around its shape and a plain list of its numbers as they lie. Any other:
+//!
+//! - numbers in one dimension: a newtype struct with the reserved name
+//!   [`NumberType::name`] around their bytes, little-endian;
+//! - more dimensions, also those that a complex number or `[f64; 3]` has itself:
+//!   a newtype variant of the enum [`ARRAY`], whose name is [`Order::name`], around
+//!   the pair of the shape (a list of lengths) and the numbers as above.
+//!
+//! A format that knows the names can mark the type of the numbers; the store of
+//! `sde-archives` writes RFC 8746 typed arrays. One that doesn't, writes bytes.
+//!
+//! Every bit comes back, those of a signalling NaN too.
+
+mod container;
+mod element;
+#[cfg(feature = "ndarray")]
+mod nd;
+mod number_type;
+mod read;
+mod write;
+
+pub use container::{Bulk, Elements, Order, Shape};
+pub use element::Element;
+pub use number_type::NumberType;
+pub use read::deserialize;
+pub(crate) use write::bytes_of;
+pub use write::{BulkBytes, serialize};
+
+/// The name of the enum that numbers with a shape are shown as.
+pub const ARRAY: &str = "$sde::bulk::array";
+
+#[cfg(test)]
+mod tests;

@@ -16,18 +16,20 @@ use serde::{Deserialize, Serialize};
 /// assert_eq!(m.row(1), [0.0, 0.0, 5.0]);
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, Fingerprint)]
-#[serde(try_from = "Unchecked", into = "Unchecked")]
+#[serde(try_from = "Unchecked")]
 pub struct Matrix {
     rows: usize,
     columns: usize,
+    #[serde(with = "sde::bulk")]
     values: Vec<f64>,
 }
 
 /// What a serialized matrix holds before it is checked.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Unchecked {
     rows: usize,
     columns: usize,
+    #[serde(with = "sde::bulk")]
     values: Vec<f64>,
 }
 
@@ -48,16 +50,6 @@ impl TryFrom<Unchecked> for Matrix {
 
     fn try_from(raw: Unchecked) -> Result<Self, ShapeError> {
         Self::from_values(raw.rows, raw.columns, raw.values)
-    }
-}
-
-impl From<Matrix> for Unchecked {
-    fn from(matrix: Matrix) -> Self {
-        Self {
-            rows: matrix.rows,
-            columns: matrix.columns,
-            values: matrix.values,
-        }
     }
 }
 

@@ -34,16 +34,18 @@ pub const DEFAULT_MEMORY_LIMIT: u64 = 8 << 30;
 /// (ij|kl) is the repulsion of the charge distributions ij and kl in hartree. It does not
 /// change when i and j, k and l, or the two pairs are exchanged.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Fingerprint)]
-#[serde(try_from = "Unchecked", into = "Unchecked")]
+#[serde(try_from = "Unchecked")]
 pub struct Repulsion {
     functions: usize,
+    #[serde(with = "sde::bulk")]
     values: Vec<f64>,
 }
 
 /// What serialized integrals hold before they are checked.
-#[derive(Serialize, Deserialize)]
+#[derive(Deserialize)]
 struct Unchecked {
     functions: usize,
+    #[serde(with = "sde::bulk")]
     values: Vec<f64>,
 }
 
@@ -62,15 +64,6 @@ impl TryFrom<Unchecked> for Repulsion {
             functions: raw.functions,
             values: raw.values,
         })
-    }
-}
-
-impl From<Repulsion> for Unchecked {
-    fn from(integrals: Repulsion) -> Self {
-        Self {
-            functions: integrals.functions,
-            values: integrals.values,
-        }
     }
 }
 

@@ -42,6 +42,7 @@ pub struct ScfState {
     /// The orbitals that gave this density, one a column, by rising energy.
     pub orbitals: Matrix,
     /// The energies of these orbitals in hartree.
+    #[serde(with = "sde::bulk")]
     pub orbital_energies: Vec<f64>,
     /// The total energy in hartree at the last iteration; infinite before the first.
     pub energy: f64,

@@ -85,7 +85,6 @@ pub(crate) fn decode(bytes: &[u8], codec: &Codec) -> Result<ErasedValue, String>
         let mut reader = Reader::new(bytes);
         let mut from = <dyn erased_serde::Deserializer<'_>>::erase(&mut reader);
         let value = codec.decode(&mut from).map_err(|error| error.to_string())?;
-        drop(from);
         used_up(&reader).map(|()| value)
     })
 }

@@ -12,7 +12,15 @@ use super::repository::{TextFile, text_files};
 
 /// From the bottom up. Modules of one layer may use each other and all layers below.
 const LAYERS: &[&[&str]] = &[
-    &["bulk", "error", "event", "key", "sync", "last_value", "parallel"],
+    &[
+        "bulk",
+        "error",
+        "event",
+        "key",
+        "sync",
+        "last_value",
+        "parallel",
+    ],
     &["inputs", "result_map", "app", "progress"],
     &["cache"],
     &["checkpoint", "process_set"],

@@ -3,23 +3,26 @@
 //! A person may name the wrong directory. Whatever is in it must be left exactly
 //! as it is, so a directory counts as a store only by its `FORMAT` file, and one
 //! becomes a store only if there is nothing in it.
+//!
+//! What a store holds is taken for results, so a store that others can write to is
+//! theirs as much as the user's: it is refused unless the user says that he trusts them.
 
-use std::io::{self, Read, Write};
+use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
 use sde::ArchiveError;
 
-use crate::disk;
 use crate::id::FileId;
+use crate::medium::{Kind, Medium, make_dirs};
 
 /// The version of the format that this crate writes and reads.
 pub(crate) const VERSION: u32 = 1;
 
-const FORMAT: &str = "FORMAT";
+pub(crate) const FORMAT: &str = "FORMAT";
 const FORMAT_START: &str = "SDE store, format ";
 /// How a file is called before it takes its name: what a crash may leave behind.
-const UNFINISHED: &str = ".unfinished";
+pub(crate) const UNFINISHED: &str = ".unfinished";
 
 /// What is at a path.
 #[derive(Debug, PartialEq, Eq)]
@@ -31,98 +34,126 @@ pub(crate) enum There {
 }
 
 /// Looks without changing anything.
-pub(crate) fn look(dir: &Path) -> Result<There, ArchiveError> {
-    match std::fs::metadata(dir) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(There::Nothing),
-        Err(error) => return Err(cannot_open(dir, "looking at it", error)),
-        Ok(found) if !found.is_dir() => {
+pub(crate) fn look(medium: &dyn Medium, dir: &Path) -> Result<There, ArchiveError> {
+    let looked = medium.look(dir);
+    match looked.map_err(|error| cannot_open(dir, "looking at it", error))? {
+        None => return Ok(There::Nothing),
+        Some(found) if found.kind != Kind::Directory => {
             return Err(not_a_store(
                 dir,
                 "it is a file; name a directory that is a store, or one that does not exist yet",
             ));
         }
-        Ok(_) => {}
+        Some(_) => {}
     }
-    if has_format(dir)? {
+    if has_format(medium, dir)? {
         return Ok(There::Store);
     }
-    let names = std::fs::read_dir(dir).map_err(|e| cannot_open(dir, "listing it", e))?;
-    for name in names {
-        let name = name
-            .map_err(|e| cannot_open(dir, "listing it", e))?
-            .file_name();
-        if !name.as_encoded_bytes().ends_with(UNFINISHED.as_bytes()) {
-            // Another process may just be making it a store.
-            return match has_format(dir)? {
-                true => Ok(There::Store),
-                false => Err(not_a_store(
-                    dir,
-                    "it has other things in it and no FORMAT file; name a store, an empty directory, or one that does not exist yet",
-                )),
-            };
-        }
+    let names = medium.list(dir);
+    let names = names.map_err(|error| cannot_open(dir, "listing it", error))?;
+    let other =
+        |name: &std::ffi::OsString| !name.as_encoded_bytes().ends_with(UNFINISHED.as_bytes());
+    if !names.iter().any(other) {
+        return Ok(There::Nothing);
     }
-    Ok(There::Nothing)
+    // Another process may just be making it a store.
+    match has_format(medium, dir)? {
+        true => Ok(There::Store),
+        false => Err(not_a_store(
+            dir,
+            "it has other things in it and no FORMAT file; name a store, an empty directory, or one that does not exist yet",
+        )),
+    }
+}
+
+/// Refuses a store that belongs to someone else, or that others can write to.
+pub(crate) fn check_owner(medium: &dyn Medium, dir: &Path) -> Result<(), ArchiveError> {
+    let found = medium.look(dir);
+    let found = found.map_err(|error| cannot_open(dir, "looking at it", error))?;
+    let Some((owner, mode)) = found.and_then(|found| found.owner) else {
+        return Ok(());
+    };
+    let advice = "what is in a store is taken for results; make it yours alone (`chmod go-w`), or open it with `Options::trust_others`";
+    if medium.user().is_some_and(|user| user != owner) {
+        let why = format!("it belongs to user {owner}; {advice}");
+        return Err(not_a_store(dir, why));
+    }
+    match mode & 0o022 {
+        0 => Ok(()),
+        _ => Err(not_a_store(
+            dir,
+            format!("others can write to it; {advice}"),
+        )),
+    }
 }
 
 /// Makes an empty or missing directory a store.
-pub(crate) fn create(dir: &Path) -> Result<(), ArchiveError> {
-    disk::make_private_dir(dir).map_err(|e| cannot_open(dir, "making the directory", e))?;
+pub(crate) fn create(medium: &dyn Medium, dir: &Path) -> Result<(), ArchiveError> {
+    make_dirs(medium, dir).map_err(|e| cannot_open(dir, "making the directory", e))?;
     let text = format!(
         "{FORMAT_START}{VERSION}\n\
-         Checkpoints and archives of the SDE framework. What each file holds is\n\
-         described in the README of the crate sde-archives.\n"
+         Checkpoints and archives of the SDE framework. Its documentation, store-format.md,\n\
+         says what each file holds and how to read it without SDE.\n"
     );
-    let made = with_unfinished(dir, |path| {
-        let mut file = disk::create_private_file(path)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()?;
-        // Of two processes that do this at once either may win: they write the same.
-        std::fs::rename(path, dir.join(FORMAT))?;
-        disk::sync_dir(dir)
+    let made = with_unfinished(medium, dir, |path| {
+        let mut file = medium.create(path)?;
+        file.append(&[text.as_bytes()])?;
+        file.sync()?;
+        match medium.publish(path, &dir.join(FORMAT)) {
+            // Of two processes that do this at once either may win: they write the same.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                medium.remove(path)?;
+            }
+            published => published?,
+        }
+        medium.sync_dir(dir)
     });
     made.map_err(|e| cannot_open(dir, "writing its FORMAT file", e))
 }
 
 /// Finds out now whether files can be made here, not when there is a result to
 /// lose.
-pub(crate) fn probe(dir: &Path) -> Result<(), ArchiveError> {
-    with_unfinished(dir, |path| {
-        disk::create_private_file(path)?;
-        std::fs::remove_file(path)
+pub(crate) fn probe(medium: &dyn Medium, dir: &Path) -> Result<(), ArchiveError> {
+    with_unfinished(medium, dir, |path| {
+        medium.create(path)?;
+        medium.remove(path)
     })
     .map_err(|e| cannot_open(dir, "making a file in it", e))
 }
 
 /// Does something with a new name; cleans up if that fails.
-fn with_unfinished(dir: &Path, job: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+fn with_unfinished(
+    medium: &dyn Medium,
+    dir: &Path,
+    job: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<()> {
     let path = dir.join(format!("{}{UNFINISHED}", FileId::new()));
     let outcome = job(&path);
     if outcome.is_err() {
         // What is left if this fails too does no harm.
-        let _ = std::fs::remove_file(&path);
+        let _ = medium.remove(&path);
     }
     outcome
 }
 
 /// Whether there is a `FORMAT` file; an error if it is not of this version.
-fn has_format(dir: &Path) -> Result<bool, ArchiveError> {
+fn has_format(medium: &dyn Medium, dir: &Path) -> Result<bool, ArchiveError> {
     let path = dir.join(FORMAT);
-    let mut text = String::new();
-    let read = disk::open_file(&path).and_then(|file| file.take(4096).read_to_string(&mut text));
-    match read {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        Err(error)
-            if matches!(
-                error.kind(),
-                io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData
-            ) =>
-        {
-            return Err(not_a_store(dir, "its FORMAT is not a text file"));
-        }
-        Err(error) => return Err(cannot_open(dir, "reading its FORMAT file", error)),
-        Ok(_) => {}
+    let found = medium.look(&path);
+    let found = found.map_err(|error| cannot_open(dir, "reading its FORMAT file", error))?;
+    let Some(found) = found else {
+        return Ok(false);
+    };
+    let not_text = || not_a_store(dir, "its FORMAT is not a text file");
+    if found.kind != Kind::File {
+        return Err(not_text());
     }
+    let text = medium.open(&path).and_then(|file| {
+        let length = file.length()?.min(4096);
+        crate::table::bytes(&*file, 0, length)
+    });
+    let text = text.map_err(|error| cannot_open(dir, "reading its FORMAT file", error))?;
+    let text = String::from_utf8(text).map_err(|_| not_text())?;
     let first_line = text.lines().next().unwrap_or_default();
     let version = first_line
         .strip_prefix(FORMAT_START)

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a segment, and each frame in it, is bound to: 128 random bits.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FileId(pub(crate) [u8; 16]);
 
 impl FileId {
@@ -28,6 +28,33 @@ impl FileId {
         let mut id = [0; 16];
         id.copy_from_slice(&digest.finalize().as_bytes()[..16]);
         Self(id)
+    }
+}
+
+impl FileId {
+    /// Its first eight digits, for names that people read.
+    pub(crate) fn short(&self) -> String {
+        let mut text = self.to_string();
+        text.truncate(8);
+        text
+    }
+
+    /// Reads what is written by `Display`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut id = [0; 16];
+        if text.len() != 32 || !text.is_ascii() {
+            return None;
+        }
+        for (byte, at) in id.iter_mut().zip((0..).step_by(2)) {
+            *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
+        }
+        Some(Self(id))
+    }
+}
+
+impl fmt::Debug for FileId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

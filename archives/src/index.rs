@@ -1,14 +1,18 @@
 //! Where everything is: the store's index, in memory.
+//!
+//! Sealed segments bring a [`Table`]; the frames of others are kept in a map. Either
+//! says no more than where the frames of a key are: which is the best of several is
+//! found out by reading them, which is rarely needed.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::SystemTime;
 
-use sde::{Key, Mark, RunId, Selection};
+use sde::key::BuildKeyHasher;
+use sde::{Key, Mark};
 
-use crate::metadata::{EntryMetadata, RecordHead, ScratchMetadata};
-use crate::segment::Segment;
+use crate::id::FileId;
+use crate::segment::{Kind, Segment};
+use crate::table::{Row, Table};
 
 /// Where a frame is.
 #[derive(Clone, Debug)]
@@ -17,119 +21,98 @@ pub(crate) struct Place {
     pub(crate) at: u64,
 }
 
-/// One saved entry.
+/// One frame of a key.
 #[derive(Clone, Debug)]
-pub(crate) struct EntryAt {
+pub(crate) struct At {
     pub(crate) place: Place,
-    pub(crate) run: RunId,
-    made_at: SystemTime,
-    saved_at: u64,
-    /// How many values it has.
-    values: usize,
-    /// It is the archived copy, and nothing is missing from it.
-    pub(crate) archived: bool,
+    pub(crate) kind: Kind,
+    pub(crate) saved_at: u64,
 }
 
-impl EntryAt {
-    pub(crate) fn new(
-        place: Place,
-        record: &RecordHead,
-        metadata: &EntryMetadata<impl Sized>,
-    ) -> Self {
+impl At {
+    pub(crate) fn new(segment: &Arc<Segment>, row: &Row) -> Self {
         Self {
-            run: record.run,
-            made_at: record.made_at,
-            saved_at: metadata.saved_at,
-            values: metadata.values(),
-            archived: place.segment.selection == Selection::Archive && metadata.is_archive(),
-            place,
-        }
-    }
-
-    /// Of two entries the later computation is the better; of two copies of one,
-    /// that with more values.
-    fn rank(&self) -> impl Ord + use<> {
-        Reverse((self.made_at, self.values, self.saved_at))
-    }
-}
-
-/// One saved scratch state.
-#[derive(Clone, Debug)]
-pub(crate) struct ScratchAt {
-    pub(crate) place: Place,
-    saved_at: u64,
-}
-
-/// What a frame adds to the index.
-pub(crate) enum Item {
-    Entry(Key, EntryAt),
-    Scratch(Key, ScratchAt),
-    Mark(Mark),
-}
-
-impl Item {
-    pub(crate) fn scratch(place: Place, metadata: &ScratchMetadata) -> Self {
-        let saved_at = metadata.saved_at;
-        Self::Scratch(metadata.key, ScratchAt { place, saved_at })
-    }
-
-    /// When it was saved, if it says so.
-    pub(crate) fn saved_at(&self) -> Option<u64> {
-        match self {
-            Self::Entry(_, entry) => Some(entry.saved_at),
-            Self::Scratch(_, scratch) => Some(scratch.saved_at),
-            Self::Mark(_) => None,
+            place: Place {
+                segment: Arc::clone(segment),
+                at: row.at,
+            },
+            kind: row.kind,
+            saved_at: row.saved_at,
         }
     }
 }
 
 /// How many states of one run are kept: if the latest is damaged, an earlier one
 /// leads to the same bits.
-const STATES: usize = 3;
+pub(crate) const STATES: usize = 3;
 
 #[derive(Default)]
 pub(crate) struct Index {
-    /// The best first.
-    entries: HashMap<Key, Vec<EntryAt>>,
-    /// The latest first.
-    scratch: HashMap<Key, Vec<ScratchAt>>,
+    tables: Vec<Table>,
+    frames: HashMap<Key, Vec<At>, BuildKeyHasher>,
     marks: Vec<Mark>,
 }
 
 impl Index {
-    pub(crate) fn add(&mut self, item: Item) {
-        match item {
-            Item::Entry(key, entry) => {
-                let known = self.entries.entry(key).or_default();
-                let at = known.partition_point(|other| other.rank() <= entry.rank());
-                known.insert(at, entry);
-            }
-            Item::Scratch(key, state) => {
-                let known = self.scratch.entry(key).or_default();
-                let at = known.partition_point(|other| other.saved_at > state.saved_at);
-                known.insert(at, state);
-                known.truncate(STATES);
-            }
-            Item::Mark(mark) if self.marks.contains(&mark) => {}
-            Item::Mark(mark) => {
-                let at = self.marks.partition_point(|other| other.at <= mark.at);
-                self.marks.insert(at, mark);
-            }
+    /// Adds frames of a segment that is not sealed.
+    pub(crate) fn add(&mut self, segment: &Arc<Segment>, rows: &[Row]) {
+        self.frames.reserve(rows.len());
+        for row in rows {
+            let known = self.frames.entry(row.key).or_default();
+            known.push(At::new(segment, row));
         }
     }
 
-    /// The saved entries of a key, the best first.
-    pub(crate) fn entries(&self, key: &Key) -> &[EntryAt] {
-        self.entries.get(key).map_or(&[], Vec::as_slice)
+    /// Adds a sealed segment, whose frames may have been added before.
+    pub(crate) fn add_table(&mut self, table: Table) {
+        self.remove(&table.segment.id);
+        for mark in &table.marks {
+            self.add_mark(mark.clone());
+        }
+        self.tables.push(table);
+    }
+
+    pub(crate) fn add_mark(&mut self, mark: Mark) {
+        if !self.marks.contains(&mark) {
+            let at = self.marks.partition_point(|other| other.at <= mark.at);
+            self.marks.insert(at, mark);
+        }
+    }
+
+    /// Forgets what was in a segment; its marks stay.
+    pub(crate) fn remove(&mut self, segment: &FileId) {
+        self.tables.retain(|table| table.segment.id != *segment);
+        self.frames.retain(|_, known| {
+            known.retain(|at| at.place.segment.id != *segment);
+            !known.is_empty()
+        });
+    }
+
+    /// All frames of a key, the latest saved first.
+    fn frames(&self, key: &Key) -> Vec<At> {
+        let mut all = self.frames.get(key).cloned().unwrap_or_default();
+        for table in &self.tables {
+            all.extend(table.find(key).map(|row| At::new(&table.segment, &row)));
+        }
+        all.sort_by_key(|at| std::cmp::Reverse(at.saved_at));
+        all
+    }
+
+    /// The saved entries of a key, the latest saved first.
+    pub(crate) fn entries(&self, key: &Key) -> Vec<At> {
+        let mut all = self.frames(key);
+        all.retain(|at| at.kind == Kind::Entry);
+        all
     }
 
     /// The scratch states of a key that were saved after its last entry, the
     /// latest first: those saved before belong to a run that has finished.
-    pub(crate) fn scratch(&self, key: &Key) -> &[ScratchAt] {
-        let finished = self.entries(key).iter().map(|entry| entry.saved_at).max();
-        let states = self.scratch.get(key).map_or(&[][..], Vec::as_slice);
-        let after = states.partition_point(|state| Some(state.saved_at) > finished);
-        &states[..after]
+    pub(crate) fn scratch(&self, key: &Key) -> Vec<At> {
+        let all = self.frames(key).into_iter();
+        all.take_while(|at| at.kind != Kind::Entry)
+            .filter(|at| at.kind == Kind::Scratch)
+            .take(STATES)
+            .collect()
     }
 
     /// All marks, the oldest first.

@@ -10,23 +10,32 @@
 //! What is written where:
 //!
 //! ```text
-//! store/FORMAT                     the name and version of the format
-//! store/checkpoint/PID-ID.sde      one append-only segment for each writer
-//! store/archive/PID-ID.sde         the same, results only
+//! store/FORMAT               the name and version of the format
+//! store/results/*.sde        append-only segments, one writer each
+//! store/intermediates/*.sde  the same, what an archive leaves out
+//! store/scratch/*.sde        the same, states of runs that have not finished
+//! store/manifests/*.manifest what was there when a checkpoint or an archive was made
 //! ```
 //!
-//! The directory `archive` and the `FORMAT` file together are a store of their
+//! The directory `results` and the `FORMAT` file together are a store of their
 //! own, to be copied and kept.
 //!
 //! The README of this crate describes the bytes, what is lost and what is not.
 
 #![forbid(unsafe_code)]
 
+mod best;
 mod cbor;
+mod class;
+mod committer;
 mod directory;
-mod disk;
+mod frame;
 mod id;
 mod index;
+mod lane;
+mod lineage;
+mod manifest;
+pub mod medium;
 mod metadata;
 mod read;
 mod save;
@@ -34,6 +43,8 @@ mod scan;
 mod seen;
 mod segment;
 mod store;
-mod writer;
+mod table;
+mod vouch;
 
-pub use store::DirStore;
+pub use class::Class;
+pub use store::{DirStore, Options};

@@ -1,26 +1,14 @@
 //! What a frame says of its payloads, as CBOR.
 
-use std::time::SystemTime;
-
+use sde::Tags;
 use sde::key::Digest;
-use sde::{Key, Record, RunId, Tags};
 use serde::{Deserialize, Serialize};
 
-/// The metadata of an entry: `R` is the whole [`Record`] or part of it.
+/// The metadata of an entry: `R` is the record, borrowed to be written.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct EntryMetadata<R> {
-    /// When it was saved, in nanoseconds since 1970.
-    pub(crate) saved_at: u64,
     pub(crate) record: R,
     pub(crate) results: Vec<ResultMetadata>,
-}
-
-/// What a scan reads of a [`Record`].
-#[derive(Deserialize)]
-pub(crate) struct RecordHead {
-    pub(crate) key: Key,
-    pub(crate) run: RunId,
-    pub(crate) made_at: SystemTime,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -45,19 +33,11 @@ pub(crate) struct PayloadMetadata {
 
 #[derive(Serialize, Deserialize)]
 pub(crate) struct ScratchMetadata {
-    pub(crate) saved_at: u64,
     pub(crate) app: String,
-    pub(crate) key: Key,
     pub(crate) payload: PayloadMetadata,
 }
 
 impl<R> EntryMetadata<R> {
-    /// How many values it has.
-    pub(crate) fn values(&self) -> usize {
-        let saved = |result: &&ResultMetadata| result.payload.is_some();
-        self.results.iter().filter(saved).count()
-    }
-
     /// Whether it has all that belongs in an archive.
     pub(crate) fn is_archive(&self) -> bool {
         self.results
@@ -66,13 +46,28 @@ impl<R> EntryMetadata<R> {
     }
 }
 
-/// The part of a [`Record`] that says whose it is.
-impl From<&Record> for RecordHead {
-    fn from(record: &Record) -> Self {
+/// Who writes a segment, and where: for people who wonder.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct About {
+    pub(crate) host: String,
+    pub(crate) process: u32,
+    pub(crate) program: String,
+    pub(crate) target: String,
+    pub(crate) sde: String,
+}
+
+impl About {
+    /// This process.
+    pub(crate) fn this() -> Self {
+        let program = std::env::current_exe().ok();
+        let program = program.as_deref().and_then(std::path::Path::file_name);
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
         Self {
-            key: record.key,
-            run: record.run,
-            made_at: record.made_at,
+            host: host.unwrap_or_default().trim().to_owned(),
+            process: std::process::id(),
+            program: program.unwrap_or_default().to_string_lossy().into_owned(),
+            target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
+            sde: env!("CARGO_PKG_VERSION").to_owned(),
         }
     }
 }

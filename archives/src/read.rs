@@ -1,16 +1,18 @@
 //! Reading one frame again, and the values in it.
 
-use std::fs::File;
 use std::io;
 use std::sync::Arc;
 
 use sde::{ArchiveError, Codec, ErasedValue, Key, Payload, Record, StoredEntry, StoredResult};
 use serde::de::DeserializeOwned;
 
-use crate::index::{EntryAt, Place};
+use crate::cbor;
+use crate::class::Class;
+use crate::index::Place;
+use crate::medium::{Medium, MediumFile};
 use crate::metadata::{EntryMetadata, PayloadMetadata, ScratchMetadata};
 use crate::segment::{FRAME_HEADER, FrameHeader, Kind, Segment, checksum};
-use crate::{cbor, disk};
+use crate::table::bytes as bytes_of;
 
 /// A value up to this size is checked as soon as its entry is found, so that
 /// a damaged one is a miss. A larger one is checked when it is asked for.
@@ -35,6 +37,19 @@ impl Trouble {
     }
 }
 
+impl Trouble {
+    /// Warns of what is damaged; gives back what is an error.
+    pub(crate) fn warned(self, key: &Key, what: &str) -> Option<ArchiveError> {
+        match self {
+            Self::Damaged(why) => {
+                tracing::warn!("{what} of {} can't be used: {why}", key.short());
+                None
+            }
+            Self::Io(error) => Some(error),
+        }
+    }
+}
+
 impl From<Trouble> for ArchiveError {
     fn from(trouble: Trouble) -> Self {
         match trouble {
@@ -46,11 +61,16 @@ impl From<Trouble> for ArchiveError {
 
 /// An entry as the engine wants it. Results whose bytes are found to be damaged
 /// are there without a payload, and warned of.
-pub(crate) fn entry(found: &EntryAt, key: &Key) -> Result<StoredEntry, Trouble> {
-    let (frame, metadata) = Frame::read::<EntryMetadata<Record>>(&found.place, Kind::Entry)?;
+pub(crate) fn entry(
+    medium: &Arc<dyn Medium>,
+    place: &Place,
+    key: &Key,
+) -> Result<StoredEntry, Trouble> {
+    let (frame, metadata) = Frame::read::<EntryMetadata<Record>>(medium, place, Kind::Entry, key)?;
     if metadata.record.key != *key {
         return Err(Trouble::Damaged("it is of another key".to_owned()));
     }
+    let archived = place.segment.class == Class::Result && metadata.is_archive();
     let results = metadata
         .results
         .into_iter()
@@ -66,49 +86,57 @@ pub(crate) fn entry(found: &EntryAt, key: &Key) -> Result<StoredEntry, Trouble> 
     Ok(StoredEntry {
         record: metadata.record,
         results,
-        archived: found.archived,
+        archived,
     })
 }
 
 /// A scratch state, if its bytes are whole.
-pub(crate) fn scratch(place: &Place, key: &Key) -> Result<Option<Arc<dyn Payload>>, Trouble> {
-    let (frame, metadata) = Frame::read::<ScratchMetadata>(place, Kind::Scratch)?;
-    if metadata.key != *key {
-        return Err(Trouble::Damaged("it is of another key".to_owned()));
-    }
+pub(crate) fn scratch(
+    medium: &Arc<dyn Medium>,
+    place: &Place,
+    key: &Key,
+) -> Result<Option<Arc<dyn Payload>>, Trouble> {
+    let (frame, metadata) = Frame::read::<ScratchMetadata>(medium, place, Kind::Scratch, key)?;
     Ok(frame.sound(metadata.payload, format!("the scratch of {}", key.short())))
 }
 
 /// An open frame.
 struct Frame<'a> {
+    medium: &'a Arc<dyn Medium>,
     segment: &'a Arc<Segment>,
-    file: File,
+    file: Box<dyn MediumFile>,
     payloads: std::ops::Range<u64>,
 }
 
 impl<'a> Frame<'a> {
-    fn read<M: DeserializeOwned>(place: &'a Place, kind: Kind) -> Result<(Self, M), Trouble> {
+    fn read<M: DeserializeOwned>(
+        medium: &'a Arc<dyn Medium>,
+        place: &'a Place,
+        kind: Kind,
+        key: &Key,
+    ) -> Result<(Self, M), Trouble> {
         let segment = &place.segment;
         let failed = |error| Trouble::io(segment, error);
         let damaged = |why: &str| Trouble::Damaged(why.to_owned());
-        let file = disk::open_file(&segment.path).map_err(failed)?;
+        let file = medium.open(&segment.path).map_err(failed)?;
         let mut bytes = [0; FRAME_HEADER];
-        disk::read_at(&file, &mut bytes, place.at).map_err(failed)?;
+        file.read_at(&mut bytes, place.at).map_err(failed)?;
         let header = FrameHeader::read(&bytes, segment, place.at)
-            .filter(|header| header.kind == Some(kind))
+            .filter(|header| header.kind == Some(kind) && header.key == *key)
             .ok_or_else(|| damaged("its header is damaged"))?;
         let end = header.end(place.at);
-        if end > file.metadata().map_err(failed)?.len() {
+        if end > file.length().map_err(failed)? {
             return Err(damaged("its file was cut short"));
         }
         let at = FrameHeader::metadata_at(place.at);
-        let metadata = bytes_of(&file, at, header.metadata.into()).map_err(failed)?;
+        let metadata = bytes_of(&*file, at, header.metadata.into()).map_err(failed)?;
         if checksum(&metadata) != header.metadata_checksum {
             return Err(damaged("its metadata is damaged"));
         }
         let metadata = cbor::from_bytes(&metadata)
             .map_err(|why| Trouble::Damaged(format!("its metadata can't be read: {why}")))?;
         let frame = Self {
+            medium,
             segment,
             file,
             payloads: header.payloads_at(place.at)..end,
@@ -125,7 +153,7 @@ impl<'a> Frame<'a> {
                 return Err(Trouble::Damaged(why));
             }
             if payload.length <= CHECKED_WHEN_FOUND {
-                payload.bytes(&self.file)?;
+                payload.bytes(&*self.file)?;
             }
             Ok(payload)
         });
@@ -150,6 +178,7 @@ impl<'a> Frame<'a> {
             .filter(fits)
             .ok_or_else(|| Trouble::Damaged("it lies outside of its frame".to_owned()))?;
         Ok(FilePayload {
+            medium: Arc::clone(self.medium),
             segment: Arc::clone(self.segment),
             at,
             length: metadata.length,
@@ -160,19 +189,10 @@ impl<'a> Frame<'a> {
     }
 }
 
-/// Bytes of a file that is known to be so long.
-fn bytes_of(file: &File, at: u64, length: u64) -> io::Result<Vec<u8>> {
-    let length = usize::try_from(length).map_err(io::Error::other)?;
-    let mut bytes = Vec::new();
-    bytes.try_reserve_exact(length)?;
-    bytes.resize(length, 0);
-    disk::read_at(file, &mut bytes, at)?;
-    Ok(bytes)
-}
-
 /// A value whose bytes are in a segment. The file is opened when it is read, since
 /// a store may have more segments than a process may have open files.
 struct FilePayload {
+    medium: Arc<dyn Medium>,
     segment: Arc<Segment>,
     at: u64,
     length: u64,
@@ -183,9 +203,9 @@ struct FilePayload {
 
 impl FilePayload {
     /// The bytes, which are those that were saved.
-    fn bytes(&self, file: &File) -> Result<Vec<u8>, Trouble> {
+    fn bytes(&self, file: &dyn MediumFile) -> Result<Vec<u8>, Trouble> {
         let failed = |error| Trouble::io(&self.segment, error);
-        let there = file.metadata().map_err(failed)?.len();
+        let there = file.length().map_err(failed)?;
         let end = self.at.checked_add(self.length);
         if end.is_none_or(|end| end > there) {
             return Err(Trouble::Damaged("its file was cut short".to_owned()));
@@ -204,9 +224,9 @@ impl FilePayload {
             let why = format!("it is a {:?}, not a {wanted}", self.type_name);
             return Err(Trouble::Damaged(why));
         }
-        let file = disk::open_file(&self.segment.path)
-            .map_err(|error| Trouble::io(&self.segment, error))?;
-        let bytes = self.bytes(&file)?;
+        let file = self.medium.open(&self.segment.path);
+        let file = file.map_err(|error| Trouble::io(&self.segment, error))?;
+        let bytes = self.bytes(&*file)?;
         cbor::decode(&bytes, codec).map_err(Trouble::Damaged)
     }
 }

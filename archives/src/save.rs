@@ -1,130 +1,174 @@
 //! From a batch to frames.
+//!
+//! The results of one entry go to the class of their tags, each class with a record of
+//! its own: whoever has one class only still knows whose results they are. A frame
+//! lists all results by name, also those whose values are elsewhere or not saved.
 
 use sde::key::Digest;
-use sde::{ArchiveError, Batch, Codec, ErasedValue, Mark, SavedEntry, SavedScratch};
+use sde::{
+    ArchiveError, Batch, Codec, ErasedValue, Mark, SavedEntry, SavedResult, SavedScratch, Selection,
+};
 
 use crate::cbor::{self, Encoded};
+use crate::class::Class;
+use crate::committer::Save;
+use crate::frame::Frame;
 use crate::id::Clock;
-use crate::index::{EntryAt, Item};
-use crate::metadata::{
-    EntryMetadata, PayloadMetadata, RecordHead, ResultMetadata, ScratchMetadata,
-};
+use crate::metadata::{EntryMetadata, PayloadMetadata, ResultMetadata, ScratchMetadata};
 use crate::segment::Kind;
-use crate::writer::Appender;
 
-/// Appends all of a batch. A value that has no bytes is left out and told of.
-pub(crate) fn batch(
-    batch: &Batch,
-    to: &mut Appender<'_>,
-    clock: &Clock,
-    left_out: &mut Vec<ArchiveError>,
-) -> Result<(), ArchiveError> {
-    for one in &batch.entries {
-        entry(one, to, clock, left_out)?;
-    }
-    for one in &batch.scratch {
-        scratch(one, to, clock, left_out)?;
-    }
-    marks(&batch.marks, to, left_out)
+/// How much is encoded before it is handed on to be written.
+const PART: u64 = 32 << 20;
+
+/// What turns a batch into frames, and hands them on before they fill the memory.
+pub(crate) struct Framer<'a> {
+    clock: &'a Clock,
+    save: Save<'a>,
+    frames: Vec<Frame>,
+    bytes: u64,
+    /// Why each value was left out that has no bytes.
+    pub(crate) left_out: Vec<ArchiveError>,
 }
 
-/// Appends marks.
-pub(crate) fn marks(
-    marks: &[Mark],
-    to: &mut Appender<'_>,
-    left_out: &mut Vec<ArchiveError>,
-) -> Result<(), ArchiveError> {
-    for mark in marks {
-        if let Some(bytes) = metadata(mark, left_out) {
-            let item = Item::Mark(mark.clone());
-            to.frame(Kind::Mark, &bytes, &[], |_| item)?;
+impl<'a> Framer<'a> {
+    pub(crate) fn new(clock: &'a Clock, save: Save<'a>) -> Self {
+        Self {
+            clock,
+            save,
+            frames: Vec::new(),
+            bytes: 0,
+            left_out: Vec::new(),
         }
     }
-    Ok(())
-}
 
-fn entry(
-    entry: &SavedEntry,
-    to: &mut Appender<'_>,
-    clock: &Clock,
-    left_out: &mut Vec<ArchiveError>,
-) -> Result<(), ArchiveError> {
-    let mut payloads = Payloads::default();
-    let mut results = Vec::with_capacity(entry.results.len());
-    for result in &entry.results {
-        let payload = result.value.as_ref().and_then(|(value, codec)| {
-            payloads.add(value, codec, left_out, || {
-                let record = &entry.record;
-                format!(
-                    "result {:?} of {} [{}]",
-                    result.name,
-                    record.app,
-                    record.key.short()
-                )
-            })
+    /// All of a batch, but for the entries that `lacks` says a class has already.
+    pub(crate) fn batch(
+        &mut self,
+        batch: &Batch,
+        lacks: impl Fn(Class, &SavedEntry) -> bool,
+    ) -> Result<(), ArchiveError> {
+        for entry in &batch.entries {
+            for class in classes(entry, batch.selection) {
+                if lacks(class, entry) {
+                    self.entry(entry, class)?;
+                }
+            }
+        }
+        for scratch in &batch.scratch {
+            self.scratch(scratch)?;
+        }
+        for mark in &batch.marks {
+            self.mark(mark)?;
+        }
+        Ok(())
+    }
+
+    /// Writes what is left and makes all of it durable.
+    pub(crate) fn finish(
+        self,
+    ) -> Result<(Vec<crate::frame::Written>, Vec<ArchiveError>), ArchiveError> {
+        let written = self.save.finish(self.frames)?;
+        Ok((written, self.left_out))
+    }
+
+    fn add(&mut self, frame: Result<Frame, String>) -> Result<(), ArchiveError> {
+        match frame {
+            Ok(frame) => {
+                self.bytes += frame.bytes();
+                self.frames.push(frame);
+            }
+            Err(why) => self.left_out.push(ArchiveError::Other(format!(
+                "an entry could not be saved, its metadata has no bytes: {why}"
+            ))),
+        }
+        if self.bytes >= PART {
+            self.bytes = 0;
+            self.save.part(std::mem::take(&mut self.frames))?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, entry: &SavedEntry, class: Class) -> Result<(), ArchiveError> {
+        let mut payloads = Payloads::default();
+        let mut results = Vec::with_capacity(entry.results.len());
+        for result in &entry.results {
+            let here = Class::of(result.tags) == Some(class);
+            let value = result.value.as_ref().filter(|_| here);
+            let payload = value.and_then(|(value, codec)| {
+                let name = || name_of(entry, result);
+                payloads.add(value, codec, &mut self.left_out, name)
+            });
+            results.push(ResultMetadata {
+                name: result.name.clone(),
+                tags: result.tags,
+                payload,
+            });
+        }
+        let metadata = cbor::to_bytes(&EntryMetadata {
+            record: &entry.record,
+            results,
         });
-        results.push(ResultMetadata {
-            name: result.name.clone(),
-            tags: result.tags,
+        let frame = metadata
+            .and_then(|metadata| Frame::new(class, Kind::Entry, metadata, payloads.bytes))
+            .map(|frame| frame.of(entry.record.key, self.clock.stamp()));
+        self.add(frame)
+    }
+
+    fn scratch(&mut self, scratch: &SavedScratch) -> Result<(), ArchiveError> {
+        let mut payloads = Payloads::default();
+        let name = || format!("the scratch of {} [{}]", scratch.app, scratch.key.short());
+        let payload = payloads.add(&scratch.value, &scratch.codec, &mut self.left_out, name);
+        let Some(payload) = payload else {
+            return Ok(());
+        };
+        let metadata = cbor::to_bytes(&ScratchMetadata {
+            app: scratch.app.to_string(),
             payload,
         });
+        let frame = metadata
+            .and_then(|metadata| {
+                Frame::new(Class::Scratch, Kind::Scratch, metadata, payloads.bytes)
+            })
+            .map(|frame| frame.of(scratch.key, self.clock.stamp()));
+        self.add(frame)
     }
-    let entry_metadata = EntryMetadata {
-        saved_at: clock.stamp(),
-        record: &entry.record,
-        results,
-    };
-    let Some(bytes) = metadata(&entry_metadata, left_out) else {
-        return Ok(());
-    };
-    to.frame(Kind::Entry, &bytes, &payloads.bytes, |place| {
-        let head = RecordHead::from(&entry.record);
-        Item::Entry(head.key, EntryAt::new(place, &head, &entry_metadata))
-    })
+
+    /// Marks lie with the results: an archive that is copied alone must know what is not
+    /// to be used.
+    fn mark(&mut self, mark: &Mark) -> Result<(), ArchiveError> {
+        let frame = cbor::to_bytes(mark)
+            .and_then(|metadata| Frame::new(Class::Result, Kind::Mark, metadata, Vec::new()))
+            .map(|frame| {
+                frame
+                    .of(mark.key, self.clock.stamp())
+                    .with_mark(mark.clone())
+            });
+        self.add(frame)
+    }
 }
 
-fn scratch(
-    scratch: &SavedScratch,
-    to: &mut Appender<'_>,
-    clock: &Clock,
-    left_out: &mut Vec<ArchiveError>,
-) -> Result<(), ArchiveError> {
-    let mut payloads = Payloads::default();
-    let payload = payloads.add(&scratch.value, &scratch.codec, left_out, || {
-        format!("the scratch of {} [{}]", scratch.app, scratch.key.short())
-    });
-    let Some(payload) = payload else {
-        return Ok(());
+/// The classes that an entry has something for. An archive has the record of every
+/// entry, also of one that has no values in it.
+fn classes(entry: &SavedEntry, selection: Selection) -> impl Iterator<Item = Class> {
+    let has = |class: Class| {
+        let of_class =
+            |result: &SavedResult| Class::of(result.tags) == Some(class) && result.value.is_some();
+        entry.results.iter().any(of_class)
     };
-    let scratch = ScratchMetadata {
-        saved_at: clock.stamp(),
-        app: scratch.app.to_string(),
-        key: scratch.key,
-        payload,
-    };
-    let Some(bytes) = metadata(&scratch, left_out) else {
-        return Ok(());
-    };
-    to.frame(Kind::Scratch, &bytes, &payloads.bytes, |place| {
-        Item::scratch(place, &scratch)
-    })
+    let result = has(Class::Result) || selection == Selection::Archive;
+    let intermediate = selection == Selection::Checkpoint && has(Class::Intermediate);
+    let bare = selection == Selection::Checkpoint && !result && !intermediate;
+    let classes = [
+        (result || bare).then_some(Class::Result),
+        intermediate.then_some(Class::Intermediate),
+    ];
+    classes.into_iter().flatten()
 }
 
-/// The bytes of metadata; `None`, and told of, if there are none (a time before
-/// 1970 is enough). That must not keep all else from being saved.
-fn metadata<T: serde::Serialize>(
-    metadata: &T,
-    left_out: &mut Vec<ArchiveError>,
-) -> Option<Vec<u8>> {
-    let why = match cbor::to_bytes(metadata) {
-        Ok(bytes) if u32::try_from(bytes.len()).is_ok() => return Some(bytes),
-        Ok(bytes) => format!("it has {} bytes", bytes.len()),
-        Err(why) => why,
-    };
-    left_out.push(ArchiveError::Other(format!(
-        "an entry could not be saved, its metadata has no bytes: {why}"
-    )));
-    None
+fn name_of(entry: &SavedEntry, result: &SavedResult) -> String {
+    let record = &entry.record;
+    let (app, key) = (&record.app, record.key.short());
+    format!("result {:?} of {app} [{key}]", result.name)
 }
 
 /// The payloads of one frame.

@@ -5,32 +5,37 @@
 //! over and everything else is found: after a damaged header the next frame is
 //! looked for at each multiple of 8, and its checksum says that it is one.
 
-use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
+
+use sde::Mark;
 
 use crate::cbor;
-use crate::disk;
-use crate::index::{EntryAt, Item, Place};
-use crate::metadata::{EntryMetadata, RecordHead};
+use crate::medium::{Medium, MediumFile};
 use crate::segment::{FRAME_HEADER, FrameHeader, Kind, SEGMENT_HEADER, Segment, aligned, checksum};
+use crate::table::{Row, TRAILER, is_trailer};
 
 /// What was found in part of a segment.
 pub(crate) struct Scanned {
-    pub(crate) items: Vec<Item>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) marks: Vec<Mark>,
     /// Where the next frame would begin: up to here nothing is left to read.
     pub(crate) end: u64,
+    /// How long the file was.
+    pub(crate) length: u64,
     /// What is damaged before that, and how.
     pub(crate) damaged: Vec<(Range<u64>, String)>,
 }
 
 /// Reads the header of a segment; `None` if the file is too short to have one.
-pub(crate) fn open(path: &Path) -> io::Result<Option<Result<Segment, String>>> {
-    let file = disk::open_file(path)?;
+pub(crate) fn open(
+    medium: &dyn Medium,
+    path: &Path,
+) -> io::Result<Option<Result<Segment, String>>> {
+    let file = medium.open(path)?;
     let mut header = [0; SEGMENT_HEADER];
-    match disk::read_at(&file, &mut header, 0) {
+    match file.read_at(&mut header, 0) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
         Err(error) => Err(error),
         Ok(()) => Ok(Some(Segment::from_header(path.to_owned(), &header))),
@@ -38,11 +43,23 @@ pub(crate) fn open(path: &Path) -> io::Result<Option<Result<Segment, String>>> {
 }
 
 /// Reads the frames of a segment from a place where one may begin.
-pub(crate) fn scan(segment: &Arc<Segment>, from: u64) -> io::Result<Scanned> {
-    let mut window = Window::open(&segment.path)?;
+pub(crate) fn scan(medium: &dyn Medium, segment: &Segment, from: u64) -> io::Result<Scanned> {
+    scan_with(medium, segment, from, |_| ())
+}
+
+/// The same; `each` is called for every whole frame.
+pub(crate) fn scan_with(
+    medium: &dyn Medium,
+    segment: &Segment,
+    from: u64,
+    mut each: impl FnMut(&Frame),
+) -> io::Result<Scanned> {
+    let mut window = Window::open(medium, &segment.path)?;
     let mut scanned = Scanned {
-        items: Vec::new(),
+        rows: Vec::new(),
+        marks: Vec::new(),
         end: from,
+        length: window.length,
         damaged: Vec::new(),
     };
     let mut at = from;
@@ -52,25 +69,26 @@ pub(crate) fn scan(segment: &Arc<Segment>, from: u64) -> io::Result<Scanned> {
             scanned.damaged.push((at..next.at, why));
         }
         let end = aligned(next.header.end(next.at));
-        match window.item(segment, &next)? {
-            Ok(item) => scanned.items.extend(item),
+        match window.add(&next, &mut scanned)? {
+            Ok(()) => each(&next),
             Err(why) => scanned.damaged.push((next.at..end, why)),
         }
         at = end;
         scanned.end = end;
     }
+    window.pass_trailer(segment, &mut scanned)?;
     Ok(scanned)
 }
 
 /// A frame that is there in its whole length.
-struct Frame {
-    at: u64,
-    header: FrameHeader,
+pub(crate) struct Frame {
+    pub(crate) at: u64,
+    pub(crate) header: FrameHeader,
 }
 
 /// A file of which a part is in memory.
 struct Window {
-    file: File,
+    file: Box<dyn MediumFile>,
     length: u64,
     start: u64,
     bytes: Vec<u8>,
@@ -80,10 +98,10 @@ struct Window {
 const READ: u64 = 1 << 16;
 
 impl Window {
-    fn open(path: &Path) -> io::Result<Self> {
-        let file = disk::open_file(path)?;
+    fn open(medium: &dyn Medium, path: &Path) -> io::Result<Self> {
+        let file = medium.open(path)?;
         Ok(Self {
-            length: file.metadata()?.len(),
+            length: file.length()?,
             file,
             start: 0,
             bytes: Vec::new(),
@@ -103,7 +121,7 @@ impl Window {
             self.bytes.try_reserve_exact(wanted)?;
             self.bytes.resize(wanted, 0);
             self.start = at;
-            if let Err(error) = disk::read_at(&self.file, &mut self.bytes, at) {
+            if let Err(error) = self.file.read_at(&mut self.bytes, at) {
                 self.bytes.clear();
                 return match error.kind() {
                     io::ErrorKind::UnexpectedEof => Ok(None),
@@ -133,12 +151,8 @@ impl Window {
         Ok(None)
     }
 
-    /// What a frame says; `None` if it is of a kind that is not known.
-    fn item(
-        &mut self,
-        segment: &Arc<Segment>,
-        frame: &Frame,
-    ) -> io::Result<Result<Option<Item>, String>> {
+    /// Notes a frame, if its metadata is whole.
+    fn add(&mut self, frame: &Frame, to: &mut Scanned) -> io::Result<Result<(), String>> {
         let header = frame.header;
         let at = FrameHeader::metadata_at(frame.at);
         let Some(metadata) = self.get(at, header.metadata.into())? else {
@@ -147,32 +161,33 @@ impl Window {
         if checksum(metadata) != header.metadata_checksum {
             return Ok(Err("its metadata is damaged".to_owned()));
         }
-        let place = Place {
-            segment: Arc::clone(segment),
-            at: frame.at,
-        };
-        let Some(kind) = header.kind else {
-            return Ok(Ok(None));
-        };
-        Ok(item(kind, metadata, place).map(Some))
+        match header.kind {
+            Some(kind @ (Kind::Entry | Kind::Scratch)) => to.rows.push(Row {
+                key: header.key,
+                at: frame.at,
+                kind,
+                saved_at: header.saved_at,
+            }),
+            Some(Kind::Mark) => match cbor::from_bytes(metadata) {
+                Ok(mark) => to.marks.push(mark),
+                Err(why) => return Ok(Err(format!("its metadata can't be read: {why}"))),
+            },
+            // Also those that a later release may add.
+            Some(Kind::Index | Kind::About) | None => {}
+        }
+        Ok(Ok(()))
     }
-}
 
-fn item(kind: Kind, metadata: &[u8], place: Place) -> Result<Item, String> {
-    let unreadable = |why: String| format!("its metadata can't be read: {why}");
-    match kind {
-        Kind::Entry => {
-            let entry: EntryMetadata<RecordHead> =
-                cbor::from_bytes(metadata).map_err(unreadable)?;
-            let found = EntryAt::new(place, &entry.record, &entry);
-            Ok(Item::Entry(entry.record.key, found))
+    /// What comes after the index of a sealed segment is no damage.
+    fn pass_trailer(&mut self, segment: &Segment, scanned: &mut Scanned) -> io::Result<()> {
+        let left = self.length.saturating_sub(scanned.end);
+        if left == TRAILER as u64
+            && self
+                .get(scanned.end, left)?
+                .is_some_and(|bytes| is_trailer(segment, bytes))
+        {
+            scanned.end = self.length;
         }
-        Kind::Scratch => {
-            let scratch = cbor::from_bytes(metadata).map_err(unreadable)?;
-            Ok(Item::scratch(place, &scratch))
-        }
-        Kind::Mark => cbor::from_bytes(metadata)
-            .map(Item::Mark)
-            .map_err(unreadable),
+        Ok(())
     }
 }

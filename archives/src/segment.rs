@@ -11,15 +11,16 @@
 use std::path::PathBuf;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use sde::Selection;
+use sde::Key;
 
+use crate::class::Class;
 use crate::directory::VERSION;
 use crate::id::FileId;
 
 /// The length of a segment's header.
-pub(crate) const SEGMENT_HEADER: usize = 48;
+pub(crate) const SEGMENT_HEADER: usize = 64;
 /// The length of a frame's header.
-pub(crate) const FRAME_HEADER: usize = 48;
+pub(crate) const FRAME_HEADER: usize = 96;
 
 const SEGMENT_MAGIC: &[u8; 8] = b"SDEstore";
 const FRAME_MAGIC: &[u8; 4] = b"SDEf";
@@ -29,24 +30,21 @@ const FRAME_MAGIC: &[u8; 4] = b"SDEf";
 pub(crate) struct Segment {
     pub(crate) path: PathBuf,
     pub(crate) id: FileId,
-    pub(crate) selection: Selection,
+    pub(crate) class: Class,
+    /// Who writes it: one opening of the store in one process.
+    pub(crate) writer: FileId,
     /// Where values begin that were found to be damaged when they were asked for.
     damaged: Mutex<Vec<u64>>,
 }
 
-impl std::fmt::Debug for FileId {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        std::fmt::Display::fmt(self, f)
-    }
-}
-
 impl Segment {
-    pub(crate) fn new(path: PathBuf, id: FileId, selection: Selection) -> Self {
+    pub(crate) fn new(path: PathBuf, id: FileId, class: Class, writer: FileId) -> Self {
         let damaged = Mutex::default();
         Self {
             path,
             id,
-            selection,
+            class,
+            writer,
             damaged,
         }
     }
@@ -70,21 +68,20 @@ impl Segment {
     /// |---|---|---|
     /// | 0 | 8 | `SDEstore` |
     /// | 8 | 4 | format version |
-    /// | 12 | 1 | 1: checkpoint, 2: archive |
+    /// | 12 | 1 | 1: results, 2: intermediates, 3: scratch |
     /// | 13 | 3 | 0 |
     /// | 16 | 16 | segment id |
-    /// | 32 | 16 | BLAKE3 of the bytes before, its first 16 bytes |
+    /// | 32 | 16 | writer id |
+    /// | 48 | 16 | BLAKE3 of the bytes before, its first 16 bytes |
     pub(crate) fn header(&self) -> [u8; SEGMENT_HEADER] {
         let mut header = [0; SEGMENT_HEADER];
         header[..8].copy_from_slice(SEGMENT_MAGIC);
         header[8..12].copy_from_slice(&VERSION.to_le_bytes());
-        header[12] = match self.selection {
-            Selection::Checkpoint => 1,
-            Selection::Archive => 2,
-        };
+        header[12] = self.class.code();
         header[16..32].copy_from_slice(&self.id.0);
-        let check = checksum(&header[..32]);
-        header[32..].copy_from_slice(&check);
+        header[32..48].copy_from_slice(&self.writer.0);
+        let check = checksum(&header[..48]);
+        header[48..].copy_from_slice(&check);
         header
     }
 
@@ -96,7 +93,7 @@ impl Segment {
         if &header[..8] != SEGMENT_MAGIC {
             return Err("it does not begin as a segment does".to_owned());
         }
-        if header[32..] != checksum(&header[..32]) {
+        if header[48..] != checksum(&header[..48]) {
             return Err("its header is damaged".to_owned());
         }
         let version = u32_at(header, 8);
@@ -105,14 +102,14 @@ impl Segment {
                 "it has format {version}, this program reads format {VERSION}"
             ));
         }
-        let selection = match header[12] {
-            1 => Selection::Checkpoint,
-            2 => Selection::Archive,
-            other => return Err(format!("it has the unknown selection {other}")),
+        let class = Class::from_code(header[12])
+            .ok_or_else(|| format!("it has the unknown class {}", header[12]))?;
+        let id = |at: usize| {
+            let mut id = [0; 16];
+            id.copy_from_slice(&header[at..at + 16]);
+            FileId(id)
         };
-        let mut id = [0; 16];
-        id.copy_from_slice(&header[16..32]);
-        Ok(Self::new(path, FileId(id), selection))
+        Ok(Self::new(path, id(16), class, id(32)))
     }
 }
 
@@ -125,22 +122,30 @@ pub(crate) enum Kind {
     Scratch,
     /// A mark.
     Mark,
+    /// What is in the segment, at its end.
+    Index,
+    /// Who writes the segment, and where.
+    About,
 }
 
 impl Kind {
-    const fn code(self) -> u8 {
+    pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Entry => 1,
             Self::Scratch => 2,
             Self::Mark => 3,
+            Self::Index => 4,
+            Self::About => 5,
         }
     }
 
-    const fn of(code: u8) -> Option<Self> {
+    pub(crate) const fn of(code: u8) -> Option<Self> {
         match code {
             1 => Some(Self::Entry),
             2 => Some(Self::Scratch),
             3 => Some(Self::Mark),
+            4 => Some(Self::Index),
+            5 => Some(Self::About),
             _ => None,
         }
     }
@@ -154,17 +159,33 @@ pub(crate) struct FrameHeader {
     pub(crate) kind: Option<Kind>,
     pub(crate) metadata: u32,
     pub(crate) payloads: u64,
+    /// When it was saved, in nanoseconds since 1970.
+    pub(crate) saved_at: u64,
+    /// The run that it is of; zeros if it is of none.
+    pub(crate) key: Key,
     pub(crate) metadata_checksum: [u8; 16],
 }
 
 impl FrameHeader {
+    /// The header of a frame with this metadata; `None` if that is too long.
     pub(crate) fn new(kind: Kind, metadata: &[u8], payloads: u64) -> Option<Self> {
         Some(Self {
             kind: Some(kind),
             metadata: u32::try_from(metadata.len()).ok()?,
             payloads,
+            saved_at: 0,
+            key: Key::from_bytes([0; 32]),
             metadata_checksum: checksum(metadata),
         })
+    }
+
+    /// The same, of a run.
+    pub(crate) fn of(self, key: Key, saved_at: u64) -> Self {
+        Self {
+            saved_at,
+            key,
+            ..self
+        }
     }
 
     /// The bytes of the header of a frame at this place.
@@ -172,36 +193,44 @@ impl FrameHeader {
     /// | at | bytes | |
     /// |---|---|---|
     /// | 0 | 4 | `SDEf` |
-    /// | 4 | 1 | 1: entry, 2: scratch, 3: mark |
+    /// | 4 | 1 | 1: entry, 2: scratch, 3: mark, 4: index, 5: about |
     /// | 5 | 3 | 0 |
     /// | 8 | 4 | length of the metadata |
     /// | 12 | 4 | 0 |
     /// | 16 | 8 | length of all payloads together |
-    /// | 24 | 16 | BLAKE3 of the metadata, its first 16 bytes |
-    /// | 40 | 8 | BLAKE3 of segment id, place of the frame (8 bytes) and the bytes before, its first 8 bytes |
+    /// | 24 | 8 | when it was saved, in nanoseconds since 1970 |
+    /// | 32 | 32 | key |
+    /// | 64 | 16 | BLAKE3 of the metadata, its first 16 bytes |
+    /// | 80 | 16 | BLAKE3 of segment id, place of the frame (8 bytes) and the bytes before, its first 16 bytes |
     pub(crate) fn bytes(&self, segment: &Segment, at: u64) -> [u8; FRAME_HEADER] {
         let mut header = [0; FRAME_HEADER];
         header[..4].copy_from_slice(FRAME_MAGIC);
         header[4] = self.kind.map_or(0, Kind::code);
         header[8..12].copy_from_slice(&self.metadata.to_le_bytes());
         header[16..24].copy_from_slice(&self.payloads.to_le_bytes());
-        header[24..40].copy_from_slice(&self.metadata_checksum);
+        header[24..32].copy_from_slice(&self.saved_at.to_le_bytes());
+        header[32..64].copy_from_slice(self.key.as_bytes());
+        header[64..80].copy_from_slice(&self.metadata_checksum);
         let check = frame_check(segment, at, &header);
-        header[40..].copy_from_slice(&check);
+        header[80..].copy_from_slice(&check);
         header
     }
 
     /// Reads the header of a frame at this place; `None` if there is none.
     pub(crate) fn read(bytes: &[u8; FRAME_HEADER], segment: &Segment, at: u64) -> Option<Self> {
-        if &bytes[..4] != FRAME_MAGIC || bytes[40..] != frame_check(segment, at, bytes) {
+        if &bytes[..4] != FRAME_MAGIC || bytes[80..] != frame_check(segment, at, bytes) {
             return None;
         }
         let mut metadata_checksum = [0; 16];
-        metadata_checksum.copy_from_slice(&bytes[24..40]);
+        metadata_checksum.copy_from_slice(&bytes[64..80]);
+        let mut key = [0; 32];
+        key.copy_from_slice(&bytes[32..64]);
         Some(Self {
             kind: Kind::of(bytes[4]),
             metadata: u32_at(bytes, 8),
             payloads: u64_at(bytes, 16),
+            saved_at: u64_at(bytes, 24),
+            key: Key::from_bytes(key),
             metadata_checksum,
         })
     }
@@ -234,14 +263,12 @@ pub(crate) fn checksum(bytes: &[u8]) -> [u8; 16] {
     first
 }
 
-fn frame_check(segment: &Segment, at: u64, header: &[u8; FRAME_HEADER]) -> [u8; 8] {
-    let mut bound = [0; 64];
+fn frame_check(segment: &Segment, at: u64, header: &[u8; FRAME_HEADER]) -> [u8; 16] {
+    let mut bound = [0; 104];
     bound[..16].copy_from_slice(&segment.id.0);
     bound[16..24].copy_from_slice(&at.to_le_bytes());
-    bound[24..].copy_from_slice(&header[..40]);
-    let mut first = [0; 8];
-    first.copy_from_slice(&blake3::hash(&bound).as_bytes()[..8]);
-    first
+    bound[24..].copy_from_slice(&header[..80]);
+    checksum(&bound)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -261,7 +288,12 @@ mod tests {
     use super::*;
 
     fn segment(id: u8) -> Segment {
-        Segment::new(PathBuf::new(), FileId([id; 16]), Selection::Archive)
+        Segment::new(
+            PathBuf::new(),
+            FileId([id; 16]),
+            Class::Result,
+            FileId([9; 16]),
+        )
     }
 
     #[test]
@@ -269,7 +301,8 @@ mod tests {
         let header = segment(7).header();
         let read = Segment::from_header(PathBuf::new(), &header).unwrap();
         assert_eq!(read.id.0, [7; 16]);
-        assert_eq!(read.selection, Selection::Archive);
+        assert_eq!(read.class, Class::Result);
+        assert_eq!(read.writer.0, [9; 16]);
     }
 
     #[test]
@@ -278,15 +311,17 @@ mod tests {
         header[8] = 2;
         let damaged = Segment::from_header(PathBuf::new(), &header).unwrap_err();
         assert!(damaged.contains("damaged"), "{damaged}");
-        let check = checksum(&header[..32]);
-        header[32..].copy_from_slice(&check);
+        let check = checksum(&header[..48]);
+        header[48..].copy_from_slice(&check);
         let later = Segment::from_header(PathBuf::new(), &header).unwrap_err();
         assert!(later.contains("format 2"), "{later}");
     }
 
     #[test]
     fn a_frame_belongs_to_its_segment_and_place() {
-        let header = FrameHeader::new(Kind::Scratch, b"metadata", 1 << 40).unwrap();
+        let header = FrameHeader::new(Kind::Scratch, b"metadata", 1 << 40)
+            .unwrap()
+            .of(Key::from_bytes([3; 32]), 77);
         let bytes = header.bytes(&segment(1), 96);
         assert_eq!(FrameHeader::read(&bytes, &segment(1), 96).unwrap(), header);
         assert_eq!(FrameHeader::read(&bytes, &segment(1), 104), None);

@@ -1,20 +1,29 @@
 //! The store: a directory.
 
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use sde::{
-    ArchiveError, Archiver, Batch, Key, Mark, Payload, Saved, Selection, StoredEntry, StoredResult,
+    ArchiveError, Archiver, Batch, Key, Mark, Payload, RunId, Saved, SavedEntry, Selection,
+    StoredEntry,
 };
 
+use crate::best::best;
+use crate::class::Class;
+use crate::committer::Committer;
 use crate::directory::{self, There};
-use crate::id::Clock;
-use crate::index::{EntryAt, Index, Item};
-use crate::read::{self, Trouble};
-use crate::save;
-use crate::seen::Seen;
-use crate::writer::{Appender, Open};
+use crate::frame::Written;
+use crate::id::{Clock, FileId};
+use crate::index::{At, Index};
+use crate::lane::Ground;
+use crate::lineage::Lineage;
+use crate::medium::{Disk, Medium};
+use crate::read;
+use crate::save::Framer;
+use crate::seen::{News, Seen};
+use crate::table::Table;
 
 /// A store in a directory: what is saved is on the disk before `save` returns.
 ///
@@ -46,52 +55,143 @@ use crate::writer::{Appender, Open};
 /// # }
 /// ```
 #[derive(Clone)]
-pub struct DirStore(Arc<Inner>);
+pub struct DirStore(pub(crate) Arc<Inner>);
 
-struct Inner {
-    dir: PathBuf,
+pub(crate) struct Inner {
+    pub(crate) medium: Arc<dyn Medium>,
+    pub(crate) dir: PathBuf,
     read_only: bool,
-    clock: Clock,
-    index: RwLock<Index>,
-    seen: Mutex<Seen>,
-    writers: Mutex<Writers>,
+    pub(crate) grace: Duration,
+    pub(crate) clock: Clock,
+    pub(crate) index: RwLock<Index>,
+    pub(crate) seen: Mutex<Seen>,
+    pub(crate) lineage: Mutex<Lineage>,
+    pub(crate) committer: Committer,
+    /// The runs whose results this process has put where archives are.
+    archived: Mutex<HashMap<Key, RunId>>,
+    pub(crate) unvouched: Mutex<HashSet<Selection>>,
     looked: Mutex<Instant>,
-}
-
-/// The segments this process appends to.
-#[derive(Default)]
-struct Writers {
-    checkpoint: Option<Open>,
-    archive: Option<Open>,
-}
-
-impl Writers {
-    fn slot(&mut self, selection: Selection) -> &mut Option<Open> {
-        match selection {
-            Selection::Checkpoint => &mut self.checkpoint,
-            Selection::Archive => &mut self.archive,
-        }
-    }
 }
 
 /// How often a miss may look for what other processes saved.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-impl DirStore {
+/// How a store is opened.
+///
+/// ```
+/// use sde_archives::Options;
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("store");
+/// let store = Options::new().segment_size(16 << 20).open(&path)?;
+/// # Ok::<(), sde::ArchiveError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Options {
+    read_only: bool,
+    trust_others: bool,
+    segment_size: u64,
+    grace: Duration,
+    medium: Arc<dyn Medium>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Options {
+    /// A store of one's own, to read and write, on a disk.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            read_only: false,
+            trust_others: false,
+            segment_size: 256 << 20,
+            grace: Duration::from_secs(600),
+            medium: Arc::new(Disk),
+        }
+    }
+
+    /// Nothing in the store is changed, and saving is an error.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// Opens a store that belongs to someone else, or that others can write to. What
+    /// they put there is taken for results.
+    #[must_use]
+    pub fn trust_others(mut self) -> Self {
+        self.trust_others = true;
+        self
+    }
+
+    /// A segment of this many bytes is sealed, and another begun (256 MiB).
+    #[must_use]
+    pub fn segment_size(mut self, bytes: u64) -> Self {
+        self.segment_size = bytes;
+        self
+    }
+
+    /// How long a segment that was replaced stays for those who still read it (10
+    /// minutes).
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Another medium than the disk, for tests.
+    #[must_use]
+    pub fn medium(mut self, medium: Arc<dyn Medium>) -> Self {
+        self.medium = medium;
+        self
+    }
+
     /// Opens the store in this directory, or makes one there if the directory is
-    /// empty or does not exist. Takes as long as reading the metadata of every
-    /// entry in it; the values are read when they are asked for.
+    /// empty or does not exist. Takes as long as reading the indices of its segments,
+    /// and the frames of those that have none; values are read when they are
+    /// asked for.
     ///
     /// # Errors
-    /// If something else is in the directory, or a store of another format; then
-    /// nothing is changed. If it can't be read or written.
-    pub fn open(dir: impl AsRef<Path>) -> Result<Self, ArchiveError> {
+    /// If something else is in the directory, or a store of another format, or others
+    /// can write to it; then nothing is changed. If it can't be read or written.
+    pub fn open(self, dir: impl AsRef<Path>) -> Result<DirStore, ArchiveError> {
         let dir = absolute(dir.as_ref())?;
-        match directory::look(&dir)? {
-            There::Store => directory::probe(&dir)?,
-            There::Nothing => directory::create(&dir)?,
+        let medium = &*self.medium;
+        match directory::look(medium, &dir)? {
+            There::Store => {
+                if !self.trust_others {
+                    directory::check_owner(medium, &dir)?;
+                }
+                if !self.read_only {
+                    directory::probe(medium, &dir)?;
+                }
+            }
+            There::Nothing if self.read_only => {
+                let why = "there is nothing; `DirStore::open` makes a new store";
+                return Err(directory::not_a_store(&dir, why));
+            }
+            There::Nothing => directory::create(medium, &dir)?,
         }
-        Self::read(dir, false)
+        let store = DirStore::new(self, dir);
+        store.refresh()?;
+        store.warn_of_losses();
+        Ok(store)
+    }
+}
+
+impl DirStore {
+    /// Opens the store in this directory, or makes one there if the directory is
+    /// empty or does not exist; see [`Options::open`].
+    ///
+    /// # Errors
+    /// As [`Options::open`].
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, ArchiveError> {
+        Options::new().open(dir)
     }
 
     /// Opens the store in this directory for reading; nothing in it is changed, and
@@ -100,14 +200,30 @@ impl DirStore {
     /// # Errors
     /// If there is no store of this format, or it can't be read.
     pub fn open_read_only(dir: impl AsRef<Path>) -> Result<Self, ArchiveError> {
-        let dir = absolute(dir.as_ref())?;
-        match directory::look(&dir)? {
-            There::Store => Self::read(dir, true),
-            There::Nothing => Err(directory::not_a_store(
-                &dir,
-                "there is nothing; `DirStore::open` makes a new store",
-            )),
-        }
+        Options::new().read_only().open(dir)
+    }
+
+    fn new(options: Options, dir: PathBuf) -> Self {
+        let ground = Ground {
+            medium: Arc::clone(&options.medium),
+            dir: dir.clone(),
+            writer: FileId::new(),
+            segment_size: options.segment_size,
+        };
+        Self(Arc::new(Inner {
+            medium: options.medium,
+            dir,
+            read_only: options.read_only,
+            grace: options.grace,
+            clock: Clock::default(),
+            index: RwLock::default(),
+            seen: Mutex::default(),
+            lineage: Mutex::default(),
+            committer: Committer::new(ground),
+            archived: Mutex::default(),
+            unvouched: Mutex::default(),
+            looked: Mutex::new(Instant::now()),
+        }))
     }
 
     /// Looks for what other processes have saved since.
@@ -115,10 +231,17 @@ impl DirStore {
     /// # Errors
     /// If the directory can't be listed.
     pub fn refresh(&self) -> Result<(), ArchiveError> {
-        let mut seen = lock(&self.0.seen);
-        let items = seen.look(&self.0.dir)?;
+        let inner = &*self.0;
+        let retired = {
+            let mut lineage = lock(&inner.lineage);
+            lineage.look(&*inner.medium, &inner.dir)?;
+            lineage.retired()
+        };
+        let mut seen = lock(&inner.seen);
+        seen.retire(retired);
+        let news = seen.look(&*inner.medium, &inner.dir)?;
         // Still under the lock: the marks and entries of one look come in order.
-        self.add(items);
+        inner.add_news(news);
         Ok(())
     }
 
@@ -128,32 +251,8 @@ impl DirStore {
         &self.0.dir
     }
 
-    fn read(dir: PathBuf, read_only: bool) -> Result<Self, ArchiveError> {
-        let store = Self(Arc::new(Inner {
-            dir,
-            read_only,
-            clock: Clock::default(),
-            index: RwLock::default(),
-            seen: Mutex::default(),
-            writers: Mutex::default(),
-            looked: Mutex::new(Instant::now()),
-        }));
-        store.refresh()?;
-        Ok(store)
-    }
-
-    fn add(&self, items: Vec<Item>) {
-        let mut index = self.0.index.write().unwrap_or_else(PoisonError::into_inner);
-        for item in items {
-            item.saved_at()
-                .into_iter()
-                .for_each(|at| self.0.clock.saw(at));
-            index.add(item);
-        }
-    }
-
     /// What the index says, copied: no lock is held while files are read.
-    fn known<T>(&self, what: impl FnOnce(&Index) -> T) -> T {
+    pub(crate) fn known<T>(&self, what: impl FnOnce(&Index) -> T) -> T {
         what(&self.0.index.read().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -175,63 +274,164 @@ impl DirStore {
         }
     }
 
-    /// Saves part of a batch to the segment of one selection.
-    fn append(
-        &self,
-        selection: Selection,
-        save: impl FnOnce(&mut Appender<'_>) -> Result<(), ArchiveError>,
-    ) -> Result<(), ArchiveError> {
-        let mut writers = lock(&self.0.writers);
-        let mut appender = Appender::begin(writers.slot(selection), &self.0.dir, selection)?;
-        lock(&self.0.seen).own(appender.segment());
-        save(&mut appender)?;
-        let items = appender.commit()?;
-        self.add(items);
+    pub(crate) fn check_writable(&self) -> Result<(), ArchiveError> {
+        let inner = &*self.0;
+        let path = &inner.dir;
+        if inner.read_only {
+            return Err(ArchiveError::ReadOnly { path: path.clone() });
+        }
         Ok(())
+    }
+
+    /// The directory may have been removed since: what is written without a `FORMAT`
+    /// would never be found.
+    fn check_there(&self) -> Result<(), ArchiveError> {
+        let (medium, dir) = (&*self.0.medium, &self.0.dir);
+        match directory::look(medium, dir)? {
+            There::Store => Ok(()),
+            There::Nothing => directory::create(medium, dir),
+        }
+    }
+
+    /// Whether a class has no frame of this entry yet.
+    fn lacks(&self, class: Class, entry: &SavedEntry) -> bool {
+        let archived = lock(&self.0.archived);
+        class != Class::Result || archived.get(&entry.record.key) != Some(&entry.record.run)
+    }
+
+    fn candidates(&self, key: &Key) -> Vec<At> {
+        self.known(|index| index.entries(key))
+    }
+}
+
+impl Inner {
+    pub(crate) fn add_news(&self, news: News) {
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        for id in &news.gone {
+            index.remove(id);
+        }
+        for table in news.tables {
+            self.clock.saw(table.latest);
+            index.add_table(table);
+        }
+        for (segment, rows) in &news.frames {
+            let latest = rows.iter().map(|row| row.saved_at).max();
+            latest.into_iter().for_each(|at| self.clock.saw(at));
+            index.add(segment, rows);
+        }
+        for mark in news.marks {
+            index.add_mark(mark);
+        }
+    }
+
+    /// Takes note of what this process has written.
+    fn add_written(&self, written: Vec<Written>) {
+        {
+            // Before the index knows of it: nobody is to read it a second time.
+            let mut seen = lock(&self.seen);
+            for one in &written {
+                seen.own(&one.segment);
+            }
+        }
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        for one in written {
+            if let Some(row) = one.row {
+                index.add(&one.segment, &[row]);
+            }
+            if let Some(mark) = one.mark {
+                index.add_mark(mark);
+            }
+        }
+    }
+
+    /// Seals what has grown long, or all; the tables take the place of single frames.
+    pub(crate) fn seal(&self, all: bool) {
+        let tables = self.committer.seal(all);
+        self.add_sealed(tables);
+    }
+
+    pub(crate) fn add_sealed(&self, tables: Vec<Table>) {
+        for table in tables {
+            let length = self.medium.look(&table.segment.path);
+            let length = length
+                .ok()
+                .flatten()
+                .map_or(table.end, |found| found.length);
+            lock(&self.seen).sealed(&table, length);
+            let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+            index.remove(&table.segment.id);
+            index.add_table(table);
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if !self.read_only {
+            self.committer.seal(true);
+        }
     }
 }
 
 impl Archiver for DirStore {
     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
-        if self.0.read_only {
-            let path = self.0.dir.clone();
-            return Err(ArchiveError::ReadOnly { path });
-        }
-        let mut left_out = Vec::new();
+        self.check_writable()?;
         if batch.is_empty() {
             return Ok(Saved::default());
         }
-        self.append(batch.selection, |to| {
-            save::batch(batch, to, &self.0.clock, &mut left_out)
-        })?;
-        // An archive that is copied alone must know what is not to be used, and so
-        // must a checkpoint.
-        if !batch.marks.is_empty() {
-            let other = match batch.selection {
-                Selection::Checkpoint => Selection::Archive,
-                Selection::Archive => Selection::Checkpoint,
-            };
-            self.append(other, |to| save::marks(&batch.marks, to, &mut left_out))?;
+        let inner = &*self.0;
+        let mut framer = Framer::new(&inner.clock, inner.committer.begin());
+        let framed = framer.batch(batch, |class, entry| self.lacks(class, entry));
+        let saved = framed.and_then(|()| framer.finish());
+        if saved.is_err() {
+            self.check_there()?;
         }
+        let (written, left_out) = saved?;
+        let results = written.iter().any(|one| one.segment.class == Class::Result);
+        inner.add_written(written);
+        self.note_archived(batch);
+        {
+            let mut unvouched = lock(&inner.unvouched);
+            unvouched.insert(Selection::Checkpoint);
+            if results || batch.selection == Selection::Archive {
+                unvouched.insert(Selection::Archive);
+            }
+        }
+        inner.seal(false);
         Ok(Saved::without(left_out))
     }
 
-    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
-        let mut places = self.known(|index| index.entries(key).to_vec());
-        if places.is_empty() && self.look_again() {
-            places = self.known(|index| index.entries(key).to_vec());
+    fn commit(&self, selection: Selection) -> Result<(), ArchiveError> {
+        self.check_writable()?;
+        if lock(&self.0.unvouched).remove(&selection) {
+            let committed = self.vouch(selection, &[]);
+            if committed.is_err() {
+                lock(&self.0.unvouched).insert(selection);
+            }
+            committed?;
         }
-        best(&places, key)
+        Ok(())
+    }
+
+    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+        let medium = &self.0.medium;
+        let places = self.candidates(key);
+        let found = best(medium, &places, key)?;
+        // A compaction of another process may have taken away what was known of.
+        if found.is_none() && self.look_again() {
+            return best(medium, &self.candidates(key), key);
+        }
+        Ok(found)
     }
 
     fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
-        let states = self.known(|index| index.scratch(key).to_vec());
+        let states = self.known(|index| index.scratch(key));
         let mut failed = None;
         for state in states {
-            match read::scratch(&state.place, key) {
+            match read::scratch(&self.0.medium, &state.place, key) {
                 Ok(Some(payload)) => return Ok(Some(payload)),
                 Ok(None) => {}
-                Err(trouble) => failed = warned(trouble, key, "a scratch state").or(failed),
+                Err(trouble) => failed = trouble.warned(key, "a scratch state").or(failed),
             }
         }
         failed.map_or(Ok(None), Err)
@@ -246,59 +446,17 @@ impl Archiver for DirStore {
     }
 }
 
-/// The best entry that can be read. What it lacks, or has damaged, is taken from other copies of
-/// the same computation, if they have it.
-fn best(places: &[EntryAt], key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
-    let mut best: Option<StoredEntry> = None;
-    let mut failed = None;
-    for place in places {
-        if let Some(found) = &best
-            && (lacks_nothing(found) || place.run != found.record.run)
-        {
-            break;
+impl DirStore {
+    /// Takes note of what an archive has all of.
+    fn note_archived(&self, batch: &Batch) {
+        let mut archived = lock(&self.0.archived);
+        for entry in &batch.entries {
+            let whole =
+                |result: &sde::SavedResult| !result.tags.is_archived() || result.value.is_some();
+            if entry.results.iter().all(whole) {
+                archived.insert(entry.record.key, entry.record.run);
+            }
         }
-        match read::entry(place, key) {
-            Ok(copy) => match &mut best {
-                None => best = Some(copy),
-                Some(found) => fill(found, copy),
-            },
-            Err(trouble) => failed = warned(trouble, key, "an entry").or(failed),
-        }
-    }
-    if let Some(found) = &mut best {
-        let archived = |place: &EntryAt| place.run == found.record.run && place.archived;
-        found.archived = places.iter().any(archived);
-    }
-    match (best, failed) {
-        (None, Some(error)) => Err(error),
-        (best, _) => Ok(best),
-    }
-}
-
-fn lacks_nothing(entry: &StoredEntry) -> bool {
-    let has = |result: &StoredResult| result.payload.is_some() || !result.tags.is_needed();
-    entry.results.iter().all(has)
-}
-
-fn fill(entry: &mut StoredEntry, copy: StoredEntry) {
-    for other in copy.results {
-        let same = |result: &&mut StoredResult| result.name == other.name;
-        if let Some(result) = entry.results.iter_mut().find(same)
-            && result.payload.is_none()
-        {
-            result.payload = other.payload;
-        }
-    }
-}
-
-/// Warns of what is damaged; gives back what is an error.
-fn warned(trouble: Trouble, key: &Key, what: &str) -> Option<ArchiveError> {
-    match trouble {
-        Trouble::Damaged(why) => {
-            tracing::warn!("{what} of {} can't be used: {why}", key.short());
-            None
-        }
-        Trouble::Io(error) => Some(error),
     }
 }
 
@@ -306,7 +464,7 @@ fn absolute(dir: &Path) -> Result<PathBuf, ArchiveError> {
     std::path::absolute(dir).map_err(|e| directory::cannot_open(dir, "finding where it is", e))
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

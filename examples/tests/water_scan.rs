@@ -91,8 +91,11 @@ fn a_second_run_computes_nothing_and_a_longer_one_only_what_is_new() {
 
 /// How much is in the checkpoints of a store.
 fn saved_bytes(store: &Path) -> u64 {
-    let files = fs::read_dir(store.join("checkpoint")).into_iter().flatten();
+    let classes = ["results", "intermediates", "scratch"];
+    let files = classes.map(|class| fs::read_dir(store.join(class)).into_iter().flatten());
     files
+        .into_iter()
+        .flatten()
         .filter_map(|file| Some(file.ok()?.metadata().ok()?.len()))
         .sum()
 }

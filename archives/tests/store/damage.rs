@@ -29,8 +29,8 @@ impl App for Failing {
     }
 }
 
-/// A store with an entry in both selections, one in the checkpoint alone, a mark
-/// and a scratch state; and what is in it.
+/// A store with two entries, each with a result and an intermediate, a mark and a scratch
+/// state; and what is in it.
 struct Small {
     dir: TempDir,
     truth: Truth,
@@ -115,7 +115,7 @@ impl Small {
 
     fn files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
-        for part in ["checkpoint", "archive"] {
+        for part in ["results", "intermediates", "scratch"] {
             let names = std::fs::read_dir(self.dir.path().join(part)).unwrap();
             files.extend(names.map(|name| name.unwrap().path()));
         }
@@ -159,7 +159,7 @@ fn for_writing(path: &Path) -> File {
 #[test]
 fn a_flip_of_any_bit_is_never_a_wrong_value() {
     let small = small();
-    // Two values of the entry that is in the checkpoint alone, two of the other.
+    // A result and an intermediate of each entry.
     assert_eq!(small.nothing_is_wrong("whole"), 4);
     for path in small.files() {
         let file = for_writing(&path);
@@ -171,16 +171,15 @@ fn a_flip_of_any_bit_is_never_a_wrong_value() {
                 let what = format!("bit {bit} of byte {at} of {}", path.display());
                 let left = small.nothing_is_wrong(&what);
                 // What one flip in a frame can take is that frame; the segment's
-                // header takes the segment. The archived result is there twice.
-                let least = if at < 48 { 1 } else { 2 };
+                // header takes the segment, which has one value of each entry.
+                let least = if at < 64 { 2 } else { 3 };
                 assert!(left >= least, "{what}: {left} values are left");
                 lost += usize::from(left < 4);
             }
             file.write_all_at(&[*byte], at as u64).unwrap();
         }
-        // Only padding may be flipped unnoticed. The archive's values are all in
-        // the checkpoint too.
-        if path.parent().unwrap().ends_with("checkpoint") {
+        // Who wrote it and padding may be flipped unnoticed, and so may a scratch state.
+        if !path.parent().unwrap().ends_with("scratch") {
             assert!(
                 lost > bytes.len() * 4,
                 "{lost} flips of {} bytes",
@@ -213,7 +212,7 @@ fn a_damaged_format_file_is_refused() {
 fn cut_off_anywhere_it_has_an_exact_prefix() {
     let dir = tempdir().unwrap();
     let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
-    let checkpoint = dir.path().join("checkpoint");
+    let checkpoint = dir.path().join("results");
     let mut path = PathBuf::new();
     let mut ends = Vec::new();
     for n in 0..4_u64 {
@@ -234,13 +233,18 @@ fn cut_off_anywhere_it_has_an_exact_prefix() {
         for_writing(&path).set_len(length as u64).unwrap();
         let found = read(dir.path(), &keys).unwrap();
         for (end, key) in &ends {
-            match found.entries.get(key) {
-                Some(entry) => assert_eq!(entry, &whole.entries[key], "{length}"),
+            // The intermediates lie in another file; what is cut off here is the sum.
+            let (record, results) = &found.entries[key];
+            let (true_record, true_results) = &whole.entries[key];
+            assert_eq!(record, true_record, "{length}");
+            assert_eq!(results[1..], true_results[1..], "{length}");
+            match &results[0].2 {
+                Some(_) => assert_eq!(results[0], true_results[0], "{length}"),
                 None => assert!(*end > length as u64, "{length}: {end} is lost"),
             }
             // A frame ends at a multiple of 8; up to 7 zeros may be cut off.
             if *end > length as u64 + 7 {
-                assert!(!found.entries.contains_key(key), "{length}: {end}");
+                assert_eq!(results[0].2, None, "{length}: {end}");
             }
         }
     }
@@ -255,7 +259,7 @@ fn a_torn_end_is_cut_from_the_index_and_warned_of() {
     page.call(&sde, 1).unwrap();
     page.call(&sde, 2).unwrap();
     std::mem::forget(sde);
-    let names = std::fs::read_dir(dir.path().join("checkpoint")).unwrap();
+    let names = std::fs::read_dir(dir.path().join("results")).unwrap();
     let path = names.map(|name| name.unwrap().path()).next().unwrap();
     let length = std::fs::metadata(&path).unwrap().len();
     for_writing(&path).set_len(length - 9).unwrap();
@@ -284,8 +288,8 @@ fn a_torn_end_is_cut_from_the_index_and_warned_of() {
 fn damage_in_the_middle_costs_what_it_hit() {
     let dir = tempdir().unwrap();
     let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
-    let mut ends = vec![48];
-    let checkpoint = dir.path().join("checkpoint");
+    let mut ends = vec![0];
+    let checkpoint = dir.path().join("results");
     for n in 0..3 {
         page.call(&sde, n).unwrap();
         let path = std::fs::read_dir(&checkpoint)
@@ -309,7 +313,7 @@ fn damage_in_the_middle_costs_what_it_hit() {
     for hit in [
         second..second + 1,
         second + 16..second + 24,
-        second + 60..second + 61,
+        second + 100..second + 101,
         second..third,
     ] {
         let mut damaged = bytes.clone();
@@ -343,8 +347,8 @@ fn frames_from_elsewhere_are_not_taken() {
     let mut bytes = std::fs::read(path).unwrap();
     let whole = bytes.len();
     // The frames of another store, and those of this one once more, elsewhere.
-    bytes.extend_from_slice(&from[48..]);
-    bytes.extend_from_within(48..whole);
+    bytes.extend_from_slice(&from[64..]);
+    bytes.extend_from_within(64..whole);
     std::fs::write(path, &bytes).unwrap();
     let keys = small.keys();
     let store = DirStore::open_read_only(small.dir.path()).unwrap();
@@ -355,8 +359,8 @@ fn frames_from_elsewhere_are_not_taken() {
     // are runs of the same keys, but not the runs that were made here.
     for (path, from) in small.files().iter().zip(other.files()) {
         let from = std::fs::read(from).unwrap();
-        for_writing(path).set_len(48).unwrap();
-        for_writing(path).write_all_at(&from[48..], 48).unwrap();
+        for_writing(path).set_len(64).unwrap();
+        for_writing(path).write_all_at(&from[64..], 64).unwrap();
     }
     assert_eq!(read(small.dir.path(), &keys).unwrap(), Truth::default());
 }
@@ -364,7 +368,7 @@ fn frames_from_elsewhere_are_not_taken() {
 #[test]
 fn files_that_are_no_segments_are_left_out() {
     let small = small();
-    let checkpoint = small.dir.path().join("checkpoint");
+    let checkpoint = small.dir.path().join("results");
     let segment = &small.files()[0];
     std::fs::write(checkpoint.join("empty.sde"), "").unwrap();
     std::fs::write(checkpoint.join("short.sde"), "SDEstore").unwrap();

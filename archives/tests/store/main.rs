@@ -11,6 +11,7 @@ mod apps;
 mod child;
 mod damage;
 mod directory;
+mod generations;
 mod kill;
 mod log;
 mod recompute;

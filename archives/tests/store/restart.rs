@@ -15,7 +15,7 @@ fn table(sde: &Sde, n: u64) -> Outcome {
 /// The lengths of all files of a store.
 fn lengths(dir: &Path) -> Vec<u64> {
     let mut lengths = Vec::new();
-    for part in ["checkpoint", "archive"] {
+    for part in ["results", "intermediates", "scratch"] {
         for file in std::fs::read_dir(dir.join(part)).into_iter().flatten() {
             lengths.push(file.unwrap().metadata().unwrap().len());
         }
@@ -26,11 +26,11 @@ fn lengths(dir: &Path) -> Vec<u64> {
 
 /// The archive of a store, copied alone.
 fn archive_of(dir: &Path, to: &Path) {
-    std::fs::create_dir_all(to.join("archive")).unwrap();
+    std::fs::create_dir_all(to.join("results")).unwrap();
     std::fs::copy(dir.join("FORMAT"), to.join("FORMAT")).unwrap();
-    for file in std::fs::read_dir(dir.join("archive")).unwrap() {
+    for file in std::fs::read_dir(dir.join("results")).unwrap() {
         let file = file.unwrap();
-        std::fs::copy(file.path(), to.join("archive").join(file.file_name())).unwrap();
+        std::fs::copy(file.path(), to.join("results").join(file.file_name())).unwrap();
     }
 }
 

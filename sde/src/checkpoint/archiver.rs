@@ -11,8 +11,7 @@ use crate::result_map::{Codec, ErasedValue, Payload, Tags};
 
 /// A durable home of entries.
 ///
-/// `save` is called by one thread at a time; `find` and `find_scratch` by many, at
-/// any time, also while `save` runs. What was saved stays readable through an
+/// All are called by many threads at once. What was saved stays readable through an
 /// archiver until it is dropped.
 ///
 /// A bad, torn, missing or foreign entry is `Ok(None)`, with a note in the log; an
@@ -26,6 +25,16 @@ pub trait Archiver: Send + Sync {
     /// # Errors
     /// If it can't be saved. What was saved before is still there.
     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError>;
+
+    /// Notes that all of a selection that is remembered has been saved: a generation that can
+    /// be told from those before and after it. Does nothing if nothing was saved since the last.
+    ///
+    /// # Errors
+    /// If that can't be noted. What was saved is there all the same.
+    fn commit(&self, selection: Selection) -> Result<(), ArchiveError> {
+        let _ = selection;
+        Ok(())
+    }
 
     /// The newest entry of this key.
     ///

@@ -1,7 +1,7 @@
 //! Setting up an engine.
 
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime};
 
 use super::known::Known;
@@ -115,7 +115,7 @@ impl Builder {
             archiver: RwLock::new(self.archiver),
             policy: self.policy,
             pending: Pending::default(),
-            saving: Mutex::new(()),
+            saving: RwLock::new(()),
             marks,
             process: random_number(),
             runs: AtomicU64::new(0),

@@ -25,7 +25,7 @@ pub use sde::{Sde, Stats};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use crate::cache::waits::Waits;
@@ -61,7 +61,7 @@ pub(crate) struct Engine {
     policy: SavePolicy,
     pending: Pending,
     /// Held by whoever saves.
-    saving: Mutex<()>,
+    saving: RwLock<()>,
     marks: invalidate::Marks,
     process: u64,
     runs: AtomicU64,

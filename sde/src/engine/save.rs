@@ -1,6 +1,6 @@
 //! Saving, and reading back.
 
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use super::Engine;
@@ -63,11 +63,13 @@ impl Engine {
             },
             marks,
         };
-        if batch.is_empty() {
-            return Ok(());
-        }
-        let written = write(&*archiver, &batch);
-        if written.is_err() {
+        let written = match batch.is_empty() {
+            true => Ok((Saved::default(), Duration::ZERO)),
+            false => write(&*archiver, &batch),
+        };
+        // Also if nothing was left to write: results may have been saved one by one.
+        let committed = written.and_then(|written| archiver.commit(selection).map(|()| written));
+        if committed.is_err() {
             let marks = batch.marks.clone();
             self.pending.put_back(selection, entries, marks);
             for cache in self.caches.all() {
@@ -76,16 +78,19 @@ impl Engine {
             }
         }
         drop(one_at_a_time);
-        let failed = self.tell_written(&batch, written).unwrap_or_else(Some);
+        let failed = match &committed {
+            Ok(_) if batch.is_empty() => None,
+            _ => self.tell_written(&batch, committed).unwrap_or_else(Some),
+        };
         failed.map_or(Ok(()), |source| {
             let doing = format!("saving a {doing} to {}", archiver.describe());
             Err(ErrorKind::Archive { doing, source }.into())
         })
     }
 
-    /// Held by whoever saves, or exchanges the store.
-    pub(super) fn saving(&self) -> MutexGuard<'_, ()> {
-        self.saving.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Held by whoever saves all that is new, or exchanges the store.
+    pub(super) fn saving(&self) -> RwLockWriteGuard<'_, ()> {
+        self.saving.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write_one(
@@ -93,9 +98,10 @@ impl Engine {
         archiver: &dyn Archiver,
         batch: &Batch,
     ) -> Result<Option<ArchiveError>, ArchiveError> {
-        let one_at_a_time = self.saving();
+        // Many threads at once: the store may write them together.
+        let same_store = self.saving.read().unwrap_or_else(PoisonError::into_inner);
         let written = write(archiver, batch);
-        drop(one_at_a_time);
+        drop(same_store);
         self.tell_written(batch, written)
     }
 

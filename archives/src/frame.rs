@@ -1,0 +1,77 @@
+//! One frame that waits to be written.
+
+use std::sync::Arc;
+
+use sde::{Key, Mark};
+
+use crate::cbor::Encoded;
+use crate::class::Class;
+use crate::segment::{FrameHeader, Kind, Segment};
+use crate::table::Row;
+
+/// What a frame holds. Where it goes, and so its header, is not known yet.
+pub(crate) struct Frame {
+    pub(crate) class: Class,
+    pub(crate) header: FrameHeader,
+    pub(crate) metadata: Vec<u8>,
+    pub(crate) payloads: Vec<Encoded>,
+    pub(crate) mark: Option<Mark>,
+}
+
+impl Frame {
+    /// A frame; an error says why its metadata can't be written.
+    pub(crate) fn new(
+        class: Class,
+        kind: Kind,
+        metadata: Vec<u8>,
+        payloads: Vec<Encoded>,
+    ) -> Result<Self, String> {
+        let length = payloads.iter().map(Encoded::length).sum();
+        let header = FrameHeader::new(kind, &metadata, length).ok_or_else(|| {
+            let length = metadata.len();
+            format!("its metadata has {length} bytes, more than a store can take")
+        })?;
+        Ok(Self {
+            class,
+            header,
+            metadata,
+            payloads,
+            mark: None,
+        })
+    }
+
+    /// The same, of a run.
+    pub(crate) fn of(mut self, key: Key, saved_at: u64) -> Self {
+        self.header = self.header.of(key, saved_at);
+        self
+    }
+
+    /// The same, with the mark that it holds.
+    pub(crate) fn with_mark(mut self, mark: Mark) -> Self {
+        self.mark = Some(mark);
+        self
+    }
+
+    /// The row of this frame at a place; `None` if it is found by other means.
+    pub(crate) fn row(&self, at: u64) -> Option<Row> {
+        let kind = self.header.kind?;
+        matches!(kind, Kind::Entry | Kind::Scratch).then_some(Row {
+            key: self.header.key,
+            at,
+            kind,
+            saved_at: self.header.saved_at,
+        })
+    }
+
+    /// How much memory it takes while it waits.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.header.payloads + self.metadata.len() as u64
+    }
+}
+
+/// A frame that is on the medium for good.
+pub(crate) struct Written {
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) row: Option<Row>,
+    pub(crate) mark: Option<Mark>,
+}

@@ -1,0 +1,266 @@
+//! Appending to the segments of one class.
+//!
+//! A save is acknowledged only after its bytes, and the name of a new segment,
+//! are on the medium. If anything fails on the way the segment is abandoned: after
+//! a failed sync nobody knows which of its bytes are there, and a second sync
+//! may report success without writing them. The next save begins a new one.
+//!
+//! A segment that has grown long is sealed with an [index](crate::table), and so is the
+//! last one when its writer ends.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sde::{ArchiveError, Mark};
+
+use crate::cbor::{self, Encoded};
+use crate::class::Class;
+use crate::frame::{Frame, Written};
+use crate::id::FileId;
+use crate::medium::{Medium, MediumFile};
+use crate::metadata::About;
+use crate::segment::{Kind, SEGMENT_HEADER, Segment, aligned};
+use crate::table::{Row, Table};
+
+/// How segments are called.
+pub(crate) const EXTENSION: &str = "sde";
+
+/// What is written at once, if it is that much.
+const WRITE: usize = 1 << 20;
+/// A payload of this size is written from where it lies.
+const DIRECTLY: usize = 1 << 16;
+
+/// Where and how to write.
+pub(crate) struct Ground {
+    pub(crate) medium: Arc<dyn Medium>,
+    pub(crate) dir: PathBuf,
+    /// This opening of the store.
+    pub(crate) writer: FileId,
+    /// A segment that is as long is sealed.
+    pub(crate) segment_size: u64,
+}
+
+/// The writer of one class.
+pub(crate) struct Lane {
+    class: Class,
+    open: Option<Open>,
+    /// How many segments were abandoned.
+    abandoned: u64,
+}
+
+/// A segment that is being written.
+struct Open {
+    file: Box<dyn MediumFile>,
+    segment: Arc<Segment>,
+    end: u64,
+    /// What is not yet given to the medium.
+    buffer: Vec<u8>,
+    /// Whether its name is on the medium.
+    named: bool,
+    /// Whether all that was given to the medium is on it.
+    synced: bool,
+    /// Up to where it is.
+    durable: u64,
+    rows: Vec<Row>,
+    marks: Vec<Mark>,
+}
+
+impl Lane {
+    pub(crate) fn new(class: Class) -> Self {
+        Self {
+            class,
+            open: None,
+            abandoned: 0,
+        }
+    }
+
+    /// Counts the segments that were abandoned: what was put before and not synced is lost
+    /// if this has changed.
+    pub(crate) fn abandoned(&self) -> u64 {
+        self.abandoned
+    }
+
+    /// The segment being written, and how much of it is durable; `None` if nothing is.
+    pub(crate) fn durable(&self) -> Option<(&Arc<Segment>, u64)> {
+        let open = self.open.as_ref().filter(|open| open.named)?;
+        Some((&open.segment, open.durable))
+    }
+
+    /// Appends a frame. It is not durable yet.
+    pub(crate) fn put(&mut self, frame: &Frame, ground: &Ground) -> Result<Written, ArchiveError> {
+        if self.open.is_none() {
+            self.open = Some(Open::begin(self.class, ground)?);
+        }
+        self.on_open("writing to", |open| open.put(frame))
+    }
+
+    /// Makes everything durable that was put.
+    pub(crate) fn sync(&mut self, ground: &Ground) -> Result<(), ArchiveError> {
+        if self.open.as_ref().is_none_or(Open::is_durable) {
+            return Ok(());
+        }
+        self.on_open("writing to", Open::flush)?;
+        self.on_open("syncing", |open| open.sync(ground))
+    }
+
+    /// Seals the segment if it is long enough, or if `anyway`; gives its table.
+    pub(crate) fn seal(&mut self, ground: &Ground, anyway: bool) -> Option<Table> {
+        let long = |open: &Open| anyway || open.end >= ground.segment_size;
+        let mut open = self.open.take_if(|open| long(open))?;
+        match open.seal() {
+            Ok(table) => table,
+            Err(error) => {
+                // Its frames are on the medium: only the index is not.
+                let path = open.segment.path.display();
+                tracing::warn!("{path} has no index, it is read from end to end: {error}");
+                None
+            }
+        }
+    }
+
+    fn on_open<T>(
+        &mut self,
+        doing: &'static str,
+        job: impl FnOnce(&mut Open) -> io::Result<T>,
+    ) -> Result<T, ArchiveError> {
+        let Some(open) = &mut self.open else {
+            return Err(ArchiveError::Other("no segment is open".to_owned()));
+        };
+        let path = open.segment.path.clone();
+        job(open).map_err(|error| {
+            self.open = None;
+            self.abandoned += 1;
+            tracing::warn!(
+                "{} is not written to any more after an error: {error}; the next save begins a new file",
+                path.display()
+            );
+            ArchiveError::io(doing, path, error)
+        })
+    }
+}
+
+impl Open {
+    /// Begins a segment. It is not yet durable.
+    fn begin(class: Class, ground: &Ground) -> Result<Self, ArchiveError> {
+        let dir = ground.dir.join(class.folder());
+        let medium = &*ground.medium;
+        match medium.make_dir(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            made => made.map_err(|e| ArchiveError::io("making the directory", &dir, e))?,
+        }
+        let id = FileId::new();
+        let path = dir.join(format!("{}-{id}.{EXTENSION}", ground.writer.short()));
+        let created = medium.create(&path);
+        let file = created.map_err(|e| ArchiveError::io("creating", &path, e))?;
+        file.lock_while_open();
+        let segment = Arc::new(Segment::new(path, id, class, ground.writer));
+        let mut open = Self {
+            buffer: segment.header().to_vec(),
+            file,
+            segment,
+            end: SEGMENT_HEADER as u64,
+            named: false,
+            synced: false,
+            durable: 0,
+            rows: Vec::new(),
+            marks: Vec::new(),
+        };
+        let about = cbor::to_bytes(&About::this())
+            .and_then(|about| Frame::new(class, Kind::About, about, Vec::new()));
+        if let Ok(about) = about {
+            let put = open.put(&about);
+            put.map_err(|e| ArchiveError::io("writing to", &open.segment.path, e))?;
+        }
+        Ok(open)
+    }
+
+    fn is_durable(&self) -> bool {
+        self.synced && self.named && self.buffer.is_empty()
+    }
+
+    fn put(&mut self, frame: &Frame) -> io::Result<Written> {
+        let at = self.end;
+        let header = frame.header.bytes(&self.segment, at);
+        self.buffer.extend_from_slice(&header);
+        self.buffer.extend_from_slice(&frame.metadata);
+        for payload in frame.payloads.iter().flat_map(Encoded::slices) {
+            if payload.len() >= DIRECTLY {
+                self.file.append(&[&self.buffer, payload])?;
+                self.synced = false;
+                self.buffer.clear();
+            } else {
+                self.buffer.extend_from_slice(payload);
+            }
+        }
+        let end = frame.header.end(at);
+        self.end = aligned(end);
+        let padding = (self.end - end) as usize;
+        self.buffer.extend_from_slice(&[0; 8][..padding]);
+        if self.buffer.len() >= WRITE {
+            self.flush()?;
+        }
+        let row = frame.row(at);
+        self.rows.extend(row);
+        self.marks.extend(frame.mark.clone());
+        Ok(Written {
+            segment: Arc::clone(&self.segment),
+            row,
+            mark: frame.mark.clone(),
+        })
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if !self.buffer.is_empty() {
+            self.file.append(&[&self.buffer])?;
+            self.synced = false;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self, ground: &Ground) -> io::Result<()> {
+        self.file.sync()?;
+        self.synced = true;
+        let medium = &*ground.medium;
+        if !self.named {
+            // Whoever made these names may not have synced them.
+            let folder = self.segment.path.parent();
+            folder.map_or(Ok(()), |folder| medium.sync_dir(folder))?;
+            medium.sync_dir(&ground.dir)?;
+            self.named = true;
+        }
+        self.is_still_there(medium)?;
+        self.durable = self.end;
+        Ok(())
+    }
+
+    /// Somebody may have removed the file, or taken it for one of a process that has
+    /// ended: then nobody will find what is written there.
+    fn is_still_there(&self, medium: &dyn Medium) -> io::Result<()> {
+        let gone = || io::Error::new(io::ErrorKind::NotFound, "the file was removed or renamed");
+        let length = self.file.length()?;
+        let found = medium.look(&self.segment.path)?.ok_or_else(gone)?;
+        match found.length == length {
+            true => Ok(()),
+            false => Err(gone()),
+        }
+    }
+
+    fn seal(&mut self) -> io::Result<Option<Table>> {
+        self.flush()?;
+        let rows = std::mem::take(&mut self.rows);
+        let marks = std::mem::take(&mut self.marks);
+        let Some((table, tail)) = Table::seal(&self.segment, rows, marks, self.end) else {
+            return Ok(None);
+        };
+        // Not synced: it says nothing that the frames do not, and has checksums.
+        self.file.append(&[&tail])?;
+        Ok(Some(table))
+    }
+}
+
+/// Where a class has its segments.
+pub(crate) fn folder(store: &Path, class: Class) -> PathBuf {
+    store.join(class.folder())
+}

@@ -1,0 +1,211 @@
+//! The manifests of a store: which count, and how the next is made.
+//!
+//! Checkpoints and archives have a lineage each, and so have processes that save at
+//! the same time: a manifest names its parents, and those that nobody names as a parent
+//! are the heads. All heads count. The next manifest names all heads that its
+//! writer knows, and so joins them. If a head is damaged its parents are heads again:
+//! that is why two generations are kept.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sde::{ArchiveError, Selection};
+
+use crate::id::FileId;
+use crate::manifest::{EXTENSION, Manifest};
+use crate::medium::Medium;
+
+const FOLDER: &str = "manifests";
+
+/// The manifests that can be read, by their names.
+#[derive(Default)]
+pub(crate) struct Lineage {
+    manifests: HashMap<String, Manifest>,
+    /// Those that can't be read, and were warned of.
+    damaged: HashSet<String>,
+}
+
+impl Lineage {
+    /// Reads what is new, and forgets what is gone.
+    pub(crate) fn look(&mut self, medium: &dyn Medium, store: &Path) -> Result<(), ArchiveError> {
+        let dir = store.join(FOLDER);
+        let names = match medium.list(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
+        };
+        let mut there = HashSet::new();
+        for name in names {
+            let path = dir.join(&name);
+            let (Some(name), true) = (
+                name.to_str(),
+                path.extension() == Some(OsStr::new(EXTENSION)),
+            ) else {
+                continue;
+            };
+            there.insert(name.to_owned());
+            if self.manifests.contains_key(name) || self.damaged.contains(name) {
+                continue;
+            }
+            match read(medium, &path) {
+                Ok(manifest) if manifest.name() == name => {
+                    self.manifests.insert(name.to_owned(), manifest);
+                }
+                Ok(_) => self.refuse(&path, name, "it is of another name"),
+                Err(why) => self.refuse(&path, name, &why),
+            }
+        }
+        self.manifests.retain(|name, _| there.contains(name));
+        self.damaged.retain(|name| there.contains(name));
+        Ok(())
+    }
+
+    fn refuse(&mut self, path: &Path, name: &str, why: &str) {
+        let path = path.display();
+        tracing::warn!("{path} is left out: {why}; the generation before it counts instead");
+        self.damaged.insert(name.to_owned());
+    }
+
+    /// Those that nobody names as a parent.
+    pub(crate) fn heads(&self, selection: Selection) -> Vec<&Manifest> {
+        let of_kind = || self.manifests.values().filter(|one| one.is_of(selection));
+        let parents: HashSet<&String> = of_kind().flat_map(|one| &one.parents).collect();
+        let mut heads: Vec<_> = of_kind()
+            .filter(|one| !parents.contains(&one.name()))
+            .collect();
+        heads.sort_by_key(|one| (one.generation, &one.writer));
+        heads
+    }
+
+    /// All that can be read.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Manifest> {
+        self.manifests.values()
+    }
+
+    /// Every segment that the heads say is replaced.
+    pub(crate) fn retired(&self) -> HashSet<FileId> {
+        [Selection::Checkpoint, Selection::Archive]
+            .iter()
+            .flat_map(|selection| self.heads(*selection))
+            .flat_map(Manifest::retired_ids)
+            .collect()
+    }
+
+    /// The next generation after all heads: its number and parents.
+    pub(crate) fn next(&self, selection: Selection) -> (u64, Vec<String>) {
+        let heads = self.heads(selection);
+        let latest = heads.iter().map(|one| one.generation).max().unwrap_or(0);
+        // A damaged one may have had a later number, and its name is taken.
+        let prefix = format!("{}-", selection.name());
+        let damaged = self.damaged.iter().filter_map(|name| {
+            let number = name.strip_prefix(&prefix)?.split('-').next()?;
+            number.parse::<u64>().ok()
+        });
+        let latest = latest.max(damaged.max().unwrap_or(0));
+        (latest + 1, heads.iter().map(|one| one.name()).collect())
+    }
+
+    /// Writes a manifest and makes it durable; then removes those before its parents.
+    pub(crate) fn commit(
+        &mut self,
+        medium: &dyn Medium,
+        store: &Path,
+        manifest: Manifest,
+        selection: Selection,
+    ) -> Result<(), ArchiveError> {
+        let dir = store.join(FOLDER);
+        let name = manifest.name();
+        let path = dir.join(&name);
+        write(medium, store, &dir, &path, &manifest)?;
+        let kept: HashSet<String> = manifest.parents.iter().cloned().collect();
+        self.manifests.insert(name.clone(), manifest);
+        let of_kind = self.manifests.values().filter(|one| one.is_of(selection));
+        let names = of_kind.map(Manifest::name);
+        let old: Vec<String> = names
+            .filter(|other| *other != name && !kept.contains(other))
+            .collect();
+        for name in old {
+            // One that is left does no harm.
+            let _ = medium.remove(&dir.join(&name));
+            self.manifests.remove(&name);
+        }
+        Ok(())
+    }
+}
+
+fn read(medium: &dyn Medium, path: &Path) -> Result<Manifest, String> {
+    let file = medium.open(path).map_err(|error| error.to_string())?;
+    let length = file.length().map_err(|error| error.to_string())?;
+    let bytes = crate::table::bytes(&*file, 0, length).map_err(|error| error.to_string())?;
+    Manifest::read(&bytes)
+}
+
+fn write(
+    medium: &dyn Medium,
+    store: &Path,
+    dir: &Path,
+    path: &Path,
+    manifest: &Manifest,
+) -> Result<(), ArchiveError> {
+    let failed = |doing: &'static str| move |error| ArchiveError::io(doing, path, error);
+    let bytes = manifest.bytes().map_err(ArchiveError::Other)?;
+    match medium.make_dir(dir) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        made => {
+            made.map_err(failed("making the directory of"))?;
+            medium
+                .sync_dir(store)
+                .map_err(failed("syncing the directory of"))?;
+        }
+    }
+    let unfinished = unfinished(path);
+    let written = (|| {
+        let mut file = medium.create(&unfinished)?;
+        file.append(&[&bytes])?;
+        file.sync()
+    })();
+    let published = written
+        .map_err(failed("writing"))
+        .and_then(|()| publish(medium, &unfinished, path, manifest));
+    if published.is_err() {
+        // What is left if this fails too does no harm.
+        let _ = medium.remove(&unfinished);
+    }
+    published?;
+    medium
+        .sync_dir(dir)
+        .map_err(failed("syncing the directory of"))
+}
+
+/// A rename may have happened although it says that it failed: what counts is what is there.
+fn publish(
+    medium: &dyn Medium,
+    from: &Path,
+    to: &Path,
+    manifest: &Manifest,
+) -> Result<(), ArchiveError> {
+    let published = medium.publish(from, to);
+    match (read(medium, to), published) {
+        (Ok(found), _) if found == *manifest => Ok(()),
+        (_, Err(error)) => Err(ArchiveError::io("naming", to, error)),
+        (Ok(_), Ok(())) => Err(ArchiveError::Other(format!(
+            "{} is another manifest than was written; save again",
+            to.display()
+        ))),
+        (Err(why), Ok(())) => Err(ArchiveError::Other(format!(
+            "{} was written and can't be read back: {why}; save again",
+            to.display()
+        ))),
+    }
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(
+        ".{}{}",
+        FileId::new().short(),
+        crate::directory::UNFINISHED
+    ));
+    path.with_file_name(name)
+}

@@ -1,0 +1,175 @@
+//! The real file system.
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, IoSlice, Write};
+use std::path::Path;
+
+use super::{Found, Kind, Medium, MediumFile};
+
+/// The file system of this machine, with the calls of the standard library.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disk;
+
+impl Medium for Disk {
+    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
+        match std::fs::metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            found => found.map(|found| Some(as_found(&found))),
+        }
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        std::fs::read_dir(dir)?
+            .map(|entry| entry.map(|entry| entry.file_name()))
+            .collect()
+    }
+
+    fn make_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut builder = DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(dir)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        Ok(Box::new(options.open(path)?))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+        // Opening a pipe would wait for ever.
+        if !std::fs::metadata(path)?.is_file() {
+            let why = "it is not a regular file";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        Ok(Box::new(File::open(path)?))
+    }
+
+    fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {
+        // Unlike a rename, a link replaces nothing.
+        match std::fs::hard_link(from, to) {
+            Ok(()) => std::fs::remove_file(from),
+            Err(error) if has_no_links(&error) => {
+                // All that is left; the names carry random numbers, so nobody else is at it.
+                if std::fs::symlink_metadata(to).is_ok() {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
+                std::fs::rename(from, to)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        if !cfg!(unix) {
+            return Ok(());
+        }
+        match File::open(dir)?.sync_all() {
+            // Some file systems have nothing to sync in a directory, and say so.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    fn user(&self) -> Option<u32> {
+        // The owner of what this process makes, without a call that needs `unsafe`.
+        #[cfg(target_os = "linux")]
+        return std::fs::metadata("/proc/self")
+            .ok()
+            .map(|own| std::os::unix::fs::MetadataExt::uid(&own));
+        #[cfg(not(target_os = "linux"))]
+        None
+    }
+
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        let file = OpenOptions::new().read(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Box::new(file))),
+            Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+            Err(std::fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+impl MediumFile for File {
+    fn append(&mut self, slices: &[&[u8]]) -> io::Result<()> {
+        let mut slices: Vec<_> = slices
+            .iter()
+            .filter(|slice| !slice.is_empty())
+            .map(|slice| IoSlice::new(slice))
+            .collect();
+        let mut left = &mut slices[..];
+        while !left.is_empty() {
+            match self.write_vectored(left) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => IoSlice::advance_slices(&mut left, written),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        // The length is part of what makes the data readable, so it is synced too.
+        self.sync_data()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        #[cfg(unix)]
+        return std::os::unix::fs::FileExt::read_exact_at(self, buffer, at);
+        #[cfg(not(unix))]
+        {
+            use std::io::{Read, Seek};
+            let mut file = self;
+            file.seek(io::SeekFrom::Start(at))?;
+            file.read_exact(buffer)
+        }
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    fn lock_while_open(&self) {
+        let _ = self.try_lock();
+    }
+}
+
+/// Whether a file system has no hard links at all.
+fn has_no_links(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied | io::ErrorKind::TooManyLinks
+    )
+}
+
+fn as_found(found: &Metadata) -> Found {
+    let kind = match found.is_file() {
+        true => Kind::File,
+        false if found.is_dir() => Kind::Directory,
+        false => Kind::Other,
+    };
+    #[cfg(unix)]
+    let (id, owner) = {
+        use std::os::unix::fs::MetadataExt;
+        (found.ino(), Some((found.uid(), found.mode() & 0o7777)))
+    };
+    #[cfg(not(unix))]
+    let (id, owner) = (0, None);
+    Found {
+        kind,
+        length: found.len(),
+        id,
+        written_at: found.modified().ok(),
+        owner,
+    }
+}

@@ -1,0 +1,183 @@
+//! What a store asks of the thing that it is on: the calls, and what they promise.
+//!
+//! Whether a store loses anything is decided by which of these calls it makes, in
+//! which order, and what it makes of their errors. None of that can be seen on
+//! a real disk: a kill leaves the page cache as it is, and a disk that fails is
+//! hard to come by. So all calls go through [`Medium`]. [`Disk`] is the real one;
+//! the tests have one that forgets what was not synced, tears writes, fails at any
+//! chosen call, or stops in it.
+//!
+//! What is assumed, and nothing more:
+//!
+//! - bytes that were written are on the medium for good once
+//!   [`sync`](MediumFile::sync) has said so, the file's length with them;
+//! - a name that was made, changed or removed is there for good once
+//!   [`sync_dir`](Medium::sync_dir) of its directory has said so;
+//! - before that, any part of what was written may be there after a power loss, in
+//!   any order, in pieces of 512 bytes;
+//! - a new name is made by one process only, whoever else tries
+//!   ([`create`](Medium::create), [`publish`](Medium::publish));
+//! - after an error of a sync nothing is known of that file, whatever a second
+//!   sync says.
+
+mod disk;
+
+use std::ffi::OsString;
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::time::SystemTime;
+
+pub use disk::Disk;
+
+/// What is known of a name without opening it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// What it is.
+    pub kind: Kind,
+    /// The length in bytes, of a file.
+    pub length: u64,
+    /// Which file it is, whatever its name: two names of one file have the same, two files never,
+    /// as long as both exist. 0 where the medium can't say.
+    pub id: u64,
+    /// When it was last written to, if the medium knows.
+    pub written_at: Option<SystemTime>,
+    /// Who owns it, and the permission bits, where there are such.
+    pub owner: Option<(u32, u32)>,
+}
+
+/// What a name may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A directory.
+    Directory,
+    /// Anything else: opening it may never return.
+    Other,
+}
+
+/// Names and what they stand for. See the [module](self) for what is promised.
+pub trait Medium: Send + Sync + fmt::Debug {
+    /// What is there; `None` if nothing is.
+    ///
+    /// # Errors
+    /// If that can't be found out.
+    fn look(&self, path: &Path) -> io::Result<Option<Found>>;
+
+    /// The names in a directory, in any order.
+    ///
+    /// # Errors
+    /// If it can't be listed.
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>>;
+
+    /// Makes a directory that only its owner can enter. Its parent must be there.
+    ///
+    /// # Errors
+    /// If it can't be made; `AlreadyExists` if the name is taken.
+    fn make_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Makes a file that only its owner can read, to be appended to.
+    ///
+    /// # Errors
+    /// If it can't be made; `AlreadyExists` if the name is taken.
+    fn create(&self, path: &Path) -> io::Result<Box<dyn MediumFile>>;
+
+    /// Opens a file for reading.
+    ///
+    /// # Errors
+    /// If it can't be opened, or is no regular file.
+    fn open(&self, path: &Path) -> io::Result<Box<dyn MediumFile>>;
+
+    /// Gives a file another name, in the same directory. It is an error if that is taken:
+    /// of several processes that publish one name, one succeeds.
+    ///
+    /// # Errors
+    /// If it can't be renamed; `AlreadyExists` if the new name is taken. On a shared file system it
+    /// may have happened although there is an error: look before doing anything else.
+    fn publish(&self, from: &Path, to: &Path) -> io::Result<()>;
+
+    /// Removes a file.
+    ///
+    /// # Errors
+    /// If it can't be removed.
+    fn remove(&self, path: &Path) -> io::Result<()>;
+
+    /// Makes the names in a directory durable.
+    ///
+    /// # Errors
+    /// If that is not certain.
+    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+
+    /// Whose store it would be: the user of this process, if the medium knows users.
+    fn user(&self) -> Option<u32> {
+        None
+    }
+
+    /// Takes a lock that the system gives back when its holder ends, however he ends; `None` if
+    /// somebody has it. Nothing but politeness may rest on it: there are file systems where all
+    /// have it.
+    ///
+    /// # Errors
+    /// If there are no locks, or the file can't be opened.
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>>;
+}
+
+/// An open file.
+pub trait MediumFile: Send + Sync {
+    /// Writes all these bytes, one slice after the other, to the end of the file.
+    ///
+    /// # Errors
+    /// If not all could be written; some may have been.
+    fn append(&mut self, slices: &[&[u8]]) -> io::Result<()>;
+
+    /// Makes what was written durable.
+    ///
+    /// # Errors
+    /// If that is not certain. The file must not be used any more then.
+    fn sync(&mut self) -> io::Result<()>;
+
+    /// Fills the buffer from a position. Any number of threads may do so at once.
+    ///
+    /// # Errors
+    /// If it can't be read; `UnexpectedEof` if the file ends before.
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()>;
+
+    /// How long it is.
+    ///
+    /// # Errors
+    /// If that can't be found out.
+    fn length(&self) -> io::Result<u64>;
+
+    /// Takes the lock of [`Medium::try_lock`] on this file for as long as it is open. Whether that
+    /// worked is not told, since nothing may rest on it.
+    fn lock_while_open(&self);
+}
+
+/// Makes a directory with all its parents, and makes the new names durable.
+///
+/// # Errors
+/// If one of them can't be made, or is no directory.
+pub fn make_dirs(medium: &dyn Medium, dir: &Path) -> io::Result<()> {
+    if dir.as_os_str().is_empty() || is_dir(medium, dir)? {
+        return Ok(());
+    }
+    let parent = dir.parent();
+    if let Some(parent) = parent {
+        make_dirs(medium, parent)?;
+    }
+    match medium.make_dir(dir) {
+        // Another process may have made it in the meantime, and not synced it yet.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_dir(medium, dir)? => {}
+        outcome => outcome?,
+    }
+    match parent.filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) => medium.sync_dir(parent),
+        None => Ok(()),
+    }
+}
+
+fn is_dir(medium: &dyn Medium, path: &Path) -> io::Result<bool> {
+    let found = medium.look(path)?;
+    Ok(found.is_some_and(|found| found.kind == Kind::Directory))
+}

@@ -6,28 +6,14 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use sde::{
-    App, AppError, AppInfo, Archiver, Codec, Handle, Inputs, Key, Mark, ResultMap, ResultSpec,
-    SavePolicy, Tags, inputs,
+    Archiver, Batch, Codec, ErasedValue, Key, Mark, SavePolicy, SavedScratch, Selection, Tags,
+    inputs,
 };
 use sde_archives::DirStore;
 use tempfile::{TempDir, tempdir};
 
 use super::apps::{Table, engine, page};
 use super::log::warnings;
-
-/// Saves a state and fails.
-#[derive(sde::Fingerprint)]
-struct Failing;
-
-impl App for Failing {
-    fn info(&self) -> AppInfo {
-        AppInfo::new("Failing", "1").result(ResultSpec::new::<u8>("never"))
-    }
-    fn run(&self, sde: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
-        sde.scratch::<[f64; 2]>().save([-0.0, f64::NAN])?;
-        Err(AppError::message("as it should"))
-    }
-}
 
 /// A store with two entries, each with a result and an intermediate, a mark and a scratch
 /// state; and what is in it.
@@ -62,14 +48,34 @@ fn small() -> Small {
         .run()
         .unwrap()
         .key;
-    let failing = sde.peek(&Failing, &inputs! {}).unwrap().key();
-    sde.run(&Failing, &inputs! {}).unwrap_err();
     std::mem::forget(sde);
+    let failing = save_scratch(dir.path());
     let truth = read(dir.path(), &[marked, second, failing]).unwrap();
     assert_eq!(truth.entries.len(), 2);
     assert_eq!(truth.scratch.len(), 1);
     assert_eq!(truth.marks.len(), 1);
     Small { dir, truth }
+}
+
+/// Saves what a run that did not end leaves.
+fn save_scratch(dir: &Path) -> Key {
+    let key = Key::from_bytes([7; 32]);
+    let state = SavedScratch {
+        app: "Unfinished".into(),
+        key,
+        value: ErasedValue::new([-0.0, f64::NAN]),
+        codec: Codec::of::<[f64; 2]>(),
+    };
+    let store = DirStore::open(dir).unwrap();
+    let batch = Batch {
+        selection: Selection::Checkpoint,
+        entries: Vec::new(),
+        scratch: vec![state],
+        marks: Vec::new(),
+    };
+    let saved = store.save(&batch).unwrap();
+    assert!(saved.left_out.is_empty());
+    key
 }
 
 /// All that a store gives for these keys.

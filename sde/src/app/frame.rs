@@ -66,12 +66,19 @@ impl Interest {
 }
 
 /// The runs made by one run.
-#[derive(Default)]
+#[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Callees {
     /// The runs it called itself, in the order they ended.
     pub(crate) direct: Vec<(Arc<str>, Key)>,
     /// What the runs beneath it depend on, at any depth.
     pub(crate) beneath: BTreeSet<Callee>,
+}
+
+/// What a run had called when it saved a state of its scratch.
+#[derive(serde::Serialize, serde::Deserialize)]
+pub(crate) struct RestsOn {
+    pub(crate) callees: Callees,
+    nondeterministic: bool,
 }
 
 /// Something that has to be as it was for a remembered result to be current.
@@ -172,6 +179,26 @@ impl Frame {
         }
         let mut callees = self.callees.lock().unwrap_or_else(PoisonError::into_inner);
         callees.beneath.extend(beneath);
+    }
+
+    /// What this run rests on so far.
+    pub(crate) fn rests_on(&self) -> RestsOn {
+        let callees = self.callees.lock().unwrap_or_else(PoisonError::into_inner);
+        RestsOn {
+            callees: callees.clone(),
+            nondeterministic: self.saw_nondeterminism(),
+        }
+    }
+
+    /// Goes on from what an earlier, unfinished run of this key left.
+    pub(crate) fn inherit(&self, from: &RestsOn) {
+        self.depends(from.callees.beneath.iter().cloned(), from.nondeterministic);
+        let mut callees = self.callees.lock().unwrap_or_else(PoisonError::into_inner);
+        for call in &from.callees.direct {
+            if !callees.direct.contains(call) {
+                callees.direct.push(call.clone());
+            }
+        }
     }
 
     pub(crate) fn take_callees(&self) -> Callees {

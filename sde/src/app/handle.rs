@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::definition::App;
-use super::frame::Frame;
+use super::frame::{Frame, RestsOn};
 use super::info::Cost;
 use super::instance::Instance;
 use super::prepared::{Facts, Prepared, Subject};
@@ -50,6 +50,8 @@ pub trait Runtime: Send + Sync {
     fn identify(&self, app: &dyn App) -> Result<Arc<Facts>, Error>;
     fn load_scratch(&self, frame: &Arc<Frame>, codec: &Codec) -> Option<ErasedValue>;
     fn save_scratch(&self, frame: &Arc<Frame>, state: ScratchState);
+    /// Whether what a scratch state rests on is as it was.
+    fn may_go_on(&self, frame: &Frame, from: &RestsOn) -> bool;
     fn progress(&self, label: &str, done: usize, total: usize);
     fn parallel(&self) -> &crate::parallel::Helpers;
 }

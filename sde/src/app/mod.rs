@@ -28,7 +28,7 @@ pub use cancel::CancelToken;
 pub(crate) use cancel::Wake;
 pub use definition::App;
 pub use frame::Callee;
-pub(crate) use frame::{Callees, Frame, Interest, Place, ancestry, depth_here, stack};
+pub(crate) use frame::{Callees, Frame, Interest, Place, RestsOn, ancestry, depth_here, stack};
 pub use handle::Handle;
 pub(crate) use handle::Runtime;
 pub use identity::{AppId, CodeId};

@@ -3,10 +3,10 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::frame::Frame;
+use super::frame::{Frame, RestsOn};
 use super::handle::Handle;
 use crate::error::Error;
-use crate::result_map::{Codec, ErasedValue, Storable};
+use crate::result_map::{Codec, ErasedValue, Storable, Value};
 
 /// The scratch space of the run that a handle belongs to.
 ///
@@ -47,6 +47,15 @@ pub(crate) struct ScratchState {
     pub(crate) codec: Codec,
 }
 
+/// A state, and what it was made with. An app that was called for it, in no slot, may
+/// be another in the program that goes on.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(bound = "")]
+struct Kept<T: Storable> {
+    rests_on: RestsOn,
+    state: Value<T>,
+}
+
 impl<'a, T: Storable> Scratch<'a, T> {
     pub(crate) fn new(handle: &'a Handle) -> Self {
         Self {
@@ -56,16 +65,23 @@ impl<'a, T: Storable> Scratch<'a, T> {
     }
 
     /// The state saved by an earlier, unfinished run of this key, if there is
-    /// one. A state that is damaged or of another type counts as none, and an
-    /// event says so.
+    /// one. A state that is damaged or of another type counts as none, and so does
+    /// one for which an app was called that is another now; an event says so.
     ///
     /// # Errors
     /// If the handle belongs to no run, or to one that has ended.
     pub fn load(&self) -> Result<Option<crate::Value<T>>, Error> {
         let frame = self.frame()?;
-        let codec = Codec::of::<T>();
-        let found = self.handle.runtime().load_scratch(frame, &codec);
-        Ok(found.and_then(|value| value.downcast()))
+        let runtime = self.handle.runtime();
+        let found = runtime.load_scratch(frame, &Codec::of::<Kept<T>>());
+        let Some(kept) = found.and_then(|value| value.downcast::<Kept<T>>()) else {
+            return Ok(None);
+        };
+        if !runtime.may_go_on(frame, &kept.rests_on) {
+            return Ok(None);
+        }
+        frame.inherit(&kept.rests_on);
+        Ok(Some(kept.state.clone()))
     }
 
     /// Makes this the state to go on from. It is kept in memory; the next
@@ -77,11 +93,15 @@ impl<'a, T: Storable> Scratch<'a, T> {
     /// fails is a warning event, not an error: the computation goes on.
     pub fn save(&self, state: impl Into<crate::Value<T>>) -> Result<(), Error> {
         let frame = self.frame()?;
+        let kept = Kept::<T> {
+            rests_on: frame.rests_on(),
+            state: state.into(),
+        };
         self.handle.runtime().save_scratch(
             frame,
             ScratchState {
-                value: state.into().into(),
-                codec: Codec::of::<T>(),
+                value: ErasedValue::new(kept),
+                codec: Codec::of::<Kept<T>>(),
             },
         );
         Ok(())

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Engine;
 use crate::app::{
-    App, Facts, Frame, Handle, Instance, Options, Outcome, Peek, Prepared, Runtime, ScratchState,
-    Subject,
+    App, Facts, Frame, Handle, Instance, Options, Outcome, Peek, Prepared, RestsOn, Runtime,
+    ScratchState, Subject,
 };
 use crate::error::Error;
 use crate::event::Event;
@@ -47,6 +47,10 @@ impl Runtime for Engine {
 
     fn save_scratch(&self, frame: &Arc<Frame>, state: ScratchState) {
         self.keep_scratch(frame, state);
+    }
+
+    fn may_go_on(&self, frame: &Frame, from: &RestsOn) -> bool {
+        self.still_rests_on(frame, from)
     }
 
     fn progress(&self, label: &str, done: usize, total: usize) {

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::Engine;
 use super::run::Run;
-use crate::app::{Facts, Frame, Policy, ScratchState};
+use crate::app::{Facts, Frame, Policy, RestsOn, ScratchState};
 use crate::cache::Entry;
 use crate::checkpoint::{
     Archiver, Batch, SavePolicy, Saved, SavedScratch, Selection, StoredEntry, saved,
@@ -300,6 +300,20 @@ impl Engine {
             });
             None
         })
+    }
+
+    /// Whether a run may go on from a scratch state: what was called for it is as it was.
+    pub(super) fn still_rests_on(&self, frame: &Frame, from: &RestsOn) -> bool {
+        let Some(why) = self.changed_beneath(&from.callees.beneath) else {
+            return true;
+        };
+        self.warn(|| {
+            format!(
+                "the scratch of {} is not gone on from: {why}; it starts afresh",
+                frame.label()
+            )
+        });
+        false
     }
 
     pub(super) fn keep_scratch(&self, frame: &Frame, state: ScratchState) {

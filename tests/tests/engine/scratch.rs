@@ -5,8 +5,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sde::{AppError, MemoryArchiver, Peek, SavePolicy, Sde, Selection};
-use sde_tests::{Gate, LIMIT, Made, Watchdog, number, x, y};
+use sde::{AppError, Event, MemoryArchiver, Peek, SavePolicy, Sde, Selection};
+use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, number, number_info, x, y};
 
 const STEPS: u32 = 9;
 
@@ -179,6 +179,56 @@ fn a_checkpoint_that_failed_is_made_up_for() {
     assert_eq!(store.saved_scratch(), Vec::<String>::new());
     sde.checkpoint().unwrap();
     assert_eq!(store.saved_scratch(), ["iteration"]);
+}
+
+/// A run that was killed after it had saved a state, for which it had called an app in no slot, went
+/// on from that state though the app was another in the next program.
+#[test]
+fn a_state_made_with_a_callee_that_was_edited_is_not_gone_on_from() {
+    let callee = |version| {
+        let add = if version == "1" { 1 } else { 100 };
+        number("scratch.callee", move |_, n| Ok(n + add))
+            .described(|_| number_info("scratch.callee", version))
+    };
+    // Stops after the first half, and says of the second what the first was made with.
+    let halves = |version| {
+        number("scratch.halves", move |sde, n| {
+            let scratch = sde.scratch::<u64>();
+            if let Some(first) = scratch.load()? {
+                return Ok(*first * 1000);
+            }
+            let first = y(&sde.run(&callee(version), &x(n))?)?;
+            scratch.save(first)?;
+            Err(AppError::message("killed"))
+        })
+    };
+    let program = |store: &MemoryArchiver, version| {
+        let watch = Watch::new();
+        let sde = Sde::builder().store(store.clone()).observer(watch.clone());
+        let sde = sde.save(SavePolicy::EveryResult).build().unwrap();
+        sde.peek(&callee(version), &x(0)).unwrap();
+        let result = sde.run(&halves(version), &x(1)).ok();
+        let warned = watch.count(|event| {
+            matches!(event, Event::Warning { message }
+                if message.contains("scratch.callee (version 1), which is now version 2"))
+        });
+        (result.map(|map| y(&map).unwrap()), warned, sde)
+    };
+    let store = MemoryArchiver::new();
+    assert_eq!(program(&store, "1").0, None);
+    // Edited: it starts afresh, and goes on from that.
+    let (result, warned, _) = program(&store, "2");
+    assert_eq!((result, warned), (None, 1));
+    let (result, warned, sde) = program(&store, "2");
+    assert_eq!((result, warned), (Some(101_000), 0));
+    // What came of it rests on what the state was made with.
+    let records = sde.records();
+    let record = records
+        .iter()
+        .find(|r| &*r.app == "scratch.halves")
+        .unwrap();
+    assert_eq!(record.calls.len(), 1);
+    assert_eq!(record.beneath.len(), 1);
 }
 
 /// A state that was saved when it was made was saved once more by each checkpoint.

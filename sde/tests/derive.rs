@@ -130,3 +130,27 @@ fn a_type_in_skipped_fields_only_needs_no_fingerprint() {
     assert_ne!(commit(&quiet).unwrap(), commit(&other).unwrap());
     assert!(sde::key::describe(&quiet).contains("type: 1"));
 }
+
+/// Types without a size, which stand behind a pointer.
+#[derive(Fingerprint)]
+struct Borrowed<'a, T: ?Sized>(&'a T);
+
+#[derive(Fingerprint)]
+struct Boxed<T>
+where
+    T: ?Sized,
+{
+    content: Box<T>,
+}
+
+/// The bound that the macro added was `Fingerprint` alone, and this did not compile.
+#[test]
+fn a_type_argument_may_have_no_size() {
+    let text = commit(&Borrowed("6-31G*")).unwrap();
+    assert_eq!(text, commit(&Borrowed(&"6-31G*".to_owned())).unwrap());
+    assert_ne!(text, commit(&Borrowed(&b"6-31G*"[..])).unwrap());
+    let list: Box<[f64]> = Box::new([1.0, 2.0]);
+    let object: Box<dyn Fingerprint> = Box::new(Metres(2.0));
+    let lists = commit(&Boxed { content: list }).unwrap();
+    assert_ne!(lists, commit(&Boxed { content: object }).unwrap());
+}

@@ -36,11 +36,18 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let written = written_types(&input.data)?;
     let params = generics.type_params().map(|param| param.ident.clone());
     let types: Vec<Ident> = params.filter(|ident| mentions(&written, ident)).collect();
+    let of_no_size = of_no_size(&generics);
     let clause = generics.make_where_clause();
     for ty in &types {
         clause
             .predicates
             .push(syn::parse_quote!(#ty: #sde::Fingerprint));
+        if of_no_size.contains(ty) {
+            // Of types with a size it is known.
+            clause
+                .predicates
+                .push(syn::parse_quote!(#ty: #sde::key::TypeShape));
+        }
     }
     let constants: Vec<Ident> = generics.const_params().map(|p| p.ident.clone()).collect();
     let arguments = types.len() + constants.len();
@@ -66,6 +73,33 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             }
         }
     })
+}
+
+/// The type parameters that are `?Sized`.
+fn of_no_size(generics: &syn::Generics) -> Vec<Ident> {
+    let relaxes = |bound: &syn::TypeParamBound| match bound {
+        syn::TypeParamBound::Trait(bound) => {
+            matches!(bound.modifier, syn::TraitBoundModifier::Maybe(_))
+        }
+        _ => false,
+    };
+    let in_clause = |param: &Ident| {
+        let clause = generics.where_clause.iter();
+        clause
+            .flat_map(|clause| &clause.predicates)
+            .any(|predicate| match predicate {
+                syn::WherePredicate::Type(of) => {
+                    matches!(&of.bounded_ty, syn::Type::Path(path) if path.path.is_ident(param))
+                        && of.bounds.iter().any(relaxes)
+                }
+                _ => false,
+            })
+    };
+    let params = generics.type_params();
+    params
+        .filter(|param| param.bounds.iter().any(relaxes) || in_clause(&param.ident))
+        .map(|param| param.ident.clone())
+        .collect()
 }
 
 /// The types of all fields that are written. A type parameter that stands in skipped fields only (a

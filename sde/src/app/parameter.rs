@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::key::{Commitment, Fingerprint, FingerprintError, commit, describe};
+use crate::key::{Encoder, Fingerprint, FingerprintError, describe};
 
 /// A parameter that an app declares: its name, its default or type, its checks.
 ///
@@ -155,7 +155,7 @@ impl Settings<'_> {
 pub(crate) struct Setting {
     pub(crate) any: Arc<dyn Any + Send + Sync>,
     pub(crate) type_name: &'static str,
-    commit: fn(&dyn Any) -> Option<Result<Commitment, FingerprintError>>,
+    encode: fn(&dyn Any, &mut Encoder<'_>) -> Option<Result<(), FingerprintError>>,
     describe: fn(&dyn Any) -> Option<String>,
 }
 
@@ -164,15 +164,15 @@ impl Setting {
         Self {
             any: Arc::new(value),
             type_name: std::any::type_name::<T>(),
-            commit: |any| any.downcast_ref::<T>().map(commit),
+            encode: |any, to| any.downcast_ref::<T>().map(|value| to.value(value)),
             describe: |any| any.downcast_ref::<T>().map(describe),
         }
     }
 
-    /// What the value adds to the app's identity. The function pointer was made
+    /// Writes what the value adds to the app's identity. The function pointer was made
     /// together with the value, so the types always agree.
-    pub(crate) fn commitment(&self) -> Result<Commitment, FingerprintError> {
-        (self.commit)(&*self.any)
+    pub(crate) fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        (self.encode)(&*self.any, to)
             .unwrap_or_else(|| Err(FingerprintError::custom("a parameter changed its type")))
     }
 

@@ -14,12 +14,14 @@ use super::parameter::Setting;
 use super::setup::Setup;
 use super::slot::SubApp;
 use crate::error::{Error, ErrorKind};
-use crate::key::{FingerprintError, with_encoder};
+use crate::key::{FingerprintError, Volatile, with_encoder};
 
 /// An app that is ready to run: checked, identified, immutable.
 ///
 /// Running an app by value identifies it anew each time, which costs some
-/// microseconds; preparing it once makes each later run as cheap as can be.
+/// microseconds; preparing it once makes each later run as cheap as can be. Only if
+/// an [`InputFile`](crate::InputFile) or a [`BySerde`](crate::key::BySerde) is among
+/// its settings is it identified anew for each run.
 /// Made by [`Handle::prepare`](crate::Handle::prepare).
 #[derive(Clone)]
 pub struct Prepared {
@@ -28,7 +30,8 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// The identity that enters the key of each run.
+    /// The identity that enters the key of each run; with a file among the settings,
+    /// that which it had when it was prepared.
     #[must_use]
     pub fn id(&self) -> AppId {
         self.facts.id
@@ -38,6 +41,15 @@ impl Prepared {
     #[must_use]
     pub fn info(&self) -> &AppInfo {
         &self.facts.info
+    }
+
+    /// To be prepared anew, if what it was identified by may have changed since.
+    pub(super) fn to_renew(&self) -> Option<Instance> {
+        let volatile = self.facts.volatile.as_ref()?;
+        Some(Instance {
+            setup: volatile.setup.clone(),
+            app: Arc::clone(&self.app),
+        })
     }
 
     pub(crate) fn subject(&self) -> Subject<'_> {
@@ -82,6 +94,16 @@ pub(crate) struct Facts {
     pub(crate) nondeterministic: bool,
     /// What has to be set before it can run, through all its slots.
     pub(crate) missing: Vec<String>,
+    /// If something of its identity may change while the app is held.
+    pub(crate) volatile: Option<Box<VolatileFacts>>,
+}
+
+/// An identity that holds only for as long as a file has the content it has.
+pub(crate) struct VolatileFacts {
+    /// What the identity was made from, those of the apps in the slots among it.
+    pub(crate) seen: Volatile,
+    /// To identify the app anew.
+    setup: Setup,
 }
 
 /// Finds registered apps.
@@ -112,11 +134,10 @@ impl Facts {
             .iter()
             .filter_map(|p| Some((p.name.clone(), setup.setting(&p.name)?.clone())))
             .collect();
-        let id = identify(app, &info, &settings, &sub_apps).map_err(|source| {
-            ErrorKind::Fingerprint {
-                app: Arc::clone(&name),
-                source,
-            }
+        let identified = identify(app, &info, &settings, &sub_apps);
+        let (id, seen) = identified.map_err(|source| ErrorKind::Fingerprint {
+            app: Arc::clone(&name),
+            source,
         })?;
         let mut codes = BTreeSet::from([(Arc::clone(&name), info.code.clone())]);
         codes.extend(
@@ -130,6 +151,7 @@ impl Facts {
             nondeterministic: info.nondeterministic
                 || sub_apps.values().any(|sub| sub.facts.nondeterministic),
             missing: missing(app, setup, &sub_apps),
+            volatile: volatile(seen, setup, &sub_apps),
             info,
             name,
             id,
@@ -222,7 +244,7 @@ fn identify(
     info: &AppInfo,
     settings: &BTreeMap<Cow<'static, str>, Setting>,
     sub_apps: &BTreeMap<Cow<'static, str>, Prepared>,
-) -> Result<AppId, FingerprintError> {
+) -> Result<(AppId, Option<Box<Volatile>>), FingerprintError> {
     with_encoder(|to| {
         to.named("name", &*info.name)?;
         match &info.code {
@@ -237,14 +259,32 @@ fn identify(
         for (name, setting) in settings.iter().filter(|(name, _)| in_key(name)) {
             to.value("parameter")?;
             to.value(&**name)?;
-            to.commitment(&setting.commitment()?);
+            setting.encode(to)?;
         }
         for (slot, sub_app) in sub_apps {
             to.value("sub-app")?;
             to.named(slot, sub_app.facts.id.as_bytes())?;
         }
-        Ok(AppId(to.digest()?))
+        Ok((AppId(to.digest()?), to.take_volatile()))
     })
+}
+
+/// What of an identity may change, through all slots.
+fn volatile(
+    own: Option<Box<Volatile>>,
+    setup: &Setup,
+    sub_apps: &BTreeMap<Cow<'static, str>, Prepared>,
+) -> Option<Box<VolatileFacts>> {
+    let in_slots = sub_apps.values();
+    let all = in_slots.filter_map(|sub| sub.facts.volatile.as_deref());
+    let all = all.map(|volatile| &volatile.seen).chain(own.as_deref());
+    let seen = all.fold(None, |seen: Option<Volatile>, next| {
+        let mut seen = seen.unwrap_or_default();
+        seen.add(next);
+        Some(seen)
+    })?;
+    let setup = setup.clone();
+    Some(Box::new(VolatileFacts { seen, setup }))
 }
 
 /// The facts of an app that has neither settings nor slots, made once.

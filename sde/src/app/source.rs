@@ -55,8 +55,11 @@ impl<A: App> AppSource for A {
 }
 
 impl AppSource for Prepared {
-    fn resolve(&self, _: &dyn Runtime) -> Result<Resolved<'_>, Error> {
-        Ok(Resolved(Inner::Handle(self)))
+    fn resolve(&self, runtime: &dyn Runtime) -> Result<Resolved<'_>, Error> {
+        Ok(Resolved(match self.to_renew() {
+            None => Inner::Handle(self),
+            Some(instance) => Inner::Owned(runtime.prepare(&instance)?, None),
+        }))
     }
 }
 

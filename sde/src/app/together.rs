@@ -162,8 +162,8 @@ fn distinct(list: &[Inputs], keep_all: bool) -> (Vec<&Inputs>, Vec<usize>) {
         .map(|inputs| {
             let next = distinct.len();
             // Inputs that can't be encoded give their error when they are run.
-            let at = match inputs.encoded() {
-                Ok(encoded) if !keep_all => *places.entry(encoded).or_insert(next),
+            let at = match inputs.to_keep() {
+                Ok(Some(encoded)) if !keep_all => *places.entry(encoded).or_insert(next),
                 _ => next,
             };
             if at == next {

@@ -55,6 +55,7 @@ impl AppStore {
         let kept = self.read().get(name).and_then(|app| app.prepared.clone());
         if let Some((made, prepared)) = kept
             && made == epoch
+            && prepared.facts.volatile.is_none()
         {
             return Ok(prepared);
         }
@@ -66,6 +67,13 @@ impl AppStore {
             registered.prepared = Some((epoch, prepared.clone()));
         }
         Ok(prepared)
+    }
+
+    /// Whether the identity of an app that was found may change with what a file holds.
+    pub(super) fn is_volatile(&self, name: &str) -> bool {
+        let apps = self.read();
+        let found = apps.get(name).and_then(|app| app.prepared.as_ref());
+        found.is_some_and(|(_, prepared)| prepared.facts.volatile.is_some())
     }
 
     pub(super) fn id_of(&self, engine: &Engine, name: &str) -> Result<AppId, Error> {

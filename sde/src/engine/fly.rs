@@ -260,11 +260,18 @@ impl Engine {
         let app = Arc::clone(&facts.name);
         let key = run.key;
         let returned = match ran.body {
-            Body::Returned(results) => results,
+            Body::Returned(results) => match run.files_unchanged() {
+                Ok(()) => results,
+                Err(error) => {
+                    run.cache.scratches.remove(&key);
+                    return Err(Unpublished::of(error, Failure::Ordinary));
+                }
+            },
             Body::Failed(cause) => {
                 // Somebody may have begun to wait since: let him try.
                 let failure = match ran.gave_up {
                     true => Failure::Transient,
+                    false if run.files_unchanged().is_err() => Failure::Ordinary,
                     false => lasting(&cause, facts.info.failures),
                 };
                 let error = match too_deep(&cause) {
@@ -301,7 +308,11 @@ impl Engine {
             took: ran.took,
         };
         let previous = previous.filter(|old| !ran.nondeterministic && self.may_fill(run, old));
-        merge(facts, record, &returned, previous, ran.epoch)
+        let checked = match self.rests_on_files(&record) {
+            true => u64::MAX, // To be looked at each time.
+            false => ran.epoch,
+        };
+        merge(facts, record, &returned, previous, checked)
             .map_err(|error| Unpublished::of(error, Failure::Ordinary))
     }
 
@@ -337,6 +348,7 @@ impl Engine {
         let stands = run.cache.ready(&run.key);
         if !stands.is_some_and(|standing| Arc::ptr_eq(&standing, entry))
             || self.refusal(entry, None).is_some()
+            || !entry.is_checked(epoch)
         {
             return;
         }

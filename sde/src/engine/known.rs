@@ -121,14 +121,15 @@ impl Engine {
     }
 
     /// Why an entry does not rest on what this program has; `None` if it does.
-    /// Looked at once for each entry and epoch.
+    /// Looked at once for each entry and epoch, and each time if a registered app was
+    /// run whose identity may change without anybody saying so.
     pub(super) fn stale(&self, entry: &Entry) -> Option<String> {
         let epoch = self.epoch();
         if entry.is_checked(epoch) {
             return None;
         }
         let why = self.changed_beneath(&entry.record.beneath);
-        if why.is_none() {
+        if why.is_none() && !self.rests_on_files(&entry.record) {
             entry.set_checked(epoch);
         }
         why

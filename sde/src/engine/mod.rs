@@ -16,6 +16,7 @@ mod runtime;
 mod save;
 mod sde;
 mod turn;
+mod volatile;
 mod wait;
 
 pub use app_store::Apps;

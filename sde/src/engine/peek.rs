@@ -13,11 +13,11 @@ impl Engine {
     /// What `run` would do, found without running, claiming or reading values.
     pub(super) fn look_only(&self, subject: &Subject<'_>, inputs: &Inputs) -> Result<Peek, Error> {
         let facts = subject.facts;
-        let encoded = inputs.encoded().map_err(|source| ErrorKind::Fingerprint {
+        let key = inputs.with_encoded(|encoded| keyed(&facts.id.0, encoded));
+        let key = key.map_err(|source| ErrorKind::Fingerprint {
             app: Arc::clone(&facts.name),
             source,
         })?;
-        let key = keyed(&facts.id.0, encoded);
         let miss = |why: String| Ok(Peek::Miss { key, why });
         if !facts.missing.is_empty() {
             return miss(format!("it is not ready: {}", facts.missing.join("; ")));

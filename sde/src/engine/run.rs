@@ -9,7 +9,7 @@ use crate::cache::{AppCache, Count, Entry};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{Event, Source};
 use crate::inputs::Call;
-use crate::key::{FingerprintError, Key, keyed, with_encoder};
+use crate::key::{FingerprintError, Key, Volatile, keyed, with_encoder};
 
 /// One call, on its way through the engine.
 pub(super) struct Run<'a> {
@@ -22,6 +22,8 @@ pub(super) struct Run<'a> {
     pub(super) key: Key,
     /// What was hashed; the arguments themselves are gone once the body has run.
     pub(super) encoded: Box<[u8]>,
+    /// The files that were hashed, which may change while the body runs.
+    pub(super) volatile: Option<Box<Volatile>>,
 }
 
 /// What looking at the encoded inputs gave.
@@ -30,8 +32,14 @@ enum Looked {
     Taken,
     /// An entry that needs a closer look than the map's guard allows, and serves.
     Serves(Arc<Entry>),
-    /// The key and what was hashed.
-    Absent(Box<(Key, Box<[u8]>)>),
+    Absent(Box<Absent>),
+}
+
+/// A key under which nothing is, and what was hashed for it.
+struct Absent {
+    key: Key,
+    encoded: Box<[u8]>,
+    volatile: Option<Box<Volatile>>,
 }
 
 impl Engine {
@@ -65,7 +73,11 @@ impl Engine {
                 Ok(Some(self.hit(cache, &entry, Source::Map)))
             }
             Ok(Looked::Absent(absent)) => {
-                let (key, encoded) = *absent;
+                let Absent {
+                    key,
+                    encoded,
+                    volatile,
+                } = *absent;
                 let run = Run {
                     from,
                     parent,
@@ -74,6 +86,7 @@ impl Engine {
                     options,
                     key,
                     encoded,
+                    volatile,
                 };
                 self.miss(&run, call).map(Some)
             }
@@ -118,7 +131,7 @@ impl Engine {
                 Looked::Taken
             }
             Some(Err(entry)) if self.serves(&entry, look.options.names) => {
-                if entry.whole && again {
+                if again && entry.is_whole_and_checked(epoch) {
                     recent.put(id.as_bytes(), encoded, epoch, Arc::clone(&entry));
                 }
                 Looked::Serves(entry)
@@ -268,7 +281,11 @@ impl Look<'_> {
 
     #[cold]
     fn absent(&self, key: Key, encoded: &[u8]) -> Looked {
-        Looked::Absent(Box::new((key, encoded.into())))
+        Looked::Absent(Box::new(Absent {
+            key,
+            encoded: encoded.into(),
+            volatile: None,
+        }))
     }
 
     /// Has the call take what its caller gets from a whole entry. It shares values and
@@ -303,13 +320,20 @@ impl Look<'_> {
 /// Gives the encoded inputs, which an [`Inputs`](crate::Inputs) keeps and others
 /// write into a buffer that is used again.
 #[inline]
-fn encoded<R>(call: &dyn Call, then: impl FnOnce(&[u8]) -> R) -> Result<R, FingerprintError> {
+fn encoded(
+    call: &dyn Call,
+    then: impl FnOnce(&[u8]) -> Looked,
+) -> Result<Looked, FingerprintError> {
     if let Some(kept) = call.encoded() {
-        return Ok(then(kept?));
+        return Ok(then(kept));
     }
     with_encoder(|to| {
         call.encode(to)?;
-        Ok(then(to.finish()?))
+        let mut looked = then(to.finish()?);
+        if let Looked::Absent(absent) = &mut looked {
+            absent.volatile = to.take_volatile();
+        }
+        Ok(looked)
     })
 }
 

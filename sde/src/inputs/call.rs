@@ -21,8 +21,8 @@ pub trait Call {
     /// If one can't be fingerprinted; the error names it.
     fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError>;
 
-    /// The encoding, if the call keeps one.
-    fn encoded(&self) -> Option<Result<&[u8], FingerprintError>> {
+    /// The encoding, if the call has kept one.
+    fn encoded(&self) -> Option<&[u8]> {
         None
     }
 
@@ -90,11 +90,11 @@ impl<'a> ErasedCall<'a> {
 
 impl Call for ErasedCall<'_> {
     fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        self.inputs.write(to)
+        self.inputs.encode(to)
     }
 
-    fn encoded(&self) -> Option<Result<&[u8], FingerprintError>> {
-        Some(self.inputs.encoded())
+    fn encoded(&self) -> Option<&[u8]> {
+        self.inputs.kept()
     }
 
     fn summaries(&self, listed: &mut Listed<'_>) -> Vec<InputSummary> {

@@ -18,7 +18,8 @@ use crate::result_map::{ErasedValue, Value};
 ///
 /// Names, types, values and their order are all in the key. Made by
 /// [`inputs!`](crate::inputs); cloning shares them. The encoding is made once and
-/// kept, so running again with the same `Inputs` is cheaper than with new ones.
+/// kept, so running again with the same `Inputs` is cheaper than with new ones. It is
+/// not kept where it may change: an [`InputFile`](crate::InputFile) is read each time.
 ///
 /// ```
 /// use sde::inputs;
@@ -184,27 +185,44 @@ impl Inputs {
         })
     }
 
-    /// The encoding that is hashed; made once.
+    /// The encoding that is hashed, if it was made before and is kept.
     #[inline]
-    pub(crate) fn encoded(&self) -> Result<&[u8], FingerprintError> {
-        match self.0.encoded.get() {
-            Some(kept) => Ok(kept),
-            None => self.encode(),
+    pub(crate) fn kept(&self) -> Option<&[u8]> {
+        self.0.encoded.get().map(|kept| &**kept)
+    }
+
+    /// Makes the encoding, and keeps it if it can't change while the inputs are held.
+    #[inline(never)]
+    pub(crate) fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        let mut items = self.0.items.iter();
+        items.try_for_each(|input| (input.ops.encode)(&input.value, &input.name, to))?;
+        if !to.is_volatile() {
+            let made = to.finish()?;
+            self.0.encoded.get_or_init(|| made.into());
+        }
+        Ok(())
+    }
+
+    /// Gives the encoding as it is now.
+    pub(crate) fn with_encoded<R>(
+        &self,
+        then: impl FnOnce(&[u8]) -> R,
+    ) -> Result<R, FingerprintError> {
+        match self.kept() {
+            Some(kept) => Ok(then(kept)),
+            None => with_encoder(|to| {
+                self.encode(to)?;
+                Ok(then(to.finish()?))
+            }),
         }
     }
 
-    #[inline(never)]
-    fn encode(&self) -> Result<&[u8], FingerprintError> {
-        let made: Box<[u8]> = with_encoder(|to| {
-            self.write(to)?;
-            Ok::<_, FingerprintError>(to.finish()?.into())
-        })?;
-        Ok(self.0.encoded.get_or_init(|| made))
-    }
-
-    fn write(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        let mut items = self.0.items.iter();
-        items.try_for_each(|input| (input.ops.encode)(&input.value, &input.name, to))
+    /// The encoding, made if need be; `None` if it has to be made anew each time.
+    pub(crate) fn to_keep(&self) -> Result<Option<&[u8]>, FingerprintError> {
+        if self.kept().is_none() {
+            self.with_encoded(|_| ())?;
+        }
+        Ok(self.kept())
     }
 
     pub(crate) fn summaries(&self, listed: &mut Listed<'_>) -> Vec<InputSummary> {

@@ -5,7 +5,9 @@
 //! ([`Fingerprint::bound`]) gets that much room at once and fills it; the compiler then knows each
 //! position in it.
 
-use super::commitment::Commitment;
+use std::sync::OnceLock;
+
+use super::commitment::{Commitment, commit_noting};
 use super::encoder::Encoder;
 use super::error::FingerprintError;
 use super::fingerprint::Fingerprint;
@@ -69,18 +71,28 @@ pub fn write_node<T: Fingerprint>(
 }
 
 /// `write_node` for a shared handle that keeps its value's commitment: a short value is written
-/// anew, which costs less than looking, a long one by what was kept.
+/// anew, which costs less than looking, a long one by what was kept. What may change while it is
+/// held is not kept.
 #[inline]
-pub(crate) fn write_shared<'c, T: Fingerprint>(
+pub(crate) fn write_shared<T: Fingerprint>(
     value: &T,
-    commitment: impl FnOnce() -> Result<&'c Commitment, FingerprintError>,
+    kept: &OnceLock<Commitment>,
     to: &mut Encoder<'_>,
     at: usize,
 ) -> Result<usize, FingerprintError> {
     if is_short(T::bound()) {
         return Ok(to.bounded_at(at, value));
     }
-    Ok(to.commitment_at(at, commitment()?))
+    if let Some(commitment) = kept.get() {
+        return Ok(to.commitment_at(at, commitment));
+    }
+    let (made, noted) = commit_noting(value)?;
+    let at = to.commitment_at(at, &made);
+    match noted {
+        None => drop(kept.set(made)),
+        noted => to.rests_on(noted),
+    }
+    Ok(at)
 }
 
 /// The part of [`Fingerprint`] that says what the type is, for a handle that is what it leads to.

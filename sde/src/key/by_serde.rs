@@ -28,6 +28,13 @@ use serializer::Adapter;
 /// - What a value shows may change with the version of the crate that it comes from, and with it
 ///   the key.
 ///
+/// - Where there is no value serde shows no type: `None` of one type and `None` of another, and two
+///   empty lists, are alike.
+/// - What holds it may change while it is held (a `Mutex` and an atomic are shown by what they
+///   hold now). So it is keyed anew each time, also within a shared [`Value`](crate::Value), reused
+///   [`Inputs`](crate::Inputs) and a prepared app: that costs a pass over its data for each run. For what is
+///   large and asked for often, write a `Fingerprint`.
+///
 /// Types are kept apart as far as serde shows them: `1u8` and `1i32` differ, and so do structures
 /// of different names. A value by serde and the same value by its own `Fingerprint` have different
 /// keys.
@@ -47,6 +54,8 @@ pub struct BySerde<T>(pub T);
 
 impl<T: Serialize> Fingerprint for BySerde<T> {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        // What serde shows of a `Mutex` or an atomic is what it holds now.
+        to.volatile();
         to.item(|parts| {
             parts.bytes([item::SERDE]);
             parts.node(|to| self.0.serialize(Adapter { to }))

@@ -6,6 +6,7 @@ use super::fingerprint::Fingerprint;
 use super::scratch::with_encoder;
 use super::spill::digest_of;
 use super::tag::item;
+use super::volatile::Volatile;
 
 /// The bytes that a value writes to its holder: its encoding, or the digest of a long one.
 ///
@@ -38,15 +39,27 @@ impl Commitment {
 
 /// Encodes `value` once, so that it can be written many times.
 ///
+/// A value with an [`InputFile`](super::InputFile) or a [`BySerde`](super::BySerde) in it may change while it
+/// stays in your hands, and with it the commitment: don't keep that
+/// ([`Encoder::is_volatile`](super::Encoder::is_volatile) tells).
+///
 /// The cost is that of hashing the value (bulk data at BLAKE3's speed) and one small allocation.
 ///
 /// # Errors
 /// What the value's [`Fingerprint`] says.
 pub fn commit<T: Fingerprint + ?Sized>(value: &T) -> Result<Commitment, FingerprintError> {
+    commit_noting(value).map(|(commitment, _)| commitment)
+}
+
+/// As [`commit`]; says too whether it may be kept: nothing must be noted.
+pub(crate) fn commit_noting<T: Fingerprint + ?Sized>(
+    value: &T,
+) -> Result<(Commitment, Option<Box<Volatile>>), FingerprintError> {
     with_encoder(|to| {
         to.value(value)?;
+        let noted = to.take_volatile();
         let bytes = to.finish()?;
-        Ok(match bytes.split_first() {
+        let commitment = match bytes.split_first() {
             Some((&item::COLLAPSED, rest)) if rest.len() == 40 => {
                 let (length, digest) = rest.split_at(8);
                 Commitment::Digest {
@@ -55,7 +68,8 @@ pub fn commit<T: Fingerprint + ?Sized>(value: &T) -> Result<Commitment, Fingerpr
                 }
             }
             _ => Commitment::Inline(bytes.into()),
-        })
+        };
+        Ok((commitment, noted))
     })
 }
 

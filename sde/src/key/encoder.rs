@@ -25,6 +25,7 @@ use super::fingerprint::Fingerprint;
 use super::items::Fields;
 use super::spill::{Spilled, digest_of};
 use super::tag::{INLINE_LIMIT, item};
+use super::volatile::Volatile;
 
 /// Writes values as typed, length-framed bytes.
 ///
@@ -54,6 +55,8 @@ pub struct Encoder<'b> {
     pub(super) spilled: Option<Box<Spilled>>,
     pub(super) is_root: bool,
     pub(super) failed: bool,
+    /// What of all that is written may change while the values stay what they are.
+    pub(super) volatile: Option<Box<Volatile>>,
 }
 
 impl<'b> Encoder<'b> {
@@ -69,6 +72,7 @@ impl<'b> Encoder<'b> {
             spilled: None,
             is_root: true,
             failed: false,
+            volatile: None,
         }
     }
 

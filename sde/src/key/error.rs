@@ -35,6 +35,14 @@ pub enum FingerprintErrorKind {
         /// What the system said.
         source: io::Error,
     },
+    /// The content of an [`InputFile`](super::InputFile) changed after the key was made from it.
+    #[error(
+        "the input file {file:?} was changed, or removed, after its content was keyed, so it can't be told which content the result is of; it was not remembered: run it again, and leave the file alone while it runs"
+    )]
+    Changed {
+        /// The path as it was given.
+        file: PathBuf,
+    },
     /// A sequence gave more or fewer elements than it had declared.
     #[error(
         "a sequence declared {declared} elements and gave {found}; the iterator's length must be exact"

@@ -20,10 +20,18 @@ const PIECE: usize = 256 * 1024;
 
 /// A path to a file that enters keys by its content.
 ///
-/// The content is read each time that the value is encoded, so on each run that takes it, hits
-/// included. Copies of one file are the same input, whatever they are called. A file that changes
-/// while a run is under way may be keyed by one content and read by the app with another: do not
-/// write to input files while they are in use.
+/// The content is read each time that a key is needed, so on each run that takes it, hits included,
+/// whatever holds it: a [`Value`](crate::Value), [`Inputs`](crate::Inputs) that are used again, a prepared or
+/// registered app. Copies of one file are the same input, whatever they are called.
+///
+/// A run that computes reads the file once more when its body has ended. If it has changed by then, the
+/// run has an error ([`FingerprintErrorKind::Changed`]) and nothing is remembered, since
+/// the body may have read either content. What is not noticed is a change that is
+/// taken back before the end: do not write to input files while they are in use.
+///
+/// It counts where it is given. An app that makes an `InputFile` of a path that it knows by itself, to
+/// run another app with, does not depend on the content: give it the file as an input or a
+/// parameter.
 ///
 /// ```
 /// use sde::key::{commit, InputFile};
@@ -82,7 +90,7 @@ impl<P: Into<PathBuf>> From<P> for InputFile {
     }
 }
 
-fn digest_file(path: &Path) -> io::Result<(u64, Digest)> {
+pub(super) fn digest_file(path: &Path) -> io::Result<(u64, Digest)> {
     let mut file = File::open(path)?;
     let size = file.metadata()?.len();
     // A small file needs one piece of its own size, and one byte to see its end.
@@ -106,8 +114,14 @@ fn digest_file(path: &Path) -> io::Result<(u64, Digest)> {
 
 impl Fingerprint for InputFile {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        // Also where it can't be read: it may be there next time.
+        to.volatile();
+        let (length, digest) = match self.content_digest() {
+            Ok(content) => content,
+            Err(error) => return to.item(|_| Err(error)),
+        };
+        to.file_seen(self.path.clone(), length, digest);
         to.item(|parts| {
-            let (length, digest) = self.content_digest()?;
             parts.bytes([item::FILE]);
             parts.bytes(length.to_le_bytes());
             parts.bytes(*digest.as_bytes());

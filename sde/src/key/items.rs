@@ -6,6 +6,7 @@ use super::fingerprint::Fingerprint;
 use super::scalar::Scalar;
 use super::shape::Shape;
 use super::tag::item;
+use super::volatile::Volatile;
 
 macro_rules! scalar_writers {
     ($($(#[$doc:meta])* $name:ident;)*) => {
@@ -214,6 +215,12 @@ impl<'e, 'b> Fields<'e, 'b> {
     ) -> Result<(), FingerprintError> {
         self.at = value.write_node(self.to, self.at)?;
         Ok(())
+    }
+
+    /// Takes over what another encoder noted, whose bytes are written here.
+    #[inline]
+    pub(crate) fn rests_on(&mut self, noted: Option<Box<Volatile>>) {
+        self.to.rests_on(noted);
     }
 
     /// A value of bounded size, as a node.

@@ -21,6 +21,8 @@
 //! - `#[fingerprint(skip)]` is a promise that the field can't change a result.
 //! - [`BySerde`] sees what serde shows: it can't tell a set from a list, and leaves out what the
 //!   type's author skipped.
+//! - What a sequence is held in is not part of what it is: a `Vec`, a `VecDeque`, a slice and an array
+//!   of the same elements are alike, and so are a list of arrays and a list of lists.
 //! - A derived name is the bare name of the type. Two types of one name in two modules are alike if
 //!   their fields are: give one of them `#[fingerprint(name = "..")]`.
 
@@ -46,6 +48,7 @@ mod short;
 mod spill;
 mod tag;
 mod unordered;
+mod volatile;
 mod writing;
 
 pub(crate) use bounded::{same_as, write_shared};
@@ -67,3 +70,4 @@ pub use scratch::{keyed, with_encoder};
 pub use shape::{Shape, TypeShape};
 pub use short::{Short, describe};
 pub use tag::{FORMAT, INLINE_LIMIT};
+pub(crate) use volatile::Volatile;

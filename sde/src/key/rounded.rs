@@ -116,6 +116,9 @@ fn put_list<'x, T: Round + 'x>(
     to.item(|parts| {
         parts.bytes([item::SEQUENCE]);
         parts.varint(length as u64);
+        if length == 0 {
+            parts.with_shape(T::shape);
+        }
         for value in items {
             parts.node(|to| value.put_rounded(digits, to))?;
         }

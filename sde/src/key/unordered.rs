@@ -9,6 +9,7 @@ use super::fingerprint::Fingerprint;
 use super::items::Fields;
 use super::short::describe;
 use super::tag::item;
+use super::volatile::Volatile;
 
 /// The encodings of the elements, in the order in which they came.
 #[derive(Default)]
@@ -17,6 +18,7 @@ pub(crate) struct Unordered {
     /// Where each element lies.
     spans: Vec<(usize, usize)>,
     scratch: Vec<u8>,
+    volatile: Option<Box<Volatile>>,
 }
 
 impl Unordered {
@@ -33,6 +35,9 @@ impl Unordered {
         write(&mut to)?;
         let start = self.bytes.len();
         self.bytes.extend_from_slice(to.finish()?);
+        if let Some(noted) = to.take_volatile() {
+            self.volatile.get_or_insert_default().add(&noted);
+        }
         self.spans.push((start, self.bytes.len()));
         Ok(())
     }
@@ -42,6 +47,7 @@ impl Unordered {
         let bytes = &self.bytes;
         self.spans
             .sort_unstable_by(|a, b| bytes[a.0..a.1].cmp(&bytes[b.0..b.1]));
+        to.rests_on(self.volatile.take());
         to.varint(self.spans.len() as u64);
         for (start, end) in self.spans {
             to.slice(&bytes[start..end]);

@@ -6,7 +6,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::key::{
-    Commitment, Encoder, Fingerprint, FingerprintError, Short, commit, same_as, write_shared,
+    Commitment, Encoder, Fingerprint, FingerprintError, Short, same_as, write_shared,
 };
 
 /// A shared, read-only value that remembers its own digest.
@@ -14,6 +14,10 @@ use crate::key::{
 /// It dereferences to `T`; cloning it shares the value. Given to a run as an
 /// input it makes the same key as the bare `T` would, and the digest is computed
 /// at most once: passing a 10 GB tensor from one app to the next hashes 32 bytes.
+///
+/// That holds for what can't change while it is shared. A value with an
+/// [`InputFile`](crate::InputFile) or a [`BySerde`](crate::key::BySerde) in it is
+/// keyed anew each time.
 ///
 /// ```
 /// use sde::Value;
@@ -57,29 +61,14 @@ impl<T> Value<T> {
     }
 }
 
-impl<T: Fingerprint> Value<T> {
-    /// What this value adds to a key; computed once.
-    ///
-    /// # Errors
-    /// If `T` can't be fingerprinted (an `InputFile` that can't be read).
-    pub(crate) fn commitment(&self) -> Result<&Commitment, FingerprintError> {
-        if let Some(kept) = self.0.commitment.get() {
-            return Ok(kept);
-        }
-        let made = commit(&self.0.value)?;
-        Ok(self.0.commitment.get_or_init(|| made))
-    }
-}
-
 /// A value and a shared value are the same input, also inside lists, options and fields.
 impl<T: Fingerprint> Fingerprint for Value<T> {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        to.commitment(self.commitment()?);
-        Ok(())
+        to.item(|parts| parts.part(self))
     }
 
     fn write_node(&self, to: &mut Encoder<'_>, at: usize) -> Result<usize, FingerprintError> {
-        write_shared(&**self, || self.commitment(), to, at)
+        write_shared(&**self, &self.0.commitment, to, at)
     }
 
     fn describe(&self, out: &mut Short) {

@@ -12,3 +12,4 @@ mod policies;
 mod same_name;
 mod scratch;
 mod turns;
+mod volatile;

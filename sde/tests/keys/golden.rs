@@ -6,7 +6,7 @@
 //! changelog must say that no old result will be found.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ffi::OsStr;
 use std::marker::PhantomData;
 use std::num::NonZero;
@@ -138,6 +138,7 @@ fn values() -> Vec<(&'static str, Digest)> {
         "texts": ["a", "b"],
         "texts none": Vec::<String>::new(),
         "lists": vec![vec![1_u8], vec![], vec![2, 3]],
+        "lists, held in arrays": VecDeque::from([[1_u8, 2], [3, 4]]),
         "texts long": vec!["text".to_owned(); 20_000],
         "some": Some(1.5_f64),
         "none": None::<f64>,
@@ -161,6 +162,7 @@ fn values() -> Vec<(&'static str, Digest)> {
         "marker": PhantomData::<Metres>,
         "rounded": Rounded::new(0.1 + 0.2, 10),
         "rounded list": Rounded::new(vec![1.0 / 3.0, -0.0], 5),
+        "rounded list none": Rounded::new(Vec::<f64>::new(), 5),
         "digest": Digest::from_bytes([1; 32]),
         "key": Key::from_bytes([1; 32]),
         "shared": Value::new(vec![1.0_f64; 500]),

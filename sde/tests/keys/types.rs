@@ -143,6 +143,11 @@ fn all_different() -> Vec<(&'static str, Digest)> {
         Rounded::new(2.0_f32, 3),
         Rounded::new(vec![2.0_f64], 3),
         Rounded::new(Some(2.0_f64), 3),
+        Rounded::new(Vec::<f64>::new(), 3),
+        Rounded::new(Vec::<f32>::new(), 3),
+        Rounded::new(Vec::<Vec<f32>>::new(), 3),
+        Rounded::new(None::<f32>, 3),
+        Rounded::new(None::<f64>, 3),
         BySerde(2_u8),
         BySerde(2_u16),
         BySerde("2"),
@@ -203,6 +208,8 @@ fn holders_are_not_types() {
     let mut turned = VecDeque::from([3.0, 1.0, 2.0]);
     turned.rotate_left(1);
     assert_eq!(list, digest(&turned));
+    let lists = digest(&vec![vec![1.0, 2.0], vec![3.0, 4.0]]);
+    assert_eq!(lists, digest(&vec![[1.0, 2.0], [3.0, 4.0]]));
 
     assert_eq!(digest(&None::<Arc<f64>>), digest(&None::<f64>));
     assert_eq!(
@@ -213,6 +220,17 @@ fn holders_are_not_types() {
         digest(Path::new("a/b")),
         digest(&Path::new("a/b").to_path_buf())
     );
+}
+
+/// serde shows no type where there is no value. It is said in the docs.
+#[test]
+fn what_serde_does_not_show_is_not_in_the_key() {
+    assert_eq!(digest(&BySerde(None::<u8>)), digest(&BySerde(None::<u16>)));
+    let empty = digest(&BySerde(Vec::<u8>::new()));
+    assert_eq!(empty, digest(&BySerde(Vec::<f64>::new())));
+    let none = digest(&Vec::<BySerde<u8>>::new());
+    assert_eq!(none, digest(&Vec::<BySerde<f64>>::new()));
+    assert_ne!(none, empty);
 }
 
 trait Potential: Fingerprint {}

@@ -1,0 +1,40 @@
+//! Whether the files that a run was keyed by are what they were.
+//!
+//! Between keying a run and reading its files others may write to them. What the body then makes is
+//! the result of the new content, under the key of the old. So the files are read once more when
+//! the body has ended; a run whose files have changed has an error and no result.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::run::Run;
+use crate::app::Callee;
+use crate::cache::Record;
+use crate::error::{Error, ErrorKind};
+
+impl Run<'_> {
+    /// That the files among the inputs and the settings are as they were keyed. Reads them.
+    pub(super) fn files_unchanged(&self) -> Result<(), Error> {
+        let facts = self.subject.facts;
+        let of_app = facts.volatile.as_deref().map(|volatile| &volatile.seen);
+        let mut all = of_app.into_iter().chain(self.volatile.as_deref());
+        all.try_for_each(|seen| seen.verify()).map_err(|source| {
+            ErrorKind::Fingerprint {
+                app: Arc::clone(&facts.name),
+                source,
+            }
+            .into()
+        })
+    }
+}
+
+impl Engine {
+    /// Whether a run called a registered app whose identity changes with what a file
+    /// holds: then no epoch says that it is still current.
+    pub(super) fn rests_on_files(&self, record: &Record) -> bool {
+        record.beneath.iter().any(|callee| match callee {
+            Callee::Code { .. } => false,
+            Callee::Named { name, .. } => self.apps.is_volatile(name),
+        })
+    }
+}

@@ -1,0 +1,126 @@
+//! What may change while the value that is keyed stays the same.
+//!
+//! An [`InputFile`](super::InputFile) names a file, and anybody can write to it. Whoever keeps an
+//! encoding (a [`Value`](crate::Value), [`Inputs`](crate::Inputs), a prepared app) would give the
+//! key of what the file held once. So the encoder takes note of such values, what is noted is not
+//! kept, and the files that a key was made from are looked at again when the run ends: a result
+//! that may have been made from another content is not remembered under that key.
+
+use std::path::PathBuf;
+
+use super::digest::Digest;
+use super::encoder::Encoder;
+use super::error::{FingerprintError, FingerprintErrorKind};
+use super::input_file::digest_file;
+
+/// What an encoding rests on beside the values themselves.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Volatile {
+    files: Vec<Seen>,
+}
+
+/// A file as it was when it was encoded.
+#[derive(Clone, Debug)]
+struct Seen {
+    file: PathBuf,
+    length: u64,
+    digest: Digest,
+}
+
+impl Volatile {
+    /// That all files are as they were when they were encoded. Reads them.
+    ///
+    /// # Errors
+    /// [`FingerprintErrorKind::Changed`] with the first that is not.
+    pub(crate) fn verify(&self) -> Result<(), FingerprintError> {
+        let changed = |seen: &&Seen| match digest_file(&seen.file) {
+            Ok(now) => now != (seen.length, seen.digest),
+            Err(_) => true,
+        };
+        match self.files.iter().find(changed) {
+            None => Ok(()),
+            Some(seen) => Err(FingerprintErrorKind::Changed {
+                file: seen.file.clone(),
+            }
+            .into()),
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.files.extend(other.files.iter().cloned());
+    }
+}
+
+impl Encoder<'_> {
+    /// Says that what is being written may change while its holder stays the same, so that nobody
+    /// keeps the encoding: it is made anew each time that a key is needed. For a [`Fingerprint`]
+    /// written by hand that reads what others can write to.
+    ///
+    /// [`Fingerprint`]: super::Fingerprint
+    ///
+    /// ```
+    /// use sde::key::{Encoder, Fingerprint, FingerprintError, with_encoder};
+    /// use std::sync::atomic::{AtomicU32, Ordering};
+    ///
+    /// struct Shared(AtomicU32);
+    ///
+    /// impl Fingerprint for Shared {
+    ///     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+    ///         to.volatile();
+    ///         to.structure("Shared", |fields| fields.field("0", &self.0.load(Ordering::Relaxed)))
+    ///     }
+    /// }
+    /// with_encoder(|to| {
+    ///     to.value(&[1_u32, 2])?;
+    ///     assert!(!to.is_volatile());
+    ///     to.value(&Shared(AtomicU32::new(3)))?;
+    ///     assert!(to.is_volatile());
+    ///     Ok::<_, FingerprintError>(())
+    /// })?;
+    /// # Ok::<(), FingerprintError>(())
+    /// ```
+    #[cold]
+    pub fn volatile(&mut self) {
+        self.volatile.get_or_insert_default();
+    }
+
+    /// Whether anything written may change while its holder stays the same. Whoever keeps a
+    /// [`Commitment`](super::Commitment) asks this first.
+    #[inline]
+    #[must_use]
+    pub fn is_volatile(&self) -> bool {
+        self.volatile.is_some()
+    }
+
+    /// Notes the content of a file that was encoded.
+    pub(super) fn file_seen(&mut self, file: PathBuf, length: u64, digest: Digest) {
+        let seen = Seen {
+            file,
+            length,
+            digest,
+        };
+        self.volatile.get_or_insert_default().files.push(seen);
+    }
+
+    /// Takes over what another encoder noted, whose bytes become part of these.
+    #[inline]
+    pub(crate) fn rests_on(&mut self, noted: Option<Box<Volatile>>) {
+        if let Some(noted) = noted {
+            self.add_noted(noted);
+        }
+    }
+
+    #[cold]
+    fn add_noted(&mut self, noted: Box<Volatile>) {
+        match &mut self.volatile {
+            Some(own) => own.add(&noted),
+            None => self.volatile = Some(noted),
+        }
+    }
+
+    /// What was noted.
+    #[inline]
+    pub(crate) fn take_volatile(&mut self) -> Option<Box<Volatile>> {
+        self.volatile.take()
+    }
+}

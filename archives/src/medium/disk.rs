@@ -5,7 +5,7 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, IoSlice, Write};
 use std::path::Path;
 
-use super::{Found, Kind, Medium, MediumFile};
+use super::{Found, Kind, Medium, MediumFile, Site};
 
 /// The file system of this machine, with the calls of the standard library.
 #[derive(Clone, Copy, Debug, Default)]
@@ -68,7 +68,7 @@ impl Medium for Disk {
         std::fs::remove_file(path)
     }
 
-    fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+    fn sync_dir_for(&self, dir: &Path, _: Site) -> io::Result<()> {
         if !cfg!(unix) {
             return Ok(());
         }
@@ -118,7 +118,7 @@ impl MediumFile for File {
         Ok(())
     }
 
-    fn sync(&mut self) -> io::Result<()> {
+    fn sync_for(&mut self, _: Site) -> io::Result<()> {
         // The length is part of what makes the data readable, so it is synced too.
         self.sync_data()
     }

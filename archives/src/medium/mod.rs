@@ -10,21 +10,26 @@
 //! What is assumed, and nothing more:
 //!
 //! - bytes that were written are on the medium for good once
-//!   [`sync`](MediumFile::sync) has said so, the file's length with them;
+//!   [`sync`](MediumFile#method.sync) has said so, the file's length with them;
 //! - a name that was made, changed or removed is there for good once
-//!   [`sync_dir`](Medium::sync_dir) of its directory has said so;
+//!   [`sync_dir`](Medium#method.sync_dir) of its directory has said so;
 //! - before that, any part of what was written may be there after a power loss, in
 //!   any order, in pieces of 512 bytes;
 //! - a new name is made by one process only, whoever else tries
 //!   ([`create`](Medium::create), [`publish`](Medium::publish));
 //! - after an error of a sync nothing is known of that file, whatever a second
 //!   sync says.
+//!
+//! A sync that is left out shows only when the power fails. So the calls of
+//! `sync` and `sync_dir` carry the place in the source that they come from, and the tests leave out
+//! one place at a time: each must be missed.
 
 mod disk;
 
 use std::ffi::OsString;
 use std::fmt;
 use std::io;
+use std::panic::Location;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -103,11 +108,11 @@ pub trait Medium: Send + Sync + fmt::Debug {
     /// If it can't be removed.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
-    /// Makes the names in a directory durable.
+    /// Makes the names in a directory durable; [`sync_dir`](Self#method.sync_dir) calls it.
     ///
     /// # Errors
     /// If that is not certain.
-    fn sync_dir(&self, dir: &Path) -> io::Result<()>;
+    fn sync_dir_for(&self, dir: &Path, site: Site) -> io::Result<()>;
 
     /// Whose store it would be: the user of this process, if the medium knows users.
     fn user(&self) -> Option<u32> {
@@ -131,11 +136,11 @@ pub trait MediumFile: Send + Sync {
     /// If not all could be written; some may have been.
     fn append(&mut self, slices: &[&[u8]]) -> io::Result<()>;
 
-    /// Makes what was written durable.
+    /// Makes what was written durable; [`sync`](Self#method.sync) calls it.
     ///
     /// # Errors
     /// If that is not certain. The file must not be used any more then.
-    fn sync(&mut self) -> io::Result<()>;
+    fn sync_for(&mut self, site: Site) -> io::Result<()>;
 
     /// Fills the buffer from a position. Any number of threads may do so at once.
     ///
@@ -152,6 +157,31 @@ pub trait MediumFile: Send + Sync {
     /// Takes the lock of [`Medium::try_lock`] on this file for as long as it is open. Whether that
     /// worked is not told, since nothing may rest on it.
     fn lock_while_open(&self);
+}
+
+/// The place in the source where a sync is asked for.
+pub type Site = &'static Location<'static>;
+
+impl dyn Medium + '_ {
+    /// Makes the names in a directory durable.
+    ///
+    /// # Errors
+    /// If that is not certain.
+    #[track_caller]
+    pub fn sync_dir(&self, dir: &Path) -> io::Result<()> {
+        self.sync_dir_for(dir, Location::caller())
+    }
+}
+
+impl dyn MediumFile + '_ {
+    /// Makes what was written durable.
+    ///
+    /// # Errors
+    /// If that is not certain. The file must not be used any more then.
+    #[track_caller]
+    pub fn sync(&mut self) -> io::Result<()> {
+        self.sync_for(Location::caller())
+    }
 }
 
 /// Makes a directory with all its parents, and makes the new names durable.

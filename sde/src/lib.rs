@@ -71,9 +71,9 @@ mod result_map;
 mod sync;
 
 pub use app::{
-    App, AppId, AppInfo, AppSource, Callee, CancelToken, CodeId, Cost, Handle, Instance, LinkedApp,
-    Outcome, Parameter, Peek, Policy, Prepared, Request, ResultSpec, Scratch, Settings, Slot,
-    SubApp,
+    App, AppId, AppInfo, AppSetup, AppSource, Callee, CancelToken, CodeId, Cost, Difference,
+    Handle, Instance, LinkedApp, Nearest, Outcome, Parameter, Part, Peek, Policy, Prepared,
+    Request, ResultSpec, Scratch, Settings, Slot, SlotSummary, SubApp,
 };
 pub use cache::{AppStats, Record};
 pub use checkpoint::{
@@ -83,7 +83,7 @@ pub use checkpoint::{
 pub use engine::{Apps, Builder, Invalidated, Sde, Stats};
 pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, RunId, Source};
-pub use inputs::{InputSummary, Inputs};
+pub use inputs::{Inputs, ValueSummary};
 pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key};
 #[cfg(feature = "progress")]
 pub use progress::ProgressBar;

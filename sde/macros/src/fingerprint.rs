@@ -142,7 +142,7 @@ struct Parts {
 fn of_struct(sde: &Path, declared: &str, fields: &Fields) -> syn::Result<Parts> {
     let (pattern, list) = bind(fields)?;
     let write = write(sde, &list);
-    let show = show(declared, &list);
+    let show = show(sde, declared, &list);
     Ok(Parts {
         fingerprint: quote! {
             let Self #pattern = self;
@@ -171,7 +171,7 @@ fn of_enum(sde: &Path, data: &syn::DataEnum) -> syn::Result<Parts> {
         }
         let (pattern, list) = bind(&variant.fields)?;
         let write = write(sde, &list);
-        let show = show(&name, &list);
+        let show = show(sde, &name, &list);
         fingerprint.extend(quote! {
             Self::#ident #pattern => to.variant_of::<Self>(#name, |fields| { #write }),
         });
@@ -276,22 +276,16 @@ fn write(sde: &Path, list: &[Field]) -> TokenStream {
     }
 }
 
-fn show(name: &str, list: &[Field]) -> TokenStream {
-    let shown = list
-        .iter()
-        .filter(|field| !matches!(field.how, How::BySerde));
-    let fields = shown.map(|field| {
+fn show(sde: &Path, name: &str, list: &[Field]) -> TokenStream {
+    let fields = list.iter().map(|field| {
         let (variable, name) = (&field.variable, &field.name);
-        quote!((#name, #variable))
+        match field.how {
+            How::Plain => quote!((#name, #variable)),
+            How::Rounded(digits) => quote!((#name, &#sde::key::Rounded::new(#variable, #digits))),
+            How::BySerde => quote!((#name, &#sde::key::BySerde(#variable))),
+        }
     });
-    let unshown = list
-        .iter()
-        .filter(|field| matches!(field.how, How::BySerde));
-    let unshown = unshown.map(|field| &field.variable);
-    quote! {
-        #(let _ = #unshown;)*
-        out.structure(#name, &[#(#fields),*]);
-    }
+    quote!(out.structure(#name, &[#(#fields),*]);)
 }
 
 /// Where an attribute stands, which decides what it may say.

@@ -44,7 +44,7 @@ pub enum CodeId {
     /// A declared version.
     Version(Cow<'static, str>),
     /// The digest of the token tree that `#[sde::app]` saw.
-    Source([u8; 32]),
+    Source(Digest),
 }
 
 impl fmt::Display for CodeId {
@@ -55,7 +55,7 @@ impl fmt::Display for CodeId {
             }
             Self::Source(digest) => {
                 f.write_str("source ")?;
-                digest[..6]
+                digest.as_bytes()[..6]
                     .iter()
                     .try_for_each(|byte| write!(f, "{byte:02x}"))
             }

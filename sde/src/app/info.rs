@@ -7,6 +7,7 @@ use super::identity::CodeId;
 use super::parameter::Parameter;
 use super::slot::Slot;
 use crate::error::Failure;
+use crate::key::Digest;
 use crate::result_map::{Codec, Storable, Tags};
 
 /// The description of an app: its identity, its traits, what it takes and what it
@@ -59,7 +60,10 @@ impl AppInfo {
     #[doc(hidden)]
     #[must_use]
     pub fn from_source(name: &'static str, digest: [u8; 32]) -> Self {
-        Self::with_code(Cow::Borrowed(name), CodeId::Source(digest))
+        Self::with_code(
+            Cow::Borrowed(name),
+            CodeId::Source(Digest::from_bytes(digest)),
+        )
     }
 
     fn with_code(name: Cow<'static, str>, code: CodeId) -> Self {

@@ -9,6 +9,7 @@
 
 mod cancel;
 mod definition;
+mod difference;
 mod frame;
 mod handle;
 mod identity;
@@ -22,11 +23,14 @@ mod scratch;
 mod setup;
 mod slot;
 mod source;
+mod summary;
 mod together;
 
 pub use cancel::CancelToken;
 pub(crate) use cancel::Wake;
 pub use definition::App;
+pub(crate) use difference::{Compared, of_callees, of_keys};
+pub use difference::{Difference, Nearest, Part};
 pub use frame::Callee;
 pub(crate) use frame::{Callees, Frame, Interest, Place, RestsOn, ancestry, depth_here, stack};
 pub use handle::Handle;
@@ -46,3 +50,4 @@ pub(crate) use scratch::ScratchState;
 pub(crate) use setup::Setup;
 pub use slot::{Slot, SubApp};
 pub use source::AppSource;
+pub use summary::{AppSetup, SlotSummary};

@@ -13,6 +13,7 @@ use super::linked::{TypeIndex, clash};
 use super::parameter::Setting;
 use super::setup::Setup;
 use super::slot::SubApp;
+use super::summary::AppSetup;
 use crate::error::{Error, ErrorKind};
 use crate::key::{FingerprintError, Volatile, with_encoder};
 
@@ -96,6 +97,8 @@ pub(crate) struct Facts {
     pub(crate) missing: Vec<String>,
     /// If something of its identity may change while the app is held.
     pub(crate) volatile: Option<Box<VolatileFacts>>,
+    /// What records keep of it, made when a run misses.
+    setup: OnceLock<Arc<AppSetup>>,
 }
 
 /// An identity that holds only for as long as a file has the content it has.
@@ -158,7 +161,13 @@ impl Facts {
             settings,
             sub_apps,
             codes,
+            setup: OnceLock::new(),
         })
+    }
+
+    /// What a record keeps of how the app is set up. `app` is the one that has these facts.
+    pub(crate) fn setup(&self, app: &dyn App) -> &Arc<AppSetup> {
+        self.setup.get_or_init(|| Arc::new(AppSetup::of(app, self)))
     }
 
     /// The tags that the app declares for a result, and whether it can be saved.
@@ -249,7 +258,7 @@ fn identify(
         to.named("name", &*info.name)?;
         match &info.code {
             CodeId::Version(version) => to.named("version", &**version)?,
-            CodeId::Source(digest) => to.named("source", digest)?,
+            CodeId::Source(digest) => to.named("source", digest.as_bytes())?,
         }
         to.named("fields", app)?;
         let in_key = |name: &Cow<'static, str>| {

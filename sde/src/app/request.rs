@@ -1,6 +1,7 @@
 //! One request for a run, with all that can be said of it.
 
 use super::cancel::CancelToken;
+use super::difference::Nearest;
 use super::handle::Handle;
 use super::source::AppSource;
 use crate::error::Error;
@@ -133,6 +134,9 @@ pub enum Peek {
         key: Key,
         /// Why nothing remembered serves.
         why: String,
+        /// If nothing is remembered for this key: the run of the app in memory that this one
+        /// is most like, and in what it differs.
+        nearest: Option<Nearest>,
     },
 }
 

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
 use super::stats::nanos;
-use crate::app::{AppId, Callee, CodeId};
+use crate::app::{AppId, AppSetup, Callee, CodeId, Compared, Difference, of_callees, of_keys};
 use crate::event::RunId;
-use crate::inputs::InputSummary;
+use crate::inputs::ValueSummary;
 use crate::key::Key;
 use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap};
 
@@ -27,9 +27,9 @@ pub struct Record {
     /// The computation.
     pub run: RunId,
     /// A readable line for each input.
-    pub inputs: Vec<InputSummary>,
-    /// A readable line for each parameter.
-    pub parameters: Vec<(String, String)>,
+    pub inputs: Vec<ValueSummary>,
+    /// How the app was set up: its fields, parameters and sub-apps.
+    pub setup: Arc<AppSetup>,
     /// The runs it called itself: app and key.
     pub calls: Vec<(Arc<str>, Key)>,
     /// What the runs beneath it depended on.
@@ -40,6 +40,56 @@ pub struct Record {
     pub made_at: SystemTime,
     /// How long it took.
     pub took: Duration,
+    /// The name of the machine that computed it; empty if that is not known.
+    #[serde(default)]
+    pub host: Arc<str>,
+    /// What that is: processor architecture and operating system.
+    #[serde(default)]
+    pub target: Arc<str>,
+}
+
+impl Record {
+    /// In what this run is another than an earlier one. What is in the key comes first: the app, its
+    /// version, fields, parameters and sub-apps, then the inputs; then what ran beneath.
+    ///
+    /// Nothing, if both are runs of one key and rested on the same code.
+    #[must_use]
+    pub fn differences(&self, earlier: &Self) -> Vec<Difference> {
+        let mut found = self.key_differences(earlier);
+        found.extend(of_callees(&earlier.beneath, &self.beneath));
+        found
+    }
+
+    /// The same, without what ran beneath.
+    pub(crate) fn key_differences(&self, earlier: &Self) -> Vec<Difference> {
+        match self.key == earlier.key {
+            true => Vec::new(),
+            false => of_keys(earlier.compared(), self.compared()),
+        }
+    }
+
+    /// The run that this one is most like, and in what it differs: of those with the fewest
+    /// differences the latest.
+    #[must_use]
+    pub fn nearest<'a>(
+        &self,
+        others: impl IntoIterator<Item = &'a Self>,
+    ) -> Option<(&'a Self, Vec<Difference>)> {
+        let compared = others
+            .into_iter()
+            .map(|other| (other, self.differences(other)));
+        compared.min_by_key(|(other, found)| (found.len(), std::cmp::Reverse(other.made_at)))
+    }
+
+    fn compared(&self) -> Compared<'_> {
+        Compared {
+            app: &self.app,
+            code: &self.code,
+            id: &self.id,
+            setup: &self.setup,
+            inputs: &self.inputs,
+        }
+    }
 }
 
 /// A record and the results.

@@ -35,12 +35,14 @@ fn entry(number: u64) -> Arc<Entry> {
         key: key(),
         run,
         inputs: Vec::new(),
-        parameters: Vec::new(),
+        setup: Arc::default(),
         calls: Vec::new(),
         beneath: Vec::new(),
         nondeterministic: false,
         made_at: SystemTime::UNIX_EPOCH,
         took: Duration::ZERO,
+        host: "".into(),
+        target: "".into(),
     };
     let results = ResultMap::from_parts(origin, vec![y]);
     Arc::new(Entry::new(record, results, 0))

@@ -6,19 +6,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::Engine;
+use super::machine;
 use super::run::Run;
 use crate::app::{Callees, Frame, Handle, Outcome, Place, Policy};
 use crate::cache::{AppCache, Count, Entry, Published, Record, RunFlight, merge};
 use crate::error::{AppError, Error, ErrorKind, Failure};
 use crate::event::{Event, RunId, Source};
-use crate::inputs::{Call, InputSummary};
+use crate::inputs::{Call, ValueSummary};
 use crate::key::Listed;
 use crate::result_map::ResultMap;
 
 /// What a body did, with the frame closed.
 struct Ran {
     body: Body,
-    inputs: Vec<InputSummary>,
+    inputs: Vec<ValueSummary>,
     callees: Callees,
     nondeterministic: bool,
     run: RunId,
@@ -296,16 +297,14 @@ impl Engine {
             key,
             run: ran.run,
             inputs: ran.inputs,
-            parameters: facts
-                .settings
-                .iter()
-                .map(|(name, setting)| (name.to_string(), setting.short()))
-                .collect(),
+            setup: Arc::clone(facts.setup(run.subject.app)),
             calls: ran.callees.direct,
             beneath: ran.callees.beneath.into_iter().collect(),
             nondeterministic: ran.nondeterministic,
             made_at: ran.made_at,
             took: ran.took,
+            host: machine::host(),
+            target: machine::target(),
         };
         let previous = previous.filter(|old| !ran.nondeterministic && self.may_fill(run, old));
         let checked = match self.rests_on_files(&record) {

@@ -10,6 +10,7 @@ mod builder;
 mod fly;
 mod invalidate;
 mod known;
+mod machine;
 mod peek;
 mod run;
 mod runtime;

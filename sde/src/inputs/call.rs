@@ -10,7 +10,7 @@ use super::Inputs;
 use crate::app::{App, Handle, Outcome};
 use crate::error::AppError;
 use crate::event::{RunId, Source};
-use crate::key::{Encoder, Fingerprint, FingerprintError, Key, Listed, describe};
+use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, Key, Listed, describe};
 use crate::result_map::{ErasedValue, ResultMap};
 
 /// The inputs and the body of one call. Implemented by the macros for functions.
@@ -28,7 +28,7 @@ pub trait Call {
 
     /// A readable line for each input, made when the run misses. `listed` is what
     /// [`encode`](Self::encode) wrote.
-    fn summaries(&self, listed: &mut Listed<'_>) -> Vec<InputSummary>;
+    fn summaries(&self, listed: &mut Listed<'_>) -> Vec<ValueSummary>;
 
     /// Takes the one result of a hit, if that is all the caller gets, and says whether
     /// it did. Like [`take_all`](Self::take_all) it is called with the map's guard held
@@ -97,7 +97,7 @@ impl Call for ErasedCall<'_> {
         self.inputs.kept()
     }
 
-    fn summaries(&self, listed: &mut Listed<'_>) -> Vec<InputSummary> {
+    fn summaries(&self, listed: &mut Listed<'_>) -> Vec<ValueSummary> {
         self.inputs.summaries(listed)
     }
 
@@ -112,23 +112,24 @@ impl Call for ErasedCall<'_> {
     }
 }
 
-/// What the record of a run keeps of one input, so that a miss can be explained.
+/// What the record of a run keeps of one input, or of one field or parameter of its app, so
+/// that a miss can be explained.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct InputSummary {
-    /// The input's name.
+pub struct ValueSummary {
+    /// Its name.
     pub name: String,
     /// The value in at most some eighty characters.
     pub short: String,
-    /// The digest of its encoding.
-    pub digest: [u8; 32],
+    /// The digest of its encoding; zeros if it could not be encoded any more.
+    pub digest: Digest,
 }
 
 /// The readable line of one argument. Used by the macros.
 #[doc(hidden)]
-pub fn summary(name: &str, value: &impl Fingerprint, listed: &mut Listed<'_>) -> InputSummary {
-    InputSummary {
+pub fn summary(name: &str, value: &impl Fingerprint, listed: &mut Listed<'_>) -> ValueSummary {
+    ValueSummary {
         name: name.to_owned(),
         short: describe(value),
-        digest: listed.digest(name, value),
+        digest: Digest::from_bytes(listed.digest(name, value)),
     }
 }

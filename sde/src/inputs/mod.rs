@@ -3,7 +3,7 @@
 mod call;
 
 pub(crate) use call::ErasedCall;
-pub use call::{Call, InputSummary, summary};
+pub use call::{Call, ValueSummary, summary};
 
 use std::borrow::Cow;
 use std::fmt;
@@ -61,7 +61,7 @@ struct Input {
 /// What can be done with a value whose type only its maker knew.
 struct Ops {
     encode: fn(&ErasedValue, &str, &mut Encoder<'_>) -> Result<(), FingerprintError>,
-    summary: fn(&ErasedValue, &str, &mut Listed<'_>) -> Option<InputSummary>,
+    summary: fn(&ErasedValue, &str, &mut Listed<'_>) -> Option<ValueSummary>,
     short: fn(&ErasedValue) -> Option<String>,
 }
 
@@ -225,7 +225,7 @@ impl Inputs {
         Ok(self.kept())
     }
 
-    pub(crate) fn summaries(&self, listed: &mut Listed<'_>) -> Vec<InputSummary> {
+    pub(crate) fn summaries(&self, listed: &mut Listed<'_>) -> Vec<ValueSummary> {
         self.0
             .items
             .iter()

@@ -6,6 +6,8 @@
 
 use std::fmt::{self, Write};
 
+use super::commitment::commit;
+use super::digest::Digest;
 use super::fingerprint::Fingerprint;
 
 /// The longest short text, in characters.
@@ -19,13 +21,28 @@ pub struct Short {
     text: String,
     characters: usize,
     full: bool,
+    /// The fields of the value itself, if they are asked for.
+    fields: Option<Vec<Field>>,
 }
+
+/// A field: its name, its short text, the digest of its encoding.
+pub(crate) type Field = (String, String, Digest);
 
 impl Short {
     /// An empty text.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The short text of a value, and its fields, if it describes itself as a structure.
+    pub(crate) fn with_fields<T: Fingerprint + ?Sized>(value: &T) -> (String, Vec<Field>) {
+        let mut short = Self {
+            fields: Some(Vec::new()),
+            ..Self::default()
+        };
+        value.describe(&mut short);
+        (short.text, short.fields.unwrap_or_default())
     }
 
     /// Whether nothing more fits: a long value can stop describing itself.
@@ -79,6 +96,10 @@ impl Short {
 
     /// Writes a structure: `Name { field: value, .. }`, as far as it fits.
     pub fn structure(&mut self, name: &str, fields: &[(&str, &dyn Fingerprint)]) {
+        // Not those of a value within.
+        if let Some(wanted) = self.fields.as_mut().filter(|_| self.text.is_empty()) {
+            wanted.extend(fields.iter().map(|(name, value)| field(name, *value)));
+        }
         self.show(name);
         if fields.is_empty() {
             return;
@@ -117,6 +138,12 @@ impl Short {
         self.characters += 1;
         Ok(())
     }
+}
+
+fn field(name: &str, value: &dyn Fingerprint) -> Field {
+    let digest = commit(value).map(|commitment| commitment.digest());
+    let digest = digest.unwrap_or(Digest::from_bytes([0; 32]));
+    (name.to_owned(), describe(value), digest)
 }
 
 impl Write for Short {

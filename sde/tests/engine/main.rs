@@ -4,6 +4,7 @@
 
 mod callees;
 mod depth;
+mod differences;
 mod first;
 mod identity;
 mod mended;

@@ -336,6 +336,6 @@ fn what_is_long_is_hashed_once_for_a_miss() {
     sde.run(&bulk, &given).unwrap();
     assert_eq!(BULK_ENCODED.load(Ordering::SeqCst), 2);
     for record in sde.records() {
-        assert_eq!(record.inputs[0].digest, digest);
+        assert_eq!(record.inputs[0].digest, digest.into());
     }
 }

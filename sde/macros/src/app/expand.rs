@@ -278,7 +278,7 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
             fn summaries(
                 &self,
                 listed: &mut ::sde::__private::Listed<'_>,
-            ) -> ::std::vec::Vec<::sde::InputSummary> {
+            ) -> ::std::vec::Vec<::sde::ValueSummary> {
                 let mut summaries = ::std::vec::Vec::new();
                 #(summaries.extend(
                     self.#places

@@ -1,0 +1,117 @@
+//! What the record of a run keeps of how its app was set up.
+//!
+//! The identity of an app is one digest: it tells that two runs are different, and never how.
+//! So a record has the parts too, each with a short text for people and a digest for what the
+//! text leaves out.
+
+use std::sync::Arc;
+
+use super::definition::App;
+use super::identity::{AppId, CodeId};
+use super::parameter::Setting;
+use super::prepared::{Facts, Prepared};
+use crate::inputs::ValueSummary;
+use crate::key::{Digest, Short, with_encoder};
+
+/// How an app was set up when it ran: its own fields, its parameters, and the apps in its slots.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub struct AppSetup {
+    /// The app itself in at most some eighty characters.
+    #[serde(default)]
+    pub short: String,
+    /// Its fields, as far as its [`Fingerprint`](crate::Fingerprint) describes them as such.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fields: Vec<ValueSummary>,
+    /// Its parameters, without the transparent ones.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parameters: Vec<ValueSummary>,
+    /// Its transparent parameters, which are not in the key.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub transparent: Vec<ValueSummary>,
+    /// The apps in its slots.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub slots: Vec<SlotSummary>,
+    /// Who wrote it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub authors: Vec<String>,
+    /// What to cite.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub citations: Vec<String>,
+}
+
+/// The app in one slot of another.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[non_exhaustive]
+pub struct SlotSummary {
+    /// The slot's name.
+    pub slot: String,
+    /// The app.
+    pub app: Arc<str>,
+    /// Its version or source digest.
+    pub code: CodeId,
+    /// Its identity with all its settings.
+    pub id: AppId,
+    /// How it was set up.
+    pub setup: Arc<AppSetup>,
+}
+
+impl AppSetup {
+    /// Of an app with these facts.
+    pub(super) fn of(app: &dyn App, facts: &Facts) -> Self {
+        let (short, fields) = Short::with_fields(app);
+        let mut setup = Self {
+            short,
+            fields: fields
+                .into_iter()
+                .map(|(name, short, digest)| ValueSummary {
+                    name,
+                    short,
+                    digest,
+                })
+                .collect(),
+            authors: facts.info.authors().map(str::to_owned).collect(),
+            citations: facts.info.citations().map(str::to_owned).collect(),
+            ..Self::default()
+        };
+        for declared in &facts.info.parameters {
+            let Some(setting) = facts.settings.get(&declared.name) else {
+                continue;
+            };
+            match declared.transparent {
+                false => &mut setup.parameters,
+                true => &mut setup.transparent,
+            }
+            .push(of_setting(&declared.name, setting));
+        }
+        setup.slots = facts
+            .sub_apps
+            .iter()
+            .map(|(slot, app)| in_slot(slot, app))
+            .collect();
+        setup
+    }
+}
+
+fn of_setting(name: &str, setting: &Setting) -> ValueSummary {
+    let digest = with_encoder(|to| {
+        setting.encode(to)?;
+        to.digest()
+    });
+    ValueSummary {
+        name: name.to_owned(),
+        short: setting.short(),
+        digest: digest.unwrap_or(Digest::from_bytes([0; 32])),
+    }
+}
+
+fn in_slot(slot: &str, sub_app: &Prepared) -> SlotSummary {
+    let facts = &sub_app.facts;
+    SlotSummary {
+        slot: slot.to_owned(),
+        app: Arc::clone(&facts.name),
+        code: facts.info.code.clone(),
+        id: facts.id,
+        setup: Arc::clone(facts.setup(&*sub_app.app)),
+    }
+}

@@ -73,10 +73,10 @@ fn told(first: (Instance, Inputs), then: (Instance, Inputs)) -> Vec<String> {
     sde.run(&first.0, &first.1).unwrap();
     match sde.peek(&then.0, &then.1).unwrap() {
         Peek::Miss { nearest, .. } => {
-            let found = nearest.expect("a run is remembered").differences;
+            let found = nearest.unwrap().differences;
             found.iter().map(ToString::to_string).collect()
         }
-        other => panic!("{other:?} is no miss"),
+        other => unreachable!("{other:?} is no miss"),
     }
 }
 
@@ -213,7 +213,7 @@ fn the_nearest_is_the_one_with_the_fewest_differences() {
             assert_eq!(nearest.key, near);
             assert_eq!(nearest.differences.len(), 1);
         }
-        other => panic!("{other:?}"),
+        other => unreachable!("{other:?}"),
     }
 }
 

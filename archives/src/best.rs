@@ -6,7 +6,14 @@ use sde::{ArchiveError, Key, StoredEntry, StoredResult};
 
 use crate::index::At;
 use crate::medium::Medium;
-use crate::read;
+use crate::read::{self, Trouble};
+
+/// What became of looking at the frames of a key.
+pub(crate) struct Found {
+    pub(crate) entry: Option<StoredEntry>,
+    /// Whether the file of a frame is not there any more.
+    pub(crate) gone: bool,
+}
 
 /// The best entry that can be read: the latest computation. What that frame lacks (the
 /// results of another class), or has damaged, is taken from other frames of the same
@@ -15,9 +22,10 @@ pub(crate) fn best(
     medium: &Arc<dyn Medium>,
     places: &[At],
     key: &Key,
-) -> Result<Option<StoredEntry>, ArchiveError> {
+) -> Result<Found, ArchiveError> {
     let mut best: Option<StoredEntry> = None;
     let mut failed = None;
+    let mut gone = false;
     for at in places {
         match read::entry(medium, &at.place, key) {
             Ok(copy) => match &mut best {
@@ -25,12 +33,13 @@ pub(crate) fn best(
                 Some(found) if found.record.made_at >= copy.record.made_at => {}
                 _ => best = Some(copy),
             },
+            Err(Trouble::Gone) => gone = true,
             Err(trouble) => failed = trouble.warned(key, "an entry").or(failed),
         }
     }
     match (best, failed) {
         (None, Some(error)) => Err(error),
-        (best, _) => Ok(best),
+        (entry, _) => Ok(Found { entry, gone }),
     }
 }
 

@@ -1,20 +1,36 @@
 //! One frame that waits to be written.
 
+use std::io;
 use std::sync::Arc;
 
 use sde::{Key, Mark};
 
 use crate::cbor::Encoded;
 use crate::class::Class;
+use crate::medium::MediumFile;
 use crate::segment::{FrameHeader, Kind, Segment};
 use crate::table::Row;
+
+/// The bytes of the values.
+pub(crate) enum Payloads {
+    Encoded(Vec<Encoded>),
+    /// They are in another segment.
+    Copied {
+        from: Arc<dyn MediumFile>,
+        at: u64,
+        length: u64,
+    },
+}
+
+/// How much is copied at once.
+const COPIED: u64 = 1 << 20;
 
 /// What a frame holds. Where it goes, and so its header, is not known yet.
 pub(crate) struct Frame {
     pub(crate) class: Class,
     pub(crate) header: FrameHeader,
     pub(crate) metadata: Vec<u8>,
-    pub(crate) payloads: Vec<Encoded>,
+    pub(crate) payloads: Payloads,
     pub(crate) mark: Option<Mark>,
 }
 
@@ -35,9 +51,30 @@ impl Frame {
             class,
             header,
             metadata,
-            payloads,
+            payloads: Payloads::Encoded(payloads),
             mark: None,
         })
+    }
+
+    /// A frame that is already in a segment.
+    pub(crate) fn copy(
+        class: Class,
+        header: FrameHeader,
+        metadata: Vec<u8>,
+        from: Arc<dyn MediumFile>,
+        payloads_at: u64,
+    ) -> Self {
+        Self {
+            class,
+            header,
+            metadata,
+            payloads: Payloads::Copied {
+                from,
+                at: payloads_at,
+                length: header.payloads,
+            },
+            mark: None,
+        }
     }
 
     /// The same, of a run.
@@ -66,6 +103,26 @@ impl Frame {
     /// How much memory it takes while it waits.
     pub(crate) fn bytes(&self) -> u64 {
         self.header.payloads + self.metadata.len() as u64
+    }
+}
+
+impl Payloads {
+    /// Gives all bytes, one piece after the other.
+    pub(crate) fn each(&self, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+        match self {
+            Self::Encoded(values) => values.iter().flat_map(Encoded::slices).try_for_each(take),
+            Self::Copied { from, at, length } => {
+                let mut piece = vec![0; COPIED.min(*length) as usize];
+                let (mut at, end) = (*at, at.saturating_add(*length));
+                while at < end {
+                    let piece = &mut piece[..COPIED.min(end - at) as usize];
+                    from.read_at(piece, at)?;
+                    take(piece)?;
+                    at += piece.len() as u64;
+                }
+                Ok(())
+            }
+        }
     }
 }
 

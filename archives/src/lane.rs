@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use sde::{ArchiveError, Mark};
 
-use crate::cbor::{self, Encoded};
+use crate::cbor;
 use crate::class::Class;
 use crate::frame::{Frame, Written};
 use crate::id::FileId;
@@ -85,6 +85,11 @@ impl Lane {
     pub(crate) fn durable(&self) -> Option<(&Arc<Segment>, u64)> {
         let open = self.open.as_ref().filter(|open| open.named)?;
         Some((&open.segment, open.durable))
+    }
+
+    /// How long the segment is that is being written.
+    pub(crate) fn length(&self) -> u64 {
+        self.open.as_ref().map_or(0, |open| open.end)
     }
 
     /// Appends a frame. It is not durable yet.
@@ -184,15 +189,7 @@ impl Open {
         let header = frame.header.bytes(&self.segment, at);
         self.buffer.extend_from_slice(&header);
         self.buffer.extend_from_slice(&frame.metadata);
-        for payload in frame.payloads.iter().flat_map(Encoded::slices) {
-            if payload.len() >= DIRECTLY {
-                self.file.append(&[&self.buffer, payload])?;
-                self.synced = false;
-                self.buffer.clear();
-            } else {
-                self.buffer.extend_from_slice(payload);
-            }
-        }
+        frame.payloads.each(|piece| self.take(piece))?;
         let end = frame.header.end(at);
         self.end = aligned(end);
         let padding = (self.end - end) as usize;
@@ -208,6 +205,19 @@ impl Open {
             row,
             mark: frame.mark.clone(),
         })
+    }
+
+    /// Appends part of a payload: what is long from where it lies, what is short with what
+    /// else is short.
+    fn take(&mut self, piece: &[u8]) -> io::Result<()> {
+        if piece.len() < DIRECTLY {
+            self.buffer.extend_from_slice(piece);
+            return Ok(());
+        }
+        self.file.append(&[&self.buffer, piece])?;
+        self.synced = false;
+        self.buffer.clear();
+        Ok(())
     }
 
     fn flush(&mut self) -> io::Result<()> {

@@ -83,13 +83,21 @@ impl Lineage {
         self.manifests.values()
     }
 
-    /// Every segment that the heads say is replaced.
-    pub(crate) fn retired(&self) -> HashSet<FileId> {
-        [Selection::Checkpoint, Selection::Archive]
-            .iter()
-            .flat_map(|selection| self.heads(*selection))
-            .flat_map(Manifest::retired_ids)
-            .collect()
+    /// Every segment that the heads say is replaced, and up to where. Two that were at it
+    /// at once may differ: each has copied all up to where it looked.
+    pub(crate) fn retired(&self) -> HashMap<FileId, u64> {
+        let mut retired = HashMap::new();
+        for selection in [Selection::Checkpoint, Selection::Archive] {
+            for (id, length) in self
+                .heads(selection)
+                .into_iter()
+                .flat_map(Manifest::retired)
+            {
+                let known = retired.entry(id).or_insert(length);
+                *known = length.max(*known);
+            }
+        }
+        retired
     }
 
     /// The next generation after all heads: its number and parents.

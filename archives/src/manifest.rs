@@ -50,11 +50,14 @@ pub(crate) struct Listed {
     pub(crate) length: u64,
 }
 
-/// A segment that another has taken the place of.
+/// A segment that another has taken the place of, up to a length. What its writer appends
+/// after that (it was taken for dead, and was not) still counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Retired {
     pub(crate) path: String,
     pub(crate) id: String,
+    /// So many bytes of it were looked at, and what counts of them is in other segments.
+    pub(crate) length: u64,
     /// When, in nanoseconds since 1970.
     pub(crate) at: u64,
 }
@@ -70,8 +73,15 @@ impl Manifest {
         self.kind == selection.name()
     }
 
-    pub(crate) fn retired_ids(&self) -> impl Iterator<Item = FileId> + '_ {
-        self.retired.iter().filter_map(|one| FileId::parse(&one.id))
+    /// The segments that are replaced, and up to where.
+    pub(crate) fn retired(&self) -> impl Iterator<Item = (FileId, u64)> + '_ {
+        let id = |one: &Retired| Some((FileId::parse(&one.id)?, one.length));
+        self.retired.iter().filter_map(id)
+    }
+
+    /// Whether it says that this segment is there: of one that is replaced in part, the rest.
+    pub(crate) fn lists(&self, segment: &Retired) -> bool {
+        self.segments.iter().any(|one| one.id == segment.id)
     }
 
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, String> {

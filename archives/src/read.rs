@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 
 use crate::cbor;
 use crate::class::Class;
+use crate::compact::EntryFacts;
 use crate::index::Place;
 use crate::medium::{Medium, MediumFile};
 use crate::metadata::{EntryMetadata, PayloadMetadata, ScratchMetadata};
@@ -18,11 +19,15 @@ use crate::table::bytes as bytes_of;
 /// a damaged one is a miss. A larger one is checked when it is asked for.
 const CHECKED_WHEN_FOUND: u64 = 16 << 20;
 
+const GONE: &str = "its file is gone; a compaction may have put it elsewhere";
+
 /// Why a frame gave nothing.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// It is not what it should be: a miss.
     Damaged(String),
+    /// Its file is not there any more.
+    Gone,
     /// It could not be read.
     Io(ArchiveError),
 }
@@ -31,7 +36,7 @@ impl Trouble {
     fn io(segment: &Segment, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::Damaged("its file was cut short".to_owned()),
-            io::ErrorKind::NotFound => Self::Damaged("its file is gone".to_owned()),
+            io::ErrorKind::NotFound => Self::Gone,
             _ => Self::Io(ArchiveError::io("reading", &segment.path, error)),
         }
     }
@@ -45,6 +50,7 @@ impl Trouble {
                 tracing::warn!("{what} of {} can't be used: {why}", key.short());
                 None
             }
+            Self::Gone => None,
             Self::Io(error) => Some(error),
         }
     }
@@ -54,6 +60,9 @@ impl From<Trouble> for ArchiveError {
     fn from(trouble: Trouble) -> Self {
         match trouble {
             Trouble::Damaged(why) => Self::Damaged { why },
+            Trouble::Gone => Self::Damaged {
+                why: GONE.to_owned(),
+            },
             Trouble::Io(error) => error,
         }
     }
@@ -87,6 +96,37 @@ pub(crate) fn entry(
         record: metadata.record,
         results,
         archived,
+    })
+}
+
+/// What a compaction wants to know of an entry. All its values are read and checked.
+pub(crate) fn facts(
+    medium: &Arc<dyn Medium>,
+    segment: &Arc<Segment>,
+    at: u64,
+    key: &Key,
+) -> Result<EntryFacts, Trouble> {
+    let place = Place {
+        segment: Arc::clone(segment),
+        at,
+    };
+    let (frame, metadata) = Frame::read::<EntryMetadata<Record>>(medium, &place, Kind::Entry, key)?;
+    let mut sound = Vec::new();
+    for result in metadata.results {
+        let Some(payload) = result.payload else {
+            continue;
+        };
+        let payload = frame.payload(payload, String::new());
+        match payload.and_then(|payload| payload.bytes(&*frame.file)) {
+            Ok(_) => sound.push(result.name),
+            Err(Trouble::Damaged(_)) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(EntryFacts {
+        run: metadata.record.run,
+        made_at: metadata.record.made_at,
+        sound,
     })
 }
 
@@ -241,7 +281,7 @@ impl Payload for FilePayload {
                     let why = format!("{} in {path}: {why}", self.of);
                     ArchiveError::Damaged { why }
                 }
-                Trouble::Io(error) => error,
+                gone_or_io => gone_or_io.into(),
             };
             tracing::warn!("{error}");
             error

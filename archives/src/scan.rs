@@ -173,7 +173,7 @@ impl Window {
                 Err(why) => return Ok(Err(format!("its metadata can't be read: {why}"))),
             },
             // Also those that a later release may add.
-            Some(Kind::Index | Kind::About) | None => {}
+            Some(Kind::Index | Kind::About | Kind::Uses) | None => {}
         }
         Ok(Ok(()))
     }

@@ -1,6 +1,6 @@
 //! What was read so far of which segment.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -20,13 +20,15 @@ use crate::table::{Row, Table};
 #[derive(Default)]
 pub(crate) struct Seen {
     files: HashMap<PathBuf, Progress>,
-    /// Replaced by a compaction, and only still there for those who read them.
-    retired: HashSet<FileId>,
+    /// Replaced by a compaction up to a length, and only still there for those who read them.
+    retired: HashMap<FileId, u64>,
+    /// Those of which that was not known when the directory was looked at last.
+    newly_retired: HashSet<FileId>,
 }
 
 enum Progress {
     /// This process writes it, and knows what is in it.
-    Own(FileId),
+    Own(Arc<Segment>),
     /// It is not a segment that can be read; its length then.
     Refused(u64),
     /// Read up to `end` when it was `length` long.
@@ -37,13 +39,22 @@ enum Progress {
     },
 }
 
+impl Progress {
+    fn id(&self) -> Option<FileId> {
+        match self {
+            Self::Own(segment) | Self::Read { segment, .. } => Some(segment.id),
+            Self::Refused(_) => None,
+        }
+    }
+}
+
 /// What is new.
 #[derive(Default)]
 pub(crate) struct News {
     pub(crate) tables: Vec<Table>,
     pub(crate) frames: Vec<(Arc<Segment>, Vec<Row>)>,
     pub(crate) marks: Vec<Mark>,
-    /// Segments whose files are gone, or retired.
+    /// Segments whose files are gone, or retired; what is still new of them is among the rest.
     pub(crate) gone: Vec<FileId>,
 }
 
@@ -51,6 +62,7 @@ pub(crate) struct News {
 pub(crate) struct Known {
     pub(crate) path: PathBuf,
     pub(crate) id: FileId,
+    pub(crate) segment: Arc<Segment>,
     pub(crate) class: Class,
     /// Up to where it was read.
     pub(crate) length: u64,
@@ -58,25 +70,49 @@ pub(crate) struct Known {
 
 impl Seen {
     /// Has a segment of this process left alone.
-    pub(crate) fn own(&mut self, segment: &Segment) {
-        let progress = Progress::Own(segment.id);
+    pub(crate) fn own(&mut self, segment: &Arc<Segment>) {
+        let progress = Progress::Own(Arc::clone(segment));
         self.files.insert(segment.path.clone(), progress);
     }
 
-    /// Has segments left out from now on.
-    pub(crate) fn retire(&mut self, ids: impl IntoIterator<Item = FileId>) {
-        self.retired.extend(ids);
+    /// Has segments left out from now on, up to a length.
+    pub(crate) fn retire(&mut self, segments: impl IntoIterator<Item = (FileId, u64)>) {
+        for (id, length) in segments {
+            let known = self.retired.get(&id);
+            if known.is_none_or(|known| *known < length) {
+                self.retired.insert(id, length);
+                self.newly_retired.insert(id);
+            }
+        }
     }
 
-    /// The segments that others wrote, or that this process has sealed.
+    /// Where a segment is now: closing it gives it another name.
+    pub(crate) fn path_of(&self, id: &FileId) -> Option<&Path> {
+        let found = self
+            .files
+            .iter()
+            .find(|(_, progress)| progress.id() == Some(*id));
+        found.map(|(path, _)| path.as_path())
+    }
+
+    /// The segments that others wrote, or that this process has sealed, but for those of which
+    /// nothing counts any more.
     pub(crate) fn known(&self) -> impl Iterator<Item = Known> + '_ {
         self.files.iter().filter_map(|(path, progress)| {
             let Progress::Read { segment, end, .. } = progress else {
                 return None;
             };
+            if self
+                .retired
+                .get(&segment.id)
+                .is_some_and(|retired| end <= retired)
+            {
+                return None;
+            }
             Some(Known {
                 path: path.clone(),
                 id: segment.id,
+                segment: Arc::clone(segment),
                 class: segment.class,
                 length: *end,
             })
@@ -99,42 +135,55 @@ impl Seen {
     /// can't be listed is an error.
     pub(crate) fn look(&mut self, medium: &dyn Medium, store: &Path) -> Result<News, ArchiveError> {
         let mut news = News::default();
-        let mut there = HashSet::new();
-        for class in Class::ALL {
-            let dir = folder(store, class);
-            let names = match medium.list(&dir) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-                names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
-            };
-            for name in names {
-                let path = dir.join(name);
-                if path.extension() != Some(OsStr::new(EXTENSION)) {
-                    continue;
-                }
-                if let Err(error) = self.look_at(medium, &path, class, &mut news) {
-                    tracing::warn!("{} can't be read: {error}", path.display());
-                }
-                there.insert(path);
+        let there = segments(medium, store)?;
+        self.forget_gone(&there, &mut news);
+        self.begin_retired(&mut news);
+        for (path, class) in &there {
+            if let Err(error) = self.look_at(medium, path, *class, &mut news) {
+                tracing::warn!("{} can't be read: {error}", path.display());
             }
         }
-        self.forget_gone(&there, &mut news);
         Ok(news)
     }
 
-    fn forget_gone(&mut self, there: &HashSet<PathBuf>, news: &mut News) {
-        let retired = &self.retired;
+    /// Forgets files that are not there any more. One that is there under another name
+    /// too, as while it is renamed, is read again.
+    fn forget_gone(&mut self, there: &BTreeMap<PathBuf, Class>, news: &mut News) {
+        let mut gone = HashSet::new();
         self.files.retain(|path, progress| {
-            let id = match progress {
-                Progress::Own(id) => *id,
-                Progress::Read { segment, .. } => segment.id,
-                Progress::Refused(_) => return there.contains(path),
-            };
-            let stays = there.contains(path) && !retired.contains(&id);
+            let stays = there.contains_key(path);
             if !stays {
-                news.gone.push(id);
+                gone.extend(progress.id());
             }
             stays
         });
+        self.begin_again(&gone);
+        news.gone.extend(gone);
+    }
+
+    /// What was read of segments that are retired since is forgotten; what they have beyond
+    /// that is read again.
+    fn begin_retired(&mut self, news: &mut News) {
+        let retired = std::mem::take(&mut self.newly_retired);
+        self.begin_again(&retired);
+        news.gone.extend(retired);
+    }
+
+    fn begin_again(&mut self, ids: &HashSet<FileId>) {
+        for progress in self.files.values_mut() {
+            let segment = match progress {
+                Progress::Own(segment) | Progress::Read { segment, .. } => Arc::clone(segment),
+                Progress::Refused(_) => continue,
+            };
+            if ids.contains(&segment.id) {
+                let retired = self.retired.get(&segment.id);
+                *progress = Progress::Read {
+                    length: 0,
+                    end: first(retired),
+                    segment,
+                };
+            }
+        }
     }
 
     fn look_at(
@@ -154,9 +203,9 @@ impl Seen {
             Some(Progress::Read { length: then, .. }) if *then == found.length => return Ok(()),
             Some(Progress::Read { segment, end, .. }) => (Arc::clone(segment), *end),
             Some(Progress::Refused(_)) | None => match scan::open(medium, path)? {
-                Some(Ok(segment)) if self.retired.contains(&segment.id) => return Ok(()),
                 Some(Ok(segment)) if segment.class == class => {
-                    (Arc::new(segment), SEGMENT_HEADER as u64)
+                    let from = first(self.retired.get(&segment.id));
+                    (Arc::new(segment), from)
                 }
                 Some(Ok(_)) => {
                     self.refuse(path, found.length, "it belongs in another folder");
@@ -208,6 +257,28 @@ impl Seen {
         news.frames.push((Arc::clone(segment), scanned.rows));
         Ok(scanned.end)
     }
+}
+
+/// Where the frames of a segment begin that count, if it is retired up to a length.
+fn first(retired: Option<&u64>) -> u64 {
+    let header = SEGMENT_HEADER as u64;
+    retired.map_or(header, |length| header.max(*length))
+}
+
+/// The files in a store that are called as segments are.
+fn segments(medium: &dyn Medium, store: &Path) -> Result<BTreeMap<PathBuf, Class>, ArchiveError> {
+    let mut there = BTreeMap::new();
+    for class in Class::ALL {
+        let dir = folder(store, class);
+        let names = match medium.list(&dir) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
+        };
+        let paths = names.into_iter().map(|name| dir.join(name));
+        let segments = paths.filter(|path| path.extension() == Some(OsStr::new(EXTENSION)));
+        there.extend(segments.map(|path| (path, class)));
+    }
+    Ok(there)
 }
 
 fn warn(path: &Path, scanned: &Scanned) {

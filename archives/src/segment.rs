@@ -126,6 +126,8 @@ pub(crate) enum Kind {
     Index,
     /// Who writes the segment, and where.
     About,
+    /// Which entries were used.
+    Uses,
 }
 
 impl Kind {
@@ -136,6 +138,7 @@ impl Kind {
             Self::Mark => 3,
             Self::Index => 4,
             Self::About => 5,
+            Self::Uses => 6,
         }
     }
 
@@ -146,6 +149,7 @@ impl Kind {
             3 => Some(Self::Mark),
             4 => Some(Self::Index),
             5 => Some(Self::About),
+            6 => Some(Self::Uses),
             _ => None,
         }
     }
@@ -157,6 +161,8 @@ impl Kind {
 pub(crate) struct FrameHeader {
     /// `None` for a kind that a later release may add; such a frame is passed over.
     pub(crate) kind: Option<Kind>,
+    /// As it is in the bytes, so that a copy of an unknown one is the same.
+    code: u8,
     pub(crate) metadata: u32,
     pub(crate) payloads: u64,
     /// When it was saved, in nanoseconds since 1970.
@@ -171,6 +177,7 @@ impl FrameHeader {
     pub(crate) fn new(kind: Kind, metadata: &[u8], payloads: u64) -> Option<Self> {
         Some(Self {
             kind: Some(kind),
+            code: kind.code(),
             metadata: u32::try_from(metadata.len()).ok()?,
             payloads,
             saved_at: 0,
@@ -193,7 +200,7 @@ impl FrameHeader {
     /// | at | bytes | |
     /// |---|---|---|
     /// | 0 | 4 | `SDEf` |
-    /// | 4 | 1 | 1: entry, 2: scratch, 3: mark, 4: index, 5: about |
+    /// | 4 | 1 | 1: entry, 2: scratch, 3: mark, 4: index, 5: about, 6: uses |
     /// | 5 | 3 | 0 |
     /// | 8 | 4 | length of the metadata |
     /// | 12 | 4 | 0 |
@@ -205,7 +212,7 @@ impl FrameHeader {
     pub(crate) fn bytes(&self, segment: &Segment, at: u64) -> [u8; FRAME_HEADER] {
         let mut header = [0; FRAME_HEADER];
         header[..4].copy_from_slice(FRAME_MAGIC);
-        header[4] = self.kind.map_or(0, Kind::code);
+        header[4] = self.code;
         header[8..12].copy_from_slice(&self.metadata.to_le_bytes());
         header[16..24].copy_from_slice(&self.payloads.to_le_bytes());
         header[24..32].copy_from_slice(&self.saved_at.to_le_bytes());
@@ -227,6 +234,7 @@ impl FrameHeader {
         key.copy_from_slice(&bytes[32..64]);
         Some(Self {
             kind: Kind::of(bytes[4]),
+            code: bytes[4],
             metadata: u32_at(bytes, 8),
             payloads: u64_at(bytes, 16),
             saved_at: u64_at(bytes, 24),

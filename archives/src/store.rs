@@ -11,19 +11,23 @@ use sde::{
 };
 
 use crate::best::best;
+use crate::cbor;
 use crate::class::Class;
 use crate::committer::Committer;
 use crate::directory::{self, There};
-use crate::frame::Written;
+use crate::frame::{Frame, Written};
 use crate::id::{Clock, FileId};
 use crate::index::{At, Index};
 use crate::lane::Ground;
 use crate::lineage::Lineage;
-use crate::medium::{Disk, Medium};
+use crate::medium::Medium;
+use crate::options::Options;
 use crate::read;
 use crate::save::Framer;
 use crate::seen::{News, Seen};
+use crate::segment::Kind;
 use crate::table::Table;
+use crate::uses::{Uses, UsesMetadata};
 
 /// A store in a directory: what is saved is on the disk before `save` returns.
 ///
@@ -62,6 +66,7 @@ pub(crate) struct Inner {
     pub(crate) dir: PathBuf,
     read_only: bool,
     pub(crate) grace: Duration,
+    uses: Option<Uses>,
     pub(crate) clock: Clock,
     pub(crate) index: RwLock<Index>,
     pub(crate) seen: Mutex<Seen>,
@@ -75,114 +80,6 @@ pub(crate) struct Inner {
 
 /// How often a miss may look for what other processes saved.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
-/// How a store is opened.
-///
-/// ```
-/// use sde_archives::Options;
-///
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let path = folder.path().join("store");
-/// let store = Options::new().segment_size(16 << 20).open(&path)?;
-/// # Ok::<(), sde::ArchiveError>(())
-/// ```
-#[derive(Clone, Debug)]
-pub struct Options {
-    read_only: bool,
-    trust_others: bool,
-    segment_size: u64,
-    grace: Duration,
-    medium: Arc<dyn Medium>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl Options {
-    /// A store of one's own, to read and write, on a disk.
-    #[must_use]
-    pub fn new() -> Self {
-        Self {
-            read_only: false,
-            trust_others: false,
-            segment_size: 256 << 20,
-            grace: Duration::from_secs(600),
-            medium: Arc::new(Disk),
-        }
-    }
-
-    /// Nothing in the store is changed, and saving is an error.
-    #[must_use]
-    pub fn read_only(mut self) -> Self {
-        self.read_only = true;
-        self
-    }
-
-    /// Opens a store that belongs to someone else, or that others can write to. What
-    /// they put there is taken for results.
-    #[must_use]
-    pub fn trust_others(mut self) -> Self {
-        self.trust_others = true;
-        self
-    }
-
-    /// A segment of this many bytes is sealed, and another begun (256 MiB).
-    #[must_use]
-    pub fn segment_size(mut self, bytes: u64) -> Self {
-        self.segment_size = bytes;
-        self
-    }
-
-    /// How long a segment that was replaced stays for those who still read it (10
-    /// minutes).
-    #[must_use]
-    pub fn grace(mut self, grace: Duration) -> Self {
-        self.grace = grace;
-        self
-    }
-
-    /// Another medium than the disk, for tests.
-    #[must_use]
-    pub fn medium(mut self, medium: Arc<dyn Medium>) -> Self {
-        self.medium = medium;
-        self
-    }
-
-    /// Opens the store in this directory, or makes one there if the directory is
-    /// empty or does not exist. Takes as long as reading the indices of its segments,
-    /// and the frames of those that have none; values are read when they are
-    /// asked for.
-    ///
-    /// # Errors
-    /// If something else is in the directory, or a store of another format, or others
-    /// can write to it; then nothing is changed. If it can't be read or written.
-    pub fn open(self, dir: impl AsRef<Path>) -> Result<DirStore, ArchiveError> {
-        let dir = absolute(dir.as_ref())?;
-        let medium = &*self.medium;
-        match directory::look(medium, &dir)? {
-            There::Store => {
-                if !self.trust_others {
-                    directory::check_owner(medium, &dir)?;
-                }
-                if !self.read_only {
-                    directory::probe(medium, &dir)?;
-                }
-            }
-            There::Nothing if self.read_only => {
-                let why = "there is nothing; `DirStore::open` makes a new store";
-                return Err(directory::not_a_store(&dir, why));
-            }
-            There::Nothing => directory::create(medium, &dir)?,
-        }
-        let store = DirStore::new(self, dir);
-        store.refresh()?;
-        store.warn_of_losses();
-        Ok(store)
-    }
-}
 
 impl DirStore {
     /// Opens the store in this directory, or makes one there if the directory is
@@ -203,7 +100,7 @@ impl DirStore {
         Options::new().read_only().open(dir)
     }
 
-    fn new(options: Options, dir: PathBuf) -> Self {
+    pub(crate) fn new(options: Options, dir: PathBuf) -> Self {
         let ground = Ground {
             medium: Arc::clone(&options.medium),
             dir: dir.clone(),
@@ -215,6 +112,7 @@ impl DirStore {
             dir,
             read_only: options.read_only,
             grace: options.grace,
+            uses: options.record_uses.then(Uses::default),
             clock: Clock::default(),
             index: RwLock::default(),
             seen: Mutex::default(),
@@ -256,11 +154,12 @@ impl DirStore {
         what(&self.0.index.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Looks for what others saved, if that was not done just now.
-    fn look_again(&self) -> bool {
+    /// Looks for what others saved, if that was not done just now; in any case if a file is
+    /// gone: a compaction has put what was in it elsewhere.
+    fn look_again(&self, gone: bool) -> bool {
         {
             let mut looked = lock(&self.0.looked);
-            if looked.elapsed() < LOOK_AGAIN {
+            if looked.elapsed() < LOOK_AGAIN && !gone {
                 return false;
             }
             *looked = Instant::now();
@@ -403,12 +302,14 @@ impl Archiver for DirStore {
 
     fn commit(&self, selection: Selection) -> Result<(), ArchiveError> {
         self.check_writable()?;
+        self.write_uses()?;
         if lock(&self.0.unvouched).remove(&selection) {
             let committed = self.vouch(selection, &[]);
             if committed.is_err() {
                 lock(&self.0.unvouched).insert(selection);
             }
             committed?;
+            self.remove_retired();
         }
         Ok(())
     }
@@ -416,12 +317,14 @@ impl Archiver for DirStore {
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
         let medium = &self.0.medium;
         let places = self.candidates(key);
-        let found = best(medium, &places, key)?;
-        // A compaction of another process may have taken away what was known of.
-        if found.is_none() && self.look_again() {
-            return best(medium, &self.candidates(key), key);
+        let mut found = best(medium, &places, key)?;
+        if found.entry.is_none() && self.look_again(found.gone) {
+            found = best(medium, &self.candidates(key), key)?;
         }
-        Ok(found)
+        if let (Some(uses), Some(_)) = (&self.0.uses, &found.entry) {
+            uses.note(*key, self.0.clock.stamp());
+        }
+        Ok(found.entry)
     }
 
     fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
@@ -441,12 +344,39 @@ impl Archiver for DirStore {
         Ok(self.known(|index| index.marks().to_vec()))
     }
 
+    fn archive_to(&self, dir: &Path) -> Result<(), ArchiveError> {
+        self.publish(dir)
+    }
+
     fn describe(&self) -> String {
         format!("the store in {}", self.0.dir.display())
     }
 }
 
 impl DirStore {
+    /// Writes which entries were used since the last time.
+    pub(crate) fn write_uses(&self) -> Result<(), ArchiveError> {
+        let Some(uses) = &self.0.uses else {
+            return Ok(());
+        };
+        let taken = uses.take();
+        if taken.is_empty() {
+            return Ok(());
+        }
+        let frame = cbor::to_bytes(&UsesMetadata::new(taken.clone()))
+            .and_then(|metadata| Frame::new(Class::Result, Kind::Uses, metadata, Vec::new()))
+            .map_err(ArchiveError::Other);
+        let written = frame.and_then(|frame| self.0.committer.begin().finish(vec![frame]));
+        match written {
+            Ok(written) => self.0.add_written(written),
+            Err(error) => {
+                uses.put_back(taken);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
     /// Takes note of what an archive has all of.
     fn note_archived(&self, batch: &Batch) {
         let mut archived = lock(&self.0.archived);
@@ -460,7 +390,7 @@ impl DirStore {
     }
 }
 
-fn absolute(dir: &Path) -> Result<PathBuf, ArchiveError> {
+pub(crate) fn absolute(dir: &Path) -> Result<PathBuf, ArchiveError> {
     std::path::absolute(dir).map_err(|e| directory::cannot_open(dir, "finding where it is", e))
 }
 

@@ -6,6 +6,7 @@ use sde::{ArchiveError, Selection};
 
 use crate::class::Class;
 use crate::id::FileId;
+use crate::lineage::Lineage;
 use crate::manifest::{Listed, Manifest, Retired};
 use crate::store::{DirStore, lock};
 
@@ -19,18 +20,8 @@ impl DirStore {
     ) -> Result<(), ArchiveError> {
         self.refresh()?;
         let inner = &*self.0;
-        let mut all_retired: Vec<Retired> = retired.to_vec();
         let mut lineage = lock(&inner.lineage);
-        for head in lineage.heads(selection) {
-            for one in &head.retired {
-                if !all_retired.iter().any(|other| other.id == one.id) {
-                    all_retired.push(one.clone());
-                }
-            }
-        }
-        // What is gone for good need not be told of any more.
-        all_retired
-            .retain(|one| !matches!(inner.medium.look(&inner.dir.join(&one.path)), Ok(None)));
+        let retired = self.still_retired(&lineage, retired);
         let (generation, parents) = lineage.next(selection);
         let manifest = Manifest {
             kind: selection.name().to_owned(),
@@ -38,13 +29,30 @@ impl DirStore {
             writer: inner.committer.ground().writer.to_string(),
             at: inner.clock.stamp(),
             parents,
-            segments: self.listed(selection, &all_retired),
-            retired: all_retired,
+            segments: self.listed(selection, &retired),
+            retired,
         };
         lineage.commit(&*inner.medium, &inner.dir, manifest, selection)?;
-        drop(lineage);
-        self.remove_retired();
         Ok(())
+    }
+
+    /// What is replaced, by all that the heads of both lineages say and these, as far as
+    /// it is still there: what is gone for good need not be told of any more.
+    fn still_retired(&self, lineage: &Lineage, more: &[Retired]) -> Vec<Retired> {
+        let mut all: Vec<Retired> = Vec::new();
+        let heads = [Selection::Checkpoint, Selection::Archive]
+            .into_iter()
+            .flat_map(|selection| lineage.heads(selection));
+        for one in more.iter().chain(heads.flat_map(|head| &head.retired)) {
+            match all.iter_mut().find(|other| other.id == one.id) {
+                Some(other) => other.length = other.length.max(one.length),
+                None => all.push(one.clone()),
+            }
+        }
+        let seen = lock(&self.0.seen);
+        all.retain(|one| FileId::parse(&one.id).is_some_and(|id| seen.path_of(&id).is_some()));
+        all.sort_by(|a, b| a.path.cmp(&b.path));
+        all
     }
 
     /// The segments that a manifest vouches for, in the order of their names.
@@ -58,64 +66,20 @@ impl DirStore {
             .chain(inner.committer.written())
             .filter(|(.., class, _)| in_selection(*class))
             .map(|(path, id, _, length)| Listed {
-                path: self.relative(&path),
+                path: relative(&inner.dir, &path),
                 id: id.to_string(),
                 length,
             })
-            .filter(|one| !retired.iter().any(|other| other.id == one.id))
+            .filter(|one| {
+                let same = |other: &&Retired| other.id == one.id;
+                retired
+                    .iter()
+                    .find(same)
+                    .is_none_or(|other| other.length < one.length)
+            })
             .collect();
         listed.sort_by(|a, b| a.path.cmp(&b.path));
         listed
-    }
-
-    /// A path within the store, as manifests have it.
-    pub(crate) fn relative(&self, path: &Path) -> String {
-        let path = path.strip_prefix(&self.0.dir).unwrap_or(path);
-        let parts = path.iter().map(|part| part.to_string_lossy());
-        parts.collect::<Vec<_>>().join("/")
-    }
-
-    /// Removes replaced segments that no manifest lists, and that nobody has had reason
-    /// to read for a while.
-    pub(crate) fn remove_retired(&self) {
-        let inner = &*self.0;
-        let lineage = lock(&inner.lineage);
-        let grace = u64::try_from(inner.grace.as_nanos()).unwrap_or(u64::MAX);
-        let now = inner.clock.stamp();
-        let is_listed = |one: &Retired| {
-            let mut listed = lineage.all().flat_map(|manifest| &manifest.segments);
-            listed.any(|other| other.id == one.id)
-        };
-        let over = |one: &&Retired| now.saturating_sub(one.at) >= grace && !is_listed(one);
-        for one in lineage
-            .all()
-            .flat_map(|manifest| &manifest.retired)
-            .filter(over)
-        {
-            let Some(path) = self.within(&one.path) else {
-                continue;
-            };
-            // Only the file that was replaced, whatever has its name now.
-            let is_it = crate::scan::open(&*inner.medium, &path)
-                .is_ok_and(|found| matches!(found, Some(Ok(found)) if FileId::parse(&one.id) == Some(found.id)));
-            if is_it && let Err(error) = inner.medium.remove(&path) {
-                tracing::warn!(
-                    "{} was replaced and can't be removed: {error}",
-                    path.display()
-                );
-            }
-        }
-    }
-
-    /// A path that a manifest has, if it is one of a segment in this store: no path taken
-    /// from a file leads anywhere else.
-    fn within(&self, path: &str) -> Option<std::path::PathBuf> {
-        let (folder, name) = path.split_once('/')?;
-        let class = Class::ALL
-            .into_iter()
-            .find(|class| class.folder() == folder)?;
-        let plain = !name.is_empty() && !name.contains(['/', '\\', '\0']) && name != "..";
-        plain.then(|| crate::lane::folder(&self.0.dir, class).join(name))
     }
 
     /// Warns of segments that a manifest vouches for and that are not there, or not whole.
@@ -141,7 +105,7 @@ impl DirStore {
             for head in lineage.heads(selection) {
                 for one in &head.segments {
                     let id = FileId::parse(&one.id);
-                    if id.is_some_and(|id| retired.contains(&id)) {
+                    if id.is_some_and(|id| retired.contains_key(&id)) {
                         continue;
                     }
                     let loss = match id.and_then(|id| known.get(&id)) {
@@ -162,4 +126,11 @@ impl DirStore {
         }
         losses
     }
+}
+
+/// A path within a store, as manifests have it.
+pub(crate) fn relative(store: &Path, path: &Path) -> String {
+    let path = path.strip_prefix(store).unwrap_or(path);
+    let parts = path.iter().map(|part| part.to_string_lossy());
+    parts.collect::<Vec<_>>().join("/")
 }

@@ -9,6 +9,7 @@
 
 mod apps;
 mod child;
+mod compact;
 mod damage;
 mod directory;
 mod generations;

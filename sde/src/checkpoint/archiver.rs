@@ -1,5 +1,6 @@
 //! What a store has to do.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
@@ -53,6 +54,18 @@ pub trait Archiver: Send + Sync {
     /// # Errors
     /// If the store can't be read.
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError>;
+
+    /// Writes the results, and nothing else, to a new store in a directory that is empty or
+    /// does not exist.
+    ///
+    /// # Errors
+    /// If that can't be written, or this kind of store has no directories.
+    fn archive_to(&self, dir: &Path) -> Result<(), ArchiveError> {
+        let (this, dir) = (self.describe(), dir.display());
+        Err(ArchiveError::Other(format!(
+            "{this} can't be archived to {dir}: it is not kept in a directory"
+        )))
+    }
 
     /// What and where it is, for messages.
     fn describe(&self) -> String;

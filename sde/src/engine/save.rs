@@ -1,5 +1,6 @@
 //! Saving, and reading back.
 
+use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
@@ -85,6 +86,16 @@ impl Engine {
         failed.map_or(Ok(()), |source| {
             let doing = format!("saving a {doing} to {}", archiver.describe());
             Err(ErrorKind::Archive { doing, source }.into())
+        })
+    }
+
+    /// Has the store write its results elsewhere.
+    pub(super) fn archive_to(&self, dir: &Path) -> Result<(), Error> {
+        let doing = "archive";
+        let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
+        archiver.archive_to(dir).map_err(|source| {
+            let doing = format!("archiving {} to {}", archiver.describe(), dir.display());
+            ErrorKind::Archive { doing, source }.into()
         })
     }
 

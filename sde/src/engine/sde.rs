@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
+use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use super::app_store::Apps;
@@ -226,6 +227,19 @@ impl Sde {
     /// time.
     pub fn archive(&self) -> Result<(), Error> {
         self.engine.save(Selection::Archive)
+    }
+
+    /// Saves all results, and writes them to a store of their own in another directory,
+    /// with nothing in it that is not needed: to be kept, copied or published. The directory
+    /// must be empty or not exist yet; it is a store only once all is there.
+    ///
+    /// Takes as long as reading and writing all results of the store.
+    ///
+    /// # Errors
+    /// If there is no store, or it can't be read, or the directory can't be written.
+    pub fn archive_to(&self, dir: impl AsRef<Path>) -> Result<(), Error> {
+        self.engine.save(Selection::Archive)?;
+        self.engine.archive_to(dir.as_ref())
     }
 
     /// Archives, and says whether that went well: the last call of a program. With

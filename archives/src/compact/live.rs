@@ -1,0 +1,128 @@
+//! Which frames of some segments are still of use.
+//!
+//! Only frames of the segments that are to be replaced are looked at: what is in others does
+//! not make anything superfluous. So it does no harm if two processes compact at once, or if
+//! the last bytes of another segment are not on the medium yet.
+
+use std::collections::{HashMap, HashSet};
+use std::time::SystemTime;
+
+use sde::key::BuildKeyHasher;
+use sde::{Key, RunId};
+
+use super::survey::{Candidate, EntryFacts, Held, What};
+use crate::class::Class;
+use crate::index::STATES;
+
+/// A frame: the number of its segment, and its own in that.
+pub(crate) type At = (usize, usize);
+
+/// What is kept of one key.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    pub(crate) frames: Vec<At>,
+    /// The time of the latest save.
+    pub(crate) saved_at: u64,
+}
+
+/// Everything that is kept, by key, and the latest mark of each computation.
+#[derive(Debug, Default)]
+pub(crate) struct Live {
+    pub(crate) keys: HashMap<Key, Kept, BuildKeyHasher>,
+    pub(crate) marks: Vec<At>,
+    /// Those of kinds that this release does not know.
+    pub(crate) unknown: Vec<At>,
+}
+
+/// What is of use in these segments.
+pub(crate) fn live(candidates: &[Candidate]) -> Live {
+    let mut by_key: HashMap<Key, Vec<At>, BuildKeyHasher> = HashMap::default();
+    let mut marks: HashMap<(Key, RunId), (SystemTime, At)> = HashMap::new();
+    let mut live = Live::default();
+    for (at, held) in all(candidates) {
+        match &held.what {
+            What::Entry(_) | What::Scratch => by_key.entry(held.key()).or_default().push(at),
+            What::Mark(mark) => {
+                let latest = marks.entry((mark.key, mark.run)).or_insert((mark.at, at));
+                if latest.0 <= mark.at {
+                    *latest = (mark.at, at);
+                }
+            }
+            What::Unknown => live.unknown.push(at),
+            What::Uses(_) | What::OfSegment | What::Damaged => {}
+        }
+    }
+    live.marks = marks.into_values().map(|(_, at)| at).collect();
+    live.marks.sort_unstable();
+    let kept = by_key
+        .into_iter()
+        .map(|(key, frames)| (key, of_key(candidates, frames)));
+    live.keys = kept.filter(|(_, kept)| !kept.frames.is_empty()).collect();
+    live
+}
+
+/// All frames of some segments.
+pub(crate) fn all(candidates: &[Candidate]) -> impl Iterator<Item = (At, &Held)> {
+    candidates
+        .iter()
+        .enumerate()
+        .flat_map(|(segment, candidate)| {
+            let frames = candidate.frames.iter().enumerate();
+            frames.map(move |(frame, held)| ((segment, frame), held))
+        })
+}
+
+/// The frames of one key that are of use: of the latest computation as many as it takes to
+/// have all its values in each class, and the scratch states that came after it.
+fn of_key(candidates: &[Candidate], mut frames: Vec<At>) -> Kept {
+    let held = |at: &At| &candidates[at.0].frames[at.1];
+    let saved_at = |at: &At| held(at).header.saved_at;
+    frames.sort_by_key(|at| std::cmp::Reverse(saved_at(at)));
+    let entries = || {
+        frames.iter().filter_map(|at| match &held(at).what {
+            What::Entry(facts) => Some((at, facts)),
+            _ => None,
+        })
+    };
+    // Of several that were made at one time the one that was saved last, as when it is read.
+    let mut latest: Option<&EntryFacts> = None;
+    for (_, facts) in entries() {
+        if latest.is_none_or(|known| facts.made_at > known.made_at) {
+            latest = Some(facts);
+        }
+    }
+    let mut kept = Vec::new();
+    if let Some(latest) = latest {
+        for class in Class::ALL {
+            let of_class = entries()
+                .filter(|(at, facts)| candidates[at.0].class() == class && facts.run == latest.run);
+            kept.extend(covering(of_class.map(|(at, facts)| (*at, facts)).collect()));
+        }
+    }
+    let ended = entries().map(|(at, _)| saved_at(at)).max().unwrap_or(0);
+    let states = frames
+        .iter()
+        .filter(|at| matches!(held(at).what, What::Scratch) && saved_at(at) > ended);
+    kept.extend(states.take(STATES));
+    let latest = kept.iter().map(saved_at).max().unwrap_or(0);
+    Kept {
+        frames: kept,
+        saved_at: latest,
+    }
+}
+
+/// Of several frames of one computation in one class those that have all its values between
+/// them. The one with most comes first; if none has any, one is kept for its record.
+fn covering(mut frames: Vec<(At, &EntryFacts)>) -> Vec<At> {
+    frames.sort_by_key(|(_, facts)| std::cmp::Reverse(facts.sound.len()));
+    let mut have: HashSet<&str> = HashSet::new();
+    let mut kept = Vec::new();
+    for (at, facts) in frames {
+        let more = facts.sound.iter().any(|name| !have.contains(name.as_str()));
+        if more || kept.is_empty() {
+            have.extend(facts.sound.iter().map(String::as_str));
+            kept.push(at);
+        }
+    }
+    kept
+}

@@ -1,0 +1,230 @@
+//! Taking the place of segments: what is of no use any more goes, and what is small comes
+//! together.
+//!
+//! A store only grows: a value that was computed again, the scratch of a run that has ended and
+//! the few frames of each short process stay where they are. A compaction copies what
+//! counts of some segments to new ones and commits manifests that say which are replaced. Nothing
+//! is changed in place, so it can be stopped at any moment: until the manifests are there, both
+//! the old and the new segments count, and they say the same. The old ones are removed
+//! [later](crate::retired).
+//!
+//! It rests on no lock. Only segments that nobody writes to are taken, which a lock on the segment
+//! tells where there are locks; where that is wrong, what is appended after all still
+//! counts. Two compactions at once do the same work twice, and lose nothing; the lock
+//! that keeps them apart is only to spare that.
+
+pub(crate) mod copy;
+mod live;
+mod plan;
+mod retention;
+mod survey;
+
+use std::io;
+use std::sync::Arc;
+
+use sde::{ArchiveError, Selection};
+
+use crate::class::Class;
+use crate::directory::FORMAT;
+use crate::id::FileId;
+use crate::lane::Ground;
+use crate::manifest::Retired;
+use crate::seen::Known;
+use crate::store::{DirStore, lock};
+use crate::table::Table;
+use crate::uses::UsesOf;
+use crate::vouch::relative;
+
+use plan::Limits;
+pub(crate) use plan::Plan;
+pub use retention::{Order, Retention};
+pub(crate) use survey::{Candidate, EntryFacts};
+
+/// What a compaction did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Compacted {
+    /// Somebody else was at it, and nothing was done.
+    pub busy: bool,
+    /// The segments that were replaced. They are removed after a time of grace.
+    pub replaced: usize,
+    /// The segments that take their place.
+    pub written: usize,
+    /// How many bytes were replaced.
+    pub bytes_before: u64,
+    /// How many of them are kept.
+    pub bytes_after: u64,
+    /// Of how many keys something was given up for the limits of the [`Retention`].
+    pub given_up: usize,
+    /// The files of replaced segments that were removed.
+    pub removed: usize,
+}
+
+impl DirStore {
+    /// Makes room: copies what counts to new segments, and gives up what the retention says.
+    ///
+    /// Others may read and write meanwhile. The old segments are removed when this is called
+    /// again, or a generation committed, after the time of
+    /// [grace](crate::Options::grace). Takes as long as reading the segments that nobody writes to
+    /// any more, and writing what is kept of those that are replaced.
+    ///
+    /// ```
+    /// use sde_archives::{DirStore, Retention};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("store");
+    /// let store = DirStore::open(&path)?;
+    /// let done = store.compact(&Retention::new())?;
+    /// assert_eq!(done.replaced, 0);
+    /// # Ok::<(), sde::ArchiveError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If the store can't be read or written. What was there is still there then.
+    pub fn compact(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
+        self.check_writable()?;
+        let inner = &*self.0;
+        let format = inner.dir.join(FORMAT);
+        let _alone = match inner.medium.try_lock(&format) {
+            Ok(Some(lock)) => Some(lock),
+            Ok(None) => {
+                return Ok(Compacted {
+                    busy: true,
+                    ..Compacted::default()
+                });
+            }
+            // There are no locks here, and none is needed.
+            Err(_) => None,
+        };
+        let mut done = Compacted::default();
+        if !retention.dry_run {
+            self.write_uses()?;
+            inner.seal(true);
+            done.removed = self.remove_what_is_over()?;
+        }
+        self.refresh()?;
+        let segment_size = inner.committer.ground().segment_size;
+        let (candidates, uses) = self.candidates_to_replace()?;
+        let limits = Limits {
+            retention,
+            uses,
+            segment_size,
+            now: inner.clock.stamp(),
+        };
+        let plan = Plan::new(candidates, &limits);
+        done.given_up = plan.given_up.len();
+        done.replaced = plan.candidates.len();
+        done.bytes_before = plan.candidates.iter().map(|one| one.length).sum();
+        done.bytes_after = plan.kept_bytes();
+        if retention.dry_run || plan.candidates.is_empty() {
+            return Ok(done);
+        }
+        done.written = self.write(&plan)?;
+        let retired = self.retire(&plan.candidates);
+        self.vouch_anew(&retired)?;
+        done.removed += self.remove_what_is_over()?;
+        Ok(done)
+    }
+
+    /// Removes what was replaced before the time of grace; if only older generations keep it, by
+    /// way of another.
+    fn remove_what_is_over(&self) -> Result<usize, ArchiveError> {
+        self.refresh()?;
+        let mut removed = self.remove_retired();
+        if self.waits_for_another_generation() {
+            self.vouch_anew(&[])?;
+            removed += self.remove_retired();
+        }
+        Ok(removed)
+    }
+
+    /// Another generation of the lineages that there are; of the checkpoints, if there is none.
+    fn vouch_anew(&self, retired: &[Retired]) -> Result<(), ArchiveError> {
+        let there = |selection: &Selection| !lock(&self.0.lineage).heads(*selection).is_empty();
+        let mut selections = vec![Selection::Checkpoint, Selection::Archive];
+        selections.retain(there);
+        if selections.is_empty() {
+            selections.push(Selection::Checkpoint);
+        }
+        selections
+            .into_iter()
+            .try_for_each(|selection| self.vouch(selection, retired))
+    }
+
+    /// The segments that nobody writes to any more; and what the others say of uses.
+    fn candidates_to_replace(&self) -> Result<(Vec<Candidate>, UsesOf), ArchiveError> {
+        let inner = &*self.0;
+        let known: Vec<Known> = lock(&inner.seen).known().collect();
+        let mut candidates = Vec::new();
+        let mut uses = UsesOf::default();
+        for known in known {
+            let failed = |error| ArchiveError::io("reading", &known.path, error);
+            let sealed = match self.is_sealed(&known) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                sealed => sealed.map_err(failed)?,
+            };
+            if sealed || self.is_left(&known) {
+                let from = self.first_that_counts(&known.id);
+                let segment = Arc::clone(&known.segment);
+                match Candidate::survey(&inner.medium, segment, from, sealed) {
+                    // Another compaction was done with it.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    candidate => candidates.push(candidate.map_err(failed)?),
+                }
+            } else if known.class == Class::Result {
+                survey::uses(&inner.medium, &known.segment, &mut uses).map_err(failed)?;
+            }
+        }
+        candidates.sort_by(|a, b| a.segment.path.cmp(&b.segment.path));
+        Ok((candidates, uses))
+    }
+
+    fn first_that_counts(&self, id: &FileId) -> u64 {
+        let retired = lock(&self.0.lineage).retired();
+        retired.get(id).copied().unwrap_or(0)
+    }
+
+    fn is_sealed(&self, known: &Known) -> io::Result<bool> {
+        let file = self.0.medium.open(&known.path)?;
+        let length = file.length()?;
+        Ok(Table::read(&known.segment, &*file, length)?.is_some())
+    }
+
+    /// Whether the writer of a segment that is not sealed has ended, as far as can be told.
+    fn is_left(&self, known: &Known) -> bool {
+        let medium = &self.0.medium;
+        match medium.try_lock(&known.path) {
+            Ok(lock) => lock.is_some(),
+            // Where there are no locks, one that was not written to for long counts as left.
+            Err(_) => {
+                let found = medium.look(&known.path).ok().flatten();
+                let at = found.and_then(|found| found.written_at);
+                at.and_then(|at| at.elapsed().ok())
+                    .is_some_and(|age| age > self.0.grace)
+            }
+        }
+    }
+
+    /// Writes what is kept; gives how many segments that took.
+    fn write(&self, plan: &Plan) -> Result<usize, ArchiveError> {
+        let inner = &*self.0;
+        let ground = Ground {
+            medium: Arc::clone(&inner.medium),
+            dir: inner.dir.clone(),
+            writer: FileId::new(),
+            segment_size: inner.committer.ground().segment_size,
+        };
+        copy::all(&ground, plan, &Class::ALL)
+    }
+
+    fn retire(&self, candidates: &[Candidate]) -> Vec<Retired> {
+        let at = self.0.clock.stamp();
+        let retired = candidates.iter().map(|one| Retired {
+            path: relative(&self.0.dir, &one.segment.path),
+            id: one.segment.id.to_string(),
+            length: one.length,
+            at,
+        });
+        retired.collect()
+    }
+}

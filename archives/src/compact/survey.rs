@@ -1,0 +1,151 @@
+//! What is in the segments that a compaction may take the place of.
+
+use std::io;
+use std::sync::Arc;
+
+use sde::{Key, Mark, RunId};
+
+use crate::cbor;
+use crate::class::Class;
+use crate::medium::Medium;
+use crate::read;
+use crate::scan::{self, Frame};
+use crate::segment::{FrameHeader, Kind, SEGMENT_HEADER, Segment, aligned};
+use crate::uses::{self, UsesMetadata, UsesOf};
+
+/// A segment that nobody writes to any more, as far as is known.
+pub(crate) struct Candidate {
+    pub(crate) segment: Arc<Segment>,
+    /// Up to here it was looked at.
+    pub(crate) length: u64,
+    /// Whether its writer has ended it. If not, he is taken for dead.
+    pub(crate) sealed: bool,
+    pub(crate) frames: Vec<Held>,
+}
+
+/// One frame.
+pub(crate) struct Held {
+    pub(crate) at: u64,
+    pub(crate) header: FrameHeader,
+    pub(crate) what: What,
+}
+
+/// What a frame holds, as far as it matters for whether it is kept.
+pub(crate) enum What {
+    Entry(EntryFacts),
+    Scratch,
+    Mark(Mark),
+    Uses(UsesMetadata),
+    /// What a segment says of itself; a copy has its own.
+    OfSegment,
+    /// Damaged: of no use to anybody.
+    Damaged,
+    /// Of a kind that a later release added: it is kept.
+    Unknown,
+}
+
+/// What counts of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EntryFacts {
+    pub(crate) run: RunId,
+    pub(crate) made_at: std::time::SystemTime,
+    /// The results whose values are in the frame, and whole.
+    pub(crate) sound: Vec<String>,
+}
+
+impl Held {
+    pub(crate) fn key(&self) -> Key {
+        self.header.key
+    }
+
+    /// How many bytes of the segment it takes.
+    pub(crate) fn bytes(&self) -> u64 {
+        aligned(self.header.end(self.at)) - self.at
+    }
+}
+
+impl Candidate {
+    /// Reads a segment from end to end, and checks all values in it.
+    pub(crate) fn survey(
+        medium: &Arc<dyn Medium>,
+        segment: Arc<Segment>,
+        from: u64,
+        sealed: bool,
+    ) -> io::Result<Self> {
+        let mut whole = Vec::new();
+        let from = from.max(SEGMENT_HEADER as u64);
+        let scanned = scan::scan_with(&**medium, &segment, from, |frame| {
+            whole.push(Frame {
+                at: frame.at,
+                header: frame.header,
+            });
+        })?;
+        let frames = whole.into_iter().map(|frame| {
+            Ok(Held {
+                what: what(medium, &segment, &frame)?,
+                at: frame.at,
+                header: frame.header,
+            })
+        });
+        Ok(Self {
+            frames: frames.collect::<io::Result<_>>()?,
+            // What was cut short at the end is nobody's: its save was never acknowledged.
+            length: scanned.length.max(scanned.end),
+            sealed,
+            segment,
+        })
+    }
+
+    pub(crate) fn class(&self) -> Class {
+        self.segment.class
+    }
+}
+
+/// Adds up what a segment that is not replaced says of uses.
+pub(crate) fn uses(medium: &Arc<dyn Medium>, segment: &Segment, to: &mut UsesOf) -> io::Result<()> {
+    let mut found = Vec::new();
+    scan::scan_with(&**medium, segment, SEGMENT_HEADER as u64, |frame| {
+        if frame.header.kind == Some(Kind::Uses) {
+            found.push(Frame {
+                at: frame.at,
+                header: frame.header,
+            });
+        }
+    })?;
+    for frame in found {
+        let uses = metadata::<UsesMetadata>(medium, segment, &frame)?;
+        for (key, one) in uses.into_iter().flat_map(|metadata| metadata.uses) {
+            uses::add(to, key, one);
+        }
+    }
+    Ok(())
+}
+
+fn what(medium: &Arc<dyn Medium>, segment: &Arc<Segment>, frame: &Frame) -> io::Result<What> {
+    match frame.header.kind {
+        Some(Kind::Entry) => Ok(
+            match read::facts(medium, segment, frame.at, &frame.header.key) {
+                Ok(facts) => What::Entry(facts),
+                Err(read::Trouble::Io(error)) => return Err(io::Error::other(error)),
+                Err(read::Trouble::Gone) => return Err(io::ErrorKind::NotFound.into()),
+                Err(read::Trouble::Damaged(_)) => What::Damaged,
+            },
+        ),
+        Some(Kind::Scratch) => Ok(What::Scratch),
+        Some(Kind::Mark) => Ok(metadata(medium, segment, frame)?.map_or(What::Damaged, What::Mark)),
+        Some(Kind::Uses) => Ok(metadata(medium, segment, frame)?.map_or(What::Damaged, What::Uses)),
+        Some(Kind::About | Kind::Index) => Ok(What::OfSegment),
+        None => Ok(What::Unknown),
+    }
+}
+
+fn metadata<T: serde::de::DeserializeOwned>(
+    medium: &Arc<dyn Medium>,
+    segment: &Segment,
+    frame: &Frame,
+) -> io::Result<Option<T>> {
+    let file = medium.open(&segment.path)?;
+    let at = FrameHeader::metadata_at(frame.at);
+    let bytes = crate::table::bytes(&*file, at, frame.header.metadata.into())?;
+    Ok(cbor::from_bytes(&bytes).ok())
+}

@@ -1,0 +1,129 @@
+//! How a store is opened.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sde::ArchiveError;
+
+use crate::directory::{self, There};
+use crate::medium::{Disk, Medium};
+use crate::store::{DirStore, absolute};
+
+/// How a store is opened.
+///
+/// ```
+/// use sde_archives::Options;
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("store");
+/// let store = Options::new().segment_size(16 << 20).open(&path)?;
+/// # Ok::<(), sde::ArchiveError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) read_only: bool,
+    trust_others: bool,
+    pub(crate) segment_size: u64,
+    pub(crate) grace: Duration,
+    pub(crate) record_uses: bool,
+    pub(crate) medium: Arc<dyn Medium>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Options {
+    /// A store of one's own, to read and write, on a disk.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            read_only: false,
+            trust_others: false,
+            segment_size: 256 << 20,
+            grace: Duration::from_secs(600),
+            record_uses: false,
+            medium: Arc::new(Disk),
+        }
+    }
+
+    /// Nothing in the store is changed, and saving is an error.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// Opens a store that belongs to someone else, or that others can write to. What
+    /// they put there is taken for results.
+    #[must_use]
+    pub fn trust_others(mut self) -> Self {
+        self.trust_others = true;
+        self
+    }
+
+    /// A segment of this many bytes is sealed, and another begun (256 MiB).
+    #[must_use]
+    pub fn segment_size(mut self, bytes: u64) -> Self {
+        self.segment_size = bytes;
+        self
+    }
+
+    /// How long a segment that was replaced stays for those who still read it (10
+    /// minutes).
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Records which entries are loaded, so that a [compaction](DirStore::compact) can give up
+    /// those that are not used. Each commit writes the uses since the last one.
+    #[must_use]
+    pub fn record_uses(mut self) -> Self {
+        self.record_uses = true;
+        self
+    }
+
+    /// Another medium than the disk, for tests.
+    #[must_use]
+    pub fn medium(mut self, medium: Arc<dyn Medium>) -> Self {
+        self.medium = medium;
+        self
+    }
+
+    /// Opens the store in this directory, or makes one there if the directory is
+    /// empty or does not exist. Takes as long as reading the indices of its segments,
+    /// and the frames of those that have none; values are read when they are
+    /// asked for.
+    ///
+    /// # Errors
+    /// If something else is in the directory, or a store of another format, or others
+    /// can write to it; then nothing is changed. If it can't be read or written.
+    pub fn open(self, dir: impl AsRef<Path>) -> Result<DirStore, ArchiveError> {
+        let dir = absolute(dir.as_ref())?;
+        let medium = &*self.medium;
+        match directory::look(medium, &dir)? {
+            There::Store => {
+                if !self.trust_others {
+                    directory::check_owner(medium, &dir)?;
+                }
+                if !self.read_only {
+                    directory::probe(medium, &dir)?;
+                }
+            }
+            There::Nothing if self.read_only => {
+                let why = "there is nothing; `DirStore::open` makes a new store";
+                return Err(directory::not_a_store(&dir, why));
+            }
+            There::Nothing => directory::create(medium, &dir)?,
+        }
+        let store = DirStore::new(self, dir);
+        store.refresh()?;
+        store.warn_of_losses();
+        Ok(store)
+    }
+}

@@ -1,0 +1,364 @@
+//! Compaction: less on the disk, and nothing that counts is lost.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sde::{Archiver, Policy, SavePolicy, Sde, inputs};
+use sde_archives::medium::{Disk, Found, Medium, MediumFile, Site};
+use sde_archives::{DirStore, Options, Order, Retention};
+use tempfile::tempdir;
+
+use super::apps::{Table, engine, expected_page, page};
+
+/// All segments of a store, with their lengths.
+fn segments(dir: &Path) -> BTreeMap<PathBuf, u64> {
+    let folders = ["results", "intermediates", "scratch"].map(|folder| dir.join(folder));
+    let files = folders
+        .iter()
+        .filter_map(|folder| std::fs::read_dir(folder).ok())
+        .flatten();
+    files
+        .map(|file| file.unwrap())
+        .map(|file| (file.path(), file.metadata().unwrap().len()))
+        .collect()
+}
+
+fn manifests(dir: &Path) -> Vec<OsString> {
+    let names = std::fs::read_dir(dir.join("manifests"))
+        .into_iter()
+        .flatten();
+    let mut names: Vec<_> = names.map(|name| name.unwrap().file_name()).collect();
+    names.sort();
+    names
+}
+
+fn bytes(dir: &Path) -> u64 {
+    segments(dir).values().sum()
+}
+
+/// Nobody is given time to read what was replaced.
+fn at_once(dir: &Path) -> DirStore {
+    Options::new().grace(Duration::ZERO).open(dir).unwrap()
+}
+
+/// Computes pages as a process of its own would, and ends it.
+fn compute(dir: &Path, numbers: impl IntoIterator<Item = u64>) {
+    let (sde, _) = engine(dir, SavePolicy::EveryResult);
+    for number in numbers {
+        page.call(&sde, number).unwrap();
+    }
+}
+
+/// All pages of these numbers are loaded, and are right.
+fn loads(store: DirStore, numbers: impl IntoIterator<Item = u64>) {
+    let sde = Sde::builder().store(store).build().unwrap();
+    for number in numbers {
+        assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));
+    }
+    assert_eq!(sde.stats().total.computed, 0);
+    std::mem::forget(sde);
+}
+
+#[test]
+fn what_is_small_comes_together_and_what_was_replaced_goes() {
+    let dir = tempdir().unwrap();
+    for number in 0..5 {
+        compute(dir.path(), [2 * number, 2 * number + 1]);
+    }
+    assert_eq!(segments(dir.path()).len(), 5);
+    let before = bytes(dir.path());
+    let done = at_once(dir.path()).compact(&Retention::new()).unwrap();
+    assert_eq!((done.replaced, done.written, done.removed), (5, 1, 5));
+    assert_eq!(segments(dir.path()).len(), 1);
+    assert!(bytes(dir.path()) < before);
+    loads(DirStore::open(dir.path()).unwrap(), 0..10);
+    // There is nothing left to do.
+    let done = at_once(dir.path()).compact(&Retention::new()).unwrap();
+    assert_eq!((done.replaced, done.written, done.removed), (0, 0, 0));
+}
+
+#[test]
+fn a_computation_that_another_followed_goes() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let n = inputs! { n: 400_u64 };
+    for _ in 0..4 {
+        let fresh = sde.request(&Table, &n).policy(Policy::Refresh).run();
+        fresh.unwrap();
+    }
+    drop(sde);
+    let before = bytes(dir.path());
+    let done = at_once(dir.path()).compact(&Retention::new()).unwrap();
+    assert!(done.bytes_after * 3 < done.bytes_before, "{done:?}");
+    assert!(bytes(dir.path()) * 3 < before);
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let found = sde.run(&Table, &n).unwrap();
+    assert_eq!(found.get::<Vec<f64>>("squares").unwrap()[400], 160_000.0);
+    assert_eq!(sde.stats().total.computed, 0);
+}
+
+#[test]
+fn a_replaced_segment_stays_for_the_time_of_grace() {
+    let dir = tempdir().unwrap();
+    compute(dir.path(), 0..3);
+    compute(dir.path(), 3..6);
+    let reader = DirStore::open(dir.path()).unwrap();
+    let patient = DirStore::open(dir.path()).unwrap();
+    let done = patient.compact(&Retention::new()).unwrap();
+    assert_eq!((done.replaced, done.written, done.removed), (2, 1, 0));
+    assert_eq!(segments(dir.path()).len(), 3);
+    // For whoever opens the store now they are not there any more.
+    loads(DirStore::open(dir.path()).unwrap(), 0..6);
+    let done = at_once(dir.path()).compact(&Retention::new()).unwrap();
+    assert_eq!((done.replaced, done.removed), (0, 2));
+    assert_eq!(segments(dir.path()).len(), 1);
+    // What its index names is gone; it looks again and finds all of it.
+    loads(reader, 0..6);
+}
+
+#[test]
+fn what_somebody_writes_is_left_alone() {
+    let dir = tempdir().unwrap();
+    let (writer, _) = engine(dir.path(), SavePolicy::EveryResult);
+    page.call(&writer, 1).unwrap();
+    let done = at_once(dir.path()).compact(&Retention::new()).unwrap();
+    assert_eq!((done.replaced, done.removed), (0, 0));
+    page.call(&writer, 2).unwrap();
+    std::mem::forget(writer);
+    loads(DirStore::open(dir.path()).unwrap(), 1..3);
+}
+
+#[test]
+fn two_at_once_lose_nothing() {
+    let dir = tempdir().unwrap();
+    for number in 0..8 {
+        compute(dir.path(), [number]);
+    }
+    // Without locks both do all of it.
+    for medium in [Arc::new(Disk) as Arc<dyn Medium>, Arc::new(NoLocks)] {
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                let options = Options::new().grace(Duration::ZERO).medium(medium.clone());
+                let store = options.open(dir.path()).unwrap();
+                scope.spawn(move || store.compact(&Retention::new()).unwrap());
+            }
+        });
+        loads(DirStore::open(dir.path()).unwrap(), 0..8);
+        compute(dir.path(), 8..10);
+    }
+}
+
+/// A file system without locks: all look as if nobody had them.
+#[derive(Debug)]
+struct NoLocks;
+
+impl Medium for NoLocks {
+    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
+        Disk.look(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        Disk.list(dir)
+    }
+    fn make_dir(&self, dir: &Path) -> io::Result<()> {
+        Disk.make_dir(dir)
+    }
+    fn create(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+        Disk.create(path)
+    }
+    fn open(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+        Disk.open(path)
+    }
+    fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {
+        Disk.publish(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        Disk.remove(path)
+    }
+    fn sync_dir_for(&self, dir: &Path, site: Site) -> io::Result<()> {
+        Disk.sync_dir_for(dir, site)
+    }
+    fn try_lock(&self, _: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        Ok(Some(Box::new(())))
+    }
+}
+
+#[test]
+fn a_writer_taken_for_dead_loses_nothing() {
+    let dir = tempdir().unwrap();
+    let (writer, _) = engine(dir.path(), SavePolicy::EveryResult);
+    page.call(&writer, 1).unwrap();
+    let store = |grace| {
+        let options = Options::new().grace(grace).medium(Arc::new(NoLocks));
+        options.open(dir.path()).unwrap()
+    };
+    // Its segment is replaced, and it goes on writing to it.
+    let done = store(Duration::from_secs(600))
+        .compact(&Retention::new())
+        .unwrap();
+    assert_eq!((done.replaced, done.removed), (1, 0));
+    page.call(&writer, 2).unwrap();
+    loads(DirStore::open(dir.path()).unwrap(), 1..3);
+    // Then what it wrote since is copied too, and its file removed: it begins another.
+    let done = store(Duration::ZERO).compact(&Retention::new()).unwrap();
+    assert!(done.removed > 0, "{done:?}");
+    page.call(&writer, 3).unwrap();
+    page.call(&writer, 4).unwrap();
+    writer.checkpoint().unwrap();
+    loads(DirStore::open(dir.path()).unwrap(), 1..5);
+    std::mem::forget(writer);
+}
+
+#[test]
+fn a_dry_run_tells_and_changes_nothing() {
+    let dir = tempdir().unwrap();
+    compute(dir.path(), 0..3);
+    compute(dir.path(), 3..6);
+    let (before, committed) = (segments(dir.path()), manifests(dir.path()));
+    let store = at_once(dir.path());
+    let told = store
+        .compact(&Retention::new().max_bytes(0).results().dry_run())
+        .unwrap();
+    assert_eq!((told.replaced, told.given_up, told.bytes_after), (2, 6, 0));
+    assert_eq!(segments(dir.path()), before);
+    assert_eq!(manifests(dir.path()), committed);
+    loads(store, 0..6);
+}
+
+#[test]
+fn limits_are_for_intermediates_and_results_stay_unless_it_is_said() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let n = inputs! { n: 50_u64 };
+    sde.run(&Table, &n).unwrap();
+    drop(sde);
+    let nothing = Retention::new().max_bytes(0);
+    let done = at_once(dir.path()).compact(&nothing).unwrap();
+    assert_eq!(done.given_up, 1);
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let sum = sde.run_for(&Table, &n, &["sum"]).unwrap();
+    assert_eq!(*sum.get::<f64>("sum").unwrap(), 42_925.0);
+    assert_eq!(sde.stats().total.computed, 0);
+    sde.run_for(&Table, &n, &["squares"]).unwrap();
+    assert_eq!(sde.stats().total.computed, 1);
+    drop(sde);
+    let done = at_once(dir.path()).compact(&nothing.results()).unwrap();
+    assert_eq!((done.given_up, done.bytes_after), (1, 0));
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    sde.run_for(&Table, &n, &["sum"]).unwrap();
+    assert_eq!(sde.stats().total.computed, 1);
+}
+
+/// Which pages are left of ten, after two of the oldest were used, and room is for half.
+fn left_of_ten(order: Order) -> Vec<u64> {
+    let dir = tempdir().unwrap();
+    compute(dir.path(), 0..10);
+    let store = Options::new().record_uses().open(dir.path()).unwrap();
+    loads(store.clone(), [0, 2]);
+    store.commit(sde::Selection::Checkpoint).unwrap();
+    drop(store);
+    let half = bytes(dir.path()) / 2;
+    let room = Retention::new().results().max_bytes(half).order(order);
+    at_once(dir.path()).compact(&room).unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let is_there = |number: &u64| {
+        let computed = sde.stats().total.computed;
+        page.call(&sde, *number).unwrap();
+        sde.stats().total.computed == computed
+    };
+    (0..10).filter(is_there).collect()
+}
+
+#[test]
+fn what_was_used_longest_ago_or_saved_first_goes_first() {
+    let used = left_of_ten(Order::LeastRecentlyUsed);
+    assert_eq!(used[..2], [0, 2], "{used:?}");
+    assert_eq!(used.last(), Some(&9));
+    assert!((4..=5).contains(&used.len()), "{used:?}");
+    let first_in = left_of_ten(Order::FirstIn);
+    assert_eq!(
+        first_in,
+        (10 - first_in.len() as u64..10).collect::<Vec<_>>()
+    );
+    assert!((4..=5).contains(&first_in.len()), "{first_in:?}");
+}
+
+#[test]
+fn what_is_too_old_goes() {
+    let dir = tempdir().unwrap();
+    compute(dir.path(), 0..3);
+    let old = Retention::new()
+        .results()
+        .max_age(Duration::from_secs(3600));
+    assert_eq!(at_once(dir.path()).compact(&old).unwrap().given_up, 0);
+    let old = Retention::new().results().max_age(Duration::ZERO);
+    let done = at_once(dir.path()).compact(&old).unwrap();
+    assert_eq!((done.given_up, done.bytes_after), (3, 0));
+}
+
+#[test]
+fn marks_stay() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let key = sde
+        .request(&Table, &inputs! { n: 3_u64 })
+        .run()
+        .unwrap()
+        .key;
+    sde.invalidate(&key, "for the test").unwrap();
+    sde.checkpoint().unwrap();
+    drop(sde);
+    compute(dir.path(), 0..2);
+    assert!(
+        at_once(dir.path())
+            .compact(&Retention::new())
+            .unwrap()
+            .replaced
+            > 0
+    );
+    let marks = DirStore::open(dir.path()).unwrap().marks().unwrap();
+    assert_eq!(marks.len(), 1);
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    sde.run(&Table, &inputs! { n: 3_u64 }).unwrap();
+    assert_eq!(sde.stats().total.computed, 1);
+}
+
+#[test]
+fn an_archive_of_its_own_has_results_and_nothing_else() {
+    let dir = tempdir().unwrap();
+    let there = dir.path().join("published");
+    let (sde, _) = engine(&dir.path().join("store"), SavePolicy::EveryResult);
+    let n = inputs! { n: 5_u64 };
+    sde.run(&Table, &n).unwrap();
+    page.call(&sde, 7).unwrap();
+    sde.archive_to(&there).unwrap();
+    let twice = sde.archive_to(&there).unwrap_err().to_string();
+    assert!(twice.contains("there is a store already"), "{twice}");
+    std::mem::forget(sde);
+    assert!(!there.join("intermediates").exists());
+    let (sde, _) = engine(&there, SavePolicy::OnRequest);
+    assert_eq!(*page.call(&sde, 7).unwrap(), expected_page(7));
+    let sum = sde.run_for(&Table, &n, &["sum"]).unwrap();
+    assert_eq!(*sum.get::<f64>("sum").unwrap(), 55.0);
+    assert_eq!(sde.stats().total.computed, 0);
+    sde.run_for(&Table, &n, &["squares"]).unwrap();
+    assert_eq!(sde.stats().total.computed, 1);
+}
+
+#[test]
+fn an_archive_is_not_put_among_other_things() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(&dir.path().join("store"), SavePolicy::EveryResult);
+    page.call(&sde, 7).unwrap();
+    let there = dir.path().join("thesis");
+    std::fs::create_dir(&there).unwrap();
+    std::fs::write(there.join("chapter 1"), "words").unwrap();
+    let refused = sde.archive_to(&there).unwrap_err().to_string();
+    assert!(refused.contains("other things"), "{refused}");
+    assert_eq!(std::fs::read_dir(&there).unwrap().count(), 1);
+    assert!(sde.archive_to("").is_err());
+}

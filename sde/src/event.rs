@@ -98,7 +98,8 @@ pub enum Event {
         /// Why.
         error: Error,
     },
-    /// A call is about to wait for another that computes the same key.
+    /// A call is about to wait for another: one that computes the same key, or one that
+    /// has the turn of an app that is not thread-safe.
     Waiting {
         /// The app.
         app: Arc<str>,

@@ -4,11 +4,13 @@
 
 #[cfg(doctest)]
 mod docs;
+mod lying;
 mod made;
 pub mod signal;
 mod watch;
 mod watchdog;
 
+pub use lying::{Lie, Lying};
 pub use made::{Made, made, number, number_info, x, y};
 pub use signal::{Counter, Gate, LIMIT, until};
 pub use watch::Watch;

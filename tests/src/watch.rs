@@ -84,6 +84,17 @@ impl Watch {
         reasons.collect()
     }
 
+    /// The warnings, in order.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let events = self.lock();
+        let warnings = events.iter().filter_map(|event| match event {
+            Event::Warning { message } => Some(message.clone()),
+            _ => None,
+        });
+        warnings.collect()
+    }
+
     /// How often an app's body was started.
     #[must_use]
     pub fn started(&self, of: &str) -> usize {

@@ -329,7 +329,16 @@ fn code(code: &CodeId) -> String {
 /// What a run rested on: its name, and a text that differs if it does.
 fn named_callee(callee: &Callee) -> (String, String) {
     match callee {
-        Callee::Code { app, code: of, .. } => (app.to_string(), code(of)),
+        Callee::Code {
+            app,
+            code: of,
+            defaults,
+        } => {
+            let defaults = defaults.map(|all| format!(", defaults {}", Digest(all.as_bytes())));
+            let text = format!("{}{}", code(of), defaults.unwrap_or_default());
+            (app.to_string(), text)
+        }
+        Callee::Absent { name } => (name.to_string(), "not registered".to_owned()),
         Callee::Named { name, id } => (
             name.to_string(),
             format!("set up as {}", Digest(id.as_bytes())),

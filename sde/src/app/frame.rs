@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::cancel::CancelToken;
 use super::identity::{AppId, CodeId};
 use super::prepared::Facts;
-use crate::key::Key;
+use crate::key::{Digest, Key};
 
 /// One run in progress.
 pub(crate) struct Frame {
@@ -24,8 +24,10 @@ pub(crate) struct Frame {
     pub(crate) key: Key,
     /// The engine it runs in, by its address: a program may have several.
     pub(crate) engine: usize,
-    /// The run that called this one.
+    /// The run of the same engine that called this one.
     pub(crate) parent: Option<Arc<Frame>>,
+    /// The run that can't end before this one has: the parent, or one of another engine.
+    pub(crate) above: Option<Arc<Frame>>,
     /// What was on top of the thread's stack when this run began.
     pub(crate) below: Option<Arc<Frame>>,
     /// How many runs it is part of or lies upon on its thread, itself among them.
@@ -86,12 +88,15 @@ pub(crate) struct RestsOn {
     Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
 )]
 pub enum Callee {
-    /// The code of an app.
+    /// The code of an app, and what it does where its caller says nothing.
     Code {
         /// The app.
         app: Arc<str>,
         /// Its version or source digest.
         code: CodeId,
+        /// The digest of its default parameters and of the apps in its slots by default;
+        /// `None` if it has neither.
+        defaults: Option<Digest>,
     },
     /// The app and settings that a registered name led to.
     Named {
@@ -99,6 +104,11 @@ pub enum Callee {
         name: Arc<str>,
         /// The identity it had.
         id: AppId,
+    },
+    /// No app was registered under this name, and the run went on without.
+    Absent {
+        /// The name.
+        name: Arc<str>,
     },
 }
 
@@ -108,6 +118,7 @@ impl Frame {
         key: Key,
         engine: usize,
         parent: Option<Arc<Self>>,
+        above: Option<Arc<Self>>,
         interest: Interest,
         claimed: bool,
     ) -> Self {
@@ -118,6 +129,7 @@ impl Frame {
             engine,
             depth: 1 + depth(parent.as_ref(), below.as_ref()),
             parent,
+            above,
             below,
             interest,
             claimed,
@@ -143,10 +155,15 @@ impl Frame {
         unwanted
     }
 
+    /// Whether it, or a run beneath it, was told that nobody wants its result.
+    pub(crate) fn heard_that_nobody_wants_it(&self) -> bool {
+        self.gave_up.load(Ordering::Relaxed)
+    }
+
     /// Whether the run may have failed only because nobody wanted its result.
     /// Somebody may want it by now.
     pub(crate) fn gave_up(&self) -> bool {
-        self.is_unwanted() || self.gave_up.load(Ordering::Relaxed)
+        self.is_unwanted() || self.heard_that_nobody_wants_it()
     }
 
     /// `app [short key]`.
@@ -222,9 +239,9 @@ pub(crate) fn depth_here(parent: Option<&Arc<Frame>>) -> usize {
     depth(parent, Place::here().top.as_ref())
 }
 
-/// The runs that called this one, itself first.
+/// The runs that called this one, itself first, in whatever engine they are.
 pub(crate) fn ancestry(frame: Option<&Arc<Frame>>) -> impl Iterator<Item = &Arc<Frame>> {
-    std::iter::successors(frame, |frame| frame.parent.as_ref())
+    std::iter::successors(frame, |frame| frame.above.as_ref())
 }
 
 /// The runs suspended below this one on its thread, itself first.

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::definition::App;
-use super::frame::{Frame, RestsOn};
+use super::frame::{Callee, Frame, Place, RestsOn};
 use super::info::Cost;
 use super::instance::Instance;
 use super::prepared::{Facts, Prepared, Subject};
 use super::request::{Options, Outcome, Peek, Policy, Request};
 use super::scratch::{Scratch, ScratchState};
-use super::source::AppSource;
+use super::source::{AppSource, Resolved};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::{Call, ErasedCall, Inputs};
 use crate::result_map::{Codec, ErasedValue, ResultMap, Storable};
@@ -21,7 +21,8 @@ use crate::result_map::{Codec, ErasedValue, ResultMap, Storable};
 /// without ancestry, so that code looks the same inside an app and outside. What
 /// only the user may do (clean, invalidate, load, finish) is on `Sde` alone.
 ///
-/// Cloning is cheap. A handle used after its run has ended gives an error.
+/// Cloning is cheap. A handle used after its run has ended gives an error, from all
+/// that can give one.
 #[derive(Clone)]
 pub struct Handle {
     runtime: Arc<dyn Runtime>,
@@ -132,17 +133,21 @@ impl Handle {
 
     /// Tells what a run would do, and why, without running anything.
     ///
+    /// What is remembered is in no key. So a run whose body asks is recorded as
+    /// non-deterministic, and never looked up.
+    ///
     /// # Errors
     /// If the app can't be found or identified, or the inputs can't be keyed; if this
     /// handle's run has ended.
     pub fn peek<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<Peek, Error> {
         self.check_active()?;
-        let resolved = app.resolve(self.runtime())?;
+        self.rests_on_what_passes();
+        let resolved = self.resolve(app)?;
         self.runtime.peek(&resolved.subject(), inputs)
     }
 
     /// What a run would take: nothing if it is remembered, else what the app
-    /// estimates, if it can tell.
+    /// estimates, if it can tell. In a body it is a [`peek`](Self::peek).
     ///
     /// # Errors
     /// As [`peek`](Self::peek).
@@ -151,7 +156,9 @@ impl Handle {
         app: &A,
         inputs: &Inputs,
     ) -> Result<Option<Cost>, Error> {
-        let resolved = app.resolve(self.runtime())?;
+        self.check_active()?;
+        self.rests_on_what_passes();
+        let resolved = self.resolve(app)?;
         let subject = resolved.subject();
         Ok(match self.runtime.peek(&subject, inputs)? {
             Peek::Hit { .. } | Peek::Load { .. } => Some(Cost::default()),
@@ -166,7 +173,8 @@ impl Handle {
     /// handle's run has ended.
     pub fn prepare(&self, instance: &Instance) -> Result<Prepared, Error> {
         self.check_active()?;
-        self.runtime.prepare(instance)
+        let prepared = self.runtime.prepare(instance);
+        prepared.inspect_err(|_| self.rests_on_what_passes())
     }
 
     /// What is in one of the running app's own sub-app slots.
@@ -232,9 +240,12 @@ impl Handle {
         self.frame.as_ref().is_some_and(|frame| frame.is_unwanted())
     }
 
-    /// Tells observers how far long work has come.
+    /// Tells observers how far long work has come; nobody, if this handle's run has
+    /// ended.
     pub fn progress(&self, label: &str, done: usize, total: usize) {
-        self.runtime.progress(label, done, total);
+        if self.check_active().is_ok() {
+            self.runtime.progress(label, done, total);
+        }
     }
 
     /// Runs a call made by the macros. Gives the results that it has not taken.
@@ -251,9 +262,10 @@ impl Handle {
             names: Some(&["result"]),
             cancel: None,
         };
+        let facts = facts.get(app);
         let subject = Subject {
             app,
-            facts: facts.get(app)?,
+            facts: facts.inspect_err(|_| self.rests_on_what_passes())?,
             by_name: None,
         };
         let outcome = self.runtime.call(self, &subject, call, &OPTIONS)?;
@@ -288,6 +300,45 @@ impl Handle {
         }
     }
 
+    /// Finds and identifies an app that the run of this handle asks for. The run may go
+    /// on if there is none: then its result is good for as long as that is so.
+    pub(crate) fn resolve<'a, A: AppSource + ?Sized>(
+        &self,
+        app: &'a A,
+    ) -> Result<Resolved<'a>, Error> {
+        app.resolve(self.runtime()).inspect_err(|error| {
+            let Some(frame) = self.caller() else { return };
+            match (error.kind(), app.registered_name()) {
+                (ErrorKind::UnknownApp { name, .. }, Some(asked)) if name == asked => {
+                    let name = Arc::from(asked);
+                    frame.depends([Callee::Absent { name }], false);
+                }
+                // Another name further down, or a setting that was refused: more than
+                // one thing may change that.
+                _ => frame.depends([], true),
+            }
+        })
+    }
+
+    /// Notes that the run of this handle saw what is in no key and may be otherwise
+    /// next time: its result is not looked up.
+    fn rests_on_what_passes(&self) {
+        if let Some(frame) = self.caller() {
+            frame.depends([], true);
+        }
+    }
+
+    /// The run that makes a call through this handle: the one it belongs to. A call
+    /// through an `Sde` that a body captured belongs to what its thread is doing, except
+    /// on a rayon worker, which may be doing something else there.
+    #[inline]
+    pub(crate) fn caller(&self) -> Option<Arc<Frame>> {
+        match &self.frame {
+            Some(frame) => Some(Arc::clone(frame)),
+            None => Place::caller().filter(|frame| frame.engine == self.engine()),
+        }
+    }
+
     pub(crate) fn runtime(&self) -> &dyn Runtime {
         &*self.runtime
     }
@@ -299,10 +350,6 @@ impl Handle {
     /// Tells engines apart.
     pub(crate) fn engine(&self) -> usize {
         Arc::as_ptr(&self.runtime).cast::<()>() as usize
-    }
-
-    pub(crate) fn frame(&self) -> Option<&Arc<Frame>> {
-        self.frame.as_ref()
     }
 
     /// The run this handle belongs to.

@@ -8,6 +8,7 @@
 //! preparing happens, so they are the same run.
 
 mod cancel;
+mod defaults;
 mod definition;
 mod difference;
 mod frame;
@@ -28,6 +29,7 @@ mod together;
 
 pub use cancel::CancelToken;
 pub(crate) use cancel::Wake;
+pub(crate) use defaults::Defaults;
 pub use definition::App;
 pub(crate) use difference::{Compared, of_callees, of_keys};
 pub use difference::{Difference, Nearest, Part};

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::{Arc, OnceLock};
 
+use super::defaults::Defaults;
 use super::definition::App;
+use super::frame::Callee;
 use super::identity::{AppId, CodeId};
 use super::info::AppInfo;
 use super::instance::Instance;
@@ -15,7 +17,7 @@ use super::setup::Setup;
 use super::slot::SubApp;
 use super::summary::AppSetup;
 use crate::error::{Error, ErrorKind};
-use crate::key::{FingerprintError, Volatile, with_encoder};
+use crate::key::{Digest, FingerprintError, Volatile, with_encoder};
 
 /// An app that is ready to run: checked, identified, immutable.
 ///
@@ -89,8 +91,10 @@ pub(crate) struct Facts {
     pub(crate) sub_apps: BTreeMap<Cow<'static, str>, Prepared>,
     /// The registered names in its slots, at every depth, and what they led to.
     pub(crate) registered: BTreeMap<String, AppId>,
+    /// The digest of its defaults, whatever was set instead.
+    pub(crate) defaults: Option<Digest>,
     /// The code of this app and of all in its slots, at every depth.
-    pub(crate) codes: BTreeSet<(Arc<str>, CodeId)>,
+    pub(crate) codes: BTreeSet<Callee>,
     /// Whether it, or any app in its slots, is non-deterministic.
     pub(crate) nondeterministic: bool,
     /// What has to be set before it can run, through all its slots.
@@ -142,7 +146,12 @@ impl Facts {
             app: Arc::clone(&name),
             source,
         })?;
-        let mut codes = BTreeSet::from([(Arc::clone(&name), info.code.clone())]);
+        let defaults = Defaults::of(&info).digest;
+        let mut codes = BTreeSet::from([Callee::Code {
+            app: Arc::clone(&name),
+            code: info.code.clone(),
+            defaults,
+        }]);
         codes.extend(
             sub_apps
                 .values()
@@ -160,6 +169,7 @@ impl Facts {
             id,
             settings,
             sub_apps,
+            defaults,
             codes,
             setup: OnceLock::new(),
         })

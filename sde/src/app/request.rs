@@ -75,7 +75,7 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     /// Makes the run, for its results alone.
     #[inline]
     pub(crate) fn results(self) -> Result<ResultMap, Error> {
-        let resolved = self.app.resolve(self.handle.runtime())?;
+        let resolved = self.handle.resolve(self.app)?;
         self.handle
             .results_erased(&resolved.subject(), self.inputs, &self.options)
     }
@@ -86,13 +86,16 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     /// As [`Handle::run`](crate::Handle::run); and that the request was
     /// cancelled, or that nothing is remembered where only that was allowed.
     pub fn run(self) -> Result<Outcome, Error> {
-        let resolved = self.app.resolve(self.handle.runtime())?;
+        let resolved = self.handle.resolve(self.app)?;
         self.handle
             .call_erased(&resolved.subject(), self.inputs, &self.options)
     }
 }
 
 /// What came of a request.
+///
+/// `source` and `made_by` tell what the cache had, which is in no key: a body must not
+/// let what it returns depend on them. They are for reports.
 #[derive(Clone, Debug)]
 pub struct Outcome {
     /// The results.

@@ -19,6 +19,12 @@ pub trait AppSource {
     /// If no such app is registered, or it can't be identified.
     #[doc(hidden)]
     fn resolve(&self, runtime: &dyn Runtime) -> Result<Resolved<'_>, Error>;
+
+    /// The registered name, if that is how the app is given.
+    #[doc(hidden)]
+    fn registered_name(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// An app that was found, and who owns it.
@@ -73,10 +79,18 @@ impl AppSource for str {
     fn resolve(&self, runtime: &dyn Runtime) -> Result<Resolved<'_>, Error> {
         Ok(Resolved(Inner::Owned(runtime.named(self)?, Some(self))))
     }
+
+    fn registered_name(&self) -> Option<&str> {
+        Some(self)
+    }
 }
 
 impl AppSource for String {
     fn resolve(&self, runtime: &dyn Runtime) -> Result<Resolved<'_>, Error> {
         self.as_str().resolve(runtime)
+    }
+
+    fn registered_name(&self) -> Option<&str> {
+        Some(self)
     }
 }

@@ -41,7 +41,7 @@ impl Handle {
         app: &A,
         list: &[Inputs],
     ) -> Vec<Result<ResultMap, Error>> {
-        let resolved = match app.resolve(self.runtime()) {
+        let resolved = match self.resolve(app) {
             Ok(resolved) => resolved,
             Err(error) => return list.iter().map(|_| Err(error.clone())).collect(),
         };

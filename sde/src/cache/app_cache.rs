@@ -1,7 +1,7 @@
 //! The entries and flights of one app type.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use dashmap::DashMap;
@@ -66,6 +66,10 @@ pub(crate) struct RunFlight {
     pub(crate) key: Key,
     pub(crate) flight: Flight<Arc<Entry>, Error>,
     generation: u64,
+    /// How many want its result who are about to wait for it, or do.
+    interested: AtomicUsize,
+    /// How often somebody set out to compute the same beside it.
+    beside: AtomicUsize,
     /// The results with those that the cache does not keep, for as long as anybody
     /// has the flight in hand.
     given: OnceLock<ResultMap>,
@@ -78,14 +82,48 @@ impl RunFlight {
         let _ = self.given.set(results.clone());
     }
 
+    /// Says that somebody wants its result, for as long as the guard lives.
+    pub(crate) fn interest(&self) -> Interested<'_> {
+        self.interested.fetch_add(1, Ordering::AcqRel);
+        Interested(self)
+    }
+
+    /// Whether anybody wants its result but the one who computes it.
+    pub(crate) fn is_wanted(&self) -> bool {
+        self.interested.load(Ordering::Acquire) > 0
+    }
+
+    /// How often somebody set out to compute the same beside it.
+    pub(crate) fn beside(&self) -> usize {
+        self.beside.load(Ordering::Relaxed)
+    }
+
+    /// One more does; gives how many did before.
+    pub(crate) fn one_more_beside(&self) -> usize {
+        self.beside.fetch_add(1, Ordering::Relaxed)
+    }
+
     pub(crate) fn given(&self) -> Option<&ResultMap> {
         self.given.get()
+    }
+}
+
+/// Somebody who wants the result of a flight.
+pub(crate) struct Interested<'a>(&'a RunFlight);
+
+impl Drop for Interested<'_> {
+    fn drop(&mut self) {
+        self.0.interested.fetch_sub(1, Ordering::AcqRel);
     }
 }
 
 impl Awaited for RunFlight {
     fn is_over(&self) -> bool {
         self.flight.is_landed()
+    }
+
+    fn wake(&self) {
+        self.flight.wake();
     }
 }
 
@@ -194,6 +232,8 @@ impl AppCache {
             key,
             flight: Flight::new(),
             generation: self.generation(),
+            interested: AtomicUsize::new(0),
+            beside: AtomicUsize::new(0),
             given: OnceLock::new(),
         })
     }

@@ -154,16 +154,32 @@ impl Entry {
         self.checked.store(epoch, Ordering::Release);
     }
 
-    /// Why this entry does not serve for the named results, or for all that are
-    /// neither `no_cache` nor `expendable`; `None` if it does.
+    /// The map for a caller who asks for the named results, or for all that are neither
+    /// `no_cache` nor `expendable`; if they are not all there, what is not.
     ///
     /// Named results are read from the store if they are there: a damaged one
     /// must be a miss, not an error for the caller who asked for it. An entry with
     /// results but none of them there serves nobody.
+    ///
+    /// What is looked at is the map that is given: a value that only somebody else
+    /// holds may go at any time, and what was seen there may not be there to be given.
+    pub(crate) fn serve(&self, names: Option<&[&str]>) -> Result<ResultMap, String> {
+        let given = self.give();
+        match self.lacking(&given, names) {
+            None => Ok(given),
+            Some(why) => Err(why),
+        }
+    }
+
+    /// What [`serve`](Self::serve) says if it gives nothing.
     pub(crate) fn lacks(&self, names: Option<&[&str]>) -> Option<String> {
+        self.serve(names).err()
+    }
+
+    fn lacking(&self, given: &ResultMap, names: Option<&[&str]>) -> Option<String> {
         match names {
             Some(names) => {
-                let lacking = names.iter().find(|name| !self.results.can_give(name))?;
+                let lacking = names.iter().find(|name| !given.can_give(name))?;
                 Some(format!(
                     "result \"{}\" is gone",
                     crate::error::printable(lacking)
@@ -171,7 +187,7 @@ impl Entry {
             }
             None if self.whole => None,
             None => {
-                let results = self.results.results();
+                let results = given.results();
                 let needed = |named: &&Named| named.tags.unwrap_or_default().is_needed();
                 if let Some(lacking) = results
                     .iter()
@@ -187,7 +203,7 @@ impl Entry {
     }
 
     /// The map for a caller: what lives elsewhere is held from here on.
-    pub(crate) fn give(&self) -> ResultMap {
+    fn give(&self) -> ResultMap {
         let elsewhere = |named: &Named| matches!(named.content, Content::Elsewhere(_));
         if self.whole || !self.results.results().iter().any(elsewhere) {
             return self.results.clone();

@@ -22,5 +22,5 @@ pub(crate) use entry::Entry;
 pub use entry::Record;
 pub(crate) use merge::{Published, merge};
 pub use stats::AppStats;
-pub(crate) use stats::{Count, nanos};
+pub(crate) use stats::Count;
 pub(crate) use table::CacheTable;

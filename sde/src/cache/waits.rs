@@ -11,6 +11,15 @@
 //! - if a stack edge is in it, the run is only in the wrong place: the thread
 //!   computes the result itself, and nothing waits.
 //!
+//! Some wait for a *turn*: for a run to be out of the way, not for what it makes. A cycle
+//! with such a wait in it is no need of a run for its own result either. One of the others
+//! in it, who wait for a result, computes it beside: whoever comes last, or one who is
+//! called off. The holder of the turn lies above that one, and runs beneath it have
+//! a turn among themselves.
+//!
+//! The waits are those of the whole program: engines know nothing of each other's
+//! results, but a run of one may need one of another.
+//!
 //! The check and the adding of the edge are one step under one lock, so of the
 //! waits that would close a cycle the last one sees it. The lock is taken only by
 //! those about to wait.
@@ -18,12 +27,25 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, MutexGuard};
 
 /// Something that can be waited for.
 pub(crate) trait Awaited {
     /// Whether waiting for it is over; edges to it are then of no account.
     fn is_over(&self) -> bool;
+
+    /// Has those who wait for it look whether they still should.
+    fn wake(&self);
+}
+
+/// What is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Until {
+    /// The result of a run.
+    Made,
+    /// A run to be out of the way.
+    Gone,
 }
 
 /// The waits that are going on.
@@ -41,6 +63,14 @@ struct Edge<N, T> {
     from: From<N>,
     to: N,
     awaited: Arc<T>,
+    until: Until,
+    called_off: Arc<AtomicBool>,
+}
+
+impl<N, T: Awaited> Edge<N, T> {
+    fn counts(&self) -> bool {
+        !self.awaited.is_over() && !self.called_off.load(Ordering::Acquire)
+    }
 }
 
 /// Where a thread is that is about to wait.
@@ -67,6 +97,15 @@ pub(crate) enum Verdict<'a, N: PartialEq + Clone, T: Awaited> {
 pub(crate) struct WaitGuard<'a, N: PartialEq + Clone, T: Awaited> {
     waits: &'a Waits<N, T>,
     id: u64,
+    called_off: Arc<AtomicBool>,
+}
+
+impl<N: PartialEq + Clone, T: Awaited> WaitGuard<'_, N, T> {
+    /// Says, while the wait goes on, whether it is not to: to compute beside is the way
+    /// out of a cycle. The awaited is woken after it is said.
+    pub(crate) fn called_off(&self) -> Arc<AtomicBool> {
+        Arc::clone(&self.called_off)
+    }
 }
 
 impl<N: PartialEq + Clone, T: Awaited> Drop for WaitGuard<'_, N, T> {
@@ -89,24 +128,56 @@ impl<N: PartialEq + Clone, T: Awaited> Waits<N, T> {
     }
 
     /// Decides about waiting for `to`, and if it may be waited for, notes it.
-    pub(crate) fn begin(&self, from: From<N>, to: N, awaited: &Arc<T>) -> Verdict<'_, N, T> {
+    pub(crate) fn begin(
+        &self,
+        from: From<N>,
+        to: N,
+        awaited: &Arc<T>,
+        until: Until,
+    ) -> Verdict<'_, N, T> {
         let mut edges = self.lock();
-        if let Some(path) = cycle(&edges.list, &from, &to) {
-            return Verdict::Cycle(path);
-        }
-        if blocks_itself(&edges.list, &from, &to) {
-            return Verdict::Compute;
-        }
+        let mut called_off = Vec::new();
+        let cycle = match until {
+            Until::Made => made_by_itself(&edges.list, &from, &to),
+            Until::Gone => {
+                call_off(&edges.list, &from, &to, &mut called_off);
+                None
+            }
+        };
+        let verdict = match cycle {
+            Some(path) => Verdict::Cycle(path),
+            None if blocks_itself(&edges.list, &from, &to) => Verdict::Compute,
+            None => self.add(&mut edges, from, to, awaited, until),
+        };
+        drop(edges);
+        called_off.iter().for_each(|awaited| awaited.wake());
+        verdict
+    }
+
+    fn add(
+        &self,
+        edges: &mut Edges<N, T>,
+        from: From<N>,
+        to: N,
+        awaited: &Arc<T>,
+        until: Until,
+    ) -> Verdict<'_, N, T> {
         let id = edges.next;
         edges.next += 1;
+        let called_off = Arc::new(AtomicBool::new(false));
         edges.list.push(Edge {
             id,
             from,
             to,
             awaited: Arc::clone(awaited),
+            until,
+            called_off: Arc::clone(&called_off),
         });
-        drop(edges);
-        Verdict::Wait(WaitGuard { waits: self, id })
+        Verdict::Wait(WaitGuard {
+            waits: self,
+            id,
+            called_off,
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, Edges<N, T>> {
@@ -117,34 +188,64 @@ impl<N: PartialEq + Clone, T: Awaited> Waits<N, T> {
 }
 
 /// The path of dependencies by which `to` needs a run of `from`'s ancestry.
-fn cycle<N: PartialEq + Clone, T: Awaited>(
+fn made_by_itself<N: PartialEq + Clone, T: Awaited>(
     edges: &[Edge<N, T>],
     from: &From<N>,
     to: &N,
 ) -> Option<Vec<N>> {
-    // Each item: a run that `to` needs, and the way there from `to`.
-    let mut queue = VecDeque::from([vec![to.clone()]]);
-    let mut seen = vec![to.clone()];
-    while let Some(way) = queue.pop_front() {
-        let needed = way.last()?;
+    let (depth, way) = way_back(edges, from, to, |edge| edge.until == Until::Made)?;
+    let mut path = from.ancestry[..=depth].to_vec();
+    path.reverse();
+    path.push(to.clone());
+    let mut at = to;
+    for edge in way {
+        let depth = edge.from.ancestry.iter().position(|run| run == at)?;
+        path.extend(edge.from.ancestry[..depth].iter().rev().cloned());
+        path.push(edge.to.clone());
+        at = &edge.to;
+    }
+    Some(path)
+}
+
+/// Calls off, in each way by which `to` can't end before a run of `from`'s ancestry, the
+/// first wait for a result: that one lies beneath `to`. A way of turns alone stays.
+fn call_off<N: PartialEq + Clone, T: Awaited>(
+    edges: &[Edge<N, T>],
+    from: &From<N>,
+    to: &N,
+    called_off: &mut Vec<Arc<T>>,
+) {
+    while let Some((_, way)) = way_back(edges, from, to, |_| true) {
+        let Some(edge) = way.iter().find(|edge| edge.until == Until::Made) else {
+            return;
+        };
+        edge.called_off.store(true, Ordering::Release);
+        called_off.push(Arc::clone(&edge.awaited));
+    }
+}
+
+/// The waits by which `to` can't end before a run of `from`'s ancestry, and how far up
+/// there that is.
+fn way_back<'e, N: PartialEq + Clone, T: Awaited>(
+    edges: &'e [Edge<N, T>],
+    from: &From<N>,
+    to: &'e N,
+    through: impl Fn(&Edge<N, T>) -> bool,
+) -> Option<(usize, Vec<&'e Edge<N, T>>)> {
+    // Each item: a run that `to` needs, and the waits on the way there.
+    let mut queue = VecDeque::from([(to, Vec::new())]);
+    let mut seen = vec![to];
+    while let Some((needed, way)) = queue.pop_front() {
         if let Some(depth) = from.ancestry.iter().position(|run| run == needed) {
-            let mut path = from.ancestry[..=depth].to_vec();
-            path.reverse();
-            path.extend(way);
-            return Some(path);
+            return Some((depth, way));
         }
-        for edge in edges.iter().filter(|edge| !edge.awaited.is_over()) {
-            let Some(depth) = edge.from.ancestry.iter().position(|run| run == needed) else {
-                continue;
-            };
-            if seen.contains(&edge.to) {
-                continue;
+        for edge in edges.iter().filter(|edge| edge.counts() && through(edge)) {
+            if edge.from.ancestry.contains(needed) && !seen.contains(&&edge.to) {
+                seen.push(&edge.to);
+                let mut way = way.clone();
+                way.push(edge);
+                queue.push_back((&edge.to, way));
             }
-            seen.push(edge.to.clone());
-            let mut way = way.clone();
-            way.extend(edge.from.ancestry[..depth].iter().rev().cloned());
-            way.push(edge.to.clone());
-            queue.push_back(way);
         }
     }
     None
@@ -163,7 +264,7 @@ fn blocks_itself<N: PartialEq + Clone, T: Awaited>(
         if from.stack.contains(&run) || from.ancestry.contains(&run) {
             return true;
         }
-        for edge in edges.iter().filter(|edge| !edge.awaited.is_over()) {
+        for edge in edges.iter().filter(|edge| edge.counts()) {
             let waits = edge.from.ancestry.contains(&run) || edge.from.stack.contains(&run);
             if waits && !blocked.contains(&edge.to) {
                 blocked.push(edge.to.clone());

@@ -8,7 +8,6 @@ use super::known::Known;
 use super::sde::Sde;
 use super::{Engine, app_store, invalidate};
 use crate::cache::CacheTable;
-use crate::cache::waits::Waits;
 use crate::checkpoint::{Archiver, Pending, SavePolicy};
 use crate::error::{Error, ErrorKind};
 use crate::event::Observer;
@@ -107,7 +106,6 @@ impl Builder {
         }
         Ok(Sde::of(Engine {
             caches: CacheTable::new(),
-            waits: Waits::new(),
             apps: app_store::AppStore::default(),
             known: Known::linked(),
             epoch: AtomicU64::new(0),

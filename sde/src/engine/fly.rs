@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::Engine;
 use super::machine;
-use super::run::Run;
+use super::run::{Run, Served};
 use crate::app::{Callees, Frame, Handle, Outcome, Place, Policy};
 use crate::cache::{AppCache, Count, Entry, Published, Record, RunFlight, merge};
 use crate::error::{AppError, Error, ErrorKind, Failure};
@@ -26,6 +26,8 @@ struct Ran {
     made_at: SystemTime,
     took: Duration,
     /// It was told that nobody wants the result any more.
+    heard: bool,
+    /// The same, or nobody wants it now.
     gave_up: bool,
     /// The epoch in which it began.
     epoch: u64,
@@ -112,8 +114,10 @@ impl Engine {
         let flight = claim.flight;
         let epoch = self.epoch();
         if let Some(loaded) = self.load(run, previous) {
-            let entry = claim.publish(loaded);
-            return Ok(self.conclude(run, &entry, Source::Loaded));
+            flight.set_given(&loaded.map);
+            let standing = claim.publish(Arc::clone(&loaded.entry));
+            let served = self.standing(loaded, &standing, run.options.names);
+            return Ok(self.conclude(run, served, Source::Loaded));
         }
         let ran = self.run_body(run, call, Some(flight));
         match self.publishable(run, ran, previous) {
@@ -127,8 +131,12 @@ impl Engine {
                     self.raise_epoch();
                 }
                 self.remember_last(run, &standing);
-                let given = given(run, &entry, &standing, published.given);
-                Ok(self.computed(run, &standing, given, Source::Computed))
+                let own = Served {
+                    entry,
+                    map: published.given,
+                };
+                let served = self.standing(own, &standing, run.options.names);
+                Ok(self.computed(run, served, Source::Computed))
             }
             Err(unpublished) => {
                 claim.fail(&unpublished.error, unpublished.failure, epoch);
@@ -164,8 +172,12 @@ impl Engine {
                 if Arc::ptr_eq(&entry, &standing) {
                     self.note_new(run, flight, &entry);
                 }
-                let given = given(run, &entry, &standing, published.given);
-                Ok(self.computed(run, &standing, given, Source::Duplicate))
+                let own = Served {
+                    entry,
+                    map: published.given,
+                };
+                let served = self.standing(own, &standing, run.options.names);
+                Ok(self.computed(run, served, Source::Duplicate))
             }
             Err(unpublished) => self.give_up(run, unpublished),
         }
@@ -187,7 +199,8 @@ impl Engine {
                 if record && run.cache.record(&entry, generation) {
                     self.save_new(&entry);
                 }
-                Ok(self.computed(run, &entry, Some(published.given), Source::Computed))
+                let map = published.given;
+                Ok(self.computed(run, Served { entry, map }, Source::Computed))
             }
             Err(unpublished) => self.give_up(run, unpublished),
         }
@@ -208,6 +221,7 @@ impl Engine {
             run.key,
             run.from.engine(),
             run.parent.clone(),
+            run.above.clone(),
             self.wanted_by(run, flight),
             flight.is_some(),
         ));
@@ -225,6 +239,7 @@ impl Engine {
             catch_unwind(AssertUnwindSafe(|| call.compute(run.subject.app, &handle)))
         };
         let took = start.elapsed();
+        let heard = frame.heard_that_nobody_wants_it();
         let gave_up = frame.gave_up();
         frame.end();
         let callees = frame.take_callees();
@@ -245,6 +260,7 @@ impl Engine {
             run: number,
             made_at,
             took,
+            heard,
             gave_up,
             epoch,
         }
@@ -261,6 +277,11 @@ impl Engine {
         let app = Arc::clone(&facts.name);
         let key = run.key;
         let returned = match ran.body {
+            // It may be only what it had when it heard that nobody wants it.
+            Body::Returned(_) if ran.heard => {
+                let cancelled = ErrorKind::Cancelled { app, key };
+                return Err(Unpublished::of(cancelled, Failure::Transient));
+            }
             Body::Returned(results) => match run.files_unchanged() {
                 Ok(()) => results,
                 Err(error) => {
@@ -316,24 +337,14 @@ impl Engine {
     }
 
     /// Counts and tells what was computed.
-    fn computed(
-        &self,
-        run: &Run<'_>,
-        standing: &Entry,
-        given: Option<ResultMap>,
-        source: Source,
-    ) -> Outcome {
+    fn computed(&self, run: &Run<'_>, served: Served, source: Source) -> Outcome {
         let counters = &run.cache.counters;
         counters.add(source.into(), 1);
-        counters.add(Count::NanosSpent, crate::cache::nanos(standing.record.took));
+        counters.add(Count::NanosSpent, served.entry.nanos);
         if let Some(parent) = &run.parent {
-            self.tell_parent(parent, run.subject, standing);
+            self.tell_parent(parent, run.subject, &served.entry);
         }
-        let mut outcome = self.outcome(standing, source);
-        if let Some(given) = given {
-            outcome.results = given;
-        }
-        outcome
+        self.outcome(served, source)
     }
 
     /// Makes the new entry this thread's last value, if it may be one.
@@ -363,18 +374,6 @@ impl Engine {
             None => Err(error),
         }
     }
-}
-
-/// The map for a caller whose entry was published: its own if that entry stands, or
-/// if the one that stands has not kept what the caller asked for.
-fn given(
-    run: &Run<'_>,
-    own: &Arc<Entry>,
-    standing: &Arc<Entry>,
-    given: ResultMap,
-) -> Option<ResultMap> {
-    let needed = Arc::ptr_eq(own, standing) || standing.lacks(run.options.names).is_some();
-    needed.then_some(given)
 }
 
 /// How long a failure lasts. One that came from another run lasts as long as that

@@ -111,12 +111,17 @@ impl Engine {
         if let Some(entry) = in_memory {
             return Ok(entry.record.run);
         }
-        let stored = self
-            .archiver()
-            .and_then(|archiver| archiver.find(key).ok()?);
-        match stored {
-            Some(stored) => Ok(stored.record.run),
-            None => Err(ErrorKind::NoEntry { key: *key }.into()),
+        let Some(archiver) = self.archiver() else {
+            return Err(ErrorKind::NoEntry { key: *key }.into());
+        };
+        match archiver.find(key) {
+            Ok(Some(stored)) => Ok(stored.record.run),
+            Ok(None) => Err(ErrorKind::NoEntry { key: *key }.into()),
+            Err(source) => {
+                let store = archiver.describe();
+                let doing = format!("looking for the entry [{}] in {store}", key.short());
+                Err(ErrorKind::Archive { doing, source }.into())
+            }
         }
     }
 

@@ -2,13 +2,16 @@
 //! result still rests on them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
 use super::Engine;
 use super::app_store::InStore;
-use crate::app::{App, AppInfo, Callee, CodeId, Facts, Instance, Setup, SubApp, linked_apps};
+use crate::app::{
+    App, AppInfo, Callee, CodeId, Defaults, Facts, Instance, Setup, SubApp, linked_apps,
+};
 use crate::cache::Entry;
 use crate::error::{Error, ErrorKind, close_names, printable};
+use crate::key::Digest;
 
 /// Name -> what this program has under it.
 pub(super) struct Known(RwLock<HashMap<Arc<str>, KnownApp>>);
@@ -18,19 +21,71 @@ struct KnownApp {
     /// What the linker collected, and what was prepared or run. Several, if functions
     /// in different modules have one name, or a program has two versions of an app:
     /// each is current for as long as it is part of the program.
-    codes: BTreeSet<CodeId>,
+    shown: Vec<Shown>,
     citations: BTreeSet<String>,
+}
+
+/// An app as this program has it.
+struct Shown {
+    info: AppInfo,
+    /// Made when first asked for: what is linked need not be asked for, and to read
+    /// a file takes time.
+    defaults: OnceLock<Defaults>,
+}
+
+impl Shown {
+    fn is(&self, code: &CodeId, defaults: Option<Digest>) -> bool {
+        self.info.code() == code && self.defaults().digest == defaults
+    }
+
+    fn defaults(&self) -> Defaults {
+        match self.kept() {
+            Defaults { volatile: true, .. } => Defaults::of(&self.info),
+            kept => kept,
+        }
+    }
+
+    /// As they were when first asked for.
+    fn kept(&self) -> Defaults {
+        *self.defaults.get_or_init(|| Defaults::of(&self.info))
+    }
+}
+
+/// What this program has in place of an app that it has not.
+enum Instead {
+    /// No app of the name.
+    Nothing,
+    /// These codes.
+    Codes(String),
+    /// The same code, which does otherwise where its caller says nothing.
+    Defaults,
+}
+
+/// Why a result does not rest on what this program has.
+enum Changed {
+    Defaults(String),
+    Else(String),
 }
 
 impl KnownApp {
     fn note(&mut self, info: &AppInfo) {
-        self.codes.insert(info.code().clone());
+        self.shown.push(Shown {
+            info: info.clone(),
+            defaults: OnceLock::new(),
+        });
         self.citations.extend(info.citations().map(str::to_owned));
     }
 
-    fn codes(&self) -> String {
-        let codes: Vec<_> = self.codes.iter().map(ToString::to_string).collect();
-        codes.join(" or ")
+    fn check(&self, code: &CodeId, defaults: Option<Digest>) -> Result<(), Instead> {
+        if self.shown.iter().any(|shown| shown.is(code, defaults)) {
+            return Ok(());
+        }
+        let codes: BTreeSet<_> = self.shown.iter().map(|shown| shown.info.code()).collect();
+        if codes.contains(code) {
+            return Err(Instead::Defaults);
+        }
+        let codes: Vec<_> = codes.iter().map(ToString::to_string).collect();
+        Err(Instead::Codes(codes.join(" or ")))
     }
 }
 
@@ -50,20 +105,26 @@ impl Known {
             .map_or_else(Vec::new, |app| app.citations.iter().cloned().collect())
     }
 
-    /// Whether the code is what this program has; if not, what it has.
-    fn check(&self, app: &str, code: &CodeId) -> Result<(), Option<String>> {
+    /// Whether the code with these defaults is what this program has; if not, what it
+    /// has.
+    fn check(&self, app: &str, code: &CodeId, defaults: Option<Digest>) -> Result<(), Instead> {
         let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        match apps.get(app) {
-            Some(known) if known.codes.contains(code) => Ok(()),
-            Some(known) => Err(Some(known.codes())),
-            None => Err(None),
-        }
+        let known = apps.get(app).ok_or(Instead::Nothing)?;
+        known.check(code, defaults)
+    }
+
+    /// Whether a file is among the defaults of an app of this name.
+    pub(super) fn is_volatile(&self, app: &str) -> bool {
+        let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let volatile = |shown: &Shown| shown.kept().volatile;
+        apps.get(app)
+            .is_some_and(|app| app.shown.iter().any(volatile))
     }
 
     /// Notes an app. That can only make more results current, never fewer, so the
     /// epoch need not be raised.
-    fn note(&self, name: &Arc<str>, info: &AppInfo) {
-        if self.check(name, info.code()).is_err() {
+    fn note(&self, name: &Arc<str>, info: &AppInfo, defaults: Option<Digest>) {
+        if self.check(name, info.code(), defaults).is_err() {
             let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
             apps.entry(Arc::clone(name)).or_default().note(info);
         }
@@ -86,7 +147,7 @@ impl Engine {
 
     /// Notes the code of an app and of those in its slots.
     pub(super) fn note_code(&self, facts: &Facts) {
-        self.known.note(&facts.name, &facts.info);
+        self.known.note(&facts.name, &facts.info, facts.defaults);
         for sub_app in facts.sub_apps.values() {
             self.note_code(&sub_app.facts);
         }
@@ -95,7 +156,9 @@ impl Engine {
     /// Notes the code of a registered app, and of those put into its slots by
     /// value, whatever the names in the others will lead to.
     pub(super) fn note_instance(&self, instance: &Instance) {
-        self.known.note(&instance.setup.name(), instance.info());
+        let info = instance.info();
+        self.known
+            .note(&instance.setup.name(), info, Defaults::of(info).digest);
         for slot in instance.info().slots() {
             if let Some(SubApp::Instance(inner)) = instance.setup.sub_app(slot.name()) {
                 self.note_instance(inner);
@@ -135,34 +198,59 @@ impl Engine {
         why
     }
 
-    /// The first of these that is not what it was, and what it is now.
+    /// One of these that is not what it was, and what it is now. Edited code comes before
+    /// defaults: those of an app differ if the code of one in its slots does.
     pub(super) fn changed_beneath<'c>(
         &self,
         beneath: impl IntoIterator<Item = &'c Callee>,
     ) -> Option<String> {
-        beneath.into_iter().find_map(|callee| self.changed(callee))
+        let mut defaults = None;
+        for callee in beneath {
+            match self.changed(callee) {
+                None => {}
+                Some(Changed::Defaults(why)) => defaults = defaults.or(Some(why)),
+                Some(Changed::Else(why)) => return Some(why),
+            }
+        }
+        defaults
     }
 
-    fn changed(&self, callee: &Callee) -> Option<String> {
+    fn changed(&self, callee: &Callee) -> Option<Changed> {
+        let changed = |why| Some(Changed::Else(why));
         match callee {
-            Callee::Code { app, code } => match self.known.check(app, code) {
+            Callee::Code {
+                app,
+                code,
+                defaults,
+            } => match self.known.check(app, code, *defaults) {
                 Ok(()) => None,
-                Err(Some(now)) => Some(format!(
+                Err(Instead::Codes(now)) => changed(format!(
                     "it ran {} ({code}), which is now {now}",
                     printable(app)
                 )),
-                Err(None) => Some(format!(
+                Err(Instead::Defaults) => Some(Changed::Defaults(format!(
+                    "it ran {} ({code}), which has other defaults now",
+                    printable(app)
+                ))),
+                Err(Instead::Nothing) => changed(format!(
                     "it ran {}, which this program has not shown yet; name it in `link_app!`",
                     printable(app)
                 )),
             },
+            Callee::Absent { name } => match self.apps.instance(name) {
+                Ok(_) => changed(format!(
+                    "no app was registered as \"{}\", and one is now",
+                    printable(name)
+                )),
+                Err(_) => None,
+            },
             Callee::Named { name, id } => match self.apps.id_of(self, name) {
                 Ok(now) if now == *id => None,
-                Ok(_) => Some(format!(
+                Ok(_) => changed(format!(
                     "it ran the app registered as \"{}\", which is set up otherwise now",
                     printable(name)
                 )),
-                Err(error) => Some(format!(
+                Err(error) => changed(format!(
                     "it ran the app registered as \"{}\": {error}",
                     printable(name)
                 )),

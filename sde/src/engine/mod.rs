@@ -27,7 +27,7 @@ pub use sde::{Sde, Stats};
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
 use crate::cache::waits::Waits;
@@ -40,20 +40,28 @@ use crate::parallel::Helpers;
 /// A run as the waiting graph knows it: its key, and its name for messages.
 #[derive(Clone)]
 pub(crate) struct Node {
+    /// The engine it runs in, by its address.
+    engine: usize,
     key: Key,
     app: Arc<str>,
 }
 
 impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
+        self.key == other.key && self.engine == other.engine
     }
+}
+
+/// Who waits for what in this program. It is not one engine's: a run of one may need
+/// a run of another that needs the first.
+fn waits() -> &'static Waits<Node, RunFlight> {
+    static WAITS: OnceLock<Waits<Node, RunFlight>> = OnceLock::new();
+    WAITS.get_or_init(Waits::new)
 }
 
 /// What all clones of one `Sde` share.
 pub(crate) struct Engine {
     caches: CacheTable,
-    waits: Waits<Node, RunFlight>,
     apps: app_store::AppStore,
     known: known::Known,
     /// Raised by whatever may make a remembered result one not to be used.

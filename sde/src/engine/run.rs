@@ -2,20 +2,24 @@
 
 use std::sync::Arc;
 
-use super::Engine;
 use super::fly::lasting;
+use super::{Engine, Node};
 use crate::app::{Callee, Frame, Handle, Options, Outcome, Place, Policy, Subject};
 use crate::cache::{AppCache, Count, Entry};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{Event, Source};
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, Volatile, keyed, with_encoder};
+use crate::result_map::ResultMap;
 
 /// One call, on its way through the engine.
 pub(super) struct Run<'a> {
     pub(super) from: &'a Handle,
-    /// The run that this one is called by.
+    /// The run that this one is called by, which notes what it depends on.
     pub(super) parent: Option<Arc<Frame>>,
+    /// The run that can't end before this one has: the parent, or one of another
+    /// engine, in which a body captured this one.
+    pub(super) above: Option<Arc<Frame>>,
     pub(super) subject: &'a Subject<'a>,
     pub(super) cache: &'a Arc<AppCache>,
     pub(super) options: &'a Options<'a>,
@@ -26,12 +30,20 @@ pub(super) struct Run<'a> {
     pub(super) volatile: Option<Box<Volatile>>,
 }
 
+/// An entry that may be used, and the map that it gives to one caller. The two go together
+/// from the look that found everything there to the caller: what nobody else holds would
+/// be gone when asked for again.
+pub(super) struct Served {
+    pub(super) entry: Arc<Entry>,
+    pub(super) map: ResultMap,
+}
+
 /// What looking at the encoded inputs gave.
 enum Looked {
     /// The call took what it wanted, and all that follows a hit is done.
     Taken,
-    /// An entry that needs a closer look than the map's guard allows, and serves.
-    Serves(Arc<Entry>),
+    /// An entry that needs a closer look than the map's guard allows, and what it gives.
+    Serves(Box<Served>),
     Absent(Box<Absent>),
 }
 
@@ -40,6 +52,22 @@ struct Absent {
     key: Key,
     encoded: Box<[u8]>,
     volatile: Option<Box<Volatile>>,
+}
+
+impl Run<'_> {
+    /// Whether it is this run that goes on there.
+    pub(super) fn is(&self, frame: &Frame) -> bool {
+        frame.key == self.key && frame.engine == self.from.engine()
+    }
+
+    /// A run of this app as the waits know it.
+    pub(super) fn node(&self, key: Key) -> Node {
+        Node {
+            engine: self.from.engine(),
+            key,
+            app: Arc::clone(&self.subject.facts.name),
+        }
+    }
 }
 
 impl Engine {
@@ -57,7 +85,7 @@ impl Engine {
             self.freeze(subject);
         }
         let cache = self.cache_of(facts);
-        let parent = parent_of(from);
+        let parent = from.caller();
         let look = Look {
             call,
             subject,
@@ -68,9 +96,9 @@ impl Engine {
         // What the closure holds is moved now and then, so it holds two words.
         match encoded(look.call, |bytes| self.look(&look, bytes)) {
             Ok(Looked::Taken) => Ok(None),
-            Ok(Looked::Serves(entry)) => {
-                look.tell_parent(self, &entry);
-                Ok(Some(self.hit(cache, &entry, Source::Map)))
+            Ok(Looked::Serves(served)) => {
+                look.tell_parent(self, &served.entry);
+                Ok(Some(self.hit(cache, *served, Source::Map)))
             }
             Ok(Looked::Absent(absent)) => {
                 let Absent {
@@ -80,6 +108,7 @@ impl Engine {
                 } = *absent;
                 let run = Run {
                     from,
+                    above: parent.clone().or_else(Place::caller),
                     parent,
                     subject,
                     cache,
@@ -90,11 +119,15 @@ impl Engine {
                 };
                 self.miss(&run, call).map(Some)
             }
-            Err(source) => Err(ErrorKind::Fingerprint {
-                app: Arc::clone(&facts.name),
-                source,
+            Err(source) => {
+                // The caller may go on without; a file that is missing may be there
+                // next time.
+                if let Some(parent) = &parent {
+                    parent.depends(itself(subject), true);
+                }
+                let app = Arc::clone(&facts.name);
+                Err(ErrorKind::Fingerprint { app, source }.into())
             }
-            .into()),
         }
     }
 
@@ -130,13 +163,16 @@ impl Engine {
                 self.taken(look, taken, Source::Map);
                 Looked::Taken
             }
-            Some(Err(entry)) if self.serves(&entry, look.options.names) => {
-                if again && entry.is_whole_and_checked(epoch) {
-                    recent.put(id.as_bytes(), encoded, epoch, Arc::clone(&entry));
+            Some(Err(entry)) => match self.serve(&entry, look.options.names) {
+                Ok(map) => {
+                    if again && entry.is_whole_and_checked(epoch) {
+                        recent.put(id.as_bytes(), encoded, epoch, Arc::clone(&entry));
+                    }
+                    Looked::Serves(Box::new(Served { entry, map }))
                 }
-                Looked::Serves(entry)
-            }
-            _ => look.absent(key, encoded),
+                Err(_) => look.absent(key, encoded),
+            },
+            None => look.absent(key, encoded),
         }
     }
 
@@ -150,38 +186,60 @@ impl Engine {
         }
     }
 
-    /// Whether an entry may be given out for these names.
-    pub(super) fn serves(&self, entry: &Entry, names: Option<&[&str]>) -> bool {
-        self.refusal(entry, names).is_none()
-    }
-
-    /// Why an entry may not be given out; `None` if it may.
-    pub(super) fn refusal(&self, entry: &Entry, names: Option<&[&str]>) -> Option<String> {
+    /// What an entry gives to one who asks for these names, or why it may not be used.
+    pub(super) fn serve(&self, entry: &Entry, names: Option<&[&str]>) -> Result<ResultMap, String> {
         if entry.record.nondeterministic {
-            return Some("it is non-deterministic".to_owned());
+            return Err("it is non-deterministic".to_owned());
         }
         if let Some(reason) = self.invalid(&entry.record) {
-            return Some(reason);
+            return Err(reason);
         }
-        entry.lacks(names).or_else(|| self.stale(entry))
+        let map = entry.serve(names)?;
+        self.stale(entry).map_or(Ok(map), Err)
+    }
+
+    /// Why an entry may not be used; `None` if it may.
+    pub(super) fn refusal(&self, entry: &Entry, names: Option<&[&str]>) -> Option<String> {
+        self.serve(entry, names).err()
+    }
+
+    /// What is given to one whose own entry was published: that one, or the one that
+    /// stands in its place if it has what he asks for.
+    pub(super) fn standing(
+        &self,
+        own: Served,
+        standing: &Arc<Entry>,
+        names: Option<&[&str]>,
+    ) -> Served {
+        if Arc::ptr_eq(&own.entry, standing) {
+            return own;
+        }
+        match standing.serve(names) {
+            Ok(map) => Served {
+                entry: Arc::clone(standing),
+                map,
+            },
+            Err(_) => own,
+        }
     }
 
     /// Counts and tells a hit.
-    pub(super) fn hit(&self, cache: &AppCache, entry: &Entry, source: Source) -> Outcome {
+    pub(super) fn hit(&self, cache: &AppCache, served: Served, source: Source) -> Outcome {
         // Those who waited saved nothing that they know of.
         let saved = match source {
             Source::Waited => 0,
-            _ => entry.nanos,
+            _ => served.entry.nanos,
         };
         cache.counters.hit(source, saved);
-        self.outcome(entry, source)
+        self.outcome(served, source)
     }
 
     /// Tells that a run has its results.
-    pub(super) fn outcome(&self, entry: &Entry, source: Source) -> Outcome {
+    pub(super) fn outcome(&self, served: Served, source: Source) -> Outcome {
+        let entry = &served.entry;
         self.tell_finished(entry, source);
         Outcome {
-            results: entry.give(),
+            results: served.map,
             key: entry.record.key,
             source,
             made_by: entry.record.run,
@@ -210,20 +268,13 @@ impl Engine {
 
     /// Counts and tells a failure. The calling run may go on without the result,
     /// so it depends on the failure too; on one that may not come again it can't
-    /// be relied on.
+    /// be relied on. Only a permanent failure is remembered; after any other the next
+    /// run may have the result.
     pub(super) fn failed(&self, run: &Run<'_>, error: Error) -> Error {
         if let Some(parent) = &run.parent {
-            let fleeting = matches!(
-                error.kind(),
-                ErrorKind::Panicked { .. }
-                    | ErrorKind::Cancelled { .. }
-                    | ErrorKind::NotRemembered { .. }
-                    | ErrorKind::NotThreadSafe { .. }
-                    | ErrorKind::Cycle { .. }
-                    | ErrorKind::TooDeep { .. }
-            ) || matches!(error.kind(), ErrorKind::App { cause, .. }
-                if lasting(cause, run.subject.facts.info.failures) == Failure::Transient);
-            parent.depends(itself(run.subject), fleeting);
+            let lasts = matches!(error.kind(), ErrorKind::App { cause, .. }
+                if lasting(cause, run.subject.facts.info.failures) == Failure::Permanent);
+            parent.depends(itself(run.subject), !lasts);
         }
         run.cache.counters.add(Count::Failed, 1);
         self.tell(|| Event::Failed {
@@ -239,10 +290,7 @@ impl Engine {
 /// slots, and what the names led to by which they were called.
 fn itself<'a>(subject: &'a Subject<'_>) -> impl Iterator<Item = Callee> + 'a {
     let facts = subject.facts;
-    let codes = facts.codes.iter().map(|(app, code)| Callee::Code {
-        app: Arc::clone(app),
-        code: code.clone(),
-    });
+    let codes = facts.codes.iter().cloned();
     let name = subject.by_name.map(|name| Callee::Named {
         name: Arc::from(name),
         id: facts.id,
@@ -335,17 +383,6 @@ fn encoded(
         }
         Ok(looked)
     })
-}
-
-/// The run that makes a call: the one its handle belongs to. A call through an
-/// `Sde` that a body captured belongs to what its thread is doing, except on
-/// a rayon worker, which may be doing something else there.
-#[inline]
-fn parent_of(from: &Handle) -> Option<Arc<Frame>> {
-    match from.frame() {
-        Some(frame) => Some(Arc::clone(frame)),
-        None => Place::caller().filter(|frame| frame.engine == from.engine()),
-    }
 }
 
 /// Some bits of a key, which are as good as any.

@@ -5,7 +5,7 @@ use std::sync::{Arc, PoisonError, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use super::Engine;
-use super::run::Run;
+use super::run::{Run, Served};
 use crate::app::{Facts, Frame, Policy, RestsOn, ScratchState};
 use crate::cache::Entry;
 use crate::checkpoint::{
@@ -156,7 +156,7 @@ impl Engine {
     }
 
     /// Looks for a run in the store; what is found serves the call.
-    pub(super) fn load(&self, run: &Run<'_>, previous: Option<&Entry>) -> Option<Arc<Entry>> {
+    pub(super) fn load(&self, run: &Run<'_>, previous: Option<&Entry>) -> Option<Served> {
         if run.options.policy == Policy::Refresh || run.subject.facts.nondeterministic {
             return None;
         }
@@ -171,20 +171,22 @@ impl Engine {
         let archived = stored.archived;
         let previous = previous.filter(|old| self.may_fill(run, old));
         let entry = Arc::new(self.entry_of(run.subject.facts, stored, previous));
-        let why = self.refusal(&entry, run.options.names);
-        if let Some(why) = why {
-            self.tell(|| Event::Stale {
-                app: Arc::clone(&run.cache.name),
-                key: run.key,
-                why,
-            });
-            return None;
-        }
+        let map = match self.serve(&entry, run.options.names) {
+            Ok(map) => map,
+            Err(why) => {
+                self.tell(|| Event::Stale {
+                    app: Arc::clone(&run.cache.name),
+                    key: run.key,
+                    why,
+                });
+                return None;
+            }
+        };
         // An archive is to have what this program used, whoever computed it.
         if !archived {
             self.pending.add_to(Selection::Archive, &entry);
         }
-        Some(entry)
+        Some(Served { entry, map })
     }
 
     fn find_stored(&self, run: &Run<'_>) -> Option<StoredEntry> {

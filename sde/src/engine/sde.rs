@@ -23,12 +23,24 @@ use crate::result_map::Tags;
 /// clones share one memory. It is `Send` and `Sync`, and no call holds a lock while
 /// an app runs.
 ///
-/// Dropping the last clone archives what is new, best effort. Nothing important
-/// should hang on that: call [`finish`](Self::finish), which can say that it failed.
+/// Dropping the last clone archives what is new, best effort; so does, for what came since,
+/// the last of the handles and runs that outlive it. Nothing important should hang on that:
+/// call [`finish`](Self::finish), which can say that it failed.
 #[derive(Clone)]
 pub struct Sde {
     handle: Handle,
     engine: Arc<Engine>,
+    /// What all clones share, and no handle does.
+    _last: Arc<Last>,
+}
+
+/// Archives when the last `Sde` goes, whatever handles an app has kept.
+struct Last(Arc<Engine>);
+
+impl Drop for Last {
+    fn drop(&mut self) {
+        self.0.archive_best_effort("the last `Sde`");
+    }
 }
 
 impl Deref for Sde {
@@ -75,6 +87,7 @@ impl Sde {
         let runtime: Arc<dyn Runtime> = Arc::clone(&engine) as _;
         Self {
             handle: Handle::new(runtime, None),
+            _last: Arc::new(Last(Arc::clone(&engine))),
             engine,
         }
     }
@@ -109,7 +122,7 @@ impl Sde {
                     .iter()
                     .filter_map(|callee| match callee {
                         Callee::Code { app, .. } => Some(app.to_string()),
-                        Callee::Named { .. } => None,
+                        Callee::Named { .. } | Callee::Absent { .. } => None,
                     }),
             );
         }
@@ -193,7 +206,7 @@ impl Sde {
     /// again when next asked for. Saved with the next checkpoint or archive.
     ///
     /// # Errors
-    /// If there is no such entry in memory or in the store.
+    /// If there is no such entry in memory or in the store, or the store can't be asked.
     pub fn invalidate(&self, key: &Key, reason: &str) -> Result<Invalidated, Error> {
         let run = self.engine.mark(key, reason, false)?;
         Ok(Invalidated {
@@ -205,7 +218,7 @@ impl Sde {
     /// Takes [`invalidate`](Self::invalidate) back.
     ///
     /// # Errors
-    /// If there is no such entry in memory or in the store.
+    /// As [`invalidate`](Self::invalidate).
     pub fn undo_invalidate(&self, key: &Key) -> Result<(), Error> {
         self.engine.mark(key, "", true).map(drop)
     }
@@ -291,13 +304,19 @@ impl std::fmt::Debug for Sde {
     }
 }
 
-impl Drop for Engine {
-    /// Best effort: an error can only be logged here.
-    fn drop(&mut self) {
+impl Engine {
+    /// In a `drop` an error can only be warned of.
+    fn archive_best_effort(&self, dropped: &str) {
         if self.archiver().is_some()
             && let Err(error) = self.save(Selection::Archive)
         {
-            self.warn(|| format!("the archive made on dropping the engine failed: {error}"));
+            self.warn(|| format!("the archive made on dropping {dropped} failed: {error}"));
         }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.archive_best_effort("the engine");
     }
 }

@@ -1,9 +1,11 @@
 //! Apps that say they are not thread-safe run one at a time.
 //!
 //! A run of such an app holds its app type's turn while its body runs. Waiting for
-//! a turn is waiting for a run, so it goes through the same check for cycles: one
-//! that could never end is an error. A run beneath a run of the same app can't wait
-//! for that one; those beneath one run have a turn among themselves.
+//! a turn is waiting for a run to be out of the way, so it goes through the same check for
+//! cycles. A run beneath a run of the same app can't wait for that one; those beneath one
+//! run have a turn among themselves. So if the one that has the turn waits for what another
+//! makes that waits for the turn, the first makes it itself, beneath its own turn. What is
+//! left is an error: two apps of which each has its turn and waits for the other's.
 //!
 //! A rayon worker does not wait for a turn without bound: it may be holding up the
 //! very run that has it. It can't compute beside it either, so it gives an error.
@@ -15,12 +17,13 @@ use std::time::Instant;
 
 use super::run::Run;
 use super::wait::{WaitPatience, cancelled, whence};
-use super::{Engine, Node};
+use super::{Engine, waits};
 use crate::app::{Frame, Place, ancestry};
 use crate::cache::flight::Waited;
-use crate::cache::waits::Verdict;
+use crate::cache::waits::{Until, Verdict};
 use crate::cache::{AppCache, RunFlight};
 use crate::error::{Error, ErrorKind};
+use crate::event::Event;
 
 /// The right to run a body that is not thread-safe; given back when dropped.
 pub(super) struct Turn<'a> {
@@ -68,8 +71,10 @@ impl Engine {
         if facts.info.thread_safe {
             return Ok(None);
         }
-        let same = |frame: &&Arc<Frame>| frame.facts.type_index == facts.type_index;
-        let above = ancestry(run.parent.as_ref()).find(same);
+        let same = |frame: &&Arc<Frame>| {
+            frame.facts.type_index == facts.type_index && frame.engine == run.from.engine()
+        };
+        let above = ancestry(run.above.as_ref()).find(same);
         let beneath = above.map_or(0, |frame| Arc::as_ptr(frame) as usize);
         loop {
             let holder = match turns(run.cache).entry(beneath) {
@@ -90,16 +95,17 @@ impl Engine {
 
     fn wait_for_turn(&self, run: &Run<'_>, holder: &Arc<RunFlight>) -> Result<(), Error> {
         let here = Place::here();
-        let to = Node {
-            key: holder.key,
-            app: Arc::clone(&run.cache.name),
-        };
-        let guard = match self.waits.begin(whence(run, &here), to, holder) {
+        let from = whence(run, &here);
+        let guard = match waits().begin(from, run.node(holder.key), holder, Until::Gone) {
             Verdict::Wait(guard) => guard,
             Verdict::Compute | Verdict::Cycle(_) => return Err(not_thread_safe(run)),
         };
+        self.tell(|| Event::Waiting {
+            app: Arc::clone(&run.cache.name),
+            key: holder.key,
+        });
         let deadline = here.tainted.then(|| Instant::now() + self.rayon_patience);
-        let patience = WaitPatience::new(run, holder, deadline);
+        let patience = WaitPatience::new(run, holder, guard.called_off(), deadline);
         let waited = holder.flight.wait(&patience);
         drop(guard);
         match waited {

@@ -29,11 +29,12 @@ impl Run<'_> {
 }
 
 impl Engine {
-    /// Whether a run called a registered app whose identity changes with what a file
+    /// Whether a run called an app whose identity or defaults change with what a file
     /// holds: then no epoch says that it is still current.
     pub(super) fn rests_on_files(&self, record: &Record) -> bool {
         record.beneath.iter().any(|callee| match callee {
-            Callee::Code { .. } => false,
+            Callee::Code { defaults: None, .. } | Callee::Absent { .. } => false,
+            Callee::Code { app, .. } => self.known.is_volatile(app),
             Callee::Named { name, .. } => self.apps.is_volatile(name),
         })
     }

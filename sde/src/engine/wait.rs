@@ -6,16 +6,16 @@ use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::fly::Claim;
-use super::run::Run;
-use super::{Engine, Node};
+use super::run::{Run, Served};
+use super::{Engine, Node, waits};
 use crate::app::{CancelToken, Frame, Outcome, Place, Policy, Wake, ancestry, depth_here, stack};
 use crate::cache::flight::{Patience, Waited};
-use crate::cache::waits::{From, Verdict};
+use crate::cache::waits::{From, Until, Verdict};
 use crate::cache::{Claimed, Entry, RunFlight};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, RunId, Source};
 use crate::inputs::Call;
-use crate::result_map::ResultMap;
+use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// How often a key may be on one stack. Redundant computing under work stealing
 /// nests as deep as there are jobs to steal; an app that calls itself through an
@@ -40,15 +40,15 @@ impl Engine {
         if let Some(error) = unfit.or_else(|| self.too_deep(run)) {
             return Err(self.failed(run, error));
         }
+        if run.options.policy == Policy::OnlyIfRemembered {
+            return self.only_remembered(run);
+        }
         // Before the claim: who waits for the turn holds up nobody.
         let _turn = self.turn(run).map_err(|error| self.failed(run, error))?;
         match run.options.policy {
             Policy::Bypass => self.fly_alone(run, call, false),
-            Policy::OnlyIfRemembered => self.only_remembered(run),
-            Policy::Use | Policy::Refresh if facts.nondeterministic => {
-                self.fly_alone(run, call, true)
-            }
-            Policy::Use | Policy::Refresh => self.claim(run, call),
+            _ if facts.nondeterministic => self.fly_alone(run, call, true),
+            _ => self.claim(run, call),
         }
     }
 
@@ -82,15 +82,16 @@ impl Engine {
                 !refresh && entry.is_whole_and_checked(self.epoch())
             });
             match claimed {
-                Claimed::Ready(entry) if self.serves(&entry, names) => {
-                    return Ok(self.conclude(run, &entry, Source::Map));
+                Claimed::Ready(entry) => {
+                    if let Ok(map) = self.serve(&entry, names) {
+                        return Ok(self.conclude(run, Served { entry, map }, Source::Map));
+                    }
+                    // It is whole, and does not serve: it was invalidated, or the
+                    // names asked for are not its own.
+                    if let Some(outcome) = self.claim_refused(run, call)? {
+                        return Ok(outcome);
+                    }
                 }
-                // It is whole, and does not serve: it was invalidated, or the
-                // names asked for are not its own.
-                Claimed::Ready(_) => match self.claim_refused(run, call)? {
-                    Some(outcome) => return Ok(outcome),
-                    None => continue,
-                },
                 Claimed::Failed(error) => return Err(self.failed(run, error)),
                 Claimed::Mine(flight, previous) => {
                     return self.with_claim(run, call, &flight, previous.as_ref());
@@ -126,11 +127,17 @@ impl Engine {
         let claim = Claim::won(run.cache, flight);
         if run.options.policy != Policy::Refresh
             && let Some(entry) = previous
-            && self.serves(entry, run.options.names)
+            && let Ok(map) = self.serve(entry, run.options.names)
         {
             // Published between looking and claiming.
+            flight.set_given(&map);
             let standing = claim.publish(Arc::clone(entry));
-            return Ok(self.conclude(run, &standing, Source::Map));
+            let own = Served {
+                entry: Arc::clone(entry),
+                map,
+            };
+            let served = self.standing(own, &standing, run.options.names);
+            return Ok(self.conclude(run, served, Source::Map));
         }
         self.tell_stale(run, previous.map(|entry| &**entry));
         self.fly(run, call, claim, previous.map(|entry| &**entry))
@@ -145,11 +152,11 @@ impl Engine {
     ) -> Result<Option<Outcome>, Error> {
         let here = Place::here();
         let since = self.runs_so_far();
-        let to = Node {
-            key: run.key,
-            app: Arc::clone(&run.subject.facts.name),
-        };
-        let guard = match self.waits.begin(whence(run, &here), to, flight) {
+        if stack(here.top.as_ref()).any(|frame| run.is(frame)) && flight.beside() >= most_beside() {
+            return Err(self.endless(run, &here));
+        }
+        let from = whence(run, &here);
+        let guard = match waits().begin(from, run.node(run.key), flight, Until::Made) {
             Verdict::Wait(guard) => guard,
             Verdict::Compute => return self.beside(run, call, flight, &here).map(Some),
             Verdict::Cycle(path) => {
@@ -157,14 +164,16 @@ impl Engine {
                 return Err(self.failed(run, ErrorKind::Cycle { path }.into()));
             }
         };
+        // Before it is told: who hears of it can rely on it.
+        let interested = flight.interest();
         self.tell(|| Event::Waiting {
             app: Arc::clone(&run.subject.facts.name),
             key: run.key,
         });
         let deadline = here.tainted.then(|| Instant::now() + self.rayon_patience);
-        let patience = WaitPatience::new(run, flight, deadline);
+        let patience = WaitPatience::new(run, flight, guard.called_off(), deadline);
         let waited = flight.flight.wait(&patience);
-        drop(guard);
+        drop((guard, interested));
         match waited {
             Waited::Landed(Ok(entry)) => {
                 if entry.record.nondeterministic {
@@ -207,25 +216,22 @@ impl Engine {
         if run.options.policy == Policy::Refresh && !fresh {
             return None;
         }
-        let given = flight
-            .given()
-            .filter(|given| given.origin().is_some_and(|origin| origin.run == made));
-        let has_all = |given: &&ResultMap| match run.options.names {
-            Some(names) => names.iter().all(|name| given.has(name)),
-            None => true,
+        let names = run.options.names;
+        // It holds what the entry itself may have let go since.
+        let given = flight.given().filter(|given| {
+            let of_this_run = given.origin().is_some_and(|origin| origin.run == made);
+            of_this_run && names.is_none_or(|names| names.iter().all(|name| given.has(name)))
+        });
+        let map = match given {
+            Some(given) => self.serve(entry, Some(&[])).map(|_| given.clone()),
+            None => self.serve(entry, names),
         };
-        let names = match given.filter(has_all) {
-            // It holds what the entry itself may have let go since.
-            Some(_) => Some(&[][..]),
-            None => run.options.names,
+        let entry = Arc::clone(entry);
+        let served = Served {
+            map: map.ok()?,
+            entry,
         };
-        self.serves(entry, names).then(|| {
-            let mut outcome = self.conclude(run, entry, Source::Waited);
-            if let Some(given) = given {
-                outcome.results = given.clone();
-            }
-            outcome
-        })
+        Some(self.conclude(run, served, Source::Waited))
     }
 
     fn beside(
@@ -235,32 +241,38 @@ impl Engine {
         flight: &Arc<RunFlight>,
         here: &Place,
     ) -> Result<Outcome, Error> {
-        let on_stack = stack(here.top.as_ref()).filter(|frame| frame.key == run.key);
-        if on_stack.count() >= DEEPEST {
-            let path = stack(here.top.as_ref())
-                .take(3)
-                .map(|f| f.label())
-                .collect();
-            return Err(self.failed(run, ErrorKind::Cycle { path }.into()));
+        let on_stack = stack(here.top.as_ref()).filter(|frame| run.is(frame));
+        if on_stack.count() >= DEEPEST || flight.one_more_beside() >= most_beside() {
+            return Err(self.endless(run, here));
         }
         self.fly_beside(run, call, flight)
     }
 
+    /// The error of a run that is computed over and over, beneath itself for all that
+    /// can be seen.
+    fn endless(&self, run: &Run<'_>, here: &Place) -> Error {
+        let on_stack = stack(here.top.as_ref()).take(3).map(|frame| frame.label());
+        let mut path: Vec<_> = on_stack.collect();
+        path.reverse();
+        path.push(label(&run.node(run.key)));
+        self.failed(run, ErrorKind::Cycle { path }.into())
+    }
+
     /// Counts, tells and records a result that this call did not compute.
-    pub(super) fn conclude(&self, run: &Run<'_>, entry: &Arc<Entry>, source: Source) -> Outcome {
+    pub(super) fn conclude(&self, run: &Run<'_>, served: Served, source: Source) -> Outcome {
         if let Some(parent) = &run.parent {
-            self.tell_parent(parent, run.subject, entry);
+            self.tell_parent(parent, run.subject, &served.entry);
         }
-        self.hit(run.cache, entry, source)
+        self.hit(run.cache, served, source)
     }
 
     /// Gives what is in the store, and nothing else.
     fn only_remembered(&self, run: &Run<'_>) -> Result<Outcome, Error> {
         let generation = run.cache.generation();
         let previous = run.cache.entry(&run.key);
-        if let Some(entry) = self.load(run, previous.as_deref()) {
-            run.cache.record(&entry, generation);
-            return Ok(self.conclude(run, &entry, Source::Loaded));
+        if let Some(loaded) = self.load(run, previous.as_deref()) {
+            run.cache.record(&loaded.entry, generation);
+            return Ok(self.conclude(run, loaded, Source::Loaded));
         }
         let why = match previous {
             Some(entry) => self
@@ -295,19 +307,28 @@ impl Engine {
         let flight = flight.cloned();
         crate::app::Interest::new(
             run.options.cancel.clone(),
-            flight.map(|flight| Box::new(move || flight.flight.waiting() > 0) as _),
+            flight.map(|flight| Box::new(move || flight.is_wanted()) as _),
         )
     }
+}
+
+/// How often a key may be computed beside one flight. Under work stealing every worker may
+/// do so, and nest it some; an app that calls itself on rayon's workers, through an `Sde`
+/// that it captured, does so without end, and with each call becoming many there would be
+/// no end within any depth.
+fn most_beside() -> usize {
+    64 * rayon::current_num_threads()
 }
 
 /// Where a call is that is about to wait.
 pub(super) fn whence(run: &Run<'_>, here: &Place) -> From<Node> {
     let node = |frame: &Arc<Frame>| Node {
+        engine: frame.engine,
         key: frame.key,
         app: Arc::clone(&frame.facts.name),
     };
     From {
-        ancestry: ancestry(run.parent.as_ref()).map(node).collect(),
+        ancestry: ancestry(run.above.as_ref()).map(node).collect(),
         stack: stack(here.top.as_ref()).map(node).collect(),
     }
 }
@@ -346,25 +367,26 @@ pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
 
 /// The cycle, if a run is called from beneath itself.
 fn own_cycle(run: &Run<'_>) -> Option<Vec<String>> {
-    let depth = ancestry(run.parent.as_ref()).position(|frame| frame.key == run.key)?;
-    let mut path: Vec<_> = ancestry(run.parent.as_ref())
+    let depth = ancestry(run.above.as_ref()).position(|frame| run.is(frame))?;
+    let mut path: Vec<_> = ancestry(run.above.as_ref())
         .take(depth + 1)
         .map(|frame| frame.label())
         .collect();
     path.reverse();
-    path.push(format!("{} [{}]", run.subject.facts.name, run.key.short()));
+    path.push(label(&run.node(run.key)));
     Some(path)
 }
 
-pub(super) fn label(node: &Node) -> String {
+fn label(node: &Node) -> String {
     format!("{} [{}]", node.app, node.key.short())
 }
 
-/// How long a call waits: until it is cancelled, and on rayon's workers until
-/// that has become suspicious.
+/// How long a call waits: until it is cancelled or called off, and on rayon's workers
+/// until that has become suspicious.
 pub(super) struct WaitPatience<'a> {
     own: Option<&'a CancelToken>,
     parent: Option<&'a Arc<Frame>>,
+    called_off: Arc<AtomicBool>,
     deadline: Option<Instant>,
 }
 
@@ -372,11 +394,13 @@ impl<'a> WaitPatience<'a> {
     pub(super) fn new(
         run: &'a Run<'_>,
         flight: &Arc<RunFlight>,
+        called_off: Arc<AtomicBool>,
         deadline: Option<Instant>,
     ) -> Self {
         let patience = Self {
             own: run.options.cancel.as_ref(),
             parent: run.parent.as_ref(),
+            called_off,
             deadline,
         };
         let waker = Arc::downgrade(flight) as std::sync::Weak<dyn Wake>;
@@ -396,6 +420,7 @@ impl<'a> WaitPatience<'a> {
 impl Patience for WaitPatience<'_> {
     fn is_over(&self) -> bool {
         self.is_cancelled()
+            || self.called_off.load(Ordering::Acquire)
             || self
                 .deadline
                 .is_some_and(|deadline| Instant::now() >= deadline)

@@ -2,10 +2,11 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
 
 use sde::{
-    AppError, ErrorKind, Handle, Inputs, MemoryArchiver, Outcome, Peek, Policy, Sde, Source, Tag,
-    Value, inputs,
+    App, AppError, AppInfo, Cost, ErrorKind, Fingerprint, Handle, Inputs, MemoryArchiver, Outcome,
+    Peek, Policy, ResultMap, ResultSpec, Sde, Source, Tag, Value, inputs,
 };
 
 /// Counts how often it was computed, under one number.
@@ -211,13 +212,48 @@ fn a_hit_tells_which_computation_made_it_and_shares_the_value() {
     assert!(Value::ptr_eq(&value(&first), &value(&hit)));
 }
 
+/// An app that knows what it takes.
+#[derive(Fingerprint)]
+struct Estimated;
+
+impl App for Estimated {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("policies.Estimated", "1").result(ResultSpec::new::<u32>("result"))
+    }
+
+    fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        Ok(ResultMap::new().with("result", *inputs.get::<u32>("number")?))
+    }
+
+    fn cost(&self, inputs: &Inputs) -> Option<Cost> {
+        let number = *inputs.get::<u32>("number").ok()?;
+        Some(estimate(number))
+    }
+}
+
+fn estimate(number: u32) -> Cost {
+    Cost {
+        time: Duration::from_secs(number.into()),
+        memory: u64::from(number) << 20,
+    }
+}
+
 #[test]
 fn an_estimate_costs_nothing_once_it_is_remembered() {
-    let sde = Sde::new();
-    assert_eq!(sde.cost(&count, &of(11)).unwrap(), None);
-    run(&sde, 11, Policy::Use);
-    assert_eq!(
-        sde.cost(&count, &of(11)).unwrap(),
-        Some(sde::Cost::default())
-    );
+    let store = MemoryArchiver::new();
+    let sde = Sde::builder().store(store.clone()).build().unwrap();
+    assert_eq!(sde.cost(&count, &of(11)).unwrap(), None, "it can't tell");
+    let cost = |sde: &Sde, number| sde.cost(&Estimated, &of(number)).unwrap().unwrap();
+    assert_eq!(cost(&sde, 7), estimate(7));
+    assert_eq!(cost(&sde, 8), estimate(8));
+    sde.run(&Estimated, &of(7)).unwrap();
+    assert_eq!(cost(&sde, 7), Cost::default());
+    assert_eq!(cost(&sde, 8), estimate(8));
+    sde.finish().unwrap();
+    let later = Sde::builder().store(store).build().unwrap();
+    assert_eq!(cost(&later, 7), Cost::default(), "it would be read");
+    sde.clean_cache("policies.Estimated", []).unwrap();
+    assert_eq!(cost(&sde, 7), Cost::default(), "it would be read");
+    let nowhere = Sde::new();
+    assert_eq!(cost(&nowhere, 7), estimate(7));
 }

@@ -11,10 +11,12 @@
 //! | `blocks_itself` | no look at the own stack | the same |
 //! | | no look at the stacks of others | the same |
 //! | the guard | the edge stays | `an_edge_goes_with_its_wait` |
+//! | `call_off` | nobody is called off, or the awaited is not woken | `a_turn_closes_no_cycle` |
 
 use super::explore;
 use super::flight::{Flight, Patience, Waited};
-use super::waits::{Awaited, From, Verdict, Waits};
+use super::waits::{Awaited, From, Until, Verdict, Waits};
+use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 use std::sync::Arc;
 
@@ -25,6 +27,19 @@ struct Run(Flight<u32, &'static str>);
 impl Awaited for Run {
     fn is_over(&self) -> bool {
         self.0.is_landed()
+    }
+
+    fn wake(&self) {
+        self.0.wake();
+    }
+}
+
+/// Until it is called off.
+struct CalledOff(Arc<AtomicBool>);
+
+impl Patience for CalledOff {
+    fn is_over(&self) -> bool {
+        self.0.load(Ordering::Acquire)
     }
 }
 
@@ -65,15 +80,25 @@ impl<const N: usize> World<N> {
     /// The body of `ancestry[0]` needs `to`; then the flights of `stack` end, as the engine would
     /// end them.
     fn needs(&self, ancestry: &str, stack: &str, to: char) -> Told {
+        self.waits_for(ancestry, stack, to, Until::Made)
+    }
+
+    fn waits_for(&self, ancestry: &str, stack: &str, to: char, until: Until) -> Told {
         let from = From {
             ancestry: ancestry.chars().collect(),
             stack: stack.chars().collect(),
         };
-        let told = match self.waits.begin(from, to, self.run(to)) {
+        let told = match self.waits.begin(from, to, self.run(to), until) {
             Verdict::Wait(guard) => {
-                let _ = self.run(to).0.wait(&Forever);
+                let waited = self.run(to).0.wait(&CalledOff(guard.called_off()));
                 drop(guard);
-                Told::Waited
+                match waited {
+                    Waited::Stopped => {
+                        let _ = self.run(to).0.land(Ok(1));
+                        Told::Computed
+                    }
+                    _ => Told::Waited,
+                }
             }
             Verdict::Compute => {
                 let _ = self.run(to).0.land(Ok(1));
@@ -158,6 +183,36 @@ fn a_run_in_the_wrong_place_computes() {
     });
 }
 
+/// `A` has a turn and needs `B`, which waits for that turn: whoever of the two comes last, `A` is the
+/// one that computes.
+#[test]
+fn a_turn_closes_no_cycle() {
+    explore(3, || {
+        let world = World::<2>::new();
+        let holder = spawn(&world, "A", "A", 'B');
+        let waits = world.waits_for("B", "B", 'A', Until::Gone);
+        assert_eq!(waits, Told::Waited);
+        assert_eq!(holder.join().unwrap(), Told::Computed);
+    });
+}
+
+/// Each of two has a turn and waits for the other's: nobody can help, and one is told.
+#[test]
+fn two_turns_that_wait_for_each_other() {
+    explore(3, || {
+        let world = World::<2>::new();
+        let other = {
+            let world = Arc::clone(&world);
+            thread::spawn(move || world.waits_for("A", "A", 'B', Until::Gone))
+        };
+        let told = [
+            world.waits_for("B", "B", 'A', Until::Gone),
+            other.join().unwrap(),
+        ];
+        assert!(told.contains(&Told::Computed), "{told:?}");
+    });
+}
+
 /// A wait that was given up, or ended in taking over, is not in the way for ever.
 #[test]
 fn an_edge_goes_with_its_wait() {
@@ -170,12 +225,15 @@ fn an_edge_goes_with_its_wait() {
         let given_up = {
             let world = Arc::clone(&world);
             thread::spawn(move || {
-                let verdict = world.waits.begin(from('A'), 'B', world.run('B'));
+                let (begin, to) = (from('A'), world.run('B'));
+                let verdict = world.waits.begin(begin, 'B', to, Until::Made);
                 assert!(matches!(verdict, Verdict::Wait(_)));
             })
         };
         given_up.join().unwrap();
-        let verdict = world.waits.begin(from('B'), 'A', world.run('A'));
+        let verdict = world
+            .waits
+            .begin(from('B'), 'A', world.run('A'), Until::Made);
         assert!(matches!(verdict, Verdict::Wait(_)));
     });
 }

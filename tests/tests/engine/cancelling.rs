@@ -77,27 +77,75 @@ fn a_body_hears_that_nobody_wants_its_result() {
     assert_eq!(y(&sde.run(&app, &x(1)).unwrap()).unwrap(), 2);
 }
 
+/// A body that is told that nobody wants its result may return what it has so far: that was
+/// remembered as the whole.
 #[test]
-fn a_body_goes_on_for_those_who_wait() {
-    let _dog = Watchdog::new("a body that is cancelled and wanted", LIMIT);
+fn what_a_cancelled_body_returns_is_not_remembered() {
+    let _dog = Watchdog::new("a cancelled body that returns", LIMIT);
     let (sde, _) = watched();
-    let gate = Gate::new();
+    let started = Counter::new();
     let app = {
-        let gate = gate.clone();
-        number("wanted", move |sde, x| {
-            gate.pass();
-            // Its caller has given up by now.
-            until("somebody waits", || !sde.is_cancelled());
+        let started = started.clone();
+        number("partial", move |sde, x| {
+            if started.add() == 0 {
+                until("nobody wants it", || sde.is_cancelled());
+                return Ok(0);
+            }
             Ok(x + 1)
         })
     };
     let token = CancelToken::new();
     thread::scope(|scope| {
         let runner = scope.spawn(|| ask(&sde, &app, &token));
+        started.reach(1);
+        token.cancel();
+        assert!(is_cancelled(&runner.join().unwrap().unwrap_err()));
+    });
+    assert_eq!(y(&sde.run(&app, &x(1)).unwrap()).unwrap(), 2);
+}
+
+/// A body that did not ask did all its work.
+#[test]
+fn what_a_body_returns_that_never_heard_of_it_is_remembered() {
+    let _dog = Watchdog::new("a body that never asks", LIMIT);
+    let (sde, _) = watched();
+    let gate = Gate::new();
+    let app = held(&gate);
+    let token = CancelToken::new();
+    thread::scope(|scope| {
+        let runner = scope.spawn(|| ask(&sde, &app, &token));
         gate.arrived(1);
         token.cancel();
         gate.open();
+        assert_eq!(runner.join().unwrap().unwrap(), 2);
+    });
+    assert!(sde.request(&app, &x(1)).run().unwrap().source.is_hit());
+}
+
+#[test]
+fn a_body_goes_on_for_those_who_wait() {
+    let _dog = Watchdog::new("a body that is cancelled and wanted", LIMIT);
+    let (sde, watch) = watched();
+    let gate = Gate::new();
+    let app = {
+        let gate = gate.clone();
+        number("wanted", move |sde, x| {
+            gate.pass();
+            // Its caller has given up by now, and another waits.
+            match sde.is_cancelled() {
+                true => Err(AppError::message("nobody wants it")),
+                false => Ok(x + 1),
+            }
+        })
+    };
+    let token = CancelToken::new();
+    thread::scope(|scope| {
+        let runner = scope.spawn(|| ask(&sde, &app, &token));
+        gate.arrived(1);
         let waiter = scope.spawn(|| y(&sde.run(&app, &x(1)).unwrap()).unwrap());
+        watch.waiting("wanted", 1);
+        token.cancel();
+        gate.open();
         assert_eq!(waiter.join().unwrap(), 2);
         assert_eq!(runner.join().unwrap().unwrap(), 2);
     });

@@ -4,7 +4,9 @@ mod callees;
 mod cancelling;
 mod cycles;
 mod failures;
+mod handles;
 mod identity;
+mod leaning;
 mod loading;
 mod looking;
 mod one_flight;
@@ -13,9 +15,12 @@ mod raw_rayon;
 mod refresh;
 mod scratch;
 mod slots;
+mod stores;
 mod stress;
 mod tag_rules;
 mod tags;
+mod turns;
+mod two_engines;
 
 use std::sync::Arc;
 

@@ -199,6 +199,35 @@ fn a_parallel_loop_over_one_shared_result() {
     }
 }
 
+/// An app that needs itself, through an engine it captured, on rayon's workers: the engine can't see
+/// who calls. Each call became four, without end.
+#[test]
+fn a_parallel_loop_that_needs_itself() {
+    let _dog = Watchdog::new("a parallel loop that needs itself", LIMIT);
+    let captured: super::Captured = Arc::default();
+    let engine = Arc::clone(&captured);
+    let app = number("endless", move |_, n| {
+        let sde = engine.get().expect("set by the test");
+        let parts: Result<Vec<u64>, sde::Error> = (0..4)
+            .into_par_iter()
+            .map(|_| y(&sde.run("endless", &x(n))?))
+            .collect();
+        Ok(parts?.iter().sum())
+    });
+    let patience = Duration::from_millis(1);
+    let sde = Sde::builder().rayon_patience(patience).build();
+    let sde = sde.expect("no store");
+    sde.apps().register("endless", app).expect("a new name");
+    captured.set(sde.clone()).expect("set once");
+    for workers in [1, 2, 4] {
+        let error = pool(workers).install(|| sde.run("endless", &x(workers as u64)).unwrap_err());
+        assert_eq!(
+            super::cycle(&error).expect("a cycle")[..2],
+            ["endless", "endless"]
+        );
+    }
+}
+
 /// The figures of `docs/reliability.md`.
 #[test]
 #[ignore = "long: a thousand runs of each program"]

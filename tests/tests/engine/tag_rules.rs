@@ -40,6 +40,31 @@ fn a_result_that_is_not_kept_lives_while_somebody_holds_it() {
     assert_eq!(sde.stats().total.computed, 1);
 }
 
+/// The last of several callers let go of the value between the look that found it there and the one
+/// that was to share it: the call failed, or gave a map without it.
+#[test]
+fn what_is_not_kept_is_given_to_all_who_ask_at_once() {
+    #[sde::app(name = "tag_rules.fleeting", tags(no_cache))]
+    fn fleeting(n: u64) -> u64 {
+        n
+    }
+    const CALLS: usize = 30_000;
+    let (sde, app) = (Sde::new(), kinds());
+    let ask = || {
+        for _ in 0..CALLS {
+            let map = sde.run_for(&app, &inputs! {}, &["huge"]).unwrap();
+            assert_eq!(*value(&map, "huge").unwrap(), [3]);
+            drop(map);
+            assert_eq!(*fleeting.call(&sde, 7).unwrap(), 7);
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(ask);
+        }
+    });
+}
+
 #[test]
 fn only_gaps_are_filled() {
     let (sde, app) = (Sde::new(), kinds());

@@ -1,0 +1,88 @@
+//! A store that fails or lies when it is told to.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sde::{ArchiveError, Archiver, Batch, Key, Mark, MemoryArchiver, Payload, Saved, StoredEntry};
+
+/// What the store does wrong.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Lie {
+    /// Nothing.
+    #[default]
+    None,
+    /// It can't be asked for entries.
+    FindFails,
+    /// It can't be written to.
+    SaveFails,
+    /// It answers with the entry of another key.
+    OtherKey(Key),
+    /// It answers with what another app made, under the key that was asked for.
+    OtherApp(Key),
+}
+
+/// A store in memory that lies.
+#[derive(Clone, Default)]
+pub struct Lying {
+    truth: MemoryArchiver,
+    lie: Arc<Mutex<Lie>>,
+}
+
+impl Lying {
+    /// Empty, and honest so far.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Has it lie like this from here on.
+    pub fn tell(&self, lie: Lie) {
+        *self.lie() = lie;
+    }
+
+    /// What it really has.
+    #[must_use]
+    pub fn truth(&self) -> &MemoryArchiver {
+        &self.truth
+    }
+
+    fn lie(&self) -> MutexGuard<'_, Lie> {
+        self.lie.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn fails() -> ArchiveError {
+    ArchiveError::Other("the disk is on fire".to_owned())
+}
+
+impl Archiver for Lying {
+    fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
+        match *self.lie() {
+            Lie::SaveFails => Err(fails()),
+            _ => self.truth.save(batch),
+        }
+    }
+
+    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+        match *self.lie() {
+            Lie::FindFails => Err(fails()),
+            Lie::OtherKey(other) => self.truth.find(&other),
+            Lie::OtherApp(other) => Ok(self.truth.find(&other)?.map(|mut entry| {
+                entry.record.key = *key;
+                entry
+            })),
+            Lie::None | Lie::SaveFails => self.truth.find(key),
+        }
+    }
+
+    fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
+        self.truth.find_scratch(key)
+    }
+
+    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
+        self.truth.marks()
+    }
+
+    fn describe(&self) -> String {
+        "a store that lies".to_owned()
+    }
+}

@@ -146,18 +146,13 @@ impl AppCache {
         }
     }
 
-    /// The entry of a key, whatever is left of it.
+    /// The entry of a key, whatever is left of it. Also while it is being computed again,
+    /// to fill a gap or afresh: what it has is as good until then.
     pub(crate) fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
         match &*self.map.get(key)? {
             Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => Some(Arc::clone(entry)),
             Slot::Flying(_, None) | Slot::Failed(..) => None,
         }
-    }
-
-    /// The entry of a key. Also while it is being computed again, to fill a gap or
-    /// afresh: what it has is as good until then.
-    pub(crate) fn ready(&self, key: &Key) -> Option<Arc<Entry>> {
-        self.entry(key)
     }
 
     /// The failure that is remembered for a key in this epoch.
@@ -168,7 +163,7 @@ impl AppCache {
         }
     }
 
-    /// What `look` makes of what [`ready`](Self::ready) gives. It is called with the map's
+    /// What `look` makes of what [`entry`](Self::entry) gives. It is called with the map's
     /// guard held and must look at the entry only.
     #[inline]
     pub(crate) fn look_ready<R>(

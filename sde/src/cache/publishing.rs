@@ -65,7 +65,7 @@ fn published(between: impl FnOnce(&AppCache)) -> (AppCache, Arc<Entry>) {
 fn the_first_stands() {
     let (cache, standing) = published(|_| ());
     assert_eq!(standing.record.run.number, 1);
-    assert_eq!(cache.ready(&key()).map(|e| e.record.run.number), Some(1));
+    assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
 }
 
 /// Found by the long stress test: the second was told that the first stands, of which the values
@@ -75,5 +75,5 @@ fn the_second_stands_if_the_first_was_cleaned() {
     let (cache, standing) = published(|cache| cache.clean(|_| true, "cleaned"));
     assert_eq!(standing.record.run.number, 2);
     assert_eq!(standing.lacks(None), None);
-    assert_eq!(cache.ready(&key()).map(|e| e.record.run.number), Some(2));
+    assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(2));
 }

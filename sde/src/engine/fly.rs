@@ -206,6 +206,16 @@ impl Engine {
         }
     }
 
+    /// Says, for a run about to start, whether anybody wants its result: its
+    /// caller, if not cancelled, or those who wait for its flight.
+    fn wanted_by(&self, run: &Run<'_>, flight: Option<&Arc<RunFlight>>) -> crate::app::Interest {
+        let flight = flight.cloned();
+        crate::app::Interest::new(
+            run.options.cancel.clone(),
+            flight.map(|flight| Box::new(move || flight.is_wanted()) as _),
+        )
+    }
+
     /// Runs the body, with no lock, guard or shard held.
     fn run_body(&self, run: &Run<'_>, call: &mut dyn Call, flight: Option<&Arc<RunFlight>>) -> Ran {
         let facts = run.subject.facts;
@@ -355,7 +365,7 @@ impl Engine {
         let epoch = self.epoch();
         // It may have been cleaned, replaced, or outlived by what ran beneath; what
         // does that later raises the epoch.
-        let stands = run.cache.ready(&run.key);
+        let stands = run.cache.entry(&run.key);
         if !stands.is_some_and(|standing| Arc::ptr_eq(&standing, entry))
             || self.refusal(entry, None).is_some()
             || !entry.is_checked(epoch)

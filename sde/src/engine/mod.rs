@@ -2,15 +2,17 @@
 //!
 //! The steps are in files of their own, in the order a run takes them: finding
 //! out which app is meant ([`app_store`], [`known`]), looking up ([`run`]),
-//! claiming and waiting ([`wait`]), running the body and publishing ([`fly`]),
+//! claiming and waiting ([`miss`], [`claim`], [`wait`]), running the body and publishing ([`fly`]),
 //! saving ([`save`]). What only the user may ask for is on [`Sde`].
 
 mod app_store;
 mod builder;
+mod claim;
 mod fly;
 mod invalidate;
 mod known;
 mod machine;
+mod miss;
 mod peek;
 mod run;
 mod runtime;

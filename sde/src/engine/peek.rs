@@ -36,7 +36,7 @@ impl Engine {
         }
         let cache = self.cache_of(facts);
         let mut why = "it was not run before".to_owned();
-        if let Some(entry) = cache.ready(&key) {
+        if let Some(entry) = cache.entry(&key) {
             match self.refusal(&entry, None) {
                 None => {
                     return Ok(Peek::Hit {

@@ -298,7 +298,16 @@ impl Engine {
         }
         let cache = self.cache_of(&frame.facts);
         if let Some(state) = cache.scratch_of(&frame.key) {
-            return Some(state.value);
+            if state.value.type_name() == codec.type_name() {
+                return Some(state.value);
+            }
+            self.warn(|| {
+                format!(
+                    "the scratch of {} was saved as another type; it starts afresh",
+                    frame.label()
+                )
+            });
+            return None;
         }
         let archiver = self.archiver()?;
         let found = archiver

@@ -15,8 +15,9 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Instant;
 
+use super::miss::cancelled;
 use super::run::Run;
-use super::wait::{WaitPatience, cancelled, whence};
+use super::wait::{WaitPatience, whence};
 use super::{Engine, waits};
 use crate::app::{Frame, Place, ancestry};
 use crate::cache::flight::Waited;

@@ -1,4 +1,4 @@
-//! Claiming a key, and what to do when somebody else has the claim.
+//! What to do when somebody else has the claim: wait for it, or compute beside it.
 
 use std::sync::Arc;
 #[cfg(not(sde_model))]
@@ -6,12 +6,13 @@ use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use super::fly::Claim;
+use super::miss::cancelled;
 use super::run::{Run, Served};
 use super::{Engine, Node, waits};
-use crate::app::{CancelToken, Frame, Outcome, Place, Policy, Wake, ancestry, depth_here, stack};
+use crate::app::{CancelToken, Frame, Outcome, Place, Policy, Wake, ancestry, stack};
 use crate::cache::flight::{Patience, Waited};
 use crate::cache::waits::{From, Until, Verdict};
-use crate::cache::{Claimed, Entry, RunFlight};
+use crate::cache::{Entry, RunFlight};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, RunId, Source};
 use crate::inputs::Call;
@@ -23,128 +24,8 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 const DEEPEST: usize = 100;
 
 impl Engine {
-    /// What happens when neither level of the cache has the result.
-    pub(super) fn miss(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Outcome, Error> {
-        let facts = run.subject.facts;
-        if !facts.missing.is_empty() {
-            let error = ErrorKind::NotReady {
-                app: Arc::clone(&facts.name),
-                missing: facts.missing.clone(),
-            };
-            return Err(self.failed(run, error.into()));
-        }
-        if let Some(path) = own_cycle(run) {
-            return Err(self.failed(run, ErrorKind::Cycle { path }.into()));
-        }
-        let unfit = unknown_name(run).or_else(|| cancelled(run));
-        if let Some(error) = unfit.or_else(|| self.too_deep(run)) {
-            return Err(self.failed(run, error));
-        }
-        if run.options.policy == Policy::OnlyIfRemembered {
-            return self.only_remembered(run);
-        }
-        // Before the claim: who waits for the turn holds up nobody.
-        let _turn = self.turn(run).map_err(|error| self.failed(run, error))?;
-        match run.options.policy {
-            Policy::Bypass => self.fly_alone(run, call, false),
-            _ if facts.nondeterministic => self.fly_alone(run, call, true),
-            _ => self.claim(run, call),
-        }
-    }
-
-    /// Whether the run would have more below it than a thread's stack is sure to hold.
-    fn too_deep(&self, run: &Run<'_>) -> Option<Error> {
-        let depth = depth_here(run.parent.as_ref());
-        (depth >= self.max_depth).then(|| {
-            ErrorKind::TooDeep {
-                app: Arc::clone(&run.subject.facts.name),
-                key: run.key,
-                depth,
-            }
-            .into()
-        })
-    }
-
-    /// Claims the key, or shares what the holder of the claim makes.
-    fn claim(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Outcome, Error> {
-        let names = run.options.names;
-        let refresh = run.options.policy == Policy::Refresh;
-        loop {
-            let known_nondeterministic = run
-                .cache
-                .ready(&run.key)
-                .is_some_and(|entry| entry.record.nondeterministic);
-            if known_nondeterministic {
-                return self.fly_alone(run, call, true);
-            }
-            let epoch = (!refresh).then(|| self.epoch());
-            let claimed = run.cache.claim(run.key, epoch, |entry| {
-                !refresh && entry.is_whole_and_checked(self.epoch())
-            });
-            match claimed {
-                Claimed::Ready(entry) => {
-                    if let Ok(map) = self.serve(&entry, names) {
-                        return Ok(self.conclude(run, Served { entry, map }, Source::Map));
-                    }
-                    // It is whole, and does not serve: it was invalidated, or the
-                    // names asked for are not its own.
-                    if let Some(outcome) = self.claim_refused(run, call)? {
-                        return Ok(outcome);
-                    }
-                }
-                Claimed::Failed(error) => return Err(self.failed(run, error)),
-                Claimed::Mine(flight, previous) => {
-                    return self.with_claim(run, call, &flight, previous.as_ref());
-                }
-                Claimed::Theirs(flight) => {
-                    if let Some(outcome) = self.share(run, call, &flight)? {
-                        return Ok(outcome);
-                    }
-                }
-            }
-        }
-    }
-
-    /// Claims a key whose entry is whole and was refused.
-    fn claim_refused(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Option<Outcome>, Error> {
-        match run.cache.claim(run.key, Some(self.epoch()), |_| false) {
-            Claimed::Mine(flight, previous) => self
-                .with_claim(run, call, &flight, previous.as_ref())
-                .map(Some),
-            Claimed::Theirs(flight) => self.share(run, call, &flight),
-            Claimed::Failed(error) => Err(self.failed(run, error)),
-            Claimed::Ready(_) => Ok(None),
-        }
-    }
-
-    fn with_claim(
-        &self,
-        run: &Run<'_>,
-        call: &mut dyn Call,
-        flight: &Arc<RunFlight>,
-        previous: Option<&Arc<Entry>>,
-    ) -> Result<Outcome, Error> {
-        let claim = Claim::won(run.cache, flight);
-        if run.options.policy != Policy::Refresh
-            && let Some(entry) = previous
-            && let Ok(map) = self.serve(entry, run.options.names)
-        {
-            // Published between looking and claiming.
-            flight.set_given(&map);
-            let standing = claim.publish(Arc::clone(entry));
-            let own = Served {
-                entry: Arc::clone(entry),
-                map,
-            };
-            let served = self.standing(own, &standing, run.options.names);
-            return Ok(self.conclude(run, served, Source::Map));
-        }
-        self.tell_stale(run, previous.map(|entry| &**entry));
-        self.fly(run, call, claim, previous.map(|entry| &**entry))
-    }
-
     /// Waits for another's flight; `None` if its result does not serve this call.
-    fn share(
+    pub(super) fn share(
         &self,
         run: &Run<'_>,
         call: &mut dyn Call,
@@ -257,59 +138,6 @@ impl Engine {
         path.push(label(&run.node(run.key)));
         self.failed(run, ErrorKind::Cycle { path }.into())
     }
-
-    /// Counts, tells and records a result that this call did not compute.
-    pub(super) fn conclude(&self, run: &Run<'_>, served: Served, source: Source) -> Outcome {
-        if let Some(parent) = &run.parent {
-            self.tell_parent(parent, run.subject, &served.entry);
-        }
-        self.hit(run.cache, served, source)
-    }
-
-    /// Gives what is in the store, and nothing else.
-    fn only_remembered(&self, run: &Run<'_>) -> Result<Outcome, Error> {
-        let generation = run.cache.generation();
-        let previous = run.cache.entry(&run.key);
-        if let Some(loaded) = self.load(run, previous.as_deref()) {
-            run.cache.record(&loaded.entry, generation);
-            return Ok(self.conclude(run, loaded, Source::Loaded));
-        }
-        let why = match previous {
-            Some(entry) => self
-                .refusal(&entry, run.options.names)
-                .unwrap_or_else(|| "it is being computed again".to_owned()),
-            None if run.cache.is_flying(&run.key) => "it is being computed".to_owned(),
-            None => "it was never computed, or not saved".to_owned(),
-        };
-        let app = Arc::clone(&run.subject.facts.name);
-        let key = run.key;
-        Err(self.failed(run, ErrorKind::NotRemembered { app, key, why }.into()))
-    }
-
-    fn tell_stale(&self, run: &Run<'_>, previous: Option<&Entry>) {
-        let why = previous.and_then(|entry| self.refusal(entry, run.options.names));
-        if let Some(why) = why {
-            self.tell(|| Event::Stale {
-                app: Arc::clone(&run.subject.facts.name),
-                key: run.key,
-                why,
-            });
-        }
-    }
-
-    /// Says, for a run about to start, whether anybody wants its result: its
-    /// caller, if not cancelled, or those who wait for its flight.
-    pub(super) fn wanted_by(
-        &self,
-        run: &Run<'_>,
-        flight: Option<&Arc<RunFlight>>,
-    ) -> crate::app::Interest {
-        let flight = flight.cloned();
-        crate::app::Interest::new(
-            run.options.cancel.clone(),
-            flight.map(|flight| Box::new(move || flight.is_wanted()) as _),
-        )
-    }
 }
 
 /// How often a key may be computed beside one flight. Under work stealing every worker may
@@ -333,51 +161,7 @@ pub(super) fn whence(run: &Run<'_>, here: &Place) -> From<Node> {
     }
 }
 
-/// A name was asked for that the app does not return.
-fn unknown_name(run: &Run<'_>) -> Option<Error> {
-    let facts = run.subject.facts;
-    let mut names = run.options.names?.iter();
-    let unknown = names.find(|name| facts.result(name).is_none())?;
-    let results = facts.info.results.iter();
-    let error = ErrorKind::NoResult {
-        origin: format!("{} [{}]", facts.name, run.key.short()),
-        name: (*unknown).to_owned(),
-        there: results.map(|spec| spec.name.to_string()).collect(),
-    };
-    Some(error.into())
-}
-
-/// Whoever made this call, or a run that it is part of, has given up.
-pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
-    let own = run
-        .options
-        .cancel
-        .as_ref()
-        .is_some_and(CancelToken::is_cancelled);
-    let given_up = own
-        || run
-            .parent
-            .as_ref()
-            .is_some_and(|parent| parent.is_unwanted());
-    given_up.then(|| {
-        let app = Arc::clone(&run.subject.facts.name);
-        ErrorKind::Cancelled { app, key: run.key }.into()
-    })
-}
-
-/// The cycle, if a run is called from beneath itself.
-fn own_cycle(run: &Run<'_>) -> Option<Vec<String>> {
-    let depth = ancestry(run.above.as_ref()).position(|frame| run.is(frame))?;
-    let mut path: Vec<_> = ancestry(run.above.as_ref())
-        .take(depth + 1)
-        .map(|frame| frame.label())
-        .collect();
-    path.reverse();
-    path.push(label(&run.node(run.key)));
-    Some(path)
-}
-
-fn label(node: &Node) -> String {
+pub(super) fn label(node: &Node) -> String {
     format!("{} [{}]", node.app, node.key.short())
 }
 

@@ -394,10 +394,4 @@ pub enum ErrorKind {
         /// What was asked for.
         doing: &'static str,
     },
-    /// A thread could not be started.
-    #[error("a helper thread could not be started: {why}; ask for fewer threads")]
-    Threads {
-        /// What the system says.
-        why: String,
-    },
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use sde::{AppError, Event, MemoryArchiver, Peek, SavePolicy, Sde, Selection};
-use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, number, number_info, x, y};
+use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, number_info, x, y};
 
 const STEPS: u32 = 9;
 
@@ -279,6 +279,38 @@ fn cleaning_has_the_next_run_start_afresh() {
     assert!(iteration.go_on(&sde).is_none());
     assert_eq!(iteration.go_on(&sde), Some(undisturbed()));
     assert_eq!(iteration.made.load(Ordering::Relaxed), 5 + STEPS);
+}
+
+/// It was left unused, and nobody was told.
+#[test]
+fn a_state_of_another_type_is_none_and_is_warned_of() {
+    let (store, watch) = (MemoryArchiver::new(), Watch::new());
+    let program = |watch: &Watch| {
+        let sde = Sde::builder().store(store.clone()).observer(watch.clone());
+        sde.build().unwrap()
+    };
+    let calls = Counter::new();
+    let app = number("retyped", move |sde, _| {
+        if calls.add() == 0 {
+            sde.scratch::<u64>().save(7_u64)?;
+            return Err(AppError::message("stopped"));
+        }
+        assert!(sde.scratch::<String>().load()?.is_none());
+        assert_eq!(*sde.scratch::<u64>().load()?.expect("it is still there"), 7);
+        Err(AppError::message("stopped again"))
+    });
+    let sde = program(&watch);
+    assert!(sde.run(&app, &x(1)).is_err());
+    sde.checkpoint().unwrap();
+    for sde in [sde, program(&watch)] {
+        watch.clear();
+        let error = sde.run(&app, &x(1)).unwrap_err();
+        assert!(error.to_string().contains("stopped again"), "{error}");
+        let warnings = watch.warnings();
+        assert_eq!(warnings.len(), 1, "{warnings:?}");
+        assert!(warnings[0].starts_with("the scratch of retyped ["));
+        assert!(warnings[0].ends_with("it starts afresh"), "{warnings:?}");
+    }
 }
 
 #[test]

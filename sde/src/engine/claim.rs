@@ -1,0 +1,103 @@
+//! Claiming a key: who computes, and who shares what another makes.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::fly::Claim;
+use super::run::{Run, Served};
+use crate::app::{Outcome, Policy};
+use crate::cache::{Claimed, Entry, RunFlight};
+use crate::error::Error;
+use crate::event::{Event, Source};
+use crate::inputs::Call;
+
+impl Engine {
+    /// Claims the key, or shares what the holder of the claim makes.
+    pub(super) fn claim(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Outcome, Error> {
+        let names = run.options.names;
+        let refresh = run.options.policy == Policy::Refresh;
+        loop {
+            let known_nondeterministic = run
+                .cache
+                .entry(&run.key)
+                .is_some_and(|entry| entry.record.nondeterministic);
+            if known_nondeterministic {
+                return self.fly_alone(run, call, true);
+            }
+            let epoch = (!refresh).then(|| self.epoch());
+            let claimed = run.cache.claim(run.key, epoch, |entry| {
+                !refresh && entry.is_whole_and_checked(self.epoch())
+            });
+            match claimed {
+                Claimed::Ready(entry) => {
+                    if let Ok(map) = self.serve(&entry, names) {
+                        return Ok(self.conclude(run, Served { entry, map }, Source::Map));
+                    }
+                    // It is whole, and does not serve: it was invalidated, or the
+                    // names asked for are not its own.
+                    if let Some(outcome) = self.claim_refused(run, call)? {
+                        return Ok(outcome);
+                    }
+                }
+                Claimed::Failed(error) => return Err(self.failed(run, error)),
+                Claimed::Mine(flight, previous) => {
+                    return self.with_claim(run, call, &flight, previous.as_ref());
+                }
+                Claimed::Theirs(flight) => {
+                    if let Some(outcome) = self.share(run, call, &flight)? {
+                        return Ok(outcome);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Claims a key whose entry is whole and was refused.
+    fn claim_refused(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Option<Outcome>, Error> {
+        match run.cache.claim(run.key, Some(self.epoch()), |_| false) {
+            Claimed::Mine(flight, previous) => self
+                .with_claim(run, call, &flight, previous.as_ref())
+                .map(Some),
+            Claimed::Theirs(flight) => self.share(run, call, &flight),
+            Claimed::Failed(error) => Err(self.failed(run, error)),
+            Claimed::Ready(_) => Ok(None),
+        }
+    }
+
+    fn with_claim(
+        &self,
+        run: &Run<'_>,
+        call: &mut dyn Call,
+        flight: &Arc<RunFlight>,
+        previous: Option<&Arc<Entry>>,
+    ) -> Result<Outcome, Error> {
+        let claim = Claim::won(run.cache, flight);
+        if run.options.policy != Policy::Refresh
+            && let Some(entry) = previous
+            && let Ok(map) = self.serve(entry, run.options.names)
+        {
+            // Published between looking and claiming.
+            flight.set_given(&map);
+            let standing = claim.publish(Arc::clone(entry));
+            let own = Served {
+                entry: Arc::clone(entry),
+                map,
+            };
+            let served = self.standing(own, &standing, run.options.names);
+            return Ok(self.conclude(run, served, Source::Map));
+        }
+        self.tell_stale(run, previous.map(|entry| &**entry));
+        self.fly(run, call, claim, previous.map(|entry| &**entry))
+    }
+
+    fn tell_stale(&self, run: &Run<'_>, previous: Option<&Entry>) {
+        let why = previous.and_then(|entry| self.refusal(entry, run.options.names));
+        if let Some(why) = why {
+            self.tell(|| Event::Stale {
+                app: Arc::clone(&run.subject.facts.name),
+                key: run.key,
+                why,
+            });
+        }
+    }
+}

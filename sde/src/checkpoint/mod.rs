@@ -11,6 +11,8 @@ mod archiver;
 mod memory;
 mod pending;
 
+use std::time::Duration;
+
 pub use archiver::{
     Archiver, Batch, Mark, Saved, SavedEntry, SavedResult, SavedScratch, Selection, StoredEntry,
     StoredResult,
@@ -29,4 +31,7 @@ pub enum SavePolicy {
     /// Each entry and each scratch state is checkpointed as soon as it is made: a
     /// run returns only when its result is durable.
     EveryResult,
+    /// What is new is checkpointed by another thread each time that so much time has
+    /// passed. Runs do not wait for it.
+    Interval(Duration),
 }

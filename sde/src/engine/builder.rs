@@ -4,8 +4,11 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime};
 
+use super::background::Background;
 use super::known::Known;
 use super::sde::Sde;
+#[cfg(unix)]
+use super::signals;
 use super::{Engine, app_store, invalidate};
 use crate::cache::CacheTable;
 use crate::checkpoint::{Archiver, Pending, SavePolicy};
@@ -19,6 +22,8 @@ pub struct Builder {
     observers: Vec<Box<dyn Observer>>,
     archiver: Option<Arc<dyn Archiver>>,
     policy: SavePolicy,
+    #[cfg(unix)]
+    signals: bool,
     threads: Option<usize>,
     rayon_patience: Duration,
     max_depth: usize,
@@ -35,6 +40,8 @@ impl Default for Builder {
             observers: Vec::new(),
             archiver: None,
             policy: SavePolicy::OnRequest,
+            #[cfg(unix)]
+            signals: false,
             threads: None,
             rayon_patience: Duration::from_millis(100),
             max_depth: MAX_DEPTH,
@@ -58,6 +65,20 @@ impl Builder {
     /// Says when results are saved without being asked for.
     pub fn save(mut self, policy: SavePolicy) -> Self {
         self.policy = policy;
+        self
+    }
+
+    /// Has a checkpoint made when the process gets SIGUSR1, after which it goes on, or
+    /// SIGTERM, after which it ends as it would have without this. Batch systems send
+    /// such a signal some time before they kill a job.
+    ///
+    /// A thread makes the checkpoint; runs go on meanwhile. A second SIGTERM ends the process at
+    /// once. A failure is a warning event. The handlers stay for the life of the process;
+    /// a program that has its own for these signals does better to call
+    /// [`checkpoint`](Sde::checkpoint) itself.
+    #[cfg(unix)]
+    pub fn checkpoint_on_signals(mut self) -> Self {
+        self.signals = true;
         self
     }
 
@@ -95,7 +116,8 @@ impl Builder {
     /// Makes the engine.
     ///
     /// # Errors
-    /// If the store can't be read.
+    /// If the store can't be read. If the policy is an interval, or signals are to be listened
+    /// to, and the system gives no thread for it.
     pub fn build(self) -> Result<Sde, Error> {
         let threads = self.threads.unwrap_or_else(|| {
             std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
@@ -104,7 +126,9 @@ impl Builder {
         if let Some(archiver) = &self.archiver {
             read_marks(&**archiver, &marks)?;
         }
-        Ok(Sde::of(Engine {
+        #[cfg(unix)]
+        let signals = self.signals;
+        let sde = Sde::of(Engine {
             caches: CacheTable::new(),
             apps: app_store::AppStore::default(),
             known: Known::linked(),
@@ -112,6 +136,7 @@ impl Builder {
             observers: self.observers,
             archiver: RwLock::new(self.archiver),
             policy: self.policy,
+            background: Background::default(),
             pending: Pending::default(),
             saving: RwLock::new(()),
             marks,
@@ -120,8 +145,21 @@ impl Builder {
             rayon_patience: self.rayon_patience,
             helpers: Helpers::new(threads),
             max_depth: self.max_depth,
-        }))
+        });
+        if let SavePolicy::Interval(interval) = self.policy {
+            Background::start(sde.engine(), Some(interval)).map_err(no_thread)?;
+        }
+        #[cfg(unix)]
+        if signals {
+            signals::listen(sde.engine()).map_err(no_thread)?;
+        }
+        Ok(sde)
     }
+}
+
+pub(super) fn no_thread(error: std::io::Error) -> Error {
+    let why = error.to_string();
+    ErrorKind::Threads { why }.into()
 }
 
 pub(super) fn read_marks(archiver: &dyn Archiver, marks: &invalidate::Marks) -> Result<(), Error> {

@@ -3,9 +3,10 @@
 //! The steps are in files of their own, in the order a run takes them: finding
 //! out which app is meant ([`app_store`], [`known`]), looking up ([`run`]),
 //! claiming and waiting ([`miss`], [`claim`], [`wait`]), running the body and publishing ([`fly`]),
-//! saving ([`save`]). What only the user may ask for is on [`Sde`].
+//! saving ([`save`], [`background`], [`signals`]). What only the user may ask for is on [`Sde`].
 
 mod app_store;
+mod background;
 mod builder;
 mod claim;
 mod fly;
@@ -18,6 +19,8 @@ mod run;
 mod runtime;
 mod save;
 mod sde;
+#[cfg(unix)]
+mod signals;
 mod turn;
 mod volatile;
 mod wait;
@@ -71,6 +74,7 @@ pub(crate) struct Engine {
     observers: Vec<Box<dyn Observer>>,
     archiver: RwLock<Option<Arc<dyn Archiver>>>,
     policy: SavePolicy,
+    background: background::Background,
     pending: Pending,
     /// Held by whoever saves.
     saving: RwLock<()>,

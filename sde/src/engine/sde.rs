@@ -6,13 +6,14 @@ use std::path::Path;
 use std::sync::{Arc, PoisonError};
 
 use super::app_store::Apps;
+use super::background::Background;
 use super::builder::{Builder, read_marks};
 use super::invalidate::Invalidated;
 use super::{Engine, invalidate};
 use crate::app::{AppSource, Callee, Handle, Runtime};
 use crate::cache::{AppStats, Record};
 use crate::checkpoint::{Archiver, Selection};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::key::Key;
 use crate::result_map::Tags;
 
@@ -80,6 +81,10 @@ impl Sde {
     /// Sets up an engine: store, observers, threads.
     pub fn builder() -> Builder {
         Builder::default()
+    }
+
+    pub(super) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
     }
 
     pub(super) fn of(engine: Engine) -> Self {
@@ -231,6 +236,19 @@ impl Sde {
     /// time.
     pub fn checkpoint(&self) -> Result<(), Error> {
         self.engine.save(Selection::Checkpoint)
+    }
+
+    /// Has another thread [checkpoint](Self::checkpoint), and returns at once. Runs go on
+    /// meanwhile. If it fails, an event warns of it, and the next one tries again.
+    ///
+    /// # Errors
+    /// If there is no store, or no thread can be started.
+    pub fn checkpoint_in_background(&self) -> Result<(), Error> {
+        let doing = "checkpoint";
+        self.engine.archiver().ok_or(ErrorKind::NoStore { doing })?;
+        Background::start(&self.engine, None).map_err(super::builder::no_thread)?;
+        self.engine.background.want();
+        Ok(())
     }
 
     /// Saves results only; only what is new. Does nothing if nothing changed.

@@ -394,4 +394,10 @@ pub enum ErrorKind {
         /// What was asked for.
         doing: &'static str,
     },
+    /// A thread that makes checkpoints could not be started, or signals not be listened to.
+    #[error("no thread could be had to make checkpoints: {why}; call `checkpoint` instead")]
+    Threads {
+        /// What the system says.
+        why: String,
+    },
 }

@@ -13,6 +13,7 @@ mod one_flight;
 mod own_parallel;
 mod raw_rayon;
 mod refresh;
+mod save_policies;
 mod scratch;
 mod slots;
 mod stores;

@@ -1,0 +1,110 @@
+//! Checkpoints that nobody waits for.
+//!
+//! A thread of the engine makes them: when an interval is over, when it is asked to. It holds the
+//! engine only while it saves, so that an engine that is dropped ends it.
+
+use std::io;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use super::Engine;
+use crate::checkpoint::Selection;
+
+/// The thread, if it is there, and what it is to do.
+#[derive(Default)]
+pub(super) struct Background(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    started: bool,
+    wanted: bool,
+    stopped: bool,
+}
+
+impl Background {
+    /// Starts the thread; it saves at intervals, if one is given.
+    pub(super) fn start(engine: &Arc<Engine>, interval: Option<Duration>) -> io::Result<()> {
+        let shared = &engine.background.0;
+        if std::mem::replace(&mut shared.lock().started, true) {
+            return Ok(());
+        }
+        let (of_thread, weak) = (Arc::clone(shared), Arc::downgrade(engine));
+        let started = std::thread::Builder::new()
+            .name("sde-checkpoint".to_owned())
+            .spawn(move || of_thread.work(&weak, interval));
+        if started.is_err() {
+            shared.lock().started = false;
+        }
+        started.map(drop)
+    }
+
+    /// Has a checkpoint made soon.
+    pub(super) fn want(&self) {
+        self.0.lock().wanted = true;
+        self.0.changed.notify_one();
+    }
+}
+
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.0.lock().stopped = true;
+        self.0.changed.notify_one();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn work(&self, engine: &Weak<Engine>, interval: Option<Duration>) {
+        while self.wait(interval) {
+            let Some(engine) = engine.upgrade() else {
+                return;
+            };
+            engine.checkpoint_or_warn("in the background");
+        }
+    }
+
+    /// Waits until there is something to do; says whether there is still an engine.
+    fn wait(&self, interval: Option<Duration>) -> bool {
+        let until = interval.and_then(|interval| Instant::now().checked_add(interval));
+        let mut state = self.lock();
+        loop {
+            if state.stopped {
+                return false;
+            }
+            if std::mem::take(&mut state.wanted) {
+                return true;
+            }
+            state = match until.map(|until| until.saturating_duration_since(Instant::now())) {
+                Some(Duration::ZERO) => return true,
+                Some(left) => {
+                    let waited = self.changed.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+                None => {
+                    let waited = self.changed.wait(state);
+                    waited.unwrap_or_else(PoisonError::into_inner)
+                }
+            };
+        }
+    }
+}
+
+impl Engine {
+    /// A checkpoint whose caller can't be told of an error.
+    pub(super) fn checkpoint_or_warn(&self, when: &str) {
+        if self.archiver().is_some()
+            && let Err(error) = self.save(Selection::Checkpoint)
+        {
+            self.warn(|| format!("a checkpoint {when} failed: {error}; the next one tries again"));
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! When what is new is saved, and that nobody waits for it who did not choose to.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sde::{
+    ArchiveError, Archiver, Batch, Event, Key, Mark, MemoryArchiver, Observer, Payload, SavePolicy,
+    Saved, Sde, Selection, Source, StoredEntry,
+};
+use sde_tests::{Gate, Watch};
+
+#[sde::app]
+fn cube(x: u64) -> u64 {
+    x * x * x
+}
+
+/// A store whose saves wait until they are let through.
+#[derive(Clone)]
+struct Slow {
+    store: Arc<MemoryArchiver>,
+    gate: Arc<Gate>,
+}
+
+impl Archiver for Slow {
+    fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
+        self.gate.pass();
+        self.store.save(batch)
+    }
+    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+        self.store.find(key)
+    }
+    fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
+        self.store.find_scratch(key)
+    }
+    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
+        self.store.marks()
+    }
+    fn describe(&self) -> String {
+        "a slow store".to_owned()
+    }
+}
+
+fn is_checkpoint(event: &Event) -> bool {
+    matches!(event, Event::Saved { kind, .. } if *kind == Selection::Checkpoint.name())
+}
+
+#[test]
+fn at_intervals_what_is_new_is_saved_without_being_asked_for() {
+    let watch = Watch::new();
+    let sde = Sde::builder()
+        .store(MemoryArchiver::default())
+        .save(SavePolicy::Interval(Duration::from_millis(1)))
+        .observer(watch.clone())
+        .build()
+        .unwrap();
+    for number in 1..4 {
+        cube.call(&sde, number as u64).unwrap();
+        watch.reach(number, is_checkpoint);
+    }
+}
+
+#[test]
+fn nobody_waits_for_a_checkpoint_in_the_background() {
+    let slow = Slow {
+        store: Arc::default(),
+        gate: Arc::new(Gate::new()),
+    };
+    let watch = Watch::new();
+    let sde = Sde::builder()
+        .store(slow.clone())
+        .observer(watch.clone())
+        .build()
+        .unwrap();
+    cube.call(&sde, 1).unwrap();
+    sde.checkpoint_in_background().unwrap();
+    slow.gate.arrived(1);
+    // The disk is at it. Hits and computations go on.
+    assert_eq!(*cube.call(&sde, 1).unwrap(), 1);
+    assert_eq!(*cube.call(&sde, 2).unwrap(), 8);
+    let sources = watch.sources("cube");
+    assert_eq!(sources.len(), 3);
+    assert_eq!(sources[2], Source::Computed);
+    assert_eq!(watch.count(is_checkpoint), 0);
+    slow.gate.open();
+    watch.reach(1, is_checkpoint);
+    // What came after it began is of the next one.
+    sde.checkpoint().unwrap();
+    assert_eq!(watch.count(is_checkpoint), 2);
+}
+
+#[test]
+fn without_a_store_there_is_nothing_to_save_to() {
+    let error = Sde::new().checkpoint_in_background().unwrap_err();
+    assert!(error.to_string().contains("there is no store"), "{error}");
+}
+
+/// Tells the parent process of each checkpoint.
+struct Tell;
+
+impl Observer for Tell {
+    fn observe(&self, event: &Event) {
+        if is_checkpoint(event) {
+            let mut out = std::io::stdout().lock();
+            writeln!(out, "saved").unwrap();
+            out.flush().unwrap();
+        }
+    }
+}
+
+const CHILD: &str = "SDE_TEST_SIGNALS";
+
+#[cfg(unix)]
+#[test]
+fn signals_of_a_batch_system_make_a_checkpoint() {
+    use std::os::unix::process::ExitStatusExt;
+    if std::env::var_os(CHILD).is_some() {
+        return signalled();
+    }
+    let child = std::process::Command::new(std::env::current_exe().unwrap())
+        .args([
+            "--exact",
+            "save_policies::signals_of_a_batch_system_make_a_checkpoint",
+        ])
+        .args(["--nocapture", "--test-threads=1"])
+        .env(CHILD, "1")
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&child.stdout);
+    assert_eq!(child.status.signal(), Some(15), "{text}");
+    assert_eq!(text.matches("saved\n").count(), 2, "{text}");
+}
+
+/// What the child does: it saves on SIGUSR1 and goes on, saves on SIGTERM and ends by it.
+#[cfg(unix)]
+fn signalled() {
+    let watch = Watch::new();
+    let sde = Sde::builder()
+        .store(MemoryArchiver::default())
+        .checkpoint_on_signals()
+        .observer(watch.clone())
+        .observer(Tell)
+        .build()
+        .unwrap();
+    let send = |signal: &str| {
+        let pid = std::process::id().to_string();
+        let sent = std::process::Command::new("kill")
+            .args([signal, &pid])
+            .status();
+        assert!(sent.unwrap().success());
+    };
+    cube.call(&sde, 1).unwrap();
+    send("-USR1");
+    watch.reach(1, is_checkpoint);
+    cube.call(&sde, 2).unwrap();
+    send("-TERM");
+    // The signal ends this process.
+    watch.reach(usize::MAX, is_checkpoint);
+}

@@ -2,15 +2,21 @@
 //! the number of threads, nor on whether the iterations were interrupted.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use sde::{Instance, ResultMap};
 use sde_apps::basis::{BasisSet, Harmonics, MolecularBasis};
+use sde_apps::hartree_fock::Rhf;
 use sde_apps::integrals::{
     DEFAULT_MEMORY_LIMIT, IntegralError, Repulsion, dipole, kinetic, nuclear_attraction, overlap,
 };
 use sde_apps::matrix::Matrix;
-use sde_apps::molecule::{Atom, Molecule};
+use sde_apps::molecule::{Atom, Molecule, MoleculeError};
 use sde_apps::scf::{
-    Accelerator, Convergence, PATIENCE, RhfError, ScfError, ScfState, System, guess, rhf, step,
+    Convergence, DipoleMoment, History, PATIENCE, ScfError, ScfState, System, damped, diis, guess,
+    step,
 };
+
+mod support;
+use support::{cause, number, rhf, try_rhf};
 
 const WATER: &str = "3\n\nO 0 0 0.1173\nH 0 0.7572 -0.4692\nH 0 -0.7572 -0.4692\n";
 
@@ -28,16 +34,15 @@ fn water() -> Molecule {
 }
 
 fn on(molecule: &Molecule, set: &str, harmonics: Harmonics) -> MolecularBasis {
-    BasisSet::named(set)
-        .unwrap()
-        .on(molecule, harmonics)
-        .unwrap()
+    named(set).on(molecule, harmonics).unwrap()
 }
 
-fn energy(molecule: &Molecule, basis: &MolecularBasis) -> f64 {
-    rhf(molecule, basis, &Convergence::default(), Accelerator::Diis)
-        .unwrap()
-        .energy
+fn named(set: &str) -> BasisSet {
+    BasisSet::named(set).unwrap()
+}
+
+fn energy(molecule: &Molecule, set: &BasisSet, harmonics: Harmonics) -> f64 {
+    number(&rhf(molecule, set, harmonics), "energy")
 }
 
 /// The molecule turned about two axes and shifted.
@@ -67,8 +72,8 @@ fn the_energy_does_not_depend_on_the_place() {
         ("cc-pVTZ", Harmonics::Spherical),
         ("def2-TZVP", Harmonics::Cartesian),
     ] {
-        let here = energy(&water, &on(&water, set, harmonics));
-        let there = energy(&elsewhere, &on(&elsewhere, set, harmonics));
+        let here = energy(&water, &named(set), harmonics);
+        let there = energy(&elsewhere, &named(set), harmonics);
         assert!((here - there).abs() < 1e-10, "{set}: {here} {there}");
     }
 }
@@ -79,9 +84,10 @@ fn functions_up_to_i_turn_with_the_molecule() {
     let elsewhere = moved(&hydrogen);
     for (letters, functions) in [("PDFG", 25), ("H", 12), ("I", 14)] {
         let [here, there] = [&hydrogen, &elsewhere].map(|molecule| {
-            let basis = kinds(letters).on(molecule, Harmonics::Published).unwrap();
+            let set = kinds(letters);
+            let basis = set.on(molecule, Harmonics::Published).unwrap();
             assert_eq!(basis.functions(), 2 * functions);
-            energy(molecule, &basis)
+            energy(molecule, &set, Harmonics::Published)
         });
         assert!((here - there).abs() < 1e-10, "{letters}: {here} {there}");
     }
@@ -91,10 +97,8 @@ fn functions_up_to_i_turn_with_the_molecule() {
 fn the_dipole_turns_with_the_molecule_and_keeps_its_size() {
     let (water, elsewhere) = (water(), moved(&water()));
     let [here, there] = [&water, &elsewhere].map(|molecule| {
-        let basis = on(molecule, "6-31G*", Harmonics::Published);
-        rhf(molecule, &basis, &Convergence::default(), Accelerator::Diis)
-            .unwrap()
-            .dipole
+        let results = rhf(molecule, &named("6-31G*"), Harmonics::Published);
+        results.get::<DipoleMoment>("dipole").unwrap()
     });
     assert!((here.magnitude_debye() - there.magnitude_debye()).abs() < 1e-6);
     // Towards the hydrogens, which are positive.
@@ -185,22 +189,31 @@ fn the_same_bits_for_any_number_of_threads() {
         pool.install(|| {
             let repulsion = Repulsion::compute(&basis, DEFAULT_MEMORY_LIMIT).unwrap();
             let bits: Vec<u64> = repulsion.values().iter().map(|x| x.to_bits()).collect();
-            let result = rhf(
-                &molecule,
-                &basis,
-                &Convergence::default(),
-                Accelerator::Diis,
-            )
-            .unwrap();
-            (bits, result)
+            (bits, rhf(&molecule, &named("6-31G*"), Harmonics::Published))
         })
     };
     let one = run(1);
     for threads in [2, 3, 4] {
         let many = run(threads);
         assert!(one.0 == many.0, "integrals with {threads} threads");
-        assert_eq!(one.1.energy.to_bits(), many.1.energy.to_bits());
-        assert!(one.1.state == many.1.state, "state with {threads} threads");
+        assert_same_bits(&one.1, &many.1);
+    }
+}
+
+#[track_caller]
+fn assert_same_bits(one: &ResultMap, many: &ResultMap) {
+    let bits = |numbers: &[f64]| numbers.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    let energy = |results: &ResultMap| bits(&[number(results, "energy")]);
+    assert_eq!(energy(one), energy(many));
+    let levels = |results: &ResultMap| results.get::<Vec<f64>>("orbital_energies").unwrap();
+    assert_eq!(bits(&levels(one)), bits(&levels(many)));
+    for name in ["orbitals", "density"] {
+        let matrix = |results: &ResultMap| results.get::<Matrix>(name).unwrap();
+        // Not assert_eq, which would print all of them.
+        assert!(
+            bits(matrix(one).values()) == bits(matrix(many).values()),
+            "{name}"
+        );
     }
 }
 
@@ -240,17 +253,19 @@ fn saved_and_loaded(state: &ScfState) -> ScfState {
     ciborium::from_reader(&bytes[..]).unwrap()
 }
 
+/// Pulay's method, damping, and the last matrix as it is.
+const METHODS: [fn(&History) -> Result<Matrix, ScfError>; 3] = [
+    diis,
+    |history| damped(history, 0.4),
+    |history| damped(history, 0.0),
+];
+
 #[test]
 fn going_on_from_any_saved_state_ends_in_the_same_bits() {
     let parts = Parts::new(water(), "6-31G");
     let convergence = Convergence::default();
-    for accelerator in [Accelerator::Diis, Accelerator::Damped { keep: 0.3 }] {
-        let next = |state: &ScfState| {
-            step(&parts.system(), &convergence, state, |h| {
-                accelerator.next(h)
-            })
-            .unwrap()
-        };
+    for method in METHODS {
+        let next = |state: &ScfState| step(&parts.system(), &convergence, state, method).unwrap();
         let guess = guess::atoms(&parts.basis, &parts.molecule).unwrap();
         let mut states = vec![ScfState::start(&parts.system(), &guess).unwrap()];
         while !states[states.len() - 1].converged {
@@ -274,23 +289,18 @@ fn all_methods_and_guesses_end_at_the_same_energy() {
     let parts = Parts::new(water(), "STO-3G");
     let system = parts.system();
     let convergence = Convergence::default();
-    for accelerator in [
-        Accelerator::Diis,
-        Accelerator::Damped { keep: 0.5 },
-        Accelerator::Plain,
-    ] {
+    let nowhere = Matrix::zeros(parts.basis.functions(), parts.basis.functions());
+    for (which, method) in METHODS.into_iter().enumerate() {
         for guess in [
             guess::atoms(&parts.basis, &parts.molecule).unwrap(),
-            guess::core(&system).unwrap(),
+            nowhere.clone(),
         ] {
             let mut state = ScfState::start(&system, &guess).unwrap();
             while !state.converged {
-                state = step(&system, &convergence, &state, |h| accelerator.next(h)).unwrap();
+                state = step(&system, &convergence, &state, method).unwrap();
             }
-            assert!(
-                (state.energy + 74.963_023_163).abs() < 1e-8,
-                "{accelerator:?}"
-            );
+            let off = state.energy + 74.963_023_163;
+            assert!(off.abs() < 1e-8, "method {which}: {off}");
         }
     }
 }
@@ -299,49 +309,62 @@ fn all_methods_and_guesses_end_at_the_same_energy() {
 #[test]
 fn a_bond_stretched_far_converges_to_the_lowest_solution() {
     let stretched = Molecule::from_xyz("2\n\nH 0 0 0\nF 0 0 3\n", 0).unwrap();
-    let basis = on(&stretched, "STO-3G", Harmonics::Published);
-    let result = rhf(
-        &stretched,
-        &basis,
-        &Convergence::default(),
-        Accelerator::Diis,
-    )
-    .unwrap();
+    let results = rhf(&stretched, &named("STO-3G"), Harmonics::Published);
+    let energy = number(&results, "energy");
     // By PySCF's second-order method, followed along its instabilities.
-    assert!(
-        (result.energy + 98.116_039_975).abs() < 1e-8,
-        "{}",
-        result.energy
-    );
-    assert!(result.state.iteration as u64 > PATIENCE);
+    assert!((energy + 98.116_039_975).abs() < 1e-8, "{energy}");
+    assert!(*results.get::<u64>("iterations").unwrap() > PATIENCE);
+}
+
+/// The field of two atoms that do not touch gives two orbitals of one energy. The eigenvalue solver
+/// gave the one on a single atom at 12 and 15 ångström, and the iterations stayed with H- and H+:
+/// -0.2027 hartree, a dipole moment of 72 debye.
+#[test]
+fn two_atoms_far_apart_share_their_electrons() {
+    for distance in [8.0_f64, 10.0, 11.0, 12.0, 13.0, 15.0, 20.0, 50.0] {
+        for turned in [[0.0, 0.0, 1.0], [0.6, 0.0, 0.8]] {
+            let [x, y, z] = turned.map(|part: f64| part * distance);
+            let xyz = format!("2\n\nH 0 0 0\nH {x} {y} {z}\n");
+            let stretched = Molecule::from_xyz(&xyz, 0).unwrap();
+            let results = rhf(&stretched, &named("STO-3G"), Harmonics::Published);
+            // Each electron alone, and half of the time both on one atom: 0.774606 hartree for
+            // that, and as much less as two at that distance would repel each other.
+            let bohr = distance / 0.529_177_210_92;
+            let expected = 2.0 * -0.466_581_849_6 + 0.5 * (0.774_605_930_4 - 1.0 / bohr);
+            let energy = number(&results, "energy");
+            assert!(
+                (energy - expected).abs() < 2e-6,
+                "{distance}: {energy} {expected}"
+            );
+            let dipole = results.get::<DipoleMoment>("dipole").unwrap();
+            assert!(dipole.magnitude_debye() < 1e-5, "{distance}: {dipole:?}");
+        }
+    }
 }
 
 #[test]
 fn what_cannot_be_computed_is_an_error() {
     let water = water();
-    let basis = on(&water, "STO-3G", Harmonics::Published);
-    let few = Convergence {
-        iterations: 2,
-        ..Convergence::default()
+    let few = Instance::new(Rhf).set("iterations", 2_usize).unwrap();
+    let failure = |molecule: &Molecule| {
+        try_rhf(&few, molecule, &named("STO-3G"), Harmonics::Published).unwrap_err()
     };
     assert!(matches!(
-        rhf(&water, &basis, &few, Accelerator::Diis),
-        Err(RhfError::Scf(ScfError::NotConverged { iterations: 2, .. }))
+        cause(&failure(&water)),
+        Some(ScfError::NotConverged { iterations: 2, .. })
     ));
     // Eight pairs in seven functions.
     let charged = water.with_charge(-6).unwrap();
     assert!(matches!(
-        rhf(&charged, &basis, &few, Accelerator::Diis),
-        Err(RhfError::Scf(ScfError::TooFewFunctions {
+        cause(&failure(&charged)),
+        Some(ScfError::TooFewFunctions {
             pairs: 8,
             orbitals: 7
-        }))
+        })
     ));
     let odd = water.with_charge(1).unwrap();
-    assert!(matches!(
-        rhf(&odd, &basis, &few, Accelerator::Diis),
-        Err(RhfError::Molecule(_))
-    ));
+    assert!(cause::<MoleculeError>(&failure(&odd)).is_some());
+    let basis = on(&water, "STO-3G", Harmonics::Published);
     assert!(matches!(
         Repulsion::compute(&basis, 100),
         Err(IntegralError::Memory {
@@ -368,8 +391,8 @@ fn nearly_dependent_functions_are_left_out() {
     // The two widest functions are a million times wider than their distance.
     let close = Molecule::from_xyz("2\n\nH 0 0 0\nH 0 0 0.1001\n", 0).unwrap();
     let wide = BasisSet::from_nwchem("wide", "H S\n 0.0000001 1\nH S\n 1.0 1\n").unwrap();
-    let basis = wide.on(&close, Harmonics::Published).unwrap();
-    let result = rhf(&close, &basis, &Convergence::default(), Accelerator::Diis).unwrap();
-    assert_eq!(result.state.orbital_energies.len(), 3);
-    assert!(result.energy.is_finite());
+    let results = rhf(&close, &wide, Harmonics::Published);
+    let levels = results.get::<Vec<f64>>("orbital_energies").unwrap();
+    assert_eq!(levels.len(), 3);
+    assert!(number(&results, "energy").is_finite());
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use lexopt::prelude::*;
 use sde_apps::basis::{BasisSet, Harmonics};
 use sde_apps::molecule::{Molecule, Scan};
+use sde_apps::scf::ScfError;
 
 use crate::Failure;
 
@@ -78,7 +79,7 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Asked, Failure> {
             }
             Long("spherical") => said.choose(Harmonics::Spherical)?,
             Long("cartesian") => said.choose(Harmonics::Cartesian)?,
-            Long("store") => said.store = Some(parser.value().map_err(usage)?.into()),
+            Long("store") => said.store = Some(store(parser.value().map_err(usage)?)?),
             Long("threads") => {
                 said.threads = Some(threads(
                     parser.value().and_then(|v| v.parse()).map_err(usage)?,
@@ -95,6 +96,15 @@ fn text(value: OsString) -> Result<String, Failure> {
     value
         .into_string()
         .map_err(|value| Failure::of_input(format!("{value:?} is not UTF-8 text")))
+}
+
+fn store(directory: OsString) -> Result<PathBuf, Failure> {
+    match directory.is_empty() {
+        true => Err(Failure::of_input(
+            "--store needs the name of a directory, and was given none",
+        )),
+        false => Ok(directory.into()),
+    }
 }
 
 fn threads(count: usize) -> Result<usize, Failure> {
@@ -123,7 +133,7 @@ impl Said {
             None => Molecule::from_xyz(WATER, self.charge),
         }
         .map_err(Failure::of_input)?;
-        molecule.electron_pairs().map_err(Failure::of_input)?;
+        let pairs = molecule.electron_pairs().map_err(Failure::of_input)?;
         let scan: Scan = match (&self.scan, &self.molecule) {
             (Some(scan), _) => scan.parse().map_err(Failure::of_input)?,
             (None, None) => "bond 1 2 0.80 1.20 9".parse().map_err(Failure::of_input)?,
@@ -132,7 +142,16 @@ impl Said {
         scan.check(&molecule).map_err(Failure::of_input)?;
         let basis = basis(self.basis.as_deref().unwrap_or("STO-3G"))?;
         let harmonics = self.harmonics.unwrap_or_default();
-        basis.on(&molecule, harmonics).map_err(Failure::of_input)?;
+        let functions = basis
+            .on(&molecule, harmonics)
+            .map_err(Failure::of_input)?
+            .functions();
+        if pairs > functions {
+            return Err(Failure::of_input(ScfError::TooFewFunctions {
+                pairs,
+                orbitals: functions,
+            }));
+        }
         Ok(Options {
             molecule,
             basis,
@@ -148,8 +167,15 @@ impl Said {
 /// A published set by its name, or else the file of that name.
 fn basis(name: &str) -> Result<BasisSet, Failure> {
     let published = BasisSet::named(name);
-    if published.is_err() && std::path::Path::new(name).is_file() {
-        return BasisSet::read(name).map_err(Failure::of_input);
+    match std::fs::metadata(name) {
+        Ok(found) if published.is_err() && found.is_file() => {
+            BasisSet::read(name).map_err(Failure::of_input)
+        }
+        // It may never end, and can't be read twice.
+        Ok(_) if published.is_err() => Err(Failure::of_input(format!(
+            "--basis {name}: that is there, but it is no regular file; save the basis set in one, or \
+             give the name of a published set"
+        ))),
+        _ => published.map_err(Failure::of_input),
     }
-    published.map_err(Failure::of_input)
 }

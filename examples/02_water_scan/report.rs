@@ -121,7 +121,10 @@ fn draw(
             points.dipoles[at].magnitude_debye()
         )?;
     }
-    writeln!(text)?;
+    writeln!(
+        text,
+        "\nWhat each app did; its time has in it the time of those that it ran."
+    )?;
     writeln!(
         text,
         "{:<18} {:>8} {:>10} {:>8} {:>6} {:>7} {:>10}",

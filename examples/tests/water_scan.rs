@@ -9,10 +9,15 @@ use serde_json::Value;
 
 /// The program, which cargo builds beside the tests.
 fn program() -> Command {
+    example("water_scan")
+}
+
+fn example(name: &str) -> Command {
     let mut path = std::env::current_exe().expect("the test knows where it is");
     path.pop();
     path.pop();
-    path.push("examples/water_scan");
+    path.push("examples");
+    path.push(name);
     Command::new(path)
 }
 
@@ -42,6 +47,77 @@ fn computed(report: &Value) -> u64 {
 
 fn path(of: &Path) -> &str {
     of.to_str().expect("temporary paths are text")
+}
+
+/// What a plain run writes to its output; nothing but text to its errors, which are piped.
+fn table(arguments: &[&str]) -> String {
+    let output = run(arguments);
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{arguments:?}: {told}");
+    assert!(!told.contains('\x1b'), "{told:?}");
+    let table = String::from_utf8(output.stdout).expect("text");
+    assert!(!table.contains('\x1b'), "{table:?}");
+    table
+}
+
+/// The words of the line that begins with this one.
+fn words<'t>(table: &'t str, first: &str) -> Vec<&'t str> {
+    let mut lines = table
+        .lines()
+        .map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let line = lines.find(|words| words.first() == Some(&first));
+    line.unwrap_or_else(|| panic!("no line of {first} in\n{table}"))
+}
+
+#[test]
+fn a_plain_run_shows_the_points_and_what_was_remembered() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let scan = ["--scan", "bond 1 2 0.9 1.1 3", "--store", path(&store)];
+    let first = table(&scan);
+    assert!(first.starts_with("RHF/STO-3G\n"), "{first}");
+    assert_eq!(
+        words(&first, "r(1-2)/A"),
+        ["r(1-2)/A", "energy/hartree", "rel./kcal/mol", "dipole/D"]
+    );
+    let report = json(&scan[..2]);
+    for (at, value) in ["0.9000", "1.0000", "1.1000"].iter().enumerate() {
+        let row = words(&first, value);
+        let energy = report["points"][at]["energy"].as_f64().expect("an energy");
+        assert_eq!(row[1], format!("{energy:.9}"), "{first}");
+        assert_eq!(row.len(), 4, "{first}");
+    }
+    assert_eq!(
+        first.matches(" 0.000 ").count(),
+        1,
+        "one point is the lowest: {first}"
+    );
+    let levels = [
+        "app", "computed", "last", "value", "map", "waits", "loaded", "time",
+    ];
+    assert_eq!(words(&first, "app"), levels);
+    assert_eq!(words(&first, "Rhf")[1], "3");
+    let told = format!("\n{} computed, ", computed(&report));
+    assert!(first.contains(&told), "{told:?} in\n{first}");
+    assert!(first.contains("entries saved to"), "{first}");
+    let second = table(&scan);
+    assert!(
+        second.contains("\n0 computed, 1 remembered, 0 duplicates"),
+        "{second}"
+    );
+    assert_eq!(words(&second, "Scan")[5], "1");
+    assert_eq!(words(&second, "1.0000")[1], words(&first, "1.0000")[1]);
+    assert!(table(&["--scan", "none"]).contains("nothing saved"));
+}
+
+#[test]
+fn the_first_steps_are_remembered() {
+    let output = example("first_steps").output().expect("it starts");
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("27 -> 1 in 111 steps (Computed)"), "{text}");
+    assert!(text.contains("97 -> 1 in 118 steps (LastValue)"), "{text}");
+    assert!(text.contains(" remembered"), "{text}");
 }
 
 #[test]
@@ -104,6 +180,11 @@ fn saved_bytes(store: &Path) -> u64 {
 /// whether it was killed before it ended by itself.
 fn killed_after(store: &Path, arguments: &[&str], more: u64) -> bool {
     let enough = saved_bytes(store) + more;
+    killed_when(store, arguments, |store| saved_bytes(store) >= enough)
+}
+
+/// The same once the store is as is asked for.
+fn killed_when(store: &Path, arguments: &[&str], enough: impl Fn(&Path) -> bool) -> bool {
     let mut child = program()
         .args(arguments)
         .args(["--store", path(store)])
@@ -115,7 +196,7 @@ fn killed_after(store: &Path, arguments: &[&str], more: u64) -> bool {
         if child.try_wait().expect("the child can be asked").is_some() {
             return false;
         }
-        if saved_bytes(store) >= enough {
+        if enough(store) {
             child.kill().expect("the child can be killed");
             child.wait().expect("the child ends");
             return true;
@@ -158,6 +239,76 @@ fn killed_again_and_again_it_goes_on_and_ends_in_the_same_bits() {
     assert_eq!(computed(&again), 0);
 }
 
+/// How often an app computed in a run that is shown as a table.
+fn computed_by(table: &str, app: &str) -> u64 {
+    words(table, app)[1].parse().expect("a count")
+}
+
+/// Within one point the iterations go on: those before the kill are not made again.
+#[test]
+fn killed_within_a_point_it_goes_on_from_the_iteration() {
+    let dir = tempfile::tempdir().unwrap();
+    let point = ["--scan", "none", "--basis", "6-311G**", "--threads", "1"];
+    let whole = table(&point);
+    let iterations = computed_by(&whole, "Diis");
+    assert!(iterations >= 6, "{whole}");
+    let integrals_saved = |store: &Path| {
+        let scratch = fs::read_dir(store.join("scratch")).into_iter().flatten();
+        scratch
+            .filter_map(|file| Some(file.ok()?.metadata().ok()?.len()))
+            .sum::<u64>()
+            > 0
+    };
+    // The kill comes after the first iteration was saved, before the last.
+    let store = (0..10)
+        .map(|attempt| dir.path().join(format!("store {attempt}")))
+        .find(|store| killed_when(store, &point, integrals_saved))
+        .expect("it can be killed before it ends");
+    let resumed = table(&[&point[..], &["--store", path(&store)]].concat());
+    let left = computed_by(&resumed, "Diis");
+    assert!(
+        left < iterations,
+        "{left} of {iterations} iterations:\n{resumed}"
+    );
+    assert_eq!(computed_by(&resumed, "ElectronRepulsion"), 0, "{resumed}");
+    assert_eq!(words(&resumed, "-"), words(&whole, "-"));
+}
+
+/// Every point that was saved before the kill is read, none computed again.
+#[test]
+fn points_that_were_saved_are_loaded() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let scan = [
+        "--scan",
+        "angle 2 1 3 95 115 6",
+        "--basis",
+        "6-31G",
+        "--threads",
+        "1",
+    ];
+    // The results of a point are saved together, at its end.
+    let some_points = |store: &Path| {
+        let results = fs::read_dir(store.join("results")).into_iter().flatten();
+        results
+            .filter_map(|file| Some(file.ok()?.metadata().ok()?.len()))
+            .sum::<u64>()
+            > 5000
+    };
+    let killed = killed_when(&store, &scan, some_points);
+    let whole = table(&scan);
+    let resumed = table(&[&scan[..], &["--store", path(&store)]].concat());
+    let rhf = words(&resumed, "Rhf");
+    let [computed, loaded] = [rhf[1], rhf[5]].map(|word| word.parse::<u64>().expect("a count"));
+    assert!(killed && loaded >= 1, "{resumed}");
+    assert_eq!(computed + loaded, 6, "{resumed}");
+    for row in [
+        "95.0000", "99.0000", "103.0000", "107.0000", "111.0000", "115.0000",
+    ] {
+        assert_eq!(words(&resumed, row), words(&whole, row));
+    }
+}
+
 #[test]
 fn bad_input_is_told_and_leaves_the_store_as_it_was() {
     let dir = tempfile::tempdir().unwrap();
@@ -196,6 +347,35 @@ fn bad_input_is_told_and_leaves_the_store_as_it_was() {
         assert!(output.stdout.is_empty(), "{arguments:?}");
         assert_eq!(contents(&store), before, "{arguments:?}");
     }
+}
+
+/// Electrons that do not fit were found while computing, after a store had been made.
+#[test]
+fn what_can_be_known_before_leaves_no_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("new");
+    let cases: [(&[&str], &str); 4] = [
+        (
+            &["--charge", "-6"],
+            "8 pairs of electrons do not fit into 7",
+        ),
+        (
+            &["--charge", "-2147483648"],
+            "pairs of electrons do not fit",
+        ),
+        (&["--basis", path(dir.path())], "no regular file"),
+        (&["--scan", "angle 2 1 3 -5 90 3"], "an angle of -5"),
+    ];
+    for (arguments, expected) in cases {
+        let output = run(&[arguments, &["--store", path(&store)]].concat());
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {told}");
+        assert!(told.contains(expected), "{arguments:?}: {told}");
+        assert!(!store.exists(), "{arguments:?}");
+    }
+    let output = run(&["--store", ""]);
+    assert_eq!(output.status.code(), Some(2));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("--store needs"));
 }
 
 #[test]

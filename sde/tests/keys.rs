@@ -13,6 +13,8 @@ mod encoder;
 mod files;
 #[path = "keys/golden.rs"]
 mod golden;
+#[path = "keys/golden_apps.rs"]
+mod golden_apps;
 #[path = "keys/injective.rs"]
 mod injective;
 #[path = "keys/names.rs"]

@@ -10,12 +10,16 @@ use sde::{
 use crate::matrix::Matrix;
 use crate::scf::{self, History, ScfError};
 
-/// Pulay's direct inversion in the iterative subspace.
+/// Pulay's direct inversion in the iterative subspace (DIIS); where that does not settle, the mixture of
+/// the lowest energy (EDIIS), and at last the filled orbitals lowered (a level shift).
 #[sde::app(
     name = "Diis",
     version = "1",
     tags(no_cache),
-    citation = "P. Pulay, J. Comput. Chem. 3, 556 (1982)"
+    about = "Fock matrices mixed by DIIS; where that does not settle by EDIIS, then with a level shift",
+    citation = "P. Pulay, J. Comput. Chem. 3, 556 (1982)",
+    citation = "K. N. Kudin, G. E. Scuseria, E. Cancès, J. Chem. Phys. 116, 8255 (2002)",
+    citation = "V. R. Saunders, I. H. Hillier, Int. J. Quantum Chem. 7, 699 (1973)"
 )]
 pub fn diis(history: &History) -> Result<Matrix, ScfError> {
     scf::diis(history)

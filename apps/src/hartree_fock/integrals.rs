@@ -25,7 +25,7 @@ pub fn nuclear_attraction(basis: &MolecularBasis, molecule: &Molecule) -> Matrix
 
 /// The repulsion of two electrons, in hartree: the bulk of the work and of the
 /// memory.
-#[sde::app(name = "ElectronRepulsion", version = "1", tags(intermediate))]
+#[sde::app(name = "ElectronRepulsion", version = "2", tags(intermediate))]
 pub fn electron_repulsion(basis: &MolecularBasis) -> Result<Repulsion, IntegralError> {
     Repulsion::compute(basis, DEFAULT_MEMORY_LIMIT)
 }

@@ -34,7 +34,7 @@ pub struct Rhf;
 impl App for Rhf {
     fn info(&self) -> AppInfo {
         let defaults = Convergence::default();
-        AppInfo::new("Rhf", "1")
+        AppInfo::new("Rhf", "2")
             .about("Restricted Hartree-Fock energy of a closed shell")
             .citation("C. C. J. Roothaan, Rev. Mod. Phys. 23, 69 (1951)")
             .citation("B. P. Pritchard et al., J. Chem. Inf. Model. 59, 4814 (2019)")

@@ -12,7 +12,7 @@ use std::f64::consts::{PI, SQRT_2};
 
 /// A pair of primitives whose largest Coulomb self-interaction is below the square of this
 /// is left out; the bounds of others are of the order of 10 at most.
-const NEGLIGIBLE_PAIR: f64 = 1e-21;
+pub(super) const NEGLIGIBLE_PAIR: f64 = 1e-21;
 
 /// Two shells and their product.
 pub(super) struct ShellPair {

@@ -145,7 +145,10 @@ pub enum MoleculeError {
         count: usize,
     },
     /// The atoms of a bond or an angle must differ.
-    #[error("atom {atom} is named twice; a {what} needs different atoms")]
+    #[error(
+        "atom {atom} is named twice; {} needs different atoms",
+        with_article(what)
+    )]
     SameAtom {
         /// The atom, from 1.
         atom: usize,
@@ -153,7 +156,10 @@ pub enum MoleculeError {
         what: &'static str,
     },
     /// A bond length or angle out of range.
-    #[error("a {what} of {value} {unit} makes no sense; give a number from {least} to {most}")]
+    #[error(
+        "{} of {value} {unit} makes no sense; give a number from {least} to {most}",
+        with_article(what)
+    )]
     BadValue {
         /// "bond length" or "angle".
         what: &'static str,
@@ -186,5 +192,13 @@ impl MoleculeError {
             path: path.to_owned(),
             source: Box::new(self),
         }
+    }
+}
+
+/// "a bond length", "an angle".
+fn with_article(noun: &str) -> String {
+    match noun.starts_with(['a', 'e', 'i', 'o', 'u']) {
+        true => format!("an {noun}"),
+        false => format!("a {noun}"),
     }
 }

@@ -92,35 +92,6 @@ pub const PATIENCE: u64 = 30;
 /// By how much the occupied orbitals are lowered, in hartree, where all else fails.
 const LEVEL_SHIFT: f64 = 0.5;
 
-/// A convergence method.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub enum Accelerator {
-    /// Pulay's direct inversion in the iterative subspace; see [`diis`].
-    #[default]
-    Diis,
-    /// A share of the former matrices stays in each; see [`damped`].
-    Damped {
-        /// The share that stays, from 0 to less than 1.
-        keep: f64,
-    },
-    /// The last matrix as it is.
-    Plain,
-}
-
-impl Accelerator {
-    /// The Fock matrix to diagonalize next.
-    ///
-    /// # Errors
-    /// [`ScfError::NoHistory`] when there is none yet.
-    pub fn next(self, history: &History) -> Result<Matrix, ScfError> {
-        match self {
-            Self::Diis => diis(history),
-            Self::Damped { keep } => damped(history, keep),
-            Self::Plain => damped(history, 0.0),
-        }
-    }
-}
-
 /// The mixture of the former Fock matrices whose errors, mixed alike, are smallest.
 ///
 /// Nearly always this settles within [`PATIENCE`] iterations. Where it does not, the next as

@@ -3,7 +3,7 @@
 //! A self-consistent field may have several solutions, and iterations end in one near their
 //! beginning. The best simple beginning is the sum of the densities of the free atoms,
 //! [`atoms`]: electrons are about where they belong, also for heavy atoms, where the orbitals
-//! of the bare nuclei ([`core()`]) are far too small.
+//! of the bare nuclei are far too small.
 //!
 //! A free atom is computed in the molecule's own basis set, with its electrons spread evenly
 //! over the orbitals of a shell, so that it is round. J. H. Van Lenthe et al., J. Comput.
@@ -12,7 +12,7 @@
 use super::accelerate::{History, Iterate, diis};
 use super::linalg::{congruent, eigen, product, product_of_transposed, product_with_transposed};
 use super::system::orthogonalizer;
-use super::{ScfError, ScfState, System, coulomb_exchange};
+use super::{ScfError, coulomb_exchange};
 use crate::basis::{MolecularBasis, Part, Shell, components};
 use crate::integrals::{Repulsion, kinetic, nuclear_attraction, overlap};
 use crate::matrix::Matrix;
@@ -21,14 +21,6 @@ use std::collections::BTreeMap;
 
 /// Rounds of the atoms' own iterations; what is not settled by then is good enough to begin.
 const ROUNDS: usize = 40;
-
-/// The density of electrons that see the bare nuclei only.
-///
-/// # Errors
-/// Matrices that are not finite.
-pub fn core(system: &System) -> Result<Matrix, ScfError> {
-    Ok(ScfState::from_fock(system, system.core())?.density)
-}
 
 /// The sum of the densities of the free, neutral, round atoms.
 ///

@@ -1,7 +1,7 @@
 //! The state of the iterations, and one step of them.
 
 use super::linalg::congruent;
-use super::{History, Iterate, ScfError, System};
+use super::{History, Iterate, ScfError, System, degenerate};
 use crate::matrix::Matrix;
 use sde::Fingerprint;
 use serde::{Deserialize, Serialize};
@@ -57,20 +57,13 @@ pub struct ScfState {
 }
 
 impl ScfState {
-    /// The state before the first iteration: the orbitals in the field of a guessed density.
+    /// The state before the first iteration: the orbitals in the field of a guessed density;
+    /// where that leaves a choice which of them to fill, those of the lowest energy.
     ///
     /// # Errors
     /// A density of another basis, or matrices that are not finite.
     pub fn start(system: &System, guess: &Matrix) -> Result<Self, ScfError> {
-        Self::from_fock(system, &system.fock(guess)?)
-    }
-
-    /// The state before the first iteration, with the orbitals of a guessed Fock matrix.
-    ///
-    /// # Errors
-    /// A matrix that is not finite.
-    pub fn from_fock(system: &System, fock: &Matrix) -> Result<Self, ScfError> {
-        let orbitals = system.solve(fock)?;
+        let orbitals = degenerate::choose(system, system.solve(&system.fock(guess)?)?)?;
         Ok(Self {
             iteration: 0,
             density: system.density(&orbitals),

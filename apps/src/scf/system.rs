@@ -76,6 +76,11 @@ impl<'a> System<'a> {
         self.orthogonalizer.columns()
     }
 
+    /// The number of orbitals that are filled.
+    pub(super) fn electron_pairs(&self) -> usize {
+        self.electron_pairs
+    }
+
     /// The overlap of the functions.
     #[must_use]
     pub fn overlap(&self) -> &Matrix {

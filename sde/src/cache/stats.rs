@@ -145,7 +145,8 @@ pub struct AppStats {
     pub duplicates: u64,
     /// Calls that ended in an error.
     pub failures: u64,
-    /// Time spent in bodies, their callees' time in it.
+    /// Time from the begin of bodies to their end. The runs that a body makes are in it, and count for
+    /// their own apps too, so the sum over apps is more than the time that was spent.
     pub time_spent: Duration,
     /// What the remembered results took to compute, for every hit on them.
     pub time_saved: Duration,

@@ -84,7 +84,7 @@ impl Engine {
             _ => self.tell_written(&batch, committed).unwrap_or_else(Some),
         };
         failed.map_or(Ok(()), |source| {
-            let doing = format!("saving a {doing} to {}", archiver.describe());
+            let doing = format!("saving the {doing} to {}", archiver.describe());
             Err(ErrorKind::Archive { doing, source }.into())
         })
     }

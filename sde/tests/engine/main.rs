@@ -8,6 +8,7 @@ mod differences;
 mod first;
 mod identity;
 mod mended;
+mod metadata;
 mod nondeterminism;
 mod policies;
 mod same_name;

@@ -191,6 +191,7 @@ fn values() -> Vec<(&'static str, Digest)> {
         "array": ndarray::arr2(&[[1.0_f64, 2.0], [3.0, 4.0]]),
         "array of texts": ndarray::arr1(&["a", "b"]),
     });
+    all.extend(super::golden_apps::apps());
     all.push(("key of a run", Digest::from_bytes(*run(1).as_bytes())));
     all.push((
         "key of a run with many inputs",

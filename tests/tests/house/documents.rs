@@ -4,7 +4,7 @@
 //! Rust in it, so that its blocks are doctests; these rules see to it that none is left out. A block
 //! must name its language, since rustdoc takes one that doesn't for Rust.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::markdown::Document;
 use super::none;
@@ -62,6 +62,94 @@ fn every_decision_is_in_the_index() {
         pages.filter_map(|file| file.path.strip_prefix(folder)),
         &read(INDEX),
     ));
+}
+
+/// What is wrong with the heading of a decision's page.
+fn heading_breach(page: &str, text: &str) -> Option<String> {
+    let number = page.get(..4)?;
+    let heading = text.lines().next().unwrap_or_default();
+    let named = heading
+        .strip_prefix("# ")
+        .and_then(|rest| rest.strip_prefix(number));
+    match named.and_then(|rest| rest.strip_prefix(": ")) {
+        Some(name) if !name.trim().is_empty() => None,
+        _ => Some(format!(
+            "docs/decisions/{page} begins with {heading:?}; its heading is \"# {number}: what it is about\""
+        )),
+    }
+}
+
+#[test]
+fn decisions_have_headings_of_one_form() {
+    assert_eq!(
+        heading_breach("0004-parallel.md", "# 0004: helpers\n"),
+        None
+    );
+    for wrong in [
+        "# 4. Helpers\n",
+        "# 0005: lints\n",
+        "# 0004:\n",
+        "0004: helpers\n",
+        "",
+    ] {
+        assert!(
+            heading_breach("0004-parallel.md", wrong).is_some(),
+            "{wrong:?}"
+        );
+    }
+    let numbered = |page: &&str| page.starts_with(|letter: char| letter.is_ascii_digit());
+    let pages = text_files().iter().filter_map(|file| {
+        let page = file.path.strip_prefix("docs/decisions/")?;
+        Some(page).filter(numbered).map(|page| (page, &file.text))
+    });
+    none(
+        &pages
+            .filter_map(|(page, text)| heading_breach(page, text))
+            .collect::<Vec<_>>(),
+    );
+}
+
+const MAP: &str = "docs/architecture.md";
+
+/// The modules of the engine that the map of the house does not show: each is in the diagram, by
+/// its name alone, and in the table, as code.
+fn map_breaches<'a>(modules: impl Iterator<Item = &'a str>, map: &str) -> Vec<String> {
+    let diagram = map
+        .lines()
+        .find(|line| line.starts_with("engine ──>"))
+        .unwrap_or_default();
+    let drawn: Vec<&str> = diagram
+        .split(|c: char| !c.is_alphanumeric() && c != '_')
+        .collect();
+    let mut found = Vec::new();
+    for module in modules {
+        if !drawn.contains(&module) {
+            found.push(format!("{MAP}: the diagram lacks the module {module}"));
+        }
+        if !map.contains(&format!("| `{module}` |")) {
+            found.push(format!("{MAP}: the table lacks the module {module}"));
+        }
+    }
+    found
+}
+
+#[test]
+fn every_module_of_the_engine_is_on_the_map() {
+    let made_up = "engine ──> cache ──> key\n| `engine` | x |\n| `key` | y |\n";
+    assert_eq!(
+        map_breaches(["engine", "key"].into_iter(), made_up),
+        [""; 0]
+    );
+    assert_eq!(map_breaches(["cache", "ke"].into_iter(), made_up).len(), 3);
+    let modules: BTreeSet<&str> = text_files()
+        .iter()
+        .filter_map(|file| file.path.strip_prefix("sde/src/"))
+        .filter(|path| path.ends_with(".rs") && *path != "lib.rs")
+        .filter_map(|path| path.split('/').next())
+        .map(|first| first.trim_end_matches(".rs"))
+        .collect();
+    assert!(modules.contains("engine"), "{modules:?}");
+    none(&map_breaches(modules.into_iter(), &read(MAP)));
 }
 
 #[test]

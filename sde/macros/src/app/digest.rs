@@ -103,6 +103,21 @@ mod tests {
         assert_eq!(plain, other);
     }
 
+    /// What was remembered of a function is found by this for as long as there are stores.
+    #[test]
+    fn a_digest_is_what_it_was() {
+        let source = "fn f(x: f64, #[allow(unused)] name: &str) -> Result<f64, E> { \
+            /// Documentation.\n let y = [x, -1.5e-3]; g(&y, 'a', \"text\").map(|v| *v + 2.0) }";
+        let hex: String = digest(source)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(
+            hex,
+            "431f4e497d2afe485ecffb55b363e1a96a8e91492eb20dae3f5e19393624abf0"
+        );
+    }
+
     #[test]
     fn every_edit_counts() {
         let sources = [

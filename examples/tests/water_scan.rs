@@ -287,7 +287,7 @@ fn points_that_were_saved_are_loaded() {
         "--threads",
         "1",
     ];
-    // The results of a point are saved together, at its end.
+    // Those of a point are some 12 kB, so two are there.
     let some_points = |store: &Path| {
         let results = fs::read_dir(store.join("results")).into_iter().flatten();
         results

@@ -274,41 +274,6 @@ fn killed_within_a_point_it_goes_on_from_the_iteration() {
     assert_eq!(words(&resumed, "-"), words(&whole, "-"));
 }
 
-/// Every point that was saved before the kill is read, none computed again.
-#[test]
-fn points_that_were_saved_are_loaded() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = dir.path().join("store");
-    let scan = [
-        "--scan",
-        "angle 2 1 3 95 115 6",
-        "--basis",
-        "6-31G",
-        "--threads",
-        "1",
-    ];
-    // Those of a point are some 12 kB, so two are there.
-    let some_points = |store: &Path| {
-        let results = fs::read_dir(store.join("results")).into_iter().flatten();
-        results
-            .filter_map(|file| Some(file.ok()?.metadata().ok()?.len()))
-            .sum::<u64>()
-            > 5000
-    };
-    let killed = killed_when(&store, &scan, some_points);
-    let whole = table(&scan);
-    let resumed = table(&[&scan[..], &["--store", path(&store)]].concat());
-    let rhf = words(&resumed, "Rhf");
-    let [computed, loaded] = [rhf[1], rhf[5]].map(|word| word.parse::<u64>().expect("a count"));
-    assert!(killed && loaded >= 1, "{resumed}");
-    assert_eq!(computed + loaded, 6, "{resumed}");
-    for row in [
-        "95.0000", "99.0000", "103.0000", "107.0000", "111.0000", "115.0000",
-    ] {
-        assert_eq!(words(&resumed, row), words(&whole, row));
-    }
-}
-
 #[test]
 fn bad_input_is_told_and_leaves_the_store_as_it_was() {
     let dir = tempfile::tempdir().unwrap();

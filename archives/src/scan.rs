@@ -22,6 +22,8 @@ pub(crate) struct Scanned {
     pub(crate) marks: Vec<Mark>,
     /// Where the next frame would begin: up to here nothing is left to read.
     pub(crate) end: u64,
+    /// The same without an index at the end: nobody may vouch for that, since it is not synced.
+    pub(crate) frames_end: u64,
     /// How long the file was.
     pub(crate) length: u64,
     /// What is damaged before that, and how.
@@ -59,6 +61,7 @@ pub(crate) fn scan_with(
         rows: Vec::new(),
         marks: Vec::new(),
         end: from,
+        frames_end: from,
         length: window.length,
         damaged: Vec::new(),
     };
@@ -75,6 +78,9 @@ pub(crate) fn scan_with(
         }
         at = end;
         scanned.end = end;
+        if next.header.kind != Some(Kind::Index) {
+            scanned.frames_end = end;
+        }
     }
     window.pass_trailer(segment, &mut scanned)?;
     Ok(scanned)

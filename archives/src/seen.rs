@@ -64,7 +64,7 @@ pub(crate) struct Known {
     pub(crate) id: FileId,
     pub(crate) segment: Arc<Segment>,
     pub(crate) class: Class,
-    /// Up to where it was read.
+    /// Up to where its frames were read, without its index.
     pub(crate) length: u64,
 }
 
@@ -124,7 +124,7 @@ impl Seen {
         let progress = Progress::Read {
             segment: Arc::clone(&table.segment),
             length,
-            end: length,
+            end: table.end,
         };
         self.files.insert(table.segment.path.clone(), progress);
     }
@@ -247,15 +247,17 @@ impl Seen {
             let file = medium.open(&segment.path)?;
             let length = file.length()?;
             if let Some(table) = Table::read(segment, &*file, length)? {
+                // Without the index, which nobody may vouch for.
+                let end = table.end;
                 news.tables.push(table);
-                return Ok(length);
+                return Ok(end);
             }
         }
         let scanned = scan::scan(medium, segment, from)?;
         warn(&segment.path, &scanned);
         news.marks.extend(scanned.marks);
         news.frames.push((Arc::clone(segment), scanned.rows));
-        Ok(scanned.end)
+        Ok(scanned.frames_end)
     }
 }
 

@@ -1,0 +1,290 @@
+//! The simulated medium as a store sees it.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::MutexGuard;
+
+use sde_archives::medium::{Found, Kind, Medium, MediumFile, Site};
+
+use super::orders::{CHANGING, Call, Error, Verdict};
+use super::sim::{Sim, State};
+use super::world::{Id, Node};
+
+/// A call that is to be done, and the error to give when it is.
+struct Entered<'a> {
+    state: MutexGuard<'a, State>,
+    then: Option<Error>,
+}
+
+/// A call that is not to be done.
+struct Refused<'a> {
+    state: MutexGuard<'a, State>,
+    error: Error,
+}
+
+impl Entered<'_> {
+    fn done<T>(self, value: T) -> io::Result<T> {
+        self.then.map_or(Ok(value), |error| Err(error.io()))
+    }
+}
+
+impl Sim {
+    fn enter(&self, call: Call) -> Result<Entered<'_>, Refused<'_>> {
+        let mut state = self.state();
+        let verdict = state.orders.verdict(call);
+        let changes = CHANGING.contains(&call) && !matches!(call, Call::Close | Call::Sync);
+        let mut then = None;
+        match verdict {
+            Verdict::Do => {}
+            Verdict::Fail(error) => return Err(Refused { state, error }),
+            Verdict::FailDone(error) => then = Some(error),
+            Verdict::Stop(gate) => {
+                drop(state);
+                gate.pass();
+                state = self.state();
+            }
+        }
+        if changes && state.read_only {
+            let error = Error::ReadOnly;
+            return Err(Refused { state, error });
+        }
+        Ok(Entered { state, then })
+    }
+
+    fn call(&self, call: Call) -> io::Result<Entered<'_>> {
+        self.enter(call).map_err(|refused| refused.error.io())
+    }
+
+    fn handle(&self, id: Id) -> Box<dyn MediumFile> {
+        Box::new(Handle {
+            sim: self.clone(),
+            id,
+            locks: false.into(),
+        })
+    }
+}
+
+impl Medium for Sim {
+    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
+        let mut entered = self.call(Call::Look)?;
+        let world = &mut entered.state.world;
+        let found = match world.find(path)? {
+            None => None,
+            Some(id) => Some(match world.node(id) {
+                Node::File(content) => found(Kind::File, content.bytes.len(), id),
+                Node::Dir(_) => found(Kind::Directory, 0, id),
+            }),
+        };
+        entered.done(found)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        let mut entered = self.call(Call::List)?;
+        let names = entered.state.world.dir(dir)?.names.keys();
+        let names = names.cloned().collect();
+        entered.done(names)
+    }
+
+    fn make_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut entered = self.call(Call::MakeDir)?;
+        let world = &mut entered.state.world;
+        world.make(dir, Node::Dir(Default::default()))?;
+        entered.done(())
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+        let mut entered = self.call(Call::Create)?;
+        let world = &mut entered.state.world;
+        let id = world.make(path, Node::File(Default::default()))?;
+        entered.done(())?;
+        Ok(self.handle(id))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+        let mut entered = self.call(Call::Open)?;
+        let world = &mut entered.state.world;
+        let id = world.existing(path)?;
+        if !matches!(world.node(id), Node::File(_)) {
+            return Err(io::ErrorKind::InvalidInput.into());
+        }
+        entered.done(())?;
+        Ok(self.handle(id))
+    }
+
+    fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {
+        // As the real one does it, a power failure in between included.
+        let mut entered = self.call(Call::Link)?;
+        let world = &mut entered.state.world;
+        let id = world.existing(from)?;
+        world.name(to, id)?;
+        entered.done(())?;
+        let mut entered = self.call(Call::Unlink)?;
+        entered.state.world.unname(from)?;
+        entered.done(())
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        let mut entered = self.call(Call::Remove)?;
+        entered.state.world.unname(path)?;
+        entered.done(())
+    }
+
+    fn sync_dir_for(&self, dir: &Path, site: Site) -> io::Result<()> {
+        // After an error the names are still to be written: a file system whose
+        // journal fails takes nothing more at all.
+        let mut entered = self.call(Call::SyncDir)?;
+        let state = &mut *entered.state;
+        let syncs = state.syncs(site);
+        let dir = state.world.dir(dir)?;
+        if syncs {
+            dir.sync();
+        }
+        entered.done(())
+    }
+
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        let mut entered = self.call(Call::Lock)?;
+        let state = &mut *entered.state;
+        let id = state.world.existing(path)?;
+        if !state.locked.insert(id) {
+            return Ok(None);
+        }
+        let lock = Lock(self.clone(), id);
+        entered.done(Some(Box::new(lock) as _))
+    }
+}
+
+fn found(kind: Kind, length: usize, id: Id) -> Found {
+    Found {
+        kind,
+        length: length as u64,
+        id: id as u64 + 1,
+        written_at: None,
+        owner: None,
+    }
+}
+
+/// A lock that is given back when it is dropped.
+struct Lock(Sim, Id);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        self.0.state().locked.remove(&self.1);
+    }
+}
+
+/// An open file.
+struct Handle {
+    sim: Sim,
+    id: Id,
+    locks: std::sync::atomic::AtomicBool,
+}
+
+impl Handle {
+    /// Nobody knows what is in a file after an error, so nothing may rest on what comes after.
+    fn watch(&self, state: &mut State, doing: &str) {
+        if state.world.file(self.id).failed {
+            let path = state.world.files().into_iter();
+            let path = path.filter(|(_, id)| *id == self.id).map(|(path, _)| path);
+            let path = path.collect::<Vec<_>>();
+            let misdeed = format!("{doing} {path:?} after an error");
+            state.misdeeds.push(misdeed);
+        }
+    }
+}
+
+impl MediumFile for Handle {
+    fn append(&mut self, slices: &[&[u8]]) -> io::Result<()> {
+        let bytes = slices.concat();
+        let (mut state, error, written) = match self.sim.enter(Call::Write) {
+            Ok(entered) => {
+                let state = entered.state;
+                let used = state.world.bytes();
+                let room = state.room.map(|room| room.saturating_sub(used) as usize);
+                match room.filter(|room| *room < bytes.len()) {
+                    Some(room) => (state, Some(Error::Full), room),
+                    None => (state, entered.then, bytes.len()),
+                }
+            }
+            Err(mut refused) => {
+                let most = match refused.error {
+                    Error::ReadOnly | Error::Off => 0,
+                    Error::Io | Error::Full | Error::PowerOff => bytes.len() as u64,
+                };
+                let part = refused.state.random.within(0..most + 1) as usize;
+                (refused.state, Some(refused.error), part)
+            }
+        };
+        if error == Some(Error::Off) {
+            return Err(Error::Off.io());
+        }
+        self.watch(&mut state, "wrote to");
+        let file = state.world.file(self.id);
+        file.append(&bytes[..written]);
+        file.failed |= error.is_some();
+        error.map_or(Ok(()), |error| Err(error.io()))
+    }
+
+    fn sync_for(&mut self, site: Site) -> io::Result<()> {
+        let outcome = self.sim.enter(Call::Sync);
+        let (mut state, error, done) = match outcome {
+            Ok(entered) => (entered.state, entered.then, true),
+            Err(refused) => (refused.state, Some(refused.error), false),
+        };
+        if let Some(error @ (Error::Off | Error::PowerOff)) = error {
+            return Err(error.io());
+        }
+        let syncs = state.syncs(site);
+        self.watch(&mut state, "synced");
+        let state = &mut *state;
+        let file = state.world.file(self.id);
+        match done {
+            true if syncs => file.sync(),
+            true => {}
+            false => file.sync_failed(&mut state.random),
+        }
+        file.failed |= error.is_some();
+        error.map_or(Ok(()), |error| Err(error.io()))
+    }
+
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        let mut entered = self.sim.call(Call::Read)?;
+        let bytes = &entered.state.world.file(self.id).bytes;
+        let from = usize::try_from(at).unwrap_or(usize::MAX);
+        let there = bytes.get(from..).and_then(|left| left.get(..buffer.len()));
+        buffer.copy_from_slice(there.ok_or(io::ErrorKind::UnexpectedEof)?);
+        entered.done(())
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        let mut entered = self.sim.call(Call::Length)?;
+        let length = entered.state.world.file(self.id).bytes.len() as u64;
+        entered.done(length)
+    }
+
+    fn lock_while_open(&self) {
+        if let Ok(mut entered) = self.sim.call(Call::Lock) {
+            let new = entered.state.locked.insert(self.id);
+            self.locks.store(new, std::sync::atomic::Ordering::Relaxed);
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        let outcome = self.sim.enter(Call::Close);
+        let failed = outcome.is_err();
+        let mut state = match outcome {
+            Ok(entered) => entered.state,
+            Err(refused) => refused.state,
+        };
+        let state = &mut *state;
+        if failed && !state.orders.off {
+            state.world.file(self.id).sync_failed(&mut state.random);
+        }
+        if *self.locks.get_mut() {
+            state.locked.remove(&self.id);
+        }
+    }
+}

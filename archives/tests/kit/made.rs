@@ -1,0 +1,131 @@
+//! Entries, scratch states and marks that follow from their numbers, so that whatever a store gives
+//! back can be compared with what was saved.
+
+use std::sync::OnceLock;
+use std::time::{Duration, UNIX_EPOCH};
+
+use sde::{
+    Archiver, Batch, Codec, ErasedValue, Key, Mark, MemoryArchiver, Record, RunId, SavedEntry,
+    SavedResult, SavedScratch, Sde, Selection, Storable, Tag, Tags, inputs,
+};
+
+use super::random::Random;
+
+/// The names of an entry's results.
+pub const VALUE: &str = "value";
+pub const AUXILIARY: &str = "auxiliary";
+pub const TEXT: &str = "text";
+
+#[sde::app]
+fn made(x: f64) -> f64 {
+    x
+}
+
+/// A record as the engine makes it.
+fn template() -> Record {
+    static TEMPLATE: OnceLock<Record> = OnceLock::new();
+    let make = || {
+        let store = MemoryArchiver::new();
+        let sde = Sde::builder().store(store.clone()).build().unwrap();
+        let key = sde.request(&made, &inputs! { x: 0.5 }).run().unwrap().key;
+        sde.checkpoint().unwrap();
+        store.find(&key).unwrap().unwrap().record
+    };
+    TEMPLATE.get_or_init(make).clone()
+}
+
+pub fn key(number: u64) -> Key {
+    let mut random = Random::new(number);
+    let mut bytes = [0; 32];
+    for part in bytes.chunks_mut(8) {
+        part.copy_from_slice(&random.number().to_le_bytes());
+    }
+    Key::from_bytes(bytes)
+}
+
+pub fn record(number: u64, version: u64) -> Record {
+    let mut record = template();
+    record.key = key(number);
+    record.run = run(number, version);
+    record.made_at = UNIX_EPOCH + Duration::from_secs(1_000_000 + version);
+    record
+}
+
+pub fn run(number: u64, version: u64) -> RunId {
+    RunId {
+        process: number,
+        number: version,
+    }
+}
+
+/// Mostly short, sometimes of several sectors, rarely so long that it is written from where it is.
+pub fn numbers(number: u64, version: u64, which: u64) -> Vec<u64> {
+    let mut random = Random::new(number ^ version << 20 ^ which << 40);
+    let length = match random.within(0..40) {
+        0 => random.within(8192..9000),
+        1..8 => random.within(100..400),
+        _ => random.within(0..12),
+    };
+    (0..length).map(|_| random.number()).collect()
+}
+
+pub fn text(number: u64, version: u64) -> String {
+    format!("entry {number}, version {version}")
+}
+
+/// One entry with results of each kind.
+pub fn entry(number: u64, version: u64, selection: Selection) -> SavedEntry {
+    let intermediate = Tags::NONE.with(Tag::Intermediate);
+    SavedEntry {
+        record: record(number, version),
+        results: vec![
+            result(VALUE, Tags::NONE, numbers(number, version, 0), selection),
+            result(
+                AUXILIARY,
+                intermediate,
+                numbers(number, version, 1),
+                selection,
+            ),
+            result(TEXT, Tags::NONE, text(number, version), selection),
+        ],
+    }
+}
+
+fn result<T: Storable>(name: &str, tags: Tags, value: T, selection: Selection) -> SavedResult {
+    let value = (ErasedValue::new(value), Codec::of::<T>());
+    SavedResult {
+        name: name.to_owned(),
+        tags,
+        value: selection.takes(tags).then_some(value),
+    }
+}
+
+/// The state of an unfinished run after so many steps.
+pub fn scratch(number: u64, step: u64) -> SavedScratch {
+    SavedScratch {
+        app: "unfinished".into(),
+        key: key(number),
+        value: ErasedValue::new((step, numbers(number, step, 2))),
+        codec: Codec::of::<(u64, Vec<u64>)>(),
+    }
+}
+
+pub fn mark(number: u64) -> Mark {
+    Mark {
+        key: key(number),
+        run: run(number, 1),
+        reason: format!("mark {number}"),
+        at: UNIX_EPOCH + Duration::from_secs(number),
+        undone: false,
+    }
+}
+
+/// A batch with nothing in it.
+pub fn batch(selection: Selection) -> Batch {
+    Batch {
+        selection,
+        entries: Vec::new(),
+        scratch: Vec::new(),
+        marks: Vec::new(),
+    }
+}

@@ -1,0 +1,196 @@
+//! The handle of a simulated medium: what a test tells it and asks it.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use sde_archives::medium::Site;
+
+use super::content::Content;
+use super::orders::{Call, Order, Orders};
+use super::random::Random;
+use super::world::{Id, Node, World};
+
+/// A medium in memory. Clones are the same medium.
+#[derive(Clone)]
+pub struct Sim(pub(super) Arc<Mutex<State>>);
+
+pub(super) struct State {
+    pub(super) world: World,
+    pub(super) orders: Orders,
+    pub(super) random: Random,
+    /// How many bytes fit.
+    pub(super) room: Option<u64>,
+    pub(super) read_only: bool,
+    /// The syncs of these places do nothing.
+    left_out: BTreeSet<Place>,
+    /// How often a sync was asked for at each place.
+    sites: BTreeMap<Place, u64>,
+    pub(super) misdeeds: Vec<String>,
+    pub(super) locked: HashSet<Id>,
+}
+
+/// A place in the source: file, line, column.
+pub type Place = (String, u32, u32);
+
+/// Where stores are made: it is there from the first.
+pub const HOME: &str = "/disk";
+
+impl Sim {
+    /// A medium with nothing on it but the directory [`HOME`].
+    pub fn new() -> Self {
+        let mut world = World::new();
+        world
+            .make(Path::new(HOME), Node::Dir(Default::default()))
+            .unwrap();
+        world.settle();
+        Self::of(world)
+    }
+
+    fn of(world: World) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            world,
+            orders: Orders::default(),
+            random: Random::new(0),
+            room: None,
+            read_only: false,
+            left_out: BTreeSet::new(),
+            sites: BTreeMap::new(),
+            misdeeds: Vec::new(),
+            locked: HashSet::new(),
+        })))
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new medium with what is left after a power failure: of all that was not synced any part.
+    /// This one is as it was.
+    pub fn power_loss(&self, seed: u64) -> Self {
+        let state = self.state();
+        let after = Self::of(state.world.after_power_loss(&mut Random::new(seed)));
+        after.state().left_out.clone_from(&state.left_out);
+        after
+    }
+
+    /// A new medium as it is after every process was killed: all that was written is there, synced
+    /// or not.
+    pub fn after_kill(&self) -> Self {
+        let state = self.state();
+        let after = Self::of(state.world.clone());
+        after.state().left_out.clone_from(&state.left_out);
+        after
+    }
+
+    /// Gives an order; earlier ones stay.
+    pub fn order(&self, order: Order) {
+        self.state().orders.add(order);
+    }
+
+    /// Takes all orders back.
+    pub fn no_orders(&self) {
+        self.state().orders.clear();
+    }
+
+    /// How many of these calls were made so far.
+    pub fn count(&self, calls: &[Call]) -> u64 {
+        self.state().orders.count(calls)
+    }
+
+    /// Whether the power has failed.
+    pub fn is_off(&self) -> bool {
+        self.state().orders.off
+    }
+
+    /// What happens by chance from now on depends on this.
+    pub fn seed(&self, seed: u64) {
+        self.state().random = Random::new(seed);
+    }
+
+    /// From now on so many bytes fit, with those that are there.
+    pub fn room(&self, bytes: Option<u64>) {
+        self.state().room = bytes;
+    }
+
+    pub fn read_only(&self, read_only: bool) {
+        self.state().read_only = read_only;
+    }
+
+    /// The syncs that are asked for at this place do nothing, and say that they did.
+    pub fn leave_out(&self, place: Place) {
+        self.state().left_out.insert(place);
+    }
+
+    /// The places where syncs were asked for, and how often.
+    pub fn sync_sites(&self) -> BTreeMap<Place, u64> {
+        self.state().sites.clone()
+    }
+
+    /// What a store must never do, and has done.
+    pub fn misdeeds(&self) -> Vec<String> {
+        self.state().misdeeds.clone()
+    }
+
+    /// All files, in the order of their paths.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let files = self.state().world.files();
+        files.into_iter().map(|(path, _)| path).collect()
+    }
+
+    /// How many bytes they have.
+    pub fn bytes(&self) -> u64 {
+        self.state().world.bytes()
+    }
+
+    pub fn content(&self, path: impl AsRef<Path>) -> Vec<u8> {
+        let mut state = self.state();
+        let id = state.world.existing(path.as_ref()).unwrap();
+        state.world.file(id).bytes.clone()
+    }
+
+    /// Puts a file there, durable; replaces what has its name.
+    pub fn put(&self, path: impl AsRef<Path>, bytes: Vec<u8>) {
+        let mut state = self.state();
+        let path = path.as_ref();
+        let world = &mut state.world;
+        match world.find(path).unwrap() {
+            Some(id) => *world.file(id) = Content::settled(bytes),
+            None => {
+                world
+                    .make(path, Node::File(Content::settled(bytes)))
+                    .unwrap();
+                world.dir(path.parent().unwrap()).unwrap().sync();
+            }
+        }
+    }
+
+    pub fn take_away(&self, path: impl AsRef<Path>) {
+        let mut state = self.state();
+        state.world.unname(path.as_ref()).unwrap();
+        let dir = path.as_ref().parent().unwrap();
+        state.world.dir(dir).unwrap().sync();
+    }
+}
+
+impl Default for Sim {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for Sim {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Sim")
+    }
+}
+
+impl State {
+    /// Whether a sync asked for here is really done.
+    pub(super) fn syncs(&mut self, site: Site) -> bool {
+        let place = (site.file().to_owned(), site.line(), site.column());
+        *self.sites.entry(place.clone()).or_default() += 1;
+        !self.left_out.contains(&place)
+    }
+}

@@ -1,0 +1,23 @@
+//! The store on a medium that fails: powerless, full, broken, stopped.
+
+#![allow(clippy::unwrap_used, reason = "a failure is the point")]
+#![allow(clippy::panic, reason = "a failure is the point")]
+#![allow(clippy::print_stdout, reason = "long tests tell what they found")]
+
+#[path = "../kit/mod.rs"]
+mod kit;
+#[path = "../store/log.rs"]
+mod log;
+
+mod loss;
+mod script;
+mod sites;
+mod truth;
+
+/// How often something is tried: more in the long tests.
+fn count(short: u64, long: u64) -> u64 {
+    match std::env::var_os("SDE_LONG_TESTS") {
+        Some(_) => long,
+        None => short,
+    }
+}

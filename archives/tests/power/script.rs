@@ -1,0 +1,185 @@
+//! A program that uses a store in any way that programs do, by chance.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sde::{Archiver, Batch, Selection};
+use sde_archives::{DirStore, Options};
+
+use crate::kit::made;
+use crate::kit::{HOME, Random, Sim};
+use crate::truth::{Truth, generation};
+
+/// How many entries, scratch states and marks there are.
+const NUMBERS: u64 = 12;
+
+pub struct Script {
+    pub sim: Sim,
+    pub dir: PathBuf,
+    pub truth: Truth,
+    random: Random,
+    /// As if by several processes.
+    stores: Vec<DirStore>,
+    /// What went wrong although nothing was ordered to.
+    pub failures: u64,
+}
+
+impl Script {
+    pub fn new(sim: Sim, seed: u64) -> Self {
+        Self {
+            sim,
+            dir: Path::new(HOME).join("deep/store"),
+            truth: Truth::default(),
+            random: Random::new(seed),
+            stores: Vec::new(),
+            failures: 0,
+        }
+    }
+
+    /// The same program, started again on what is left.
+    pub fn again(self, sim: Sim) -> Self {
+        Self {
+            sim,
+            stores: Vec::new(),
+            ..self
+        }
+    }
+
+    /// Opens the store; gives whether that was possible.
+    pub fn open(&mut self) -> bool {
+        let options = Options::new()
+            .segment_size(self.random.pick(&[1 << 11, 1 << 14, 1 << 20]))
+            .grace(Duration::ZERO)
+            .medium(Arc::new(self.sim.clone()));
+        match options.open(&self.dir) {
+            Ok(store) => self.stores.push(store),
+            Err(_) => self.failures += 1,
+        }
+        !self.stores.is_empty()
+    }
+
+    /// So many steps, or until the power fails.
+    pub fn run(&mut self, steps: u64) {
+        for _ in 0..steps {
+            if self.sim.is_off() {
+                break;
+            }
+            self.step();
+        }
+    }
+
+    pub fn step(&mut self) {
+        if self.stores.is_empty() && !self.open() {
+            return;
+        }
+        match self.random.within(0..24) {
+            0 if self.stores.len() < 3 => drop(self.open()),
+            1 => {
+                let one = self.random.within(0..self.stores.len() as u64);
+                self.stores.swap_remove(one as usize);
+            }
+            2..5 => self.commit(Selection::Checkpoint),
+            5 | 6 => self.commit(Selection::Archive),
+            7 => self.archive_again(),
+            _ => self.save(),
+        }
+    }
+
+    fn store(&mut self) -> DirStore {
+        self.random.pick(&self.stores)
+    }
+
+    fn save(&mut self) {
+        let archive = self.random.once_in(5);
+        let selection = match archive {
+            true => Selection::Archive,
+            false => Selection::Checkpoint,
+        };
+        let mut batch = made::batch(selection);
+        let random = &mut self.random;
+        let numbers = |random: &mut Random, most: u64| {
+            let mut numbers: Vec<u64> = (0..random.within(0..most + 1))
+                .map(|_| random.within(0..NUMBERS))
+                .collect();
+            numbers.sort_unstable();
+            numbers.dedup();
+            numbers
+        };
+        for number in numbers(random, 3) {
+            let versions = self.truth.entries.entry(number).or_default();
+            versions.tried += 1;
+            let entry = made::entry(number, versions.tried, selection);
+            batch.entries.push(entry);
+        }
+        if !archive {
+            for number in numbers(random, 2) {
+                let number = number + NUMBERS;
+                let versions = self.truth.scratch.entry(number).or_default();
+                versions.tried += 1;
+                batch.scratch.push(made::scratch(number, versions.tried));
+            }
+            if random.once_in(8) {
+                let number = self.truth.marks.len() as u64;
+                self.truth.marks.insert(number, false);
+                batch.marks.push(made::mark(number));
+            }
+        }
+        self.submit(&batch);
+    }
+
+    /// Archives what was checkpointed, as it is.
+    fn archive_again(&mut self) {
+        let mut batch = made::batch(Selection::Archive);
+        for (number, versions) in &self.truth.entries {
+            if versions.acknowledged > 0 && versions.acknowledged == versions.tried {
+                let entry = made::entry(*number, versions.tried, Selection::Archive);
+                batch.entries.push(entry);
+            }
+        }
+        let saved = self.store().save(&batch);
+        self.failures += u64::from(saved.is_err());
+    }
+
+    fn submit(&mut self, batch: &Batch) {
+        let saved = self.store().save(batch);
+        if saved.is_err() {
+            self.failures += 1;
+            return;
+        }
+        let whole = batch.selection == Selection::Checkpoint;
+        for entry in &batch.entries {
+            let run = entry.record.run;
+            let versions = self.truth.entries.entry(run.process).or_default();
+            versions.acknowledged = run.number;
+            versions.whole = whole;
+        }
+        for (number, versions) in &mut self.truth.scratch {
+            let key = made::key(*number);
+            if batch.scratch.iter().any(|state| state.key == key) {
+                versions.acknowledged = versions.tried;
+            }
+        }
+        for (number, acknowledged) in &mut self.truth.marks {
+            *acknowledged |= batch.marks.contains(&made::mark(*number));
+        }
+    }
+
+    fn commit(&mut self, selection: Selection) {
+        let committed = self.store().commit(selection);
+        if committed.is_err() {
+            self.failures += 1;
+            return;
+        }
+        let generation = generation(&self.sim, &self.dir, selection);
+        match selection {
+            Selection::Checkpoint => self.truth.checkpoint = generation,
+            Selection::Archive => self.truth.archive = generation,
+        }
+    }
+
+    pub fn check(&mut self) -> Result<(), String> {
+        let read_only = self.random.once_in(2);
+        self.truth.check(&self.sim, &self.dir, read_only)
+    }
+}

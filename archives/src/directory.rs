@@ -101,14 +101,25 @@ pub(crate) fn create(medium: &dyn Medium, dir: &Path) -> Result<(), ArchiveError
         file.sync()?;
         match medium.publish(path, &dir.join(FORMAT)) {
             // Of two processes that do this at once either may win: they write the same.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                medium.remove(path)?;
-            }
-            published => published?,
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => medium.remove(path),
+            published => published,
         }
-        medium.sync_dir(dir)
     });
     made.map_err(|e| cannot_open(dir, "writing its FORMAT file", e))
+}
+
+/// Makes a folder in a store, if it is not there. Its name is not durable yet.
+pub(crate) fn make_folder(medium: &dyn Medium, dir: &Path, folder: &Path) -> io::Result<()> {
+    if medium.look(folder)?.is_some() {
+        return Ok(());
+    }
+    // A directory with a folder in it and no FORMAT file would be refused. Whoever made that
+    // file may not have synced its name.
+    medium.sync_dir(dir)?;
+    match medium.make_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
 }
 
 /// Finds out now whether files can be made here, not when there is a result to

@@ -16,6 +16,7 @@ use sde::{ArchiveError, Mark};
 
 use crate::cbor;
 use crate::class::Class;
+use crate::directory::make_folder;
 use crate::frame::{Frame, Written};
 use crate::id::FileId;
 use crate::medium::{Medium, MediumFile};
@@ -150,10 +151,8 @@ impl Open {
     fn begin(class: Class, ground: &Ground) -> Result<Self, ArchiveError> {
         let dir = ground.dir.join(class.folder());
         let medium = &*ground.medium;
-        match medium.make_dir(&dir) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            made => made.map_err(|e| ArchiveError::io("making the directory", &dir, e))?,
-        }
+        make_folder(medium, &ground.dir, &dir)
+            .map_err(|e| ArchiveError::io("making the directory", &dir, e))?;
         let id = FileId::new();
         let path = dir.join(format!("{}-{id}.{EXTENSION}", ground.writer.short()));
         let created = medium.create(&path);

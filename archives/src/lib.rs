@@ -39,6 +39,7 @@ mod manifest;
 pub mod medium;
 mod metadata;
 mod options;
+mod others;
 mod publish;
 mod read;
 mod retired;

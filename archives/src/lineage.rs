@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use sde::{ArchiveError, Selection};
 
+use crate::directory::make_folder;
 use crate::id::FileId;
 use crate::manifest::{EXTENSION, Manifest};
 use crate::medium::Medium;
@@ -25,6 +26,8 @@ pub(crate) struct Lineage {
     manifests: HashMap<String, Manifest>,
     /// Those that can't be read, and were warned of.
     damaged: HashSet<String>,
+    /// Whether the name of their folder is known to be durable.
+    named: bool,
 }
 
 impl Lineage {
@@ -125,7 +128,8 @@ impl Lineage {
         let dir = store.join(FOLDER);
         let name = manifest.name();
         let path = dir.join(&name);
-        write(medium, store, &dir, &path, &manifest)?;
+        write(medium, store, &dir, &path, &manifest, self.named)?;
+        self.named = true;
         let kept: HashSet<String> = manifest.parents.iter().cloned().collect();
         self.manifests.insert(name.clone(), manifest);
         let of_kind = self.manifests.values().filter(|one| one.is_of(selection));
@@ -155,17 +159,16 @@ fn write(
     dir: &Path,
     path: &Path,
     manifest: &Manifest,
+    named: bool,
 ) -> Result<(), ArchiveError> {
     let failed = |doing: &'static str| move |error| ArchiveError::io(doing, path, error);
     let bytes = manifest.bytes().map_err(ArchiveError::Other)?;
-    match medium.make_dir(dir) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        made => {
-            made.map_err(failed("making the directory of"))?;
-            medium
-                .sync_dir(store)
-                .map_err(failed("syncing the directory of"))?;
-        }
+    make_folder(medium, store, dir).map_err(failed("making the directory of"))?;
+    // Whoever made it may have been killed before he synced it.
+    if !named {
+        medium
+            .sync_dir(store)
+            .map_err(failed("syncing the directory of"))?;
     }
     let unfinished = unfinished(path);
     let written = (|| {

@@ -24,6 +24,8 @@ pub(crate) struct Seen {
     retired: HashMap<FileId, u64>,
     /// Those of which that was not known when the directory was looked at last.
     newly_retired: HashSet<FileId>,
+    /// What can't be made durable.
+    doubted: HashSet<FileId>,
 }
 
 enum Progress {
@@ -69,6 +71,15 @@ pub(crate) struct Known {
 }
 
 impl Seen {
+    /// Has a segment never vouched for: nobody knows which of its bytes are on the medium.
+    pub(crate) fn doubt(&mut self, id: FileId) {
+        self.doubted.insert(id);
+    }
+
+    pub(crate) fn is_doubted(&self, id: &FileId) -> bool {
+        self.doubted.contains(id)
+    }
+
     /// Has a segment of this process left alone.
     pub(crate) fn own(&mut self, segment: &Arc<Segment>) {
         let progress = Progress::Own(Arc::clone(segment));

@@ -8,6 +8,7 @@ use crate::class::Class;
 use crate::id::FileId;
 use crate::lineage::Lineage;
 use crate::manifest::{Listed, Manifest, Retired};
+use crate::seen::Known;
 use crate::store::{DirStore, lock};
 
 impl DirStore {
@@ -23,13 +24,14 @@ impl DirStore {
         let mut lineage = lock(&inner.lineage);
         let retired = self.still_retired(&lineage, retired);
         let (generation, parents) = lineage.next(selection);
+        let known = self.durable(&lineage);
         let manifest = Manifest {
             kind: selection.name().to_owned(),
             generation,
             writer: inner.committer.ground().writer.to_string(),
             at: inner.clock.stamp(),
             parents,
-            segments: self.listed(selection, &retired),
+            segments: self.listed(selection, known, &retired),
             retired,
         };
         lineage.commit(&*inner.medium, &inner.dir, manifest, selection)?;
@@ -56,12 +58,12 @@ impl DirStore {
     }
 
     /// The segments that a manifest vouches for, in the order of their names.
-    fn listed(&self, selection: Selection, retired: &[Retired]) -> Vec<Listed> {
+    fn listed(&self, selection: Selection, known: Vec<Known>, retired: &[Retired]) -> Vec<Listed> {
         let inner = &*self.0;
         let in_selection =
             |class: Class| selection == Selection::Checkpoint || class == Class::Result;
-        let mut listed: Vec<Listed> = lock(&inner.seen)
-            .known()
+        let mut listed: Vec<Listed> = known
+            .into_iter()
             .map(|known| (known.path, known.id, known.class, known.length))
             .chain(inner.committer.written())
             .filter(|(.., class, _)| in_selection(*class))

@@ -189,21 +189,25 @@ impl dyn MediumFile + '_ {
 /// # Errors
 /// If one of them can't be made, or is no directory.
 pub fn make_dirs(medium: &dyn Medium, dir: &Path) -> io::Result<()> {
-    if dir.as_os_str().is_empty() || is_dir(medium, dir)? {
+    let Some(parent) = dir.parent() else {
+        return Ok(());
+    };
+    let was_there = dir.as_os_str().is_empty() || is_dir(medium, dir)?;
+    if !was_there {
+        make_dirs(medium, parent)?;
+        match medium.make_dir(dir) {
+            // Another process has made it in the meantime.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_dir(medium, dir)? => {}
+            outcome => outcome?,
+        }
+    }
+    if parent.as_os_str().is_empty() {
         return Ok(());
     }
-    let parent = dir.parent();
-    if let Some(parent) = parent {
-        make_dirs(medium, parent)?;
-    }
-    match medium.make_dir(dir) {
-        // Another process may have made it in the meantime, and not synced it yet.
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_dir(medium, dir)? => {}
-        outcome => outcome?,
-    }
-    match parent.filter(|parent| !parent.as_os_str().is_empty()) {
-        Some(parent) => medium.sync_dir(parent),
-        None => Ok(()),
+    // Whoever made it may have been killed before he synced it.
+    match medium.sync_dir(parent) {
+        Err(error) if was_there && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        outcome => outcome,
     }
 }
 

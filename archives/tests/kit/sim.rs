@@ -71,7 +71,7 @@ impl Sim {
     pub fn power_loss(&self, seed: u64) -> Self {
         let state = self.state();
         let after = Self::of(state.world.after_power_loss(&mut Random::new(seed)));
-        after.state().left_out.clone_from(&state.left_out);
+        after.take_over(&state);
         after
     }
 
@@ -80,8 +80,15 @@ impl Sim {
     pub fn after_kill(&self) -> Self {
         let state = self.state();
         let after = Self::of(state.world.clone());
-        after.state().left_out.clone_from(&state.left_out);
+        after.take_over(&state);
         after
+    }
+
+    fn take_over(&self, before: &State) {
+        let mut state = self.state();
+        state.left_out.clone_from(&before.left_out);
+        state.sites.clone_from(&before.sites);
+        state.misdeeds.clone_from(&before.misdeeds);
     }
 
     /// Gives an order; earlier ones stay.

@@ -1,0 +1,89 @@
+//! What other processes have written, made durable before this one vouches for it.
+//!
+//! What another process writes can be read at once, and is on the medium only when that
+//! process has synced it; it may be killed before. So whoever says "this is saved" of
+//! something that somebody else wrote syncs it himself.
+
+use std::collections::HashMap;
+
+use crate::class::Class;
+use crate::id::FileId;
+use crate::lane::folder;
+use crate::lineage::Lineage;
+use crate::seen::Known;
+use crate::store::{DirStore, lock};
+
+impl DirStore {
+    /// The segments that others wrote and those that this process has sealed, as far as they are
+    /// durable now.
+    pub(crate) fn durable(&self, lineage: &Lineage) -> Vec<Known> {
+        let inner = &*self.0;
+        let own = inner.committer.ground().writer;
+        let vouched = vouched(lineage);
+        let mut known: Vec<Known> = {
+            let seen = lock(&inner.seen);
+            let known = seen.known();
+            known.filter(|one| !seen.is_doubted(&one.id)).collect()
+        };
+        let is_unsure = |one: &Known| {
+            one.segment.writer != own && vouched.get(&one.id).is_none_or(|sure| *sure < one.length)
+        };
+        let unsure: Vec<Class> = known
+            .iter()
+            .filter(|one| is_unsure(one))
+            .map(|one| one.class)
+            .collect();
+        let synced_names = self.sync_names(&unsure);
+        known.retain(|one| {
+            let synced = match is_unsure(one) {
+                false => Ok(()),
+                true => synced_names.clone().and_then(|()| self.sync_other(one)),
+            };
+            if let Err(why) = &synced {
+                let path = one.path.display();
+                tracing::warn!("{path} is not vouched for, it can't be made durable: {why}");
+            }
+            synced.is_ok()
+        });
+        known
+    }
+
+    fn sync_names(&self, classes: &[Class]) -> Result<(), String> {
+        let inner = &*self.0;
+        for class in Class::ALL.iter().filter(|class| classes.contains(class)) {
+            let folder = folder(&inner.dir, *class);
+            let synced = inner.medium.sync_dir(&folder);
+            synced.map_err(|error| error.to_string())?;
+        }
+        match classes.is_empty() {
+            true => Ok(()),
+            false => inner.medium.sync_dir(&inner.dir),
+        }
+        .map_err(|error| error.to_string())
+    }
+
+    /// If this fails it is not tried again: a second sync may succeed without having written.
+    fn sync_other(&self, one: &Known) -> Result<(), String> {
+        let inner = &*self.0;
+        let synced = inner
+            .medium
+            .open(&one.path)
+            .and_then(|mut file| file.sync());
+        synced.map_err(|error| {
+            lock(&inner.seen).doubt(one.id);
+            error.to_string()
+        })
+    }
+}
+
+/// How much of each segment some manifest vouches for.
+fn vouched(lineage: &Lineage) -> HashMap<FileId, u64> {
+    let mut vouched = HashMap::new();
+    for one in lineage.all().flat_map(|manifest| &manifest.segments) {
+        if let Some(id) = FileId::parse(&one.id) {
+            let sure: &mut u64 = vouched.entry(id).or_default();
+            *sure = one.length.max(*sure);
+        }
+    }
+    vouched
+}

@@ -26,8 +26,6 @@ pub(crate) struct Lineage {
     manifests: HashMap<String, Manifest>,
     /// Those that can't be read, and were warned of.
     damaged: HashSet<String>,
-    /// Whether the name of their folder is known to be durable.
-    named: bool,
 }
 
 impl Lineage {
@@ -128,8 +126,7 @@ impl Lineage {
         let dir = store.join(FOLDER);
         let name = manifest.name();
         let path = dir.join(&name);
-        write(medium, store, &dir, &path, &manifest, self.named)?;
-        self.named = true;
+        write(medium, store, &dir, &path, &manifest)?;
         let kept: HashSet<String> = manifest.parents.iter().cloned().collect();
         self.manifests.insert(name.clone(), manifest);
         let of_kind = self.manifests.values().filter(|one| one.is_of(selection));
@@ -159,17 +156,15 @@ fn write(
     dir: &Path,
     path: &Path,
     manifest: &Manifest,
-    named: bool,
 ) -> Result<(), ArchiveError> {
     let failed = |doing: &'static str| move |error| ArchiveError::io(doing, path, error);
     let bytes = manifest.bytes().map_err(ArchiveError::Other)?;
     make_folder(medium, store, dir).map_err(failed("making the directory of"))?;
-    // Whoever made it may have been killed before he synced it.
-    if !named {
-        medium
-            .sync_dir(store)
-            .map_err(failed("syncing the directory of"))?;
-    }
+    // Whoever made it, or a folder of the segments that others wrote, may have been killed before
+    // he synced its name.
+    medium
+        .sync_dir(store)
+        .map_err(failed("syncing the directory of"))?;
     let unfinished = unfinished(path);
     let written = (|| {
         let mut file = medium.create(&unfinished)?;

@@ -48,18 +48,14 @@ impl DirStore {
         known
     }
 
+    /// The names of the files; those of the folders are synced with that of the manifests.
     fn sync_names(&self, classes: &[Class]) -> Result<(), String> {
         let inner = &*self.0;
-        for class in Class::ALL.iter().filter(|class| classes.contains(class)) {
-            let folder = folder(&inner.dir, *class);
-            let synced = inner.medium.sync_dir(&folder);
-            synced.map_err(|error| error.to_string())?;
-        }
-        match classes.is_empty() {
-            true => Ok(()),
-            false => inner.medium.sync_dir(&inner.dir),
-        }
-        .map_err(|error| error.to_string())
+        let mut classes = Class::ALL.iter().filter(|class| classes.contains(class));
+        classes.try_for_each(|class| {
+            let synced = inner.medium.sync_dir(&folder(&inner.dir, *class));
+            synced.map_err(|error| error.to_string())
+        })
     }
 
     /// If this fails it is not tried again: a second sync may succeed without having written.

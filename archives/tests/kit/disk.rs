@@ -32,7 +32,10 @@ impl Entered<'_> {
 impl Sim {
     fn enter(&self, call: Call) -> Result<Entered<'_>, Refused<'_>> {
         let mut state = self.state();
-        let verdict = state.orders.verdict(call);
+        let verdict = match state.orders.verdict(call) {
+            Verdict::Do => self.process.lock().unwrap().verdict(call),
+            other => other,
+        };
         let changes = CHANGING.contains(&call) && !matches!(call, Call::Close | Call::Sync);
         let mut then = None;
         match verdict {
@@ -280,7 +283,8 @@ impl Drop for Handle {
             Err(refused) => refused.state,
         };
         let state = &mut *state;
-        if failed && !state.orders.off {
+        let killed = state.orders.off || self.sim.is_killed();
+        if failed && !killed {
             state.world.file(self.id).sync_failed(&mut state.random);
         }
         if *self.locks.get_mut() {

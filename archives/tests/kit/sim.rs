@@ -12,9 +12,13 @@ use super::orders::{Call, Order, Orders};
 use super::random::Random;
 use super::world::{Id, Node, World};
 
-/// A medium in memory. Clones are the same medium.
+/// A medium in memory, as one process sees it. Clones are the same medium and the same process.
 #[derive(Clone)]
-pub struct Sim(pub(super) Arc<Mutex<State>>);
+pub struct Sim {
+    state: Arc<Mutex<State>>,
+    /// What was ordered for this process alone; its own power failure is that it is killed.
+    pub(super) process: Arc<Mutex<Orders>>,
+}
 
 pub(super) struct State {
     pub(super) world: World,
@@ -49,7 +53,7 @@ impl Sim {
     }
 
     fn of(world: World) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        let state = State {
             world,
             orders: Orders::default(),
             random: Random::new(0),
@@ -59,11 +63,33 @@ impl Sim {
             sites: BTreeMap::new(),
             misdeeds: Vec::new(),
             locked: HashSet::new(),
-        })))
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+            process: Arc::default(),
+        }
+    }
+
+    /// The same medium as another process sees it.
+    pub fn process(&self) -> Self {
+        Self {
+            state: Arc::clone(&self.state),
+            process: Arc::default(),
+        }
+    }
+
+    /// Gives an order for this process alone.
+    pub fn order_process(&self, order: Order) {
+        self.process.lock().unwrap().add(order);
+    }
+
+    /// Whether this process was killed.
+    pub fn is_killed(&self) -> bool {
+        self.process.lock().unwrap().off
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A new medium with what is left after a power failure: of all that was not synced any part.

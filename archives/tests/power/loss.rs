@@ -13,14 +13,17 @@ pub fn program(sim: Sim, seed: u64, times: u64) -> (Sim, Result<(), String>) {
     let mut script = Script::new(sim, seed);
     for time in 0..times {
         let seed = seed * 1000 + time;
-        let at = 1 + Random::new(seed).within(0..300);
+        let mut random = Random::new(seed);
+        // Most names are made in the first calls.
+        let most = random.pick(&[40, 300]);
+        let at = random.within(1..most);
         script.sim.seed(seed);
         script.sim.order(Order {
             calls: CHANGING,
             at,
             then: Then::PowerOff,
         });
-        script.run(60);
+        script.run(random.pick(&[8, 60]));
         let left = match seed % 3 {
             0 => script.sim.after_kill(),
             _ => script.sim.power_loss(seed),

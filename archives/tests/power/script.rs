@@ -8,7 +8,7 @@ use sde::{Archiver, Batch, Selection};
 use sde_archives::{DirStore, Options};
 
 use crate::kit::made;
-use crate::kit::{HOME, Random, Sim};
+use crate::kit::{CHANGING, HOME, Order, Random, Sim, Then};
 use crate::truth::{Truth, generation};
 
 /// How many entries, scratch states and marks there are.
@@ -19,8 +19,8 @@ pub struct Script {
     pub dir: PathBuf,
     pub truth: Truth,
     random: Random,
-    /// As if by several processes.
-    stores: Vec<DirStore>,
+    /// One in each of several processes.
+    stores: Vec<(DirStore, Sim)>,
     /// What went wrong although nothing was ordered to.
     pub failures: u64,
 }
@@ -46,14 +46,23 @@ impl Script {
         }
     }
 
-    /// Opens the store; gives whether that was possible.
+    /// Opens the store in another process, which may be killed soon; gives whether there is one.
     pub fn open(&mut self) -> bool {
+        let process = self.sim.process();
+        if self.random.once_in(2) {
+            let most = self.random.pick(&[15, 100]);
+            process.order_process(Order {
+                calls: CHANGING,
+                at: self.random.within(1..most),
+                then: Then::PowerOff,
+            });
+        }
         let options = Options::new()
             .segment_size(self.random.pick(&[1 << 11, 1 << 14, 1 << 20]))
             .grace(Duration::ZERO)
-            .medium(Arc::new(self.sim.clone()));
+            .medium(Arc::new(process.clone()));
         match options.open(&self.dir) {
-            Ok(store) => self.stores.push(store),
+            Ok(store) => self.stores.push((store, process)),
             Err(_) => self.failures += 1,
         }
         !self.stores.is_empty()
@@ -66,6 +75,7 @@ impl Script {
                 break;
             }
             self.step();
+            self.stores.retain(|(_, process)| !process.is_killed());
         }
     }
 
@@ -87,7 +97,7 @@ impl Script {
     }
 
     fn store(&mut self) -> DirStore {
-        self.random.pick(&self.stores)
+        self.random.pick(&self.stores).0
     }
 
     fn save(&mut self) {
@@ -166,12 +176,17 @@ impl Script {
     }
 
     fn commit(&mut self, selection: Selection) {
+        let before = generation(&self.sim, &self.dir, selection);
         let committed = self.store().commit(selection);
         if committed.is_err() {
             self.failures += 1;
             return;
         }
         let generation = generation(&self.sim, &self.dir, selection);
+        if generation == before {
+            // Nothing was new. What a process that was killed has left is not acknowledged.
+            return;
+        }
         match selection {
             Selection::Checkpoint => self.truth.checkpoint = generation,
             Selection::Archive => self.truth.archive = generation,

@@ -72,13 +72,10 @@ impl Medium for Sim {
     fn look(&self, path: &Path) -> io::Result<Option<Found>> {
         let mut entered = self.call(Call::Look)?;
         let world = &mut entered.state.world;
-        let found = match world.find(path)? {
-            None => None,
-            Some(id) => Some(match world.node(id) {
-                Node::File(content) => found(Kind::File, content.bytes.len(), id),
-                Node::Dir(_) => found(Kind::Directory, 0, id),
-            }),
-        };
+        let found = world.find(path)?.map(|id| match world.node(id) {
+            Node::File(content) => found(Kind::File, content.bytes.len(), id),
+            Node::Dir(_) => found(Kind::Directory, 0, id),
+        });
         entered.done(found)
     }
 

@@ -78,10 +78,10 @@ impl Committer {
         }
     }
 
-    /// The segments being written, as far as they are durable.
+    /// The segments of this process that have no index, as far as they are durable.
     pub(crate) fn written(&self) -> Vec<(PathBuf, FileId, Class, u64)> {
         let lanes = lock(&self.lanes);
-        let durable = lanes.iter().filter_map(Lane::durable);
+        let durable = lanes.iter().flat_map(Lane::durable);
         durable
             .map(|(segment, length)| (segment.path.clone(), segment.id, segment.class, length))
             .collect()

@@ -48,6 +48,8 @@ pub(crate) struct Lane {
     open: Option<Open>,
     /// How many segments were abandoned.
     abandoned: u64,
+    /// Those that have no index, and up to where they are durable.
+    ended: Vec<(Arc<Segment>, u64)>,
 }
 
 /// A segment that is being written.
@@ -73,6 +75,7 @@ impl Lane {
             class,
             open: None,
             abandoned: 0,
+            ended: Vec::new(),
         }
     }
 
@@ -82,10 +85,15 @@ impl Lane {
         self.abandoned
     }
 
-    /// The segment being written, and how much of it is durable; `None` if nothing is.
-    pub(crate) fn durable(&self) -> Option<(&Arc<Segment>, u64)> {
-        let open = self.open.as_ref().filter(|open| open.named)?;
-        Some((&open.segment, open.durable))
+    /// The segments that have no index, and how much of each is durable: also of those that were
+    /// abandoned, where no more is to be relied on, whatever they have.
+    pub(crate) fn durable(&self) -> impl Iterator<Item = (&Arc<Segment>, u64)> {
+        let open = self.open.iter().map(|open| (&open.segment, open.durable));
+        let ended = self
+            .ended
+            .iter()
+            .map(|(segment, length)| (segment, *length));
+        ended.chain(open)
     }
 
     /// How long the segment is that is being written.
@@ -120,6 +128,7 @@ impl Lane {
                 // Its frames are on the medium: only the index is not.
                 let path = open.segment.path.display();
                 tracing::warn!("{path} has no index, it is read from end to end: {error}");
+                self.ended.push((open.segment, open.durable));
                 None
             }
         }
@@ -135,8 +144,9 @@ impl Lane {
         };
         let path = open.segment.path.clone();
         job(open).map_err(|error| {
-            self.open = None;
             self.abandoned += 1;
+            let open = self.open.take().map(|open| (open.segment, open.durable));
+            self.ended.extend(open);
             tracing::warn!(
                 "{} is not written to any more after an error: {error}; the next save begins a new file",
                 path.display()

@@ -1,5 +1,6 @@
 //! Saying what a store holds: the next generation of a lineage.
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use sde::{ArchiveError, Selection};
@@ -62,11 +63,15 @@ impl DirStore {
         let inner = &*self.0;
         let in_selection =
             |class: Class| selection == Selection::Checkpoint || class == Class::Result;
+        // Of a segment of its own a process knows better than by reading what is on the medium.
+        let written = inner.committer.written();
+        let own: HashSet<FileId> = written.iter().map(|(_, id, ..)| *id).collect();
         let mut listed: Vec<Listed> = known
             .into_iter()
+            .filter(|known| !own.contains(&known.id))
             .map(|known| (known.path, known.id, known.class, known.length))
-            .chain(inner.committer.written())
-            .filter(|(.., class, _)| in_selection(*class))
+            .chain(written)
+            .filter(|(.., class, length)| in_selection(*class) && *length > 0)
             .map(|(path, id, _, length)| Listed {
                 path: relative(&inner.dir, &path),
                 id: id.to_string(),

@@ -253,8 +253,10 @@ fn saved_and_loaded(state: &ScfState) -> ScfState {
     ciborium::from_reader(&bytes[..]).unwrap()
 }
 
+type Method = fn(&History) -> Result<Matrix, ScfError>;
+
 /// Pulay's method, damping, and the last matrix as it is.
-const METHODS: [fn(&History) -> Result<Matrix, ScfError>; 3] = [
+const METHODS: [Method; 3] = [
     diis,
     |history| damped(history, 0.4),
     |history| damped(history, 0.0),

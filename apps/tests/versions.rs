@@ -13,7 +13,7 @@
 )]
 
 use sde::key::commit;
-use sde::{AppSource, CodeId, Inputs, Instance, Sde, Value, inputs};
+use sde::{CodeId, Inputs, Instance, Sde, Value, inputs};
 use sde_apps::basis::{BasisSet, Harmonics};
 use sde_apps::hartree_fock::{
     Damped, Rhf, Scan, diis, dipole_integrals, electron_repulsion, kinetic, nuclear_attraction,
@@ -59,10 +59,7 @@ fn made<A: sde::App + Clone>(
     app: A,
     inputs: &Inputs,
     numbers: impl FnOnce(&sde::ResultMap) -> Vec<f64>,
-) -> Made
-where
-    A: AppSource,
-{
+) -> Made {
     let info = Instance::new(app.clone()).info().clone();
     let version = match info.code() {
         CodeId::Version(version) => version.to_string(),

@@ -29,6 +29,8 @@ pub(crate) struct PayloadMetadata {
     pub(crate) checksum: Digest,
     /// The Rust type, as the compiler calls it: another one is not decoded.
     pub(crate) type_name: String,
+    /// What the type looked like to serde: one that looks otherwise is not decoded.
+    pub(crate) schema: Digest,
 }
 
 #[derive(Serialize, Deserialize)]

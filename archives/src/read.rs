@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
+use sde::key::Digest;
 use sde::{ArchiveError, Codec, ErasedValue, Key, Payload, Record, StoredEntry, StoredResult};
 use serde::de::DeserializeOwned;
 
@@ -224,6 +225,7 @@ impl<'a> Frame<'a> {
             length: metadata.length,
             checksum: *metadata.checksum.as_bytes(),
             type_name: metadata.type_name,
+            schema: metadata.schema,
             of,
         })
     }
@@ -238,6 +240,7 @@ struct FilePayload {
     length: u64,
     checksum: [u8; 32],
     type_name: String,
+    schema: Digest,
     of: String,
 }
 
@@ -261,7 +264,10 @@ impl FilePayload {
     fn read(&self, codec: &Codec) -> Result<ErasedValue, Trouble> {
         if !self.may_be(codec) {
             let wanted = codec.type_name();
-            let why = format!("it is a {:?}, not a {wanted}", self.type_name);
+            let why = match self.type_name == wanted {
+                true => format!("the type {wanted} has changed since"),
+                false => format!("it is a {:?}, not a {wanted}", self.type_name),
+            };
             return Err(Trouble::Damaged(why));
         }
         let file = self.medium.open(&self.segment.path);
@@ -289,7 +295,7 @@ impl Payload for FilePayload {
     }
 
     fn may_be(&self, codec: &Codec) -> bool {
-        self.type_name == codec.type_name()
+        self.type_name == codec.type_name() && self.schema == cbor::schema(codec)
     }
 
     fn stored_bytes(&self) -> u64 {

@@ -208,6 +208,7 @@ impl Payloads {
             length,
             checksum,
             type_name: codec.type_name().to_owned(),
+            schema: cbor::schema(codec),
         })
     }
 }

@@ -14,6 +14,7 @@ mod access;
 mod encoded;
 mod failure;
 mod read;
+mod schema;
 mod tags;
 mod write;
 
@@ -29,6 +30,7 @@ use serde::de::DeserializeOwned;
 
 pub(crate) use encoded::Encoded;
 use read::Reader;
+pub(crate) use schema::schema;
 use write::Writer;
 
 /// How deep arrays and maps may be nested.

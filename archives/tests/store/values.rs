@@ -205,3 +205,39 @@ fn all_else_is_saved_beside_a_value_that_can_not_be() {
     assert_eq!(log.sources("bad"), [Source::Computed]);
     std::mem::forget(later);
 }
+
+/// Two types of one name, as before and after an edit, computed and then looked for.
+#[test]
+fn a_type_that_has_changed_since_is_a_miss() {
+    let dir = tempdir().unwrap();
+    let echo = "echo of a model";
+    let before = {
+        #[derive(Serialize, Deserialize)]
+        struct Model {
+            energy: f64,
+        }
+        let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+        let value = Some(Value::new(Model { energy: 0.1 }));
+        sde.run(&Echo { app: echo, value }, &inputs! {}).unwrap();
+        sde.checkpoint().unwrap();
+        let (later, _) = engine(dir.path(), SavePolicy::OnRequest);
+        let nothing = Echo::<Model> {
+            app: echo,
+            value: None,
+        };
+        let found = later.run(&nothing, &inputs! {}).unwrap();
+        assert_eq!(found.get::<Model>("value").unwrap().energy, 0.1);
+        std::any::type_name::<Model>()
+    };
+    #[derive(Serialize, Deserialize)]
+    struct Model {
+        energy: f32,
+    }
+    assert_eq!(std::any::type_name::<Model>(), before);
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let value = Some(Value::new(Model { energy: 0.2 }));
+    let (echo, inputs) = (Echo { app: echo, value }, inputs! {});
+    let found = sde.request(&echo, &inputs).names(&["value"]).run().unwrap();
+    assert_eq!(found.source, Source::Computed);
+    assert_eq!(found.results.get::<Model>("value").unwrap().energy, 0.2);
+}

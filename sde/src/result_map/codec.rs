@@ -4,6 +4,8 @@
 //! through serde, and must know the type to read them back. So the app's
 //! declaration of each result carries a codec: a few functions that know the type.
 
+use std::any::TypeId;
+
 use serde::de::DeserializeOwned;
 use serde::ser::Error as _;
 use serde::{Serialize, Serializer};
@@ -26,6 +28,7 @@ type Bytes = for<'a> fn(&'a ErasedValue) -> Option<BulkBytes<'a>>;
 #[derive(Clone, Copy)]
 pub struct Codec {
     type_name: fn() -> &'static str,
+    type_id: fn() -> TypeId,
     show: Show,
     bytes: Bytes,
     decode: bulk_types::Read,
@@ -37,6 +40,7 @@ impl Codec {
     pub const fn of<T: Storable>() -> Self {
         Self {
             type_name: std::any::type_name::<T>,
+            type_id: TypeId::of::<T>,
             show: show::<T>,
             bytes: bytes::<T>,
             decode: decode::<T>,
@@ -48,6 +52,12 @@ impl Codec {
     #[must_use]
     pub fn type_name(&self) -> &'static str {
         (self.type_name)()
+    }
+
+    /// The type, within this process.
+    #[must_use]
+    pub fn type_id(&self) -> TypeId {
+        (self.type_id)()
     }
 
     /// Writes a value.

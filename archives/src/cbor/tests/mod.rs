@@ -1,6 +1,7 @@
 //! Items, depth, errors; arrays of numbers are in `typed`, hostile bytes in `hostile`.
 
 mod hostile;
+mod schema;
 mod typed;
 
 use serde::{Deserialize, Serialize, Serializer};

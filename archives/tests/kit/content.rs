@@ -17,8 +17,8 @@ pub(super) struct Content {
     dirty: Vec<Range<usize>>,
     /// Written, and given up by a sync that failed: no later one writes it.
     given_up: Vec<Range<usize>>,
-    /// A write or a sync of it has failed.
-    pub(super) failed: bool,
+    /// The processes of which a write or a sync of it has failed.
+    pub(super) failed: Vec<usize>,
 }
 
 impl Content {

@@ -25,6 +25,8 @@ struct Refused<'a> {
 
 impl Entered<'_> {
     fn done<T>(self, value: T) -> io::Result<T> {
+        // A lock that is dropped is given back to the medium.
+        drop(self.state);
         self.then.map_or(Ok(value), |error| Err(error.io()))
     }
 }
@@ -184,7 +186,12 @@ struct Handle {
 impl Handle {
     /// Nobody knows what is in a file after an error, so nothing may rest on what comes after.
     fn watch(&self, state: &mut State, doing: &str) {
-        if state.world.file(self.id).failed {
+        if state
+            .world
+            .file(self.id)
+            .failed
+            .contains(&self.sim.number())
+        {
             let path = state.world.files().into_iter();
             let path = path.filter(|(_, id)| *id == self.id).map(|(path, _)| path);
             let path = path.collect::<Vec<_>>();
@@ -222,7 +229,7 @@ impl MediumFile for Handle {
         self.watch(&mut state, "wrote to");
         let file = state.world.file(self.id);
         file.append(&bytes[..written]);
-        file.failed |= error.is_some();
+        file.failed.extend(error.map(|_| self.sim.number()));
         error.map_or(Ok(()), |error| Err(error.io()))
     }
 
@@ -244,7 +251,7 @@ impl MediumFile for Handle {
             true => {}
             false => file.sync_failed(&mut state.random),
         }
-        file.failed |= error.is_some();
+        file.failed.extend(error.map(|_| self.sim.number()));
         error.map_or(Ok(()), |error| Err(error.io()))
     }
 

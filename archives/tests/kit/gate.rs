@@ -12,13 +12,21 @@ pub struct Gate(Arc<(Mutex<State>, Condvar)>);
 #[derive(Debug, Default)]
 struct State {
     came: bool,
+    nobody: bool,
     open: bool,
 }
 
 impl Gate {
-    /// Waits until somebody is held up.
-    pub fn wait_for_somebody(&self) {
-        self.wait(|state| state.came);
+    /// Waits until somebody is held up, or it is said that nobody will; gives whether somebody is.
+    pub fn wait_for_somebody(&self) -> bool {
+        self.wait(|state| state.came || state.nobody);
+        self.0.0.lock().unwrap().came
+    }
+
+    /// Says that whoever could come has passed elsewhere.
+    pub fn nobody_will_come(&self) {
+        self.0.0.lock().unwrap().nobody = true;
+        self.0.1.notify_all();
     }
 
     /// Lets everybody pass, for good.

@@ -78,6 +78,11 @@ impl Sim {
         }
     }
 
+    /// Which process this is.
+    pub(super) fn number(&self) -> usize {
+        Arc::as_ptr(&self.process).addr()
+    }
+
     /// Gives an order for this process alone.
     pub fn order_process(&self, order: Order) {
         self.process.lock().unwrap().add(order);

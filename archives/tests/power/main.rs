@@ -9,7 +9,16 @@ mod kit;
 #[path = "../store/log.rs"]
 mod log;
 
+mod background;
+mod bits;
+mod crash;
+mod engine;
+mod faults;
+mod floats;
+mod full;
+mod generations;
 mod loss;
+mod pieces;
 mod script;
 mod sites;
 mod truth;

@@ -21,7 +21,9 @@ pub struct Script {
     random: Random,
     /// One in each of several processes.
     stores: Vec<(DirStore, Sim)>,
-    /// What went wrong although nothing was ordered to.
+    /// Whether processes are killed now and then.
+    kills: bool,
+    /// How many calls of the store gave an error.
     pub failures: u64,
 }
 
@@ -33,7 +35,15 @@ impl Script {
             truth: Truth::default(),
             random: Random::new(seed),
             stores: Vec::new(),
+            kills: true,
             failures: 0,
+        }
+    }
+
+    pub fn without_kills(self) -> Self {
+        Self {
+            kills: false,
+            ..self
         }
     }
 
@@ -49,7 +59,7 @@ impl Script {
     /// Opens the store in another process, which may be killed soon; gives whether there is one.
     pub fn open(&mut self) -> bool {
         let process = self.sim.process();
-        if self.random.once_in(2) {
+        if self.random.once_in(2) && self.kills {
             let most = self.random.pick(&[15, 100]);
             process.order_process(Order {
                 calls: CHANGING,

@@ -30,6 +30,8 @@ pub struct Truth {
     /// The last generation of each lineage that was acknowledged.
     pub checkpoint: u64,
     pub archive: u64,
+    /// Whether the store may warn of losses; otherwise there must be none.
+    pub losses_may_be_told_of: bool,
 }
 
 impl Truth {
@@ -46,11 +48,27 @@ impl Truth {
         let lost = |text: &&String| {
             text.contains(" lost") || text.contains("the generation before it counts")
         };
-        if let Some(loss) = warned.iter().find(lost) {
+        if let Some(loss) = warned.iter().find(lost)
+            && !self.losses_may_be_told_of
+        {
             return Err(format!("a loss was warned of: {loss}"));
         }
         self.check_generations(sim, dir)?;
         self.check_in(&store)
+    }
+
+    /// The same as if nothing had been acknowledged: what is found must be right, that is all.
+    pub fn unacknowledged(&self) -> Self {
+        let mut truth = self.clone();
+        let versions = truth.entries.values_mut().chain(truth.scratch.values_mut());
+        versions.for_each(|versions| versions.acknowledged = 0);
+        truth.marks.values_mut().for_each(|mark| *mark = false);
+        Self {
+            checkpoint: 0,
+            archive: 0,
+            losses_may_be_told_of: true,
+            ..truth
+        }
     }
 
     fn something_is_there(&self) -> bool {

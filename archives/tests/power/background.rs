@@ -1,0 +1,80 @@
+//! A save that is stuck in the medium holds up nobody: hits and computations go on.
+
+use std::time::{Duration, Instant};
+
+use sde::SavePolicy;
+
+use crate::engine::{all_load, engine, expected, open, page, read_only};
+use crate::kit::{CHANGING, Gate, Order, Sim, Then};
+
+/// Saves ten results and begins a save of others, which stops in this call. Meanwhile `job` is done.
+/// Gives whether the call came.
+fn stopped_in(at: u64, job: impl FnOnce(&sde::Sde)) -> bool {
+    let sim = Sim::new();
+    let sde = engine(open(&sim).unwrap(), SavePolicy::OnRequest);
+    for number in 0..10 {
+        page.call(&sde, number).unwrap();
+    }
+    let gate = Gate::default();
+    sim.order(Order {
+        calls: CHANGING,
+        at,
+        then: Then::Stop(gate.clone()),
+    });
+    let comes = std::thread::scope(|scope| {
+        let saving = scope.spawn(|| {
+            let saved = sde.checkpoint();
+            gate.nobody_will_come();
+            saved
+        });
+        let comes = gate.wait_for_somebody();
+        if comes {
+            job(&sde);
+            gate.open();
+        }
+        saving.join().unwrap().unwrap();
+        comes
+    });
+    sim.no_orders();
+    sde.checkpoint().unwrap();
+    let computed = sde.stats().total.computed;
+    all_load(read_only(&sim.power_loss(at)), 0..computed);
+    std::mem::forget(sde);
+    comes
+}
+
+fn hits_and_computations(sde: &sde::Sde) {
+    for number in 0..20 {
+        assert_eq!(*page.call(sde, number).unwrap(), expected(number));
+    }
+    assert_eq!(sde.stats().total.computed, 20);
+}
+
+#[test]
+fn stopped_in_each_call_of_a_checkpoint() {
+    let mut calls = 0;
+    for at in 1.. {
+        if !stopped_in(at, hits_and_computations) {
+            break;
+        }
+        calls = at;
+    }
+    assert!(calls > 10, "{calls}");
+}
+
+/// A miss looks from time to time for what other processes saved. It must not wait then for a
+/// save that is stuck.
+#[test]
+fn a_miss_does_not_wait_to_look_again() {
+    for at in [5, 12, 14, 16] {
+        stopped_in(at, |sde| {
+            let begin = Instant::now();
+            let mut number = 10;
+            // As long as it takes until a miss looks again.
+            while begin.elapsed() < Duration::from_millis(1100) {
+                assert_eq!(*page.call(sde, number).unwrap(), expected(number));
+                number += 1;
+            }
+        });
+    }
+}

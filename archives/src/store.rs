@@ -130,17 +130,23 @@ impl DirStore {
     /// If the directory can't be listed.
     pub fn refresh(&self) -> Result<(), ArchiveError> {
         let inner = &*self.0;
-        let retired = {
-            let mut lineage = lock(&inner.lineage);
-            lineage.look(&*inner.medium, &inner.dir)?;
-            lineage.retired()
+        let retired = inner.look_at_manifests(lock(&inner.lineage))?;
+        inner.look_at_segments(retired, lock(&inner.seen))
+    }
+
+    /// The same, if nobody is at it or saves: who has missed something is not to wait for
+    /// a disk. Gives whether it was done.
+    fn refresh_if_idle(&self) -> Result<bool, ArchiveError> {
+        let inner = &*self.0;
+        let Ok(lineage) = inner.lineage.try_lock() else {
+            return Ok(false);
         };
-        let mut seen = lock(&inner.seen);
-        seen.retire(retired);
-        let news = seen.look(&*inner.medium, &inner.dir)?;
-        // Still under the lock: the marks and entries of one look come in order.
-        inner.add_news(news);
-        Ok(())
+        let retired = inner.look_at_manifests(lineage)?;
+        let Ok(seen) = inner.seen.try_lock() else {
+            return Ok(false);
+        };
+        inner.look_at_segments(retired, seen)?;
+        Ok(true)
     }
 
     /// The directory.
@@ -164,8 +170,12 @@ impl DirStore {
             }
             *looked = Instant::now();
         }
-        match self.refresh() {
-            Ok(()) => true,
+        let refreshed = match gone {
+            true => self.refresh().map(|()| true),
+            false => self.refresh_if_idle(),
+        };
+        match refreshed {
+            Ok(done) => done,
             Err(error) => {
                 tracing::warn!("what others saved could not be looked for: {error}");
                 false
@@ -204,6 +214,27 @@ impl DirStore {
 }
 
 impl Inner {
+    /// Reads the manifests that are new; gives what is replaced.
+    fn look_at_manifests(
+        &self,
+        mut lineage: MutexGuard<'_, Lineage>,
+    ) -> Result<HashMap<FileId, u64>, ArchiveError> {
+        lineage.look(&*self.medium, &self.dir)?;
+        Ok(lineage.retired())
+    }
+
+    fn look_at_segments(
+        &self,
+        retired: HashMap<FileId, u64>,
+        mut seen: MutexGuard<'_, Seen>,
+    ) -> Result<(), ArchiveError> {
+        seen.retire(retired);
+        let news = seen.look(&*self.medium, &self.dir)?;
+        // Still under the lock: the marks and entries of one look come in order.
+        self.add_news(news);
+        Ok(())
+    }
+
     pub(crate) fn add_news(&self, news: News) {
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
         for id in &news.gone {

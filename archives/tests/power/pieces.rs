@@ -32,7 +32,8 @@ fn piece(bytes: &[u8], random: &mut Random) -> Vec<u8> {
 
 /// Spliced, doubled, in another order, or of an earlier time.
 fn mix(own: &[u8], other: &[u8], random: &mut Random) -> Vec<u8> {
-    let at = random.within(0..own.len() as u64) as usize / 8 * 8;
+    // The header stays: with another's it would be another's segment, whole.
+    let at = random.within(64..own.len() as u64) as usize / 8 * 8;
     match random.within(0..5) {
         0 => [&own[..at], &piece(other, random)].concat(),
         1 => [&own[..at], &piece(own, random), &own[at..]].concat(),

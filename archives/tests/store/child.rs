@@ -101,6 +101,7 @@ pub fn setting(name: &str) -> Option<u64> {
 /// Stops here for ever, if the setting says so.
 pub fn stop_if(name: &str, at: u64) {
     if setting(name) == Some(at) {
+        tell(format_args!("stopped"));
         let mut nothing = [0];
         let _ = std::io::stdin().read(&mut nothing);
         std::process::abort();
@@ -123,6 +124,7 @@ fn job() {
     match job.as_str() {
         "pages" => super::kill::pages(Path::new(&dir)),
         "orbit" => super::kill::one_orbit(Path::new(&dir)),
+        "together" => super::together::work(Path::new(&dir)),
         "fill" => super::kill::fill(Path::new(&dir)),
         other => panic!("no such job: {other}"),
     }

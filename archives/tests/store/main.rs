@@ -18,4 +18,6 @@ mod log;
 mod recompute;
 mod restart;
 mod sharing;
+mod stopping;
+mod together;
 mod values;

@@ -1,0 +1,126 @@
+//! Processes that write, checkpoint and compact one store at once, killed at any moment: nothing
+//! that one of them acknowledged is lost.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sde::{SavePolicy, Sde};
+use sde_archives::{Options, Retention};
+use tempfile::tempdir;
+
+use super::apps::{engine, expected_page, page};
+use super::child::{self, Worker};
+use super::stopping::Stopping;
+
+/// A worker's job: each second page from one on, a checkpoint now and then, and a compaction.
+pub fn work(dir: &Path) {
+    let options = Options::new().segment_size(8 << 10).grace(Duration::ZERO);
+    let store = options.medium(Arc::new(Stopping::default())).open(dir);
+    let store = store.unwrap();
+    let sde = Sde::builder()
+        .store(store.clone())
+        .save(SavePolicy::EveryResult)
+        .build()
+        .unwrap();
+    let from = child::setting("from").unwrap();
+    let to = child::setting("to").unwrap_or(u64::MAX);
+    for number in (from..to).step_by(2) {
+        page.call(&sde, number).unwrap();
+        child::tell(format_args!("done {number}"));
+        // With one step each, so that the two do not keep time with one another.
+        if number % 7 == from % 7 {
+            sde.checkpoint().unwrap();
+        }
+        if number % 13 == from % 13 {
+            store.compact(&Retention::new()).unwrap();
+        }
+    }
+    sde.archive().unwrap();
+    child::tell(format_args!("end"));
+}
+
+fn done(line: &str) -> Option<u64> {
+    line.strip_prefix("done ")?.parse().ok()
+}
+
+/// All of them load.
+fn check(dir: &Path, acknowledged: &BTreeSet<u64>, when: &str) {
+    let (sde, _) = engine(dir, SavePolicy::OnRequest);
+    for number in acknowledged {
+        assert_eq!(*page.call(&sde, *number).unwrap(), expected_page(*number));
+        assert_eq!(sde.stats().total.computed, 0, "{when}: {number} is lost");
+    }
+    std::mem::forget(sde);
+}
+
+#[test]
+fn two_processes_killed_at_random_lose_nothing_acknowledged() {
+    let kills = match std::env::var_os("SDE_LONG_TESTS") {
+        Some(_) => 1000,
+        None => 60,
+    };
+    let random = RandomState::new();
+    let mut dir = tempdir().unwrap();
+    let mut acknowledged = BTreeSet::new();
+    let start = |dir: &Path, from: u64| Worker::start("together", dir, &[("from", from)]);
+    let mut workers = [start(dir.path(), 0), start(dir.path(), 1)];
+    for kill in 0..kills {
+        let number = random.hash_one(kill);
+        let (which, lines) = (number as usize % 2, number >> 8 & 15);
+        let told = (0..lines).map_while(|_| workers[which].next());
+        acknowledged.extend(told.filter_map(|line| done(&line)));
+        // It goes on meanwhile, so the kill falls anywhere; the other one goes on all the time.
+        let from = acknowledged.last().map_or(0, |last| last / 2 * 2 + 2) + which as u64;
+        let next = start(dir.path(), from);
+        let killed = std::mem::replace(&mut workers[which], next);
+        acknowledged.extend(killed.kill().iter().filter_map(|line| done(line)));
+        check(dir.path(), &acknowledged, &format!("after kill {kill}"));
+        if kill % 50 == 49 {
+            // Another store, so that looking at all of it does not take longer and longer.
+            for worker in workers {
+                acknowledged.extend(worker.kill().iter().filter_map(|line| done(line)));
+            }
+            check(dir.path(), &acknowledged, "after both were killed");
+            acknowledged.clear();
+            dir = tempdir().unwrap();
+            workers = [start(dir.path(), 0), start(dir.path(), 1)];
+        }
+    }
+    println!("{kills} kills");
+}
+
+/// The process is stopped before each call that changes something, and killed there.
+#[test]
+fn killed_in_each_call_nothing_acknowledged_is_lost() {
+    let step = match std::env::var_os("SDE_LONG_TESTS") {
+        Some(_) => 1,
+        None => 7,
+    };
+    let mut calls = 0;
+    for call in (1..).step_by(step) {
+        let dir = tempdir().unwrap();
+        let dir = dir.path().join("store");
+        let settings = [("from", 0), ("to", 60), ("stop_at_call", call)];
+        let mut worker = Worker::start("together", &dir, &settings);
+        let mut acknowledged = BTreeSet::new();
+        let mut ended = false;
+        while let Some(line) = worker.next() {
+            acknowledged.extend(done(&line));
+            ended = line == "end";
+            if ended || line == "stopped" {
+                break;
+            }
+        }
+        worker.kill();
+        check(&dir, &acknowledged, &format!("killed in call {call}"));
+        if ended {
+            break;
+        }
+        calls = call;
+    }
+    assert!(calls > 100, "{calls}");
+    println!("killed in calls 1 to {calls}");
+}

@@ -132,10 +132,10 @@ impl Committer {
             drop(queue);
             let stop = Stop(self);
             let outcomes = self.write(&jobs);
+            // Before anybody is woken: who then finds no outcome takes it that there will be none.
+            lock(&self.queue).done.extend(outcomes);
             drop(stop);
             queue = lock(&self.queue);
-            queue.done.extend(outcomes);
-            self.changed.notify_all();
         }
     }
 

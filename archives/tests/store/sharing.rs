@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 use std::thread;
 
-use sde::{Archiver, SavePolicy, Source};
+use sde::{Archiver, Batch, Codec, ErasedValue, Key, SavePolicy, SavedScratch, Selection, Source};
 use sde_archives::DirStore;
 use tempfile::tempdir;
 
@@ -85,4 +85,40 @@ fn threads_save_and_find_at_once() {
             });
         }
     });
+}
+
+/// Of many threads that save at once one writes for all, and each is told what came of it.
+#[test]
+fn every_thread_learns_that_it_was_saved() {
+    let dir = tempdir().unwrap();
+    let store = DirStore::open(dir.path()).unwrap();
+    let threads = 6;
+    let start = Barrier::new(threads);
+    thread::scope(|scope| {
+        for thread in 0..threads {
+            let (store, start) = (&store, &start);
+            scope.spawn(move || {
+                start.wait();
+                for number in 0..150_u8 {
+                    let mut key = [number; 32];
+                    key[0] = thread as u8;
+                    store.save(&state(Key::from_bytes(key))).unwrap();
+                }
+            });
+        }
+    });
+}
+
+fn state(key: Key) -> Batch {
+    Batch {
+        selection: Selection::Checkpoint,
+        entries: Vec::new(),
+        scratch: vec![SavedScratch {
+            app: "state".into(),
+            key,
+            value: ErasedValue::new(0.5),
+            codec: Codec::of::<f64>(),
+        }],
+        marks: Vec::new(),
+    }
 }

@@ -1,6 +1,6 @@
 //! Every bit flipped and every length cut, in every kind of file: never a wrong value.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use crate::count;
 use crate::kit::Sim;
@@ -30,7 +30,7 @@ fn fixture() -> Script {
 }
 
 /// What is found is right; a store whose FORMAT is damaged may be refused.
-fn look(script: &Script, sim: &Sim, path: &PathBuf, what: &str) {
+fn look(script: &Script, sim: &Sim, path: &Path, what: &str) {
     let checked = script.truth.unacknowledged().check(sim, &script.dir, true);
     let refused = path.ends_with("FORMAT");
     match checked {

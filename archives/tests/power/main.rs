@@ -21,6 +21,7 @@ mod loss;
 mod pieces;
 mod script;
 mod sites;
+mod threads;
 mod truth;
 
 /// How often something is tried: more in the long tests.

@@ -159,17 +159,10 @@ fn has_format(medium: &dyn Medium, dir: &Path) -> Result<bool, ArchiveError> {
     if found.kind != Kind::File {
         return Err(not_text());
     }
-    let text = medium.open(&path).and_then(|file| {
-        let length = file.length()?.min(4096);
-        crate::table::bytes(&*file, 0, length)
-    });
+    let text = read_format(medium, &path);
     let text = text.map_err(|error| cannot_open(dir, "reading its FORMAT file", error))?;
     let text = String::from_utf8(text).map_err(|_| not_text())?;
-    let first_line = text.lines().next().unwrap_or_default();
-    let version = first_line
-        .strip_prefix(FORMAT_START)
-        .and_then(|version| version.parse::<u32>().ok());
-    match version {
+    match version(&text) {
         Some(VERSION) => Ok(true),
         Some(other) => Err(not_a_store(
             dir,
@@ -184,6 +177,24 @@ fn has_format(medium: &dyn Medium, dir: &Path) -> Result<bool, ArchiveError> {
             ),
         )),
     }
+}
+
+fn read_format(medium: &dyn Medium, path: &Path) -> io::Result<Vec<u8>> {
+    let file = medium.open(path)?;
+    crate::table::bytes(&*file, 0, file.length()?.min(4096))
+}
+
+fn version(text: &str) -> Option<u32> {
+    let first_line = text.lines().next()?;
+    first_line.strip_prefix(FORMAT_START)?.parse().ok()
+}
+
+/// Whether there is a `FORMAT` file that names a version which is not this one.
+pub(crate) fn is_another_version(medium: &dyn Medium, dir: &Path) -> bool {
+    let text = read_format(medium, &dir.join(FORMAT));
+    let text = text.ok().and_then(|text| String::from_utf8(text).ok());
+    let version = text.and_then(|text| version(&text));
+    version.is_some_and(|version| version != VERSION)
 }
 
 pub(crate) fn not_a_store(dir: &Path, why: impl Into<String>) -> ArchiveError {

@@ -33,6 +33,7 @@ mod directory;
 mod frame;
 mod id;
 mod index;
+pub mod inspect;
 mod lane;
 mod lineage;
 mod manifest;

@@ -18,7 +18,7 @@ use crate::id::FileId;
 use crate::manifest::{EXTENSION, Manifest};
 use crate::medium::Medium;
 
-const FOLDER: &str = "manifests";
+pub(crate) const FOLDER: &str = "manifests";
 
 /// The manifests that can be read, by their names.
 #[derive(Default)]

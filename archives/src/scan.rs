@@ -93,9 +93,9 @@ pub(crate) struct Frame {
 }
 
 /// A file of which a part is in memory.
-struct Window {
-    file: Box<dyn MediumFile>,
-    length: u64,
+pub(crate) struct Window {
+    pub(crate) file: Box<dyn MediumFile>,
+    pub(crate) length: u64,
     start: u64,
     bytes: Vec<u8>,
 }
@@ -104,7 +104,7 @@ struct Window {
 const READ: u64 = 1 << 16;
 
 impl Window {
-    fn open(medium: &dyn Medium, path: &Path) -> io::Result<Self> {
+    pub(crate) fn open(medium: &dyn Medium, path: &Path) -> io::Result<Self> {
         let file = medium.open(path)?;
         Ok(Self {
             length: file.length()?,
@@ -115,7 +115,7 @@ impl Window {
     }
 
     /// Bytes of the file; `None` if it is not that long.
-    fn get(&mut self, at: u64, length: u64) -> io::Result<Option<&[u8]>> {
+    pub(crate) fn get(&mut self, at: u64, length: u64) -> io::Result<Option<&[u8]>> {
         let Some(end) = at.checked_add(length).filter(|end| *end <= self.length) else {
             return Ok(None);
         };
@@ -140,7 +140,7 @@ impl Window {
     }
 
     /// The first whole frame at or after a place.
-    fn next_frame(&mut self, segment: &Segment, from: u64) -> io::Result<Option<Frame>> {
+    pub(crate) fn next_frame(&mut self, segment: &Segment, from: u64) -> io::Result<Option<Frame>> {
         let mut at = aligned(from);
         while let Some(bytes) = self.get(at, FRAME_HEADER as u64)? {
             let header = bytes

@@ -15,7 +15,7 @@ mod encoded;
 mod failure;
 mod read;
 mod schema;
-mod tags;
+pub(crate) mod tags;
 mod write;
 
 use std::any::Any;
@@ -34,7 +34,7 @@ pub(crate) use schema::schema;
 use write::Writer;
 
 /// How deep arrays and maps may be nested.
-const DEPTH: usize = 250;
+pub(crate) const DEPTH: usize = 250;
 
 /// The bytes of a value; an error says why it has none.
 ///

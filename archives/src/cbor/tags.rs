@@ -3,7 +3,7 @@
 use sde::bulk::{NumberType, Order};
 
 /// A byte string of numbers, little-endian.
-pub(super) const fn of_numbers(kind: NumberType) -> Option<u64> {
+pub(crate) const fn of_numbers(kind: NumberType) -> Option<u64> {
     Some(match kind {
         NumberType::U8 => 64,
         NumberType::U16 => 69,
@@ -21,13 +21,13 @@ pub(super) const fn of_numbers(kind: NumberType) -> Option<u64> {
 }
 
 /// The numbers that a tag is for.
-pub(super) fn numbers(tag: u64) -> Option<NumberType> {
+pub(crate) fn numbers(tag: u64) -> Option<NumberType> {
     let of_tag = |kind: &NumberType| of_numbers(*kind) == Some(tag);
     NumberType::ALL.into_iter().find(of_tag)
 }
 
 /// A pair of lengths and numbers.
-pub(super) const fn of_order(order: Order) -> u64 {
+pub(crate) const fn of_order(order: Order) -> u64 {
     match order {
         Order::Rows => 40,
         Order::Columns => 1040,
@@ -35,7 +35,7 @@ pub(super) const fn of_order(order: Order) -> u64 {
 }
 
 /// The order that a tag is for.
-pub(super) fn order(tag: u64) -> Option<Order> {
+pub(crate) fn order(tag: u64) -> Option<Order> {
     match tag {
         40 => Some(Order::Rows),
         1040 => Some(Order::Columns),
@@ -44,6 +44,6 @@ pub(super) fn order(tag: u64) -> Option<Order> {
 }
 
 /// An integer of more than 64 bits, as a byte string, big-endian.
-pub(super) const BIG: u64 = 2;
+pub(crate) const BIG: u64 = 2;
 /// The same, negative: minus one minus the integer.
-pub(super) const BIG_NEGATIVE: u64 = 3;
+pub(crate) const BIG_NEGATIVE: u64 = 3;

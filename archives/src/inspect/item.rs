@@ -1,0 +1,118 @@
+//! What is found in a segment.
+
+use std::ops::Range;
+
+use sde::{Key, Mark, Record, Tags};
+
+use super::payload::Payload;
+
+/// One thing in a segment.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Item {
+    /// The results of one run, as far as they are of the segment's class.
+    Entry(Box<Entry>),
+    /// A state of a run that had not finished.
+    Scratch(Scratch),
+    /// That an entry must not be used, or may be used again.
+    Mark {
+        /// Where the frame begins.
+        at: u64,
+        /// What it says.
+        mark: Mark,
+    },
+    /// Who writes the segment.
+    About(AboutWriter),
+    /// A frame of a kind that this says nothing of.
+    Other {
+        /// Where the frame begins.
+        at: u64,
+    },
+    /// Something that can't be read.
+    Damage(Damage),
+}
+
+/// The frame of an entry.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Entry {
+    /// Where the frame is, in bytes of the file.
+    pub place: Range<u64>,
+    /// When it was saved, in nanoseconds since 1970.
+    pub saved_at: u64,
+    /// How it was made.
+    pub record: Record,
+    /// All its results; those that were not saved here have no payload.
+    pub results: Vec<Saved>,
+}
+
+/// One result of an entry.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Saved {
+    /// Its name.
+    pub name: String,
+    /// Its tags.
+    pub tags: Tags,
+    /// Where its bytes are; `None` if they are in another class, or were not saved.
+    pub payload: Option<Payload>,
+}
+
+/// The frame of a scratch state.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Scratch {
+    /// Where the frame is, in bytes of the file.
+    pub place: Range<u64>,
+    /// When it was saved, in nanoseconds since 1970.
+    pub saved_at: u64,
+    /// The run.
+    pub key: Key,
+    /// The app.
+    pub app: String,
+    /// Its state.
+    pub payload: Payload,
+}
+
+/// What a segment says of its writer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AboutWriter {
+    /// The machine.
+    pub host: String,
+    /// The number of the process.
+    pub process: u32,
+    /// The name of the program.
+    pub program: String,
+    /// Processor architecture and operating system.
+    pub target: String,
+    /// The release of SDE.
+    pub sde: String,
+}
+
+/// Something that can't be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Damage {
+    /// The file, within the store.
+    pub path: String,
+    /// Its bytes.
+    pub place: Range<u64>,
+    /// What is wrong with them.
+    pub why: String,
+    /// The run they are of, if that is known.
+    pub key: Option<Key>,
+}
+
+impl Damage {
+    /// Damage of a part of a file.
+    #[must_use]
+    pub fn new(path: impl Into<String>, place: Range<u64>, why: impl Into<String>) -> Self {
+        Self {
+            path: path.into(),
+            place,
+            why: why.into(),
+            key: None,
+        }
+    }
+}

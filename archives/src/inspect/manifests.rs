@@ -1,0 +1,187 @@
+//! The manifests that there are, and which count.
+
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+
+use sde::{ArchiveError, Selection};
+
+use super::segments::{SegmentFile, SegmentId};
+use crate::id::FileId;
+use crate::lineage::FOLDER;
+use crate::manifest::{EXTENSION, Manifest};
+use crate::medium::Medium;
+
+/// No manifest is as long: it would list a million segments.
+const LONGEST: u64 = 256 << 20;
+
+/// The manifests of a store.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Manifests {
+    /// All there are, by name: by kind, then by generation.
+    pub files: Vec<ManifestFile>,
+}
+
+/// A file in the folder of manifests.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ManifestFile {
+    /// Its name.
+    pub name: String,
+    /// What it says, or why it can't be read.
+    pub content: Result<ManifestInfo, String>,
+    /// Whether it counts: no other that can be read names it as a parent.
+    pub is_head: bool,
+}
+
+/// What a manifest says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ManifestInfo {
+    /// `checkpoint` or `archive`.
+    pub kind: String,
+    /// One more than the latest of its parents.
+    pub generation: u64,
+    /// Who wrote it.
+    pub writer: String,
+    /// When, in nanoseconds since 1970.
+    pub at: u64,
+    /// The names of those that it takes the place of.
+    pub parents: Vec<String>,
+    /// The segments it vouches for.
+    pub segments: Vec<ListedSegment>,
+    /// The segments that others have taken the place of.
+    pub retired: Vec<RetiredSegment>,
+}
+
+/// A segment, as far as a manifest vouches for it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ListedSegment {
+    /// Its folder and name.
+    pub path: String,
+    /// Its id.
+    pub id: Option<SegmentId>,
+    /// So many bytes of it were there.
+    pub length: u64,
+}
+
+/// A segment that another has taken the place of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RetiredSegment {
+    /// Its folder and name.
+    pub path: String,
+    /// Its id.
+    pub id: Option<SegmentId>,
+    /// Up to where it is replaced.
+    pub length: u64,
+    /// When that was, in nanoseconds since 1970.
+    pub at: u64,
+}
+
+impl Manifests {
+    /// What the manifests that count say.
+    pub fn heads(&self) -> impl Iterator<Item = (&ManifestFile, &ManifestInfo)> {
+        let heads = self.files.iter().filter(|file| file.is_head);
+        heads.filter_map(|file| Some((file, file.content.as_ref().ok()?)))
+    }
+
+    /// Up to where a segment is replaced by others; 0 if it is not.
+    #[must_use]
+    pub fn replaced(&self, segment: &SegmentFile) -> u64 {
+        let Ok(id) = segment.id() else { return 0 };
+        let retired = self.heads().flat_map(|(_, info)| &info.retired);
+        let of_this = retired.filter(|one| one.id == Some(id));
+        of_this.map(|one| one.length).max().unwrap_or(0)
+    }
+}
+
+pub(super) fn list(medium: &dyn Medium, dir: &Path) -> Result<Manifests, ArchiveError> {
+    let folder = dir.join(FOLDER);
+    let mut names = match medium.list(&folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        names => names.map_err(|error| ArchiveError::io("listing", &folder, error))?,
+    };
+    names.sort();
+    let mut files = Vec::new();
+    for name in names {
+        let path = folder.join(&name);
+        if path.extension() != Some(OsStr::new(EXTENSION)) {
+            continue;
+        }
+        let name = name.to_string_lossy().into_owned();
+        let content = read(medium, &path).and_then(|manifest| match manifest.name() == name {
+            true => Ok(info(manifest)),
+            false => Err("it is of another name".to_owned()),
+        });
+        files.push(ManifestFile {
+            name,
+            content,
+            is_head: false,
+        });
+    }
+    mark_heads(&mut files);
+    Ok(Manifests { files })
+}
+
+/// A parent counts again if all that name it are damaged.
+fn mark_heads(files: &mut [ManifestFile]) {
+    for selection in [Selection::Checkpoint, Selection::Archive] {
+        let of_kind = |file: &ManifestFile| match &file.content {
+            Ok(info) => info.kind == selection.name(),
+            Err(_) => false,
+        };
+        let parents: HashSet<String> = files
+            .iter()
+            .filter(|file| of_kind(file))
+            .filter_map(|file| file.content.as_ref().ok())
+            .flat_map(|info| info.parents.iter().cloned())
+            .collect();
+        for file in files.iter_mut().filter(|file| of_kind(file)) {
+            file.is_head = !parents.contains(&file.name);
+        }
+    }
+}
+
+fn read(medium: &dyn Medium, path: &Path) -> Result<Manifest, String> {
+    let file = medium.open(path).map_err(|error| error.to_string())?;
+    let length = file.length().map_err(|error| error.to_string())?;
+    if length > LONGEST {
+        return Err(format!("it has {length} bytes, more than any manifest"));
+    }
+    let bytes = crate::table::bytes(&*file, 0, length).map_err(|error| error.to_string())?;
+    Manifest::read(&bytes)
+}
+
+fn info(manifest: Manifest) -> ManifestInfo {
+    let id = |text: &str| FileId::parse(text).map(SegmentId);
+    ManifestInfo {
+        kind: manifest.kind,
+        generation: manifest.generation,
+        writer: manifest.writer,
+        at: manifest.at,
+        parents: manifest.parents,
+        segments: manifest
+            .segments
+            .into_iter()
+            .map(|one| ListedSegment {
+                id: id(&one.id),
+                path: one.path,
+                length: one.length,
+            })
+            .collect(),
+        retired: manifest
+            .retired
+            .into_iter()
+            .map(|one| RetiredSegment {
+                id: id(&one.id),
+                path: one.path,
+                length: u64::MAX,
+                at: one.at,
+            })
+            .collect(),
+    }
+}

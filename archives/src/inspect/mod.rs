@@ -1,0 +1,157 @@
+//! Looking into a store without an engine, and without believing any of it.
+//!
+//! When a store is damaged, somebody wants to know what is left: which files, which entries,
+//! which of their values. The engine only says "a miss". And a person who was sent an archive
+//! wants to see what is in it without having the Rust types of the program that made it.
+//!
+//! So this reads what there is, file by file and frame by frame. Nothing is changed; nothing is
+//! taken for whole that was not checked; a length is compared with what is left of the file
+//! before it is used; memory stays bounded, however large the payloads are. What is damaged is
+//! told with its place, and everything else is read on.
+//!
+//! ```
+//! use sde::{Sde, Value};
+//! use sde_archives::{DirStore, inspect::{Inspection, Item}};
+//!
+//! #[sde::app]
+//! fn cube(x: f64) -> f64 {
+//!     x * x * x
+//! }
+//!
+//! # fn main() -> Result<(), sde::Error> {
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("store");
+//! let sde = Sde::builder().store(DirStore::open(&path)?).build()?;
+//! cube.call(&sde, 2.0)?;
+//! sde.finish()?;
+//!
+//! let mut seen = Vec::new();
+//! let store = Inspection::open(&path)?;
+//! for segment in store.segments()? {
+//!     segment.walk(|item| {
+//!         if let Item::Entry(entry) = item {
+//!             for result in &entry.results {
+//!                 let short = result.payload.as_ref().map(|payload| payload.short());
+//!                 seen.push(format!("{} {}: {:?}", entry.record.app, result.name, short));
+//!             }
+//!         }
+//!     })?;
+//! }
+//! assert_eq!(seen, ["cube result: Some(\"8.0\")"]);
+//! # Ok(())
+//! # }
+//! ```
+
+mod item;
+mod manifests;
+mod numbers;
+mod payload;
+mod segments;
+mod short;
+mod value;
+mod walk;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sde::ArchiveError;
+
+use crate::class::Class;
+use crate::directory;
+use crate::medium::{Disk, Medium};
+
+pub use item::{AboutWriter, Damage, Entry, Item, Saved, Scratch};
+pub use manifests::{ListedSegment, ManifestFile, ManifestInfo, Manifests, RetiredSegment};
+pub use numbers::Numbers;
+pub use payload::{Payload, PayloadReader};
+pub use segments::{SegmentFile, SegmentId};
+pub use value::Value;
+pub use walk::Walked;
+
+/// A store that is looked into.
+#[derive(Clone, Debug)]
+pub struct Inspection {
+    medium: Arc<dyn Medium>,
+    dir: PathBuf,
+    format: Option<String>,
+}
+
+impl Inspection {
+    /// Looks at the store in this directory.
+    ///
+    /// A damaged or missing `FORMAT` file is no error as long as there are folders of
+    /// segments: [`format_damage`](Self::format_damage) tells of it.
+    ///
+    /// # Errors
+    /// If there is no store, or one of another format than this program reads.
+    pub fn open(dir: impl AsRef<Path>) -> Result<Self, ArchiveError> {
+        Self::open_on(Arc::new(Disk), dir)
+    }
+
+    /// The same, on another medium than the disk.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_on(medium: Arc<dyn Medium>, dir: impl AsRef<Path>) -> Result<Self, ArchiveError> {
+        let dir = dir.as_ref().to_owned();
+        let format = match directory::look(&*medium, &dir) {
+            Ok(directory::There::Store) => None,
+            Ok(directory::There::Nothing) => {
+                return Err(directory::not_a_store(&dir, "there is nothing"));
+            }
+            // Damage only if there is more of a store, and it is not of another release.
+            Err(ArchiveError::NotAStore { why, .. })
+                if has_segments(&*medium, &dir)
+                    && !directory::is_another_version(&*medium, &dir) =>
+            {
+                Some(why)
+            }
+            Err(error) => return Err(error),
+        };
+        Ok(Self {
+            medium,
+            dir,
+            format,
+        })
+    }
+
+    /// The directory.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// What is wrong with the `FORMAT` file; `None` if nothing is.
+    #[must_use]
+    pub fn format_damage(&self) -> Option<&str> {
+        self.format.as_deref()
+    }
+
+    /// The segments, by class and name.
+    ///
+    /// # Errors
+    /// If a folder can't be listed.
+    pub fn segments(&self) -> Result<Vec<SegmentFile>, ArchiveError> {
+        segments::list(&self.medium, &self.dir)
+    }
+
+    /// The manifests, by kind and generation.
+    ///
+    /// # Errors
+    /// If the folder can't be listed.
+    pub fn manifests(&self) -> Result<Manifests, ArchiveError> {
+        manifests::list(&*self.medium, &self.dir)
+    }
+}
+
+fn has_segments(medium: &dyn Medium, dir: &Path) -> bool {
+    let is_there = |class: Class| matches!(medium.look(&dir.join(class.folder())), Ok(Some(_)));
+    Class::ALL.into_iter().any(is_there)
+}
+
+/// A path within the store, as manifests have it.
+fn relative(dir: &Path, path: &Path) -> String {
+    let path = path.strip_prefix(dir).unwrap_or(path);
+    let parts = path.iter().map(|part| part.to_string_lossy());
+    parts.collect::<Vec<_>>().join("/")
+}

@@ -1,0 +1,105 @@
+//! Arrays of numbers: a few bytes that say what they are, then the numbers.
+
+use ciborium_ll::{Decoder, Header};
+use sde::bulk::{NumberType, Order};
+
+use crate::cbor::tags;
+
+/// What an array of numbers has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Numbers {
+    /// The type of its numbers, which are little-endian.
+    pub kind: NumberType,
+    /// Its lengths, one for each dimension.
+    pub lengths: Vec<u64>,
+    /// In which order the numbers are.
+    pub order: Order,
+}
+
+/// No array has more dimensions.
+const DIMENSIONS: usize = 64;
+
+impl Numbers {
+    /// An array of one dimension.
+    #[must_use]
+    pub fn line(kind: NumberType, length: u64) -> Self {
+        Self {
+            kind,
+            lengths: vec![length],
+            order: Order::Rows,
+        }
+    }
+
+    /// How many numbers there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.lengths
+            .iter()
+            .fold(1, |product, length| product.saturating_mul(*length))
+    }
+}
+
+/// What the array has that begins here, and where its numbers begin; `None` if it is none,
+/// or if its lengths are not those of the numbers that come after.
+pub(super) fn head(bytes: &[u8], length: u64) -> Option<(Numbers, u64)> {
+    let (numbers, rest, size) = take(bytes)?;
+    let at = (bytes.len() - rest.len()) as u64;
+    (at.checked_add(size) == Some(length)).then_some((numbers, at))
+}
+
+/// The same at the front of some bytes: what it has, what comes after its head, and how many
+/// bytes of that are its numbers.
+pub(super) fn take(bytes: &[u8]) -> Option<(Numbers, &[u8], u64)> {
+    let mut rest = bytes;
+    let mut tag = pull_tag(&mut rest)?;
+    let mut shape = None;
+    if let Some(order) = tags::order(tag) {
+        shape = Some((order, lengths(&mut rest)?));
+        tag = pull_tag(&mut rest)?;
+    }
+    let kind = tags::numbers(tag)?;
+    let Header::Bytes(Some(size)) = pull(&mut rest)? else {
+        return None;
+    };
+    if !size.is_multiple_of(kind.size()) {
+        return None;
+    }
+    let count = (size / kind.size()) as u64;
+    let (order, lengths) = shape.unwrap_or((Order::Rows, vec![count]));
+    let numbers = Numbers {
+        kind,
+        lengths,
+        order,
+    };
+    (numbers.count() == count).then_some((numbers, rest, size as u64))
+}
+
+fn lengths(rest: &mut &[u8]) -> Option<Vec<u64>> {
+    if pull(rest)? != Header::Array(Some(2)) {
+        return None;
+    }
+    let Header::Array(Some(dimensions)) = pull(rest)? else {
+        return None;
+    };
+    if dimensions > DIMENSIONS {
+        return None;
+    }
+    (0..dimensions)
+        .map(|_| match pull(rest)? {
+            Header::Positive(length) => Some(length),
+            _ => None,
+        })
+        .collect()
+}
+
+fn pull_tag(rest: &mut &[u8]) -> Option<u64> {
+    match pull(rest)? {
+        Header::Tag(tag) => Some(tag),
+        _ => None,
+    }
+}
+
+fn pull(rest: &mut &[u8]) -> Option<Header> {
+    Decoder::from(rest).pull().ok()
+}

@@ -1,0 +1,133 @@
+//! The segments that there are.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sde::ArchiveError;
+
+use super::relative;
+use crate::class::Class;
+use crate::id::FileId;
+use crate::lane::EXTENSION;
+use crate::medium::Medium;
+use crate::scan;
+use crate::segment::Segment;
+
+/// The name of a segment, or of a writer: 128 random bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct SegmentId(pub(super) FileId);
+
+impl fmt::Display for SegmentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// A file in a folder of segments.
+#[derive(Clone, Debug)]
+pub struct SegmentFile {
+    pub(super) medium: Arc<dyn Medium>,
+    pub(super) file: PathBuf,
+    pub(super) path: String,
+    class: Class,
+    length: u64,
+    pub(super) header: Result<Arc<Segment>, String>,
+}
+
+impl SegmentFile {
+    /// Its folder and name, within the store.
+    #[must_use]
+    pub fn path(&self) -> &str {
+        &self.path
+    }
+
+    /// The class whose folder it is in.
+    #[must_use]
+    pub fn class(&self) -> Class {
+        self.class
+    }
+
+    /// How long the file is.
+    #[must_use]
+    pub fn length(&self) -> u64 {
+        self.length
+    }
+
+    /// Its id.
+    ///
+    /// # Errors
+    /// Why its header can't be read. Nothing in it can be then.
+    pub fn id(&self) -> Result<SegmentId, &str> {
+        let header = self.header.as_ref();
+        header
+            .map(|segment| SegmentId(segment.id))
+            .map_err(|why| &**why)
+    }
+
+    /// Who wrote it.
+    #[must_use]
+    pub fn writer(&self) -> Option<SegmentId> {
+        let header = self.header.as_ref().ok();
+        header.map(|segment| SegmentId(segment.writer))
+    }
+
+    /// Whether a process on this machine holds it open to write to it, as far as the file
+    /// system's locks tell.
+    #[must_use]
+    pub fn is_being_written(&self) -> bool {
+        matches!(self.medium.try_lock(&self.file), Ok(None))
+    }
+}
+
+pub(super) fn list(medium: &Arc<dyn Medium>, dir: &Path) -> Result<Vec<SegmentFile>, ArchiveError> {
+    let mut files = Vec::new();
+    for class in Class::ALL {
+        let folder = dir.join(class.folder());
+        let mut names = match medium.list(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            names => names.map_err(|error| ArchiveError::io("listing", &folder, error))?,
+        };
+        names.sort();
+        for name in names {
+            let file = folder.join(name);
+            if file.extension() == Some(OsStr::new(EXTENSION)) {
+                files.extend(look_at(medium, dir, file, class));
+            }
+        }
+    }
+    Ok(files)
+}
+
+/// `None` if it was removed since the folder was listed.
+fn look_at(
+    medium: &Arc<dyn Medium>,
+    dir: &Path,
+    file: PathBuf,
+    class: Class,
+) -> Option<SegmentFile> {
+    let length = match medium.look(&file) {
+        Ok(found) => found?.length,
+        Err(_) => 0,
+    };
+    let header = match scan::open(&**medium, &file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
+        Err(error) => Err(error.to_string()),
+        Ok(None) => Err("it is too short to have a header".to_owned()),
+        Ok(Some(Err(why))) => Err(why),
+        Ok(Some(Ok(segment))) if segment.class != class => {
+            Err("it belongs in another folder".to_owned())
+        }
+        Ok(Some(Ok(segment))) => Ok(Arc::new(segment)),
+    };
+    Some(SegmentFile {
+        path: relative(dir, &file),
+        medium: Arc::clone(medium),
+        file,
+        class,
+        length,
+        header,
+    })
+}

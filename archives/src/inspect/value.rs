@@ -1,0 +1,207 @@
+//! A value without its Rust type.
+
+use ciborium_ll::{Decoder, Header, simple};
+
+use super::numbers::{self, Numbers};
+use crate::cbor::{DEPTH, tags};
+
+/// A CBOR item, as stores have them.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Value {
+    /// `None`, `()`.
+    Null,
+    /// A truth value.
+    Bool(bool),
+    /// An integer.
+    Integer(i128),
+    /// An integer from 2^127 on.
+    Large(u128),
+    /// A floating-point number of 64 bits. One of 32 bits may be written shorter, and
+    /// is the same number.
+    Float(f64),
+    /// A text.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// A list, or a tuple.
+    List(Vec<Self>),
+    /// A map, or a struct.
+    Map(Vec<(Self, Self)>),
+    /// An array of numbers, and their bytes, little-endian.
+    Numbers(Numbers, Vec<u8>),
+    /// An item with a tag that stores do not use.
+    Tagged(u64, Box<Self>),
+}
+
+/// The one item that these bytes are.
+pub(super) fn read(bytes: &[u8]) -> Result<Value, String> {
+    let mut reader = Reader {
+        rest: bytes,
+        depth: 0,
+    };
+    let value = reader.value()?;
+    match reader.rest.len() {
+        0 => Ok(value),
+        more => Err(format!("{more} bytes are left over")),
+    }
+}
+
+struct Reader<'a> {
+    rest: &'a [u8],
+    depth: usize,
+}
+
+/// The room made for the elements of a list at once: what is announced need not come.
+const ROOM: usize = 64;
+
+impl Reader<'_> {
+    fn head(&mut self) -> Result<Header, String> {
+        let head = Decoder::from(&mut self.rest).pull();
+        head.map_err(|_| "it is not CBOR".to_owned())
+    }
+
+    fn take(&mut self, length: Option<usize>) -> Result<Vec<u8>, String> {
+        let length = length.ok_or("it has a string in pieces")?;
+        let (taken, rest) = self
+            .rest
+            .split_at_checked(length)
+            .ok_or("it ends too early")?;
+        self.rest = rest;
+        Ok(taken.to_vec())
+    }
+
+    fn text(&mut self, length: Option<usize>) -> Result<String, String> {
+        let text = String::from_utf8(self.take(length)?);
+        text.map_err(|_| "a text in it is not UTF-8".to_owned())
+    }
+
+    fn value(&mut self) -> Result<Value, String> {
+        if let Some((numbers, rest, size)) = numbers::take(self.rest) {
+            self.rest = rest;
+            let size = usize::try_from(size).map_err(|_| "it ends too early")?;
+            return Ok(Value::Numbers(numbers, self.take(Some(size))?));
+        }
+        Ok(match self.head()? {
+            Header::Positive(value) => Value::Integer(value.into()),
+            Header::Negative(inverted) => Value::Integer(!i128::from(inverted)),
+            Header::Float(value) => Value::Float(value),
+            Header::Simple(simple::FALSE) => Value::Bool(false),
+            Header::Simple(simple::TRUE) => Value::Bool(true),
+            Header::Simple(simple::NULL) => Value::Null,
+            Header::Simple(other) => return Err(format!("it has a simple value {other}")),
+            Header::Break => return Err("a list in it ends where none is".to_owned()),
+            Header::Bytes(length) => Value::Bytes(self.take(length)?),
+            Header::Text(length) => Value::Text(self.text(length)?),
+            Header::Array(count) => self.deeper(|reader| reader.list(count))?,
+            Header::Map(count) => self.deeper(|reader| reader.map(count))?,
+            Header::Tag(tag) => self.deeper(|reader| reader.tagged(tag))?,
+        })
+    }
+
+    fn deeper(
+        &mut self,
+        job: impl FnOnce(&mut Self) -> Result<Value, String>,
+    ) -> Result<Value, String> {
+        if self.depth == DEPTH {
+            return Err("it is nested too deeply".to_owned());
+        }
+        self.depth += 1;
+        let done = job(self);
+        self.depth -= 1;
+        done
+    }
+
+    fn list(&mut self, count: Option<usize>) -> Result<Value, String> {
+        let count = count.ok_or("it has a list of unknown length")?;
+        let mut items = Vec::with_capacity(count.min(ROOM));
+        for _ in 0..count {
+            items.push(self.value()?);
+        }
+        Ok(Value::List(items))
+    }
+
+    fn map(&mut self, count: Option<usize>) -> Result<Value, String> {
+        let count = count.ok_or("it has a map of unknown length")?;
+        let mut items = Vec::with_capacity(count.min(ROOM));
+        for _ in 0..count {
+            items.push((self.value()?, self.value()?));
+        }
+        Ok(Value::Map(items))
+    }
+
+    fn tagged(&mut self, tag: u64) -> Result<Value, String> {
+        let inner = self.value()?;
+        let Value::Bytes(bytes) = &inner else {
+            return Ok(Value::Tagged(tag, Box::new(inner)));
+        };
+        let mut room = [0; 16];
+        let start = match tag {
+            tags::BIG | tags::BIG_NEGATIVE => room.len().checked_sub(bytes.len()),
+            _ => None,
+        };
+        let Some(start) = start else {
+            return Ok(Value::Tagged(tag, Box::new(inner)));
+        };
+        room[start..].copy_from_slice(bytes);
+        let magnitude = u128::from_be_bytes(room);
+        Ok(match (i128::try_from(magnitude), tag) {
+            (Ok(integer), tags::BIG) => Value::Integer(integer),
+            (Ok(inverted), _) => Value::Integer(!inverted),
+            (Err(_), tags::BIG) => Value::Large(magnitude),
+            (Err(_), _) => Value::Tagged(tag, Box::new(inner)),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cbor;
+
+    fn round(value: &impl serde::Serialize) -> Value {
+        read(&cbor::to_bytes(value).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn each_kind_comes_back() {
+        assert_eq!(round(&()), Value::Null);
+        assert_eq!(round(&true), Value::Bool(true));
+        assert_eq!(round(&-7_i8), Value::Integer(-7));
+        assert_eq!(round(&i128::MIN), Value::Integer(i128::MIN));
+        assert_eq!(round(&u128::MAX), Value::Large(u128::MAX));
+        assert_eq!(round(&0.1_f64), Value::Float(0.1));
+        assert_eq!(round(&"é"), Value::Text("é".to_owned()));
+        assert_eq!(
+            round(&(1, "x")),
+            Value::List(vec![Value::Integer(1), Value::Text("x".to_owned())])
+        );
+        assert_eq!(
+            round(&std::collections::BTreeMap::from([("a", 1)])),
+            Value::Map(vec![(Value::Text("a".to_owned()), Value::Integer(1))])
+        );
+        let numbers = [0xd8, 86, 0x48, 0, 0, 0, 0, 0, 0, 0xf0, 0x3f];
+        let Value::Numbers(numbers, bytes) = read(&numbers).unwrap() else {
+            unreachable!("it is an array of one number");
+        };
+        assert_eq!(numbers.lengths, [1]);
+        assert_eq!(bytes, 1.0_f64.to_le_bytes());
+    }
+
+    #[test]
+    fn what_is_announced_and_does_not_come_is_an_error() {
+        for bytes in [
+            &[0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff][..],
+            &[0xbb, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+            &[0x5b, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff],
+            &[0x9f],
+            &[],
+            &[0x00, 0x00],
+            &[0xd8, 86, 0x48, 0],
+            &[0x81; 100_000],
+            &[0xc6; 100_000],
+        ] {
+            assert!(read(bytes).is_err(), "{:?}", &bytes[..bytes.len().min(9)]);
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The `sde` program: looks into stores, and says what is in them and what is damaged.
+//!
+//! A store outlives the programs that wrote it. Whoever keeps one wants to list it, to know
+//! whether it is whole, to see why a run was computed again, and to take results out of it,
+//! without writing a program with the right types. All commands but `gc` only read, and all of
+//! them work on what is left of a damaged store.
+//!
+//! The guide has a page on it, `docs/guide/05-program.md`.
+
+mod args;
+mod commands;
+mod failure;
+mod help;
+mod json;
+mod npy;
+mod output;
+mod store;
+mod table;
+mod text;
+mod time;
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use failure::Failure;
+use output::Output;
+
+fn main() -> ExitCode {
+    let mut out = Output::standard();
+    let done = commands::run(lexopt::Parser::from_env(), &mut out).and_then(|()| out.flush());
+    let status = match done {
+        // Whoever reads has seen enough.
+        Ok(()) | Err(Failure::Closed) => u8::from(out.found),
+        Err(Failure::Told(message)) => {
+            // Nobody is left to tell if this fails.
+            let _ = writeln!(std::io::stderr(), "sde: {}", text::clean(&message));
+            2
+        }
+    };
+    ExitCode::from(status)
+}

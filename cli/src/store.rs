@@ -1,0 +1,291 @@
+//! A store as all commands see it: entries, merged from the frames they lie in.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use sde::{Key, Mark, RunId};
+use sde_archives::Class;
+use sde_archives::inspect::{Damage, Entry, Inspection, Item, Manifests, SegmentFile, Saved, Scratch};
+
+use crate::failure::Failure;
+use crate::output::warn;
+
+/// A store that was opened, and what was found damaged in it so far.
+pub struct Store {
+    pub inspection: Inspection,
+    pub manifests: Manifests,
+    pub segments: Vec<SegmentFile>,
+    /// How many things are damaged, of those that were looked at.
+    pub damages: Vec<Damage>,
+}
+
+/// Which computation: an entry in two classes is one.
+pub type Id = (Key, RunId);
+
+impl Store {
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Failure> {
+        let inspection = Inspection::open(path)?;
+        Ok(Self {
+            manifests: inspection.manifests()?,
+            segments: inspection.segments()?,
+            inspection,
+            damages: Vec::new(),
+        })
+    }
+
+    /// Gives each thing in the segments that has not been replaced to `each`.
+    pub fn walk(&mut self, mut each: impl FnMut(&SegmentFile, Item)) -> Result<(), Failure> {
+        let mut seen = HashSet::new();
+        for segment in &self.segments {
+            let replaced = self.manifests.replaced(segment);
+            let damages = &mut self.damages;
+            let walked = segment.walk(|item| match item {
+                Item::Damage(damage) => {
+                    if seen.insert((damage.path.clone(), damage.place.start)) {
+                        damages.push(damage);
+                    }
+                }
+                Item::Entry(entry) if entry.place.start < replaced => {}
+                Item::Scratch(scratch) if scratch.place.start < replaced => {}
+                item => each(segment, item),
+            });
+            match walked {
+                Ok(_) => {}
+                Err(error) => {
+                    warn(error);
+                    self.damages.push(unreadable(segment));
+                }
+            }
+        }
+        self.damages.dedup();
+        Ok(())
+    }
+
+    /// The same for entries only.
+    pub fn entries(&mut self, mut each: impl FnMut(&SegmentFile, Entry)) -> Result<(), Failure> {
+        self.walk(|segment, item| {
+            if let Item::Entry(entry) = item {
+                each(segment, *entry);
+            }
+        })
+    }
+
+    /// Says on standard error what was found damaged, in one line.
+    pub fn tell_damage(&self) {
+        if let Some(why) = self.inspection.format_damage() {
+            warn(format!("this is a damaged store: {why}"));
+        }
+        if let Some(first) = self.damages.first() {
+            let more = match self.damages.len() - 1 {
+                0 => String::new(),
+                more => format!(" and {more} more"),
+            };
+            warn(format!(
+                "left out, as it is damaged: {} at byte {}{more}; `sde verify` lists all",
+                first.path, first.place.start
+            ));
+        }
+    }
+
+    pub fn is_damaged(&self) -> bool {
+        !self.damages.is_empty() || self.inspection.format_damage().is_some()
+    }
+}
+
+fn unreadable(segment: &SegmentFile) -> Damage {
+    // The type can't be made here: a walk over nothing of a segment that can't be read.
+    let mut damage = None;
+    let _ = segment.walk(|item| {
+        if let Item::Damage(found) = item {
+            damage.get_or_insert(found);
+        }
+    });
+    damage.unwrap_or_else(|| Damage::new(segment.path(), 0..segment.length(), "it can't be read"))
+}
+
+/// An entry from all frames that have part of it.
+pub struct Whole {
+    pub entry: Entry,
+    /// Where it lies.
+    pub places: Vec<Lies>,
+}
+
+/// One frame of an entry.
+pub struct Lies {
+    pub path: String,
+    pub class: Class,
+    pub at: u64,
+}
+
+impl Whole {
+    pub fn new(segment: &SegmentFile, entry: Entry) -> Self {
+        Self {
+            places: vec![Lies::of(segment, &entry)],
+            entry,
+        }
+    }
+
+    /// Takes from another frame what this one lacks.
+    pub fn add(&mut self, segment: &SegmentFile, other: Entry) {
+        self.places.push(Lies::of(segment, &other));
+        for theirs in other.results {
+            let same = |own: &&mut Saved| own.name == theirs.name;
+            if let Some(own) = self.entry.results.iter_mut().find(same)
+                && own.payload.is_none()
+            {
+                own.payload = theirs.payload;
+            }
+        }
+    }
+
+    pub fn size(&self) -> u64 {
+        let payloads = self.entry.results.iter().filter_map(|saved| saved.payload.as_ref());
+        payloads.map(|payload| payload.length()).sum()
+    }
+}
+
+impl Lies {
+    fn of(segment: &SegmentFile, entry: &Entry) -> Self {
+        Self {
+            path: segment.path().to_owned(),
+            class: segment.class(),
+            at: entry.place.start,
+        }
+    }
+}
+
+/// Entries by computation.
+#[derive(Default)]
+pub struct Wholes(pub HashMap<Id, Whole>);
+
+impl Wholes {
+    pub fn add(&mut self, segment: &SegmentFile, entry: Entry) {
+        let id = (entry.record.key, entry.record.run);
+        match self.0.get_mut(&id) {
+            Some(whole) => whole.add(segment, entry),
+            None => {
+                self.0.insert(id, Whole::new(segment, entry));
+            }
+        }
+    }
+
+    /// The latest of each key first, then by time of making.
+    pub fn sorted(self) -> Vec<Whole> {
+        let mut all: Vec<Whole> = self.0.into_values().collect();
+        all.sort_by_key(|whole| {
+            let record = &whole.entry.record;
+            (std::cmp::Reverse(record.made_at), record.key, record.run)
+        });
+        all
+    }
+}
+
+/// What the marks say: why which computations must not be used.
+#[derive(Default)]
+pub struct Marks(HashMap<Id, Mark>);
+
+impl Marks {
+    pub fn add(&mut self, mark: Mark) {
+        let id = (mark.key, mark.run);
+        match self.0.get(&id) {
+            Some(known) if known.at > mark.at => {}
+            _ => {
+                self.0.insert(id, mark);
+            }
+        }
+    }
+
+    /// Why a computation must not be used.
+    pub fn of(&self, id: &Id) -> Option<&Mark> {
+        self.0.get(id).filter(|mark| !mark.undone)
+    }
+
+    pub fn standing(&self) -> usize {
+        self.0.values().filter(|mark| !mark.undone).count()
+    }
+}
+
+/// The latest state of each run that has not finished.
+#[derive(Default)]
+pub struct Scratches {
+    states: HashMap<Key, (String, Scratch)>,
+    finished: HashMap<Key, u64>,
+}
+
+impl Scratches {
+    pub fn add(&mut self, segment: &SegmentFile, scratch: Scratch) {
+        let path = segment.path().to_owned();
+        match self.states.get(&scratch.key) {
+            Some((_, known)) if known.saved_at > scratch.saved_at => {}
+            _ => {
+                self.states.insert(scratch.key, (path, scratch));
+            }
+        }
+    }
+
+    pub fn finish(&mut self, entry: &Entry) {
+        let at = self.finished.entry(entry.record.key).or_default();
+        *at = entry.saved_at.max(*at);
+    }
+
+    /// Those that were saved after their run last finished.
+    pub fn left(self) -> Vec<(String, Scratch)> {
+        let finished = self.finished;
+        let is_left =
+            |(_, scratch): &(String, Scratch)| finished.get(&scratch.key).is_none_or(|at| *at < scratch.saved_at);
+        let mut left: Vec<_> = self.states.into_values().filter(is_left).collect();
+        left.sort_by_key(|(_, scratch)| std::cmp::Reverse(scratch.saved_at));
+        left
+    }
+}
+
+/// The beginning of a key as a person writes it.
+pub struct Prefix(String);
+
+impl Prefix {
+    pub fn read(text: &str) -> Result<Self, Failure> {
+        let is_hex = text.chars().all(|digit| digit.is_ascii_hexdigit());
+        match is_hex && (1..=64).contains(&text.len()) {
+            true => Ok(Self(text.to_ascii_lowercase())),
+            false => Err(Failure::told(format!(
+                "\"{text}\" is not a key, nor the beginning of one; `sde ls` shows them"
+            ))),
+        }
+    }
+
+    pub fn fits(&self, key: &Key) -> bool {
+        key.to_string().starts_with(&self.0)
+    }
+}
+
+/// The entries that a prefix means: all computations of one key, the latest first.
+pub fn find(store: &mut Store, prefix: &Prefix) -> Result<Vec<Whole>, Failure> {
+    let mut wholes = Wholes::default();
+    store.entries(|segment, entry| {
+        if prefix.fits(&entry.record.key) {
+            wholes.add(segment, entry);
+        }
+    })?;
+    let found = wholes.sorted();
+    let keys: HashSet<Key> = found.iter().map(|whole| whole.entry.record.key).collect();
+    match keys.len() {
+        1 => Ok(found),
+        0 => {
+            store.tell_damage();
+            Err(Failure::told(format!(
+                "no entry has a key that begins with {}; `sde ls` shows those there are",
+                prefix.0
+            )))
+        }
+        more => {
+            let mut some: Vec<_> = keys.iter().take(5).map(|key| key.short()).collect();
+            some.sort();
+            Err(Failure::told(format!(
+                "{more} keys begin with {}: {}{}; give more of it",
+                prefix.0,
+                some.join(", "),
+                if more > 5 { ", …" } else { "" }
+            )))
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Tables that fit the terminal.
+
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::text::{clean, cut, width};
+
+/// One column.
+pub struct Column {
+    title: &'static str,
+    right: bool,
+    /// It may be cut down to so many columns; if that is not enough it is left out.
+    least: usize,
+    /// What is left out first has the lowest.
+    rank: u8,
+}
+
+impl Column {
+    /// Cut only if nothing else helps.
+    pub const fn new(title: &'static str, rank: u8) -> Self {
+        Self {
+            title,
+            right: false,
+            least: usize::MAX,
+            rank,
+        }
+    }
+
+    /// May be cut down to so many columns.
+    pub const fn least(mut self, columns: usize) -> Self {
+        self.least = columns;
+        self
+    }
+
+    /// Numbers.
+    pub const fn right(mut self) -> Self {
+        self.right = true;
+        self
+    }
+}
+
+const GAP: usize = 2;
+
+/// Writes a table with as many of its columns as there is room for.
+pub fn write(out: &mut Output, columns: &[Column], rows: &[Vec<String>]) -> Result<(), Failure> {
+    let clean_rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(|cell| clean(cell)).collect())
+        .collect();
+    let mut widths: Vec<usize> = columns
+        .iter()
+        .enumerate()
+        .map(|(at, column)| {
+            let cells = clean_rows.iter().filter_map(|row| row.get(at));
+            let widest = cells.map(|cell| width(cell)).max().unwrap_or(0);
+            match widest {
+                // Nothing in it: not shown.
+                0 if !clean_rows.is_empty() => 0,
+                _ => widest.max(width(column.title)),
+            }
+        })
+        .collect();
+    if let Some(room) = out.width() {
+        fit(columns, &mut widths, room);
+    }
+    let titles: Vec<String> = columns.iter().map(|column| column.title.to_owned()).collect();
+    for row in std::iter::once(&titles).chain(&clean_rows) {
+        out.line(line(columns, &widths, row))?;
+    }
+    Ok(())
+}
+
+fn line(columns: &[Column], widths: &[usize], row: &[String]) -> String {
+    let mut line = String::new();
+    let shown = columns.iter().zip(widths).zip(row).filter(|((_, width), _)| **width > 0);
+    for ((column, room), cell) in shown {
+        if !line.is_empty() {
+            line.push_str(&" ".repeat(GAP));
+        }
+        let cell = cut(cell, *room);
+        let space = " ".repeat(room - width(&cell).min(*room));
+        match column.right {
+            true => line.extend([space.as_str(), &cell]),
+            false => line.extend([cell.as_str(), &space]),
+        }
+    }
+    line
+}
+
+/// Cuts the widest that may be cut, one column at a time; then leaves out what matters least.
+fn fit(columns: &[Column], widths: &mut [usize], room: usize) {
+    let taken = |widths: &[usize]| {
+        let shown = widths.iter().filter(|width| **width > 0);
+        shown.map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
+    };
+    loop {
+        while taken(widths) > room {
+            let can = (0..columns.len()).filter(|at| widths[*at] > columns[*at].least);
+            let Some(widest) = can.max_by_key(|at| widths[*at]) else {
+                break;
+            };
+            widths[widest] -= 1;
+        }
+        let shown: Vec<usize> = (0..columns.len()).filter(|at| widths[*at] > 0).collect();
+        if taken(widths) <= room || shown.len() <= 1 {
+            return;
+        }
+        if let Some(least) = shown.into_iter().min_by_key(|at| columns[*at].rank) {
+            widths[least] = 0;
+        }
+    }
+}

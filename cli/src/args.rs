@@ -55,9 +55,9 @@ impl Arguments {
     /// The value of the option just met.
     pub fn text(&mut self) -> Result<String, Failure> {
         let value = self.parser.value()?;
-        value.into_string().map_err(|value| {
-            Failure::told(format!("{} is no text", value.to_string_lossy()))
-        })
+        value
+            .into_string()
+            .map_err(|value| Failure::told(format!("{} is no text", value.to_string_lossy())))
     }
 
     pub fn path(&mut self) -> Result<PathBuf, Failure> {
@@ -76,7 +76,11 @@ impl Arguments {
     }
 
     pub fn unknown(&self, option: &str) -> Failure {
-        let dashes = if option.chars().count() == 1 { "-" } else { "--" };
+        let dashes = if option.chars().count() == 1 {
+            "-"
+        } else {
+            "--"
+        };
         Failure::told(format!(
             "`sde {0}` has no option {dashes}{option}; `sde {0} --help` lists them",
             self.command

@@ -182,7 +182,10 @@ fn float(number: f64) -> Json {
 fn number(kind: NumberType, bytes: &[u8]) -> Json {
     macro_rules! of {
         ($type:ty) => {
-            bytes.try_into().map(<$type>::from_le_bytes).unwrap_or_default()
+            bytes
+                .try_into()
+                .map(<$type>::from_le_bytes)
+                .unwrap_or_default()
         };
     }
     match kind {

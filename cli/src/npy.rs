@@ -57,7 +57,11 @@ fn header(numbers: &Numbers) -> Vec<u8> {
         Order::Columns => "True",
         _ => "False",
     };
-    let lengths: String = numbers.lengths.iter().map(|length| format!("{length},")).collect();
+    let lengths: String = numbers
+        .lengths
+        .iter()
+        .map(|length| format!("{length},"))
+        .collect();
     let mut text =
         format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': ({lengths}), }}");
     let unpadded = 10 + text.len() + 1;

@@ -57,7 +57,11 @@ impl Output {
     /// Writes a value on one line.
     pub fn json(&mut self, value: &Value) -> Result<(), Failure> {
         // Not cleaned: JSON escapes what a terminal would obey but for the few above ASCII.
-        Ok(writeln!(self.to, "{}", text::escape_json(&value.to_string()))?)
+        Ok(writeln!(
+            self.to,
+            "{}",
+            text::escape_json(&value.to_string())
+        )?)
     }
 
     /// Where to write what is neither.
@@ -91,5 +95,9 @@ fn of_terminal() -> Option<usize> {
 /// Says something beside the output: a warning that does not end the command.
 pub fn warn(message: impl std::fmt::Display) {
     // Nobody is left to tell if this fails.
-    let _ = writeln!(std::io::stderr(), "sde: {}", text::clean(&message.to_string()));
+    let _ = writeln!(
+        std::io::stderr(),
+        "sde: {}",
+        text::clean(&message.to_string())
+    );
 }

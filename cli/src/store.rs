@@ -5,7 +5,9 @@ use std::path::Path;
 
 use sde::{Key, Mark, RunId};
 use sde_archives::Class;
-use sde_archives::inspect::{Damage, Entry, Inspection, Item, Manifests, SegmentFile, Saved, Scratch};
+use sde_archives::inspect::{
+    Damage, Entry, Inspection, Item, Manifests, Saved, Scratch, SegmentFile,
+};
 
 use crate::failure::Failure;
 use crate::output::warn;
@@ -139,7 +141,11 @@ impl Whole {
     }
 
     pub fn size(&self) -> u64 {
-        let payloads = self.entry.results.iter().filter_map(|saved| saved.payload.as_ref());
+        let payloads = self
+            .entry
+            .results
+            .iter()
+            .filter_map(|saved| saved.payload.as_ref());
         payloads.map(|payload| payload.length()).sum()
     }
 }
@@ -231,8 +237,11 @@ impl Scratches {
     /// Those that were saved after their run last finished.
     pub fn left(self) -> Vec<(String, Scratch)> {
         let finished = self.finished;
-        let is_left =
-            |(_, scratch): &(String, Scratch)| finished.get(&scratch.key).is_none_or(|at| *at < scratch.saved_at);
+        let is_left = |(_, scratch): &(String, Scratch)| {
+            finished
+                .get(&scratch.key)
+                .is_none_or(|at| *at < scratch.saved_at)
+        };
         let mut left: Vec<_> = self.states.into_values().filter(is_left).collect();
         left.sort_by_key(|(_, scratch)| std::cmp::Reverse(scratch.saved_at));
         left

@@ -62,7 +62,10 @@ pub fn write(out: &mut Output, columns: &[Column], rows: &[Vec<String>]) -> Resu
     if let Some(room) = out.width() {
         fit(columns, &mut widths, room);
     }
-    let titles: Vec<String> = columns.iter().map(|column| column.title.to_owned()).collect();
+    let titles: Vec<String> = columns
+        .iter()
+        .map(|column| column.title.to_owned())
+        .collect();
     for row in std::iter::once(&titles).chain(&clean_rows) {
         out.line(line(columns, &widths, row))?;
     }
@@ -71,7 +74,11 @@ pub fn write(out: &mut Output, columns: &[Column], rows: &[Vec<String>]) -> Resu
 
 fn line(columns: &[Column], widths: &[usize], row: &[String]) -> String {
     let mut line = String::new();
-    let shown = columns.iter().zip(widths).zip(row).filter(|((_, width), _)| **width > 0);
+    let shown = columns
+        .iter()
+        .zip(widths)
+        .zip(row)
+        .filter(|((_, width), _)| **width > 0);
     for ((column, room), cell) in shown {
         if !line.is_empty() {
             line.push_str(&" ".repeat(GAP));
@@ -86,26 +93,33 @@ fn line(columns: &[Column], widths: &[usize], row: &[String]) -> String {
     line
 }
 
-/// Cuts the widest that may be cut, one column at a time; then leaves out what matters least.
+/// Cuts the widest that may be cut, one column at a time. If that is not enough, leaves out what
+/// matters least, and begins again.
 fn fit(columns: &[Column], widths: &mut [usize], room: usize) {
-    let taken = |widths: &[usize]| {
-        let shown = widths.iter().filter(|width| **width > 0);
-        shown.map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
-    };
     loop {
-        while taken(widths) > room {
-            let can = (0..columns.len()).filter(|at| widths[*at] > columns[*at].least);
-            let Some(widest) = can.max_by_key(|at| widths[*at]) else {
+        let mut cut = widths.to_vec();
+        while taken(&cut) > room {
+            let can = (0..columns.len()).filter(|at| cut[*at] > columns[*at].least);
+            let Some(widest) = can.max_by_key(|at| cut[*at]) else {
                 break;
             };
-            widths[widest] -= 1;
+            cut[widest] -= 1;
         }
         let shown: Vec<usize> = (0..columns.len()).filter(|at| widths[*at] > 0).collect();
-        if taken(widths) <= room || shown.len() <= 1 {
+        if taken(&cut) <= room || shown.len() <= 1 {
+            widths.copy_from_slice(&cut);
             return;
         }
         if let Some(least) = shown.into_iter().min_by_key(|at| columns[*at].rank) {
             widths[least] = 0;
         }
     }
+}
+
+fn taken(widths: &[usize]) -> usize {
+    let shown = widths.iter().filter(|width| **width > 0);
+    shown
+        .map(|width| width + GAP)
+        .sum::<usize>()
+        .saturating_sub(GAP)
 }

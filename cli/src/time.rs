@@ -45,7 +45,8 @@ pub fn parse(text: &str, now: SystemTime) -> Option<SystemTime> {
         time.to_owned()
     };
     let [hour, minute, second] = numbers(&time, ':')?;
-    let is_date = (1..=12).contains(&month) && (1..=31).contains(&day) && (1970..=9999).contains(&year);
+    let is_date =
+        (1..=12).contains(&month) && (1..=31).contains(&day) && (1970..=9999).contains(&year);
     let is_time = hour < 24 && minute < 60 && second < 60;
     if !is_date || !is_time {
         return None;
@@ -92,7 +93,11 @@ fn date(days: i64) -> (i64, i64, i64) {
     let in_year = in_era - (365 * year + year / 4 - year / 100);
     let from_march = (5 * in_year + 2) / 153;
     let day = in_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
+    let month = if from_march < 10 {
+        from_march + 3
+    } else {
+        from_march - 9
+    };
     let year = year + era * 400 + i64::from(month <= 2);
     (year, month, day)
 }
@@ -137,7 +142,15 @@ mod tests {
         assert_eq!(parse("2h", now), Some(at(1_000_000 - 7200)));
         assert_eq!(parse("1970-01-02", now), Some(at(86_400)));
         assert_eq!(parse("1970-01-02 01:30", now), Some(at(91_800)));
-        for wrong in ["", "h", "2x", "2026-13-01", "2026-02-30", "1970-01-02 25:00", "99999999999999999999d"] {
+        for wrong in [
+            "",
+            "h",
+            "2x",
+            "2026-13-01",
+            "2026-02-30",
+            "1970-01-02 25:00",
+            "99999999999999999999d",
+        ] {
             assert_eq!(parse(wrong, now), None, "{wrong}");
         }
     }

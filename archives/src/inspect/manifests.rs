@@ -179,7 +179,7 @@ fn info(manifest: Manifest) -> ManifestInfo {
             .map(|one| RetiredSegment {
                 id: id(&one.id),
                 path: one.path,
-                length: u64::MAX,
+                length: one.length,
                 at: one.at,
             })
             .collect(),

@@ -14,6 +14,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sde", &["sde-macros"]),
     ("sde-archives", &["sde"]),
     ("sde-apps", &["sde"]),
+    ("sde-cli", &["sde", "sde-archives"]),
     ("sde-examples", &["sde", "sde-archives", "sde-apps"]),
     ("sde-tests", &["sde", "sde-archives", "sde-apps"]),
     ("sde-benches", &["sde", "sde-archives", "sde-apps"]),

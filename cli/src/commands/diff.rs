@@ -1,0 +1,142 @@
+//! `sde diff`: what two stores do not have in common.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::time::SystemTime;
+
+use sde::Key;
+use sde::key::Digest;
+use sde_archives::inspect::Entry;
+use serde_json::{Value as Json, json};
+
+use super::App;
+use crate::args::Arguments;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::store::Store;
+use crate::text;
+
+/// The latest computation of a key.
+struct Latest {
+    app: String,
+    made_at: SystemTime,
+    results: BTreeMap<String, Option<Digest>>,
+}
+
+type Entries = BTreeMap<Key, Latest>;
+
+pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
+    let mut app = None;
+    while let Some(option) = arguments.option()? {
+        match &*option {
+            "app" => app = Some(App::new(arguments.text()?)),
+            other => return Err(arguments.unknown(other)),
+        }
+    }
+    let as_json = arguments.json;
+    let [left, right] = arguments.values(["STORE", "STORE2"], 0)?;
+    let names = [&left, &right].map(|path| path.clone().unwrap_or_default());
+    let (left, left_damaged) = entries(&names[0], app.as_ref())?;
+    let (right, right_damaged) = entries(&names[1], app.as_ref())?;
+    let differing = differing(&left, &right);
+    let only = |these: &Entries, those: &Entries| -> Vec<(Key, String)> {
+        let missing = these.iter().filter(|(key, _)| !those.contains_key(*key));
+        missing
+            .map(|(key, latest)| (*key, latest.app.clone()))
+            .collect()
+    };
+    let (only_left, only_right) = (only(&left, &right), only(&right, &left));
+    let same = left.len() - only_left.len() - differing.len();
+    out.found |= left_damaged || right_damaged;
+    out.found |= !(differing.is_empty() && only_left.is_empty() && only_right.is_empty());
+    if as_json {
+        let keys = |list: &[(Key, String)]| -> Json {
+            let one = |(key, app): &(Key, String)| json!({ "key": key.to_string(), "app": app });
+            list.iter().map(one).collect()
+        };
+        let other = |(key, app, results): &(Key, String, Vec<String>)| json!({ "key": key.to_string(), "app": app, "results": results });
+        return out.json(&json!({
+            "only_first": keys(&only_left),
+            "only_second": keys(&only_right),
+            "different": differing.iter().map(other).collect::<Vec<_>>(),
+            "same": same,
+        }));
+    }
+    for (sign, list) in [('-', &only_left), ('+', &only_right)] {
+        for (key, app) in list {
+            out.line(format!("{sign} {} {app}", key.short()))?;
+        }
+    }
+    for (key, app, results) in &differing {
+        let names = results.join(", ");
+        out.wrapped(format!("! {} {app}: {names}", key.short()), 4)?;
+    }
+    out.wrapped(
+        format!(
+            "{} only in the first (-), {} only in the second (+), {} with other results (!), {} the same",
+            only_left.len(),
+            only_right.len(),
+            differing.len(),
+            text::count(same, "entry", "entries")
+        ),
+        2,
+    )
+}
+
+/// The entries of a store, and whether part of it is damaged.
+fn entries(path: &OsString, app: Option<&App>) -> Result<(Entries, bool), Failure> {
+    let mut store = Store::open(path)?;
+    let mut entries = Entries::new();
+    store.entries(|_, entry| {
+        if app.is_none_or(|app| app.is(&entry.record.app)) {
+            add(&mut entries, &entry);
+        }
+    })?;
+    store.tell_damage();
+    Ok((entries, store.is_damaged()))
+}
+
+fn add(entries: &mut Entries, entry: &Entry) {
+    let record = &entry.record;
+    let known = entries.entry(record.key).or_insert_with(|| Latest {
+        app: record.app.to_string(),
+        made_at: record.made_at,
+        results: BTreeMap::new(),
+    });
+    if record.made_at < known.made_at {
+        return;
+    }
+    if record.made_at > known.made_at {
+        known.made_at = record.made_at;
+        known.results.clear();
+    }
+    for saved in &entry.results {
+        let digest = saved.payload.as_ref().map(|payload| payload.checksum());
+        let known = known.results.entry(saved.name.clone()).or_default();
+        *known = known.or(digest);
+    }
+}
+
+/// What both have, with results that are not the same bytes. One that only one of them has saved
+/// can't be compared.
+fn differing(left: &Entries, right: &Entries) -> Vec<(Key, String, Vec<String>)> {
+    let mut found = Vec::new();
+    for (key, ours) in left {
+        let Some(theirs) = right.get(key) else {
+            continue;
+        };
+        let differs = |(name, digest): (&String, &Option<Digest>)| {
+            let other = theirs.results.get(name).copied().flatten();
+            let differs = match (digest, other) {
+                (Some(one), Some(other)) => *one != other,
+                _ => false,
+            };
+            differs.then(|| name.clone())
+        };
+        let names: Vec<String> = ours.results.iter().filter_map(differs).collect();
+        if !names.is_empty() {
+            found.push((*key, ours.app.clone(), names));
+        }
+    }
+    found
+}

@@ -1,0 +1,304 @@
+//! `sde doctor`: what a file system guarantees.
+//!
+//! Where a store lies is often decided by somebody else, and shared file systems differ in what
+//! they do when two processes make one name, or when a machine goes down. What can be tried, is
+//! tried here; what only a power cut would show is said to be unknown.
+
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use sde_archives::medium::{Disk, Medium};
+use serde_json::json;
+
+use crate::args::Arguments;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// One thing that was tried.
+struct Tried {
+    name: &'static str,
+    outcome: Outcome,
+    /// What a store loses without it.
+    without: &'static str,
+    /// Whether a store can't do without.
+    needed: bool,
+}
+
+enum Outcome {
+    Holds,
+    Fails(String),
+}
+
+pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
+    if let Some(option) = arguments.option()? {
+        return Err(arguments.unknown(&option));
+    }
+    let as_json = arguments.json;
+    let [dir] = arguments.values(["DIR"], 0)?;
+    let dir = PathBuf::from(dir.unwrap_or_default());
+    let tried = {
+        let folder = Folder::make(&dir)?;
+        try_all(&folder.0)
+    };
+    let kind = file_system(&dir);
+    out.found |= tried.iter().any(|one| one.needed && !one.holds());
+    if as_json {
+        let checks = tried.iter().map(|one| {
+            json!({
+                "check": one.name,
+                "holds": one.holds(),
+                "needed": one.needed,
+                "why": match &one.outcome {
+                    Outcome::Holds => None,
+                    Outcome::Fails(why) => Some(why),
+                },
+            })
+        });
+        return out.json(&json!({
+            "directory": dir.display().to_string(),
+            "file_system": kind,
+            "good": !out.found,
+            "checks": checks.collect::<Vec<_>>(),
+        }));
+    }
+    print(&dir, kind.as_deref(), &tried, out)
+}
+
+impl Tried {
+    fn holds(&self) -> bool {
+        matches!(self.outcome, Outcome::Holds)
+    }
+}
+
+/// A folder that goes away again.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn make(dir: &Path) -> Result<Self, Failure> {
+        let failed = |error| {
+            Failure::told(format!(
+                "in {} nothing can be tried: {error}",
+                dir.display()
+            ))
+        };
+        for number in 0..100 {
+            let name = format!("sde-doctor-{}-{number}", std::process::id());
+            match Disk.make_dir(&dir.join(&name)) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+                made => return made.map(|()| Self(dir.join(name))).map_err(failed),
+            }
+        }
+        Err(failed(io::ErrorKind::AlreadyExists.into()))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // Only files of its own are in it.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+type Check = fn(&Path) -> io::Result<()>;
+
+const CHECKS: [(&str, &str, bool, Check); 8] = [
+    (
+        "a name is made once",
+        "two writers may write to one file",
+        true,
+        |dir| {
+            let path = dir.join("once");
+            Disk.create(&path)?;
+            refused(Disk.create(&path).map(drop))
+        },
+    ),
+    (
+        "a name is not replaced by publishing another",
+        "two writers may replace each other's generations",
+        true,
+        |dir| {
+            let (from, to) = (dir.join("from"), dir.join("to"));
+            written(&from, b"new")?;
+            written(&to, b"old")?;
+            refused(Disk.publish(&from, &to))?;
+            reads(&to, b"old")
+        },
+    ),
+    (
+        "a published file is whole",
+        "a generation may be found half written",
+        true,
+        |dir| {
+            let (from, to) = (dir.join("unfinished"), dir.join("published"));
+            written(&from, b"generation")?;
+            Disk.publish(&from, &to)?;
+            reads(&to, b"generation")?;
+            match Disk.look(&from)? {
+                None => Ok(()),
+                Some(_) => Err(io::Error::other("it has two names afterwards")),
+            }
+        },
+    ),
+    (
+        "a hard link names a file twice",
+        "names are published by a rename, which is checked before it and not in one step with it",
+        false,
+        |dir| {
+            let (from, to) = (dir.join("one"), dir.join("two"));
+            written(&from, b"linked")?;
+            std::fs::hard_link(&from, &to)?;
+            reads(&to, b"linked")
+        },
+    ),
+    (
+        "what is appended can be read at once",
+        "another process may see old lengths of files",
+        true,
+        |dir| {
+            let path = dir.join("appended");
+            let mut file = Disk.create(&path)?;
+            for part in [&b"first"[..], b"second"] {
+                file.append(&[part])?;
+                file.sync()?;
+            }
+            reads(&path, b"firstsecond")
+        },
+    ),
+    (
+        "a file is synced without an error",
+        "nothing that was saved is certain to survive a power cut",
+        true,
+        |dir| {
+            let mut file = Disk.create(&dir.join("synced"))?;
+            file.append(&[&[7; 4096]])?;
+            file.sync()
+        },
+    ),
+    (
+        "a folder is synced without an error",
+        "a new file may be gone after a power cut",
+        true,
+        |dir| File::open(dir)?.sync_all(),
+    ),
+    (
+        "a lock keeps others out, and ends with its holder",
+        "two compactions may do the same work; nothing else rests on locks",
+        false,
+        |dir| {
+            let path = dir.join("locked");
+            written(&path, b"")?;
+            let held = Disk.try_lock(&path)?;
+            let Some(held) = held else {
+                return Err(io::Error::other("it is locked, and nobody locked it"));
+            };
+            if Disk.try_lock(&path)?.is_some() {
+                return Err(io::Error::other("two have it at once"));
+            }
+            drop(held);
+            match Disk.try_lock(&path)? {
+                Some(_) => Ok(()),
+                None => Err(io::Error::other("it stays after its holder has gone")),
+            }
+        },
+    ),
+];
+
+fn try_all(dir: &Path) -> Vec<Tried> {
+    let one = |(name, without, needed, check): &(&'static str, &'static str, bool, Check)| Tried {
+        name,
+        outcome: match check(dir) {
+            Ok(()) => Outcome::Holds,
+            Err(error) => Outcome::Fails(error.to_string()),
+        },
+        without,
+        needed: *needed,
+    };
+    CHECKS.iter().map(one).collect()
+}
+
+/// That something was refused because a name is taken.
+fn refused(outcome: io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(error),
+        Ok(()) => Err(io::Error::other("it was, and no error was given")),
+    }
+}
+
+fn written(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = Disk.create(path)?;
+    file.append(&[bytes])
+}
+
+fn reads(path: &Path, expected: &[u8]) -> io::Result<()> {
+    match std::fs::read(path)? == expected {
+        true => Ok(()),
+        false => Err(io::Error::other("other bytes are read than were written")),
+    }
+}
+
+/// The kind of file system, where the system tells.
+fn file_system(dir: &Path) -> Option<String> {
+    let dir = dir.canonicalize().ok()?;
+    let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
+    let mut longest: Option<(PathBuf, String)> = None;
+    for line in mounts.lines() {
+        let mut words = line.split(' ');
+        let (Some(_), Some(place), Some(kind)) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
+        // The later of two on one place lies on top.
+        let place = PathBuf::from(place.replace("\\040", " "));
+        let is_longer = longest
+            .as_ref()
+            .is_none_or(|(known, _)| place.as_os_str().len() >= known.as_os_str().len());
+        if dir.starts_with(&place) && is_longer {
+            longest = Some((place, kind.to_owned()));
+        }
+    }
+    longest.map(|(_, kind)| kind)
+}
+
+/// What is known of some of them beyond what can be tried.
+fn known(kind: &str) -> Option<&'static str> {
+    Some(match kind {
+        "tmpfs" | "ramfs" => "It is memory: all of it is gone when the machine stops.",
+        "nfs" | "nfs4" => {
+            "On NFS a file that another machine has just written may be seen late, and locks depend on \
+             how it is mounted. SDE rests on neither."
+        }
+        "lustre" => {
+            "On Lustre locks depend on how it is mounted (flock, localflock, noflock). SDE does not rest on them."
+        }
+        "overlay" => "It is a container's: all of it may be gone when the container is.",
+        _ => return None,
+    })
+}
+
+fn print(dir: &Path, kind: Option<&str>, tried: &[Tried], out: &mut Output) -> Result<(), Failure> {
+    let of_kind = kind
+        .map(|kind| format!(", file system {kind}"))
+        .unwrap_or_default();
+    out.wrapped(format!("{}{of_kind}", dir.display()), 2)?;
+    for one in tried {
+        match &one.outcome {
+            Outcome::Holds => out.wrapped(format!("  holds  {}", one.name), 9)?,
+            Outcome::Fails(why) => {
+                out.wrapped(format!("  FAILS  {}: {why}", one.name), 9)?;
+                out.wrapped(format!("         without it {}", one.without), 9)?;
+            }
+        }
+    }
+    if let Some(text) = kind.and_then(known) {
+        out.wrapped(text, 2)?;
+    }
+    match tried.iter().any(|one| one.needed && !one.holds()) {
+        true => out.wrapped("A store here is at risk: put it elsewhere.", 2),
+        false => out.wrapped(
+            "A store is safe here, as far as that can be tried. Whether a disk that says it has \
+             synced has done so, only a power cut would show.",
+            2,
+        ),
+    }
+}

@@ -1,0 +1,118 @@
+//! `sde explain`: why an entry is another than an earlier one.
+
+use std::cmp::Reverse;
+
+use sde::{Difference, Record};
+use serde_json::json;
+
+use crate::args::Arguments;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::store::{Prefix, Store, find};
+use crate::{json, time};
+
+pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
+    if let Some(option) = arguments.option()? {
+        return Err(arguments.unknown(&option));
+    }
+    let as_json = arguments.json;
+    let [path, key, other] = arguments.values(["STORE", "KEY", "[KEY2]"], 1)?;
+    let prefix = |text: std::ffi::OsString| Prefix::read(&text.to_string_lossy());
+    let key = prefix(key.unwrap_or_default())?;
+    let other = other.map(prefix).transpose()?;
+    let mut store = Store::open(path.unwrap_or_default())?;
+    let record = latest(&mut store, &key)?;
+    let compared = match other {
+        Some(other) => {
+            let other = latest(&mut store, &other)?;
+            let differences = record.differences(&other);
+            Some((other, differences))
+        }
+        None => nearest(&mut store, &record)?,
+    };
+    match as_json {
+        true => out.json(&object(&record, compared.as_ref()))?,
+        false => print(&record, compared.as_ref(), out)?,
+    }
+    out.flush()?;
+    store.tell_damage();
+    Ok(())
+}
+
+fn latest(store: &mut Store, key: &Prefix) -> Result<Record, Failure> {
+    let mut found = find(store, key)?;
+    Ok(found.swap_remove(0).entry.record)
+}
+
+/// The most alike of all that were made before it by the same app; of several the latest.
+fn nearest(
+    store: &mut Store,
+    record: &Record,
+) -> Result<Option<(Record, Vec<Difference>)>, Failure> {
+    let mut best: Option<(Record, Vec<Difference>)> = None;
+    store.entries(|_, entry| {
+        let other = entry.record;
+        let is_earlier = (other.made_at, other.run) < (record.made_at, record.run);
+        if other.app != record.app || !is_earlier {
+            return;
+        }
+        let differences = record.differences(&other);
+        let rank = |record: &Record, found: &[Difference]| (found.len(), Reverse(record.made_at));
+        let is_nearer = best
+            .as_ref()
+            .is_none_or(|(known, found)| rank(&other, &differences) < rank(known, found));
+        if is_nearer {
+            best = Some((other, differences));
+        }
+    })?;
+    Ok(best)
+}
+
+fn title(record: &Record) -> String {
+    let made = time::text(record.made_at);
+    format!("{} [{}], made {made} UTC", record.app, record.key.short())
+}
+
+fn print(
+    record: &Record,
+    compared: Option<&(Record, Vec<Difference>)>,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    out.wrapped(title(record), 2)?;
+    let Some((other, differences)) = compared else {
+        return out.wrapped("is the first entry of its app in this store.", 2);
+    };
+    out.wrapped(format!("compared with {}:", title(other)), 2)?;
+    for difference in differences {
+        out.wrapped(format!("  {difference}"), 6)?;
+    }
+    if differences.is_empty() {
+        let why = match record.key == other.key {
+            true => {
+                "  nothing: the same run was computed again. It was refreshed, invalidated, or \
+                     its results were not there; `sde show --all` has more."
+            }
+            false => "  nothing that the records have.",
+        };
+        out.wrapped(why, 2)?;
+    }
+    Ok(())
+}
+
+fn object(record: &Record, compared: Option<&(Record, Vec<Difference>)>) -> serde_json::Value {
+    let brief = |record: &Record| {
+        json!({
+            "app": record.app,
+            "key": record.key.to_string(),
+            "run": record.run.to_string(),
+            "made_at": time::iso(record.made_at),
+        })
+    };
+    let differences =
+        compared.map(|(_, found)| found.iter().map(json::difference).collect::<Vec<_>>());
+    json!({
+        "entry": brief(record),
+        "earlier": compared.map(|(other, _)| brief(other)),
+        "differences": differences.unwrap_or_default(),
+    })
+}

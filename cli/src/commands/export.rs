@@ -1,0 +1,257 @@
+//! `sde export`: results as files that others read.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use sde_archives::inspect::{Payload, Value};
+use serde_json::{Map, Value as Json};
+use zip::CompressionMethod;
+use zip::write::{SimpleFileOptions, ZipWriter};
+
+use crate::args::Arguments;
+use crate::failure::Failure;
+use crate::npy::{Array, arrays};
+use crate::output::Output;
+use crate::store::{Prefix, Store, find};
+use crate::{json, text};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Cbor,
+    Json,
+    Npy,
+    Npz,
+}
+
+/// A value that is taken apart has to fit into memory, several times over.
+const IN_MEMORY: u64 = 1 << 30;
+
+pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
+    let (mut format, mut to, mut force) = (None, None, false);
+    while let Some(option) = arguments.option()? {
+        match &*option {
+            "format" => {
+                format = Some(arguments.read(
+                    "a format: cbor, json, npy or npz",
+                    |text| match text {
+                        "cbor" => Some(Format::Cbor),
+                        "json" => Some(Format::Json),
+                        "npy" => Some(Format::Npy),
+                        "npz" => Some(Format::Npz),
+                        _ => None,
+                    },
+                )?);
+            }
+            "to" => to = Some(arguments.path()?),
+            "force" => force = true,
+            other => return Err(arguments.unknown(other)),
+        }
+    }
+    if arguments.json {
+        return Err(Failure::told(
+            "`sde export` writes JSON with `--format json`",
+        ));
+    }
+    let (Some(format), Some(to)) = (format, to) else {
+        return Err(Failure::told(
+            "`sde export` needs --format and --to; `sde export --help` says more",
+        ));
+    };
+    let [path, key, name] = arguments.values(["STORE", "KEY", "[NAME]"], 1)?;
+    let prefix = Prefix::read(&key.unwrap_or_default().to_string_lossy())?;
+    let mut store = Store::open(path.unwrap_or_default())?;
+    let name = name.map(|name| name.to_string_lossy().into_owned());
+    let results = results(&mut store, &prefix, name.as_deref())?;
+    let job = Job {
+        results,
+        format,
+        single: name.is_some(),
+    };
+    match to == Path::new("-") {
+        true => job.write(out.raw()),
+        false => to_file(&job, &to, force),
+    }
+}
+
+/// The results of the latest computation: the named one, or all that are saved.
+fn results(
+    store: &mut Store,
+    prefix: &Prefix,
+    name: Option<&str>,
+) -> Result<Vec<(String, Payload)>, Failure> {
+    let whole = find(store, prefix)?.swap_remove(0);
+    let all = whole.entry.results;
+    let names: Vec<String> = all.iter().map(|saved| saved.name.clone()).collect();
+    let wanted = |saved: &sde_archives::inspect::Saved| name.is_none_or(|name| saved.name == name);
+    let chosen = all.into_iter().filter(wanted);
+    let saved: Vec<_> = chosen
+        .filter_map(|saved| Some((saved.name, saved.payload?)))
+        .collect();
+    match (saved.is_empty(), name) {
+        (false, _) => Ok(saved),
+        (true, Some(name)) if names.iter().any(|known| known == name) => Err(Failure::told(
+            format!("result \"{name}\" is not saved in this store, or damaged"),
+        )),
+        (true, Some(name)) => Err(Failure::told(format!(
+            "there is no result \"{name}\"; the entry has: {}",
+            names.join(", ")
+        ))),
+        (true, None) => Err(Failure::told("none of its results is saved in this store")),
+    }
+}
+
+/// What is to be written.
+struct Job {
+    results: Vec<(String, Payload)>,
+    format: Format,
+    /// One result was asked for by name.
+    single: bool,
+}
+
+impl Job {
+    fn write(&self, to: &mut impl Write) -> Result<(), Failure> {
+        match self.format {
+            Format::Cbor => self.cbor(to),
+            Format::Json => self.json(to),
+            Format::Npy => self.npy(to),
+            Format::Npz => self.npz(to),
+        }
+    }
+
+    fn cbor(&self, to: &mut impl Write) -> Result<(), Failure> {
+        if !self.single {
+            to.write_all(&cbor_head(5, self.results.len() as u64))?;
+        }
+        for (name, payload) in &self.results {
+            if !self.single {
+                to.write_all(&cbor_head(3, name.len() as u64))?;
+                to.write_all(name.as_bytes())?;
+            }
+            io::copy(&mut payload.reader()?, to)?;
+        }
+        Ok(())
+    }
+
+    fn json(&self, to: &mut impl Write) -> Result<(), Failure> {
+        let mut object = Map::new();
+        for (name, payload) in &self.results {
+            object.insert(name.clone(), json::value(&payload.value(IN_MEMORY)?));
+        }
+        let json = match self.single {
+            true => object
+                .into_iter()
+                .next()
+                .map(|(_, only)| only)
+                .unwrap_or_default(),
+            false => Json::from(object),
+        };
+        Ok(writeln!(to, "{}", text::escape_json(&json.to_string()))?)
+    }
+
+    fn npy(&self, to: &mut impl Write) -> Result<(), Failure> {
+        let mut found = self.arrays()?;
+        match found.len() {
+            1 => found.swap_remove(0).1.write(to),
+            0 => Err(Failure::told(
+                "there is no array of numbers among the results; try --format json",
+            )),
+            _ => {
+                let names: Vec<String> = found.into_iter().map(|(name, _)| name).collect();
+                Err(Failure::told(format!(
+                    "an .npy file holds one array, there are several: {}; name a result, or use --format npz",
+                    names.join(", ")
+                )))
+            }
+        }
+    }
+
+    fn npz(&self, to: &mut impl Write) -> Result<(), Failure> {
+        let found = self.arrays()?;
+        if found.is_empty() {
+            return Err(Failure::told(
+                "there is no array of numbers among the results; try --format json",
+            ));
+        }
+        let failed = |error: zip::result::ZipError| Failure::from(io::Error::from(error));
+        let mut zip = ZipWriter::new_stream(to);
+        // As NumPy writes them: not compressed.
+        let options = SimpleFileOptions::default()
+            .compression_method(CompressionMethod::Stored)
+            .large_file(true);
+        for (name, array) in found {
+            // A name that leads to another folder when it is unpacked.
+            let name = name.replace(['/', '\\'], "_");
+            zip.start_file(format!("{name}.npy"), options)
+                .map_err(failed)?;
+            array.write(&mut zip)?;
+        }
+        zip.finish().map_err(failed)?.into_inner().flush()?;
+        Ok(())
+    }
+
+    /// Every array there is, with a name.
+    fn arrays(&self) -> Result<Vec<(String, Array)>, Failure> {
+        let mut found = Vec::new();
+        for (name, payload) in &self.results {
+            match payload.numbers()? {
+                Some((numbers, at)) => {
+                    found.push((name.clone(), Array::Stored(numbers, payload.clone(), at)));
+                }
+                None => {
+                    let value: Value = payload.value(IN_MEMORY)?;
+                    arrays(name, value, &mut found);
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The first bytes of a map (5) or a text (3).
+fn cbor_head(kind: u8, length: u64) -> Vec<u8> {
+    let kind = kind << 5;
+    match length {
+        0..=23 => vec![kind | length as u8],
+        24..=0xff => vec![kind | 24, length as u8],
+        0x100..=0xffff => [&[kind | 25][..], &(length as u16).to_be_bytes()].concat(),
+        0x1_0000..=0xffff_ffff => [&[kind | 26][..], &(length as u32).to_be_bytes()].concat(),
+        _ => [&[kind | 27][..], &length.to_be_bytes()].concat(),
+    }
+}
+
+/// Writes beside the file, then gives it its name: nobody finds half of it.
+fn to_file(job: &Job, path: &Path, force: bool) -> Result<(), Failure> {
+    let failed =
+        |error: io::Error| Failure::told(format!("{} can't be written: {error}", path.display()));
+    if !force && path.symlink_metadata().is_ok() {
+        return Err(Failure::told(format!(
+            "{} is there already; --force replaces it",
+            path.display()
+        )));
+    }
+    let unfinished = beside(path);
+    let file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&unfinished);
+    let mut to = BufWriter::new(file.map_err(failed)?);
+    let written = job.write(&mut to).and_then(|()| {
+        let file: File = to
+            .into_inner()
+            .map_err(|error| failed(error.into_error()))?;
+        file.sync_all().map_err(failed)?;
+        std::fs::rename(&unfinished, path).map_err(failed)
+    });
+    if written.is_err() {
+        // What is left if this fails too does no harm.
+        let _ = std::fs::remove_file(&unfinished);
+    }
+    written
+}
+
+fn beside(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.unfinished", std::process::id()));
+    path.with_file_name(name)
+}

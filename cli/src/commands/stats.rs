@@ -1,0 +1,251 @@
+//! `sde stats`: how much of what.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::{Duration, SystemTime};
+
+use sde_archives::Class;
+use sde_archives::inspect::{Item, SegmentFile};
+use serde_json::json;
+
+use crate::args::Arguments;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::store::{Id, Marks, Scratches, Store};
+use crate::table::{self, Column};
+use crate::{json, text, time};
+
+#[derive(Default)]
+struct OfApp {
+    seen: HashSet<Id>,
+    keys: HashSet<sde::Key>,
+    bytes: u64,
+    took: Duration,
+    latest: Option<SystemTime>,
+}
+
+#[derive(Default)]
+struct OfClass {
+    files: usize,
+    bytes: u64,
+    entries: usize,
+}
+
+pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
+    if let Some(option) = arguments.option()? {
+        return Err(arguments.unknown(&option));
+    }
+    let as_json = arguments.json;
+    let [path] = arguments.values(["STORE"], 0)?;
+    let mut store = Store::open(path.unwrap_or_default())?;
+    let mut apps: BTreeMap<String, OfApp> = BTreeMap::new();
+    let mut classes: [OfClass; 3] = Default::default();
+    let mut marks = Marks::default();
+    let mut scratches = Scratches::default();
+    let mut writers: BTreeMap<String, usize> = BTreeMap::new();
+    for segment in &store.segments {
+        let of = &mut classes[number(segment)];
+        of.files += 1;
+        of.bytes += segment.length();
+    }
+    store.walk(|segment, item| match item {
+        Item::Entry(entry) => {
+            scratches.finish(&entry);
+            classes[number(segment)].entries += 1;
+            let record = &entry.record;
+            let app = apps.entry(record.app.to_string()).or_default();
+            if app.seen.insert((record.key, record.run)) {
+                app.took += record.took;
+            }
+            app.keys.insert(record.key);
+            app.latest = app.latest.max(Some(record.made_at));
+            let payloads = entry
+                .results
+                .iter()
+                .filter_map(|saved| saved.payload.as_ref());
+            app.bytes += payloads.map(|payload| payload.length()).sum::<u64>();
+        }
+        Item::Mark { mark, .. } => marks.add(mark),
+        Item::Scratch(scratch) => {
+            classes[number(segment)].entries += 1;
+            scratches.add(segment, scratch);
+        }
+        Item::About(about) => {
+            let of = format!(
+                "{} on {} ({}, sde {})",
+                about.program, about.host, about.target, about.sde
+            );
+            *writers.entry(of).or_default() += 1;
+        }
+        _ => {}
+    })?;
+    let unfinished = scratches.left().len();
+    if as_json {
+        let apps: Vec<_> = apps
+            .iter()
+            .map(|(name, app)| {
+                json!({
+                    "app": name,
+                    "keys": app.keys.len(),
+                    "computations": app.seen.len(),
+                    "bytes": app.bytes,
+                    "seconds": app.took.as_secs_f64(),
+                    "latest": app.latest.map(time::iso),
+                })
+            })
+            .collect();
+        let classes: Vec<_> = Class::ALL
+            .iter()
+            .zip(&classes)
+            .map(|(class, of)| {
+                json!({ "class": json::class(*class), "files": of.files, "bytes": of.bytes, "frames": of.entries })
+            })
+            .collect();
+        out.json(&json!({
+            "apps": apps,
+            "classes": classes,
+            "unfinished": unfinished,
+            "invalidated": marks.standing(),
+            "generations": generations(&store),
+            "writers": writers,
+            "damaged": store.damages.len(),
+        }))?;
+    } else {
+        print_apps(&apps, out)?;
+        print_classes(&classes, out)?;
+        print_generations(&store, out)?;
+        out.line("")?;
+        for (writer, files) in &writers {
+            let files = text::count(*files, "file", "files");
+            out.line(format!("written by {writer}, {files}"))?;
+        }
+        if unfinished > 0 {
+            let runs = text::count(unfinished, "run", "runs");
+            out.line(format!("{runs} can go on from a saved state"))?;
+        }
+        if marks.standing() > 0 {
+            let marked = text::count(marks.standing(), "computation is", "computations are");
+            out.line(format!("{marked} marked as not to be used"))?;
+        }
+    }
+    out.flush()?;
+    store.tell_damage();
+    out.found |= store.is_damaged();
+    Ok(())
+}
+
+fn number(segment: &SegmentFile) -> usize {
+    let of = Class::ALL
+        .iter()
+        .position(|class| *class == segment.class());
+    of.unwrap_or(0)
+}
+
+fn print_apps(apps: &BTreeMap<String, OfApp>, out: &mut Output) -> Result<(), Failure> {
+    const COLUMNS: [Column; 6] = [
+        Column::new("APP", 9).least(12),
+        Column::new("KEYS", 8).right(),
+        Column::new("RUNS", 5).right(),
+        Column::new("SIZE", 7).right(),
+        Column::new("COST", 6).right(),
+        Column::new("LATEST (UTC)", 4),
+    ];
+    let rows: Vec<Vec<String>> = apps
+        .iter()
+        .map(|(name, app)| {
+            vec![
+                name.clone(),
+                app.keys.len().to_string(),
+                app.seen.len().to_string(),
+                text::size(app.bytes),
+                text::duration(app.took),
+                app.latest
+                    .map(time::text)
+                    .unwrap_or_default()
+                    .chars()
+                    .take(16)
+                    .collect(),
+            ]
+        })
+        .collect();
+    table::write(out, &COLUMNS, &rows)
+}
+
+fn print_classes(classes: &[OfClass; 3], out: &mut Output) -> Result<(), Failure> {
+    const COLUMNS: [Column; 4] = [
+        Column::new("CLASS", 9).least(6),
+        Column::new("FILES", 7).right(),
+        Column::new("FRAMES", 6).right(),
+        Column::new("ON DISK", 8).right(),
+    ];
+    out.line("")?;
+    let rows: Vec<Vec<String>> = Class::ALL
+        .iter()
+        .zip(classes)
+        .map(|(class, of)| {
+            vec![
+                json::class(*class).to_owned(),
+                of.files.to_string(),
+                of.entries.to_string(),
+                text::size(of.bytes),
+            ]
+        })
+        .collect();
+    table::write(out, &COLUMNS, &rows)
+}
+
+fn print_generations(store: &Store, out: &mut Output) -> Result<(), Failure> {
+    const COLUMNS: [Column; 5] = [
+        Column::new("GENERATION", 9).least(10),
+        Column::new("WRITTEN (UTC)", 6),
+        Column::new("SEGMENTS", 5).right(),
+        Column::new("BYTES", 4).right(),
+        Column::new("COUNTS", 8),
+    ];
+    if store.manifests.files.is_empty() {
+        return Ok(());
+    }
+    out.line("")?;
+    let rows: Vec<Vec<String>> = store
+        .manifests
+        .files
+        .iter()
+        .map(|file| match &file.content {
+            Ok(info) => vec![
+                format!("{} {}", info.kind, info.generation),
+                time::of_nanos(info.at).chars().take(16).collect(),
+                info.segments.len().to_string(),
+                text::size(
+                    info.segments
+                        .iter()
+                        .fold(0, |sum, one| one.length.saturating_add(sum)),
+                ),
+                if file.is_head { "yes" } else { "no, replaced" }.to_owned(),
+            ],
+            Err(_) => {
+                let mut row = vec![file.name.clone()];
+                row.extend(["", "", ""].map(str::to_owned));
+                row.push("no, damaged".to_owned());
+                row
+            }
+        })
+        .collect();
+    table::write(out, &COLUMNS, &rows)
+}
+
+fn generations(store: &Store) -> serde_json::Value {
+    let one = |file: &sde_archives::inspect::ManifestFile| match &file.content {
+        Ok(info) => json!({
+            "file": file.name,
+            "kind": info.kind,
+            "generation": info.generation,
+            "writer": info.writer,
+            "at": info.at,
+            "parents": info.parents,
+            "segments": info.segments.len(),
+            "retired": info.retired.len(),
+            "counts": file.is_head,
+        }),
+        Err(why) => json!({ "file": file.name, "damaged": why, "counts": false }),
+    };
+    store.manifests.files.iter().map(one).collect()
+}

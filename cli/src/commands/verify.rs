@@ -1,0 +1,260 @@
+//! `sde verify`: reads everything, and says exactly what is damaged.
+
+use std::collections::HashMap;
+use std::io::IsTerminal;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use sde_archives::inspect::{Damage, Entry, Item, Manifests, Payload, SegmentFile, Walked};
+use serde_json::json;
+
+use crate::args::Arguments;
+use crate::failure::Failure;
+use crate::output::Output;
+use crate::store::Store;
+use crate::{json, text};
+
+/// Of less nobody waits for the end.
+const LARGE: u64 = 64 << 20;
+
+/// What was looked at, and found.
+#[derive(Default)]
+struct Report {
+    /// What is wrong, with a text of whose it is.
+    found: Vec<(Damage, String)>,
+    /// What is no damage, and may be wondered at.
+    notes: Vec<String>,
+    entries: usize,
+    results: usize,
+    scratch: usize,
+    bytes: u64,
+    /// How far each segment can be read, by its path.
+    ends: HashMap<String, u64>,
+}
+
+pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
+    let mut quiet = false;
+    while let Some(option) = arguments.option()? {
+        match &*option {
+            "quiet" | "q" => quiet = true,
+            other => return Err(arguments.unknown(other)),
+        }
+    }
+    let as_json = arguments.json;
+    let [path] = arguments.values(["STORE"], 0)?;
+    let store = Store::open(path.unwrap_or_default())?;
+    let mut report = Report::default();
+    if let Some(why) = store.inspection.format_damage() {
+        report
+            .found
+            .push((Damage::new("FORMAT", 0..0, why), String::new()));
+    }
+    let bar = bar(store.segments.iter().map(SegmentFile::length).sum());
+    for segment in &store.segments {
+        report.segment(segment, store.manifests.replaced(segment), &bar);
+    }
+    bar.finish_and_clear();
+    report.manifests(&store.manifests, &store.segments);
+    out.found |= !report.found.is_empty();
+    if as_json {
+        out.json(&object(&store, &report))?;
+    } else if !quiet {
+        print(&store, &report, out)?;
+    }
+    Ok(())
+}
+
+fn bar(bytes: u64) -> ProgressBar {
+    if bytes < LARGE || !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::with_draw_target(Some(bytes), ProgressDrawTarget::stderr());
+    let style = ProgressStyle::with_template(
+        "{bar:30} {binary_bytes} of {binary_total_bytes}, {binary_bytes_per_sec}, {eta} left",
+    );
+    match style {
+        Ok(style) => bar.with_style(style),
+        Err(_) => bar,
+    }
+}
+
+impl Report {
+    fn segment(&mut self, segment: &SegmentFile, replaced: u64, bar: &ProgressBar) {
+        self.bytes += segment.length();
+        let mut checks: Vec<(Payload, String)> = Vec::new();
+        let mut passed = 0;
+        let walked = segment.walk(|item| {
+            match item {
+                Item::Damage(damage) => {
+                    let of = damage.key.map(|key| format!("entry {}", key.short()));
+                    self.found.push((damage, of.unwrap_or_default()));
+                }
+                Item::Entry(entry) => {
+                    self.entries += 1;
+                    checks.extend(of_entry(*entry));
+                }
+                Item::Scratch(scratch) => {
+                    self.scratch += 1;
+                    let of = format!("the unfinished {} [{}]", scratch.app, scratch.key.short());
+                    checks.push((scratch.payload, of));
+                }
+                _ => {}
+            }
+            // As many as are checked at once: a segment may have a million.
+            for (payload, of) in checks.drain(..) {
+                self.results += 1;
+                passed += payload.length();
+                self.check(&payload, of, bar);
+            }
+        });
+        bar.inc(segment.length().saturating_sub(passed));
+        match walked {
+            Ok(walked) => self.ending(segment, &walked, replaced),
+            Err(error) => {
+                let damage = Damage::new(segment.path(), 0..segment.length(), error.to_string());
+                self.found.push((damage, String::new()));
+            }
+        }
+    }
+
+    fn check(&mut self, payload: &Payload, of: String, bar: &ProgressBar) {
+        match payload.check(|read| bar.inc(read)) {
+            Ok(None) => {}
+            Ok(Some(damage)) => self.found.push((damage, of)),
+            Err(error) => {
+                let damage = Damage::new(payload.path(), payload.place(), error.to_string());
+                self.found.push((damage, of));
+            }
+        }
+    }
+
+    fn ending(&mut self, segment: &SegmentFile, walked: &Walked, replaced: u64) {
+        self.ends.insert(segment.path().to_owned(), walked.end);
+        if walked.torn == 0 {
+            return;
+        }
+        let place = walked.end..walked.end + walked.torn;
+        match segment.is_being_written() {
+            true => self.notes.push(format!(
+                "{} is being written; its last {} are not a whole frame yet",
+                segment.path(),
+                text::count(walked.torn as usize, "byte", "bytes")
+            )),
+            false if replaced > 0 => {}
+            false => {
+                let why = "a save was cut short there";
+                self.found
+                    .push((Damage::new(segment.path(), place, why), String::new()));
+            }
+        }
+    }
+
+    fn manifests(&mut self, manifests: &Manifests, segments: &[SegmentFile]) {
+        for file in &manifests.files {
+            if let Err(why) = &file.content {
+                let path = format!("manifests/{}", file.name);
+                self.found
+                    .push((Damage::new(path, 0..0, why), String::new()));
+            }
+        }
+        let mut told = Vec::new();
+        for (file, info) in manifests.heads() {
+            for listed in &info.segments {
+                let there = segments
+                    .iter()
+                    .find(|segment| segment.id().ok() == listed.id);
+                let (path, end) = match there {
+                    Some(segment) => {
+                        let end = self.ends.get(segment.path()).copied().unwrap_or(0);
+                        if manifests.replaced(segment) > 0 {
+                            continue;
+                        }
+                        (segment.path(), end)
+                    }
+                    None if retired(manifests, listed.id) => continue,
+                    None => (&*listed.path, 0),
+                };
+                if end >= listed.length || told.contains(&listed.id) {
+                    continue;
+                }
+                told.push(listed.id);
+                let why = match there {
+                    Some(_) => "lost: it was there when the generation was made",
+                    None => "the segment is lost, or its header is damaged",
+                };
+                let of = format!("vouched for by {}", file.name);
+                self.found
+                    .push((Damage::new(path, end..listed.length, why), of));
+            }
+        }
+    }
+}
+
+fn retired(manifests: &Manifests, id: Option<sde_archives::inspect::SegmentId>) -> bool {
+    let mut retired = manifests.heads().flat_map(|(_, info)| &info.retired);
+    retired.any(|one| one.id == id)
+}
+
+fn of_entry(entry: Entry) -> Vec<(Payload, String)> {
+    let (app, key) = (&entry.record.app, entry.record.key.short());
+    let results = entry.results.into_iter();
+    results
+        .filter_map(|saved| {
+            let of = format!("result \"{}\" of {app} [{key}]", saved.name);
+            Some((saved.payload?, of))
+        })
+        .collect()
+}
+
+fn print(store: &Store, report: &Report, out: &mut Output) -> Result<(), Failure> {
+    for (damage, of) in &report.found {
+        let place = match damage.place.is_empty() {
+            true => String::new(),
+            false => format!(", bytes {}..{}", damage.place.start, damage.place.end),
+        };
+        let of = if of.is_empty() {
+            String::new()
+        } else {
+            format!(" ({of})")
+        };
+        out.wrapped(
+            format!("damaged: {}{place}: {}{of}", damage.path, damage.why),
+            2,
+        )?;
+    }
+    for note in &report.notes {
+        out.wrapped(format!("note: {note}"), 2)?;
+    }
+    let looked = format!(
+        "{}, {}, {}, {}",
+        text::count(store.segments.len(), "segment", "segments"),
+        text::count(report.entries, "entry", "entries"),
+        text::count(report.results, "value", "values"),
+        text::size(report.bytes),
+    );
+    match report.found.len() {
+        0 => out.wrapped(format!("whole: {looked}"), 2),
+        n => out.wrapped(format!("{n} damaged; {looked}"), 2),
+    }
+}
+
+fn object(store: &Store, report: &Report) -> serde_json::Value {
+    let damaged = report.found.iter().map(|(damage, of)| {
+        let mut object = json::damage(damage);
+        if let (Some(object), false) = (object.as_object_mut(), of.is_empty()) {
+            object.insert("of".to_owned(), json!(of));
+        }
+        object
+    });
+    json!({
+        "store": store.inspection.path().display().to_string(),
+        "whole": report.found.is_empty(),
+        "segments": store.segments.len(),
+        "manifests": store.manifests.files.len(),
+        "entries": report.entries,
+        "values": report.results,
+        "scratch": report.scratch,
+        "bytes": report.bytes,
+        "damaged": damaged.collect::<Vec<_>>(),
+        "notes": report.notes,
+    })
+}

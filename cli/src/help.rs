@@ -1,0 +1,158 @@
+//! The texts of `--help`.
+
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Of the program.
+pub const ALL: &str = "\
+Looks into stores of the SDE framework: checkpoints and archives.
+
+usage: sde COMMAND STORE [ARGUMENT]... [OPTION]...
+
+  ls STORE                     what is in it: a line for each entry
+  show STORE KEY               one entry: how it was made, and its results
+  explain STORE KEY [KEY2]     why it is another entry than the nearest earlier one
+  verify STORE                 checks every checksum, says what is damaged
+  diff STORE STORE2            what one has and the other has not, or has otherwise
+  export STORE KEY [NAME]      results as CBOR, JSON or NumPy files
+  stats STORE                  how many entries of which app, their sizes and costs
+  gc STORE                     makes room: the only command that changes a store
+  doctor DIR                   which guarantees this file system gives to a store
+
+`sde COMMAND --help` lists the options of a command. KEY is a key or the beginning of
+one, as `ls` shows it.
+
+  --json       JSON in place of text
+  --help       this text
+  --version    the version of the program
+
+Exit status: 0 all is well, 1 something was found damaged or different, 2 what was asked
+for makes no sense or can't be done.
+";
+
+/// Of a command.
+pub fn of(command: &str) -> Option<&'static str> {
+    Some(match command {
+        "ls" => {
+            "\
+What is in a store: a line for each entry, the latest first.
+
+usage: sde ls STORE [options]
+
+  --app NAME        only of this app; NAME may end in *
+  --class CLASS     only with results of this class: result, intermediate or scratch
+  --since WHEN      only what was made since: 90s, 15m, 2h, 3d or 1w ago, or a day, or a
+                    day and a time in UTC (2026-11-21T16:00)
+  --until WHEN      only what was made until then
+  --sort BY         by time (latest first), size, cost (largest first) or app
+  --limit N         only the first N lines
+  --all             also what was replaced by a later run, or marked as not to be used
+  --json            an object for each entry, a line each
+"
+        }
+        "show" => {
+            "\
+One entry: the record of how it was made, and its results in short form. Their checksums
+are verified.
+
+usage: sde show STORE KEY [options]
+
+  --all             all computations of this key, not only the latest
+  --json            one object
+"
+        }
+        "explain" => {
+            "\
+Why an entry is another than the nearest earlier one of its app, and so was computed:
+which input, field, parameter, sub-app, callee or version differs, and both values.
+
+usage: sde explain STORE KEY [KEY2] [options]
+
+KEY2 is the entry to compare it with.
+
+  --json            one object
+"
+        }
+        "verify" => {
+            "\
+Reads everything in a store and verifies every checksum. Says exactly what is damaged.
+
+usage: sde verify STORE [options]
+
+  --quiet           nothing but the exit status
+  --json            one object
+"
+        }
+        "diff" => {
+            "\
+What two stores do not have in common: entries in one only, and results that are not the
+same bytes. Compares digests; no value is read.
+
+usage: sde diff STORE STORE2 [options]
+
+  --app NAME        only of this app; NAME may end in *
+  --json            one object
+"
+        }
+        "export" => {
+            "\
+Takes results out of a store, without the program that made them.
+
+usage: sde export STORE KEY [NAME] --format FORMAT --to FILE [options]
+
+NAME is the result; by default all, or the only one.
+
+  --format cbor     the bytes as they are stored; of several, a map by name
+  --format json     as text; NaN and infinities as strings
+  --format npy      one array, for numpy.load
+  --format npz      every array there is, also in fields of values, for numpy.load
+  --to FILE         where to; - is standard output
+  --force           FILE may be there already, and is replaced
+"
+        }
+        "stats" => {
+            "\
+How many entries there are of which app, their sizes and what they cost; the files of
+each class; the generations.
+
+usage: sde stats STORE [options]
+
+  --json            one object
+"
+        }
+        "gc" => {
+            "\
+Makes room: copies what counts to new segments and drops what was replaced. With a limit,
+gives up intermediates and scratch too. Others may use the store meanwhile.
+
+usage: sde gc STORE [options]
+
+  --dry-run         changes nothing, says what would be done
+  --max-bytes SIZE  gives up entries until so many bytes are left: 500M, 20G (powers of
+                    1024)
+  --max-age AGE     gives up what was not used for so long: 12h, 30d, 8w
+  --policy POLICY   which go first for --max-bytes: lru, the least recently used (the
+                    default), or fifo, those saved first
+  --results         the limits hold for results too; without this they never go
+  --trust-others    also a store that belongs to someone else, or that others can write to
+  --json            one object
+"
+        }
+        "doctor" => {
+            "\
+Tries what a store needs of a file system, in a folder of its own that is removed again,
+and says which guarantees hold.
+
+usage: sde doctor DIR [options]
+
+  --json            one object
+"
+        }
+        _ => return None,
+    })
+}
+
+/// Writes a text.
+pub fn write(out: &mut Output, text: &str) -> Result<(), Failure> {
+    text.lines().try_for_each(|line| out.line(line))
+}

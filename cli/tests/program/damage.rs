@@ -1,0 +1,163 @@
+//! Every command on stores that are damaged in many places: none panics, none says that all is
+//! well, and `verify` names the file.
+
+use std::path::Path;
+
+use super::kit::{Sample, copy, sde};
+
+/// Each command on a damaged copy of the store; gives the status of `verify`, and what it said.
+fn all_commands(path: &Path, sample: &Sample) -> (i32, String) {
+    let path = path.to_str().unwrap();
+    let key = sample.keys.solver.to_string();
+    for arguments in [
+        &["ls", path][..],
+        &["show", path, &key],
+        &["explain", path, &key],
+        &["stats", path],
+        &["diff", path, path],
+        &["export", path, &key, "--format", "npz", "--to", "-"],
+    ] {
+        // Binary output is no text, and not looked at.
+        let done = super::kit::program().args(arguments).output().unwrap();
+        let err = String::from_utf8_lossy(&done.stderr).into_owned();
+        assert!(!err.contains("panicked"), "{arguments:?}: {err}");
+        assert!(
+            (0..=2).contains(&done.status.code().unwrap()),
+            "{arguments:?}: {err}"
+        );
+    }
+    let done = sde(["verify", path]);
+    (done.status, done.out + &done.err)
+}
+
+/// The store with one file changed.
+fn damaged(sample: &Sample, file: &Path, change: impl FnOnce(&mut Vec<u8>)) -> (i32, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("store");
+    copy(&sample.path, &to);
+    let file = to.join(file.strip_prefix(&sample.path).unwrap());
+    let mut bytes = std::fs::read(&file).unwrap();
+    change(&mut bytes);
+    std::fs::write(&file, bytes).unwrap();
+    all_commands(&to, sample)
+}
+
+/// The places of zeros between frames, which nothing says anything of.
+fn is_padding(bytes: &[u8], at: usize) -> bool {
+    let next = at.next_multiple_of(8).max(at + 1);
+    bytes[at..next.min(bytes.len())]
+        .iter()
+        .all(|byte| *byte == 0)
+}
+
+#[test]
+fn a_flipped_bit_is_found_wherever_it_is() {
+    let sample = Sample::new();
+    for file in sample.files() {
+        let bytes = std::fs::read(&file).unwrap();
+        let name = file.file_name().unwrap().to_str().unwrap();
+        let step = (bytes.len() / 8).max(1);
+        for at in (0..bytes.len()).step_by(step) {
+            // What comes after the first line of FORMAT is for people.
+            let for_people = name == "FORMAT" && at >= 19;
+            if for_people || is_padding(&bytes, at) {
+                continue;
+            }
+            let (status, said) = damaged(&sample, &file, |bytes| bytes[at] ^= 1 << (at % 8));
+            if name == "FORMAT" {
+                assert!(status > 0, "byte {at} of {name}: {said}");
+                continue;
+            }
+            assert_eq!(status, 1, "byte {at} of {name}: {said}");
+            assert!(said.contains(name), "byte {at} of {name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_cut_file_is_found() {
+    let sample = Sample::new();
+    for file in sample.files() {
+        let length = std::fs::metadata(&file).unwrap().len() as usize;
+        let name = file.file_name().unwrap().to_str().unwrap();
+        if name == "FORMAT" {
+            continue;
+        }
+        for eighth in 0..8 {
+            let left = length * eighth / 8 + 1;
+            let (status, said) = damaged(&sample, &file, |bytes| bytes.truncate(left));
+            assert_eq!(status, 1, "{left} bytes of {name}: {said}");
+            assert!(said.contains(name), "{left} bytes of {name}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_lost_file_is_found() {
+    let sample = Sample::new();
+    for file in sample.files() {
+        let is_segment = file.extension().is_some_and(|extension| extension == "sde");
+        let is_format = file.ends_with("FORMAT");
+        if !is_segment && !is_format {
+            continue;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("store");
+        copy(&sample.path, &to);
+        std::fs::remove_file(to.join(file.strip_prefix(&sample.path).unwrap())).unwrap();
+        let (status, said) = all_commands(&to, &sample);
+        assert_eq!(status, 1, "{}: {said}", file.display());
+        let name = file.file_name().unwrap().to_str().unwrap();
+        assert!(said.contains(name), "{name}: {said}");
+    }
+}
+
+#[test]
+fn a_damaged_value_is_named_with_its_entry_and_all_else_is_shown() {
+    let sample = Sample::new();
+    let key = sample.keys.solver.to_string();
+    let shown = sample.run("show", &[&key, "--json"]).json();
+    let result = &shown["results"][0];
+    let file = sample.path.join(result["file"].as_str().unwrap());
+    let at = result["from"].as_u64().unwrap() as usize + 30;
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+
+    let verify = sample.run("verify", &["--json"]);
+    assert_eq!(verify.status, 1);
+    let damaged = &verify.json()["damaged"];
+    assert_eq!(damaged.as_array().unwrap().len(), 1);
+    assert_eq!(damaged[0]["file"], result["file"]);
+    assert_eq!(damaged[0]["from"], result["from"]);
+    let of = format!("result \"positions\" of cli.Solver [{}]", &key[..12]);
+    assert_eq!(damaged[0]["of"], of);
+
+    let show = sample.run("show", &[&key]);
+    assert_eq!(show.status, 1);
+    assert!(
+        show.out.contains("DAMAGED") && show.out.contains("a label"),
+        "{}",
+        show.out
+    );
+    let export = |name| sample.run("export", &[&key, name, "--format", "json", "--to", "-"]);
+    assert_eq!(export("positions").status, 2);
+    assert_eq!(export("guess").well(), "[1.0,2.0,4.0]\n");
+}
+
+/// A manifest is one of two generations: the one before counts.
+#[test]
+fn a_damaged_manifest_leaves_the_store_usable() {
+    let sample = Sample::new();
+    let manifests = sample.files();
+    let is_manifest =
+        |path: &&std::path::PathBuf| path.extension().is_some_and(|e| e == "manifest");
+    for path in manifests.iter().filter(is_manifest) {
+        std::fs::write(path, b"nothing").unwrap();
+    }
+    assert_eq!(sample.run("ls", &[]).status, 0);
+    let verify = sample.run("verify", &[]);
+    assert_eq!(verify.status, 1);
+    assert!(verify.out.contains("manifests/archive-"), "{}", verify.out);
+    assert!(sample.run("stats", &[]).out.contains("no, damaged"));
+}

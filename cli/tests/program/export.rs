@@ -1,0 +1,98 @@
+//! Results as files: their bytes are those that were saved.
+
+use super::kit::{Sample, program};
+
+fn bytes(sample: &Sample, arguments: &[&str]) -> Vec<u8> {
+    let key = sample.keys.solver.to_string();
+    let arguments = [&[&*key], arguments, &["--to", "-"]].concat();
+    let output = program()
+        .args(sample.line("export", &arguments))
+        .output()
+        .unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    output.stdout
+}
+
+const POSITIONS: [f64; 6] = [0.0, 1.0, 2.0, 4.0, f64::NAN, -0.0];
+
+#[test]
+fn an_array_as_npy_is_what_numpy_wants() {
+    let sample = Sample::new();
+    let file = bytes(&sample, &["positions", "--format", "npy"]);
+    assert!(file.starts_with(b"\x93NUMPY\x01\x00"));
+    let header = u16::from_le_bytes([file[8], file[9]]) as usize;
+    let data = &file[10 + header..];
+    let header = std::str::from_utf8(&file[10..10 + header]).unwrap();
+    assert!(
+        header.contains("'descr': '<f8'") && header.contains("'shape': (2,3,)"),
+        "{header}"
+    );
+    assert!(header.contains("'fortran_order': False") && header.ends_with('\n'));
+    assert_eq!((file.len() - data.len()) % 64, 0);
+    let expected: Vec<u8> = POSITIONS.iter().flat_map(|x| x.to_le_bytes()).collect();
+    assert_eq!(data, expected, "to the bit");
+}
+
+#[test]
+fn all_arrays_are_in_an_npz() {
+    let sample = Sample::new();
+    let file = bytes(&sample, &["--format", "npz"]);
+    assert!(file.starts_with(b"PK"));
+    for name in ["positions.npy", "guess.npy", "report.weights.npy"] {
+        let is_there = file.windows(name.len()).any(|part| part == name.as_bytes());
+        assert!(is_there, "{name}");
+    }
+}
+
+#[test]
+fn json_says_what_json_can_say() {
+    let sample = Sample::new();
+    let all = bytes(&sample, &["--format", "json"]);
+    let all: serde_json::Value = serde_json::from_slice(&all).unwrap();
+    assert_eq!(all["positions"]["shape"], serde_json::json!([2, 3]));
+    assert_eq!(all["positions"]["data"][4], "NaN");
+    assert_eq!(all["guess"], serde_json::json!([1.0, 2.0, 4.0]));
+    assert_eq!(all["report"]["weights"], serde_json::json!([0.5, 1.5]));
+    assert_eq!(all["report"]["steps"], serde_json::Value::Null);
+}
+
+#[test]
+fn cbor_is_as_it_was_stored() {
+    let sample = Sample::new();
+    let one = bytes(&sample, &["guess", "--format", "cbor"]);
+    let mut expected = vec![0xd8, 86, 0x58, 24];
+    expected.extend([1.0_f64, 2.0, 4.0].iter().flat_map(|x| x.to_le_bytes()));
+    assert_eq!(one, expected);
+    let all = bytes(&sample, &["--format", "cbor"]);
+    assert_eq!(all[0], 0xa3, "a map of three");
+}
+
+#[test]
+fn a_file_is_whole_or_not_there() {
+    let sample = Sample::new();
+    let key = sample.keys.solver.to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let to = folder.path().join("guess.npy");
+    let run = |more: &[&str]| {
+        let to = to.to_str().unwrap();
+        let arguments = [&[&*key], more, &["--format", "npy", "--to", to]].concat();
+        sample.run("export", &arguments)
+    };
+    let several = run(&[]);
+    assert_eq!(several.status, 2);
+    assert!(several.err.contains("there are several"), "{}", several.err);
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    run(&["guess"]).well();
+    let again = run(&["guess"]);
+    assert_eq!(again.status, 2);
+    assert!(again.err.contains("--force"), "{}", again.err);
+    run(&["guess", "--force"]).well();
+    assert_eq!(folder.path().read_dir().unwrap().count(), 1);
+    let unknown = run(&["nothing"]);
+    assert!(
+        unknown.err.contains("the entry has: positions, guess"),
+        "{}",
+        unknown.err
+    );
+}

@@ -1,0 +1,301 @@
+//! What the commands say of a store that is whole, and how they say it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::kit::{Sample, program, sde, sde_wide};
+
+fn columns(text: &str) -> usize {
+    // Only characters of one column are in the sample's texts.
+    text.lines()
+        .map(|line| line.chars().count())
+        .max()
+        .unwrap_or(0)
+}
+
+#[test]
+fn ls_has_a_line_for_each_entry() {
+    let sample = Sample::new();
+    let text = sample.run("ls", &[]).well();
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].starts_with("APP"), "{text}");
+    let solver = lines
+        .iter()
+        .find(|line| line.starts_with("cli.Solver"))
+        .unwrap();
+    let words: Vec<&str> = solver.split_whitespace().collect();
+    assert_eq!(words[1], "2.0");
+    assert_eq!(words[2], sample.keys.solver.short());
+    assert_eq!(words[5], "3/4", "the expendable one is not saved");
+    assert!(
+        text.contains("cli.iterate") && text.contains("unfinished"),
+        "{text}"
+    );
+    assert!(!text.contains(&sample.keys.invalid.short()), "{text}");
+    assert!(lines.last().unwrap().starts_with("5 entries, "), "{text}");
+    let all = sample.run("ls", &["--all"]).well();
+    assert!(all.contains("replaced") && all.contains("invalid"), "{all}");
+}
+
+#[test]
+fn ls_shows_what_is_asked_for() {
+    let sample = Sample::new();
+    let keys = |arguments: &[&str]| -> BTreeSet<String> {
+        let arguments = [arguments, &["--json"]].concat();
+        let text = sample.run("ls", &arguments).well();
+        let key = |line: &str| {
+            let object: Value = serde_json::from_str(line).unwrap();
+            object["key"].as_str().unwrap()[..12].to_owned()
+        };
+        text.lines().map(key).collect()
+    };
+    let of = |key: &[sde::Key]| key.iter().map(sde::Key::short).collect::<BTreeSet<_>>();
+    let known = &sample.keys;
+    assert_eq!(
+        keys(&["--app", "cli.energy"]),
+        of(&[known.small, known.large])
+    );
+    assert_eq!(keys(&["--app", "cli.S*"]), of(&[known.solver]));
+    assert_eq!(keys(&["--class", "intermediate"]), of(&[known.solver]));
+    assert_eq!(keys(&["--class", "scratch"]).len(), 1);
+    assert_eq!(keys(&["--since", "1h"]).len(), 5);
+    assert_eq!(keys(&["--until", "1h"]).len(), 0);
+    assert_eq!(keys(&["--until", "2020-01-01"]).len(), 0);
+    assert_eq!(keys(&["--limit", "2"]).len(), 2);
+    assert_eq!(
+        keys(&["--sort", "size", "--limit", "1"]),
+        of(&[known.solver])
+    );
+}
+
+#[test]
+fn tables_fit() {
+    let sample = Sample::new();
+    let key = sample.keys.solver.to_string();
+    for command in ["ls", "show", "explain", "verify", "stats", "diff"] {
+        for width in [10, 40, 80, 200] {
+            let arguments: &[&str] = match command {
+                "show" | "explain" => &[&key],
+                "diff" => &[sample.path.to_str().unwrap()],
+                _ => &[],
+            };
+            let text = sde_wide(width, sample.line(command, arguments)).well();
+            assert!(columns(&text) <= width, "{command} {width}:\n{text}");
+        }
+    }
+    let narrow = sde_wide(40, sample.line("ls", &[])).well();
+    assert!(narrow.contains(&sample.keys.solver.short()), "{narrow}");
+    let wide = sde_wide(200, sample.line("ls", &[])).well();
+    assert_eq!(wide, sample.run("ls", &[]).well(), "nothing had to be cut");
+}
+
+#[test]
+fn show_has_all_of_the_record() {
+    let sample = Sample::new();
+    let text = sample.run("show", &[&sample.keys.solver.short()]).well();
+    for part in [
+        "app         cli.Solver, version 2.0",
+        &format!("key         {}", sample.keys.solver),
+        "order  4",
+        "tolerance  1e-9",
+        "threads  1",
+        "slot \"inner\": cli.Inner, version 1",
+        "damping  0.5",
+        &format!("{} cli.energy", sample.keys.small.short()),
+        "positions  Vec<[f64; 3]>, 58 B: [f64; 2 x 3] 0.0, 1.0, 2.0, 4.0, NaN, -0.0",
+        "guess      Vec<f64> (intermediate), 28 B: [f64; 3] 1.0, 2.0, 4.0",
+        "{weights: [f32; 2] 0.5, 1.5, label: \"a label\", steps: null}",
+        "trace      not saved (expendable)",
+        "intermediates/",
+    ] {
+        assert!(text.contains(part), "{part} is not in:\n{text}");
+    }
+    let energy = sample.run("show", &[&sample.keys.large.to_string()]).well();
+    assert!(energy.contains("basis   \"6-31G*\""), "{energy}");
+    assert!(energy.contains("cite        J. Irreproducible"), "{energy}");
+    assert!(
+        energy.contains("1 earlier computation of this key: --all"),
+        "{energy}"
+    );
+    let invalid = sample
+        .run("show", &[&sample.keys.invalid.to_string()])
+        .well();
+    assert!(invalid.contains("bad memory in node 7"), "{invalid}");
+}
+
+#[test]
+fn explain_names_what_differs() {
+    let sample = Sample::new();
+    let (small, large) = (sample.keys.small.to_string(), sample.keys.large.to_string());
+    let text = sample.run("explain", &[&large, &small]).well();
+    assert!(
+        text.contains(r#"input "basis": "STO-3G" -> "6-31G*""#),
+        "{text}"
+    );
+    let first = sample
+        .run("explain", &[&sample.keys.solver.to_string()])
+        .well();
+    assert!(first.contains("the first entry of its app"), "{first}");
+    let nearest = sample.run("explain", &[&sample.keys.invalid.to_string(), "--json"]);
+    let object = nearest.json();
+    assert_eq!(object["differences"].as_array().unwrap().len(), 2);
+    let again = sample.run("explain", &[&large]).well();
+    assert!(again.contains("the same run was computed again"), "{again}");
+}
+
+#[test]
+fn json_can_be_read_and_says_what_is_documented() {
+    let sample = Sample::new();
+    let key = sample.keys.solver.to_string();
+    let path = sample.path.to_str().unwrap();
+    let members = |object: &Value| -> String {
+        let names: Vec<&String> = object.as_object().unwrap().keys().collect();
+        names.into_iter().cloned().collect::<Vec<_>>().join(" ")
+    };
+    for (command, arguments, expected) in [
+        (
+            "ls",
+            &["--limit", "1"][..],
+            "app bytes classes code key made_at results saved seconds state",
+        ),
+        ("show", &[&*key], "bytes invalid record results saved"),
+        ("explain", &[&*key], "differences earlier entry"),
+        (
+            "verify",
+            &[],
+            "bytes damaged entries manifests notes scratch segments store values whole",
+        ),
+        ("diff", &[path], "different only_first only_second same"),
+        (
+            "stats",
+            &[],
+            "apps classes damaged generations invalidated unfinished writers",
+        ),
+        (
+            "gc",
+            &["--dry-run"],
+            "bytes_after bytes_before dry_run given_up removed replaced written",
+        ),
+    ] {
+        let done = sample.run(command, &[arguments, &["--json"]].concat());
+        assert_eq!(done.status, 0, "{command}: {}", done.err);
+        assert_eq!(members(&done.json()), expected, "{command}");
+    }
+    let doctor = sde(["doctor", path, "--json"]);
+    assert_eq!(members(&doctor.json()), "checks directory file_system good");
+    let stats = sample.run("stats", &["--json"]).json();
+    assert_eq!(stats["unfinished"], 1);
+    assert_eq!(stats["invalidated"], 1);
+    let shown = sample.run("show", &[&key, "--json"]).json();
+    assert_eq!(shown["record"]["setup"]["slots"][0]["app"], "cli.Inner");
+    assert_eq!(shown["results"][1]["short"], "[f64; 3] 1.0, 2.0, 4.0");
+}
+
+/// A terminal obeys some characters, whoever wrote them.
+#[test]
+fn no_control_character_of_a_store_is_printed() {
+    let sample = Sample::new();
+    let key = sample.keys.evil.to_string();
+    for (command, arguments) in [
+        ("ls", &[][..]),
+        ("ls", &["--json"]),
+        ("show", &[&*key]),
+        ("show", &[&*key, "--json"]),
+        ("explain", &[&*key]),
+        ("stats", &[]),
+        ("stats", &["--json"]),
+        ("verify", &[]),
+        ("export", &[&*key, "--format", "json", "--to", "-"]),
+        (
+            "export",
+            &[&*key, "no\u{1b}[2J such", "--format", "json", "--to", "-"],
+        ),
+    ] {
+        let done = sample.run(command, arguments);
+        let is_bad = |c: &char| (c.is_control() && *c != '\n') || *c == '\u{202e}';
+        for text in [&done.out, &done.err] {
+            assert_eq!(
+                text.chars().find(is_bad),
+                None,
+                "{command} {arguments:?}:\n{text:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_status_2() {
+    let sample = Sample::new();
+    let path = sample.path.to_str().unwrap();
+    let empty = tempfile::tempdir().unwrap();
+    let empty = empty.path().to_str().unwrap();
+    for (arguments, said) in [
+        (&[][..], "what is to be done"),
+        (&["fly"], "no command \"fly\""),
+        (&["ls"], "takes STORE"),
+        (&["ls", path, "more"], "takes STORE"),
+        (&["ls", path, "--color"], "no option --color"),
+        (&["ls", path, "--since", "soon"], "\"soon\" is not a time"),
+        (&["ls", path, "--class", "gold"], "is not a class"),
+        (&["ls", "/nowhere/at/all"], "not a store"),
+        (&["ls", empty], "there is nothing"),
+        (&["gc", empty], "there is nothing"),
+        (&["show", path, "xyz"], "is not a key"),
+        (&["show", path, "0123456789abcdef"], "no entry has a key"),
+        (&["explain", path], "takes STORE KEY"),
+        (&["export", path, "00"], "needs --format and --to"),
+        (&["doctor", "/nowhere/at/all"], "nothing can be tried"),
+    ] {
+        let done = sde(arguments);
+        assert_eq!(done.status, 2, "{arguments:?}: {}", done.out);
+        assert_eq!(done.out, "", "{arguments:?}");
+        assert!(done.err.contains(said), "{arguments:?}: {}", done.err);
+    }
+}
+
+#[test]
+fn every_command_has_help() {
+    let all = sde(["--help"]).well();
+    for command in [
+        "ls", "show", "explain", "verify", "diff", "export", "stats", "gc", "doctor",
+    ] {
+        assert!(all.contains(&format!("\n  {command} ")), "{command}");
+        let help = sde([command, "--help"]).well();
+        assert!(help.contains(&format!("usage: sde {command} ")), "{help}");
+        assert!(columns(&help) <= 90, "{help}");
+    }
+    assert!(sde(["--version"]).well().starts_with("sde 0."));
+}
+
+/// `sde ls store | head` must not end in a backtrace.
+#[test]
+fn a_closed_pipe_ends_it_quietly() {
+    let sample = Sample::new();
+    for command in ["ls", "stats", "verify"] {
+        let mut program = program();
+        let (reader, writer) = std::io::pipe().unwrap();
+        program.args(sample.line(command, &[])).stdout(writer);
+        // Closed before anything can be written.
+        drop(reader);
+        let output = program.output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{command}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{command}");
+    }
+}
+
+#[test]
+fn a_later_format_is_told_from_damage() {
+    let sample = Sample::new();
+    std::fs::write(sample.path.join("FORMAT"), "SDE store, format 7\n").unwrap();
+    for command in ["ls", "verify", "stats", "gc"] {
+        let done = sample.run(command, &[]);
+        assert_eq!(done.status, 2, "{}", done.out);
+        assert!(
+            done.err
+                .contains("it has format 7, this program reads format 1"),
+            "{}",
+            done.err
+        );
+    }
+}

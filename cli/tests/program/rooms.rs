@@ -1,0 +1,94 @@
+//! The commands about whole stores: `diff`, `gc`, `doctor`.
+
+use sde::{Policy, inputs};
+
+use super::kit::{Sample, copy, engine, sde};
+
+#[sde::app(name = "cli.energy", version = "1")]
+fn other_energy(basis: &str, charge: i32) -> f64 {
+    // The same app as the sample's, as far as its key tells.
+    basis.len() as f64 + f64::from(charge) / 4.0 + 1e-9
+}
+
+#[test]
+fn diff_tells_what_is_where_and_what_is_otherwise() {
+    let sample = Sample::new();
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("other");
+    copy(&sample.path, &other);
+    let both = |more: &[&str]| {
+        let stores = [sample.path.to_str().unwrap(), other.to_str().unwrap()];
+        sde([&["diff"], &stores[..], more].concat())
+    };
+    assert!(both(&[]).well().contains("5 entries the same"));
+    let sde = engine(&other);
+    let new = inputs! { basis: "new".to_owned(), charge: 0_i32 };
+    let new = sde.request(&other_energy, &new).run().unwrap().key;
+    let old = inputs! { basis: "STO-3G".to_owned(), charge: 0_i32 };
+    let old = sde
+        .request(&other_energy, &old)
+        .policy(Policy::Refresh)
+        .run()
+        .unwrap()
+        .key;
+    assert_eq!(old, sample.keys.small);
+    drop(sde);
+    let done = both(&[]);
+    assert_eq!(done.status, 1);
+    assert!(
+        done.out
+            .contains(&format!("+ {} cli.energy\n", new.short())),
+        "{}",
+        done.out
+    );
+    assert!(
+        done.out
+            .contains(&format!("! {} cli.energy: result\n", old.short())),
+        "{}",
+        done.out
+    );
+    let json = both(&["--json"]).json();
+    assert_eq!(json["only_second"][0]["key"], new.to_string());
+    assert_eq!(json["different"][0]["results"][0], "result");
+    assert_eq!(both(&["--app", "cli.Solver"]).status, 0);
+}
+
+#[test]
+fn gc_changes_nothing_when_dry_and_loses_no_result() {
+    let sample = Sample::new();
+    let listed = |sample: &Sample| sample.run("ls", &["--json", "--class", "result"]).well();
+    let before = listed(&sample);
+    let files = sample.files();
+    sample.run("gc", &["--dry-run", "--max-bytes", "0"]).well();
+    assert_eq!(sample.files(), files);
+    sample
+        .run("gc", &["--max-bytes", "0", "--policy", "fifo"])
+        .well();
+    let keys = |text: &str| -> Vec<String> {
+        let key = |line: &str| {
+            let object: serde_json::Value = serde_json::from_str(line).unwrap();
+            object["key"].to_string()
+        };
+        text.lines().map(key).collect()
+    };
+    assert_eq!(keys(&listed(&sample)), keys(&before));
+    assert_eq!(
+        sample.run("ls", &["--class", "intermediate"]).well(),
+        "no entries\n"
+    );
+    let verify = sample.run("verify", &[]);
+    assert_eq!(verify.status, 0, "{}", verify.out);
+}
+
+#[test]
+fn doctor_leaves_nothing_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let done = sde(["doctor", folder.path().to_str().unwrap()]);
+    assert_eq!(done.status, 0, "{}", done.out);
+    assert!(
+        done.out.contains("holds  a name is made once"),
+        "{}",
+        done.out
+    );
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}

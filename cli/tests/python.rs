@@ -1,0 +1,51 @@
+//! The program in the document about the store's format, run as it stands there.
+//!
+//! Needs a Python with cbor2 and numpy, which `SDE_PYTHON` names: `./test` makes one. Without it this
+//! is not run at all, see `Cargo.toml`.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "a test that fails says where"
+)]
+
+#[allow(dead_code, reason = "it is the kit of the other tests too")]
+#[path = "program/kit.rs"]
+mod kit;
+
+use std::process::Command;
+
+const DOCUMENT: &str = include_str!("../../docs/store-format.md");
+
+#[test]
+fn the_documented_program_reads_equal_values() {
+    let python =
+        std::env::var_os("SDE_PYTHON").expect("SDE_PYTHON names a Python with cbor2 and numpy");
+    let (_, code) = DOCUMENT.split_once("```python\n").unwrap();
+    let (code, _) = code.split_once("```").unwrap();
+    let sample = kit::Sample::new();
+    let program = sample.path.with_file_name("read.py");
+    std::fs::write(&program, code).unwrap();
+    let mut said = String::new();
+    for file in sample.files() {
+        if file.extension().is_none_or(|extension| extension != "sde") {
+            continue;
+        }
+        let output = Command::new(&python)
+            .arg(&program)
+            .arg(&file)
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {err}", file.display());
+        said.push_str(&String::from_utf8(output.stdout).unwrap());
+    }
+    for value in [
+        "cli.energy result 6.0\n",
+        "cli.Solver positions [[ 0.  1.  2.]\n [ 4. nan -0.]]\n",
+        "cli.Solver guess [1. 2. 4.]\n",
+        "cli.Solver report {'weights': array([0.5, 1.5], dtype=float32), 'label': 'a label', 'steps': None}\n",
+    ] {
+        assert!(said.contains(value), "{value} is not in:\n{said}");
+    }
+}

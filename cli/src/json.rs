@@ -78,8 +78,7 @@ fn callee(callee: &Callee) -> Json {
     match callee {
         Callee::Code { app, code: of, .. } => json!({ "app": app, "code": code(of) }),
         Callee::Named { name, id } => json!({ "name": name, "id": id.to_string() }),
-        #[allow(unreachable_patterns, reason = "the engine may learn of more kinds")]
-        other => json!({ "other": format!("{other:?}") }),
+        Callee::Absent { name } => json!({ "absent": name }),
     }
 }
 

@@ -24,7 +24,7 @@ const LONGEST: u32 = 64 << 20;
 pub struct Walked {
     /// How many frames are whole, whatever they hold.
     pub frames: u64,
-    /// Up to where frames reach.
+    /// Up to where frames reach, and the index after them.
     pub end: u64,
     /// Whether it ends with an index that can be read: its writer has come to its end.
     pub sealed: bool,
@@ -218,12 +218,14 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                 // It says nothing that the frames do not.
                 let why = "its index can't be read; its frames are read instead";
                 self.walked.torn = 0;
+                self.walked.end = length;
                 self.damage(at, length, why, None);
             }
             return Ok(());
         };
         self.walked.sealed = true;
         self.walked.torn = left.saturating_sub(TRAILER as u64);
+        self.walked.end = length - self.walked.torn;
         let lacks = |(key, at): &&(Key, u64)| !table.find(key).any(|row| row.at == *at);
         if let Some((key, at)) = self.found.iter().find(lacks).copied() {
             self.damage(at, at, "its index lacks this frame", Some(key));

@@ -236,8 +236,7 @@ fn callee_text(callee: &Callee) -> String {
         Callee::Named { name, id } => {
             format!("what is registered as \"{name}\", with identity {id}")
         }
-        #[allow(unreachable_patterns, reason = "the engine may learn of more kinds")]
-        other => format!("{other:?}"),
+        Callee::Absent { name } => format!("nothing being registered as \"{name}\""),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Stores to look into, and the program to look into them with.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -17,8 +18,13 @@ use sde_archives::DirStore;
     author = "A. Nonymous",
     citation = "J. Irreproducible Results 1 (1955)"
 )]
-fn energy(basis: &str, charge: i32) -> f64 {
-    basis.len() as f64 + f64::from(charge) / 4.0
+pub fn energy(basis: &str, charge: i32) -> f64 {
+    basis.len() as f64 + f64::from(charge) / 4.0 + OFFSET.get()
+}
+
+thread_local! {
+    /// Something that is not in the key, and should be.
+    pub static OFFSET: Cell<f64> = const { Cell::new(0.0) };
 }
 
 /// A state that is saved before it fails.

@@ -12,7 +12,6 @@ mod child;
 mod compact;
 mod damage;
 mod directory;
-mod fixture;
 mod generations;
 mod kill;
 mod log;

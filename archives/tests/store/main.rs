@@ -12,6 +12,7 @@ mod child;
 mod compact;
 mod damage;
 mod directory;
+mod fixture;
 mod generations;
 mod kill;
 mod log;

@@ -1,0 +1,209 @@
+//! A store of each format version is committed: what one release wrote, later ones read.
+
+use std::path::{Path, PathBuf};
+
+use sde::{
+    App, AppError, AppInfo, Fingerprint, Handle, Inputs, Policy, ResultMap, ResultSpec, SavePolicy,
+    Sde, Source, Tag, inputs,
+};
+use sde_archives::inspect::{Inspection, Item};
+use sde_archives::{Class, DirStore, Options};
+
+fn fixture() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-1")
+}
+
+/// Has values of many types.
+#[derive(Fingerprint)]
+struct All {
+    order: u32,
+}
+
+impl App for All {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("fixture.All", "1")
+            .result(ResultSpec::new::<(u8, i64, String, Option<bool>)>("small"))
+            .result(ResultSpec::new::<Vec<[f64; 2]>>("matrix"))
+            .result(ResultSpec::new::<Vec<f32>>("guess").tagged(Tag::Intermediate))
+            .result(ResultSpec::new::<u8>("trace").tagged(Tag::Expendable))
+    }
+    fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+        Ok(ResultMap::new()
+            .with("small", small())
+            .with("matrix", matrix())
+            .with("guess", vec![0.5_f32, f32::MIN_POSITIVE])
+            .with("trace", 1_u8))
+    }
+}
+
+fn small() -> (u8, i64, String, Option<bool>) {
+    (255, i64::MIN, "Grüße".to_owned(), None)
+}
+
+fn matrix() -> Vec<[f64; 2]> {
+    let nan = f64::from_bits(0x7ff4_0000_0000_0001);
+    vec![[1.0, -0.0], [nan, f64::INFINITY]]
+}
+
+#[sde::app(name = "fixture.marked", version = "1")]
+fn marked(x: f64) -> f64 {
+    x + 1.0
+}
+
+#[sde::app(name = "fixture.unfinished", version = "1")]
+fn unfinished(sde: &Handle) -> Result<u32, AppError> {
+    let scratch = sde.scratch::<(u32, f64)>();
+    match scratch.load()? {
+        Some(state) => Ok(state.0),
+        None => {
+            scratch.save((3, 0.25))?;
+            Err(AppError::message("interrupted"))
+        }
+    }
+}
+
+/// Writes the fixture anew, where there is none: for a new format version only.
+#[test]
+fn the_fixture_is_there() {
+    let path = fixture();
+    if path.join("FORMAT").exists() {
+        return;
+    }
+    let store = Options::new().record_uses().open(&path).unwrap();
+    let builder = Sde::builder().store(store);
+    let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
+    let one = inputs! { x: 1.0_f64 };
+    sde.run(&All { order: 2 }, &inputs! { basis: "STO-3G".to_owned() })
+        .unwrap();
+    let key = sde.request(&marked, &one).run().unwrap().key;
+    sde.request(&marked, &one)
+        .policy(Policy::Refresh)
+        .run()
+        .unwrap();
+    sde.invalidate(&key, "a test").unwrap();
+    unfinished.call(&sde).unwrap_err();
+    sde.checkpoint().unwrap();
+    sde.finish().unwrap();
+    unreachable!("the fixture was not there; it is now: look at it and commit it");
+}
+
+#[test]
+fn what_the_first_release_of_this_format_wrote_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    copy(&fixture(), &path);
+    let store = Options::new()
+        .trust_others()
+        .read_only()
+        .open(&path)
+        .unwrap();
+    let sde = Sde::builder().store(store).build().unwrap();
+    let given = inputs! { basis: "STO-3G".to_owned() };
+    let outcome = sde.request(&All { order: 2 }, &given).run().unwrap();
+    assert_eq!(outcome.source, Source::Loaded);
+    let results = outcome.results;
+    assert_eq!(
+        *results
+            .get::<(u8, i64, String, Option<bool>)>("small")
+            .unwrap(),
+        small()
+    );
+    let bits = |rows: &[[f64; 2]]| {
+        rows.concat()
+            .iter()
+            .map(|x| x.to_bits())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(
+        bits(&results.get::<Vec<[f64; 2]>>("matrix").unwrap()),
+        bits(&matrix())
+    );
+    assert_eq!(
+        *results.get::<Vec<f32>>("guess").unwrap(),
+        [0.5, f32::MIN_POSITIVE]
+    );
+    let again = sde.request(&marked, &inputs! { x: 1.0_f64 }).run().unwrap();
+    assert_eq!(
+        again.source,
+        Source::Computed,
+        "it is marked as not to be used"
+    );
+    assert_eq!(*unfinished.call(&sde).unwrap(), 3, "it goes on");
+}
+
+#[test]
+fn there_is_one_of_each_kind_and_nothing_is_damaged() {
+    let store = Inspection::open(fixture()).unwrap();
+    assert_eq!(store.format_damage(), None);
+    let mut kinds: Vec<&str> = Vec::new();
+    for segment in store.segments().unwrap() {
+        let walked = segment.walk(|item| {
+            kinds.push(match item {
+                Item::Entry(entry) => {
+                    for saved in entry
+                        .results
+                        .iter()
+                        .filter_map(|saved| saved.payload.as_ref())
+                    {
+                        assert_eq!(saved.check(|_| ()).unwrap(), None);
+                    }
+                    match segment.class() {
+                        Class::Intermediate => "intermediate",
+                        _ => "result",
+                    }
+                }
+                Item::Scratch(_) => "scratch",
+                Item::Mark { .. } => "mark",
+                Item::About(_) => "about",
+                Item::Other { .. } => "uses",
+                other => unreachable!("{other:?}"),
+            });
+        });
+        assert!(walked.unwrap().sealed);
+    }
+    for kind in ["result", "intermediate", "scratch", "mark", "about"] {
+        assert!(kinds.contains(&kind), "{kind}");
+    }
+    let manifests = store.manifests().unwrap();
+    assert!(manifests.files.iter().all(|file| file.content.is_ok()));
+    let mut heads: Vec<_> = manifests
+        .heads()
+        .map(|(_, info)| info.kind.clone())
+        .collect();
+    heads.sort();
+    assert_eq!(heads, ["archive", "checkpoint"]);
+}
+
+#[test]
+fn a_later_version_is_refused_and_said_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    copy(&fixture(), &path);
+    std::fs::write(path.join("FORMAT"), "SDE store, format 2\n").unwrap();
+    let said = [
+        DirStore::open(&path).unwrap_err().to_string(),
+        Inspection::open(&path).unwrap_err().to_string(),
+    ];
+    for said in said {
+        assert!(
+            said.contains("it has format 2, this program reads format 1"),
+            "{said}"
+        );
+        assert!(
+            said.contains("use the release of SDE that wrote it"),
+            "{said}"
+        );
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let path = entry.unwrap().path();
+        let to = to.join(path.file_name().unwrap());
+        match path.is_dir() {
+            true => copy(&path, &to),
+            false => std::fs::write(&to, std::fs::read(&path).unwrap()).unwrap(),
+        }
+    }
+}

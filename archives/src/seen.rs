@@ -28,6 +28,9 @@ pub(crate) struct Seen {
     doubted: HashSet<FileId>,
 }
 
+/// How often the directory is listed anew because files are gone that were listed.
+const LOOKS: usize = 8;
+
 enum Progress {
     /// This process writes it, and knows what is in it.
     Own(Arc<Segment>),
@@ -146,15 +149,34 @@ impl Seen {
     /// can't be listed is an error.
     pub(crate) fn look(&mut self, medium: &dyn Medium, store: &Path) -> Result<News, ArchiveError> {
         let mut news = News::default();
-        let there = segments(medium, store)?;
-        self.forget_gone(&there, &mut news);
-        self.begin_retired(&mut news);
-        for (path, class) in &there {
-            if let Err(error) = self.look_at(medium, path, *class, &mut news) {
-                tracing::warn!("{} can't be read: {error}", path.display());
+        for _ in 0..LOOKS {
+            if self.look_once(medium, store, &mut news)? {
+                break;
             }
         }
         Ok(news)
+    }
+
+    /// Gives whether all files that were listed were there. If not, a compaction has put what was in
+    /// them into others, which may have been made after the directory was listed.
+    fn look_once(
+        &mut self,
+        medium: &dyn Medium,
+        store: &Path,
+        news: &mut News,
+    ) -> Result<bool, ArchiveError> {
+        let there = segments(medium, store)?;
+        self.forget_gone(&there, news);
+        self.begin_retired(news);
+        let mut all = true;
+        for (path, class) in &there {
+            match self.look_at(medium, path, *class, news) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => all = false,
+                Err(error) => tracing::warn!("{} can't be read: {error}", path.display()),
+            }
+        }
+        Ok(all)
     }
 
     /// Forgets files that are not there any more. One that is there under another name
@@ -204,10 +226,8 @@ impl Seen {
         class: Class,
         news: &mut News,
     ) -> io::Result<()> {
-        // `None`: it was removed since the directory was listed.
-        let Some(found) = medium.look(path)? else {
-            return Ok(());
-        };
+        let found = medium.look(path)?;
+        let found = found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let (segment, from) = match self.files.get(path) {
             Some(Progress::Own(_)) => return Ok(()),
             Some(Progress::Refused(then)) if *then == found.length => return Ok(()),

@@ -88,6 +88,11 @@ impl Sim {
         self.process.lock().unwrap().add(order);
     }
 
+    /// Takes all orders for this process back.
+    pub fn no_orders_for_process(&self) {
+        self.process.lock().unwrap().clear();
+    }
+
     /// Whether this process was killed.
     pub fn is_killed(&self) -> bool {
         self.process.lock().unwrap().off

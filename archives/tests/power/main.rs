@@ -23,6 +23,7 @@ mod script;
 mod sites;
 mod threads;
 mod truth;
+mod vanishing;
 
 /// How often something is tried: more in the long tests.
 fn count(short: u64, long: u64) -> u64 {

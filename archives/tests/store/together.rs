@@ -46,14 +46,23 @@ fn done(line: &str) -> Option<u64> {
     line.strip_prefix("done ")?.parse().ok()
 }
 
-/// All of them load.
+/// All of them load. The other process may be compacting, without any grace for those who read: what
+/// was not found is looked for again, and nobody else computes it.
 fn check(dir: &Path, acknowledged: &BTreeSet<u64>, when: &str) {
-    let (sde, _) = engine(dir, SavePolicy::OnRequest);
-    for number in acknowledged {
-        assert_eq!(*page.call(&sde, *number).unwrap(), expected_page(*number));
-        assert_eq!(sde.stats().total.computed, 0, "{when}: {number} is lost");
+    let mut left = acknowledged.clone();
+    for _ in 0..20 {
+        let (sde, _) = engine(dir, SavePolicy::OnRequest);
+        left.retain(|number| {
+            let before = sde.stats().total.computed;
+            assert_eq!(*page.call(&sde, *number).unwrap(), expected_page(*number));
+            sde.stats().total.computed != before
+        });
+        std::mem::forget(sde);
+        if left.is_empty() {
+            return;
+        }
     }
-    std::mem::forget(sde);
+    panic!("{when}: {left:?} are lost");
 }
 
 #[test]

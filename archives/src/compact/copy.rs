@@ -165,7 +165,9 @@ impl<'a> Copier<'a> {
 
 impl Drop for Copier<'_> {
     fn drop(&mut self) {
-        for path in &self.begun {
+        // Also one that was given up before anything was put.
+        let given_up = self.lane.durable().map(|(segment, _)| &segment.path);
+        for path in self.begun.iter().chain(given_up) {
             // What is left if this fails holds copies, and does no harm.
             let _ = self.ground.medium.remove(path);
         }

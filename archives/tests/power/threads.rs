@@ -1,7 +1,7 @@
-//! Many threads run while one saves all the time: a copy of the medium taken after any save loads.
+//! Many threads run while one saves all the time: what a power failure leaves of a copy of the medium taken after any save loads.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::{Condvar, Mutex};
 
 use sde::SavePolicy;
 
@@ -10,6 +10,17 @@ use crate::engine::{all_load, engine, expected, open, page, read_only};
 use crate::kit::{Random, Sim};
 
 const THREADS: u64 = 16;
+/// After so many runs a thread waits for the next snapshot, so that saves and runs take turns.
+const TURN: u64 = 20;
+
+/// Does something when a thread ends, also by a failed check, so that no other waits for it.
+struct AtEnd<F: Fn()>(F);
+
+impl<F: Fn()> Drop for AtEnd<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
+}
 
 #[test]
 fn every_snapshot_loads() {
@@ -17,24 +28,31 @@ fn every_snapshot_loads() {
     let sim = Sim::new();
     let sde = engine(open(&sim).unwrap(), SavePolicy::OnRequest);
     let ended = AtomicUsize::new(0);
+    let taken = (Mutex::new(0), Condvar::new());
     let snapshots = std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (sde, ended) = (&sde, &ended);
+            let (sde, ended, taken) = (&sde, &ended, &taken);
             scope.spawn(move || {
+                let _end = AtEnd(|| drop(ended.fetch_add(1, Ordering::SeqCst)));
                 let mut random = Random::new(thread);
                 for run in 0..runs {
+                    let snapshots = taken.0.lock().unwrap();
+                    let enough = taken.1.wait_while(snapshots, |taken| *taken < run / TURN);
+                    drop(enough.unwrap());
                     // Half are those of others.
-                    let number = random.within(0..run / 8 + 2);
+                    let number = random.within(0..run / 16 + 8);
                     assert_eq!(*page.call(sde, number).unwrap(), expected(number));
                 }
-                ended.fetch_add(1, Ordering::SeqCst);
             });
         }
         let saver = scope.spawn(|| {
             let mut snapshots = 0;
+            let _end = AtEnd(|| {
+                *taken.0.lock().unwrap() = u64::MAX;
+                taken.1.notify_all();
+            });
             let mut random = Random::new(99);
             while ended.load(Ordering::SeqCst) < THREADS as usize {
-                let begun = Instant::now();
                 // What is there now is to be in the snapshot.
                 let known = random.within(0..8);
                 page.call(&sde, known).unwrap();
@@ -42,9 +60,8 @@ fn every_snapshot_loads() {
                 let seed = random.number();
                 all_load(read_only(&sim.power_loss(seed)), [known].into_iter());
                 snapshots += 1;
-                while begun.elapsed() < Duration::from_millis(1) {
-                    std::thread::yield_now();
-                }
+                *taken.0.lock().unwrap() = snapshots;
+                taken.1.notify_all();
             }
             snapshots
         });

@@ -33,7 +33,9 @@ fn every_snapshot_loads() {
         for thread in 0..THREADS {
             let (sde, ended, taken) = (&sde, &ended, &taken);
             scope.spawn(move || {
-                let _end = AtEnd(|| drop(ended.fetch_add(1, Ordering::SeqCst)));
+                let _end = AtEnd(|| {
+                    ended.fetch_add(1, Ordering::SeqCst);
+                });
                 let mut random = Random::new(thread);
                 for run in 0..runs {
                     let snapshots = taken.0.lock().unwrap();

@@ -143,9 +143,16 @@ impl Lineage {
     }
 }
 
-fn read(medium: &dyn Medium, path: &Path) -> Result<Manifest, String> {
+/// No manifest is as long: it would list a million segments.
+const LONGEST: u64 = 256 << 20;
+
+/// Reads a manifest; an error says what is wrong with it.
+pub(crate) fn read(medium: &dyn Medium, path: &Path) -> Result<Manifest, String> {
     let file = medium.open(path).map_err(|error| error.to_string())?;
     let length = file.length().map_err(|error| error.to_string())?;
+    if length > LONGEST {
+        return Err(format!("it has {length} bytes, more than any manifest"));
+    }
     let bytes = crate::table::bytes(&*file, 0, length).map_err(|error| error.to_string())?;
     Manifest::read(&bytes)
 }

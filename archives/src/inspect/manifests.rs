@@ -9,12 +9,9 @@ use sde::{ArchiveError, Selection};
 
 use super::segments::{SegmentFile, SegmentId};
 use crate::id::FileId;
-use crate::lineage::FOLDER;
+use crate::lineage::{FOLDER, read};
 use crate::manifest::{EXTENSION, Manifest};
 use crate::medium::Medium;
-
-/// No manifest is as long: it would list a million segments.
-const LONGEST: u64 = 256 << 20;
 
 /// The manifests of a store.
 #[derive(Clone, Debug, Default)]
@@ -144,16 +141,6 @@ fn mark_heads(files: &mut [ManifestFile]) {
             file.is_head = !parents.contains(&file.name);
         }
     }
-}
-
-fn read(medium: &dyn Medium, path: &Path) -> Result<Manifest, String> {
-    let file = medium.open(path).map_err(|error| error.to_string())?;
-    let length = file.length().map_err(|error| error.to_string())?;
-    if length > LONGEST {
-        return Err(format!("it has {length} bytes, more than any manifest"));
-    }
-    let bytes = crate::table::bytes(&*file, 0, length).map_err(|error| error.to_string())?;
-    Manifest::read(&bytes)
 }
 
 fn info(manifest: Manifest) -> ManifestInfo {

@@ -2,7 +2,8 @@
 //!
 //! Only frames of the segments that are to be replaced are looked at: what is in others does
 //! not make anything superfluous. So it does no harm if two processes compact at once, or if
-//! the last bytes of another segment are not on the medium yet.
+//! the last bytes of another segment are not on the medium yet. But scratch is of no use once its
+//! run has ended, wherever the entry is: to lose both would cost time, and no result.
 
 use std::collections::{HashMap, HashSet};
 use std::time::SystemTime;
@@ -34,8 +35,23 @@ pub(crate) struct Live {
     pub(crate) unknown: Vec<At>,
 }
 
-/// What is of use in these segments.
-pub(crate) fn live(candidates: &[Candidate]) -> Live {
+/// When the last entry of each key was saved.
+pub(crate) type Ended = HashMap<Key, u64, BuildKeyHasher>;
+
+/// The runs that have ended, by these segments.
+pub(crate) fn ended(candidates: &[Candidate]) -> Ended {
+    let mut ended = Ended::default();
+    for (_, held) in all(candidates) {
+        if let What::Entry(_) = held.what {
+            let known = ended.entry(held.key()).or_default();
+            *known = held.header.saved_at.max(*known);
+        }
+    }
+    ended
+}
+
+/// What is of use in these segments, if these runs have ended.
+pub(crate) fn live(candidates: &[Candidate], ended: &Ended) -> Live {
     let mut by_key: HashMap<Key, Vec<At>, BuildKeyHasher> = HashMap::default();
     let mut marks: HashMap<(Key, RunId), (SystemTime, At)> = HashMap::new();
     let mut live = Live::default();
@@ -56,7 +72,7 @@ pub(crate) fn live(candidates: &[Candidate]) -> Live {
     live.marks.sort_unstable();
     let kept = by_key
         .into_iter()
-        .map(|(key, frames)| (key, of_key(candidates, frames)));
+        .map(|(key, frames)| (key, of_key(candidates, frames, ended.get(&key).copied())));
     live.keys = kept.filter(|(_, kept)| !kept.frames.is_empty()).collect();
     live
 }
@@ -74,7 +90,7 @@ pub(crate) fn all(candidates: &[Candidate]) -> impl Iterator<Item = (At, &Held)>
 
 /// The frames of one key that are of use: of the latest computation as many as it takes to
 /// have all its values in each class, and the scratch states that came after it.
-fn of_key(candidates: &[Candidate], mut frames: Vec<At>) -> Kept {
+fn of_key(candidates: &[Candidate], mut frames: Vec<At>, ended: Option<u64>) -> Kept {
     let held = |at: &At| &candidates[at.0].frames[at.1];
     let saved_at = |at: &At| held(at).header.saved_at;
     frames.sort_by_key(|at| std::cmp::Reverse(saved_at(at)));
@@ -99,10 +115,9 @@ fn of_key(candidates: &[Candidate], mut frames: Vec<At>) -> Kept {
             kept.extend(covering(of_class.map(|(at, facts)| (*at, facts)).collect()));
         }
     }
-    let ended = entries().map(|(at, _)| saved_at(at)).max().unwrap_or(0);
     let states = frames
         .iter()
-        .filter(|at| matches!(held(at).what, What::Scratch) && saved_at(at) > ended);
+        .filter(|at| matches!(held(at).what, What::Scratch) && Some(saved_at(at)) > ended);
     kept.extend(states.take(STATES));
     let latest = kept.iter().map(saved_at).max().unwrap_or(0);
     Kept {

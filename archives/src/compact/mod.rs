@@ -154,6 +154,7 @@ impl DirStore {
     /// The segments that nobody writes to any more; and what the others say of uses.
     fn candidates_to_replace(&self) -> Result<(Vec<Candidate>, UsesOf), ArchiveError> {
         let inner = &*self.0;
+        let retired = lock(&inner.lineage).retired();
         let known: Vec<Known> = lock(&inner.seen).known().collect();
         let mut candidates = Vec::new();
         let mut uses = UsesOf::default();
@@ -164,7 +165,7 @@ impl DirStore {
                 sealed => sealed.map_err(failed)?,
             };
             if sealed || self.is_left(&known) {
-                let from = self.first_that_counts(&known.id);
+                let from = retired.get(&known.id).copied().unwrap_or(0);
                 let segment = Arc::clone(&known.segment);
                 match Candidate::survey(&inner.medium, segment, from, sealed) {
                     // Another compaction was done with it.
@@ -177,11 +178,6 @@ impl DirStore {
         }
         candidates.sort_by(|a, b| a.segment.path.cmp(&b.segment.path));
         Ok((candidates, uses))
-    }
-
-    fn first_that_counts(&self, id: &FileId) -> u64 {
-        let retired = lock(&self.0.lineage).retired();
-        retired.get(id).copied().unwrap_or(0)
     }
 
     fn is_sealed(&self, known: &Known) -> io::Result<bool> {

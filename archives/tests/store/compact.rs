@@ -13,7 +13,7 @@ use sde_archives::medium::{Disk, Found, Medium, MediumFile, Site};
 use sde_archives::{DirStore, Options, Order, Retention};
 use tempfile::tempdir;
 
-use super::apps::{Table, engine, expected_page, page};
+use super::apps::{Table, engine, expected_page, orbit, page, plain_orbit};
 
 /// All segments of a store, with their lengths.
 fn segments(dir: &Path) -> BTreeMap<PathBuf, u64> {
@@ -100,6 +100,54 @@ fn a_computation_that_another_followed_goes() {
     let found = sde.run(&Table, &n).unwrap();
     assert_eq!(found.get::<Vec<f64>>("squares").unwrap()[400], 160_000.0);
     assert_eq!(sde.stats().total.computed, 0);
+}
+
+#[test]
+fn the_scratch_of_a_run_that_has_ended_goes() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    orbit.call(&sde, 0.3, 40).unwrap();
+    drop(sde);
+    let states = |dir: &Path| {
+        let files = segments(dir).into_iter();
+        let of_scratch = files.filter(|(path, _)| path.parent().unwrap().ends_with("scratch"));
+        of_scratch.map(|(_, length)| length).sum::<u64>()
+    };
+    assert!(states(dir.path()) > 40 * 96);
+    // The segment with the entry is not worth replacing.
+    let done = at_once(dir.path()).compact(&Retention::new()).unwrap();
+    assert_eq!((done.replaced, done.removed), (1, 1));
+    assert_eq!(states(dir.path()), 0);
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    assert_eq!(*orbit.call(&sde, 0.3, 40).unwrap(), plain_orbit(0.3, 40));
+    assert_eq!(sde.stats().total.computed, 0);
+}
+
+#[test]
+fn the_scratch_of_a_run_that_has_not_ended_stays() {
+    let dir = tempdir().unwrap();
+    let key = sde::Key::from_bytes([7; 32]);
+    let state = |number: u64| sde::Batch {
+        selection: sde::Selection::Checkpoint,
+        entries: Vec::new(),
+        scratch: vec![sde::SavedScratch {
+            app: "Unfinished".into(),
+            key,
+            value: sde::ErasedValue::new(number),
+            codec: sde::Codec::of::<u64>(),
+        }],
+        marks: Vec::new(),
+    };
+    let store = at_once(dir.path());
+    for number in 0..30 {
+        store.save(&state(number)).unwrap();
+    }
+    let done = store.compact(&Retention::new()).unwrap();
+    assert_eq!(done.replaced, 1);
+    drop(store);
+    let found = DirStore::open(dir.path()).unwrap().find_scratch(&key);
+    let value = found.unwrap().unwrap().decode(&sde::Codec::of::<u64>());
+    assert_eq!(*value.unwrap().downcast::<u64>().unwrap(), 29);
 }
 
 #[test]

@@ -65,6 +65,7 @@ mod inputs;
 pub mod key;
 pub mod last_value;
 mod parallel;
+mod process_group;
 #[cfg(feature = "progress")]
 mod progress;
 mod result_map;
@@ -85,6 +86,7 @@ pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, RunId, Source};
 pub use inputs::{Inputs, ValueSummary};
 pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key};
+pub use process_group::{GroupError, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 #[cfg(feature = "progress")]
 pub use progress::ProgressBar;
 pub use result_map::{

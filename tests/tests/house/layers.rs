@@ -20,6 +20,7 @@ const LAYERS: &[&[&str]] = &[
         "sync",
         "last_value",
         "parallel",
+        "process_group",
     ],
     &["inputs", "result_map", "app", "progress"],
     &["cache"],

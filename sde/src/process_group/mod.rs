@@ -1,0 +1,16 @@
+//! The few things that ranks do together, and who does them.
+//!
+//! The engine moves results between ranks, and has them agree, by five operations. They are
+//! behind the trait [`ProcessGroup`], so that the engine knows nothing of MPI: a program
+//! without it is a group [of one](OneProcess), a test lets [threads](ThreadGroup) stand for
+//! ranks, and the crate `sde-mpi` has the real thing.
+
+mod error;
+mod group;
+mod one;
+mod threads;
+
+pub use error::GroupError;
+pub use group::{ProcessGroup, Subgroup};
+pub use one::OneProcess;
+pub use threads::ThreadGroup;

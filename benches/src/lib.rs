@@ -21,6 +21,9 @@
 
 mod measure;
 mod spread;
+pub mod table;
+mod tries;
 
 pub use measure::{Comparison, Measured, Run, Settings, repeat};
 pub use spread::Spread;
+pub use tries::Tries;

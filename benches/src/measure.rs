@@ -269,6 +269,11 @@ pub struct Measured {
 }
 
 impl Measured {
+    /// Of cases with a name and a number for each round.
+    pub(crate) fn of(cases: Vec<(String, Vec<f64>)>) -> Self {
+        Self { cases }
+    }
+
     /// The names of the cases, in the order in which they were added.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.cases.iter().map(|case| case.0.as_str())

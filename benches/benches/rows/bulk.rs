@@ -1,8 +1,8 @@
 //! Rows 5 and 6: large data, where all that counts is how fast it is hashed and how often.
 
-use crate::table::{Aim, Row};
 use sde::key::{Digest, commit, keyed, set_hash_threads, with_encoder};
 use sde::{Sde, Value};
+use sde_benches::table::{Aim, Row};
 use sde_benches::{Comparison, Measured, Run, Settings, repeat};
 use std::sync::{Mutex, PoisonError};
 

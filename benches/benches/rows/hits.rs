@@ -1,11 +1,11 @@
 //! Rows 1 to 3: what a hit costs.
 
 use crate::peers;
-use crate::table::{Aim, Row};
 use crate::work::{KEYS, Trace, energy, hash};
 use dashmap::DashMap;
 use sde::key::{BuildKeyHasher, Key};
 use sde::{Instance, Prepared, Sde};
+use sde_benches::table::{Aim, Row};
 use sde_benches::{Comparison, Measured, Run, Settings, repeat};
 use std::sync::Arc;
 

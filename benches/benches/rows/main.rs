@@ -8,30 +8,17 @@ mod bulk;
 mod hits;
 mod misses;
 mod peers;
-mod table;
 mod threads;
 mod work;
 
 use sde_benches::Settings;
-use table::print_head;
+use sde_benches::table::{Row, print_head, wanted};
 
 #[global_allocator]
 static ALLOCATOR: allocations::Counting = allocations::Counting;
 
-/// Whether this part is asked for: all are, if none is named.
-fn wanted(part: &str) -> bool {
-    let mut named = std::env::args()
-        .skip(1)
-        .filter(|word| !word.starts_with('-'));
-    let mut any = false;
-    named.any(|word| {
-        any = true;
-        word == part
-    }) || !any
-}
-
 /// Measures some of the rows.
-type Part = fn(Settings) -> Vec<table::Row>;
+type Part = fn(Settings) -> Vec<Row>;
 
 fn main() {
     let settings = Settings {
@@ -48,7 +35,7 @@ fn main() {
     ];
     for (part, rows) in parts {
         if wanted(part) {
-            rows(settings).iter().for_each(table::Row::print);
+            rows(settings).iter().for_each(Row::print);
         }
     }
     if wanted("allocations") {

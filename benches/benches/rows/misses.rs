@@ -1,9 +1,9 @@
 //! Row 7: what the engine adds to an app that does nothing, when it has to be run.
 
-use crate::table::{Aim, Row};
 use crate::work::hash;
 use sde::Sde;
 use sde::key::{BuildKeyHasher, with_encoder};
+use sde_benches::table::{Aim, Row};
 use sde_benches::{Comparison, Run, Settings, repeat};
 use std::sync::Arc;
 

@@ -4,11 +4,11 @@
 //! how much the rate grows with the second thread: for hits, for hashing alone (the machine's own
 //! limit, since two threads share its power and its caches), and for maps alone.
 
-use crate::table::{Aim, Row};
 use crate::work::{KEYS, Trace, energy, hash};
 use dashmap::DashMap;
 use sde::key::{BuildKeyHasher, Key};
 use sde::{Instance, Prepared, Sde};
+use sde_benches::table::{Aim, Row};
 use sde_benches::{Comparison, Measured, Run, Settings, repeat};
 use std::sync::Arc;
 

@@ -1,11 +1,13 @@
-//! The table that is printed.
+//! The table that the benchmarks print, and which of its parts were asked for.
 
-use sde_benches::Spread;
+use crate::Spread;
 
 /// What a row is to reach.
-#[derive(Clone, Copy)]
+#[derive(Debug, Clone, Copy)]
 pub enum Aim {
+    /// A ratio that is not above this.
     AtMost(f64),
+    /// A ratio that is not below this.
     AtLeast(f64),
     /// Less time than the reference takes.
     Faster,
@@ -40,16 +42,34 @@ impl Aim {
 }
 
 /// One line of the table.
+#[derive(Debug)]
 pub struct Row {
+    /// Which row of the design's table it belongs to.
     pub number: u8,
+    /// What was done.
     pub work: String,
+    /// What it is compared with.
     pub reference: String,
+    /// How the two compare, in each round; as the aim has it.
     pub ratio: Option<Spread>,
+    /// What is asked of the ratio.
     pub aim: Aim,
     /// Nanoseconds for one operation of the work.
     pub time: Option<Spread>,
     /// Nanoseconds for one operation of the reference.
     pub reference_time: Option<Spread>,
+}
+
+/// Whether this part is asked for: all are, if none is named.
+pub fn wanted(part: &str) -> bool {
+    let mut named = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'));
+    let mut any = false;
+    named.any(|word| {
+        any = true;
+        word == part
+    }) || !any
 }
 
 /// Prints the head of the table.
@@ -59,6 +79,7 @@ pub fn print_head() {
 }
 
 impl Row {
+    /// Prints the line.
     pub fn print(&self) {
         println!(
             "| {} | {} | {} | {} | {} | {} | {} | {} |",

@@ -52,8 +52,10 @@ mod store;
 mod table;
 mod uses;
 mod vouch;
+mod wire;
 
 pub use class::Class;
 pub use compact::{Compacted, Order, Retention};
 pub use options::Options;
 pub use store::DirStore;
+pub use wire::Cbor;

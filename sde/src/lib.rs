@@ -66,6 +66,7 @@ pub mod key;
 pub mod last_value;
 mod parallel;
 mod process_group;
+mod process_set;
 #[cfg(feature = "progress")]
 mod progress;
 mod result_map;
@@ -74,7 +75,7 @@ mod sync;
 pub use app::{
     App, AppId, AppInfo, AppSetup, AppSource, Callee, CancelToken, CodeId, Cost, Difference,
     Handle, Instance, LinkedApp, Nearest, Outcome, Parameter, Part, Peek, Policy, Prepared,
-    Request, ResultSpec, Scratch, Settings, Slot, SlotSummary, SubApp,
+    Request, ResultSpec, Scratch, Settings, Slot, SlotSummary, SubApp, Subset, Transfer,
 };
 pub use cache::{AppStats, Record};
 pub use checkpoint::{
@@ -90,7 +91,7 @@ pub use process_group::{GroupError, OneProcess, ProcessGroup, Subgroup, ThreadGr
 #[cfg(feature = "progress")]
 pub use progress::ProgressBar;
 pub use result_map::{
-    Codec, ErasedValue, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
+    Codec, ErasedValue, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value, Wire,
 };
 
 /// Makes a function an app.

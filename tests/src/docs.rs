@@ -16,3 +16,6 @@ mod saving {}
 
 #[doc = include_str!("../../docs/guide/04-threads.md")]
 mod threads {}
+
+#[doc = include_str!("../../docs/guide/06-process-sets.md")]
+mod process_sets {}

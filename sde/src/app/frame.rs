@@ -257,10 +257,12 @@ pub(crate) struct Place {
     /// Whether the thread is a rayon worker, or works for one: pieces of runs that
     /// the engine can't see may lie between those it sees.
     pub(crate) tainted: bool,
+    /// Whether the thread does a share of work that others have shares of too.
+    shares: bool,
 }
 
 thread_local! {
-    static PLACE: RefCell<Place> = const { RefCell::new(Place { top: None, tainted: false }) };
+    static PLACE: RefCell<Place> = const { RefCell::new(Place { top: None, tainted: false, shares: false }) };
 }
 
 impl Place {
@@ -269,6 +271,20 @@ impl Place {
         let mut place = PLACE.with_borrow(Clone::clone);
         place.tainted |= rayon::current_thread_index().is_some();
         place
+    }
+
+    /// This place, for a share of work that others have shares of too.
+    pub(crate) fn sharing(self) -> Self {
+        Self {
+            shares: true,
+            ..self
+        }
+    }
+
+    /// Whether other things go on beside what happens here, so that its order is not that
+    /// of the program.
+    pub(crate) fn is_beside(&self) -> bool {
+        self.shares || self.tainted
     }
 
     /// This thread's place with one more run on top.

@@ -10,9 +10,11 @@ use super::prepared::{Facts, Prepared, Subject};
 use super::request::{Options, Outcome, Peek, Policy, Request};
 use super::scratch::{Scratch, ScratchState};
 use super::source::{AppSource, Resolved};
+use super::subset::Transfer;
 use crate::error::{Error, ErrorKind};
 use crate::inputs::{Call, ErasedCall, Inputs};
-use crate::result_map::{Codec, ErasedValue, ResultMap, Storable};
+use crate::process_group::Ranks;
+use crate::result_map::{Codec, ErasedValue, ResultMap, Storable, Wire};
 
 /// Runs apps.
 ///
@@ -27,6 +29,8 @@ use crate::result_map::{Codec, ErasedValue, ResultMap, Storable};
 pub struct Handle {
     runtime: Arc<dyn Runtime>,
     frame: Option<Arc<Frame>>,
+    /// The process set that its code runs on; `None` if that is this process and no other.
+    ranks: Option<Arc<Ranks>>,
 }
 
 /// What a handle needs of the engine: the seam that keeps apps from depending on
@@ -55,11 +59,41 @@ pub trait Runtime: Send + Sync {
     fn may_go_on(&self, frame: &Frame, from: &RestsOn) -> bool;
     fn progress(&self, label: &str, done: usize, total: usize);
     fn parallel(&self) -> &crate::parallel::Helpers;
+    /// How values are written for other ranks.
+    fn wire(&self) -> Option<Arc<dyn Wire>>;
+    /// Makes a process set of the ranks that give one color.
+    fn split(&self, whole: &Arc<Ranks>, color: u32, key: i64) -> Result<Arc<Ranks>, Error>;
+    /// Returns from a part to the whole.
+    fn release(
+        &self,
+        whole: &Arc<Ranks>,
+        part: &Arc<Ranks>,
+        transfer: &Transfer,
+    ) -> Result<(), Error>;
+    /// Runs an app over distinct inputs on all ranks; `Err` if the ranks can't work together.
+    fn spread(
+        &self,
+        from: &Handle,
+        ranks: &Ranks,
+        subject: &Subject<'_>,
+        list: &[&Inputs],
+        transfer: &Transfer,
+    ) -> Result<Vec<Result<ResultMap, Error>>, Error>;
+    /// Returns without the other ranks.
+    fn abandon(&self, whole: &Ranks, part: &Ranks);
 }
 
 impl Handle {
-    pub(crate) fn new(runtime: Arc<dyn Runtime>, frame: Option<Arc<Frame>>) -> Self {
-        Self { runtime, frame }
+    pub(crate) fn new(
+        runtime: Arc<dyn Runtime>,
+        frame: Option<Arc<Frame>>,
+        ranks: Option<Arc<Ranks>>,
+    ) -> Self {
+        Self {
+            runtime,
+            frame,
+            ranks,
+        }
     }
 
     /// Gives the remembered results of this app for these inputs, or computes and
@@ -343,6 +377,14 @@ impl Handle {
         &*self.runtime
     }
 
+    pub(super) fn set_ranks(&mut self, ranks: Arc<Ranks>) {
+        self.ranks = Some(ranks);
+    }
+
+    pub(crate) fn shared_ranks(&self) -> Option<&Arc<Ranks>> {
+        self.ranks.as_ref()
+    }
+
     pub(crate) fn shared_runtime(&self) -> &Arc<dyn Runtime> {
         &self.runtime
     }
@@ -365,8 +407,12 @@ impl Handle {
     #[inline]
     pub(crate) fn check_active(&self) -> Result<(), Error> {
         match &self.frame {
-            Some(frame) if !frame.is_active() => Err(stale(frame)),
-            _ => Ok(()),
+            Some(frame) if !frame.is_active() => return Err(stale(frame)),
+            _ => {}
+        }
+        match &self.ranks {
+            Some(ranks) => ranks.check(),
+            None => Ok(()),
         }
     }
 }

@@ -8,6 +8,7 @@
 //! preparing happens, so they are the same run.
 
 mod cancel;
+mod collective;
 mod defaults;
 mod definition;
 mod difference;
@@ -24,6 +25,7 @@ mod scratch;
 mod setup;
 mod slot;
 mod source;
+mod subset;
 mod summary;
 mod together;
 
@@ -52,4 +54,5 @@ pub(crate) use scratch::ScratchState;
 pub(crate) use setup::Setup;
 pub use slot::{Slot, SubApp};
 pub use source::AppSource;
+pub use subset::{Subset, Transfer};
 pub use summary::{AppSetup, SlotSummary};

@@ -9,6 +9,7 @@ use super::frame::Place;
 use super::handle::Handle;
 use super::request::Options;
 use super::source::AppSource;
+use super::subset::Transfer;
 use crate::error::Error;
 use crate::inputs::Inputs;
 use crate::result_map::ResultMap;
@@ -34,12 +35,32 @@ impl Handle {
     /// # Ok::<(), sde::Error>(())
     /// ```
     ///
+    /// On several ranks, at the top of a program and in `distributed` apps, it is collective:
+    /// what nobody remembers is dealt out to the ranks (by what each run costs, if the app
+    /// tells), each of these keys is computed once over all of them, and afterwards every rank
+    /// has every result. What two ranks compute beneath different items is counted
+    /// ([`Stats::on_several_ranks`](crate::Stats::on_several_ranks)).
+    ///
     /// # Panics
     /// If a run panics, after the runs that had begun have ended.
     pub fn par_map<A: AppSource + Sync + ?Sized>(
         &self,
         app: &A,
         list: &[Inputs],
+    ) -> Vec<Result<ResultMap, Error>> {
+        self.par_map_with(app, list, &Transfer::all())
+    }
+
+    /// The same, where of what other ranks computed only some values come here. Of the others
+    /// this rank gets the keys: asking their maps for a value is an error that says so.
+    ///
+    /// # Panics
+    /// As [`par_map`](Self::par_map).
+    pub fn par_map_with<A: AppSource + Sync + ?Sized>(
+        &self,
+        app: &A,
+        list: &[Inputs],
+        transfer: &Transfer,
     ) -> Vec<Result<ResultMap, Error>> {
         let resolved = match self.resolve(app) {
             Ok(resolved) => resolved,
@@ -49,9 +70,17 @@ impl Handle {
         let nondeterministic = subject.facts.nondeterministic;
         let (distinct, place_of) = distinct(list, nondeterministic);
         let label = &subject.facts.name;
-        let results = self.in_parallel(&distinct, label, |sde, inputs| {
-            sde.results_erased(&subject, inputs, &Options::default())
-        });
+        let results = match self.all_ranks() {
+            Some(ranks) => {
+                let spread = self
+                    .runtime()
+                    .spread(self, ranks, &subject, &distinct, transfer);
+                spread.unwrap_or_else(|error| distinct.iter().map(|_| Err(error.clone())).collect())
+            }
+            None => self.in_parallel(&distinct, label, |sde, inputs| {
+                sde.results_erased(&subject, inputs, &Options::default())
+            }),
+        };
         place_of.iter().map(|at| results[*at].clone()).collect()
     }
 
@@ -97,7 +126,7 @@ impl Handle {
     ) -> (A, B) {
         let a = Once::new(a);
         let b = Once::new(b);
-        let place = Place::here();
+        let place = Place::here().sharing();
         self.runtime().parallel().share(1, &|| {
             let _on_thread = place.clone().enter();
             a.run(self);
@@ -109,7 +138,7 @@ impl Handle {
         }
     }
 
-    fn in_parallel<T: Sync, R: Send>(
+    pub(crate) fn in_parallel<T: Sync, R: Send>(
         &self,
         items: &[T],
         label: &str,
@@ -119,7 +148,7 @@ impl Handle {
         let done = AtomicUsize::new(0);
         let stopped = AtomicBool::new(false);
         let results: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
-        let place = Place::here();
+        let place = Place::here().sharing();
         let helpers = items.len().saturating_sub(1);
         self.runtime().parallel().share(helpers, &|| {
             let _on_thread = place.clone().enter();

@@ -15,6 +15,9 @@ use crate::checkpoint::{Archiver, Pending, SavePolicy};
 use crate::error::{Error, ErrorKind};
 use crate::event::Observer;
 use crate::parallel::Helpers;
+use crate::process_group::ProcessGroup;
+use crate::process_set::Sets;
+use crate::result_map::Wire;
 
 /// Sets up a [`Sde`]; made by [`Sde::builder`].
 #[must_use = "a builder does nothing until `build` is called"]
@@ -27,6 +30,8 @@ pub struct Builder {
     threads: Option<usize>,
     rayon_patience: Duration,
     max_depth: usize,
+    process_group: Option<(Box<dyn ProcessGroup>, Arc<dyn Wire>)>,
+    rank_patience: Duration,
 }
 
 /// A level takes 3.7 KiB of the stack as released and 7.7 KiB without optimization,
@@ -45,6 +50,8 @@ impl Default for Builder {
             threads: None,
             rayon_patience: Duration::from_millis(100),
             max_depth: MAX_DEPTH,
+            process_group: None,
+            rank_patience: Duration::from_secs(60),
         }
     }
 }
@@ -113,6 +120,26 @@ impl Builder {
         self
     }
 
+    /// Runs the program on these ranks; the calling thread is the one that may do things together
+    /// with other ranks. `wire` says how values are written for them: `sde_archives::Cbor`.
+    ///
+    /// Without this the program runs on one process, and all that is collective is done alone.
+    pub fn process_group(
+        mut self,
+        group: impl ProcessGroup + 'static,
+        wire: impl Wire + 'static,
+    ) -> Self {
+        self.process_group = Some((Box::new(group), Arc::new(wire)));
+        self
+    }
+
+    /// How long a rank waits for others before a [`Warning`](crate::Event::Warning) names those
+    /// that are late; a minute if nothing is said. It goes on waiting.
+    pub fn rank_patience(mut self, patience: Duration) -> Self {
+        self.rank_patience = patience;
+        self
+    }
+
     /// Makes the engine.
     ///
     /// # Errors
@@ -128,7 +155,8 @@ impl Builder {
         }
         #[cfg(unix)]
         let signals = self.signals;
-        let sde = Sde::of(Engine {
+        let (group, wire) = self.process_group.unzip();
+        let engine = Engine {
             caches: CacheTable::new(),
             apps: app_store::AppStore::default(),
             known: Known::linked(),
@@ -145,7 +173,10 @@ impl Builder {
             rayon_patience: self.rayon_patience,
             helpers: Helpers::new(threads),
             max_depth: self.max_depth,
-        });
+            wire,
+            sets: Sets::default(),
+        };
+        let sde = Sde::of(engine, group.map(|group| (group, self.rank_patience)));
         if let SavePolicy::Interval(interval) = self.policy {
             Background::start(sde.engine(), Some(interval)).map_err(no_thread)?;
         }

@@ -17,7 +17,7 @@ use crate::key::Listed;
 use crate::result_map::ResultMap;
 
 /// What a body did, with the frame closed.
-struct Ran {
+pub(super) struct Ran {
     body: Body,
     inputs: Vec<ValueSummary>,
     callees: Callees,
@@ -40,19 +40,31 @@ enum Body {
 }
 
 /// Why nothing is published, and what that means for others.
-struct Unpublished {
-    error: Error,
+pub(super) struct Unpublished {
+    pub(super) error: Error,
     failure: Failure,
     /// To go on where the body was called.
     panic: Option<Box<dyn Any + Send>>,
 }
 
 impl Unpublished {
-    fn of(error: impl Into<Error>, failure: Failure) -> Self {
+    pub(super) fn of(error: impl Into<Error>, failure: Failure) -> Self {
         Self {
             error: error.into(),
             failure,
             panic: None,
+        }
+    }
+
+    pub(super) fn is_panic(&self) -> bool {
+        self.panic.is_some()
+    }
+
+    /// The error; a panic goes on here.
+    pub(super) fn resume_panic(self) -> Error {
+        match self.panic {
+            Some(panic) => resume_unwind(panic),
+            None => self.error,
         }
     }
 }
@@ -119,7 +131,7 @@ impl Engine {
             let served = self.standing(loaded, &standing, run.options.names);
             return Ok(self.conclude(run, served, Source::Loaded));
         }
-        let ran = self.run_body(run, call, Some(flight));
+        let ran = self.run_body(run, call, Some(flight), self.next_run());
         match self.publishable(run, ran, previous) {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
@@ -161,7 +173,7 @@ impl Engine {
         call: &mut dyn Call,
         flight: &Arc<RunFlight>,
     ) -> Result<Outcome, Error> {
-        let ran = self.run_body(run, call, None);
+        let ran = self.run_body(run, call, None, self.next_run());
         match self.publishable(run, ran, None) {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
@@ -192,7 +204,7 @@ impl Engine {
         record: bool,
     ) -> Result<Outcome, Error> {
         let generation = run.cache.generation();
-        let ran = self.run_body(run, call, None);
+        let ran = self.run_body(run, call, None, self.next_run());
         match self.publishable(run, ran, None) {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
@@ -217,10 +229,15 @@ impl Engine {
     }
 
     /// Runs the body, with no lock, guard or shard held.
-    fn run_body(&self, run: &Run<'_>, call: &mut dyn Call, flight: Option<&Arc<RunFlight>>) -> Ran {
+    pub(super) fn run_body(
+        &self,
+        run: &Run<'_>,
+        call: &mut dyn Call,
+        flight: Option<&Arc<RunFlight>>,
+        number: RunId,
+    ) -> Ran {
         let facts = run.subject.facts;
         let epoch = self.epoch();
-        let number = self.next_run();
         self.tell(|| Event::Started {
             app: Arc::clone(&facts.name),
             key: run.key,
@@ -238,6 +255,7 @@ impl Engine {
         let handle = Handle::new(
             Arc::clone(run.from.shared_runtime()),
             Some(Arc::clone(&frame)),
+            run.from.shared_ranks().cloned(),
         );
         let span = tracing::debug_span!("run", app = &*facts.name, key = %run.key.short());
         let inputs = call.summaries(&mut Listed::new(&run.encoded));
@@ -277,7 +295,7 @@ impl Engine {
     }
 
     /// What is to be published, or why nothing is.
-    fn publishable(
+    pub(super) fn publishable(
         &self,
         run: &Run<'_>,
         ran: Ran,
@@ -347,7 +365,7 @@ impl Engine {
     }
 
     /// Counts and tells what was computed.
-    fn computed(&self, run: &Run<'_>, served: Served, source: Source) -> Outcome {
+    pub(super) fn computed(&self, run: &Run<'_>, served: Served, source: Source) -> Outcome {
         let counters = &run.cache.counters;
         counters.add(source.into(), 1);
         counters.add(Count::NanosSpent, served.entry.nanos);

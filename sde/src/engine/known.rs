@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use super::Engine;
 use super::app_store::InStore;
 use crate::app::{
-    App, AppInfo, Callee, CodeId, Defaults, Facts, Instance, Setup, SubApp, linked_apps,
+    App, AppInfo, Callee, CodeId, Defaults, Facts, Instance, ResultSpec, Setup, SubApp, linked_apps,
 };
 use crate::cache::Entry;
 use crate::error::{Error, ErrorKind, close_names, printable};
@@ -103,6 +103,16 @@ impl Known {
         let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
         apps.get(app)
             .map_or_else(Vec::new, |app| app.citations.iter().cloned().collect())
+    }
+
+    /// The results that an app declares; none, if this program has not shown it.
+    pub(super) fn results_of(&self, app: &str, code: &CodeId) -> Vec<ResultSpec> {
+        let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let shown = apps.get(app).and_then(|known| {
+            let of_code = |shown: &&Shown| shown.info.code() == code;
+            known.shown.iter().find(of_code)
+        });
+        shown.map_or_else(Vec::new, |shown| shown.info.results.clone())
     }
 
     /// Whether the code with these defaults is what this program has; if not, what it

@@ -41,7 +41,7 @@ impl Engine {
     }
 
     /// Whether the run would have more below it than a thread's stack is sure to hold.
-    fn too_deep(&self, run: &Run<'_>) -> Option<Error> {
+    pub(super) fn too_deep(&self, run: &Run<'_>) -> Option<Error> {
         let depth = depth_here(run.parent.as_ref());
         (depth >= self.max_depth).then(|| {
             ErrorKind::TooDeep {
@@ -83,7 +83,7 @@ impl Engine {
 }
 
 /// A name was asked for that the app does not return.
-fn unknown_name(run: &Run<'_>) -> Option<Error> {
+pub(super) fn unknown_name(run: &Run<'_>) -> Option<Error> {
     let facts = run.subject.facts;
     let mut names = run.options.names?.iter();
     let unknown = names.find(|name| facts.result(name).is_none())?;
@@ -115,7 +115,7 @@ pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
 }
 
 /// The cycle, if a run is called from beneath itself.
-fn own_cycle(run: &Run<'_>) -> Option<Vec<String>> {
+pub(super) fn own_cycle(run: &Run<'_>) -> Option<Vec<String>> {
     let depth = ancestry(run.above.as_ref()).position(|frame| run.is(frame))?;
     let mut path: Vec<_> = ancestry(run.above.as_ref())
         .take(depth + 1)

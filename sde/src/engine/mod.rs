@@ -9,6 +9,7 @@ mod app_store;
 mod background;
 mod builder;
 mod claim;
+mod collective;
 mod fly;
 mod invalidate;
 mod known;
@@ -19,8 +20,10 @@ mod run;
 mod runtime;
 mod save;
 mod sde;
+mod sets;
 #[cfg(unix)]
 mod signals;
+mod spread;
 mod turn;
 mod volatile;
 mod wait;
@@ -36,11 +39,15 @@ use std::sync::{Arc, OnceLock, RwLock};
 use std::time::Duration;
 
 use crate::cache::waits::Waits;
-use crate::cache::{AppCache, CacheTable, RunFlight};
+use crate::cache::{AppCache, CacheTable, Entry, RunFlight};
 use crate::checkpoint::{Archiver, Pending, SavePolicy};
+use crate::error::Error;
 use crate::event::{Event, Observer, RunId};
 use crate::key::Key;
 use crate::parallel::Helpers;
+use crate::process_group::not_here;
+use crate::process_set::Sets;
+use crate::result_map::Wire;
 
 /// A run as the waiting graph knows it: its key, and its name for messages.
 #[derive(Clone)]
@@ -86,6 +93,9 @@ pub(crate) struct Engine {
     helpers: Helpers,
     /// How many runs may lie beneath one another.
     max_depth: usize,
+    /// How values are written for other ranks; `None` without a process group.
+    wire: Option<Arc<dyn Wire>>,
+    sets: Sets,
 }
 
 impl Engine {
@@ -139,6 +149,17 @@ impl Engine {
         archiver
             .unwrap_or_else(std::sync::PoisonError::into_inner)
             .clone()
+    }
+
+    /// All entries in memory.
+    fn entries(&self) -> impl Iterator<Item = Arc<Entry>> {
+        let ordinary = self.caches.all().flat_map(|cache| cache.entries());
+        ordinary.chain(self.sets.entries())
+    }
+
+    fn wire(&self) -> Result<Arc<dyn Wire>, Error> {
+        let none = || not_here("has no process group to send values to".to_owned());
+        self.wire.clone().ok_or_else(none)
     }
 
     fn cache_of(&self, facts: &crate::app::Facts) -> &Arc<AppCache> {

@@ -82,9 +82,12 @@ impl Engine {
     /// Whether the store has what a run would load, or why that does not serve;
     /// `None` if there is nothing.
     fn stored_refusal(&self, facts: &Facts, key: &Key) -> Option<Result<RunId, String>> {
-        let stored = match self.archiver()?.find(key) {
-            Ok(stored) => stored?,
-            Err(error) => return Some(Err(error.to_string())),
+        let stored = match self.sets.received.find(key) {
+            Some(received) => received,
+            None => match self.archiver()?.find(key) {
+                Ok(stored) => stored?,
+                Err(error) => return Some(Err(error.to_string())),
+            },
         };
         let made_by = stored.record.run;
         let entry = self.entry_of(facts, stored, None);

@@ -84,6 +84,13 @@ impl Engine {
         if facts.missing.is_empty() {
             self.freeze(subject);
         }
+        if facts.info.distributed {
+            let doing = || format!("runs {}", facts.name);
+            if let Some(ranks) = from.together(doing)? {
+                let outcome = self.run_together(from, ranks, subject, call, options);
+                return outcome.map(Some);
+            }
+        }
         let cache = self.cache_of(facts);
         let parent = from.caller();
         let look = Look {

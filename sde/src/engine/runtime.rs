@@ -5,13 +5,14 @@ use std::sync::Arc;
 use super::Engine;
 use crate::app::{
     App, Facts, Frame, Handle, Instance, Options, Outcome, Peek, Prepared, RestsOn, Runtime,
-    ScratchState, Subject,
+    ScratchState, Subject, Transfer,
 };
 use crate::error::Error;
 use crate::event::Event;
 use crate::inputs::{Call, Inputs};
 use crate::parallel::Helpers;
-use crate::result_map::{Codec, ErasedValue};
+use crate::process_group::Ranks;
+use crate::result_map::{Codec, ErasedValue, ResultMap, Wire};
 
 #[allow(private_interfaces, reason = "the trait is a seam inside this crate")]
 impl Runtime for Engine {
@@ -63,5 +64,37 @@ impl Runtime for Engine {
 
     fn parallel(&self) -> &Helpers {
         &self.helpers
+    }
+
+    fn wire(&self) -> Option<Arc<dyn Wire>> {
+        self.wire.clone()
+    }
+
+    fn split(&self, whole: &Arc<Ranks>, color: u32, key: i64) -> Result<Arc<Ranks>, Error> {
+        self.split_ranks(whole, color, key)
+    }
+
+    fn release(
+        &self,
+        whole: &Arc<Ranks>,
+        part: &Arc<Ranks>,
+        transfer: &Transfer,
+    ) -> Result<(), Error> {
+        self.release_ranks(whole, part, transfer)
+    }
+
+    fn spread(
+        &self,
+        from: &Handle,
+        ranks: &Ranks,
+        subject: &Subject<'_>,
+        list: &[&Inputs],
+        transfer: &Transfer,
+    ) -> Result<Vec<Result<ResultMap, Error>>, Error> {
+        self.spread(from, ranks, subject, list, transfer)
+    }
+
+    fn abandon(&self, whole: &Ranks, part: &Ranks) {
+        self.abandon_ranks(whole, part);
     }
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Engine;
 use super::run::{Run, Served};
-use crate::app::{Facts, Frame, Policy, RestsOn, ScratchState};
+use crate::app::{Facts, Frame, Policy, RestsOn, ResultSpec, ScratchState};
 use crate::cache::Entry;
 use crate::checkpoint::{
     Archiver, Batch, SavePolicy, Saved, SavedScratch, Selection, StoredEntry, saved,
@@ -18,6 +18,7 @@ use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, ResultMap, S
 impl Engine {
     /// Takes note of a new entry, and saves it at once where that is the policy.
     pub(super) fn save_new(&self, entry: &Arc<Entry>) {
+        self.sets.note_fresh(&entry.record.app, entry.record.key);
         let Some(archiver) = self.archiver() else {
             return;
         };
@@ -190,6 +191,9 @@ impl Engine {
     }
 
     fn find_stored(&self, run: &Run<'_>) -> Option<StoredEntry> {
+        if let Some(received) = self.sets.received.find(&run.key) {
+            return Some(received);
+        }
         let archiver = self.archiver()?;
         let span = tracing::debug_span!("load", app = &*run.cache.name, key = %run.key.short());
         let _in_span = span.enter();
@@ -229,57 +233,7 @@ impl Engine {
         stored: StoredEntry,
         previous: Option<&Entry>,
     ) -> Entry {
-        let results = facts
-            .info
-            .results
-            .iter()
-            .map(|spec| {
-                let found = stored
-                    .results
-                    .iter()
-                    .find(|result| result.name == spec.name);
-                let held = previous.and_then(|entry| {
-                    let old = entry
-                        .results
-                        .results()
-                        .iter()
-                        .find(|n| n.name == spec.name)?;
-                    match &old.content {
-                        // Reading it once more would give the same.
-                        Content::Stored(stored) if stored.is_damaged() => {
-                            Some(Content::Gone("what was stored of it is damaged"))
-                        }
-                        content => content.is_there().then(|| content.clone()),
-                    }
-                });
-                let payload = found.and_then(|result| result.payload.clone());
-                let content = match (held, payload, spec.codec) {
-                    (Some(content), ..) => content,
-                    (None, Some(payload), Some(codec)) if payload.may_be(&codec) => {
-                        Content::Stored(Stored::new(payload, codec))
-                    }
-                    (None, Some(_), _) => Content::Gone("it was saved as another type"),
-                    _ => Content::Gone("it was not saved"),
-                };
-                Named {
-                    name: spec.name.clone(),
-                    tags: Some(found.map_or(spec.tags, |result| result.tags)),
-                    codec: spec.codec,
-                    content,
-                }
-            })
-            .collect();
-        let origin = Origin {
-            app: Arc::clone(&stored.record.app),
-            key: stored.record.key,
-            run: stored.record.run,
-        };
-        // Never looked at in this epoch: what ran beneath is checked before use.
-        Entry::new(
-            stored.record,
-            ResultMap::from_parts(origin, results),
-            u64::MAX,
-        )
+        entry_of_specs(&facts.info.results, stored, previous)
     }
 
     /// Whether an earlier entry's values may stand beside new ones.
@@ -371,6 +325,63 @@ impl Engine {
             }),
         }
     }
+}
+
+/// An entry with the results that its app declares, whose values are read when asked for.
+pub(super) fn entry_of_specs(
+    specs: &[ResultSpec],
+    stored: StoredEntry,
+    previous: Option<&Entry>,
+) -> Entry {
+    let results = specs
+        .iter()
+        .map(|spec| {
+            let found = stored
+                .results
+                .iter()
+                .find(|result| result.name == spec.name);
+            let held = previous.and_then(|entry| {
+                let old = entry
+                    .results
+                    .results()
+                    .iter()
+                    .find(|n| n.name == spec.name)?;
+                match &old.content {
+                    // Reading it once more would give the same.
+                    Content::Stored(stored) if stored.is_damaged() => {
+                        Some(Content::Gone("what was stored of it is damaged"))
+                    }
+                    content => content.is_there().then(|| content.clone()),
+                }
+            });
+            let payload = found.and_then(|result| result.payload.clone());
+            let content = match (held, payload, spec.codec) {
+                (Some(content), ..) => content,
+                (None, Some(payload), Some(codec)) if payload.may_be(&codec) => {
+                    Content::Stored(Stored::new(payload, codec))
+                }
+                (None, Some(_), _) => Content::Gone("it was saved as another type"),
+                _ => Content::Gone("it was not saved"),
+            };
+            Named {
+                name: spec.name.clone(),
+                tags: Some(found.map_or(spec.tags, |result| result.tags)),
+                codec: spec.codec,
+                content,
+            }
+        })
+        .collect();
+    let origin = Origin {
+        app: Arc::clone(&stored.record.app),
+        key: stored.record.key,
+        run: stored.record.run,
+    };
+    // Never looked at in this epoch: what ran beneath is checked before use.
+    Entry::new(
+        stored.record,
+        ResultMap::from_parts(origin, results),
+        u64::MAX,
+    )
 }
 
 /// Has the archiver save a batch; what it says, and how long it took.

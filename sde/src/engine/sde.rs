@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::{Arc, PoisonError};
+use std::time::Duration;
 
 use super::app_store::Apps;
 use super::background::Background;
@@ -15,7 +16,8 @@ use crate::cache::{AppStats, Record};
 use crate::checkpoint::{Archiver, Selection};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
-use crate::result_map::Tags;
+use crate::process_group::{ProcessGroup, Ranks};
+use crate::result_map::{Named, Tags};
 
 /// Runs apps and remembers their results.
 ///
@@ -36,11 +38,14 @@ pub struct Sde {
 }
 
 /// Archives when the last `Sde` goes, whatever handles an app has kept.
-struct Last(Arc<Engine>);
+struct Last(Arc<Engine>, Option<Arc<Ranks>>);
 
 impl Drop for Last {
     fn drop(&mut self) {
         self.0.archive_best_effort("the last `Sde`");
+        if let Some(ranks) = &self.1 {
+            ranks.leave_unless_closed();
+        }
     }
 }
 
@@ -65,6 +70,9 @@ pub struct Stats {
     pub apps: BTreeMap<String, AppStats>,
     /// The sum over all apps. Times of nested runs count for each level.
     pub total: AppStats,
+    /// How often something was computed in [`par_map`](Handle::par_map) that another rank had
+    /// computed too: runs beneath different items.
+    pub on_several_ranks: u64,
 }
 
 impl Sde {
@@ -87,12 +95,13 @@ impl Sde {
         &self.engine
     }
 
-    pub(super) fn of(engine: Engine) -> Self {
+    pub(super) fn of(engine: Engine, group: Option<(Box<dyn ProcessGroup>, Duration)>) -> Self {
         let engine = Arc::new(engine);
+        let ranks = group.map(|(group, patience)| engine.world(group, patience));
         let runtime: Arc<dyn Runtime> = Arc::clone(&engine) as _;
         Self {
-            handle: Handle::new(runtime, None),
-            _last: Arc::new(Last(Arc::clone(&engine))),
+            handle: Handle::new(runtime, None, ranks.clone()),
+            _last: Arc::new(Last(Arc::clone(&engine), ranks)),
             engine,
         }
     }
@@ -118,7 +127,7 @@ impl Sde {
     #[must_use]
     pub fn citations_used(&self) -> BTreeMap<String, Vec<String>> {
         let mut names = BTreeSet::new();
-        for entry in self.engine.caches.all().flat_map(|cache| cache.entries()) {
+        for entry in self.engine.entries() {
             names.insert(entry.record.app.to_string());
             names.extend(
                 entry
@@ -142,7 +151,10 @@ impl Sde {
     /// What happened so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let mut stats = Stats::default();
+        let mut stats = Stats {
+            on_several_ranks: self.engine.sets.doubles(),
+            ..Stats::default()
+        };
         for cache in self.engine.caches.all() {
             let app = cache.counters.sum();
             stats.total = stats.total.plus(app);
@@ -157,9 +169,7 @@ impl Sde {
     pub fn records(&self) -> Vec<Record> {
         let mut records: Vec<_> = self
             .engine
-            .caches
-            .all()
-            .flat_map(|cache| cache.entries())
+            .entries()
             .map(|entry| entry.record.clone())
             .collect();
         records.sort_by_key(|record| (record.made_at, record.run));
@@ -192,11 +202,12 @@ impl Sde {
     pub fn clean_cache(&self, app: &str, tags: impl Into<Tags>) -> Result<(), Error> {
         let tags = tags.into();
         self.engine.raise_epoch();
+        let goes =
+            |named: &Named| tags.is_empty() || named.tags.unwrap_or_default().intersects(tags);
+        let why = "it was cleaned from memory";
+        self.engine.sets.clean(app, goes, why);
         if let Some(cache) = self.engine.caches.named(app) {
-            cache.clean(
-                |named| tags.is_empty() || named.tags.unwrap_or_default().intersects(tags),
-                "it was cleaned from memory",
-            );
+            cache.clean(goes, why);
             if tags.is_empty() {
                 cache.clean_scratch();
             }
@@ -274,14 +285,39 @@ impl Sde {
     }
 
     /// Archives, and says whether that went well: the last call of a program. With
-    /// no store it does nothing.
+    /// no store it saves nothing. In a program that runs on several ranks it is collective, and
+    /// returns when all have saved.
     ///
     /// # Errors
-    /// If the store fails.
+    /// If the store fails; on all ranks, if it fails on any.
     pub fn finish(&self) -> Result<(), Error> {
-        match self.engine.archiver() {
+        let saved = match self.engine.archiver() {
             Some(_) => self.engine.save(Selection::Archive),
             None => Ok(()),
+        };
+        self.saved_together("finishes", saved)?;
+        if let Some(ranks) = self.handle.shared_ranks() {
+            ranks.close();
+        }
+        Ok(())
+    }
+
+    /// Has all ranks of the program [checkpoint](Self::checkpoint), and returns when all have.
+    /// Collective; in a program that runs on one process it is `checkpoint`.
+    ///
+    /// # Errors
+    /// As [`checkpoint`](Self::checkpoint); on all ranks, if it fails on any.
+    pub fn checkpoint_all(&self) -> Result<(), Error> {
+        let saved = self.engine.save(Selection::Checkpoint);
+        self.saved_together("checkpoints", saved)
+    }
+
+    fn saved_together(&self, doing: &str, saved: Result<(), Error>) -> Result<(), Error> {
+        match self.handle.together(|| doing.to_owned()) {
+            Ok(Some(ranks)) => ranks.agree(doing, saved),
+            Ok(None) => saved,
+            // What was saved is: the call was at fault.
+            Err(error) => saved.and(Err(error)),
         }
     }
 
@@ -307,6 +343,7 @@ impl Sde {
         // After the store: a run that begins between the two is not remembered, where
         // one that had looked in the old store must not be.
         engine.caches.all().for_each(|cache| cache.forget_all());
+        engine.sets.forget_all();
         engine.pending.clear();
         engine.raise_epoch();
         engine.marks.remove(&only_old);

@@ -17,6 +17,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::key::{FingerprintError, Key};
+use crate::process_group::GroupError;
 
 /// What [`Sde`](crate::Sde) and its handles return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -393,6 +394,48 @@ pub enum ErrorKind {
     NoStore {
         /// What was asked for.
         doing: &'static str,
+    },
+    /// Ranks could not do something together. Nothing more can be done together on this
+    /// process set.
+    #[error("this rank {doing}, and the others can't be reached: {source}")]
+    Ranks {
+        /// What this rank was about to do.
+        doing: String,
+        /// What the process group says.
+        source: GroupError,
+    },
+    /// The ranks of a process set made different calls. All get this error.
+    #[error("the ranks of a process set make the same collective calls in the same order, but {}", ranks.join(", "))]
+    Disagree {
+        /// Who does what, one rank for each different call.
+        ranks: Vec<String>,
+    },
+    /// Something failed on a rank. All ranks of the process set get this error.
+    #[error("on rank {rank}: {message}")]
+    OnRank {
+        /// The lowest rank where it failed.
+        rank: usize,
+        /// What its error says, with all that led to it.
+        message: String,
+    },
+    /// Something that all ranks do together was called where the others can't join in.
+    #[error(
+        "this rank {doing} where other ranks can't join in: collective calls belong on the thread that built the engine, in no `par_map`, `join` or rayon job, and in an app only if it is declared `distributed`"
+    )]
+    NotCollective {
+        /// What this rank was about to do.
+        doing: String,
+    },
+    /// A process set was used after it was released.
+    #[error("the process set was released; use the `Sde` that it was split from")]
+    Released,
+    /// A process set was used while it is split.
+    #[error(
+        "this rank {doing} on a process set that is split; use the subset, or release it first"
+    )]
+    IsSplit {
+        /// What this rank was about to do.
+        doing: String,
     },
     /// A thread that makes checkpoints could not be started, or signals not be listened to.
     #[error("no thread could be had to make checkpoints: {why}; call `checkpoint` instead")]

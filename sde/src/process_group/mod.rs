@@ -7,10 +7,14 @@
 
 mod error;
 mod group;
+mod notice;
 mod one;
+mod ranks;
 mod threads;
 
 pub use error::GroupError;
 pub use group::{ProcessGroup, Subgroup};
+pub(crate) use notice::{Act, Notice};
 pub use one::OneProcess;
+pub(crate) use ranks::{Ranks, chain, not_here};
 pub use threads::ThreadGroup;

@@ -12,6 +12,7 @@ mod map;
 mod stored;
 mod tag;
 mod value;
+mod wire;
 
 pub use codec::{Codec, Storable};
 pub(crate) use map::{Content, Named};
@@ -19,3 +20,4 @@ pub use map::{Origin, ResultMap};
 pub use stored::{Payload, Stored};
 pub use tag::{Tag, Tags};
 pub use value::{ErasedValue, Value};
+pub use wire::Wire;

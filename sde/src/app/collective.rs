@@ -1,0 +1,129 @@
+//! What all ranks of a process set do together, as far as any code may ask for it.
+//!
+//! Ranks that miss different keys run different bodies. So what ranks do together must not be
+//! in a body that some of them may have remembered: only the program's own thread may call for
+//! it, at the top or in apps that are declared `distributed`, which all ranks run together.
+
+use std::sync::Arc;
+
+use super::frame::Place;
+use super::handle::Handle;
+use crate::error::{Error, ErrorKind};
+use crate::key::Key;
+use crate::process_group::{Act, Notice, Ranks, not_here};
+use crate::result_map::{Codec, ErasedValue, Storable, Value, Wire};
+
+impl Handle {
+    /// Which of the ranks of its process set this one is, from 0; 0 in a program that runs on
+    /// one process.
+    ///
+    /// # Errors
+    /// In the body of an app that is not `distributed`: its results are given to all ranks, and
+    /// must not depend on where it ran.
+    pub fn rank(&self) -> Result<usize, Error> {
+        let ranks = self.together(|| "asks for its rank".to_owned())?;
+        Ok(ranks.map_or(0, |ranks| ranks.rank()))
+    }
+
+    /// How many ranks the process set has; 1 in a program that runs on one process.
+    ///
+    /// # Errors
+    /// As [`rank`](Self::rank).
+    pub fn ranks(&self) -> Result<usize, Error> {
+        let ranks = self.together(|| "asks for the number of ranks".to_owned())?;
+        Ok(ranks.map_or(1, |ranks| ranks.size()))
+    }
+
+    /// Gives each rank the values of all, in the order of ranks. Collective: every rank of the
+    /// process set calls it.
+    ///
+    /// ```
+    /// use sde::Sde;
+    /// let sde = Sde::new();
+    /// assert_eq!(*sde.gather("energies", -76.0_f64)?[0], -76.0);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The same on all ranks, if one calls something else, or its value can't be turned into
+    /// bytes. On this rank, if it is called where other ranks can't join in.
+    pub fn gather<T: Storable>(&self, what: &str, value: T) -> Result<Vec<Value<T>>, Error> {
+        let value = Value::new(value);
+        let Some(ranks) = self.together(|| format!("gathers {what}"))? else {
+            return Ok(vec![value]);
+        };
+        let codec = Codec::of::<T>();
+        let mut bytes = Vec::new();
+        let wire = self.wire()?;
+        let erased = ErasedValue::from(value.clone());
+        let encoded = wire.encode(&erased, &codec, &mut bytes);
+        let encoded = encoded.map_err(|source| not_sent(what, source));
+        let mut notice = Notice::new(Act::Gather, Key::from_bytes([0; 32]), what);
+        notice.length = bytes.len() as u64;
+        let met = ranks.meet_all_well(notice.with_failure(encoded.err().map(|e| e.to_string())))?;
+        let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();
+        let all = ranks.gather_bytes(what, &bytes, &counts)?;
+        let mut start = 0;
+        let decoded: Result<Vec<_>, Error> = counts
+            .iter()
+            .enumerate()
+            .map(|(rank, count)| {
+                let bytes = &all[start..start + count];
+                start += count;
+                if rank == ranks.rank() {
+                    return Ok(value.clone());
+                }
+                let value = wire.decode(bytes, &codec);
+                let value = value.map_err(|source| not_sent(what, source))?;
+                value.downcast().ok_or_else(|| not_sent(what, wrong_type()))
+            })
+            .collect();
+        ranks.agree(what, decoded)
+    }
+
+    /// The ranks that this handle's code runs on, all of which join in what is about to be
+    /// done; `None` in a program that runs on one process.
+    pub(crate) fn together(
+        &self,
+        doing: impl Fn() -> String,
+    ) -> Result<Option<&Arc<Ranks>>, Error> {
+        self.check_active()?;
+        if let Some(frame) = self.caller()
+            && !frame.facts.info.distributed
+        {
+            return Err(not_here(format!("in {} {}", frame.label(), doing())));
+        }
+        if Place::here().is_beside() {
+            return Err(not_here(doing()));
+        }
+        match self.shared_ranks() {
+            Some(ranks) if !ranks.is_own_thread() => Err(not_here(doing())),
+            ranks => Ok(ranks),
+        }
+    }
+
+    /// The ranks to share work with, if there are several and this is a place where all of them
+    /// come by.
+    pub(crate) fn all_ranks(&self) -> Option<&Arc<Ranks>> {
+        let ranks = self.together(String::new).ok()??;
+        (ranks.size() > 1).then_some(ranks)
+    }
+
+    /// How values are written for other ranks.
+    pub(crate) fn wire(&self) -> Result<Arc<dyn Wire>, Error> {
+        self.runtime()
+            .wire()
+            .ok_or_else(|| not_here("has no way to write values for others".to_owned()))
+    }
+}
+
+fn not_sent(what: &str, source: crate::error::ArchiveError) -> Error {
+    let doing = format!("sending {what} to other ranks");
+    ErrorKind::Archive { doing, source }.into()
+}
+
+fn wrong_type() -> crate::error::ArchiveError {
+    crate::error::ArchiveError::Damaged {
+        why: "another type was decoded than was asked for".to_owned(),
+    }
+}

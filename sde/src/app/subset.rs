@@ -1,0 +1,179 @@
+//! A part of the ranks, for a piece of the program.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::handle::Handle;
+use crate::error::Error;
+use crate::process_group::Ranks;
+use crate::result_map::Tags;
+
+/// Runs apps on some of the ranks of a process set, until they are released; made by
+/// [`Handle::split`]. It dereferences to a [`Handle`].
+///
+/// Call [`release`](Self::release) when the piece of the program is over: that is where the
+/// other ranks get what was computed here. If it is dropped without, they get an error when they
+/// release theirs. [`Handle::split_for`] can't forget to.
+#[must_use = "release it"]
+pub struct Subset {
+    handle: Handle,
+    whole: Handle,
+    released: bool,
+}
+
+/// Says whether a value moves: app, result, tags.
+type Filter = Arc<dyn Fn(&str, &str, Tags) -> bool + Send + Sync>;
+
+/// Which values move when process sets change. Keys and records always do; a value that
+/// stays behind is computed again where it is needed.
+#[derive(Clone, Default)]
+pub struct Transfer {
+    filter: Option<Filter>,
+    limit: Option<u64>,
+}
+
+impl Transfer {
+    /// All values, whatever their size.
+    #[must_use]
+    pub fn all() -> Self {
+        Self::default()
+    }
+
+    /// Only the entries whose values have no more bytes than this together.
+    #[must_use]
+    pub fn at_most(mut self, bytes: u64) -> Self {
+        self.limit = Some(bytes);
+        self
+    }
+
+    /// Only the values of which the function says so, by app, result and tags. It must say the
+    /// same on all ranks.
+    #[must_use]
+    pub fn only(
+        mut self,
+        filter: impl Fn(&str, &str, Tags) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.filter = Some(Arc::new(filter));
+        self
+    }
+
+    pub(crate) fn leaves(&self, app: &str, result: &str, tags: Tags) -> bool {
+        self.filter
+            .as_ref()
+            .is_some_and(|filter| !filter(app, result, tags))
+    }
+
+    pub(crate) fn is_too_large(&self, bytes: usize) -> bool {
+        self.limit.is_some_and(|limit| bytes as u64 > limit)
+    }
+}
+
+impl std::fmt::Debug for Transfer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Transfer")
+            .field("filtered", &self.filter.is_some())
+            .field("limit", &self.limit)
+            .finish()
+    }
+}
+
+impl Handle {
+    /// Splits the ranks: those that give one `color` go on together, in the order of `key` (and
+    /// of their ranks where keys are equal). Collective. Until the subset is released, nothing
+    /// collective can be done through this handle.
+    ///
+    /// # Errors
+    /// The same on all ranks, if one calls something else. On this rank, if it is called where
+    /// other ranks can't join in, or the ranks are split already.
+    pub fn split(&self, color: u32, key: i64) -> Result<Subset, Error> {
+        let doing = || format!("splits its process set for color {color}");
+        let ranks = self.together(doing)?.cloned();
+        let handle = match &ranks {
+            Some(ranks) => {
+                let part = self.runtime().split(ranks, color, key)?;
+                self.with_ranks(part)
+            }
+            None => self.clone(),
+        };
+        Ok(Subset {
+            handle,
+            whole: self.clone(),
+            released: false,
+        })
+    }
+
+    /// Splits the ranks for the call of a function, and releases them when it has returned,
+    /// with an error or by a panic too.
+    ///
+    /// # Errors
+    /// As [`split`](Self::split) and [`Subset::release`]; what the function returns comes first.
+    pub fn split_for<R>(
+        &self,
+        color: u32,
+        key: i64,
+        then: impl FnOnce(&Self) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let subset = self.split(color, key)?;
+        let returned = then(&subset);
+        let released = subset.release();
+        let returned = returned?;
+        released.map(|()| returned)
+    }
+
+    fn with_ranks(&self, ranks: Arc<Ranks>) -> Self {
+        let mut handle = self.clone();
+        handle.set_ranks(ranks);
+        handle
+    }
+}
+
+impl Subset {
+    /// Returns to all ranks of the larger process set, each of which has afterwards what any
+    /// of them has computed. Collective over the larger set.
+    ///
+    /// Handles of the subset, and values distributed over it, are of no use any more.
+    ///
+    /// # Errors
+    /// The same on all ranks, if one calls something else, or a result can't be sent. The subset
+    /// is released in any case.
+    pub fn release(self) -> Result<(), Error> {
+        self.release_with(&Transfer::all())
+    }
+
+    /// The same for some of the values.
+    ///
+    /// # Errors
+    /// As [`release`](Self::release).
+    pub fn release_with(mut self, transfer: &Transfer) -> Result<(), Error> {
+        self.released = true;
+        let (Some(part), Some(whole)) = (self.handle.shared_ranks(), self.whole.shared_ranks())
+        else {
+            return Ok(());
+        };
+        self.whole.runtime().release(whole, part, transfer)
+    }
+}
+
+impl Deref for Subset {
+    type Target = Handle;
+    fn deref(&self) -> &Handle {
+        &self.handle
+    }
+}
+
+impl Drop for Subset {
+    fn drop(&mut self) {
+        if self.released {
+            return;
+        }
+        if let (Some(part), Some(whole)) = (self.handle.shared_ranks(), self.whole.shared_ranks()) {
+            self.whole.runtime().abandon(whole, part);
+        }
+    }
+}
+
+impl std::fmt::Debug for Subset {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Subset({:?})", self.handle.shared_ranks())
+    }
+}

@@ -1,0 +1,187 @@
+//! Runs that all ranks of a process set make together.
+//!
+//! The ranks meet before the body and after it. Before, they make sure that it is one run, and
+//! decide: it is a hit only where all hold the same computation. A rank that holds it while
+//! another does not takes part in the body, because the other would wait for it there. After,
+//! they find out whether it went well everywhere. In between, nobody waits for what does not come
+//! (see [`Ranks`]).
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::fly::Unpublished;
+use super::miss::{cancelled, own_cycle, unknown_name};
+use super::run::{Run, Served};
+use crate::app::{Facts, Handle, Options, Outcome, Place, Policy, Subject};
+use crate::error::{Error, ErrorKind, Failure};
+use crate::event::{RunId, Source};
+use crate::inputs::Call;
+use crate::key::{FingerprintError, Key, Volatile, keyed, with_encoder};
+use crate::process_group::{Act, Notice, Ranks, chain};
+use crate::process_set::ProcessSet;
+
+/// The word of a rank that has the results when a run begins.
+const HAS: u8 = 1;
+
+/// The inputs of a run, encoded.
+type Encoded = (Key, Box<[u8]>, Option<Box<Volatile>>);
+
+impl Engine {
+    /// `run` of a distributed app on several ranks, or on a part of them.
+    pub(super) fn run_together(
+        &self,
+        from: &Handle,
+        ranks: &Arc<Ranks>,
+        subject: &Subject<'_>,
+        call: &mut dyn Call,
+        options: &Options<'_>,
+    ) -> Result<Outcome, Error> {
+        let facts = subject.facts;
+        let encoded = encode(facts, call);
+        let (key, encoded, volatile, unfit) = match encoded {
+            Ok((key, encoded, volatile)) => (key, encoded, volatile, None),
+            Err(error) => (Key::from_bytes([0; 32]), Box::default(), None, Some(error)),
+        };
+        let parent = from.caller();
+        let run = Run {
+            from,
+            above: parent.clone().or_else(Place::caller),
+            parent,
+            subject,
+            cache: self.cache_of(facts),
+            options,
+            key,
+            encoded,
+            volatile,
+        };
+        let unfit = unfit.or_else(|| self.unfit(&run));
+        let set = self.sets.of(ranks).ok_or(ErrorKind::Released)?;
+        let made = self.together(&run, &set, call, unfit);
+        made.map_err(|error| self.failed(&run, error))
+    }
+
+    /// What keeps this rank from making the run.
+    fn unfit(&self, run: &Run<'_>) -> Option<Error> {
+        let facts = run.subject.facts;
+        if !facts.missing.is_empty() {
+            let (app, missing) = (Arc::clone(&facts.name), facts.missing.clone());
+            return Some(ErrorKind::NotReady { app, missing }.into());
+        }
+        if let Some(path) = own_cycle(run) {
+            return Some(ErrorKind::Cycle { path }.into());
+        }
+        let unfit = unknown_name(run).or_else(|| cancelled(run));
+        unfit.or_else(|| self.too_deep(run))
+    }
+
+    fn together(
+        &self,
+        run: &Run<'_>,
+        set: &ProcessSet,
+        call: &mut dyn Call,
+        unfit: Option<Error>,
+    ) -> Result<Outcome, Error> {
+        let ranks = &*set.ranks;
+        let held = match unfit {
+            Some(_) => None,
+            None => self.held(run, set),
+        };
+        let mut notice = Notice::new(Act::Run, run.key, &*run.subject.facts.name);
+        notice.run = self.next_run();
+        if let Some((served, _)) = &held {
+            notice.made = served.entry.record.run;
+            notice.word = HAS;
+        }
+        let met = ranks.meet_all_well(notice.with_failure(unfit.as_ref().map(chain)))?;
+        let alike = |other: &Notice| other.word == HAS && other.made == met[0].made;
+        if let (true, Some((served, source))) = (met.iter().all(alike), held) {
+            return Ok(self.conclude(run, served, source));
+        }
+        if run.options.policy == Policy::OnlyIfRemembered {
+            let app = Arc::clone(&run.subject.facts.name);
+            let why = "not every rank has it".to_owned();
+            return Err(ErrorKind::NotRemembered {
+                app,
+                key: run.key,
+                why,
+            }
+            .into());
+        }
+        self.compute_together(run, set, call, met[0].run)
+    }
+
+    /// What this rank has of the run, in memory or in the store.
+    fn held(&self, run: &Run<'_>, set: &ProcessSet) -> Option<(Served, Source)> {
+        let refused = matches!(run.options.policy, Policy::Refresh | Policy::Bypass);
+        if refused || run.subject.facts.nondeterministic {
+            return None;
+        }
+        if let Some(entry) = set.entry(&run.key) {
+            let map = self.serve(&entry, run.options.names).ok()?;
+            return Some((Served { entry, map }, Source::Map));
+        }
+        let loaded = self.load(run, None)?;
+        set.put(Arc::clone(&loaded.entry));
+        Some((loaded, Source::Loaded))
+    }
+
+    /// Runs the body on all ranks.
+    fn compute_together(
+        &self,
+        run: &Run<'_>,
+        set: &ProcessSet,
+        call: &mut dyn Call,
+        number: RunId,
+    ) -> Result<Outcome, Error> {
+        let ranks = &*set.ranks;
+        let ran = {
+            let _level = ranks.level();
+            let ran = self.run_body(run, call, None, number);
+            let made = self.publishable(run, ran, None);
+            let notice = Notice::new(Act::End, run.key, &*run.subject.facts.name);
+            let why = made
+                .as_ref()
+                .err()
+                .map(|unpublished| chain(&unpublished.error));
+            let ended = ranks.meet_all_well(notice.with_failure(why)).map(drop);
+            match (made, ended) {
+                (made, Ok(())) => made,
+                (Err(unpublished), Err(_)) if unpublished.is_panic() => Err(unpublished),
+                // Alone it needs nobody's word for what went wrong.
+                (Err(unpublished), Err(_)) if ranks.size() == 1 => Err(unpublished),
+                (_, Err(error)) => Err(Unpublished::of(error, Failure::Ordinary)),
+            }
+        };
+        match ran {
+            Ok(published) => {
+                let entry = Arc::new(published.entry);
+                if run.options.policy != Policy::Bypass {
+                    set.put(Arc::clone(&entry));
+                    // One of those who have the same results saves them.
+                    if ranks.rank() == 0 {
+                        self.save_new(&entry);
+                    }
+                }
+                let map = published.given;
+                Ok(self.computed(run, Served { entry, map }, Source::Computed))
+            }
+            Err(unpublished) => Err(unpublished.resume_panic()),
+        }
+    }
+}
+
+fn encode(facts: &Facts, call: &dyn Call) -> Result<Encoded, Error> {
+    let encoded = match call.encoded() {
+        Some(kept) => Ok((Box::from(kept), None)),
+        None => with_encoder(|to| {
+            call.encode(to)?;
+            let bytes: Box<[u8]> = to.finish()?.into();
+            Ok::<_, FingerprintError>((bytes, to.take_volatile()))
+        }),
+    };
+    let (encoded, volatile) = encoded.map_err(|source| ErrorKind::Fingerprint {
+        app: Arc::clone(&facts.name),
+        source,
+    })?;
+    Ok((keyed(&facts.id.0, &encoded), encoded, volatile))
+}

@@ -1,0 +1,174 @@
+//! Splitting process sets, and releasing them.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Engine;
+use super::save::entry_of_specs;
+use crate::app::{Transfer, TypeIndex};
+use crate::cache::Entry;
+use crate::error::Error;
+use crate::key::Key;
+use crate::process_group::{Act, Notice, ProcessGroup, Ranks};
+use crate::process_set::{Exchange, Offer, ProcessSet, ReceivedEntry, Sent, pack, unpack};
+
+impl Engine {
+    /// The process set that the program begins with.
+    pub(super) fn world(
+        self: &Arc<Self>,
+        group: Box<dyn ProcessGroup>,
+        patience: Duration,
+    ) -> Arc<Ranks> {
+        let engine = Arc::downgrade(self);
+        let late = move |doing: &str, late: &[usize]| {
+            if let Some(engine) = engine.upgrade() {
+                engine.warn(|| late_text(doing, late));
+            }
+        };
+        let ranks = Arc::new(Ranks::world(group, patience, Arc::new(late)));
+        self.sets
+            .push(Arc::new(ProcessSet::new(Arc::clone(&ranks))));
+        ranks
+    }
+
+    /// Makes a process set of some of these ranks.
+    pub(super) fn split_ranks(
+        &self,
+        whole: &Arc<Ranks>,
+        color: u32,
+        key: i64,
+    ) -> Result<Arc<Ranks>, Error> {
+        whole.meet(&Notice::new(Act::Split, Key::from_bytes([0; 32]), "parts"))?;
+        let part = Arc::new(whole.part(whole.split(color, key)?));
+        whole.set_split(true);
+        self.sets.push(Arc::new(ProcessSet::new(Arc::clone(&part))));
+        Ok(part)
+    }
+
+    /// Returns from a part to the whole, and has each rank get what others computed.
+    pub(super) fn release_ranks(
+        &self,
+        whole: &Arc<Ranks>,
+        part: &Arc<Ranks>,
+        transfer: &Transfer,
+    ) -> Result<(), Error> {
+        part.check()?;
+        let set = self.sets.of(part);
+        // Met before anything is taken apart: who is elsewhere in the program gets an error.
+        let notice = Notice::new(Act::Release, Key::from_bytes([0; 32]), "its part");
+        let met = whole.meet(&notice);
+        self.abandon_ranks(whole, part);
+        met?;
+        let Some(set) = set else { return Ok(()) };
+        let fresh = set.take_fresh();
+        self.exchange(whole, "results", &fresh, transfer)?;
+        if let Some(outer) = self.sets.of(whole) {
+            // Those of an outer set lack them too, if this one is a part itself.
+            outer.add_fresh(fresh);
+        }
+        Ok(())
+    }
+
+    /// Ends a process set on this rank alone.
+    pub(super) fn abandon_ranks(&self, whole: &Ranks, part: &Ranks) {
+        part.set_released();
+        whole.set_split(false);
+        self.sets.remove(part.id());
+    }
+
+    /// Gives all ranks the entries that one of them has made. What can't be sent stays where
+    /// it is.
+    pub(super) fn exchange(
+        &self,
+        ranks: &Ranks,
+        what: &str,
+        fresh: &[(Arc<str>, Key)],
+        transfer: &Transfer,
+    ) -> Result<Sent, Error> {
+        let mut seen = HashSet::new();
+        let made: Vec<Arc<Entry>> = fresh
+            .iter()
+            .filter(|(_, key)| seen.insert(*key))
+            .filter_map(|(app, key)| self.caches.named(app)?.entry(key))
+            .collect();
+        let offers: Vec<_> = made.iter().map(|entry| Offer::of(entry)).collect();
+        let wire = self.wire()?;
+        let exchange = Exchange { ranks, what };
+        let sent = exchange.run(
+            &offers,
+            |offer| !self.holds(&offer.key),
+            |key, to| {
+                let entry = made.iter().find(|entry| entry.record.key == *key);
+                entry.is_some_and(|entry| self.pack(entry, transfer, to))
+            },
+        )?;
+        let taken: Result<(), Error> = sent.lacked.iter().try_for_each(|(_, at)| {
+            let (entry, _) = unpack(&sent.bytes, *at, &wire).map_err(garbled)?;
+            self.take_received(entry);
+            Ok(())
+        });
+        ranks.agree(what, taken)?;
+        Ok(sent)
+    }
+
+    /// What another rank sent waits for a run to ask for it, unless it is the record of something
+    /// that no run will look up.
+    fn take_received(&self, received: ReceivedEntry) {
+        if !received.record.nondeterministic {
+            return self.sets.received.put(received);
+        }
+        let app = Arc::clone(&received.record.app);
+        let cache = self.caches.get(TypeIndex::of(&app), &app);
+        let generation = cache.generation();
+        let specs = self.known.results_of(&app, &received.record.code);
+        let entry = entry_of_specs(&specs, received.into_stored(), None);
+        cache.record(&Arc::new(entry), generation);
+    }
+
+    fn pack(&self, entry: &Entry, transfer: &Transfer, to: &mut Vec<u8>) -> bool {
+        let Ok(wire) = self.wire() else { return false };
+        let before = to.len();
+        let app = &entry.record.app;
+        let leaves = |name: &str, tags| transfer.leaves(app, name, tags);
+        match pack(entry, &*wire, leaves, to) {
+            Ok(()) if transfer.is_too_large(to.len() - before) => to.truncate(before),
+            Ok(()) => return true,
+            Err(error) => {
+                to.truncate(before);
+                self.warn(|| {
+                    let key = entry.record.key.short();
+                    format!("{app} [{key}] could not be sent to other ranks: {error}")
+                });
+            }
+        }
+        false
+    }
+
+    /// Whether this rank has an ordinary entry of this key, in memory.
+    fn holds(&self, key: &Key) -> bool {
+        let in_cache = |cache: &Arc<crate::cache::AppCache>| {
+            let entry = cache.entry(key);
+            entry.is_some_and(|entry| entry.lacks(None).is_none())
+        };
+        self.sets.received.has(key) || self.caches.all().any(in_cache)
+    }
+}
+
+fn late_text(doing: &str, late: &[usize]) -> String {
+    let names: Vec<_> = late.iter().take(8).map(ToString::to_string).collect();
+    let more = match late.len().saturating_sub(8) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let ranks = if late.len() == 1 { "rank" } else { "ranks" };
+    format!(
+        "this rank {doing}, and waits for {ranks} {}{more}",
+        names.join(", ")
+    )
+}
+
+pub(super) fn garbled(source: crate::error::ArchiveError) -> Error {
+    let doing = "reading what another rank sent".to_owned();
+    crate::error::ErrorKind::Archive { doing, source }.into()
+}

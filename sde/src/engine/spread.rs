@@ -1,0 +1,259 @@
+//! `par_map` over the ranks of a process set, and over the threads of each.
+//!
+//! The ranks find out together what nobody has yet, deal that out, and compute it, each with its
+//! own threads. Then each gets what the others computed. What is run beneath an item is the
+//! affair of the rank that computes it: two ranks may compute the same there, which is counted.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Engine;
+use crate::app::{Handle, Options, Peek, Subject, Transfer};
+use crate::error::{Error, ErrorKind};
+use crate::inputs::Inputs;
+use crate::key::{FingerprintError, Key, keyed};
+use crate::process_group::{Act, Notice, Ranks, chain};
+use crate::process_set::Left;
+use crate::result_map::{Content, Named, Origin, ResultMap};
+
+/// An item's results, or why there are none.
+type Item = Result<ResultMap, Error>;
+
+/// What each rank knows of the list before anything is computed.
+struct Plan {
+    keys: Vec<Option<Key>>,
+    /// Whether this rank has it.
+    held: Vec<bool>,
+    /// For each item the rank that is to compute it; `None` if somebody has it.
+    dealt: Vec<Option<usize>>,
+}
+
+impl Engine {
+    /// `par_map` on all ranks. The inputs are distinct.
+    pub(super) fn spread(
+        &self,
+        from: &Handle,
+        ranks: &Ranks,
+        subject: &Subject<'_>,
+        list: &[&Inputs],
+        transfer: &Transfer,
+    ) -> Result<Vec<Item>, Error> {
+        let plan = self.plan(ranks, subject, list)?;
+        let own = ranks.rank();
+        let mine: Vec<usize> = (0..list.len())
+            .filter(|at| plan.dealt[*at] == Some(own))
+            .collect();
+        let label = match ranks.size() {
+            1 => subject.facts.name.to_string(),
+            size => format!("{} (rank {own} of {size})", subject.facts.name),
+        };
+        self.sets.watch_computed();
+        let computed = from.in_parallel(&mine, &label, |sde, at| {
+            sde.results_erased(subject, list[*at], &Options::default())
+        });
+        self.count_doubles(ranks)?;
+        let computed: HashMap<usize, Item> = mine.into_iter().zip(computed).collect();
+        let failures = self.tell_failures(ranks, &computed)?;
+        let left = self.give_out(ranks, subject, &plan, &computed, transfer)?;
+        let items = (0..list.len()).map(|at| {
+            if let Some(item) = computed.get(&at) {
+                return item.clone();
+            }
+            if let Some(error) = failures.get(&at) {
+                return Err(error.clone());
+            }
+            self.item(from, subject, list[at], plan.keys[at], &left)
+        });
+        Ok(items.collect())
+    }
+
+    /// Finds out who has what, and deals out what nobody has.
+    fn plan(&self, ranks: &Ranks, subject: &Subject<'_>, list: &[&Inputs]) -> Result<Plan, Error> {
+        let id = &subject.facts.id.0;
+        let key_of = |inputs: &&Inputs| inputs.with_encoded(|encoded| keyed(id, encoded));
+        let keys: Vec<Result<Key, FingerprintError>> = list.iter().map(key_of).collect();
+        let keys: Vec<_> = keys.into_iter().map(Result::ok).collect();
+        let mut all = blake3::Hasher::new();
+        all.update(subject.facts.id.as_bytes());
+        for key in &keys {
+            all.update(&[u8::from(key.is_some())]);
+            all.update(key.as_ref().map_or(&[][..], |key| key.as_bytes()));
+        }
+        let all = Key::from_bytes(*all.finalize().as_bytes());
+        ranks.meet(&Notice::new(Act::Spread, all, &*subject.facts.name))?;
+        let nondeterministic = subject.facts.nondeterministic;
+        let held: Vec<bool> = list
+            .iter()
+            .map(|inputs| !nondeterministic && self.has(subject, inputs))
+            .collect();
+        let bytes: Vec<u8> = held.iter().map(|held| u8::from(*held)).collect();
+        let counts = vec![bytes.len(); ranks.size()];
+        let of_all = ranks.gather_bytes("what is remembered", &bytes, &counts)?;
+        let anybody = |at: usize| {
+            of_all
+                .iter()
+                .skip(at)
+                .step_by(list.len())
+                .any(|held| *held == 1)
+        };
+        let missing: Vec<_> = (0..list.len()).filter(|at| !anybody(*at)).collect();
+        let mut dealt = vec![None; list.len()];
+        for (at, rank) in deal(subject, list, &missing, ranks.size()) {
+            dealt[at] = Some(rank);
+        }
+        Ok(Plan { keys, held, dealt })
+    }
+
+    /// Whether this rank need not compute it.
+    fn has(&self, subject: &Subject<'_>, inputs: &Inputs) -> bool {
+        let seen = self.look_only(subject, inputs);
+        matches!(seen, Ok(Peek::Hit { .. } | Peek::Load { .. }))
+    }
+
+    /// Tells all ranks which of the items failed, and why.
+    fn tell_failures(
+        &self,
+        ranks: &Ranks,
+        computed: &HashMap<usize, Item>,
+    ) -> Result<HashMap<usize, Error>, Error> {
+        let mut mine = Vec::new();
+        for (at, item) in computed {
+            if let Err(error) = item {
+                let text = chain(error);
+                mine.extend((*at as u64).to_le_bytes());
+                mine.extend((text.len() as u64).to_le_bytes());
+                mine.extend(text.as_bytes());
+            }
+        }
+        let mut notice = Notice::new(Act::Exchange, Key::from_bytes([0; 32]), "failures");
+        notice.length = mine.len() as u64;
+        let met = ranks.meet(&notice)?;
+        let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();
+        let all = ranks.gather_bytes("failures", &mine, &counts)?;
+        let mut failures = HashMap::new();
+        let mut rest = &all[..];
+        for (rank, count) in counts.into_iter().enumerate() {
+            let (mut of_rank, others) = rest.split_at(count);
+            rest = others;
+            while let Some((at, text, more)) = failure(of_rank) {
+                let message = crate::error::printable(&String::from_utf8_lossy(text));
+                failures.insert(at, ErrorKind::OnRank { rank, message }.into());
+                of_rank = more;
+            }
+        }
+        Ok(failures)
+    }
+
+    /// Gives all ranks the results that one of them has; gives back those that were left
+    /// where they are.
+    fn give_out(
+        &self,
+        ranks: &Ranks,
+        subject: &Subject<'_>,
+        plan: &Plan,
+        computed: &HashMap<usize, Item>,
+        transfer: &Transfer,
+    ) -> Result<Vec<Left>, Error> {
+        let here = |at: &usize| plan.held[*at] || matches!(computed.get(at), Some(Ok(_)));
+        let mine = (0..plan.keys.len()).filter(here);
+        let mine: Vec<_> = mine
+            .filter_map(|at| Some((Arc::clone(&subject.facts.name), plan.keys[at]?)))
+            .collect();
+        let name = &*subject.facts.name;
+        let sent = self.exchange(ranks, name, &mine, transfer)?;
+        Ok(sent.left)
+    }
+
+    /// What this rank gives for an item that another has computed, or had before.
+    fn item(
+        &self,
+        from: &Handle,
+        subject: &Subject<'_>,
+        inputs: &Inputs,
+        key: Option<Key>,
+        left: &[Left],
+    ) -> Item {
+        if let Some(left) = left.iter().find(|left| Some(left.key) == key)
+            && !self.has(subject, inputs)
+        {
+            return Ok(elsewhere(subject, left));
+        }
+        if let (true, Some(key)) = (subject.facts.nondeterministic, key) {
+            // What other ranks made is recorded, and never looked up.
+            let entry = self.cache_of(subject.facts).entry(&key);
+            if let Some(entry) = entry {
+                return Ok(entry.results.clone());
+            }
+        }
+        from.results_erased(subject, inputs, &Options::default())
+    }
+
+    /// Counts what several ranks have computed.
+    fn count_doubles(&self, ranks: &Ranks) -> Result<(), Error> {
+        let keys = self.sets.take_computed();
+        let mine: Vec<u8> = keys.iter().flat_map(|key| *key.as_bytes()).collect();
+        let mut notice = Notice::new(Act::Exchange, Key::from_bytes([0; 32]), "what was computed");
+        notice.length = mine.len() as u64;
+        let met = ranks.meet(&notice)?;
+        let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();
+        let all = ranks.gather_bytes("what was computed", &mine, &counts)?;
+        let mut seen = HashMap::<&[u8], u64>::new();
+        for key in all.chunks(32) {
+            *seen.entry(key).or_default() += 1;
+        }
+        let doubles = seen.values().map(|times| times - 1).sum();
+        self.sets.add_doubles(doubles);
+        Ok(())
+    }
+}
+
+/// The results of a run that are with another rank only.
+fn elsewhere(subject: &Subject<'_>, left: &Left) -> ResultMap {
+    let origin = Origin {
+        app: Arc::clone(&subject.facts.name),
+        key: left.key,
+        run: left.run,
+    };
+    let results = subject.facts.info.results.iter().map(|spec| Named {
+        name: spec.name.clone(),
+        tags: Some(spec.tags),
+        codec: spec.codec,
+        content: Content::Gone("it is too large to be sent, and on the rank that computed it only"),
+    });
+    ResultMap::from_parts(origin, results.collect())
+}
+
+fn failure(bytes: &[u8]) -> Option<(usize, &[u8], &[u8])> {
+    let (at, rest) = bytes.split_first_chunk()?;
+    let (length, rest) = rest.split_first_chunk()?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
+    let (text, more) = rest.split_at_checked(length)?;
+    Some((usize::try_from(u64::from_le_bytes(*at)).ok()?, text, more))
+}
+
+/// Which rank computes which of these items: each next one, the costliest first where the app
+/// knows what they cost, goes to the rank that has least to do.
+fn deal(
+    subject: &Subject<'_>,
+    list: &[&Inputs],
+    missing: &[usize],
+    ranks: usize,
+) -> Vec<(usize, usize)> {
+    let cost = |at: &usize| subject.app.cost(list[*at]).map(|cost| cost.time);
+    let costs: Option<Vec<_>> = missing.iter().map(cost).collect();
+    let Some(costs) = costs else {
+        let in_turn = missing.iter().enumerate();
+        return in_turn.map(|(n, at)| (*at, n % ranks)).collect();
+    };
+    let mut order: Vec<_> = costs.into_iter().zip(missing).collect();
+    order.sort_by_key(|(cost, at)| (std::cmp::Reverse(*cost), **at));
+    let mut loads = vec![std::time::Duration::ZERO; ranks];
+    order
+        .into_iter()
+        .map(|(cost, at)| {
+            let least = (0..ranks).min_by_key(|rank| loads[*rank]).unwrap_or(0);
+            loads[least] += cost;
+            (*at, least)
+        })
+        .collect()
+}

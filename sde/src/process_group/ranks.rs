@@ -1,0 +1,306 @@
+//! The ranks that a piece of the program runs on, and how they keep in step.
+//!
+//! Whatever ranks do together begins with a meeting, at which each says what it is about to
+//! do ([`Notice`]). If they do not all say the same, all get the same error, which names who
+//! does what, and nobody waits for what does not come.
+//!
+//! Runs nest. When one rank has come to the end of a run and another is still in the middle
+//! of it, the run has failed for all of them. The one that is in the middle may still call
+//! for the others until its body ends, so those calls give that error at once.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
+use std::time::Duration;
+
+use super::notice::{Act, BYTES, FAILED, Notice};
+use super::{GroupError, ProcessGroup};
+use crate::error::{Error, ErrorKind};
+use crate::key::Key;
+
+/// Hears of ranks that are late: what this one is about to do, and who they are.
+pub(crate) type Late = Arc<dyn Fn(&str, &[usize]) + Send + Sync>;
+
+/// A process set as the handles of its runs see it.
+pub(crate) struct Ranks {
+    group: Box<dyn ProcessGroup>,
+    /// Tells process sets apart; the same on all of their ranks.
+    id: u64,
+    patience: Duration,
+    /// The one thread that may do anything together with other ranks.
+    thread: ThreadId,
+    sequence: AtomicU64,
+    state: AtomicU8,
+    closed: AtomicBool,
+    /// For each run in progress, why it has failed already.
+    doomed: Mutex<Vec<Option<Error>>>,
+    /// Why nothing can be done together any more.
+    broken: OnceLock<Error>,
+    /// Who hears of ranks that are late.
+    late: Late,
+}
+
+const ACTIVE: u8 = 0;
+const IS_SPLIT: u8 = 1;
+const RELEASED: u8 = 2;
+
+impl Ranks {
+    /// The ranks that the program began with.
+    pub(crate) fn world(group: Box<dyn ProcessGroup>, patience: Duration, late: Late) -> Self {
+        Self::of(group, 0, patience, late)
+    }
+
+    fn of(group: Box<dyn ProcessGroup>, id: u64, patience: Duration, late: Late) -> Self {
+        Self {
+            group,
+            id,
+            patience,
+            thread: std::thread::current().id(),
+            sequence: AtomicU64::new(0),
+            state: AtomicU8::new(ACTIVE),
+            closed: AtomicBool::new(false),
+            doomed: Mutex::default(),
+            broken: OnceLock::new(),
+            late,
+        }
+    }
+
+    /// A part of these ranks.
+    pub(crate) fn part(&self, group: Box<dyn ProcessGroup>) -> Self {
+        // All ranks are at the same point, so this is a name that they share.
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.id.to_le_bytes());
+        hasher.update(&self.sequence.load(Ordering::Relaxed).to_le_bytes());
+        let id = hasher.finalize();
+        let id = id.as_bytes().first_chunk().copied().unwrap_or_default();
+        let late = Arc::clone(&self.late);
+        Self::of(group, u64::from_le_bytes(id), self.patience, late)
+    }
+
+    pub(crate) fn rank(&self) -> usize {
+        self.group.rank()
+    }
+
+    pub(crate) fn size(&self) -> usize {
+        self.group.size()
+    }
+
+    pub(crate) fn id(&self) -> u64 {
+        self.id
+    }
+
+    pub(crate) fn is_own_thread(&self) -> bool {
+        std::thread::current().id() == self.thread
+    }
+
+    /// That runs may still be made on these ranks.
+    #[inline]
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.state.load(Ordering::Acquire) {
+            RELEASED => Err(ErrorKind::Released.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// From here on these ranks do nothing together but release their parts.
+    pub(crate) fn set_split(&self, split: bool) {
+        let state = if split { IS_SPLIT } else { ACTIVE };
+        self.state.store(state, Ordering::Release);
+    }
+
+    pub(crate) fn set_released(&self) {
+        self.state.store(RELEASED, Ordering::Release);
+    }
+
+    /// All ranks have come to the end together.
+    pub(crate) fn close(&self) {
+        self.closed.store(true, Ordering::Relaxed);
+    }
+
+    /// Tells the others that this rank comes to nothing more, unless they know.
+    pub(crate) fn leave_unless_closed(&self) {
+        if !self.closed.load(Ordering::Relaxed) {
+            self.group.leave();
+        }
+    }
+
+    /// Says what this rank is about to do, and hears the same of all others.
+    ///
+    /// # Errors
+    /// The same on all ranks if they are about to do different things, or one has left. On this
+    /// rank alone if it is not the thread's turn to do anything together.
+    pub(crate) fn meet(&self, notice: &Notice) -> Result<Vec<Notice>, Error> {
+        self.may_meet(notice)?;
+        self.closed.store(false, Ordering::Relaxed);
+        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
+        let what = notice.describe();
+        let mut late = |ranks: &[usize]| (self.late)(&what, ranks);
+        let met = self
+            .group
+            .meet(&notice.to_bytes(sequence), self.patience, &mut late);
+        let met = met.map_err(|error| self.break_off(&what, error))?;
+        let notices: Option<Vec<_>> = met.chunks(BYTES).map(Notice::from_bytes).collect();
+        let Some(notices) = notices else {
+            let foreign = "a rank sent something else than a notice; do all run one program?";
+            return Err(self.break_off(&what, GroupError::Other(foreign.to_owned())));
+        };
+        let in_step = notices.iter().all(|(number, _)| *number == sequence);
+        let notices: Vec<_> = notices.into_iter().map(|(_, notice)| notice).collect();
+        match in_step && notices.iter().all(|other| other.fits(notice)) {
+            true => Ok(notices),
+            false => Err(self.disagree(notice, &notices)),
+        }
+    }
+
+    fn may_meet(&self, notice: &Notice) -> Result<(), Error> {
+        self.check()?;
+        if !self.is_own_thread() {
+            return Err(not_here(notice.describe()));
+        }
+        if self.state.load(Ordering::Acquire) == IS_SPLIT && notice.act != Act::Release {
+            let doing = notice.describe();
+            return Err(ErrorKind::IsSplit { doing }.into());
+        }
+        if let Some(error) = self.broken.get() {
+            return Err(error.clone());
+        }
+        match self.levels().last() {
+            Some(Some(error)) => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    fn break_off(&self, doing: &str, source: GroupError) -> Error {
+        let doing = doing.to_owned();
+        let error = Error::from(ErrorKind::Ranks { doing, source });
+        self.broken.get_or_init(|| error).clone()
+    }
+
+    /// What all ranks get that do not do the same.
+    fn disagree(&self, own: &Notice, notices: &[Notice]) -> Error {
+        let mut told: Vec<(usize, String)> = Vec::new();
+        for (rank, notice) in notices.iter().enumerate() {
+            let text = notice.describe();
+            if !told.iter().any(|(_, said)| *said == text) {
+                told.push((rank, text));
+            }
+        }
+        let told = told
+            .iter()
+            .map(|(rank, text)| format!("rank {rank} {text}"));
+        let failed = |notice: &Notice| notice.act == Act::End && notice.word == FAILED;
+        let error = match notices.iter().position(failed) {
+            Some(rank) => self.failure(rank, notices, &own.text),
+            None => ErrorKind::Disagree {
+                ranks: told.collect(),
+            }
+            .into(),
+        };
+        let ended = notices.iter().any(|notice| notice.act == Act::End);
+        if ended
+            && own.act != Act::End
+            && let Some(level) = self.levels().last_mut()
+        {
+            *level = Some(error.clone());
+        }
+        error
+    }
+
+    /// Compares how something went that each rank did for itself. If it failed anywhere, all
+    /// ranks get the error of the lowest rank where it did.
+    pub(crate) fn agree<T>(&self, what: &str, went: Result<T, Error>) -> Result<T, Error> {
+        let notice = Notice::new(Act::Agree, Key::from_bytes([0; 32]), what);
+        self.meet_all_well(notice.with_failure(went.as_ref().err().map(chain)))?;
+        went
+    }
+
+    /// A [meeting](Self::meet) of ranks of which some may have failed: then all get the error of
+    /// the lowest of them.
+    pub(crate) fn meet_all_well(&self, notice: Notice) -> Result<Vec<Notice>, Error> {
+        let met = self.meet(&notice)?;
+        match met.iter().position(|notice| notice.word == FAILED) {
+            Some(rank) => Err(self.failure(rank, &met, &notice.text)),
+            None => Ok(met),
+        }
+    }
+
+    /// Why something failed on a rank, as it says.
+    fn failure(&self, rank: usize, met: &[Notice], own: &str) -> Error {
+        let mut counts = vec![0; met.len()];
+        counts[rank] = met[rank].length as usize;
+        let own = if rank == self.rank() { own } else { "" };
+        match self.gather_bytes("an error", own.as_bytes(), &counts) {
+            Ok(text) => {
+                let message = crate::error::printable(&String::from_utf8_lossy(&text));
+                ErrorKind::OnRank { rank, message }.into()
+            }
+            Err(error) => error,
+        }
+    }
+
+    /// The bytes of all ranks; all know how many each has.
+    pub(crate) fn gather_bytes(
+        &self,
+        doing: &str,
+        mine: &[u8],
+        counts: &[usize],
+    ) -> Result<Vec<u8>, Error> {
+        let mut all = vec![0; counts.iter().sum()];
+        let gathered = self.group.all_gather(mine, counts, &mut all);
+        gathered.map_err(|error| self.break_off(&format!("gathers {doing}"), error))?;
+        Ok(all)
+    }
+
+    /// The group of the ranks that give this color.
+    pub(crate) fn split(&self, color: u32, key: i64) -> Result<Box<dyn ProcessGroup>, Error> {
+        let split = self.group.split(Some(color), key).and_then(|part| {
+            let none = || GroupError::Other("a split gave this rank no group".to_owned());
+            part.ok_or_else(none)
+        });
+        split.map_err(|error| self.break_off("splits its process set", error))
+    }
+
+    /// Says that a run begins, for as long as the guard lives.
+    pub(crate) fn level(&self) -> LevelGuard<'_> {
+        self.levels().push(None);
+        LevelGuard(self)
+    }
+
+    fn levels(&self) -> MutexGuard<'_, Vec<Option<Error>>> {
+        self.doomed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A run in progress.
+pub(crate) struct LevelGuard<'a>(&'a Ranks);
+
+impl Drop for LevelGuard<'_> {
+    fn drop(&mut self) {
+        self.0.levels().pop();
+    }
+}
+
+/// Something collective was called where other ranks can't join in.
+pub(crate) fn not_here(doing: String) -> Error {
+    ErrorKind::NotCollective { doing }.into()
+}
+
+/// An error and all that led to it.
+pub(crate) fn chain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let more = cause.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+impl std::fmt::Debug for Ranks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "rank {} of {}", self.rank(), self.size())
+    }
+}

@@ -1,0 +1,160 @@
+//! The process sets of one engine, and what belongs to each.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::received::Received;
+use crate::cache::Entry;
+use crate::key::Key;
+use crate::process_group::Ranks;
+use crate::result_map::Named;
+
+/// Ranks, and the results that they made together.
+pub(crate) struct ProcessSet {
+    pub(crate) ranks: Arc<Ranks>,
+    /// The entries of distributed apps.
+    entries: Mutex<HashMap<Key, Arc<Entry>>>,
+    /// The ordinary runs that were made while this was the innermost process set: app and key.
+    fresh: Mutex<Vec<(Arc<str>, Key)>>,
+}
+
+impl ProcessSet {
+    pub(crate) fn new(ranks: Arc<Ranks>) -> Self {
+        Self {
+            ranks,
+            entries: Mutex::default(),
+            fresh: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
+        lock(&self.entries).get(key).cloned()
+    }
+
+    pub(crate) fn put(&self, entry: Arc<Entry>) {
+        // What was there is dropped when the lock is free again.
+        let _before = lock(&self.entries).insert(entry.record.key, entry);
+    }
+
+    pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
+        lock(&self.entries).values().cloned().collect()
+    }
+
+    /// Puts what `change` makes of each entry in its place.
+    fn change(&self, change: impl Fn(&Arc<Entry>) -> Arc<Entry>) {
+        self.entries()
+            .iter()
+            .for_each(|entry| self.put(change(entry)));
+    }
+
+    fn clear(&self) {
+        let _before = std::mem::take(&mut *lock(&self.entries));
+        let _fresh = self.take_fresh();
+    }
+
+    /// Takes what was computed since the last time.
+    pub(crate) fn take_fresh(&self) -> Vec<(Arc<str>, Key)> {
+        std::mem::take(&mut lock(&self.fresh))
+    }
+
+    pub(crate) fn add_fresh(&self, more: impl IntoIterator<Item = (Arc<str>, Key)>) {
+        lock(&self.fresh).extend(more);
+    }
+}
+
+/// All process sets of one engine, from the one the program began with to the innermost, and
+/// what came from other ranks.
+#[derive(Default)]
+pub(crate) struct Sets {
+    nested: Mutex<Vec<Arc<ProcessSet>>>,
+    pub(crate) received: Received,
+    /// What was computed since somebody began to watch.
+    computed: Mutex<Option<Vec<Key>>>,
+    /// How often something was computed that another rank computed too.
+    doubles: AtomicU64,
+}
+
+impl Sets {
+    pub(crate) fn push(&self, set: Arc<ProcessSet>) {
+        lock(&self.nested).push(set);
+    }
+
+    /// Takes off a set that is released, and those within it.
+    pub(crate) fn remove(&self, id: u64) {
+        let mut nested = lock(&self.nested);
+        if let Some(at) = nested.iter().position(|set| set.ranks.id() == id) {
+            nested.truncate(at);
+        }
+    }
+
+    pub(crate) fn of(&self, ranks: &Ranks) -> Option<Arc<ProcessSet>> {
+        let nested = lock(&self.nested);
+        nested
+            .iter()
+            .find(|set| set.ranks.id() == ranks.id())
+            .cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<ProcessSet>> {
+        lock(&self.nested).clone()
+    }
+
+    /// Takes note of an ordinary run, if its results are to be given to others some day: within
+    /// a part of the ranks.
+    pub(crate) fn note_fresh(&self, app: &Arc<str>, key: Key) {
+        if let Some(computed) = &mut *lock(&self.computed) {
+            computed.push(key);
+        }
+        let innermost = match &**lock(&self.nested) {
+            // Nobody else is to have what the program's first ranks make.
+            [] | [_] => return,
+            [.., innermost] => Arc::clone(innermost),
+        };
+        innermost.add_fresh([(Arc::clone(app), key)]);
+    }
+
+    /// Drops values of an app, as its cache does: what was received of it as a whole.
+    pub(crate) fn clean(&self, app: &str, goes: impl Fn(&Named) -> bool, why: &'static str) {
+        self.received.forget_if(|record| &*record.app == app);
+        for set in self.all() {
+            set.change(|entry| match &*entry.record.app == app {
+                true => Arc::new(entry.without(&goes, why)),
+                false => Arc::clone(entry),
+            });
+        }
+    }
+
+    /// Takes note of what is computed from here on.
+    pub(crate) fn watch_computed(&self) {
+        *lock(&self.computed) = Some(Vec::new());
+    }
+
+    /// Gives what was noted, and stops.
+    pub(crate) fn take_computed(&self) -> Vec<Key> {
+        lock(&self.computed).take().unwrap_or_default()
+    }
+
+    pub(crate) fn add_doubles(&self, more: u64) {
+        self.doubles.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn doubles(&self) -> u64 {
+        self.doubles.load(Ordering::Relaxed)
+    }
+
+    /// Forgets everything.
+    pub(crate) fn forget_all(&self) {
+        self.received.forget_if(|_| true);
+        self.all().iter().for_each(|set| set.clear());
+    }
+
+    /// The entries of distributed apps, of all sets.
+    pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
+        self.all().iter().flat_map(|set| set.entries()).collect()
+    }
+}
+
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,254 @@
+//! Runs that all ranks make together.
+
+use std::sync::Mutex;
+
+use super::{on_ranks, on_ranks_with_log};
+use sde::{AppError, ErrorKind, Handle, Policy, Source, inputs};
+
+/// How many ranks ran it together.
+#[sde::app(name = "ranks.runs.count", distributed)]
+fn count(sde: &Handle, x: u64) -> Result<u64, sde::Error> {
+    let numbers = sde.gather("numbers", x)?;
+    Ok(numbers.iter().map(|number| **number).sum())
+}
+
+#[sde::app(name = "ranks.runs.outer", distributed)]
+fn outer(sde: &Handle, x: u64) -> Result<u64, sde::Error> {
+    Ok(*count.call(sde, x)? + *half(sde, x)?)
+}
+
+fn half(sde: &Handle, x: u64) -> Result<sde::Value<u64>, sde::Error> {
+    halved.call(sde, x)
+}
+
+#[sde::app(name = "ranks.runs.halved")]
+fn halved(x: u64) -> u64 {
+    x / 2
+}
+
+#[sde::app(name = "ranks.runs.ordinary")]
+fn ordinary(sde: &Handle, x: u64) -> Result<u64, sde::Error> {
+    Ok(*count.call(sde, x)?)
+}
+
+#[sde::app(name = "ranks.runs.asks")]
+fn asks(sde: &Handle) -> Result<u64, sde::Error> {
+    Ok(sde.rank()? as u64)
+}
+
+#[test]
+fn all_ranks_run_it_and_all_remember_it() {
+    let sources = on_ranks_with_log(3, |sde, log| {
+        for _ in 0..2 {
+            assert_eq!(*outer.call(&sde, 4).unwrap(), 14);
+        }
+        sde.finish().unwrap();
+        log.sources("ranks.runs.outer")
+    });
+    for of_rank in sources {
+        assert_eq!(of_rank, [Source::Computed, Source::Map]);
+    }
+}
+
+/// A rank that has it while another has not would leave that one waiting in the body.
+#[test]
+fn it_is_a_hit_only_where_all_hit() {
+    let sources = on_ranks_with_log(3, |sde, log| {
+        count.call(&sde, 1).unwrap();
+        if sde.rank().unwrap() == 1 {
+            sde.clean_cache("ranks.runs.count", []).unwrap();
+        }
+        assert_eq!(*count.call(&sde, 1).unwrap(), 3);
+        count.call(&sde, 1).unwrap();
+        log.sources("ranks.runs.count")
+    });
+    for of_rank in sources {
+        assert_eq!(of_rank, [Source::Computed, Source::Computed, Source::Map]);
+    }
+}
+
+/// One computation has one name on all ranks.
+#[test]
+fn all_ranks_have_one_computation() {
+    let runs = on_ranks(2, |sde| {
+        let inputs = inputs! { x: 2_u64 };
+        let first = sde.request(&count, &inputs).run().unwrap().made_by;
+        let again = sde.request(&count, &inputs).policy(Policy::Refresh).run();
+        let again = again.unwrap().made_by;
+        assert_ne!(first, again);
+        let last = sde
+            .request(&count, &inputs)
+            .policy(Policy::OnlyIfRemembered);
+        assert_eq!(last.run().unwrap().made_by, again);
+        [first, again]
+    });
+    assert_eq!(runs[0], runs[1]);
+}
+
+#[test]
+fn only_if_remembered_fails_alike_where_one_rank_has_nothing() {
+    on_ranks(2, |sde| {
+        count.call(&sde, 5).unwrap();
+        if sde.rank().unwrap() == 0 {
+            sde.clean_cache("ranks.runs.count", []).unwrap();
+        }
+        let inputs = inputs! { x: 5_u64 };
+        let asked = sde
+            .request(&count, &inputs)
+            .policy(Policy::OnlyIfRemembered);
+        let error = asked.run().unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::NotRemembered { .. }),
+            "{error}"
+        );
+    });
+}
+
+/// On one process too: a program is not to fail only when it runs on many.
+#[test]
+fn an_ordinary_app_can_not_run_a_distributed_one_or_ask_for_its_rank() {
+    let check = |sde: &Handle| {
+        let error = ordinary.call(sde, 1).unwrap_err();
+        let cause = error.app_error::<sde::Error>().unwrap();
+        assert!(
+            matches!(cause.kind(), ErrorKind::NotCollective { .. }),
+            "{cause}"
+        );
+        assert!(
+            cause.to_string().contains("in ranks.runs.ordinary"),
+            "{cause}"
+        );
+        let error = asks.call(sde).unwrap_err();
+        let cause = error.app_error::<sde::Error>().unwrap();
+        assert!(
+            matches!(cause.kind(), ErrorKind::NotCollective { .. }),
+            "{cause}"
+        );
+    };
+    on_ranks(2, |sde| check(&sde));
+    check(&sde::Sde::new());
+}
+
+#[test]
+fn a_collective_run_off_the_main_order_is_an_error_at_once() {
+    on_ranks(2, |sde| {
+        let results = sde.par_each(&[1_u64, 2], |sde, x| count.call(sde, *x).map(|sum| *sum));
+        let (a, b) = sde.join(|sde| sde.rank().map(drop), |sde| sde.rank().map(drop));
+        let errors = results
+            .into_iter()
+            .map(|result| result.map(drop))
+            .chain([a, b]);
+        for error in errors {
+            let error = error.unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::NotCollective { .. }),
+                "{error}"
+            );
+        }
+        let elsewhere = std::thread::scope(|scope| {
+            let call = scope.spawn(|| count.call(&sde, 3).map(|sum| *sum));
+            call.join().unwrap()
+        });
+        assert!(elsewhere.is_err());
+        assert_eq!(*count.call(&sde, 3).unwrap(), 6);
+    });
+}
+
+/// Ordinary runs never wait for other ranks.
+#[test]
+fn ranks_that_miss_different_keys_never_hang() {
+    on_ranks(4, |sde| {
+        let rank = sde.rank().unwrap() as u64;
+        for x in 0..50 {
+            let x = (x * 7 + rank * 13) % 50;
+            assert_eq!(*halved.call(&sde, x).unwrap(), x / 2);
+        }
+        sde.finish().unwrap();
+    });
+}
+
+#[sde::app(name = "ranks.runs.fails", distributed)]
+fn fails(sde: &Handle, on: u64) -> Result<u64, AppError> {
+    let rank = sde.rank()? as u64;
+    let before = sde.gather("before", rank)?;
+    if rank == on {
+        return Err(AppError::message("the disk is on fire"));
+    }
+    // The others are in the middle of the body when that happens.
+    let after = sde.gather("after", rank)?;
+    Ok((before.len() + after.len()) as u64)
+}
+
+#[test]
+fn what_fails_on_one_rank_fails_on_all() {
+    let texts = on_ranks(3, |sde| {
+        let error = fails.call(&sde, 1).unwrap_err();
+        assert_eq!(*count.call(&sde, 1).unwrap(), 3);
+        assert_eq!(*fails.call(&sde, 17).unwrap(), 6);
+        error.to_string()
+    });
+    assert!(
+        texts
+            .iter()
+            .any(|text| text.contains("the disk is on fire")),
+        "{texts:?}"
+    );
+    assert!(
+        texts.iter().all(|text| text.contains("rank 1")),
+        "{texts:?}"
+    );
+}
+
+/// A rank that goes on although a call failed gets the same error until its body ends.
+#[sde::app(name = "ranks.runs.stubborn", distributed)]
+fn stubborn(sde: &Handle) -> Result<u64, AppError> {
+    if sde.rank()? == 0 {
+        return Err(AppError::message("it gives up"));
+    }
+    let first = sde.gather("a", 1_u64).unwrap_err().to_string();
+    let second = count.call(sde, 9).unwrap_err().to_string();
+    assert_eq!(first, second);
+    Ok(0)
+}
+
+#[test]
+fn a_rank_that_goes_on_after_a_failure_holds_up_nobody() {
+    on_ranks(3, |sde| {
+        assert!(stubborn.call(&sde).is_err());
+        assert_eq!(*count.call(&sde, 1).unwrap(), 3);
+    });
+}
+
+#[sde::app(name = "ranks.runs.panics", distributed)]
+fn panics(sde: &Handle) -> Result<u64, AppError> {
+    assert_ne!(sde.rank()?, 1, "a rank panics");
+    Ok(*count.call(sde, 1)?)
+}
+
+#[test]
+fn a_panic_on_one_rank_is_an_error_on_the_others() {
+    on_ranks(3, |sde| {
+        let sde = &sde;
+        let called = std::panic::AssertUnwindSafe(|| panics.call(sde).map(|x| *x));
+        let caught = std::panic::catch_unwind(called);
+        match sde.rank().unwrap() {
+            1 => assert!(caught.is_err()),
+            _ => assert!(caught.unwrap().is_err()),
+        }
+        assert_eq!(*count.call(sde, 1).unwrap(), 3);
+    });
+}
+
+/// What is remembered of ordinary runs is the rank's own affair.
+#[test]
+fn the_values_that_ranks_hold_keep_their_identity() {
+    static HELD: Mutex<Vec<sde::Value<u64>>> = Mutex::new(Vec::new());
+    on_ranks(2, |sde| {
+        let first = count.call(&sde, 8).unwrap();
+        let second = count.call(&sde, 8).unwrap();
+        assert!(sde::Value::ptr_eq(&first, &second));
+        HELD.lock().unwrap().push(first);
+    });
+    let held = HELD.lock().unwrap();
+    assert!(!sde::Value::ptr_eq(&held[0], &held[1]));
+}

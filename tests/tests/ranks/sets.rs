@@ -1,0 +1,263 @@
+//! Splitting the ranks, and releasing them.
+
+use super::{on_ranks, on_ranks_with_log};
+use sde::{ErrorKind, Source, Tag, Transfer, inputs};
+
+#[sde::app(name = "ranks.sets.square")]
+fn square(x: u64) -> u64 {
+    x * x
+}
+
+#[sde::app(name = "ranks.sets.array")]
+fn array(length: u64) -> Vec<f64> {
+    (0..length).map(|n| n as f64).collect()
+}
+
+#[sde::app(name = "ranks.sets.held", tags(no_cache))]
+fn held(x: u64) -> u64 {
+    x + 1
+}
+
+#[sde::app(name = "ranks.sets.dice", nondeterministic)]
+fn dice(rank: u64) -> u64 {
+    rank + 100
+}
+
+#[sde::app(name = "ranks.sets.nested")]
+fn nested(sde: &sde::Handle, x: u64) -> Result<u64, sde::Error> {
+    Ok(*square.call(sde, x)? + 1)
+}
+
+/// What a part has computed, all have after it is released: the runs beneath too, and
+/// each value is sent once.
+#[test]
+fn what_a_part_computes_all_have_when_it_is_released() {
+    let computed = on_ranks_with_log(4, |sde, log| {
+        let rank = sde.rank().unwrap() as u64;
+        let half = sde.split((rank / 2) as u32, 0).unwrap();
+        assert_eq!(
+            (half.rank().unwrap(), half.ranks().unwrap()),
+            (rank as usize % 2, 2)
+        );
+        nested.call(&half, rank / 2).unwrap();
+        half.release().unwrap();
+        let computed = sde.stats().total.computed;
+        let _ = log.take();
+        for x in 0..2 {
+            assert_eq!(*nested.call(&sde, x).unwrap(), x * x + 1);
+            assert_eq!(*square.call(&sde, x).unwrap(), x * x);
+        }
+        assert_eq!(
+            log.started("ranks.sets.nested") + log.started("ranks.sets.square"),
+            0
+        );
+        computed
+    });
+    assert_eq!(computed, [2, 2, 2, 2]);
+}
+
+#[test]
+fn sets_nest_and_are_released_in_order() {
+    on_ranks(4, |sde| {
+        let rank = sde.rank().unwrap() as u64;
+        let half = sde.split((rank / 2) as u32, 0).unwrap();
+        let alone = half.split((rank % 2) as u32, 0).unwrap();
+        assert_eq!(alone.ranks().unwrap(), 1);
+        square.call(&alone, rank).unwrap();
+        alone.release().unwrap();
+        let other = rank ^ 1;
+        assert_eq!(*square.call(&half, other).unwrap(), other * other);
+        half.release().unwrap();
+        for x in 0..4 {
+            assert_eq!(*square.call(&sde, x).unwrap(), x * x);
+        }
+        assert_eq!(sde.stats().total.computed, 1);
+        sde.finish().unwrap();
+    });
+}
+
+/// In the order of keys, not of ranks.
+#[test]
+fn a_split_orders_its_ranks() {
+    let places = on_ranks(3, |sde| {
+        let rank = sde.rank().unwrap() as i64;
+        let part = sde.split(0, -rank).unwrap();
+        let place = part.rank().unwrap();
+        part.release().unwrap();
+        place
+    });
+    assert_eq!(places, [2, 1, 0]);
+}
+
+#[test]
+fn a_handle_of_a_released_set_is_an_error() {
+    on_ranks(2, |sde| {
+        let part = sde.split(0, 0).unwrap();
+        let kept = (*part).clone();
+        let error = sde.split(0, 0).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::IsSplit { .. }), "{error}");
+        part.release().unwrap();
+        let error = square.call(&kept, 3).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Released), "{error}");
+        assert!(kept.rank().is_err());
+        assert_eq!(*square.call(&sde, 3).unwrap(), 9);
+    });
+}
+
+#[test]
+fn the_closure_form_releases_after_an_error_and_a_panic_too() {
+    on_ranks(2, |sde| {
+        let rank = sde.rank().unwrap() as u64;
+        let x = sde
+            .split_for(rank as u32, 0, |part| square.call(part, 5 + rank))
+            .unwrap();
+        assert_eq!(*x, (5 + rank) * (5 + rank));
+        let error = sde
+            .split_for(0, 0, |part| part.run("nobody", &inputs! {}).map(drop))
+            .unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::UnknownApp { .. }),
+            "{error}"
+        );
+        assert_eq!(*square.call(&sde, 6).unwrap(), 36);
+        assert_eq!(sde.stats().total.computed, 1);
+    });
+}
+
+/// One that is dropped without a release holds up nobody: the others get an error.
+#[test]
+fn a_part_that_is_dropped_is_an_error_where_the_others_release() {
+    let texts = on_ranks(2, |sde| {
+        let part = sde.split(0, 0).unwrap();
+        let error = match sde_is_first(&part) {
+            true => {
+                drop(part);
+                sde.gather("numbers", 1_u64).map(drop).unwrap_err()
+            }
+            false => part.release().unwrap_err(),
+        };
+        assert!(
+            matches!(error.kind(), ErrorKind::Disagree { .. }),
+            "{error}"
+        );
+        // Nothing is broken by that.
+        assert_eq!(sde.gather("numbers", 1_u64).unwrap().len(), 2);
+        error.to_string()
+    });
+    assert_eq!(texts[0], texts[1]);
+    assert!(
+        texts[0].contains("rank 0 gathers numbers, rank 1 releases"),
+        "{}",
+        texts[0]
+    );
+}
+
+fn sde_is_first(sde: &sde::Handle) -> bool {
+    sde.rank().unwrap() == 0
+}
+
+/// What is too large stays where it is, and is computed where it is needed.
+#[test]
+fn values_that_are_too_large_or_not_wanted_do_not_move() {
+    for (transfer, moves) in [
+        (Transfer::all(), [true, true]),
+        (Transfer::all().at_most(100_000), [true, false]),
+        (
+            Transfer::all().only(|app, _, _| app != "ranks.sets.square"),
+            [false, true],
+        ),
+    ] {
+        let sources = on_ranks_with_log(2, |sde, log| {
+            let rank = sde.rank().unwrap();
+            let part = sde.split(rank as u32, 0).unwrap();
+            if rank == 0 {
+                square.call(&part, 2).unwrap();
+                array.call(&part, 20_000).unwrap();
+            }
+            part.release_with(&transfer).unwrap();
+            let _ = log.take();
+            square.call(&sde, 2).unwrap();
+            assert_eq!(array.call(&sde, 20_000).unwrap()[19_999], 19_999.0);
+            [
+                log.sources("ranks.sets.square"),
+                log.sources("ranks.sets.array"),
+            ]
+        });
+        let of = |moved| {
+            if moved {
+                Source::Loaded
+            } else {
+                Source::Computed
+            }
+        };
+        assert_eq!(
+            sources[1],
+            [vec![of(moves[0])], vec![of(moves[1])]],
+            "{transfer:?}"
+        );
+        assert!(sources[0].iter().flatten().all(|source| source.is_hit()));
+    }
+}
+
+#[test]
+fn no_cache_values_never_move() {
+    on_ranks(2, |sde| {
+        let rank = sde.rank().unwrap();
+        let part = sde.split(rank as u32, 0).unwrap();
+        let kept = (rank == 0).then(|| held.call(&part, 1).unwrap());
+        part.release().unwrap();
+        held.call(&sde, 1).unwrap();
+        let computed = sde.stats().total.computed;
+        assert_eq!(computed, 1);
+        drop(kept);
+    });
+}
+
+/// Non-deterministic results are the records of what was computed: the lowest rank's counts.
+#[test]
+fn of_different_results_the_lowest_rank_s_counts() {
+    let runs = on_ranks(3, |sde| {
+        let rank = sde.rank().unwrap();
+        let part = sde.split((rank == 0) as u32, 0).unwrap();
+        if rank > 0 {
+            dice.call(&part, 7).unwrap();
+        }
+        part.release().unwrap();
+        let of_dice = |record: &sde::Record| &*record.app == "ranks.sets.dice";
+        let records = sde.records();
+        let record = records.iter().find(|record| of_dice(record)).unwrap();
+        record.run
+    });
+    assert_eq!(runs[0], runs[1]);
+    assert_eq!(runs[0], runs[2]);
+}
+
+/// The same program, whatever the number of ranks.
+#[test]
+fn the_results_do_not_depend_on_the_number_of_ranks() {
+    for size in [1, 2, 3, 4, 8] {
+        let sums = on_ranks(size, |sde| {
+            let rank = sde.rank().unwrap();
+            let color = (rank * 2 / size) as u32;
+            let part = sde.split(color, 0).unwrap();
+            let mine = *nested.call(&part, u64::from(color)).unwrap();
+            part.release().unwrap();
+            let all = sde.gather("sums", mine).unwrap();
+            let sum = *nested.call(&sde, 0).unwrap() + *nested.call(&sde, 1).unwrap();
+            assert!(all.iter().all(|one| **one == 1 || **one == 2));
+            sum
+        });
+        assert!(sums.iter().all(|sum| *sum == 3), "{size}: {sums:?}");
+    }
+}
+
+#[test]
+fn without_a_process_group_there_is_one_rank() {
+    let sde = sde::Sde::new();
+    let part = sde.split(3, 0).unwrap();
+    assert_eq!((part.rank().unwrap(), part.ranks().unwrap()), (0, 1));
+    assert_eq!(*square.call(&part, 4).unwrap(), 16);
+    part.release().unwrap();
+    assert_eq!(*sde.gather("numbers", 4_u8).unwrap()[0], 4);
+    assert_eq!(Tag::Distributed.name(), "distributed");
+}

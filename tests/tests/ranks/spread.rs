@@ -1,0 +1,188 @@
+//! `par_map` over ranks and threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::{on_ranks, on_ranks_with_log};
+use sde::{
+    App, AppError, AppInfo, Cost, ErrorKind, Fingerprint, Handle, Inputs, ResultMap, ResultSpec,
+    Transfer, inputs,
+};
+
+#[sde::app(name = "ranks.spread.square")]
+fn square(x: u64) -> Result<u64, AppError> {
+    if x == 13 {
+        return Err(AppError::message("thirteen"));
+    }
+    Ok(x * x)
+}
+
+#[sde::app(name = "ranks.spread.shared")]
+fn shared(sde: &Handle, x: u64) -> Result<u64, sde::Error> {
+    Ok(*square.call(sde, 1000)? + x)
+}
+
+#[sde::app(name = "ranks.spread.inside", distributed)]
+fn inside(sde: &Handle, count: u64) -> Result<u64, sde::Error> {
+    let results = sde.par_map(&square, &list(count));
+    results
+        .into_iter()
+        .map(|result| Ok(*result?.get::<u64>("result")?))
+        .sum()
+}
+
+#[sde::app(name = "ranks.spread.ordinary")]
+fn ordinary(sde: &Handle, count: u64) -> Result<u64, sde::Error> {
+    let results = sde.par_map(&square, &list(count));
+    results
+        .into_iter()
+        .map(|result| Ok(*result?.get::<u64>("result")?))
+        .sum()
+}
+
+#[sde::app(name = "ranks.spread.draw", nondeterministic)]
+fn draw(x: u64) -> u64 {
+    static DRAWN: AtomicUsize = AtomicUsize::new(0);
+    x * 1000 + DRAWN.fetch_add(1, Ordering::Relaxed) as u64
+}
+
+fn list(count: u64) -> Vec<Inputs> {
+    (0..count).map(|x| inputs! { x: x }).collect()
+}
+
+fn values(results: Vec<Result<ResultMap, sde::Error>>) -> Vec<u64> {
+    let value = |result: Result<ResultMap, sde::Error>| *result.unwrap().get("result").unwrap();
+    results.into_iter().map(value).collect()
+}
+
+#[test]
+fn each_key_is_computed_once_over_all_ranks_and_all_have_all() {
+    for size in [1, 2, 3, 4, 8] {
+        let computed = on_ranks(size, |sde| {
+            // Twice each, and one that a rank has already.
+            let mut twice = list(10);
+            twice.extend(list(10));
+            if sde.rank().unwrap() == size - 1 {
+                square.call(&sde, 3).unwrap();
+            }
+            let squares = values(sde.par_map(&square, &twice));
+            assert_eq!(squares[..10], [0, 1, 4, 9, 16, 25, 36, 49, 64, 81]);
+            assert_eq!(squares[..10], squares[10..]);
+            let computed = sde.stats().total.computed;
+            assert_eq!(values(sde.par_map(&square, &list(10))).len(), 10);
+            assert_eq!(sde.stats().total.computed, computed);
+            assert_eq!(sde.stats().on_several_ranks, 0);
+            computed
+        });
+        assert_eq!(computed.iter().sum::<u64>(), 10, "{computed:?}");
+        assert!(
+            computed.iter().all(|one| *one >= (9 / size) as u64),
+            "{computed:?}"
+        );
+    }
+}
+
+#[test]
+fn in_a_distributed_app_too_and_in_an_ordinary_one_each_rank_for_itself() {
+    let counts = on_ranks_with_log(3, |sde, log| {
+        assert_eq!(*inside.call(&sde, 7).unwrap(), 91);
+        let spread = log.started("ranks.spread.square");
+        sde.clean_cache("ranks.spread.square", []).unwrap();
+        assert_eq!(*ordinary.call(&sde, 7).unwrap(), 91);
+        (spread, log.started("ranks.spread.square") - spread)
+    });
+    assert_eq!(counts.iter().map(|(spread, _)| spread).sum::<usize>(), 7);
+    assert!(counts.iter().all(|(_, alone)| *alone == 7), "{counts:?}");
+}
+
+#[test]
+fn what_fails_is_the_same_error_on_all_ranks_and_stops_nothing() {
+    let texts = on_ranks(3, |sde| {
+        let results = sde.par_map(&square, &list(20));
+        let failed: Vec<_> = (0..20).filter(|at| results[*at].is_err()).collect();
+        assert_eq!(failed, [13]);
+        let error = results[13].as_ref().unwrap_err().to_string();
+        assert!(error.contains("thirteen"), "{error}");
+        error
+    });
+    assert_eq!(texts.len(), 3);
+}
+
+/// Two ranks may compute the same beneath different items: that is told.
+#[test]
+fn what_several_ranks_compute_beneath_is_counted() {
+    let counted = on_ranks(2, |sde| {
+        values(sde.par_map(&shared, &list(6)));
+        (sde.stats().on_several_ranks, sde.stats().total.computed)
+    });
+    assert_eq!(counted, [(1, 4), (1, 4)]);
+}
+
+#[test]
+fn non_deterministic_results_are_the_same_on_all_ranks() {
+    let drawn = on_ranks(3, |sde| values(sde.par_map(&draw, &list(6))));
+    assert_eq!(drawn[0], drawn[1]);
+    assert_eq!(drawn[0], drawn[2]);
+}
+
+#[test]
+fn lists_that_differ_are_the_same_error_on_all_ranks() {
+    on_ranks(2, |sde| {
+        let count = 3 + sde.rank().unwrap() as u64;
+        for result in sde.par_map(&square, &list(count)) {
+            let error = result.unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::Disagree { .. }),
+                "{error}"
+            );
+        }
+    });
+}
+
+/// Of values that are too large the others get the keys.
+#[test]
+fn values_that_are_too_large_stay_and_their_keys_are_known() {
+    let there = on_ranks(2, |sde| {
+        let none = Transfer::all().at_most(1);
+        let results = sde.par_map_with(&square, &list(4), &none);
+        let maps: Vec<_> = results.into_iter().map(Result::unwrap).collect();
+        let keys: Vec<_> = maps.iter().map(|map| map.origin().unwrap().key).collect();
+        let has = |map: &ResultMap| map.get::<u64>("result").is_ok();
+        (maps.iter().map(has).collect::<Vec<_>>(), keys)
+    });
+    assert_eq!(there[0].0, [true, false, true, false]);
+    assert_eq!(there[1].0, [false, true, false, true]);
+    assert_eq!(there[0].1, there[1].1);
+}
+
+/// Takes as long as it says.
+#[derive(Clone, Fingerprint)]
+struct Costly;
+
+impl App for Costly {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("ranks.spread.costly", "1").result(ResultSpec::new::<u64>("result"))
+    }
+
+    fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        Ok(ResultMap::new().with("result", *inputs.get::<u64>("x")?))
+    }
+
+    fn cost(&self, inputs: &Inputs) -> Option<Cost> {
+        let x = *inputs.get::<u64>("x").ok()?;
+        let time = Duration::from_secs(if x == 0 { 100 } else { 1 });
+        Some(Cost { time, memory: 0 })
+    }
+}
+
+#[test]
+fn what_is_dealt_out_is_dealt_out_by_its_cost() {
+    let computed = on_ranks(2, |sde| {
+        assert_eq!(
+            values(sde.par_map(&Costly, &list(8))),
+            [0, 1, 2, 3, 4, 5, 6, 7]
+        );
+        sde.stats().total.computed
+    });
+    assert_eq!(computed, [1, 7]);
+}

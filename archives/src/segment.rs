@@ -22,8 +22,8 @@ pub(crate) const SEGMENT_HEADER: usize = 64;
 /// The length of a frame's header.
 pub(crate) const FRAME_HEADER: usize = 96;
 
-const SEGMENT_MAGIC: &[u8; 8] = b"SDEstore";
-const FRAME_MAGIC: &[u8; 4] = b"SDEf";
+pub(crate) const SEGMENT_MAGIC: &[u8; 8] = b"SDEstore";
+pub(crate) const FRAME_MAGIC: &[u8; 4] = b"SDEf";
 
 /// One file of a store, written by one writer.
 #[derive(Debug)]

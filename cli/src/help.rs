@@ -11,23 +11,23 @@ usage: sde COMMAND STORE [ARGUMENT]... [OPTION]...
 
   ls STORE                     what is in it: a line for each entry
   show STORE KEY               one entry: how it was made, and its results
-  explain STORE KEY [KEY2]     why it is another entry than the nearest earlier one
+  explain STORE KEY [KEY2]     why it is not the same as the nearest earlier one
   verify STORE                 checks every checksum, says what is damaged
-  diff STORE STORE2            what one has and the other has not, or has otherwise
+  diff STORE STORE2            what is in one only, or is not the same in both
   export STORE KEY [NAME]      results as CBOR, JSON or NumPy files
-  stats STORE                  how many entries of which app, their sizes and costs
+  stats STORE                  how many entries of which app, sizes and costs
   gc STORE                     makes room: the only command that changes a store
-  doctor DIR                   which guarantees this file system gives to a store
+  doctor DIR                   which guarantees this file system gives a store
 
-`sde COMMAND --help` lists the options of a command. KEY is a key or the beginning of
-one, as `ls` shows it.
+`sde COMMAND --help` lists the options of a command. KEY is a key or the
+beginning of one, as `ls` shows it.
 
   --json       JSON in place of text
   --help       this text
   --version    the version of the program
 
-Exit status: 0 all is well, 1 something was found damaged or different, 2 what was asked
-for makes no sense or can't be done.
+Exit status: 0 all is well, 1 something was found damaged or different, 2 what
+was asked for makes no sense or can't be done.
 ";
 
 /// Of a command.
@@ -40,20 +40,22 @@ What is in a store: a line for each entry, the latest first.
 usage: sde ls STORE [options]
 
   --app NAME        only of this app; NAME may end in *
-  --class CLASS     only with results of this class: result, intermediate or scratch
-  --since WHEN      only what was made since: 90s, 15m, 2h, 3d or 1w ago, or a day, or a
-                    day and a time in UTC (2026-11-21T16:00)
+  --class CLASS     only with results of this class: result, intermediate or
+                    scratch
+  --since WHEN      only what was made since: 90s, 15m, 2h, 3d or 1w ago, or a
+                    day, or a day and a time in UTC (2026-11-21T16:00)
   --until WHEN      only what was made until then
   --sort BY         by time (latest first), size, cost (largest first) or app
   --limit N         only the first N lines
-  --all             also what was replaced by a later run, or marked as not to be used
+  --all             also what was replaced by a later run, or marked as not to
+                    be used
   --json            an object for each entry, a line each
 "
         }
         "show" => {
             "\
-One entry: the record of how it was made, and its results in short form. Their checksums
-are verified.
+One entry: the record of how it was made, and its results in short form. Their
+checksums are verified.
 
 usage: sde show STORE KEY [options]
 
@@ -63,8 +65,9 @@ usage: sde show STORE KEY [options]
         }
         "explain" => {
             "\
-Why an entry is another than the nearest earlier one of its app, and so was computed:
-which input, field, parameter, sub-app, callee or version differs, and both values.
+Why an entry is another than the nearest earlier one of its app, and so was
+computed: which input, field, parameter, sub-app, callee or version differs, and
+both values.
 
 usage: sde explain STORE KEY [KEY2] [options]
 
@@ -75,7 +78,8 @@ KEY2 is the entry to compare it with.
         }
         "verify" => {
             "\
-Reads everything in a store and verifies every checksum. Says exactly what is damaged.
+Reads everything in a store and verifies every checksum. Says exactly what is
+damaged, and what a killed writer left unfinished, which is no damage.
 
 usage: sde verify STORE [options]
 
@@ -85,8 +89,8 @@ usage: sde verify STORE [options]
         }
         "diff" => {
             "\
-What two stores do not have in common: entries in one only, and results that are not the
-same bytes. Compares digests; no value is read.
+What two stores do not have in common: entries in one only, and results that are
+not the same bytes. Compares digests; no value is read.
 
 usage: sde diff STORE STORE2 [options]
 
@@ -105,15 +109,16 @@ NAME is the result; by default all, or the only one.
   --format cbor     the bytes as they are stored; of several, a map by name
   --format json     as text; NaN and infinities as strings
   --format npy      one array, for numpy.load
-  --format npz      every array there is, also in fields of values, for numpy.load
+  --format npz      every array there is, also in fields of values, for
+                    numpy.load
   --to FILE         where to; - is standard output
   --force           FILE may be there already, and is replaced
 "
         }
         "stats" => {
             "\
-How many entries there are of which app, their sizes and what they cost; the files of
-each class; the generations.
+How many entries there are of which app, their sizes and what they cost; the
+files of each class; the generations.
 
 usage: sde stats STORE [options]
 
@@ -122,26 +127,28 @@ usage: sde stats STORE [options]
         }
         "gc" => {
             "\
-Makes room: copies what counts to new segments and drops what was replaced. With a limit,
-gives up intermediates and scratch too. Others may use the store meanwhile.
+Makes room: copies what counts to new segments and drops what was replaced. With
+a limit, gives up intermediates and scratch too. Others may use the store
+meanwhile.
 
 usage: sde gc STORE [options]
 
   --dry-run         changes nothing, says what would be done
-  --max-bytes SIZE  gives up entries until so many bytes are left: 500M, 20G (powers of
-                    1024)
+  --max-bytes SIZE  gives up entries until so many bytes are left: 500M, 20G
+                    (powers of 1024)
   --max-age AGE     gives up what was not used for so long: 12h, 30d, 8w
-  --policy POLICY   which go first for --max-bytes: lru, the least recently used (the
-                    default), or fifo, those saved first
+  --policy POLICY   which go first for --max-bytes: lru, the least recently used
+                    (the default), or fifo, those saved first
   --results         the limits hold for results too; without this they never go
-  --trust-others    also a store that belongs to someone else, or that others can write to
+  --trust-others    also a store that belongs to someone else, or that others
+                    can write to
   --json            one object
 "
         }
         "doctor" => {
             "\
-Tries what a store needs of a file system, in a folder of its own that is removed again,
-and says which guarantees hold.
+Tries what a store needs of a file system, in a folder of its own that is
+removed again, and says which guarantees hold.
 
 usage: sde doctor DIR [options]
 
@@ -152,7 +159,45 @@ usage: sde doctor DIR [options]
     })
 }
 
-/// Writes a text.
+/// Writes a text. On a narrow terminal a line goes on below, where its second column is.
 pub fn write(out: &mut Output, text: &str) -> Result<(), Failure> {
-    text.lines().try_for_each(|line| out.line(line))
+    text.lines()
+        .try_for_each(|line| out.wrapped(line, second_column(line)))
+}
+
+fn second_column(line: &str) -> usize {
+    let name = line.trim_start();
+    let margin = line.len() - name.len();
+    let gap = name.find("  ").filter(|_| margin > 0);
+    gap.map_or(margin, |gap| line.len() - name[gap..].trim_start().len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMANDS: [&str; 9] = [
+        "ls", "show", "explain", "verify", "diff", "export", "stats", "gc", "doctor",
+    ];
+
+    /// Half a sentence was missing on a terminal of 80 columns.
+    #[test]
+    fn the_texts_fit_an_ordinary_terminal() {
+        let of_commands = COMMANDS.map(|command| of(command).expect("each has one"));
+        for line in of_commands
+            .iter()
+            .chain(&[ALL])
+            .flat_map(|text| text.lines())
+        {
+            assert!(line.len() <= 80, "{line}");
+        }
+    }
+
+    #[test]
+    fn what_a_line_goes_on_below() {
+        assert_eq!(second_column("  --all             also"), 20);
+        assert_eq!(second_column("                    also"), 20);
+        assert_eq!(second_column("usage: sde ls"), 0);
+        assert_eq!(second_column(""), 0);
+    }
 }

@@ -19,7 +19,6 @@ mod table;
 mod text;
 mod time;
 
-use std::io::Write;
 use std::process::ExitCode;
 
 use failure::Failure;
@@ -32,8 +31,7 @@ fn main() -> ExitCode {
         // Whoever reads has seen enough.
         Ok(()) | Err(Failure::Closed) => u8::from(out.found),
         Err(Failure::Told(message)) => {
-            // Nobody is left to tell if this fails.
-            let _ = writeln!(std::io::stderr(), "sde: {}", text::clean(&message));
+            output::warn(message);
             2
         }
     };

@@ -4,6 +4,11 @@
 //! each line is cleaned here, in one place.
 
 use std::io::{BufWriter, Stdout, Write};
+#[cfg(unix)]
+use std::os::fd::AsFd as Stream;
+
+#[cfg(not(unix))]
+use std::io::Write as Stream;
 
 use serde_json::Value;
 
@@ -22,7 +27,7 @@ impl Output {
     pub fn standard() -> Self {
         Self {
             to: BufWriter::new(std::io::stdout()),
-            width: width(),
+            width: width(std::io::stdout()),
             found: false,
         }
     }
@@ -74,30 +79,32 @@ impl Output {
     }
 }
 
-/// `COLUMNS`, if it is set; else the width of the terminal, if there is one.
-fn width() -> Option<usize> {
+/// `COLUMNS`, if it is set; else the width of the terminal, if this is one.
+fn width(of: impl Stream) -> Option<usize> {
     let set = std::env::var("COLUMNS").ok();
     let set = set.and_then(|columns| columns.parse().ok());
-    set.or_else(of_terminal).filter(|width| *width > 0)
+    set.or_else(|| of_terminal(of)).filter(|width| *width > 0)
 }
 
 #[cfg(unix)]
-fn of_terminal() -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(std::io::stdout()).ok()?;
+fn of_terminal(of: impl Stream) -> Option<usize> {
+    let size = rustix::termios::tcgetwinsize(of).ok()?;
     Some(size.ws_col.into())
 }
 
 #[cfg(not(unix))]
-fn of_terminal() -> Option<usize> {
+fn of_terminal(_: impl Stream) -> Option<usize> {
     None
 }
 
-/// Says something beside the output: a warning that does not end the command.
+/// Says something beside the output: an error, or a warning that does not end the command.
 pub fn warn(message: impl std::fmt::Display) {
+    let mut to = std::io::stderr();
+    let line = format!("sde: {}", text::clean(&message.to_string()));
+    let lines = match width(&to) {
+        Some(width) => text::wrap(&line, width, 2).join("\n"),
+        None => line,
+    };
     // Nobody is left to tell if this fails.
-    let _ = writeln!(
-        std::io::stderr(),
-        "sde: {}",
-        text::clean(&message.to_string())
-    );
+    let _ = writeln!(to, "{lines}");
 }

@@ -66,7 +66,8 @@ pub fn wrap(text: &str, columns: usize, indent: usize) -> Vec<String> {
     let indent = if indent + 10 > columns { 0 } else { indent };
     let mut lines = Vec::new();
     let mut rest = text;
-    while !rest.is_empty() {
+    // An empty text is an empty line.
+    while lines.is_empty() || !rest.is_empty() {
         let margin = if lines.is_empty() { 0 } else { indent };
         let room = columns.saturating_sub(margin).max(1);
         let (line, after) = split(rest, room);
@@ -174,6 +175,7 @@ mod tests {
         let lines = wrap("one two three four five", 14, 2);
         assert_eq!(lines, ["one two three", "  four five"]);
         assert_eq!(wrap("abcdefghij", 4, 0), ["abcd", "efgh", "ij"]);
+        assert_eq!(wrap("", 4, 2), [""]);
     }
 
     #[test]

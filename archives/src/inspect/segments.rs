@@ -14,7 +14,8 @@ use crate::id::FileId;
 use crate::lane::EXTENSION;
 use crate::medium::Medium;
 use crate::scan;
-use crate::segment::Segment;
+use crate::segment::{SEGMENT_HEADER, SEGMENT_MAGIC, Segment};
+use crate::table::bytes;
 
 /// The name of a segment, or of a writer: 128 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,6 +73,21 @@ impl SegmentFile {
     pub fn writer(&self) -> Option<SegmentId> {
         let header = self.header.as_ref().ok();
         header.map(|segment| SegmentId(segment.writer))
+    }
+
+    /// Whether there is no more of it than what may be left of a writer that is killed while it begins:
+    /// part of a header, or zeros.
+    pub(super) fn is_barely_begun(&self) -> bool {
+        if self.length >= SEGMENT_HEADER as u64 {
+            return false;
+        }
+        let file = self.medium.open(&self.file);
+        let bytes = file.and_then(|file| bytes(&*file, 0, self.length));
+        bytes.is_ok_and(|bytes| {
+            bytes.starts_with(SEGMENT_MAGIC)
+                || SEGMENT_MAGIC.starts_with(&bytes)
+                || bytes.iter().all(|byte| *byte == 0)
+        })
     }
 
     /// Whether a process on this machine holds it open to write to it, as far as the file

@@ -12,7 +12,9 @@ use super::segments::SegmentFile;
 use crate::cbor;
 use crate::metadata::{About, EntryMetadata, PayloadMetadata, ScratchMetadata};
 use crate::scan::{Frame, Window};
-use crate::segment::{FrameHeader, Kind, SEGMENT_HEADER, Segment, aligned, checksum};
+use crate::segment::{
+    FRAME_HEADER, FRAME_MAGIC, FrameHeader, Kind, SEGMENT_HEADER, Segment, aligned, checksum,
+};
 use crate::table::{TRAILER, Table};
 
 /// Metadata that is longer is not read: no run has as many inputs.
@@ -30,6 +32,10 @@ pub struct Walked {
     pub sealed: bool,
     /// Bytes at the end that are no frame: a save was cut short there, or goes on.
     pub torn: u64,
+    /// Whether those bytes are what a writer leaves that is killed while it writes: the beginning of
+    /// a header, of a frame or of an index, or zeros. Nobody was told that they are saved, unless a
+    /// manifest vouches for them.
+    pub unfinished: bool,
 }
 
 impl SegmentFile {
@@ -44,6 +50,13 @@ impl SegmentFile {
     pub fn walk(&self, each: impl FnMut(Item)) -> Result<Walked, ArchiveError> {
         let walked = match &self.header {
             Ok(segment) => Walk::new(self, segment, each).and_then(Walk::run),
+            Err(_) if self.is_barely_begun() => {
+                return Ok(Walked {
+                    torn: self.length(),
+                    unfinished: true,
+                    ..Walked::default()
+                });
+            }
             Err(why) => return Ok(self.unreadable(why, each)),
         };
         match walked {
@@ -213,13 +226,18 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             None => None,
         };
         let Some(table) = table else {
-            self.walked.torn = left;
-            if let Some(at) = self.index_at {
+            let in_trailer = left < TRAILER as u64;
+            match self.index_at {
                 // It says nothing that the frames do not.
-                let why = "its index can't be read; its frames are read instead";
-                self.walked.torn = 0;
-                self.walked.end = length;
-                self.damage(at, length, why, None);
+                Some(at) if !in_trailer => {
+                    let why = "its index can't be read; its frames are read instead";
+                    self.walked.end = length;
+                    self.damage(at, length, why, None);
+                }
+                begun => {
+                    self.walked.torn = left;
+                    self.walked.unfinished = begun.is_some() || self.is_begun_frame(left)?;
+                }
             }
             return Ok(());
         };
@@ -231,6 +249,37 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             self.damage(at, at, "its index lacks this frame", Some(key));
         }
         Ok(())
+    }
+
+    /// Whether the bytes that are left are the beginning of a frame, or zeros: a file may be made
+    /// longer before what it is to hold is written.
+    fn is_begun_frame(&mut self, left: u64) -> io::Result<bool> {
+        let at = self.walked.end;
+        let first = left.min(FRAME_HEADER as u64);
+        let Some(bytes) = self.window.get(at, first)? else {
+            return Ok(false);
+        };
+        if let Ok(header) = bytes.try_into() {
+            // It was found to be no whole frame.
+            if FrameHeader::read(header, self.segment, at).is_some() {
+                return Ok(true);
+            }
+        } else if bytes.starts_with(FRAME_MAGIC) || FRAME_MAGIC.starts_with(bytes) {
+            return Ok(true);
+        }
+        self.only_zeros(at)
+    }
+
+    fn only_zeros(&mut self, from: u64) -> io::Result<bool> {
+        let mut at = from;
+        while at < self.window.length {
+            let length = (self.window.length - at).min(1 << 16);
+            match self.window.get(at, length)? {
+                Some(bytes) if bytes.iter().all(|byte| *byte == 0) => at += length,
+                _ => return Ok(false),
+            }
+        }
+        Ok(true)
     }
 
     fn damage(&mut self, from: u64, to: u64, why: &str, key: Option<Key>) {

@@ -21,7 +21,9 @@ const LARGE: u64 = 64 << 20;
 struct Report {
     /// What is wrong, with a text of whose it is.
     found: Vec<(Damage, String)>,
-    /// What is no damage, and may be wondered at.
+    /// What writers left that were killed in the middle of a write: nothing that is missed.
+    unfinished: Vec<Damage>,
+    /// What is no damage either, and may be wondered at.
     notes: Vec<String>,
     entries: usize,
     results: usize,
@@ -50,7 +52,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     }
     let bar = bar(store.segments.iter().map(SegmentFile::length).sum());
     for segment in &store.segments {
-        report.segment(segment, store.manifests.replaced(segment), &bar);
+        report.segment(segment, &store.manifests, &bar);
     }
     bar.finish_and_clear();
     report.manifests(&store.manifests, &store.segments);
@@ -78,7 +80,7 @@ fn bar(bytes: u64) -> ProgressBar {
 }
 
 impl Report {
-    fn segment(&mut self, segment: &SegmentFile, replaced: u64, bar: &ProgressBar) {
+    fn segment(&mut self, segment: &SegmentFile, manifests: &Manifests, bar: &ProgressBar) {
         self.bytes += segment.length();
         let mut checks: Vec<(Payload, String)> = Vec::new();
         let mut passed = 0;
@@ -108,7 +110,7 @@ impl Report {
         });
         bar.inc(segment.length().saturating_sub(passed));
         match walked {
-            Ok(walked) => self.ending(segment, &walked, replaced),
+            Ok(walked) => self.ending(segment, &walked, manifests),
             Err(error) => {
                 let damage = Damage::new(segment.path(), 0..segment.length(), error.to_string());
                 self.found.push((damage, String::new()));
@@ -127,25 +129,34 @@ impl Report {
         }
     }
 
-    fn ending(&mut self, segment: &SegmentFile, walked: &Walked, replaced: u64) {
+    fn ending(&mut self, segment: &SegmentFile, walked: &Walked, manifests: &Manifests) {
         self.ends.insert(segment.path().to_owned(), walked.end);
         if walked.torn == 0 {
             return;
         }
         let place = walked.end..walked.end + walked.torn;
-        match segment.is_being_written() {
-            true => self.notes.push(format!(
-                "{} is being written; its last {} are not a whole frame yet",
-                segment.path(),
-                text::count(walked.torn as usize, "byte", "bytes")
-            )),
-            false if replaced > 0 => {}
-            false => {
-                let why = "a save was cut short there";
-                self.found
-                    .push((Damage::new(segment.path(), place, why), String::new()));
+        let why = match segment.is_being_written() {
+            true => {
+                self.notes.push(format!(
+                    "{} is being written; its last {} are not a whole frame yet",
+                    segment.path(),
+                    text::count(walked.torn as usize, "byte", "bytes")
+                ));
+                return;
             }
-        }
+            false if manifests.replaced(segment) > 0 => return,
+            // That it is lost is told with the manifest.
+            false if vouched(manifests, segment) > walked.end => return,
+            false if walked.unfinished => {
+                let why = "its writer was stopped while it wrote this, before it was acknowledged";
+                let left = Damage::new(segment.path(), place, why);
+                self.unfinished.push(left);
+                return;
+            }
+            false => "what is there is no frame, nor the beginning of one",
+        };
+        let damage = Damage::new(segment.path(), place, why);
+        self.found.push((damage, String::new()));
     }
 
     fn manifests(&mut self, manifests: &Manifests, segments: &[SegmentFile]) {
@@ -194,6 +205,16 @@ fn retired(manifests: &Manifests, id: Option<sde_archives::inspect::SegmentId>) 
     retired.any(|one| one.id == id)
 }
 
+/// Up to where some manifest that counts vouches for a segment.
+fn vouched(manifests: &Manifests, segment: &SegmentFile) -> u64 {
+    let listed = manifests.heads().flat_map(|(_, info)| &info.segments);
+    let of_this = listed.filter(|one| match segment.id() {
+        Ok(id) => one.id == Some(id),
+        Err(_) => one.path == segment.path(),
+    });
+    of_this.map(|one| one.length).max().unwrap_or(0)
+}
+
 fn of_entry(entry: Entry) -> Vec<(Payload, String)> {
     let (app, key) = (&entry.record.app, entry.record.key.short());
     let results = entry.results.into_iter();
@@ -207,10 +228,7 @@ fn of_entry(entry: Entry) -> Vec<(Payload, String)> {
 
 fn print(store: &Store, report: &Report, out: &mut Output) -> Result<(), Failure> {
     for (damage, of) in &report.found {
-        let place = match damage.place.is_empty() {
-            true => String::new(),
-            false => format!(", bytes {}..{}", damage.place.start, damage.place.end),
-        };
+        let place = place(damage);
         let of = if of.is_empty() {
             String::new()
         } else {
@@ -220,6 +238,11 @@ fn print(store: &Store, report: &Report, out: &mut Output) -> Result<(), Failure
             format!("damaged: {}{place}: {}{of}", damage.path, damage.why),
             2,
         )?;
+    }
+    for left in &report.unfinished {
+        let place = place(left);
+        let line = format!("unfinished: {}{place}: {}", left.path, left.why);
+        out.wrapped(line, 2)?;
     }
     for note in &report.notes {
         out.wrapped(format!("note: {note}"), 2)?;
@@ -234,6 +257,13 @@ fn print(store: &Store, report: &Report, out: &mut Output) -> Result<(), Failure
     match report.found.len() {
         0 => out.wrapped(format!("whole: {looked}"), 2),
         n => out.wrapped(format!("{n} damaged; {looked}"), 2),
+    }
+}
+
+fn place(of: &Damage) -> String {
+    match of.place.is_empty() {
+        true => String::new(),
+        false => format!(", bytes {}..{}", of.place.start, of.place.end),
     }
 }
 
@@ -255,6 +285,7 @@ fn object(store: &Store, report: &Report) -> serde_json::Value {
         "scratch": report.scratch,
         "bytes": report.bytes,
         "damaged": damaged.collect::<Vec<_>>(),
+        "unfinished": report.unfinished.iter().map(json::damage).collect::<Vec<_>>(),
         "notes": report.notes,
     })
 }

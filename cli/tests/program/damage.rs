@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use super::kit::{Sample, copy, sde};
+use sde_archives::inspect::Inspection;
+
+use super::kit::{Sample, copy, energy, engine, files, sde};
 
 /// Each command on a damaged copy of the store; gives the status of `verify`, and what it said.
 fn all_commands(path: &Path, sample: &Sample) -> (i32, String) {
@@ -74,6 +76,14 @@ fn a_flipped_bit_is_found_wherever_it_is() {
     }
 }
 
+/// Up to where a manifest vouches for the segment of this name.
+fn vouched(store: &Path, name: &str) -> Option<u64> {
+    let manifests = Inspection::open(store).unwrap().manifests().unwrap();
+    let listed = manifests.heads().flat_map(|(_, info)| &info.segments);
+    let of_this = listed.filter(|one| one.path.ends_with(name));
+    of_this.map(|one| one.length).max()
+}
+
 #[test]
 fn a_cut_file_is_found() {
     let sample = Sample::new();
@@ -86,7 +96,18 @@ fn a_cut_file_is_found() {
         for eighth in 0..8 {
             let left = length * eighth / 8 + 1;
             let (status, said) = damaged(&sample, &file, |bytes| bytes.truncate(left));
-            assert_eq!(status, 1, "{left} bytes of {name}: {said}");
+            // Of its index nobody ever said that it is there.
+            let is_index = vouched(&sample.path, name).is_some_and(|length| left as u64 > length);
+            assert_eq!(
+                status,
+                i32::from(!is_index),
+                "{left} bytes of {name}: {said}"
+            );
+            assert_eq!(
+                said.contains("unfinished: "),
+                is_index,
+                "{left} of {name}: {said}"
+            );
             assert!(said.contains(name), "{left} bytes of {name}: {said}");
         }
     }
@@ -160,4 +181,94 @@ fn a_damaged_manifest_leaves_the_store_usable() {
     assert_eq!(verify.status, 1);
     assert!(verify.out.contains("manifests/archive-"), "{}", verify.out);
     assert!(sample.run("stats", &[]).out.contains("no, damaged"));
+}
+
+/// A store as a process leaves it that is killed, and its segment of results.
+fn left_by_a_kill(commits: bool) -> (tempfile::TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let (live, left) = (folder.path().join("live"), folder.path().join("left"));
+    let sde = engine(&live);
+    for charge in 0..3 {
+        energy.call(&sde, "STO-3G", charge).unwrap();
+    }
+    if commits {
+        sde.checkpoint().unwrap();
+    }
+    copy(&live, &left);
+    let segments = files(&left.join("results"));
+    (folder, segments[0].clone())
+}
+
+/// What `verify` says if these are the bytes of a segment: its status, its output, its JSON.
+fn verified(segment: &Path, bytes: &[u8]) -> (i32, String, serde_json::Value) {
+    std::fs::write(segment, bytes).unwrap();
+    let store = segment
+        .parent()
+        .unwrap()
+        .parent()
+        .unwrap()
+        .to_str()
+        .unwrap();
+    let (told, json) = (
+        sde(["verify", store]),
+        sde(["verify", store, "--json"]).json(),
+    );
+    assert_eq!(json["whole"], told.status == 0);
+    (told.status, told.out, json)
+}
+
+/// It was called damage, so that after each kill somebody looked for a broken disk.
+#[test]
+fn an_end_that_a_killed_writer_left_is_unfinished_and_no_damage() {
+    let (_folder, segment) = left_by_a_kill(false);
+    let whole = std::fs::read(&segment).unwrap();
+    assert_eq!(verified(&segment, &whole).0, 0);
+    let cut = |by: usize| whole[..whole.len() - by].to_vec();
+    let longer = |by: &[u8]| [&whole[..], by].concat();
+    for left in [
+        cut(20),
+        cut(150),
+        longer(b"SD"),
+        longer(b"SDEf\x01"),
+        longer(&[0; 999]),
+    ] {
+        let (status, told, json) = verified(&segment, &left);
+        assert_eq!(status, 0, "{told}");
+        let store = segment.ancestors().nth(2).unwrap().to_str().unwrap();
+        // Below a line of titles, and above one of sums.
+        let entries = sde(["ls", store]).well().lines().count() - 2;
+        assert_eq!(entries, if left.len() < whole.len() { 2 } else { 3 });
+        assert!(told.starts_with("unfinished: results/"), "{told}");
+        assert!(told.contains("\nwhole: "), "{told}");
+        let unfinished = &json["unfinished"][0];
+        assert_eq!(unfinished["to"], left.len());
+        assert!(unfinished["from"].as_u64().unwrap() < left.len() as u64);
+        assert_eq!(json["damaged"].as_array().unwrap().len(), 0);
+    }
+    // It was killed while it wrote the header.
+    for left in [0, 5, 40] {
+        let (status, told, _) = verified(&segment, &whole[..left]);
+        assert_eq!(status, 0, "{told}");
+    }
+    // No writer leaves that.
+    let (status, told, _) = verified(&segment, &longer(&[7; 200]));
+    assert_eq!(status, 1, "{told}");
+    assert!(
+        told.contains("no frame, nor the beginning of one"),
+        "{told}"
+    );
+}
+
+#[test]
+fn an_end_that_a_generation_vouches_for_is_damage() {
+    let (_folder, segment) = left_by_a_kill(true);
+    let whole = std::fs::read(&segment).unwrap();
+    assert_eq!(verified(&segment, &whole).0, 0);
+    for left in [whole.len() - 20, whole.len() - 150, 40, 0] {
+        let (status, told, json) = verified(&segment, &whole[..left]);
+        assert_eq!(status, 1, "{left}: {told}");
+        assert_eq!(json["damaged"].as_array().unwrap().len(), 1, "{told}");
+        assert_eq!(json["unfinished"].as_array().unwrap().len(), 0, "{told}");
+        assert!(told.contains("lost"), "{told}");
+    }
 }

@@ -4,7 +4,7 @@
 //! says no more than where the frames of a key are: which is the best of several is
 //! found out by reading them, which is rarely needed.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use sde::key::BuildKeyHasher;
@@ -98,6 +98,36 @@ impl Index {
         all
     }
 
+    /// Where the entries are that were saved last, so many at most, the latest first; of each key
+    /// the latest.
+    pub(crate) fn latest(&self, most: usize) -> Vec<(Key, Place)> {
+        let scanned = self.frames.iter().flat_map(|(key, known)| {
+            let entries = known.iter().filter(|at| at.kind == Kind::Entry);
+            entries.map(|at| (at.saved_at, *key, at.place.at, &at.place.segment))
+        });
+        let sealed = self.tables.iter().flat_map(|table| {
+            let entries = table.rows().filter(|row| row.kind == Kind::Entry);
+            entries.map(|row| (row.saved_at, row.key, row.at, &table.segment))
+        });
+        let mut latest = Vec::new();
+        for one in scanned.chain(sealed) {
+            latest.push(one);
+            // So that a store of any size takes no more memory than this.
+            if latest.len() >= most.saturating_mul(2).max(1) {
+                keep_latest(&mut latest, most, |(saved_at, ..)| *saved_at);
+            }
+        }
+        keep_latest(&mut latest, most, |(saved_at, ..)| *saved_at);
+        latest.sort_by_key(|(saved_at, ..)| std::cmp::Reverse(*saved_at));
+        let mut keys = HashSet::new();
+        latest.retain(|(_, key, ..)| keys.insert(*key));
+        let place = |(_, key, at, segment): (u64, Key, u64, &Arc<Segment>)| {
+            let segment = Arc::clone(segment);
+            (key, Place { segment, at })
+        };
+        latest.into_iter().map(place).collect()
+    }
+
     /// The saved entries of a key, the latest saved first.
     pub(crate) fn entries(&self, key: &Key) -> Vec<At> {
         let mut all = self.frames(key);
@@ -118,5 +148,60 @@ impl Index {
     /// All marks, the oldest first.
     pub(crate) fn marks(&self) -> &[Mark] {
         &self.marks
+    }
+}
+
+/// Leaves those of the latest times, so many at most, in any order.
+fn keep_latest<T>(all: &mut Vec<T>, most: usize, time: impl Fn(&T) -> u64) {
+    if all.len() > most {
+        all.select_nth_unstable_by_key(most, |one| std::cmp::Reverse(time(one)));
+        all.truncate(most);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::class::Class;
+
+    fn segment(id: u8) -> Arc<Segment> {
+        let (id, writer) = (FileId([id; 16]), FileId([9; 16]));
+        Arc::new(Segment::new(PathBuf::new(), id, Class::Result, writer))
+    }
+
+    fn row(key: u8, saved_at: u64) -> Row {
+        Row {
+            key: Key::from_bytes([key; 32]),
+            at: 64 + 8 * saved_at,
+            kind: Kind::Entry,
+            saved_at,
+        }
+    }
+
+    /// In sealed segments and others, in any order, a key twice.
+    #[test]
+    fn the_latest_entries_are_found_wherever_they_are() {
+        let mut index = Index::default();
+        let sealed = [row(1, 10), row(2, 70), row(3, 30)];
+        let (table, _) = Table::seal(&segment(1), sealed.to_vec(), Vec::new(), 4096).unwrap();
+        index.add_table(table);
+        let state = Row {
+            kind: Kind::Scratch,
+            ..row(8, 90)
+        };
+        index.add(&segment(2), &[row(4, 60), state, row(5, 20), row(2, 50)]);
+        let latest = |most| {
+            let found = index.latest(most).into_iter();
+            let times = found.map(|(key, place)| (key.as_bytes()[0], (place.at - 64) / 8));
+            times.collect::<Vec<_>>()
+        };
+        assert_eq!(latest(0), []);
+        assert_eq!(latest(1), [(2, 70)]);
+        assert_eq!(latest(2), [(2, 70), (4, 60)]);
+        assert_eq!(latest(4), [(2, 70), (4, 60), (3, 30)]);
+        let all = [(2, 70), (4, 60), (3, 30), (5, 20), (1, 10)];
+        assert_eq!(latest(100), all);
     }
 }

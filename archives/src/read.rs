@@ -100,6 +100,16 @@ pub(crate) fn entry(
     })
 }
 
+/// How an entry was made. Its values are not looked at.
+pub(crate) fn record(
+    medium: &Arc<dyn Medium>,
+    place: &Place,
+    key: &Key,
+) -> Result<Record, Trouble> {
+    let (_, metadata) = Frame::read::<EntryMetadata<Record>>(medium, place, Kind::Entry, key)?;
+    Ok(metadata.record)
+}
+
 /// What a compaction wants to know of an entry. All its values are read and checked.
 pub(crate) fn facts(
     medium: &Arc<dyn Medium>,

@@ -154,6 +154,11 @@ impl Table {
         (first..self.len()).map_while(move |at| self.row(at).filter(|row| row.key == key))
     }
 
+    /// All rows, by key.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = Row> + '_ {
+        (0..self.len()).filter_map(|at| self.row(at))
+    }
+
     fn len(&self) -> usize {
         self.rows.len() / ROW
     }

@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use sde::{ArchiveError, Archiver, Batch, Key, Mark, MemoryArchiver, Payload, Saved, StoredEntry};
+use sde::{
+    ArchiveError, Archiver, Batch, Key, Mark, MemoryArchiver, Payload, Record, Saved, StoredEntry,
+};
 
 /// What the store does wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -80,6 +82,13 @@ impl Archiver for Lying {
 
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
         self.truth.marks()
+    }
+
+    fn records(&self, app: &str, each: &mut dyn FnMut(Record)) -> Result<(), ArchiveError> {
+        match *self.lie() {
+            Lie::FindFails => Err(fails()),
+            _ => self.truth.records(app, each),
+        }
     }
 
     fn describe(&self) -> String {

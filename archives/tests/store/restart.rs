@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use sde::{Archiver, ErrorKind, Outcome, Policy, SavePolicy, Sde, Source, inputs};
-use sde_archives::DirStore;
+use sde::{Archiver, ErrorKind, Outcome, Part, Peek, Policy, SavePolicy, Sde, Source, inputs};
+use sde_archives::{DirStore, Retention};
 use tempfile::tempdir;
 
 use super::apps::{Table, engine, orbit, page, plain_orbit};
@@ -243,4 +243,39 @@ fn another_store_can_be_loaded() {
     sde.load(DirStore::open(a.path()).unwrap()).unwrap();
     page.call(&sde, 1).unwrap();
     assert_eq!(log.sources("page"), [Source::Loaded]);
+}
+
+/// It was looked for in memory only, which knows nothing when a month-long scan is begun again.
+#[test]
+fn a_miss_names_the_nearest_run_of_an_earlier_process() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    table(&sde, 4);
+    let near = table(&sde, 6).key;
+    page.call(&sde, 7).unwrap();
+    // Read from end to end at first, and by its index then.
+    for sealed in [false, true] {
+        let (later, _) = engine(dir.path(), SavePolicy::OnRequest);
+        let peek = later.peek(&Table, &inputs! { n: 7_u64 }).unwrap();
+        let Peek::Miss { nearest, .. } = peek else {
+            panic!("{peek:?}");
+        };
+        let nearest = nearest.expect("a run of the app in the store");
+        assert_eq!(nearest.key, near, "the latest of those as near");
+        let [only] = &nearest.differences[..] else {
+            panic!("{:?}", nearest.differences);
+        };
+        assert_eq!(only.part, Part::Input("n".to_owned()));
+        assert_eq!(only.earlier.as_deref(), Some("6"));
+        assert_eq!(only.later.as_deref(), Some("7"));
+        assert_eq!(later.stats().total.loads, 0, "it was looked at only");
+        std::mem::forget(later);
+        if !sealed {
+            sde.finish().unwrap();
+            DirStore::open(dir.path())
+                .unwrap()
+                .compact(&Retention::new())
+                .unwrap();
+        }
+    }
 }

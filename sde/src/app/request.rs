@@ -137,8 +137,8 @@ pub enum Peek {
         key: Key,
         /// Why nothing remembered serves.
         why: String,
-        /// If nothing is remembered for this key: the run of the app in memory that this one
-        /// is most like, and in what it differs.
+        /// If nothing is remembered for this key: the run of the app, in memory or in the store,
+        /// that this one is most like, and in what it differs.
         nearest: Option<Nearest>,
     },
 }

@@ -55,6 +55,17 @@ pub trait Archiver: Send + Sync {
     /// If the store can't be read.
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError>;
 
+    /// Gives how entries of this app were made to `each`, for a person who asks which is nearest
+    /// to a run that is not remembered: in any order, some perhaps twice. A store of very many may
+    /// give the latest of them only; one that can't tell, none.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn records(&self, app: &str, each: &mut dyn FnMut(Record)) -> Result<(), ArchiveError> {
+        let _ = (app, each);
+        Ok(())
+    }
+
     /// Writes the results, and nothing else, to a new store in a directory that is empty or
     /// does not exist.
     ///

@@ -208,6 +208,18 @@ impl Archiver for MemoryArchiver {
         Ok(self.lock().marks.clone())
     }
 
+    fn records(&self, app: &str, each: &mut dyn FnMut(Record)) -> Result<(), ArchiveError> {
+        let contents = self.lock();
+        let records = contents.entries.values().map(|(record, _)| record);
+        let of_app: Vec<_> = records
+            .filter(|record| &*record.app == app)
+            .cloned()
+            .collect();
+        drop(contents);
+        of_app.into_iter().for_each(each);
+        Ok(())
+    }
+
     fn describe(&self) -> String {
         "a store in memory".to_owned()
     }

@@ -62,21 +62,28 @@ impl Engine {
         }
     }
 
-    /// The remembered run of the app that a planned one is most like.
+    /// The run of the app, in memory or in the store, that a planned one is most like.
     fn nearest(&self, subject: &Subject<'_>, key: Key, inputs: &Inputs) -> Option<Nearest> {
         let encoded = inputs.with_encoded(<[u8]>::to_vec).ok()?;
         let planned = planned(subject, key, inputs, &encoded);
-        let entries = self.cache_of(subject.facts).entries();
-        // One with this key is not another run: why it does not serve is told otherwise.
-        let others = entries.iter().map(|entry| &entry.record);
-        let others = others.filter(|record| record.key != planned.key);
-        let compared = others.map(|other| (other, planned.key_differences(other)));
-        let nearest = compared.min_by_key(|(other, found)| (found.len(), Reverse(other.made_at)));
-        nearest.map(|(record, differences)| Nearest {
-            key: record.key,
-            made_at: record.made_at,
-            differences,
-        })
+        let mut best = Best {
+            planned: &planned,
+            found: None,
+        };
+        for entry in self.cache_of(subject.facts).entries() {
+            best.look_at(&entry.record);
+        }
+        if let Some(archiver) = self.archiver() {
+            let looked = archiver.records(&planned.app, &mut |record| best.look_at(&record));
+            if let Err(error) = looked {
+                // What is in memory may be near enough, for a message.
+                tracing::warn!(
+                    "{} can't be asked for records: {error}",
+                    archiver.describe()
+                );
+            }
+        }
+        best.found
     }
 
     /// Whether the store has what a run would load, or why that does not serve;
@@ -92,6 +99,34 @@ impl Engine {
         let made_by = stored.record.run;
         let entry = self.entry_of(facts, stored, None);
         Some(self.refusal(&entry, None).map_or(Ok(made_by), Err))
+    }
+}
+
+/// The nearest so far: of those with the fewest differences the latest.
+struct Best<'a> {
+    planned: &'a Record,
+    found: Option<Nearest>,
+}
+
+impl Best<'_> {
+    fn look_at(&mut self, other: &Record) {
+        // One with this key is not another run: why it does not serve is told otherwise.
+        if other.key == self.planned.key || other.app != self.planned.app {
+            return;
+        }
+        let differences = self.planned.key_differences(other);
+        let rank = (differences.len(), Reverse(other.made_at));
+        let is_nearer = self
+            .found
+            .as_ref()
+            .is_none_or(|known| rank < (known.differences.len(), Reverse(known.made_at)));
+        if is_nearer {
+            self.found = Some(Nearest {
+                key: other.key,
+                made_at: other.made_at,
+                differences,
+            });
+        }
     }
 }
 

@@ -20,7 +20,8 @@
 //! The directory `results` and the `FORMAT` file together are a store of their
 //! own, to be copied and kept.
 //!
-//! The README of this crate describes the bytes, what is lost and what is not.
+//! The README of this crate says what is promised, and what is not; the bytes are described in
+//! `docs/store-format.md`.
 
 #![forbid(unsafe_code)]
 

@@ -58,6 +58,7 @@ mod app;
 pub mod bulk;
 mod cache;
 mod checkpoint;
+mod distributed;
 mod engine;
 mod error;
 mod event;
@@ -75,13 +76,15 @@ mod sync;
 pub use app::{
     App, AppId, AppInfo, AppSetup, AppSource, Callee, CancelToken, CodeId, Cost, Difference,
     Handle, Instance, LinkedApp, Nearest, Outcome, Parameter, Part, Peek, Policy, Prepared,
-    Request, ResultSpec, Scratch, Settings, Slot, SlotSummary, SubApp, Subset, Transfer,
+    Request, ResultSpec, Scratch, Settings, Slot, SlotSummary, SubApp, Subset, Synchronize,
+    Transfer,
 };
 pub use cache::{AppStats, Record};
 pub use checkpoint::{
     Archiver, Batch, Mark, MemoryArchiver, SavePolicy, Saved, SavedEntry, SavedResult,
     SavedScratch, Selection, StoredEntry, StoredResult,
 };
+pub use distributed::{Block, DistArray, Distributed, HandOver, Layout, SavedParts};
 pub use engine::{Apps, Builder, Invalidated, Sde, Stats};
 pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, RunId, Source};

@@ -62,7 +62,13 @@ pub trait Runtime: Send + Sync {
     /// How values are written for other ranks.
     fn wire(&self) -> Option<Arc<dyn Wire>>;
     /// Makes a process set of the ranks that give one color.
-    fn split(&self, whole: &Arc<Ranks>, color: u32, key: i64) -> Result<Arc<Ranks>, Error>;
+    fn split(
+        &self,
+        whole: &Arc<Ranks>,
+        color: u32,
+        key: i64,
+        transfer: &Transfer,
+    ) -> Result<Arc<Ranks>, Error>;
     /// Returns from a part to the whole.
     fn release(
         &self,

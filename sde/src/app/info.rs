@@ -6,9 +6,10 @@ use std::time::Duration;
 use super::identity::CodeId;
 use super::parameter::Parameter;
 use super::slot::Slot;
-use crate::error::Failure;
+use crate::distributed::{DistOps, Distributed, HandOver};
+use crate::error::{AppError, Failure};
 use crate::key::Digest;
-use crate::result_map::{Codec, Storable, Tags};
+use crate::result_map::{Codec, ResultMap, Storable, Tags};
 
 /// The description of an app: its identity, its traits, what it takes and what it
 /// returns.
@@ -42,7 +43,11 @@ pub struct AppInfo {
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) slots: Vec<Slot>,
     pub(crate) results: Vec<ResultSpec>,
+    pub(crate) synchronize: Option<Synchronize>,
 }
+
+/// Makes a rank's results from those of the ranks that had them; see [`AppInfo::synchronize`].
+pub type Synchronize = fn(Option<&ResultMap>, &HandOver<'_>) -> Result<Option<ResultMap>, AppError>;
 
 impl AppInfo {
     /// The description of an app with this stable name and version.
@@ -81,6 +86,7 @@ impl AppInfo {
             parameters: Vec::new(),
             slots: Vec::new(),
             results: Vec::new(),
+            synchronize: None,
         }
     }
 
@@ -166,6 +172,16 @@ impl AppInfo {
         self
     }
 
+    /// Says how the results of a `distributed` app get from one process set to others, in place of
+    /// what the types of its results do by themselves ([`Distributed::hand_over`]). It is called on
+    /// all ranks that are concerned, with the results on those that had them, and gives the
+    /// results of each rank that goes on with them.
+    #[must_use]
+    pub fn synchronize(mut self, with: Synchronize) -> Self {
+        self.synchronize = Some(with);
+        self
+    }
+
     /// The stable name.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -245,6 +261,8 @@ pub struct ResultSpec {
     pub(crate) tags: Tags,
     /// `None`: it can't be saved, and must be `expendable` or `no_cache`.
     pub(crate) codec: Option<Codec>,
+    /// How its parts move between ranks, if it has parts.
+    pub(crate) parts: Option<DistOps>,
     pub(crate) type_name: &'static str,
 }
 
@@ -257,6 +275,7 @@ impl ResultSpec {
             about: Cow::Borrowed(""),
             tags: Tags::NONE,
             codec: Some(Codec::of::<T>()),
+            parts: None,
             type_name: std::any::type_name::<T>(),
         }
     }
@@ -270,7 +289,19 @@ impl ResultSpec {
             about: Cow::Borrowed(""),
             tags: crate::result_map::Tag::Expendable.into(),
             codec: None,
+            parts: None,
             type_name: std::any::type_name::<T>(),
+        }
+    }
+
+    /// A result of which each rank of the process set has a part, tagged `distributed`; for apps
+    /// that are [`distributed`](AppInfo::distributed).
+    #[must_use]
+    pub fn distributed<T: Distributed>(name: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            tags: crate::result_map::Tag::Distributed.into(),
+            parts: Some(DistOps::of::<T>()),
+            ..Self::new::<T>(name)
         }
     }
 

@@ -40,7 +40,7 @@ pub(crate) use frame::{Callees, Frame, Interest, Place, RestsOn, ancestry, depth
 pub use handle::Handle;
 pub(crate) use handle::Runtime;
 pub use identity::{AppId, CodeId};
-pub use info::{AppInfo, Cost, ResultSpec};
+pub use info::{AppInfo, Cost, ResultSpec, Synchronize};
 pub use instance::Instance;
 pub use linked::{LinkedApp, in_module};
 pub(crate) use linked::{TypeIndex, linked_apps};

@@ -39,7 +39,8 @@ impl Transfer {
         Self::default()
     }
 
-    /// Only the entries whose values have no more bytes than this together.
+    /// Only the entries whose values have no more bytes than this together. Parts of distributed
+    /// values move whatever their size.
     #[must_use]
     pub fn at_most(mut self, bytes: u64) -> Self {
         self.limit = Some(bytes);
@@ -79,18 +80,27 @@ impl std::fmt::Debug for Transfer {
 
 impl Handle {
     /// Splits the ranks: those that give one `color` go on together, in the order of `key` (and
-    /// of their ranks where keys are equal). Collective. Until the subset is released, nothing
+    /// of their ranks where keys are equal). Collective. Each subset gets the whole of every distributed
+    /// value that is remembered; ordinary results are on all ranks already. Until the subset is released, nothing
     /// collective can be done through this handle.
     ///
     /// # Errors
     /// The same on all ranks, if one calls something else. On this rank, if it is called where
     /// other ranks can't join in, or the ranks are split already.
     pub fn split(&self, color: u32, key: i64) -> Result<Subset, Error> {
+        self.split_with(color, key, &Transfer::all())
+    }
+
+    /// The same, where only some distributed values go to the subsets.
+    ///
+    /// # Errors
+    /// As [`split`](Self::split).
+    pub fn split_with(&self, color: u32, key: i64, transfer: &Transfer) -> Result<Subset, Error> {
         let doing = || format!("splits its process set for color {color}");
         let ranks = self.together(doing)?.cloned();
         let handle = match &ranks {
             Some(ranks) => {
-                let part = self.runtime().split(ranks, color, key)?;
+                let part = self.runtime().split(ranks, color, key, transfer)?;
                 self.with_ranks(part)
             }
             None => self.clone(),

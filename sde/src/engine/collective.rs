@@ -11,6 +11,7 @@ use std::sync::Arc;
 use super::Engine;
 use super::fly::Unpublished;
 use super::miss::{cancelled, own_cycle, unknown_name};
+use super::parts::has_parts;
 use super::run::{Run, Served};
 use crate::app::{Facts, Handle, Options, Outcome, Place, Policy, Subject};
 use crate::error::{Error, ErrorKind, Failure};
@@ -18,7 +19,7 @@ use crate::event::{RunId, Source};
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, Volatile, keyed, with_encoder};
 use crate::process_group::{Act, Notice, Ranks, chain};
-use crate::process_set::ProcessSet;
+use crate::process_set::{ProcessSet, Together};
 
 /// The word of a rank that has the results when a run begins.
 const HAS: u8 = 1;
@@ -95,6 +96,12 @@ impl Engine {
         let met = ranks.meet_all_well(notice.with_failure(unfit.as_ref().map(chain)))?;
         let alike = |other: &Notice| other.word == HAS && other.made == met[0].made;
         if let (true, Some((served, source))) = (met.iter().all(alike), held) {
+            if source == Source::Loaded {
+                set.put(Together {
+                    entry: Arc::clone(&served.entry),
+                    is_own: true,
+                });
+            }
             return Ok(self.conclude(run, served, source));
         }
         if run.options.policy == Policy::OnlyIfRemembered {
@@ -121,7 +128,9 @@ impl Engine {
             return Some((Served { entry, map }, Source::Map));
         }
         let loaded = self.load(run, None)?;
-        set.put(Arc::clone(&loaded.entry));
+        if !has_parts(run.subject.facts, &loaded.entry) {
+            return None;
+        }
         Some((loaded, Source::Loaded))
     }
 
@@ -138,12 +147,11 @@ impl Engine {
             let _level = ranks.level();
             let ran = self.run_body(run, call, None, number);
             let made = self.publishable(run, ran, None);
-            let notice = Notice::new(Act::End, run.key, &*run.subject.facts.name);
             let why = made
                 .as_ref()
                 .err()
-                .map(|unpublished| chain(&unpublished.error));
-            let ended = ranks.meet_all_well(notice.with_failure(why)).map(drop);
+                .map(|unpublished| unpublished.error.clone());
+            let ended = ranks.end(&run.subject.facts.name, run.key, why.map_or(Ok(()), Err));
             match (made, ended) {
                 (made, Ok(())) => made,
                 (Err(unpublished), Err(_)) if unpublished.is_panic() => Err(unpublished),
@@ -155,12 +163,13 @@ impl Engine {
         match ran {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
+                let outlines = self.all_outlines(ranks, run.subject.facts, &entry)?;
                 if run.options.policy != Policy::Bypass {
-                    set.put(Arc::clone(&entry));
-                    // One of those who have the same results saves them.
-                    if ranks.rank() == 0 {
-                        self.save_new(&entry);
-                    }
+                    self.save_together(ranks, &entry, &outlines);
+                    set.put(Together {
+                        entry: Arc::clone(&entry),
+                        is_own: true,
+                    });
                 }
                 let map = published.given;
                 Ok(self.computed(run, Served { entry, map }, Source::Computed))

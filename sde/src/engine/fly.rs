@@ -7,6 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use super::Engine;
 use super::machine;
+use super::parts::settle;
 use super::run::{Run, Served};
 use crate::app::{Callees, Frame, Handle, Outcome, Place, Policy};
 use crate::cache::{AppCache, Count, Entry, Published, Record, RunFlight, merge};
@@ -360,8 +361,9 @@ impl Engine {
             true => u64::MAX, // To be looked at each time.
             false => ran.epoch,
         };
-        merge(facts, record, &returned, previous, checked)
-            .map_err(|error| Unpublished::of(error, Failure::Ordinary))
+        let merged = merge(facts, record, &returned, previous, checked);
+        let merged = merged.inspect(|made| settle(run.from, facts, &made.entry));
+        merged.map_err(|error| Unpublished::of(error, Failure::Ordinary))
     }
 
     /// Counts and tells what was computed.

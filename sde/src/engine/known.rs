@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 use super::Engine;
 use super::app_store::InStore;
 use crate::app::{
-    App, AppInfo, Callee, CodeId, Defaults, Facts, Instance, ResultSpec, Setup, SubApp, linked_apps,
+    App, AppInfo, Callee, CodeId, Defaults, Facts, Instance, Setup, SubApp, linked_apps,
 };
 use crate::cache::Entry;
 use crate::error::{Error, ErrorKind, close_names, printable};
@@ -105,14 +105,12 @@ impl Known {
             .map_or_else(Vec::new, |app| app.citations.iter().cloned().collect())
     }
 
-    /// The results that an app declares; none, if this program has not shown it.
-    pub(super) fn results_of(&self, app: &str, code: &CodeId) -> Vec<ResultSpec> {
+    /// What an app says of itself, if this program has shown it.
+    pub(super) fn info_of(&self, app: &str, code: &CodeId) -> Option<AppInfo> {
         let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let shown = apps.get(app).and_then(|known| {
-            let of_code = |shown: &&Shown| shown.info.code() == code;
-            known.shown.iter().find(of_code)
-        });
-        shown.map_or_else(Vec::new, |shown| shown.info.results.clone())
+        let of_code = |shown: &&Shown| shown.info.code() == code;
+        let shown = apps.get(app)?.shown.iter().find(of_code)?;
+        Some(shown.info.clone())
     }
 
     /// Whether the code with these defaults is what this program has; if not, what it

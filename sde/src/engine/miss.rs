@@ -9,6 +9,7 @@ use crate::app::{CancelToken, Outcome, Policy, ancestry, depth_here};
 use crate::error::{Error, ErrorKind};
 use crate::event::Source;
 use crate::inputs::Call;
+use crate::key::FingerprintError;
 
 impl Engine {
     /// What happens when neither level of the cache has the result.
@@ -20,6 +21,9 @@ impl Engine {
                 missing: facts.missing.clone(),
             };
             return Err(self.failed(run, error.into()));
+        }
+        if let Some(error) = distributed_input(run) {
+            return Err(self.failed(run, error));
         }
         if let Some(path) = own_cycle(run) {
             return Err(self.failed(run, ErrorKind::Cycle { path }.into()));
@@ -80,6 +84,22 @@ impl Engine {
         let key = run.key;
         Err(self.failed(run, ErrorKind::NotRemembered { app, key, why }.into()))
     }
+}
+
+/// An ordinary app would see one rank's part of such an input, and give it out as the result
+/// for the whole.
+fn distributed_input(run: &Run<'_>) -> Option<Error> {
+    let has_parts = run
+        .volatile
+        .as_ref()
+        .is_some_and(|seen| seen.is_distributed());
+    if !has_parts || run.subject.facts.info.distributed {
+        return None;
+    }
+    let app = Arc::clone(&run.subject.facts.name);
+    let why = "an input lies on several ranks, and the app is not `distributed`";
+    let source = FingerprintError::custom(why);
+    Some(ErrorKind::Fingerprint { app, source }.into())
 }
 
 /// A name was asked for that the app does not return.

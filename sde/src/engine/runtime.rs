@@ -70,8 +70,14 @@ impl Runtime for Engine {
         self.wire.clone()
     }
 
-    fn split(&self, whole: &Arc<Ranks>, color: u32, key: i64) -> Result<Arc<Ranks>, Error> {
-        self.split_ranks(whole, color, key)
+    fn split(
+        &self,
+        whole: &Arc<Ranks>,
+        color: u32,
+        key: i64,
+        transfer: &Transfer,
+    ) -> Result<Arc<Ranks>, Error> {
+        self.split_ranks(whole, color, key, transfer)
     }
 
     fn release(

@@ -5,6 +5,7 @@ use std::sync::{Arc, PoisonError, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use super::Engine;
+use super::parts::with_parts;
 use super::run::{Run, Served};
 use crate::app::{Facts, Frame, Policy, RestsOn, ResultSpec, ScratchState};
 use crate::cache::Entry;
@@ -223,7 +224,7 @@ impl Engine {
             });
             return None;
         }
-        Some(stored)
+        Some(with_parts(run.from, run.subject.facts, &archiver, stored))
     }
 
     /// An entry whose values are read when asked for.

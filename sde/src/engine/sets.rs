@@ -1,10 +1,11 @@
 //! Splitting process sets, and releasing them.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
+use super::hand_over::Change;
 use super::save::entry_of_specs;
 use crate::app::{Transfer, TypeIndex};
 use crate::cache::Entry;
@@ -38,11 +39,26 @@ impl Engine {
         whole: &Arc<Ranks>,
         color: u32,
         key: i64,
+        transfer: &Transfer,
     ) -> Result<Arc<Ranks>, Error> {
-        whole.meet(&Notice::new(Act::Split, Key::from_bytes([0; 32]), "parts"))?;
-        let part = Arc::new(whole.part(whole.split(color, key)?));
+        let mut notice = Notice::new(Act::Split, Key::from_bytes([0; 32]), "parts");
+        notice.run.process = u64::from(color);
+        notice.run.number = key.cast_unsigned();
+        let met = whole.meet(&notice)?;
+        let part = Arc::new(whole.part(whole.split(color, key)?, color));
+        let set = Arc::new(ProcessSet::new(Arc::clone(&part)));
+        if let Some(outer) = self.sets.of(whole) {
+            let change = Change {
+                ranks: whole,
+                from: vec![(0..whole.size()).collect()],
+                to: sets_of(&met, |notice| notice.run.number.cast_signed()),
+                transfer,
+                is_release: false,
+            };
+            self.hand_over(&change, &outer.all(), &set)?;
+        }
         whole.set_split(true);
-        self.sets.push(Arc::new(ProcessSet::new(Arc::clone(&part))));
+        self.sets.push(set);
         Ok(part)
     }
 
@@ -56,14 +72,25 @@ impl Engine {
         part.check()?;
         let set = self.sets.of(part);
         // Met before anything is taken apart: who is elsewhere in the program gets an error.
-        let notice = Notice::new(Act::Release, Key::from_bytes([0; 32]), "its part");
+        let mut notice = Notice::new(Act::Release, Key::from_bytes([0; 32]), "its part");
+        notice.run.process = part.id();
+        notice.run.number = part.rank() as u64;
         let met = whole.meet(&notice);
         self.abandon_ranks(whole, part);
-        met?;
+        let met = met?;
         let Some(set) = set else { return Ok(()) };
         let fresh = set.take_fresh();
         self.exchange(whole, "results", &fresh, transfer)?;
         if let Some(outer) = self.sets.of(whole) {
+            let change = Change {
+                ranks: whole,
+                from: sets_of(&met, |notice| notice.run.number.cast_signed()),
+                to: vec![(0..whole.size()).collect()],
+                transfer,
+                is_release: true,
+            };
+            let made = set.all().into_iter().filter(|made| made.is_own);
+            self.hand_over(&change, &made.collect::<Vec<_>>(), &outer)?;
             // Those of an outer set lack them too, if this one is a part itself.
             outer.add_fresh(fresh);
         }
@@ -121,7 +148,8 @@ impl Engine {
         let app = Arc::clone(&received.record.app);
         let cache = self.caches.get(TypeIndex::of(&app), &app);
         let generation = cache.generation();
-        let specs = self.known.results_of(&app, &received.record.code);
+        let info = self.known.info_of(&app, &received.record.code);
+        let specs = info.map_or_else(Vec::new, |info| info.results);
         let entry = entry_of_specs(&specs, received.into_stored(), None);
         cache.record(&Arc::new(entry), generation);
     }
@@ -153,6 +181,18 @@ impl Engine {
         };
         self.sets.received.has(key) || self.caches.all().any(in_cache)
     }
+}
+
+/// The ranks of each set, in their order there. A notice has the name of the set in `run.process`.
+fn sets_of(met: &[Notice], order: impl Fn(&Notice) -> i64) -> Vec<Vec<usize>> {
+    let mut sets: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+    for (rank, notice) in met.iter().enumerate() {
+        sets.entry(notice.run.process).or_default().push(rank);
+    }
+    let mut sets: Vec<_> = sets.into_values().collect();
+    sets.iter_mut()
+        .for_each(|set| set.sort_by_key(|rank| (order(&met[*rank]), *rank)));
+    sets
 }
 
 fn late_text(doing: &str, late: &[usize]) -> String {

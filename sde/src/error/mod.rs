@@ -429,6 +429,17 @@ pub enum ErrorKind {
     /// A process set was used after it was released.
     #[error("the process set was released; use the `Sde` that it was split from")]
     Released,
+    /// An array, or another value that lies on several ranks, was used on another process set.
+    #[error(
+        "the value lies on another process set, or on one that was released; run the app that made it on this one, which gives it as it lies here"
+    )]
+    OtherSet,
+    /// A layout does not fit its array or the ranks.
+    #[error("a layout was refused: {why}")]
+    Layout {
+        /// What does not fit.
+        why: String,
+    },
     /// A process set was used while it is split.
     #[error(
         "this rank {doing} on a process set that is split; use the subset, or release it first"

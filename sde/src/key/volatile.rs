@@ -17,6 +17,8 @@ use super::input_file::digest_file;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Volatile {
     files: Vec<Seen>,
+    /// Whether a value is among it of which each rank has a part.
+    distributed: bool,
 }
 
 /// A file as it was when it was encoded.
@@ -28,6 +30,11 @@ struct Seen {
 }
 
 impl Volatile {
+    /// Whether a value was encoded of which each rank has a part.
+    pub(crate) fn is_distributed(&self) -> bool {
+        self.distributed
+    }
+
     /// That all files are as they were when they were encoded. Reads them.
     ///
     /// # Errors
@@ -48,6 +55,7 @@ impl Volatile {
 
     pub(crate) fn add(&mut self, other: &Self) {
         self.files.extend(other.files.iter().cloned());
+        self.distributed |= other.distributed;
     }
 }
 
@@ -82,6 +90,11 @@ impl Encoder<'_> {
     #[cold]
     pub fn volatile(&mut self) {
         self.volatile.get_or_insert_default();
+    }
+
+    /// Says that what is being written is a value of which each rank has a part.
+    pub(crate) fn distributed(&mut self) {
+        self.volatile.get_or_insert_default().distributed = true;
     }
 
     /// Whether anything written may change while its holder stays the same. Whoever keeps a

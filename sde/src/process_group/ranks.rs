@@ -66,11 +66,12 @@ impl Ranks {
     }
 
     /// A part of these ranks.
-    pub(crate) fn part(&self, group: Box<dyn ProcessGroup>) -> Self {
-        // All ranks are at the same point, so this is a name that they share.
+    pub(crate) fn part(&self, group: Box<dyn ProcessGroup>, color: u32) -> Self {
+        // All ranks are at the same point, so this is a name that those of one color share.
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.id.to_le_bytes());
         hasher.update(&self.sequence.load(Ordering::Relaxed).to_le_bytes());
+        hasher.update(&color.to_le_bytes());
         let id = hasher.finalize();
         let id = id.as_bytes().first_chunk().copied().unwrap_or_default();
         let late = Arc::clone(&self.late);
@@ -214,6 +215,14 @@ impl Ranks {
         went
     }
 
+    /// The same, at the end of something in whose middle other ranks may be: for them it has
+    /// failed then. To be called while the [level](Self::level) of that is there.
+    pub(crate) fn end<T>(&self, what: &str, key: Key, went: Result<T, Error>) -> Result<T, Error> {
+        let notice = Notice::new(Act::End, key, what);
+        self.meet_all_well(notice.with_failure(went.as_ref().err().map(chain)))?;
+        went
+    }
+
     /// A [meeting](Self::meet) of ranks of which some may have failed: then all get the error of
     /// the lowest of them.
     pub(crate) fn meet_all_well(&self, notice: Notice) -> Result<Vec<Notice>, Error> {
@@ -246,9 +255,35 @@ impl Ranks {
         counts: &[usize],
     ) -> Result<Vec<u8>, Error> {
         let mut all = vec![0; counts.iter().sum()];
-        let gathered = self.group.all_gather(mine, counts, &mut all);
-        gathered.map_err(|error| self.break_off(&format!("gathers {doing}"), error))?;
+        self.gather_into(doing, mine, counts, &mut all)?;
         Ok(all)
+    }
+
+    /// The same, into memory that is there.
+    pub(crate) fn gather_into(
+        &self,
+        doing: &str,
+        mine: &[u8],
+        counts: &[usize],
+        all: &mut [u8],
+    ) -> Result<(), Error> {
+        let gathered = self.group.all_gather(mine, counts, all);
+        gathered.map_err(|error| self.break_off(&format!("gathers {doing}"), error))
+    }
+
+    /// Gives each rank what the others have for it; all lengths are known to who needs them.
+    pub(crate) fn swap_bytes(
+        &self,
+        doing: &str,
+        send: &[u8],
+        send_counts: &[usize],
+        receive: &mut [u8],
+        receive_counts: &[usize],
+    ) -> Result<(), Error> {
+        let swapped = self
+            .group
+            .all_to_all(send, send_counts, receive, receive_counts);
+        swapped.map_err(|error| self.break_off(&format!("exchanges {doing}"), error))
     }
 
     /// The group of the ranks that give this color.

@@ -9,10 +9,12 @@
 
 mod exchange;
 mod packed;
+mod parts;
 mod received;
 mod set;
 
 pub(crate) use exchange::{Exchange, Left, Offer, Sent};
 pub(crate) use packed::{pack, unpack};
+pub(crate) use parts::{Outlines, StoredParts, head_of, origin_of, part_of};
 pub(crate) use received::ReceivedEntry;
-pub(crate) use set::{ProcessSet, Sets};
+pub(crate) use set::{ProcessSet, Sets, Together};

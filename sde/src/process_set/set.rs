@@ -14,7 +14,7 @@ use crate::result_map::Named;
 pub(crate) struct ProcessSet {
     pub(crate) ranks: Arc<Ranks>,
     /// The entries of distributed apps.
-    entries: Mutex<HashMap<Key, Arc<Entry>>>,
+    entries: Mutex<HashMap<Key, Together>>,
     /// The ordinary runs that were made while this was the innermost process set: app and key.
     fresh: Mutex<Vec<(Arc<str>, Key)>>,
 }
@@ -29,23 +29,25 @@ impl ProcessSet {
     }
 
     pub(crate) fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
-        lock(&self.entries).get(key).cloned()
+        let entries = lock(&self.entries);
+        Some(Arc::clone(&entries.get(key)?.entry))
     }
 
-    pub(crate) fn put(&self, entry: Arc<Entry>) {
+    pub(crate) fn put(&self, made: Together) {
         // What was there is dropped when the lock is free again.
-        let _before = lock(&self.entries).insert(entry.record.key, entry);
+        let _before = lock(&self.entries).insert(made.entry.record.key, made);
     }
 
-    pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
+    pub(crate) fn all(&self) -> Vec<Together> {
         lock(&self.entries).values().cloned().collect()
     }
 
     /// Puts what `change` makes of each entry in its place.
     fn change(&self, change: impl Fn(&Arc<Entry>) -> Arc<Entry>) {
-        self.entries()
-            .iter()
-            .for_each(|entry| self.put(change(entry)));
+        for made in self.all() {
+            let entry = change(&made.entry);
+            self.put(Together { entry, ..made });
+        }
     }
 
     fn clear(&self) {
@@ -61,6 +63,14 @@ impl ProcessSet {
     pub(crate) fn add_fresh(&self, more: impl IntoIterator<Item = (Arc<str>, Key)>) {
         lock(&self.fresh).extend(more);
     }
+}
+
+/// An entry that ranks made together.
+#[derive(Clone)]
+pub(crate) struct Together {
+    pub(crate) entry: Arc<Entry>,
+    /// Whether it was made on this process set, not handed over to it.
+    pub(crate) is_own: bool,
 }
 
 /// All process sets of one engine, from the one the program began with to the innermost, and
@@ -151,7 +161,9 @@ impl Sets {
 
     /// The entries of distributed apps, of all sets.
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
-        self.all().iter().flat_map(|set| set.entries()).collect()
+        let all = self.all();
+        let of_sets = all.iter().flat_map(|set| set.all());
+        of_sets.map(|made| made.entry).collect()
     }
 }
 

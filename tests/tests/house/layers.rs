@@ -22,7 +22,7 @@ const LAYERS: &[&[&str]] = &[
         "parallel",
         "process_group",
     ],
-    &["inputs", "result_map", "app", "progress"],
+    &["inputs", "result_map", "app", "distributed", "progress"],
     &["cache"],
     &["checkpoint", "process_set"],
     &["engine"],

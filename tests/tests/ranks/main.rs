@@ -1,6 +1,8 @@
 //! Process sets, with threads that stand for ranks.
 
+mod arrays;
 mod errors;
+mod restart;
 mod runs;
 mod sets;
 mod spread;

@@ -12,6 +12,8 @@ pub(super) struct Attributes {
     pub(super) version: Option<LitStr>,
     pub(super) about: Option<LitStr>,
     pub(super) tags: Vec<Tag>,
+    /// Whether all ranks run it together.
+    pub(super) is_distributed: bool,
     /// Calls on the `AppInfo`: `.gpu()`, `.citation("..")`.
     pub(super) info: TokenStream,
 }
@@ -36,6 +38,11 @@ impl Tag {
 }
 
 impl Attributes {
+    /// Whether each rank has a part of the result.
+    pub(super) fn has_parts(&self) -> bool {
+        self.is_distributed && self.tags.contains(&Tag::Distributed)
+    }
+
     /// Whether the result is one that is never saved, so that its type need not be
     /// one that can be.
     pub(super) fn is_unsaved(&self) -> bool {
@@ -81,7 +88,11 @@ impl Attributes {
                 quote!(.#word(#text))
             }
             "failures" => failures(&text(input)?)?,
-            "nondeterministic" | "distributed" | "not_thread_safe" | "gpu" => quote!(.#word()),
+            "distributed" => {
+                self.is_distributed = true;
+                quote!(.distributed())
+            }
+            "nondeterministic" | "not_thread_safe" | "gpu" => quote!(.#word()),
             _ => {
                 return Err(syn::Error::new(
                     word.span(),

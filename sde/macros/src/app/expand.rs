@@ -342,6 +342,9 @@ fn info(
     };
     let value = &output.value;
     let spec = match attributes.is_unsaved() {
+        _ if attributes.has_parts() => {
+            quote!(::sde::ResultSpec::distributed::<#value>("result"))
+        }
         true => quote!(::sde::ResultSpec::unsaved::<#value>("result")),
         false => quote!(::sde::ResultSpec::new::<#value>("result")),
     };

@@ -1,0 +1,118 @@
+//! A box of indices.
+
+/// Some consecutive indices in each dimension of an array. It may be empty.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct Block {
+    /// The first index in each dimension.
+    pub offset: Vec<usize>,
+    /// How many there are in each dimension.
+    pub extent: Vec<usize>,
+}
+
+impl Block {
+    /// How many elements it has.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.extent.iter().product()
+    }
+
+    /// Whether it has no element.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.extent.contains(&0)
+    }
+
+    pub(super) fn empty(dimensions: usize) -> Self {
+        Self {
+            offset: vec![0; dimensions],
+            extent: vec![0; dimensions],
+        }
+    }
+
+    /// The whole of an array.
+    pub(super) fn whole(shape: &[usize]) -> Self {
+        Self {
+            offset: vec![0; shape.len()],
+            extent: shape.to_vec(),
+        }
+    }
+
+    /// What two blocks share.
+    pub(super) fn shared(&self, other: &Self) -> Self {
+        let mut shared = Self::empty(self.offset.len());
+        for axis in 0..self.offset.len() {
+            let start = self.offset[axis].max(other.offset[axis]);
+            let end = self.end(axis).min(other.end(axis));
+            if start >= end {
+                return Self::empty(self.offset.len());
+            }
+            shared.offset[axis] = start;
+            shared.extent[axis] = end - start;
+        }
+        shared
+    }
+
+    pub(super) fn end(&self, axis: usize) -> usize {
+        self.offset[axis] + self.extent[axis]
+    }
+
+    /// The lines of a block within this one, along the last dimension: where each begins among
+    /// the elements of this block, which lie by rows, and how long all of them are. Lines that lie
+    /// side by side are one.
+    pub(super) fn lines(&self, inner: &Self) -> (Vec<usize>, usize) {
+        if inner.is_empty() {
+            return (Vec::new(), 0);
+        }
+        let dimensions = self.extent.len();
+        // From here on a line of the inner block is a whole line of this one.
+        let mut first = dimensions.saturating_sub(1);
+        while first > 0 && inner.extent[first] == self.extent[first] {
+            first -= 1;
+        }
+        let length: usize = inner.extent[first..].iter().product();
+        let mut strides = vec![1; dimensions];
+        for axis in (0..dimensions.saturating_sub(1)).rev() {
+            strides[axis] = strides[axis + 1] * self.extent[axis + 1];
+        }
+        let at = |axis: usize| (inner.offset[axis] - self.offset[axis]) * strides[axis];
+        let mut starts = vec![(0..dimensions).map(at).sum::<usize>()];
+        for (stride, extent) in strides.iter().zip(&inner.extent).take(first) {
+            let before = std::mem::take(&mut starts);
+            let steps = |start: usize| (0..*extent).map(move |n| (start, n));
+            starts = before
+                .into_iter()
+                .flat_map(steps)
+                .map(|(start, n)| start + n * stride)
+                .collect();
+        }
+        (starts, length)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn block(offset: [usize; 2], extent: [usize; 2]) -> Block {
+        Block {
+            offset: offset.to_vec(),
+            extent: extent.to_vec(),
+        }
+    }
+
+    #[test]
+    fn blocks_share_what_lies_in_both() {
+        let a = block([0, 0], [4, 4]);
+        assert_eq!(a.shared(&block([2, 3], [5, 5])), block([2, 3], [2, 1]));
+        assert!(a.shared(&block([4, 0], [1, 1])).is_empty());
+        assert!(a.shared(&block([1, 1], [0, 2])).is_empty());
+    }
+
+    #[test]
+    fn lines_that_lie_side_by_side_are_one() {
+        let outer = block([2, 0], [4, 3]);
+        assert_eq!(outer.lines(&block([3, 0], [2, 3])), (vec![3], 6));
+        assert_eq!(outer.lines(&block([3, 1], [2, 2])), (vec![4, 7], 2));
+        assert_eq!(outer.lines(&Block::empty(2)), (vec![], 0));
+    }
+}

@@ -1,0 +1,102 @@
+//! A value on its way from one process set to others.
+
+use crate::error::Error;
+use crate::key::Key;
+use crate::process_group::{Act, Notice, Ranks};
+
+/// Which ranks had a value, and which are to have it.
+///
+/// All ranks are numbered as in the larger of the process sets, whose ranks all take part. On a
+/// split every rank had the value, and each of the subsets is to have the whole of it. On
+/// a release the ranks of one subset had it, and all ranks are to have it.
+#[derive(Debug)]
+pub struct HandOver<'a> {
+    pub(crate) ranks: &'a Ranks,
+    pub(crate) from: Vec<usize>,
+    pub(crate) to: Vec<Vec<usize>>,
+    pub(crate) outlines: Vec<Vec<u64>>,
+}
+
+impl HandOver<'_> {
+    /// This rank.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.ranks.rank()
+    }
+
+    /// How many ranks take part.
+    #[must_use]
+    pub fn ranks(&self) -> usize {
+        self.ranks.size()
+    }
+
+    /// The ranks that had the value, in the order of its parts.
+    #[must_use]
+    pub fn from(&self) -> &[usize] {
+        &self.from
+    }
+
+    /// The process sets that are to have the value, each with its ranks in their order.
+    #[must_use]
+    pub fn to(&self) -> &[Vec<usize>] {
+        &self.to
+    }
+
+    /// The outlines of the parts, in the order of [`from`](Self::from).
+    #[must_use]
+    pub fn outlines(&self) -> &[Vec<u64>] {
+        &self.outlines
+    }
+
+    /// The set among [`to`](Self::to) that this rank goes on in, and its place there.
+    #[must_use]
+    pub fn place(&self) -> Option<(usize, usize)> {
+        let own = self.rank();
+        let in_set = |ranks: &Vec<usize>| ranks.iter().position(|rank| *rank == own);
+        let mut sets = self.to.iter().enumerate();
+        sets.find_map(|(set, ranks)| Some((set, in_set(ranks)?)))
+    }
+
+    /// Gives each rank the bytes that the others have for it; both lists are by rank. Collective.
+    ///
+    /// # Errors
+    /// The same on all ranks, if one does something else.
+    pub fn exchange(&self, send: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
+        let size = self.ranks();
+        let counts: Vec<usize> = (0..size)
+            .map(|rank| send.get(rank).map_or(0, Vec::len))
+            .collect();
+        let notice = Notice::new(Act::Move, Key::from_bytes([0; 32]), "parts of a value");
+        self.ranks.meet(&notice)?;
+        let told: Vec<u8> = counts
+            .iter()
+            .flat_map(|n| (*n as u64).to_le_bytes())
+            .collect();
+        let mut heard = vec![0; told.len()];
+        let each = vec![8; size];
+        self.ranks
+            .swap_bytes("lengths", &told, &each, &mut heard, &each)?;
+        let get_counts: Vec<usize> = heard
+            .chunks(8)
+            .map(|n| u64::from_le_bytes(n.try_into().unwrap_or_default()) as usize)
+            .collect();
+        let mut received = vec![0; get_counts.iter().sum()];
+        let all = send.concat();
+        self.ranks.swap_bytes(
+            "parts of a value",
+            &all,
+            &counts,
+            &mut received,
+            &get_counts,
+        )?;
+        let mut rest = &received[..];
+        Ok(get_counts
+            .into_iter()
+            .map(|count| {
+                let (part, others) = rest.split_at(count);
+                rest = others;
+                part.to_vec()
+            })
+            .collect())
+    }
+}

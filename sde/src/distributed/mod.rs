@@ -1,0 +1,23 @@
+//! Values whose parts lie on several ranks.
+//!
+//! To its users such a value is one thing: it has one key, is remembered as a whole, and lives on
+//! whatever ranks the program goes on with. To do that the engine must be able to move its parts
+//! when process sets change, and to put it together from what was saved by other ranks, perhaps
+//! another number of them. A type that can do both is [`Distributed`]; [`DistArray`] is one.
+
+mod array;
+mod block;
+mod hand_over;
+mod keyed;
+mod layout;
+mod moves;
+mod ops;
+mod part;
+mod shard;
+
+pub use array::DistArray;
+pub use block::Block;
+pub use hand_over::HandOver;
+pub use layout::Layout;
+pub(crate) use ops::DistOps;
+pub use part::{Distributed, SavedParts};

@@ -1,0 +1,83 @@
+//! What a type must be able to do whose values lie on several ranks.
+
+use super::hand_over::HandOver;
+use crate::error::{AppError, ArchiveError};
+use crate::key::Digest;
+use crate::result_map::Storable;
+
+/// One rank's part of a value that lies on several ranks.
+///
+/// A result of such a type is declared with
+/// [`ResultSpec::distributed`](crate::ResultSpec::distributed), by an app that is `distributed`. The
+/// engine saves each rank's part for itself, and calls these functions, on all ranks that are
+/// concerned, when process sets change and when the parts are loaded.
+pub trait Distributed: Storable + Sized {
+    /// What other ranks must know of this part to move it: where it belongs, as a rule. Parts
+    /// of one value together must be whole; see [`check`](Self::check).
+    fn outline(&self) -> Vec<u64>;
+
+    /// Gives each rank that goes on its part, made from those of the ranks that had the value.
+    /// Collective over all ranks of `over`; `part` is `None` on those that had none, and the result
+    /// may be `None` on those that go on without.
+    ///
+    /// # Errors
+    /// If that can't be done; the value is then computed again where it is needed.
+    fn hand_over(part: Option<&Self>, over: &HandOver<'_>) -> Result<Option<Self>, AppError>;
+
+    /// Makes the part of rank `rank` of `ranks` from the parts that were saved, by any number of
+    /// ranks. Not collective.
+    ///
+    /// # Errors
+    /// If a part is missing or they do not belong together; the value is then computed again. A
+    /// type that can't do this says so for all but the number of ranks that saved it.
+    fn assemble(parts: &SavedParts<'_, Self>, rank: usize, ranks: usize) -> Result<Self, AppError>;
+
+    /// That parts with these outlines are one whole value.
+    ///
+    /// # Errors
+    /// What is missing or twice there.
+    fn check(outlines: &[Vec<u64>]) -> Result<(), AppError> {
+        let _ = outlines;
+        Ok(())
+    }
+
+    /// Takes note of the process set that it lives on, and of the run and result that it is, by
+    /// which it is known as an input of other runs. Called once, when it was made, moved or loaded.
+    fn settle(&self, set: u64, origin: Digest) {
+        let _ = (set, origin);
+    }
+}
+
+/// The parts of one value as they were saved.
+pub struct SavedParts<'a, T> {
+    pub(crate) outlines: &'a [Vec<u64>],
+    pub(crate) read: &'a dyn Fn(usize) -> Result<T, ArchiveError>,
+}
+
+impl<T> SavedParts<'_, T> {
+    /// How many ranks saved it.
+    #[must_use]
+    pub fn ranks(&self) -> usize {
+        self.outlines.len()
+    }
+
+    /// The outline of each part.
+    #[must_use]
+    pub fn outlines(&self) -> &[Vec<u64>] {
+        self.outlines
+    }
+
+    /// Reads the part that a rank has saved.
+    ///
+    /// # Errors
+    /// If it is missing or damaged.
+    pub fn read(&self, rank: usize) -> Result<T, ArchiveError> {
+        (self.read)(rank)
+    }
+}
+
+impl<T> std::fmt::Debug for SavedParts<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SavedParts({} of them)", self.ranks())
+    }
+}

@@ -1,0 +1,182 @@
+//! Saving what ranks made together, and finding it again.
+
+use std::sync::Arc;
+
+use super::Engine;
+use crate::app::{AppInfo, Facts, Handle};
+use crate::cache::Entry;
+use crate::checkpoint::{Archiver, StoredEntry};
+use crate::error::{AppError, Error, ErrorKind};
+use crate::key::Key;
+use crate::process_group::{Act, Notice, Ranks};
+use crate::process_set::{Outlines, StoredParts, head_of, origin_of, part_of};
+use crate::result_map::Content;
+
+impl Engine {
+    /// Has an entry saved that all of these ranks have: what is the same everywhere by the lowest
+    /// of them, each part by its rank.
+    pub(super) fn save_together(&self, ranks: &Ranks, entry: &Arc<Entry>, outlines: &Outlines) {
+        if outlines.is_empty() {
+            if ranks.rank() == 0 {
+                self.save_new(entry);
+            }
+            return;
+        }
+        // The parts first: a list must not be there without them.
+        if let Some(part) = part_of(entry, outlines, ranks.rank()) {
+            self.save_new(&Arc::new(part));
+        }
+        if ranks.rank() == 0 {
+            self.save_new(&Arc::new(head_of(entry, outlines)));
+        }
+    }
+
+    /// Tells all ranks what parts they have of the distributed results of an entry that they made
+    /// together. All ranks find the same, an error too.
+    pub(super) fn all_outlines(
+        &self,
+        ranks: &Ranks,
+        facts: &Facts,
+        entry: &Entry,
+    ) -> Result<Outlines, Error> {
+        let own = own_outlines(&facts.info, entry);
+        if facts.info.results.iter().all(|spec| spec.parts.is_none()) {
+            return Ok(Outlines::new());
+        }
+        let bytes = to_bytes(&own);
+        let mut notice = Notice::new(Act::Agree, Key::from_bytes([0; 32]), &*facts.name);
+        notice.length = bytes.len() as u64;
+        let met = ranks.meet(&notice)?;
+        let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();
+        let all = ranks.gather_bytes("outlines", &bytes, &counts)?;
+        let mut rest = &all[..];
+        let mut outlines: Outlines = Vec::new();
+        for count in counts {
+            let (of_rank, others) = rest.split_at(count);
+            rest = others;
+            let of_rank = from_bytes(of_rank).unwrap_or_default();
+            for ((name, _), outline) in own.iter().zip(of_rank) {
+                match outlines.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, parts)) => parts.push(outline),
+                    None => outlines.push((name.clone(), vec![outline])),
+                }
+            }
+        }
+        // A result of which some rank has no part is none that can be put together again.
+        outlines.retain(|(_, parts)| parts.len() == ranks.size());
+        let whole = check(facts, &outlines);
+        let whole = whole.map_err(|cause| ErrorKind::App {
+            app: Arc::clone(&facts.name),
+            key: entry.record.key,
+            cause,
+        });
+        whole.map(|()| outlines).map_err(Error::from)
+    }
+}
+
+/// Tells the distributed results of a run where they lie, and what they are known by.
+pub(super) fn settle(from: &Handle, facts: &Facts, entry: &Entry) {
+    let set = from.shared_ranks().map_or(0, |ranks| ranks.id());
+    for spec in &facts.info.results {
+        if let (Some(ops), Ok(value)) = (spec.parts, entry.results.get_erased(&spec.name)) {
+            (ops.settle)(&value, set, origin_of(&entry.record.key, &spec.name));
+        }
+    }
+}
+
+/// That the parts together are whole: all ranks know all outlines, so all find the same.
+fn check(facts: &Facts, outlines: &Outlines) -> Result<(), AppError> {
+    for (name, parts) in outlines {
+        if let Some(ops) = facts.result(name).and_then(|spec| spec.parts) {
+            (ops.check)(parts)?;
+        }
+    }
+    Ok(())
+}
+
+/// What this rank has of each distributed result.
+pub(super) fn own_outlines(info: &AppInfo, entry: &Entry) -> Vec<(String, Vec<u64>)> {
+    let specs = info.results.iter();
+    let outline = |spec: &crate::app::ResultSpec| {
+        let ops = spec.parts?;
+        let value = entry.results.get_erased(&spec.name).ok()?;
+        Some((spec.name.to_string(), (ops.outline)(&value)?))
+    };
+    specs.filter_map(outline).collect()
+}
+
+fn to_bytes(outlines: &[(String, Vec<u64>)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (_, outline) in outlines {
+        bytes.extend((outline.len() as u64).to_le_bytes());
+        bytes.extend(outline.iter().flat_map(|number| number.to_le_bytes()));
+    }
+    bytes
+}
+
+fn from_bytes(bytes: &[u8]) -> Option<Vec<Vec<u64>>> {
+    let mut numbers = bytes.chunks_exact(8).map(|chunk| {
+        let chunk = chunk.first_chunk().copied().unwrap_or_default();
+        u64::from_le_bytes(chunk)
+    });
+    let mut outlines = Vec::new();
+    while let Some(length) = numbers.next() {
+        let length = usize::try_from(length).ok()?;
+        let outline: Vec<_> = numbers.by_ref().take(length).collect();
+        if outline.len() != length {
+            return None;
+        }
+        outlines.push(outline);
+    }
+    Some(outlines)
+}
+
+/// What a store has of an entry, with distributed results put together for this rank.
+pub(super) fn with_parts(
+    from: &Handle,
+    facts: &Facts,
+    archiver: &Arc<dyn Archiver>,
+    mut stored: StoredEntry,
+) -> StoredEntry {
+    let ranks = from.shared_ranks();
+    let (key, run) = (stored.record.key, stored.record.run);
+    for result in &mut stored.results {
+        let Some(spec) = facts.result(&result.name) else {
+            continue;
+        };
+        let (Some(head), Some(ops)) = (result.payload.clone(), spec.parts) else {
+            continue;
+        };
+        if StoredParts::is_of(spec, &*head) {
+            result.payload = Some(Arc::new(StoredParts {
+                archiver: Arc::clone(archiver),
+                head,
+                key,
+                run,
+                name: result.name.clone(),
+                ops,
+                rank: ranks.map_or(0, |ranks| ranks.rank()),
+                ranks: ranks.map_or(1, |ranks| ranks.size()),
+                set: ranks.map_or(0, |ranks| ranks.id()),
+            }));
+        }
+    }
+    stored
+}
+
+/// Whether every distributed result of an entry can be had; reads those that are in a store.
+pub(super) fn has_parts(facts: &Facts, entry: &Entry) -> bool {
+    let parts = facts
+        .info
+        .results
+        .iter()
+        .filter(|spec| spec.parts.is_some());
+    let there = |named: &crate::result_map::Named| match &named.content {
+        Content::Stored(stored) => stored.get().is_ok(),
+        content => content.is_there(),
+    };
+    parts
+        .filter_map(|spec| entry.results.results().iter().find(|n| n.name == spec.name))
+        .filter(|named| named.tags.unwrap_or_default().is_needed())
+        .all(there)
+}

@@ -1,0 +1,177 @@
+//! How the parts of a distributed value are saved, and found again by any number of ranks.
+//!
+//! Each rank saves its own part, under a key made from that of the run and its rank. The lowest rank
+//! saves, under the key of the run itself, what is the same on all ranks, and in place of each
+//! distributed value the list of its parts. A list counts only with parts of the same computation
+//! that together are whole.
+
+use std::sync::Arc;
+
+use crate::app::ResultSpec;
+use crate::cache::Entry;
+use crate::checkpoint::Archiver;
+use crate::distributed::DistOps;
+use crate::error::ArchiveError;
+use crate::event::RunId;
+use crate::key::{Digest, Key};
+use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, Payload, ResultMap};
+
+/// The outlines of all parts of each distributed result, by its name.
+pub(crate) type Outlines = Vec<(String, Vec<Vec<u64>>)>;
+
+/// What is saved in place of a distributed value.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct PartsList {
+    run: RunId,
+    outlines: Vec<Vec<u64>>,
+}
+
+/// The key that a rank's parts are saved under.
+pub(crate) fn part_key(key: &Key, rank: usize) -> Key {
+    let mut hasher = blake3::Hasher::new_derive_key("SDE 1, parts of a distributed result");
+    hasher.update(key.as_bytes());
+    hasher.update(&(rank as u64).to_le_bytes());
+    Key::from_bytes(*hasher.finalize().as_bytes())
+}
+
+/// What a distributed result is known by as an input of other runs.
+pub(crate) fn origin_of(key: &Key, result: &str) -> Digest {
+    let mut hasher = blake3::Hasher::new_derive_key("SDE 1, origin of a distributed result");
+    hasher.update(key.as_bytes());
+    hasher.update(result.as_bytes());
+    Digest::from_bytes(*hasher.finalize().as_bytes())
+}
+
+/// What the lowest rank saves of an entry.
+pub(crate) fn head_of(entry: &Entry, outlines: &Outlines) -> Entry {
+    let list_of = |named: &Named| {
+        let (_, outlines) = outlines.iter().find(|(name, _)| *name == named.name)?;
+        Some(ErasedValue::new(PartsList {
+            run: entry.record.run,
+            outlines: outlines.clone(),
+        }))
+    };
+    let results = entry
+        .results
+        .results()
+        .iter()
+        .map(|named| match list_of(named) {
+            Some(list) if named.content.is_there() => Named {
+                codec: Some(Codec::of::<PartsList>()),
+                content: Content::Held(list),
+                ..named.clone()
+            },
+            _ => named.clone(),
+        });
+    Entry::new(
+        entry.record.clone(),
+        ResultMap::from_parts(entry.origin(), results.collect()),
+        u64::MAX,
+    )
+}
+
+/// What each rank saves of an entry; `None` if it has no part of anything.
+pub(crate) fn part_of(entry: &Entry, outlines: &Outlines, rank: usize) -> Option<Entry> {
+    let is_part = |named: &&Named| outlines.iter().any(|(name, _)| *name == named.name);
+    let results = entry.results.results().iter().filter(is_part).cloned();
+    let results: Vec<_> = results.collect();
+    if results.is_empty() {
+        return None;
+    }
+    let mut record = entry.record.clone();
+    record.key = part_key(&entry.record.key, rank);
+    let origin = Origin {
+        key: record.key,
+        ..entry.origin()
+    };
+    Some(Entry::new(
+        record,
+        ResultMap::from_parts(origin, results),
+        u64::MAX,
+    ))
+}
+
+/// A distributed value in a store, put together for one rank when it is asked for.
+pub(crate) struct StoredParts {
+    pub(crate) archiver: Arc<dyn Archiver>,
+    /// A list of parts, or the whole value if one process saved it.
+    pub(crate) head: Arc<dyn Payload>,
+    pub(crate) key: Key,
+    pub(crate) run: RunId,
+    pub(crate) name: String,
+    pub(crate) ops: DistOps,
+    pub(crate) rank: usize,
+    pub(crate) ranks: usize,
+    /// The process set that the value is to lie on.
+    pub(crate) set: u64,
+}
+
+impl StoredParts {
+    /// In place of what a store has of a result.
+    pub(crate) fn is_of(spec: &ResultSpec, payload: &dyn Payload) -> bool {
+        let list = Codec::of::<PartsList>();
+        let whole = spec.codec.is_some_and(|codec| payload.may_be(&codec));
+        spec.parts.is_some() && (whole || payload.may_be(&list))
+    }
+
+    fn assemble(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
+        let list = Codec::of::<PartsList>();
+        let made = if self.head.may_be(&list) {
+            let head = self.head.decode(&list)?;
+            let parts = head.downcast_ref::<PartsList>().ok_or_else(another_list)?;
+            if parts.run != self.run {
+                return Err(another_list());
+            }
+            let read = |rank: usize| self.part(rank, codec);
+            (self.ops.assemble)(&parts.outlines, &read, self.rank, self.ranks)
+        } else {
+            let whole = self.head.decode(codec)?;
+            let outline = (self.ops.outline)(&whole).ok_or_else(another_list)?;
+            drop(whole);
+            let read = |_: usize| self.head.decode(codec);
+            (self.ops.assemble)(&[outline], &read, self.rank, self.ranks)
+        };
+        let value = made.map_err(|error| ArchiveError::Damaged {
+            why: format!("the parts of \"{}\" are not whole: {error}", self.name),
+        })?;
+        (self.ops.settle)(&value, self.set, origin_of(&self.key, &self.name));
+        Ok(value)
+    }
+
+    /// The part that a rank has saved.
+    fn part(&self, rank: usize, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
+        let missing = |why: &str| ArchiveError::Damaged {
+            why: format!("the part that rank {rank} saved of \"{}\" {why}", self.name),
+        };
+        let key = part_key(&self.key, rank);
+        let stored = self.archiver.find(&key)?;
+        let stored = stored.ok_or_else(|| missing("is missing"))?;
+        if stored.record.run != self.run {
+            return Err(missing("is of another computation"));
+        }
+        let mut results = stored.results.into_iter();
+        let result = results.find(|result| result.name == self.name);
+        let payload = result.and_then(|result| result.payload);
+        payload.ok_or_else(|| missing("is damaged"))?.decode(codec)
+    }
+}
+
+fn another_list() -> ArchiveError {
+    ArchiveError::Damaged {
+        why: "a list of parts is of another computation".to_owned(),
+    }
+}
+
+impl Payload for StoredParts {
+    fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
+        self.assemble(codec)
+    }
+
+    fn may_be(&self, codec: &Codec) -> bool {
+        self.head.may_be(codec) || self.head.may_be(&Codec::of::<PartsList>())
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.head.stored_bytes()
+    }
+}

@@ -1,0 +1,236 @@
+//! Arrays that lie on several ranks.
+
+use super::{on_ranks, on_ranks_with_log};
+use sde::{Block, DistArray, ErrorKind, Handle, Layout, Sde, Source, Value};
+
+#[sde::app(name = "ranks.arrays.products", distributed, tags(distributed))]
+fn products(sde: &Handle, rows: usize, columns: usize) -> Result<DistArray<f64>, sde::Error> {
+    DistArray::from_fn(sde, &[rows, columns], |at| (at[0] * 1000 + at[1]) as f64)
+}
+
+#[sde::app(name = "ranks.arrays.sum", distributed)]
+fn sum(sde: &Handle, array: &DistArray<f64>) -> Result<f64, sde::Error> {
+    let mine: f64 = array.local().iter().sum();
+    Ok(sde.gather("sums", mine)?.iter().map(|one| **one).sum())
+}
+
+#[sde::app(name = "ranks.arrays.ordinary")]
+fn ordinary(array: &DistArray<f64>) -> f64 {
+    array.local().iter().sum()
+}
+
+fn expected(rows: usize, columns: usize) -> Vec<f64> {
+    let row = |row: usize| (0..columns).map(move |column| (row * 1000 + column) as f64);
+    (0..rows).flat_map(row).collect()
+}
+
+/// All ways to cut up so many ranks along the dimensions.
+fn grids(ranks: usize, dimensions: usize) -> Vec<Vec<usize>> {
+    if dimensions == 1 {
+        return vec![vec![ranks]];
+    }
+    let divides = (1..=ranks).filter(|first| ranks.is_multiple_of(*first));
+    let with = |first: usize| {
+        let rest = grids(ranks / first, dimensions - 1).into_iter();
+        rest.map(move |mut rest| {
+            rest.insert(0, first);
+            rest
+        })
+    };
+    divides.flat_map(with).collect()
+}
+
+#[test]
+fn arrays_move_from_each_layout_to_each_other() {
+    for size in [1, 2, 3, 4, 8] {
+        for shape in [&[11][..], &[1], &[5, 3], &[2, 7], &[3, 4, 5], &[0, 4]] {
+            on_ranks(size, |sde| {
+                let number = |at: &[usize]| at.iter().fold(1_u64, |n, i| n * 100 + *i as u64);
+                let layouts: Vec<_> = grids(size, shape.len())
+                    .iter()
+                    .map(|parts| Layout::grid(shape, parts).unwrap())
+                    .chain([Layout::rows(shape, size), all_on_last(shape, size)])
+                    .collect();
+                let first = DistArray::from_fn(&sde, shape, number).unwrap();
+                let whole = first.gather(&sde).unwrap();
+                for from in &layouts {
+                    let array = DistArray::from_fn_on(&sde, from.clone(), number).unwrap();
+                    assert_eq!(array.gather(&sde).unwrap(), whole);
+                    for to in &layouts {
+                        let moved = array.redistribute(&sde, to.clone()).unwrap();
+                        let made = DistArray::from_fn_on(&sde, to.clone(), number).unwrap();
+                        assert_eq!(moved.local(), made.local(), "{from:?} -> {to:?}");
+                        assert_eq!(moved.block(), made.block());
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// An uneven layout: one rank has it all.
+fn all_on_last(shape: &[usize], size: usize) -> Layout {
+    let block = |rank: usize| Block {
+        offset: vec![0; shape.len()],
+        extent: match rank + 1 == size {
+            true => shape.to_vec(),
+            false => vec![0; shape.len()],
+        },
+    };
+    Layout::of_blocks(shape, (0..size).map(block).collect()).unwrap()
+}
+
+#[test]
+fn an_array_goes_with_the_ranks_when_they_are_split_and_released() {
+    for size in [2, 3, 4, 8] {
+        let made = on_ranks_with_log(size, |sde, log| {
+            let whole = products.call(&sde, 7, 3).unwrap();
+            let sum_of_whole = *sum.call(&sde, &whole).unwrap();
+            let color = (sde.rank().unwrap() % 2) as u32;
+            let half = sde.split(color, 0).unwrap();
+            let here = products.call(&half, 7, 3).unwrap();
+            assert_eq!(here.layout(), &Layout::rows(&[7, 3], half.ranks().unwrap()));
+            assert_eq!(here.gather(&half).unwrap(), expected(7, 3));
+            // The array of the larger set is of no use here.
+            let error = whole.gather(&half).unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::OtherSet), "{error}");
+            // Its key is the same on all sets, so what was made of it is remembered too.
+            assert_eq!(*sum.call(&half, &here).unwrap(), sum_of_whole);
+            // One is made by each half.
+            let own = products.call(&half, 2 + color as usize, 2).unwrap();
+            assert_eq!(own.gather(&half).unwrap(), expected(2 + color as usize, 2));
+            half.release().unwrap();
+            assert!(here.gather(&sde).is_err());
+            for rows in [2, 3, 7] {
+                let columns = if rows == 7 { 3 } else { 2 };
+                let array = products.call(&sde, rows, columns).unwrap();
+                assert_eq!(array.gather(&sde).unwrap(), expected(rows, columns));
+                assert_eq!(array.layout().ranks(), size);
+            }
+            sde.finish().unwrap();
+            log.started("ranks.arrays.products")
+        });
+        assert!(made.iter().all(|made| *made == 2), "{made:?}");
+    }
+}
+
+#[test]
+fn arrays_go_through_nested_sets() {
+    on_ranks_with_log(4, |sde, log| {
+        products.call(&sde, 9, 2).unwrap();
+        let rank = sde.rank().unwrap();
+        sde.split_for((rank / 2) as u32, 0, |half| {
+            half.split_for((rank % 2) as u32, 0, |alone| {
+                let array = products.call(alone, 9, 2)?;
+                assert_eq!(array.local(), expected(9, 2));
+                products.call(alone, 4, 4).map(drop)
+            })?;
+            let array = products.call(half, 4, 4)?;
+            assert_eq!(array.gather(half)?, expected(4, 4));
+            Ok(())
+        })
+        .unwrap();
+        let array = products.call(&sde, 4, 4).unwrap();
+        assert_eq!(array.gather(&sde).unwrap(), expected(4, 4));
+        assert_eq!(log.started("ranks.arrays.products"), 2);
+    });
+}
+
+/// An ordinary app would take one rank's part for the whole.
+#[test]
+fn an_ordinary_app_can_not_be_given_an_array() {
+    on_ranks(2, |sde| {
+        let array = products.call(&sde, 3, 3).unwrap();
+        let error = ordinary.call(&sde, &array).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Fingerprint { .. }),
+            "{error}"
+        );
+        assert!(
+            error.to_string().contains("lies on several ranks"),
+            "{error}"
+        );
+    });
+}
+
+#[test]
+fn an_array_that_no_app_returned_is_known_by_its_content() {
+    let mut keys = Vec::new();
+    for size in [1, 2, 3, 5] {
+        let of_size = on_ranks(size, |sde| {
+            let make = |value: f64| {
+                // Large enough for several pieces.
+                let shape = [400, 500];
+                let number = move |at: &[usize]| (at[0] * at[1]) as f64 + value;
+                DistArray::from_fn(&sde, &shape, number).unwrap()
+            };
+            let array = make(0.0);
+            let error = sum.call(&sde, &array).unwrap_err();
+            assert!(error.to_string().contains("keyed"), "{error}");
+            let columns = Layout::grid(&[400, 500], &[1, size]).unwrap();
+            let other = array
+                .redistribute(&sde, columns)
+                .unwrap()
+                .keyed(&sde)
+                .unwrap();
+            let array = array.keyed(&sde).unwrap();
+            let first = *sum.call(&sde, &array).unwrap();
+            assert_eq!(*sum.call(&sde, &other).unwrap(), first);
+            let another = make(1.0).keyed(&sde).unwrap();
+            assert_ne!(*sum.call(&sde, &another).unwrap(), first);
+            let of_sum = |record: &sde::Record| (record.key, record.inputs[0].digest);
+            let mut keys: Vec<_> = sde.records().iter().map(of_sum).collect();
+            keys.sort();
+            keys
+        });
+        assert!(of_size.iter().all(|keys| keys.len() == 2));
+        keys.extend(of_size);
+    }
+    keys.dedup();
+    assert_eq!(keys.len(), 1, "the key depends on how the array lies");
+}
+
+#[test]
+fn layouts_that_do_not_fit_are_errors() {
+    on_ranks(2, |sde| {
+        let array = products.call(&sde, 4, 4).unwrap();
+        for layout in [Layout::rows(&[4, 4], 3), Layout::rows(&[4, 5], 2)] {
+            let error = array.redistribute(&sde, layout).unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Layout { .. }), "{error}");
+        }
+        let rows = Layout::rows(&[4], 2);
+        let error = DistArray::from_local(&sde, rows, vec![1_u8; 3]).unwrap_err();
+        assert!(
+            error.to_string().contains("3 elements for a block of 2"),
+            "{error}"
+        );
+        let layouts = [
+            Layout::rows(&[4, 4], 2),
+            Layout::grid(&[4, 4], &[1, 2]).unwrap(),
+        ];
+        let mine = layouts[sde.rank().unwrap()].clone();
+        let error = array.redistribute(&sde, mine).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Disagree { .. }),
+            "{error}"
+        );
+    });
+}
+
+#[test]
+fn on_one_process_an_array_is_whole() {
+    let sde = Sde::new();
+    let array = products.call(&sde, 3, 2).unwrap();
+    assert_eq!(array.local(), expected(3, 2));
+    assert_eq!(array.get(&[2, 1]), Some(2001.0));
+    assert_eq!(array.get(&[3, 0]), None);
+    assert_eq!(array.map(|x| *x as u32).local()[5], 2001);
+    let again = products.call(&sde, 3, 2).unwrap();
+    assert!(Value::ptr_eq(&array, &again));
+    assert_eq!(
+        *sum.call(&sde, &array).unwrap(),
+        expected(3, 2).iter().sum::<f64>()
+    );
+    assert_eq!(sde.stats().total.computed, 2);
+    assert!(Source::Map.is_hit());
+}

@@ -1,0 +1,205 @@
+//! What several ranks saved, loaded by any number of ranks.
+
+use std::path::Path;
+
+use sde::{
+    AppError, DistArray, Distributed, EventLog, HandOver, Handle, SavePolicy, SavedParts, Sde,
+    Source, ThreadGroup,
+};
+use sde_archives::{Cbor, DirStore};
+use sde_tests::{LIMIT, Watchdog};
+use serde::{Deserialize, Serialize};
+
+#[sde::app(name = "ranks.restart.waves", distributed, tags(distributed))]
+fn waves(sde: &Handle, count: usize) -> Result<DistArray<f64>, sde::Error> {
+    DistArray::from_fn(sde, &[count, 3], |at| ((at[0] * 3 + at[1]) as f64).sin())
+}
+
+#[sde::app(name = "ranks.restart.square")]
+fn square(x: u64) -> u64 {
+    x * x
+}
+
+/// A type of a user's own: each rank has some of the names.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Names(Vec<String>);
+
+impl Names {
+    fn dealt(all: &[String], rank: usize, ranks: usize) -> Self {
+        Self(all.iter().skip(rank).step_by(ranks).cloned().collect())
+    }
+
+    fn whole(parts: &[Vec<String>]) -> Vec<String> {
+        let mut all: Vec<String> = parts.concat();
+        all.sort();
+        all
+    }
+}
+
+impl Distributed for Names {
+    fn outline(&self) -> Vec<u64> {
+        vec![self.0.len() as u64]
+    }
+
+    fn hand_over(part: Option<&Self>, over: &HandOver<'_>) -> Result<Option<Self>, AppError> {
+        let mine = part.map_or(String::new(), |part| part.0.join("\n"));
+        let sent = over.exchange(&vec![mine.into_bytes(); over.ranks()])?;
+        let parts: Vec<Vec<String>> = over
+            .from()
+            .iter()
+            .map(|rank| {
+                String::from_utf8_lossy(&sent[*rank])
+                    .lines()
+                    .map(str::to_owned)
+                    .collect()
+            })
+            .collect();
+        let all = Self::whole(&parts);
+        let place = over.place();
+        Ok(place.map(|(set, place)| Self::dealt(&all, place, over.to()[set].len())))
+    }
+
+    fn assemble(parts: &SavedParts<'_, Self>, rank: usize, ranks: usize) -> Result<Self, AppError> {
+        let read = |part| Ok(parts.read(part)?.0);
+        let parts = (0..parts.ranks())
+            .map(read)
+            .collect::<Result<Vec<_>, AppError>>()?;
+        Ok(Self::dealt(&Self::whole(&parts), rank, ranks))
+    }
+}
+
+#[sde::app(name = "ranks.restart.names", distributed, tags(distributed))]
+fn names(sde: &Handle, count: usize) -> Result<Names, sde::Error> {
+    let all: Vec<_> = (0..count).map(|n| format!("name {n:02}")).collect();
+    Ok(Names::dealt(&all, sde.rank()?, sde.ranks()?))
+}
+
+fn with_store<R: Send>(
+    size: usize,
+    store: &Path,
+    program: impl Fn(&Sde, &EventLog) -> R + Sync,
+) -> Vec<R> {
+    let _in_time = Watchdog::new("a program on several ranks", LIMIT);
+    ThreadGroup::run(size, |group| {
+        let log = EventLog::new();
+        let builder = Sde::builder().observer(log.clone());
+        let builder = builder.store(DirStore::open(store).unwrap());
+        let builder = builder.save(SavePolicy::EveryResult);
+        let sde = builder.process_group(group, Cbor).build().unwrap();
+        program(&sde, &log)
+    })
+}
+
+/// The bits of the whole array, and how it was got.
+fn bits(sde: &Sde, log: &EventLog) -> (Vec<u64>, Vec<Source>) {
+    let array = waves.call(sde, 10).unwrap();
+    let all = array.gather(sde).unwrap();
+    sde.finish().unwrap();
+    let bits = all.iter().map(|x| x.to_bits()).collect();
+    (bits, log.sources("ranks.restart.waves"))
+}
+
+#[test]
+fn any_number_of_ranks_goes_on_from_what_any_other_saved() {
+    let expected: Vec<u64> = (0..30).map(|n| f64::from(n).sin().to_bits()).collect();
+    for saved_by in 1..=8 {
+        let folder = tempfile::tempdir().unwrap();
+        let store = folder.path().join("store");
+        for (got, source) in with_store(saved_by, &store, bits) {
+            assert_eq!((got, source), (expected.clone(), vec![Source::Computed]));
+        }
+        for loaded_by in 1..=8 {
+            for (got, source) in with_store(loaded_by, &store, bits) {
+                let how = format!("{saved_by} -> {loaded_by}");
+                assert_eq!(source, [Source::Loaded], "{how}");
+                assert_eq!(got, expected, "{how}");
+            }
+        }
+    }
+}
+
+/// One process without a process group is as good as any.
+#[test]
+fn a_program_without_ranks_goes_on_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    with_store(3, &store, bits);
+    let alone = |expected: Source| {
+        let log = EventLog::new();
+        let store = DirStore::open(&store).unwrap();
+        let sde = Sde::builder().observer(log.clone()).store(store);
+        let sde = sde.save(SavePolicy::EveryResult).build().unwrap();
+        assert_eq!(waves.call(&sde, 10).unwrap().local().len(), 30);
+        waves.call(&sde, 11).unwrap();
+        assert_eq!(log.sources("ranks.restart.waves")[0], expected);
+        sde.finish().unwrap();
+    };
+    alone(Source::Loaded);
+    with_store(2, &store, |sde, log| {
+        assert_eq!(waves.call(sde, 11).unwrap().gather(sde).unwrap().len(), 33);
+        assert_eq!(log.sources("ranks.restart.waves"), [Source::Loaded]);
+    });
+}
+
+#[test]
+fn a_type_of_the_user_s_own_is_split_and_put_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let whole = |sde: &Handle| {
+        let part = names.call(sde, 7).unwrap();
+        let parts = sde.gather("names", part.0.clone()).unwrap();
+        Names::whole(&parts.iter().map(|part| part.to_vec()).collect::<Vec<_>>())
+    };
+    for size in [4, 3, 1, 5] {
+        let made = with_store(size, &store, |sde, log| {
+            assert_eq!(whole(sde).len(), 7);
+            let color = (sde.rank().unwrap() % 2) as u32;
+            sde.split_for(color, 0, |half| {
+                assert_eq!(whole(half).len(), 7);
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(whole(sde).len(), 7);
+            sde.finish().unwrap();
+            log.started("ranks.restart.names")
+        });
+        assert!(
+            made.iter().all(|made| *made == usize::from(size == 4)),
+            "{made:?}"
+        );
+    }
+}
+
+/// A part that is missing is a miss for all, not an array with a hole.
+#[test]
+fn without_one_of_its_parts_a_value_is_computed_again_by_all() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    with_store(3, &store, bits);
+    let segments = std::fs::read_dir(store.join("results")).unwrap();
+    let mut segments: Vec<_> = segments.map(|file| file.unwrap().path()).collect();
+    segments.sort_by_key(|file| file.metadata().unwrap().len());
+    // One of those with nothing but a part.
+    std::fs::remove_file(&segments[0]).unwrap();
+    for (_, sources) in with_store(2, &store, bits) {
+        assert_eq!(sources, [Source::Computed]);
+    }
+}
+
+/// Each result is archived by one rank, and all ranks find it.
+#[test]
+fn what_one_rank_computes_another_program_s_ranks_load() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    with_store(3, &store, |sde, _| {
+        square.call(sde, sde.rank().unwrap() as u64).unwrap();
+        sde.checkpoint_all().unwrap();
+    });
+    let computed = with_store(2, &store, |sde, _| {
+        for x in 0..3 {
+            assert_eq!(*square.call(sde, x).unwrap(), x * x);
+        }
+        sde.stats().total.computed
+    });
+    assert_eq!(computed, [0, 0]);
+}

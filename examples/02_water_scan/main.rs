@@ -3,6 +3,7 @@
 //! With `--store DIR` every point is saved as soon as it is computed: run twice, it
 //! computes nothing; killed half-way, it goes on from where it was.
 
+mod log;
 mod options;
 mod report;
 
@@ -81,8 +82,14 @@ fn set_threads(options: &Options) -> Result<(), Failure> {
 
 fn open(options: &Options, saved: &Arc<AtomicUsize>) -> Result<Sde, Failure> {
     let saved = Arc::clone(saved);
+    let verbose = options.verbose;
     let mut builder = Sde::builder()
         .observer(ProgressBar::new())
+        .observer(move |event: &Event| {
+            if verbose {
+                log::tell(event);
+            }
+        })
         .observer(move |event: &Event| match event {
             Event::Saved { entries, .. } => {
                 saved.fetch_add(*entries, Ordering::Relaxed);

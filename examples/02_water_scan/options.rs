@@ -29,6 +29,7 @@ usage: water_scan [options]
   --store DIR           save every point there, and go on from what is there
   --threads N           how many threads (default: all cores); the energies do not
                         depend on it
+  --verbose             say on standard error what is computed, loaded and saved
   --json                one JSON object on standard output in place of the table
   --help                this text
 ";
@@ -48,6 +49,7 @@ pub struct Options {
     pub scan: Scan,
     pub store: Option<PathBuf>,
     pub threads: Option<usize>,
+    pub verbose: bool,
     pub json: bool,
 }
 
@@ -61,6 +63,7 @@ struct Said {
     harmonics: Option<Harmonics>,
     store: Option<PathBuf>,
     threads: Option<usize>,
+    verbose: bool,
     json: bool,
 }
 
@@ -85,6 +88,7 @@ pub fn parse(mut parser: lexopt::Parser) -> Result<Asked, Failure> {
                     parser.value().and_then(|v| v.parse()).map_err(usage)?,
                 )?);
             }
+            Long("verbose") => said.verbose = true,
             Long("json") => said.json = true,
             _ => return Err(usage(argument.unexpected())),
         }
@@ -159,6 +163,7 @@ impl Said {
             scan,
             store: self.store,
             threads: self.threads,
+            verbose: self.verbose,
             json: self.json,
         })
     }

@@ -113,6 +113,14 @@ pub enum Event {
         /// The run.
         key: Key,
     },
+    /// A run that keeps its state in scratch goes on from a state that an earlier one of its
+    /// key left, which did not come to its end.
+    Resumed {
+        /// The app.
+        app: Arc<str>,
+        /// The run.
+        key: Key,
+    },
     /// A remembered result can't be used, and is computed again: what ran beneath it
     /// has changed, it was invalidated, or a part of it is gone.
     Stale {

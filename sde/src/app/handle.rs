@@ -176,6 +176,11 @@ impl Handle {
     /// What is remembered is in no key. So a run whose body asks is recorded as
     /// non-deterministic, and never looked up.
     ///
+    /// A miss names the nearest run, for which it is compared with all runs of the app that are
+    /// remembered, and with those whose records the store gives, which are read from the disk: of
+    /// a large directory the latest ten thousand entries, in some tenths of a second. Ask this to
+    /// find out why a run would be computed, not before each run.
+    ///
     /// # Errors
     /// If the app can't be found or identified, or the inputs can't be keyed; if this
     /// handle's run has ended.

@@ -279,9 +279,13 @@ impl Engine {
         })
     }
 
-    /// Whether a run may go on from a scratch state: what was called for it is as it was.
+    /// Whether a run goes on from a scratch state: what was called for it is as it was.
     pub(super) fn still_rests_on(&self, frame: &Frame, from: &RestsOn) -> bool {
         let Some(why) = self.changed_beneath(&from.callees.beneath) else {
+            self.tell(|| Event::Resumed {
+                app: Arc::clone(&frame.facts.name),
+                key: frame.key,
+            });
             return true;
         };
         self.warn(|| {

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sde::{AppError, Handle, MemoryArchiver, SavePolicy, Sde, Selection};
+use sde::{AppError, Event, EventLog, Handle, MemoryArchiver, SavePolicy, Sde, Selection};
 
 const STEPS: u32 = 7;
 /// After how many steps each run stops; one counter for each test.
@@ -40,10 +40,14 @@ fn interrupted_at_each_save_it_goes_on_in_the_next_process() {
         let store = MemoryArchiver::new();
         MADE[1].store(0, Ordering::SeqCst);
         LIMITS[1].store(limit, Ordering::SeqCst);
+        let log = EventLog::new();
+        let mut runs = 0;
         let x = loop {
+            runs += 1;
             let sde = Sde::builder()
                 .store(store.clone())
                 .save(SavePolicy::EveryResult)
+                .observer(log.clone())
                 .build()
                 .unwrap();
             if let Ok(x) = iterate.call(&sde, 1, 0.3) {
@@ -56,6 +60,9 @@ fn interrupted_at_each_save_it_goes_on_in_the_next_process() {
             );
         };
         assert_eq!(x.to_bits(), expected.to_bits());
+        let resumed = |event: &Event| matches!(event, Event::Resumed { app, .. } if &**app == "scratch.iterate");
+        let resumed = log.events().iter().filter(|event| resumed(event)).count();
+        assert_eq!(resumed, runs - 1, "each but the first went on");
         assert_eq!(
             MADE[1].load(Ordering::SeqCst),
             STEPS,

@@ -1,73 +1,14 @@
 //! `water_scan` as a person runs it: a process, its output, its exit status, and
 //! what is left when it is killed.
 
+mod killed;
+mod kit;
+mod told;
+
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
 
-use serde_json::Value;
-
-/// The program, which cargo builds beside the tests.
-fn program() -> Command {
-    example("water_scan")
-}
-
-fn example(name: &str) -> Command {
-    let mut path = std::env::current_exe().expect("the test knows where it is");
-    path.pop();
-    path.pop();
-    path.push("examples");
-    path.push(name);
-    Command::new(path)
-}
-
-fn run(arguments: &[&str]) -> Output {
-    program()
-        .args(arguments)
-        .output()
-        .expect("water_scan starts")
-}
-
-fn json(arguments: &[&str]) -> Value {
-    let output = run(&[arguments, &["--json"]].concat());
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {told}");
-    serde_json::from_slice(&output.stdout).expect("one JSON object")
-}
-
-fn energies(report: &Value) -> Vec<u64> {
-    let points = report["points"].as_array().expect("points");
-    let bits = |point: &Value| point["energy"].as_f64().expect("an energy").to_bits();
-    points.iter().map(bits).collect()
-}
-
-fn computed(report: &Value) -> u64 {
-    report["stats"]["computed"].as_u64().expect("a count")
-}
-
-fn path(of: &Path) -> &str {
-    of.to_str().expect("temporary paths are text")
-}
-
-/// What a plain run writes to its output; nothing but text to its errors, which are piped.
-fn table(arguments: &[&str]) -> String {
-    let output = run(arguments);
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{arguments:?}: {told}");
-    assert!(!told.contains('\x1b'), "{told:?}");
-    let table = String::from_utf8(output.stdout).expect("text");
-    assert!(!table.contains('\x1b'), "{table:?}");
-    table
-}
-
-/// The words of the line that begins with this one.
-fn words<'t>(table: &'t str, first: &str) -> Vec<&'t str> {
-    let mut lines = table
-        .lines()
-        .map(|line| line.split_whitespace().collect::<Vec<_>>());
-    let line = lines.find(|words| words.first() == Some(&first));
-    line.unwrap_or_else(|| panic!("no line of {first} in\n{table}"))
-}
+use kit::{computed, energies, example, json, path, run, table, words};
 
 #[test]
 fn a_plain_run_shows_the_points_and_what_was_remembered() {
@@ -163,115 +104,6 @@ fn a_second_run_computes_nothing_and_a_longer_one_only_what_is_new() {
     assert!(computed(&other) > 0);
     assert_eq!(other["stats"]["loads"], 2);
     assert_eq!(energies(&other)[0], energies(&first)[0]);
-}
-
-/// How much is in the checkpoints of a store.
-fn saved_bytes(store: &Path) -> u64 {
-    let classes = ["results", "intermediates", "scratch"];
-    let files = classes.map(|class| fs::read_dir(store.join(class)).into_iter().flatten());
-    files
-        .into_iter()
-        .flatten()
-        .filter_map(|file| Some(file.ok()?.metadata().ok()?.len()))
-        .sum()
-}
-
-/// Starts a scan and kills it with SIGKILL once it has saved so much more. Says
-/// whether it was killed before it ended by itself.
-fn killed_after(store: &Path, arguments: &[&str], more: u64) -> bool {
-    let enough = saved_bytes(store) + more;
-    killed_when(store, arguments, |store| saved_bytes(store) >= enough)
-}
-
-/// The same once the store is as is asked for.
-fn killed_when(store: &Path, arguments: &[&str], enough: impl Fn(&Path) -> bool) -> bool {
-    let mut child = program()
-        .args(arguments)
-        .args(["--store", path(store)])
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("water_scan starts");
-    loop {
-        if child.try_wait().expect("the child can be asked").is_some() {
-            return false;
-        }
-        if enough(store) {
-            child.kill().expect("the child can be killed");
-            child.wait().expect("the child ends");
-            return true;
-        }
-        std::thread::yield_now();
-    }
-}
-
-#[test]
-fn killed_again_and_again_it_goes_on_and_ends_in_the_same_bits() {
-    let dir = tempfile::tempdir().unwrap();
-    let store = dir.path().join("store");
-    let scan = [
-        "--basis",
-        "6-31G",
-        "--scan",
-        "angle 2 1 3 95 115 6",
-        "--threads",
-        "2",
-    ];
-    let whole = json(&scan);
-    let mut kills = 0;
-    // A prime, so that the kills come at different places of what is saved.
-    while kills < 12 && killed_after(&store, &scan, 30_011) {
-        kills += 1;
-    }
-    assert!(
-        kills >= 3,
-        "only {kills} kills: the scan saves less than it did"
-    );
-    let resumed = json(&[&scan[..], &["--store", path(&store)]].concat());
-    assert_eq!(energies(&resumed), energies(&whole));
-    assert!(
-        computed(&resumed) < computed(&whole),
-        "after {kills} kills {} of {} were computed",
-        computed(&resumed),
-        computed(&whole)
-    );
-    let again = json(&[&scan[..], &["--store", path(&store)]].concat());
-    assert_eq!(computed(&again), 0);
-}
-
-/// How often an app computed in a run that is shown as a table.
-fn computed_by(table: &str, app: &str) -> u64 {
-    words(table, app)[1].parse().expect("a count")
-}
-
-/// Within one point the iterations go on: those before the kill are not made again.
-#[test]
-fn killed_within_a_point_it_goes_on_from_the_iteration() {
-    let dir = tempfile::tempdir().unwrap();
-    let point = ["--scan", "none", "--basis", "6-311G**", "--threads", "1"];
-    let whole = table(&point);
-    let iterations = computed_by(&whole, "Diis");
-    assert!(iterations >= 6, "{whole}");
-    let integrals_saved = |store: &Path| {
-        let scratch = fs::read_dir(store.join("scratch")).into_iter().flatten();
-        scratch
-            .filter_map(|file| Some(file.ok()?.metadata().ok()?.len()))
-            .sum::<u64>()
-            > 0
-    };
-    // The kill comes after the first iteration was saved, before the last.
-    let store = (0..10)
-        .map(|attempt| dir.path().join(format!("store {attempt}")))
-        .find(|store| killed_when(store, &point, integrals_saved))
-        .expect("it can be killed before it ends");
-    let resumed = table(&[&point[..], &["--store", path(&store)]].concat());
-    let left = computed_by(&resumed, "Diis");
-    assert!(
-        left < iterations,
-        "{left} of {iterations} iterations:\n{resumed}"
-    );
-    assert_eq!(computed_by(&resumed, "ElectronRepulsion"), 0, "{resumed}");
-    assert_eq!(words(&resumed, "-"), words(&whole, "-"));
 }
 
 #[test]

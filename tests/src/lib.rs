@@ -2,14 +2,17 @@
 
 #![forbid(unsafe_code)]
 
+mod contract;
 #[cfg(doctest)]
 mod docs;
 mod lying;
 mod made;
+pub mod mpirun;
 pub mod signal;
 mod watch;
 mod watchdog;
 
+pub use contract::{check_contract, check_late, check_leave};
 pub use lying::{Lie, Lying};
 pub use made::{Made, made, number, number_info, x, y};
 pub use signal::{Counter, Gate, LIMIT, until};

@@ -2,7 +2,7 @@
 //!
 //! Cargo takes over the workspace's table whole or not at all, so packages of programs, which may
 //! print and unwrap, have tables of their own. Those must not drift from the workspace's. And
-//! `unsafe` has one home, the crate `sde`: every other crate forbids it.
+//! `unsafe` has two homes, the crates `sde` and `sde-mpi`: every other crate forbids it.
 
 use toml::{Table, Value};
 
@@ -24,7 +24,7 @@ const FOR_LIBRARIES: &[&str] = &[
 const PROGRAMS: &[&str] = &["sde-cli", "sde-examples", "sde-tests", "sde-benches"];
 
 /// Where `unsafe` is needed.
-const UNSAFE: &[&str] = &["sde"];
+const UNSAFE: &[&str] = &["sde", "sde-mpi"];
 
 fn table(text: &str) -> Table {
     text.parse()

@@ -1,0 +1,122 @@
+//! How a job ends.
+//!
+//! MPI leaves it open what becomes of the other ranks when one fails: they hang. A session is the
+//! one place of SDE that prints and that ends the process.
+
+use std::io::Write;
+use std::panic::PanicHookInfo;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, ThreadId};
+use std::time::{Duration, Instant};
+
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{Communicator, CommunicatorCollectives};
+
+use crate::at_exit;
+use crate::home::Home;
+
+/// What Rust gives a program that panicked.
+const STATUS: i32 = 101;
+/// After so long a rank that waits at the end says so.
+const SAY: Duration = Duration::from_secs(10);
+
+/// MPICH's `MPI_Abort` hangs now and then, when messages are on their way: so long it may take.
+const ABORT: Duration = Duration::from_secs(1);
+
+/// MPICH's `mpirun` drops what a rank has written and it has not read when the rank calls
+/// `MPI_Abort`: so long it has to read it.
+const HEARD: Duration = Duration::from_millis(500);
+
+/// The last panic of the session's thread.
+static PANIC: Mutex<Option<String>> = Mutex::new(None);
+/// Whether there is a session that has not ended.
+static LIVES: AtomicBool = AtomicBool::new(false);
+
+/// A session begins on this thread.
+pub(crate) fn begin() {
+    LIVES.store(true, Ordering::SeqCst);
+    // Without room in its list nothing is lost but a message, and with MPICH the status.
+    at_exit::call(exits);
+    watch_for_panics(thread::current().id());
+}
+
+/// A session has ended.
+pub(crate) fn ended() {
+    LIVES.store(false, Ordering::SeqCst);
+}
+
+/// MPICH ends a job of which a rank exits in the middle, with the status that rank exits with.
+extern "C" fn exits() {
+    if LIVES.load(Ordering::SeqCst) {
+        say("exits without having ended its session; ending the job");
+        end_job(1);
+    }
+}
+
+/// Has the message of a panic of a thread kept.
+fn watch_for_panics(here: ThreadId) {
+    let before = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if thread::current().id() == here {
+            keep(panic);
+        }
+        before(panic);
+    }));
+}
+
+fn keep(panic: &PanicHookInfo<'_>) {
+    let payload = panic.payload();
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    let what = text.unwrap_or("no message");
+    let place = panic.location();
+    let text = place.map_or_else(|| what.to_owned(), |place| format!("{what} ({place})"));
+    *PANIC.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+}
+
+/// Ends all ranks, since this one panics.
+pub(crate) fn panics() -> ! {
+    ended();
+    let last = PANIC.lock().unwrap_or_else(PoisonError::into_inner).take();
+    let what = last.unwrap_or_else(|| "no message".to_owned());
+    say(&format!("panicked: {what}; ending the job"));
+    end_job(STATUS)
+}
+
+fn end_job(status: i32) -> ! {
+    thread::sleep(HEARD);
+    let abort = || {
+        thread::sleep(ABORT);
+        // `mpirun` ends a job of which a rank is ended by a signal.
+        std::process::abort();
+    };
+    // Without a thread for it, the job ends if `MPI_Abort` works.
+    let _ = thread::Builder::new().spawn(abort);
+    SimpleCommunicator::world().abort(status)
+}
+
+/// Waits until all ranks have come to the end of their sessions.
+pub(crate) fn wait_for_all(home: &Home) {
+    let mut barrier = home.control.immediate_barrier();
+    let since = Instant::now();
+    let mut said = false;
+    while let Err(waiting) = barrier.test() {
+        barrier = waiting;
+        home.attend();
+        if !said && since.elapsed() > SAY {
+            said = true;
+            say("has ended its session, and waits for the other ranks to end theirs");
+        }
+        thread::sleep(Duration::from_micros(100));
+    }
+    home.attend();
+}
+
+fn say(what: &str) {
+    let world = SimpleCommunicator::world();
+    let (rank, size) = (world.rank(), world.size());
+    let line = format!("rank {rank} of {size} {what}\n");
+    // One write, so that lines of different ranks do not mix. Nothing can be done if it fails.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+}

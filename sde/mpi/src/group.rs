@@ -1,0 +1,315 @@
+//! The engine's operations, on MPI.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mpi::topology::Color;
+use mpi::traits::{Communicator, CommunicatorCollectives};
+use sde::{GroupError, ProcessGroup, Subgroup};
+
+use crate::ask::{Due, Waiting};
+use crate::frame::{self, Exchange, Frame, INLINE, Operation};
+use crate::home::{Home, Members};
+use crate::in_flight::InFlight;
+use crate::notice::{FEW, Kind};
+use crate::transfer;
+
+/// A group of the ranks of a communicator that is the group's own.
+///
+/// It can be sent anywhere and asked for its rank, but its operations work on the thread that
+/// started the [session](crate::Session), and while the session lives; else they are
+/// [`GroupError::Other`].
+///
+/// After an operation has failed because a rank has left, all that follow do.
+pub struct MpiGroup {
+    number: u64,
+    rank: usize,
+    nodes: Arc<[usize]>,
+    /// Where a group that is dropped on another thread is written down.
+    elsewhere: Arc<Mutex<Vec<u64>>>,
+}
+
+impl MpiGroup {
+    /// A group of the ranks of a communicator, which is duplicated. Collective over it.
+    ///
+    /// # Errors
+    /// [`GroupError::Other`] if there is no session on this thread, the communicator is
+    /// between two groups, or it has processes outside of `MPI_COMM_WORLD`.
+    pub fn from_communicator(communicator: &impl Communicator) -> Result<Self, GroupError> {
+        let home = Home::get()?;
+        if communicator.test_inter() {
+            return Err(GroupError::Other(
+                "making a group: this is an inter-communicator; merge its two sides first"
+                    .to_owned(),
+            ));
+        }
+        Self::adopt(&home, communicator.duplicate())
+    }
+
+    /// A group of a communicator that is nobody else's. Collective over it.
+    fn adopt(home: &Home, own: mpi::topology::SimpleCommunicator) -> Result<Self, GroupError> {
+        let members = home.adopt(own)?;
+        Ok(Self::new(home, &members))
+    }
+
+    fn new(home: &Home, members: &Members) -> Self {
+        Self {
+            number: members.number,
+            rank: members.rank,
+            nodes: home.nodes(members).into(),
+            elsewhere: home.elsewhere(),
+        }
+    }
+
+    /// A group of all ranks. Collective.
+    pub(crate) fn of_all(home: &Home) -> Self {
+        let members = home.adopt_world();
+        Self::new(home, &members)
+    }
+
+    /// The frames of all ranks. Waits for them, but for none that has left.
+    fn round(
+        &self,
+        frame: &Frame,
+        patience: Duration,
+        late: &mut dyn FnMut(&[usize]),
+    ) -> Result<Joined, GroupError> {
+        let home = Home::get()?;
+        let members = home.members(self.number)?;
+        let (number, mut flight) = enter(&members, frame)?;
+        let mut waiting = Waiting::new(patience);
+        loop {
+            if let Some(all) = flight.take() {
+                let frames = Frame::decode(&all);
+                frame::same_operation(&frames)?;
+                return Ok(Joined {
+                    members,
+                    home,
+                    frames,
+                });
+            }
+            if waiting.just_begun() {
+                std::hint::spin_loop();
+                continue;
+            }
+            home.attend();
+            // Who has left without this round will not complete it.
+            if let Some(rank) = members.book.borrow_mut().fails(number) {
+                return Err(GroupError::Left { rank });
+            }
+            match waiting.due() {
+                Due::Nothing => {}
+                Due::Ask => ask(&home, &members, number),
+                Due::Report => report(&members, number, late),
+            }
+            waiting.pause();
+        }
+    }
+
+    /// A round of an operation that says nothing of who is late.
+    fn join(&self, frame: &Frame) -> Result<Joined, GroupError> {
+        self.round(frame, Duration::MAX, &mut |_| {})
+    }
+
+    /// All know that some counts differ: which?
+    fn blame(
+        &self,
+        joined: &Joined,
+        send_counts: &[usize],
+        receive_counts: &[usize],
+    ) -> Result<GroupError, GroupError> {
+        let given: Vec<u64> = send_counts.iter().map(|n| *n as u64).collect();
+        let mut for_me = vec![0_u64; given.len()];
+        let communicator = joined.members.communicator()?;
+        communicator.all_to_all_into(&given[..], &mut for_me[..]);
+        let pairs = for_me.into_iter().zip(receive_counts).enumerate();
+        let mut seen = pairs.map(|(rank, (given, expected))| {
+            let given = usize::try_from(given).unwrap_or(usize::MAX);
+            (rank, given, *expected)
+        });
+        let wrong = seen.find(|(_, given, expected)| given != expected);
+        let told = self.join(&frame::blame(wrong))?;
+        Ok(frame::blamed(&told.frames))
+    }
+}
+
+/// A round that all ranks have come to. The group's communicator goes before MPI does.
+struct Joined {
+    members: Rc<Members>,
+    home: Rc<Home>,
+    frames: Vec<Frame>,
+}
+
+/// Begins a round.
+fn enter(members: &Members, frame: &Frame) -> Result<(u64, InFlight<u8>), GroupError> {
+    if std::thread::panicking() {
+        return Err(GroupError::Other(
+            "this rank panics; it takes part in nothing any more".to_owned(),
+        ));
+    }
+    let mut book = members.book.borrow_mut();
+    if let Some(rank) = book.broken() {
+        return Err(GroupError::Left { rank });
+    }
+    if book.closed() {
+        return Err(GroupError::Left { rank: members.rank });
+    }
+    let flight = InFlight::gather(members.communicator()?, frame.encode());
+    Ok((book.enter(), flight))
+}
+
+/// In a large group only few ask, so that there are not as many messages as pairs of ranks.
+fn ask(home: &Home, members: &Members, round: u64) {
+    if members.rank >= FEW {
+        return;
+    }
+    let others = (0..members.size()).filter(|rank| *rank != members.rank);
+    for rank in others {
+        home.tell(members, rank, Kind::WhoIsHere, members.rank, round);
+    }
+}
+
+fn report(members: &Members, round: u64, late: &mut dyn FnMut(&[usize])) {
+    if members.rank >= FEW {
+        return;
+    }
+    let missing = members
+        .book
+        .borrow()
+        .late(round, members.rank, members.size());
+    if !missing.is_empty() {
+        late(&missing);
+    }
+}
+
+impl ProcessGroup for MpiGroup {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.nodes.len()
+    }
+
+    fn nodes(&self) -> Vec<usize> {
+        self.nodes.to_vec()
+    }
+
+    /// In a group of more than 16 ranks only the first 16 say who is late.
+    fn meet(
+        &self,
+        message: &[u8],
+        patience: Duration,
+        late: &mut dyn FnMut(&[usize]),
+    ) -> Result<Vec<u8>, GroupError> {
+        let frame = Frame::new(Operation::Meet, [message.len() as u64], message);
+        let joined = self.round(&frame, patience, late)?;
+        let length = frame::same_length(&joined.frames)?;
+        if length <= INLINE {
+            let messages = joined.frames.iter().map(|frame| &frame.inline[..length]);
+            return Ok(messages.collect::<Vec<_>>().concat());
+        }
+        let mut all = vec![0; length * self.size()];
+        let counts = vec![length; self.size()];
+        let limits = joined.home.limits.get();
+        transfer::gather(
+            joined.members.communicator()?,
+            limits,
+            message,
+            &counts,
+            &mut all,
+        );
+        Ok(all)
+    }
+
+    fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
+        let frame = frame::gather(mine.len(), counts, all.len(), self.size());
+        let joined = self.join(&frame)?;
+        frame::gather_fits(&joined.frames, counts)?;
+        let limits = joined.home.limits.get();
+        transfer::gather(joined.members.communicator()?, limits, mine, counts, all);
+        Ok(())
+    }
+
+    fn all_to_all(
+        &self,
+        send: &[u8],
+        send_counts: &[usize],
+        receive: &mut [u8],
+        receive_counts: &[usize],
+    ) -> Result<(), GroupError> {
+        let frame = frame::exchange(
+            self.rank,
+            self.size(),
+            send.len(),
+            send_counts,
+            receive.len(),
+            receive_counts,
+        );
+        let joined = self.join(&frame)?;
+        let Exchange::Fits { buffer, count } = frame::exchange_fits(&joined.frames)? else {
+            return Err(self.blame(&joined, send_counts, receive_counts)?);
+        };
+        transfer::exchange(
+            joined.members.communicator()?,
+            joined.home.limits.get(),
+            (buffer, count),
+            (send, send_counts),
+            (receive, receive_counts),
+        );
+        Ok(())
+    }
+
+    fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
+        let color = color.map_or(0, |color| u64::from(color) + 1);
+        let frame = Frame::new(Operation::Split, [color, key.cast_unsigned()], &[]);
+        let joined = self.join(&frame)?;
+        let choices: Vec<_> = joined.frames.iter().map(|frame| frame.numbers).collect();
+        // MPI's colors and keys are C ints: places in order take the place of both.
+        let colors = choices.iter().map(|[color, ..]| *color).filter(|c| *c > 0);
+        let color = (color > 0).then(|| place(colors, &color));
+        let key = place(choices.iter().map(|[_, key, ..]| key.cast_signed()), &key);
+        let color = color.map_or_else(Color::undefined, Color::with_value);
+        let communicator = joined.members.communicator()?;
+        match communicator.split_by_color_with_key(color, key) {
+            Some(own) => Ok(Some(Box::new(Self::adopt(&joined.home, own)?))),
+            None => Ok(None),
+        }
+    }
+
+    fn leave(&self) {
+        let here = Home::get().and_then(|home| Ok((home.members(self.number)?, home)));
+        match here {
+            Ok((members, home)) => home.leave(&members),
+            // Told by the session's own thread, as soon as it comes to MPI.
+            Err(_) => self.leave_elsewhere(),
+        }
+    }
+}
+
+impl MpiGroup {
+    fn leave_elsewhere(&self) {
+        let list = self.elsewhere.lock();
+        list.unwrap_or_else(PoisonError::into_inner)
+            .push(self.number);
+    }
+}
+
+/// Frees the communicator, on whatever thread. A rank that ends, by a panic too, leaves.
+impl Drop for MpiGroup {
+    fn drop(&mut self) {
+        match Home::get() {
+            Ok(home) => home.release(self.number),
+            Err(_) => self.leave_elsewhere(),
+        }
+    }
+}
+
+/// How many different ones are lower.
+fn place<T: Ord + Copy>(all: impl Iterator<Item = T>, one: &T) -> i32 {
+    let mut lower: Vec<T> = all.filter(|other| other < one).collect();
+    lower.sort_unstable();
+    lower.dedup();
+    i32::try_from(lower.len()).unwrap_or(i32::MAX)
+}

@@ -1,0 +1,306 @@
+//! What belongs to the thread that started the session, and is out of reach for all others.
+//!
+//! MPI may be called by that thread only, and communicators must be freed before MPI is
+//! finalized. So they are all here: a group holds no more than its number. On another thread, or
+//! after the session, there is nothing under that number.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mpi::environment::Universe;
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::{Communicator, CommunicatorCollectives, Group, Source};
+use mpi::{Rank, Tag};
+use sde::GroupError;
+
+use crate::book::Book;
+use crate::in_flight::InFlight;
+use crate::notice::{FEW, Kind, Notice, neighbours};
+use crate::transfer::Limits;
+
+const NOTICES: Tag = 0;
+
+thread_local! {
+    static HOME: RefCell<Option<Rc<Home>>> = const { RefCell::new(None) };
+}
+
+/// All that the session has of MPI. Fields are dropped in their order: communicators, then MPI.
+pub(crate) struct Home {
+    groups: RefCell<HashMap<u64, Rc<Members>>>,
+    /// Notices that MPI has not sent yet.
+    outbox: RefCell<Vec<InFlight<u64>>>,
+    /// Groups that other threads are done with.
+    elsewhere: Arc<Mutex<Vec<u64>>>,
+    /// Rises with each group, so that groups that share a rank have different numbers.
+    serial: Cell<u64>,
+    /// The node of each rank of the world.
+    nodes: Vec<usize>,
+    pub(crate) limits: Cell<Limits>,
+    /// Notices go by it, and the last barrier.
+    pub(crate) control: SimpleCommunicator,
+    _universe: Universe,
+}
+
+/// One group, as this rank sees it.
+pub(crate) struct Members {
+    pub(crate) number: u64,
+    pub(crate) rank: usize,
+    /// The ranks in the world.
+    world: Vec<Rank>,
+    pub(crate) book: RefCell<Book>,
+    communicator: Option<SimpleCommunicator>,
+}
+
+impl Home {
+    /// Takes over MPI. Collective.
+    pub(crate) fn new(universe: Universe) -> Self {
+        let control = universe.world().duplicate();
+        Self {
+            groups: RefCell::default(),
+            outbox: RefCell::default(),
+            elsewhere: Arc::default(),
+            serial: Cell::new(0),
+            nodes: nodes(&control),
+            limits: Cell::default(),
+            control,
+            _universe: universe,
+        }
+    }
+
+    /// Makes it this thread's.
+    pub(crate) fn settle(self) -> Rc<Self> {
+        let home = Rc::new(self);
+        HOME.with(|place| *place.borrow_mut() = Some(Rc::clone(&home)));
+        home
+    }
+
+    /// Ends that; nothing finds it any more.
+    pub(crate) fn unsettle() {
+        // A thread that has ended has none.
+        let _ = HOME.try_with(|place| place.borrow_mut().take());
+    }
+
+    pub(crate) fn get() -> Result<Rc<Self>, GroupError> {
+        let home = HOME.try_with(|place| place.borrow().clone());
+        home.ok().flatten().ok_or_else(|| {
+            GroupError::Other(
+                "MPI was called off the thread that started its session, or after the session \
+                 ended; use the group where `Session::start` was called, while the session lives"
+                    .to_owned(),
+            )
+        })
+    }
+
+    pub(crate) fn world_rank(&self) -> Rank {
+        self.control.rank()
+    }
+
+    pub(crate) fn elsewhere(&self) -> Arc<Mutex<Vec<u64>>> {
+        Arc::clone(&self.elsewhere)
+    }
+
+    /// Gives a communicator a number and a book. Collective over the communicator, which must
+    /// be nobody else's.
+    pub(crate) fn adopt(
+        &self,
+        communicator: SimpleCommunicator,
+    ) -> Result<Rc<Members>, GroupError> {
+        let group = communicator.group();
+        let whole = self.control.group();
+        let all = 0..communicator.size();
+        let world: Option<Vec<Rank>> = all.map(|r| group.translate_rank(r, &whole)).collect();
+        let world = world.ok_or_else(|| {
+            GroupError::Other(
+                "making a group: the communicator has processes that were not started together \
+                 with this one; give it only ranks of MPI_COMM_WORLD"
+                    .to_owned(),
+            )
+        })?;
+        Ok(self.enroll(communicator, world))
+    }
+
+    /// The same for all ranks.
+    pub(crate) fn adopt_world(&self) -> Rc<Members> {
+        let all = (0..self.control.size()).collect();
+        self.enroll(self.control.duplicate(), all)
+    }
+
+    fn enroll(&self, communicator: SimpleCommunicator, world: Vec<Rank>) -> Rc<Members> {
+        // Two groups that share a rank differ in the serial; of two that don't, each has a
+        // lowest rank of its own.
+        let mut serials = vec![0_u64; world.len()];
+        communicator.all_gather_into(&[self.serial.get()][..], &mut serials[..]);
+        let serial = serials.into_iter().max().unwrap_or(0) + 1;
+        self.serial.set(serial);
+        let lowest = world.iter().min().map_or(0, |rank| rank.unsigned_abs());
+        let number = (serial << 32) | u64::from(lowest);
+        let members = Rc::new(Members {
+            number,
+            rank: usize::try_from(communicator.rank()).unwrap_or(0),
+            world,
+            book: RefCell::default(),
+            communicator: Some(communicator),
+        });
+        self.groups.borrow_mut().insert(number, Rc::clone(&members));
+        members
+    }
+
+    pub(crate) fn members(&self, number: u64) -> Result<Rc<Members>, GroupError> {
+        let found = self.groups.borrow().get(&number).cloned();
+        found.ok_or_else(|| GroupError::Other("this group has ended".to_owned()))
+    }
+
+    /// For each rank of a group its node, from 0 in the order of ranks.
+    pub(crate) fn nodes(&self, members: &Members) -> Vec<usize> {
+        let node = |rank: &Rank| self.nodes.get(rank.unsigned_abs() as usize).copied();
+        renumbered(members.world.iter().map(|rank| node(rank).unwrap_or(0)))
+    }
+
+    /// This rank enters no round of a group any more, and tells the others.
+    pub(crate) fn leave(&self, members: &Members) {
+        let mut book = members.book.borrow_mut();
+        if book.close() {
+            let rounds = book.entered();
+            self.tell_left(members, members.rank, rounds);
+        }
+    }
+
+    /// Frees a group.
+    pub(crate) fn release(&self, number: u64) {
+        let members = self.groups.borrow_mut().remove(&number);
+        if let Some(members) = members {
+            self.leave(&members);
+        }
+    }
+
+    /// Frees all.
+    pub(crate) fn release_all(&self) {
+        let numbers: Vec<u64> = self.groups.borrow().keys().copied().collect();
+        numbers.into_iter().for_each(|number| self.release(number));
+    }
+
+    fn tell_left(&self, members: &Members, rank: usize, rounds: u64) {
+        for to in neighbours(members.rank, members.size()) {
+            self.tell(members, to, Kind::Left, rank, rounds);
+        }
+    }
+
+    /// Tells a rank of a group something about this rank, or another.
+    pub(crate) fn tell(&self, to: &Members, rank: usize, kind: Kind, about: usize, rounds: u64) {
+        let notice = Notice {
+            kind,
+            group: to.number,
+            rank: about,
+            rounds,
+        };
+        if let Some(rank) = to.world.get(rank) {
+            let sent = InFlight::send(&self.control, *rank, NOTICES, &notice.encode());
+            self.outbox.borrow_mut().push(sent);
+        }
+    }
+
+    /// Takes in what others have told, and what other threads of this rank are done with.
+    pub(crate) fn attend(&self) {
+        let elsewhere = {
+            let mut list = self
+                .elsewhere
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *list)
+        };
+        elsewhere
+            .into_iter()
+            .for_each(|number| self.release(number));
+        while let Some((message, _)) = self
+            .control
+            .any_process()
+            .immediate_matched_probe_with_tag(NOTICES)
+        {
+            let mut words = [0_u64; 4];
+            message.matched_receive_into(&mut words[..]);
+            if let Some(notice) = Notice::decode(words) {
+                self.take_in(notice);
+            }
+        }
+        self.outbox
+            .borrow_mut()
+            .retain_mut(|sent| sent.take().is_none());
+    }
+
+    fn take_in(&self, notice: Notice) {
+        // A group that this rank is done with needs nothing any more.
+        let Ok(members) = self.members(notice.group) else {
+            return;
+        };
+        let mut book = members.book.borrow_mut();
+        match notice.kind {
+            Kind::Left => {
+                let new = book.has_left(notice.rank, notice.rounds);
+                if new && members.size() > FEW {
+                    self.tell_left(&members, notice.rank, notice.rounds);
+                }
+            }
+            Kind::Here => book.is_here(notice.rank, notice.rounds),
+            Kind::WhoIsHere => {
+                book.is_here(notice.rank, notice.rounds);
+                if book.entered() >= notice.rounds {
+                    let entered = book.entered();
+                    self.tell(&members, notice.rank, Kind::Here, members.rank, entered);
+                }
+            }
+        }
+    }
+}
+
+impl Members {
+    pub(crate) fn size(&self) -> usize {
+        self.world.len()
+    }
+
+    pub(crate) fn communicator(&self) -> Result<&SimpleCommunicator, GroupError> {
+        let gone = || GroupError::Other("this group has no communicator".to_owned());
+        self.communicator.as_ref().ok_or_else(gone)
+    }
+}
+
+/// A communicator with an operation that is not complete is kept: to free it is to wait.
+impl Drop for Members {
+    fn drop(&mut self) {
+        if self.book.get_mut().broken().is_some() || std::thread::panicking() {
+            std::mem::forget(self.communicator.take());
+        }
+    }
+}
+
+/// For each rank its node, from 0 in the order of their lowest ranks. Collective.
+fn nodes(world: &SimpleCommunicator) -> Vec<usize> {
+    let shared = world.split_shared(world.rank());
+    let lowest = shared.group().translate_rank(0, &world.group());
+    let mut of_all: Vec<Rank> = vec![0; usize::try_from(world.size()).unwrap_or(1)];
+    let mine = [lowest.unwrap_or_else(|| world.rank())];
+    world.all_gather_into(&mine[..], &mut of_all[..]);
+    renumbered(of_all.into_iter())
+}
+
+/// Numbers from 0 in the order in which they first come.
+fn renumbered<T: std::hash::Hash + Eq>(names: impl Iterator<Item = T>) -> Vec<usize> {
+    let mut numbers = HashMap::new();
+    names
+        .map(|name| {
+            let next = numbers.len();
+            *numbers.entry(name).or_insert(next)
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::renumbered;
+
+    #[test]
+    fn nodes_are_numbered_as_they_first_come() {
+        assert_eq!(renumbered([4, 0, 4, 2].into_iter()), [0, 1, 0, 2]);
+    }
+}

@@ -1,0 +1,80 @@
+//! Buffers that MPI reads or writes while the program goes on.
+//!
+//! An operation that others must complete may never be completed: a rank has left. Then MPI
+//! still holds the buffers and may write to them until it is finalized. So they are not on a
+//! stack, and not in a box that somebody might drop: they are given up for good when the
+//! operation starts, and taken back when it is complete.
+
+#![allow(
+    unsafe_code,
+    reason = "rsmpi gives no way to take a buffer back from a request, or to give one up"
+)]
+
+use mpi::request::{Request, StaticScope};
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Equivalence};
+use mpi::{Rank, Tag};
+
+/// An operation with the buffers that are MPI's until it is complete.
+pub(crate) struct InFlight<T: Equivalence + 'static> {
+    request: Option<Request<'static, [T], StaticScope>>,
+    send: *mut [T],
+    receive: *mut [T],
+}
+
+impl<T: Equivalence + Copy + Default + 'static> InFlight<T> {
+    /// Starts to give each rank what all give; each gives the same number of items.
+    pub(crate) fn gather(communicator: &impl CommunicatorCollectives, mine: Vec<T>) -> Self {
+        let size = usize::try_from(communicator.size()).unwrap_or(1);
+        let all = vec![T::default(); mine.len() * size];
+        let send = Box::into_raw(mine.into_boxed_slice());
+        let receive = Box::into_raw(all.into_boxed_slice());
+        // SAFETY: both pointers come from boxes that nobody else has, and they are turned into
+        // boxes again only in `take`, after the request is complete and these references are gone.
+        let (from, to) = unsafe { (&*send, &mut *receive) };
+        let request = communicator.immediate_all_gather_into(StaticScope, from, to);
+        Self {
+            request: Some(request),
+            send,
+            receive,
+        }
+    }
+
+    /// Starts to send items to a rank.
+    pub(crate) fn send(communicator: &impl Communicator, to: Rank, tag: Tag, what: &[T]) -> Self {
+        let send = Box::into_raw(what.to_vec().into_boxed_slice());
+        let receive = Box::into_raw(Vec::new().into_boxed_slice());
+        // SAFETY: as in `gather`.
+        let from = unsafe { &*send };
+        let process = communicator.process_at_rank(to);
+        let request = process.immediate_send_with_tag(StaticScope, from, tag);
+        Self {
+            request: Some(request),
+            send,
+            receive,
+        }
+    }
+
+    /// What was received, if the operation is complete; once.
+    pub(crate) fn take(&mut self) -> Option<Vec<T>> {
+        match self.request.take()?.test() {
+            Ok(_) => {
+                // SAFETY: both are from `Box::into_raw`; the request is gone, with the references
+                // it had, and `take` comes here once, since the request is `None` from now on.
+                let buffers = unsafe { (Box::from_raw(self.send), Box::from_raw(self.receive)) };
+                Some(buffers.1.into_vec())
+            }
+            Err(request) => {
+                self.request = Some(request);
+                None
+            }
+        }
+    }
+}
+
+/// What is not complete is MPI's for good, with its buffers. (Dropping a request that is not
+/// complete panics.)
+impl<T: Equivalence + 'static> Drop for InFlight<T> {
+    fn drop(&mut self) {
+        std::mem::forget(self.request.take());
+    }
+}

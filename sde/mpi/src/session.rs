@@ -1,0 +1,124 @@
+//! From the start of MPI to its end.
+
+use std::marker::PhantomData;
+use std::rc::Rc;
+
+use mpi::Threading;
+use mpi::environment::{self, Universe};
+use mpi::topology::SimpleCommunicator;
+use mpi::traits::Communicator;
+
+use crate::home::Home;
+use crate::transfer::Limits;
+use crate::{MpiGroup, StartError, end};
+
+/// MPI, from its start to its end. Keep it in `main`, before all that uses it.
+///
+/// # How a job ends
+///
+/// Whoever starts a session asks for this: a job of which one rank has failed ends, and says
+/// why. No other library of SDE prints, or ends a process.
+///
+/// - **A panic** that unwinds through the session, on the thread that started it, ends all
+///   ranks at once, with the status 101. The message `rank 3 of 8 panicked: ...; ending the job`
+///   goes to stderr. A panic that is caught, or on another thread, ends nothing.
+/// - **A rank that returns early** from `main` tells the others: those that wait for it in a
+///   [group](sde::ProcessGroup), now or later, get [`Left`](sde::GroupError::Left). At the end
+///   of its session each rank waits for the others, as MPI asks for, and
+///   says so on stderr after 10 seconds.
+/// - **A rank that exits** (`std::process::exit`) in the middle of its session ends all ranks
+///   with the status 1, and says so. So does a session that is forgotten, in a `static` say, when
+///   `main` returns.
+/// - **A rank that is killed**, or aborts, is noticed by `mpirun`, which ends the job. Open MPI
+///   names the rank; MPICH gives the number of its process.
+///
+/// The process that ends a job calls `MPI_Abort`, half a second after it has said why. If that takes longer than a second, it aborts.
+pub struct Session {
+    home: Rc<Home>,
+    /// For this thread only, as MPI is.
+    _here: PhantomData<*const ()>,
+}
+
+impl Session {
+    /// Starts MPI, so that this thread may call it and others may run besides.
+    ///
+    /// # Errors
+    /// If MPI has been started before, or allows no threads.
+    pub fn start() -> Result<Self, StartError> {
+        if environment::is_finalized() {
+            return Err(StartError::Ended);
+        }
+        let started = environment::initialize_with_threading(Threading::Funneled);
+        let (universe, _) = started.ok_or(StartError::Started)?;
+        Self::over(universe)
+    }
+
+    /// Takes over MPI from a program that has started it, on the thread that did.
+    ///
+    /// # Errors
+    /// If MPI was started without threads.
+    pub fn over(universe: Universe) -> Result<Self, StartError> {
+        let granted = environment::threading_support();
+        if granted < Threading::Funneled {
+            return Err(StartError::Threads {
+                granted: format!("{granted:?}"),
+            });
+        }
+        let home = Home::new(universe).settle();
+        end::begin();
+        Ok(Self {
+            home,
+            _here: PhantomData,
+        })
+    }
+
+    /// A group of all ranks. Collective.
+    ///
+    /// ```
+    /// # use sde::ProcessGroup;
+    /// let session = sde_mpi::Session::start()?;
+    /// let world = session.world();
+    /// assert!(world.rank() < world.size());
+    /// # Ok::<(), sde_mpi::StartError>(())
+    /// ```
+    #[must_use]
+    pub fn world(&self) -> MpiGroup {
+        MpiGroup::of_all(&self.home)
+    }
+
+    /// From here on what is longer than this, in bytes, goes in pieces of this length, for MPI
+    /// libraries that fail on large messages. All ranks set the same, at least 1; more than
+    /// 256 MiB are not of use. Without it, only what MPI can't count goes in pieces.
+    pub fn set_piece(&self, bytes: usize) {
+        let most = Limits::default();
+        let piece = bytes.clamp(1, most.piece);
+        self.home.limits.set(Limits {
+            whole: piece,
+            piece,
+        });
+    }
+
+    /// This process's rank among all, for messages; the same as that of [`Session::world`].
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        usize::try_from(self.home.world_rank()).unwrap_or(0)
+    }
+
+    /// How many ranks there are.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        usize::try_from(SimpleCommunicator::world().size()).unwrap_or(1)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            end::panics();
+        }
+        self.home.release_all();
+        end::wait_for_all(&self.home);
+        Home::unsettle();
+        end::ended();
+    }
+}

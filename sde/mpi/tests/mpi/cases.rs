@@ -1,0 +1,267 @@
+//! What ranks do.
+
+use std::time::Duration;
+
+use mpi::topology::{Color, SimpleCommunicator};
+use mpi::traits::{Communicator, Destination, Source};
+use sde::{GroupError, ProcessGroup};
+use sde_mpi::{MpiGroup, Session, StartError};
+use sde_tests::{check_contract, check_late, check_leave};
+
+pub fn run(case: &str) {
+    match case {
+        "contract" => contract(),
+        "pieces" => pieces(),
+        "late" => check_late(&session().world()),
+        "leave" => check_leave(&session().world()),
+        "mixed" => mixed(),
+        "communicator" => communicator(),
+        "elsewhere" => elsewhere(),
+        "many" => many(),
+        "large" => large(),
+        "panic" => panic(),
+        "survived" => survived(),
+        "early" => early(),
+        "killed" => killed(),
+        "exit" => exit(),
+        "twice" => twice(),
+        "slow" => slow(),
+        _ => panic!("no case is called {case}"),
+    }
+}
+
+fn session() -> Session {
+    Session::start().unwrap()
+}
+
+fn meet(group: &dyn ProcessGroup) -> Result<Vec<u8>, GroupError> {
+    group.meet(&[1], Duration::MAX, &mut |_| {})
+}
+
+fn is_last(group: &dyn ProcessGroup) -> bool {
+    group.rank() + 1 == group.size()
+}
+
+fn contract() {
+    let session = session();
+    let world = session.world();
+    assert_eq!(
+        (world.rank(), world.size()),
+        (session.rank(), session.size())
+    );
+    check_contract(&world);
+    assert_eq!(world.nodes(), vec![0; world.size()], "all on this machine");
+}
+
+fn pieces() {
+    let session = session();
+    session.set_piece(997);
+    check_contract(&session.world());
+    // Less than there are ranks.
+    session.set_piece(3);
+    let world = session.world();
+    let counts: Vec<usize> = (0..world.size()).collect();
+    let mut all = vec![255; counts.iter().sum()];
+    let mine = vec![world.rank() as u8; world.rank()];
+    world.all_gather(&mine, &counts, &mut all).unwrap();
+    let right: Vec<u8> = counts.iter().flat_map(|n| vec![*n as u8; *n]).collect();
+    assert_eq!(all, right);
+}
+
+/// The same error on all ranks, and the group can be used further.
+fn mixed() {
+    let session = session();
+    let world = session.world();
+    let last = world.size() - 1;
+    let said = if is_last(&world) {
+        world.split(None, 0).map(|_| ())
+    } else {
+        meet(&world).map(|_| ())
+    };
+    let text = said.unwrap_err().to_string();
+    let right = format!("rank {last} called split, and rank 0 meet; ");
+    assert!(text.starts_with(&right), "{text}");
+    let longer = vec![1; 5000 * world.rank()];
+    let length = GroupError::Length {
+        rank: 1,
+        given: 5000,
+        expected: 0,
+    };
+    assert_eq!(world.meet(&longer, Duration::MAX, &mut |_| {}), Err(length));
+    let count = world.rank();
+    let counts = vec![count; world.size()];
+    let different = world.all_gather(&vec![0; count], &counts, &mut vec![0; count * world.size()]);
+    assert!(
+        matches!(different, Err(GroupError::Other(_))),
+        "{different:?}"
+    );
+    // Rank 0 has a byte for itself that it does not expect: all are told.
+    let mut send_counts = vec![0; world.size()];
+    send_counts[0] = usize::from(world.rank() == 0);
+    let send = vec![0; send_counts[0]];
+    let none = vec![0; world.size()];
+    let exchanged = world.all_to_all(&send, &send_counts, &mut [], &none);
+    let length = GroupError::Length {
+        rank: 0,
+        given: 1,
+        expected: 0,
+    };
+    assert_eq!(exchanged, Err(length));
+    check_contract(&world);
+}
+
+fn communicator() {
+    let session = session();
+    let world = SimpleCommunicator::world();
+    let color = Color::with_value(world.rank() % 2);
+    let own = world.split_by_color_with_key(color, -world.rank()).unwrap();
+    // Messages of the user's that nobody has taken yet.
+    let next = own.process_at_rank((own.rank() + 1) % own.size());
+    let sent = own.rank();
+    mpi::request::scope(|scope| {
+        let request = next.immediate_send(scope, &sent);
+        let group = MpiGroup::from_communicator(&own).unwrap();
+        assert_eq!(
+            (group.rank(), group.size()),
+            (own.rank() as usize, own.size() as usize)
+        );
+        check_contract(&group);
+        let previous = own.process_at_rank((own.rank() + own.size() - 1) % own.size());
+        let (got, _) = previous.receive::<i32>();
+        assert_eq!(got, previous.rank());
+        request.wait();
+    });
+    drop(own);
+    check_contract(&session.world());
+}
+
+fn elsewhere() {
+    let session = session();
+    let (world, other) = (session.world(), session.world());
+    let other_thread = std::thread::scope(|scope| scope.spawn(|| meet(&world)).join().unwrap());
+    assert!(
+        matches!(other_thread, Err(GroupError::Other(_))),
+        "{other_thread:?}"
+    );
+    // Dropped there, it is left, and freed here.
+    std::thread::scope(|scope| {
+        if is_last(&world) {
+            scope.spawn(move || drop(other));
+        } else if world.size() > 1 {
+            let rank = world.size() - 1;
+            assert_eq!(meet(&other), Err(GroupError::Left { rank }));
+        }
+        meet(&world).unwrap();
+    });
+    meet(&world).unwrap();
+    drop(session);
+    assert!(matches!(meet(&world), Err(GroupError::Other(_))));
+    world.leave();
+}
+
+/// MPICH has some two thousand of them.
+fn many() {
+    let session = session();
+    let world = session.world();
+    for round in 0..5000 {
+        let part = world.split(Some(round), 0).unwrap().unwrap();
+        assert_eq!(part.size(), world.size());
+    }
+    check_contract(&world);
+}
+
+fn large() {
+    const PART: usize = (1 << 30) + (100 << 20) + 7;
+    let session = session();
+    let world = session.world();
+    let mine: Vec<u8> = (0..PART).map(|i| (i / 4096 + world.rank()) as u8).collect();
+    let right = |all: &[u8]| {
+        let mut parts = all.chunks_exact(PART).enumerate();
+        parts.all(|(rank, part)| {
+            let mut bytes = part.iter().enumerate();
+            bytes.all(|(i, byte)| *byte == (i / 4096 + rank) as u8)
+        })
+    };
+    let mut all = vec![0; 2 * PART];
+    world.all_gather(&mine, &[PART; 2], &mut all).unwrap();
+    assert!(right(&all));
+    all.fill(0);
+    let twice = [&mine[..], &mine[..]].concat();
+    world
+        .all_to_all(&twice, &[PART; 2], &mut all, &[PART; 2])
+        .unwrap();
+    assert!(right(&all));
+}
+
+fn panic() {
+    let session = session();
+    let world = session.world();
+    assert!(!is_last(&world), "no way on");
+    // The others wait for ever.
+    while meet(&world).is_err() {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn survived() {
+    let session = session();
+    let world = session.world();
+    let thread = std::thread::spawn(|| panic!("on another thread"));
+    assert!(thread.join().is_err());
+    assert!(std::panic::catch_unwind(|| panic!("caught")).is_err());
+    check_contract(&world);
+}
+
+fn early() {
+    let session = session();
+    let world = session.world();
+    if is_last(&world) {
+        return;
+    }
+    if let Err(error) = meet(&world) {
+        // What a program does that returns the error from `main`.
+        drop(world);
+        drop(session);
+        eprintln!("Error: {error}");
+        std::process::exit(1);
+    }
+}
+
+fn killed() {
+    let session = session();
+    let world = session.world();
+    meet(&world).unwrap();
+    if is_last(&world) {
+        let own = std::process::id().to_string();
+        let _ = std::process::Command::new("kill")
+            .args(["-9", &own])
+            .status();
+    }
+    let _ = meet(&world);
+    panic!("nobody comes here");
+}
+
+fn exit() {
+    let session = session();
+    let world = session.world();
+    meet(&world).unwrap();
+    if is_last(&world) {
+        std::process::exit(0);
+    }
+    let _ = meet(&world);
+    panic!("nobody comes here");
+}
+
+fn twice() {
+    let session = session();
+    assert_eq!(Session::start().err(), Some(StartError::Started));
+    drop(session);
+    assert_eq!(Session::start().err(), Some(StartError::Ended));
+}
+
+fn slow() {
+    let session = session();
+    if session.rank() == 1 {
+        std::thread::sleep(Duration::from_secs(13));
+    }
+}

@@ -1,0 +1,78 @@
+//! How jobs end of which one rank fails.
+
+use std::time::Duration;
+
+use sde_tests::mpirun;
+
+use crate::job;
+
+/// Longer than any way to end takes, and shorter than a hang.
+const SECONDS: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_rank_that_panics_ends_the_job_by_name() {
+    for size in [1, 2, 4, 8] {
+        let job = job(size, "panic");
+        let last = size - 1;
+        job.failed_with(&format!("rank {last} of {size} panicked: no way on ("));
+        job.failed_with("; ending the job");
+        assert!(job.took < SECONDS, "{job:#?}");
+    }
+}
+
+#[test]
+fn a_panic_that_is_survived_ends_nothing() {
+    for size in [1, 3] {
+        job(size, "survived").succeeded();
+    }
+}
+
+#[test]
+fn a_rank_that_returns_early_is_named_by_those_that_wait() {
+    for size in [2, 4, 8] {
+        let job = job(size, "early");
+        job.failed_with(&format!("rank {} has left", size - 1));
+        assert!(job.took < SECONDS, "{job:#?}");
+    }
+}
+
+#[test]
+fn a_rank_that_is_killed_ends_the_job() {
+    for size in [2, 4, 8] {
+        let job = job(size, "killed");
+        // MPICH tells the process, not the rank.
+        let last = size - 1;
+        job.failed_with(&if mpirun::is_open_mpi() {
+            format!("process rank {last} with PID")
+        } else {
+            String::new()
+        });
+        let all = [job.stdout.as_str(), &job.stderr].concat();
+        assert!(all.contains("Killed"), "{job:#?}");
+        assert!(job.took < SECONDS, "{job:#?}");
+    }
+}
+
+#[test]
+fn a_rank_that_exits_ends_the_job() {
+    for size in [2, 4] {
+        let job = job(size, "exit");
+        let last = size - 1;
+        job.failed_with(&format!("rank {last} of {size} exits without having ended"));
+        assert!(job.took < SECONDS, "{job:#?}");
+    }
+}
+
+#[test]
+fn a_session_is_started_once() {
+    job(2, "twice").succeeded();
+}
+
+#[test]
+#[ignore = "long: it says so after ten seconds"]
+fn a_rank_that_waits_at_the_end_says_so() {
+    let job = job(2, "slow");
+    job.succeeded();
+    let said = job.stderr.matches("rank 0 of 2 has ended its session");
+    assert_eq!(said.count(), 1, "{job:#?}");
+}

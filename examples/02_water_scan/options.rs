@@ -8,7 +8,7 @@ use sde_apps::basis::{BasisSet, Harmonics};
 use sde_apps::molecule::{Molecule, Scan};
 use sde_apps::scf::ScfError;
 
-use crate::Failure;
+use super::Failure;
 
 pub const HELP: &str = "\
 Restricted Hartree-Fock energies of a molecule along a bond length or angle.

@@ -7,8 +7,8 @@ use sde::{ResultMap, Sde};
 use sde_apps::molecule::{Coordinate, Scan};
 use sde_apps::scf::DipoleMoment;
 
-use crate::Failure;
-use crate::options::Options;
+use super::Failure;
+use super::options::Options;
 
 /// One hartree in kcal/mol (CODATA 2018).
 const KCAL_PER_MOL: f64 = 627.509_474_063;
@@ -47,18 +47,57 @@ struct Point {
     dipole_debye: f64,
 }
 
-#[derive(serde::Serialize)]
-struct Counts {
+/// What the ranks did, all together.
+#[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
+pub struct Counts {
     computed: u64,
     hits: u64,
     waits: u64,
     loads: u64,
+    /// Those of several ranks too.
     duplicates: u64,
+    #[serde(skip_serializing_if = "is_one")]
+    ranks: u64,
+    saved: u64,
 }
 
-pub fn json(sde: &Sde, _: &Options, results: &ResultMap) -> Result<(), Failure> {
+fn is_one(ranks: &u64) -> bool {
+    *ranks == 1
+}
+
+impl Counts {
+    /// Collective.
+    pub fn of_all_ranks(sde: &Sde, saved: u64) -> Result<Self, sde::Error> {
+        let stats = sde.stats();
+        let own = Self {
+            computed: stats.total.computed,
+            hits: stats.total.hits(),
+            waits: stats.total.waits,
+            loads: stats.total.loads,
+            duplicates: stats.total.duplicates,
+            ranks: 1,
+            saved,
+        };
+        let mut sum = Self {
+            // All ranks know these.
+            duplicates: stats.on_several_ranks,
+            ..Self::default()
+        };
+        for one in sde.gather("statistics", own)? {
+            sum.computed += one.computed;
+            sum.hits += one.hits;
+            sum.waits += one.waits;
+            sum.loads += one.loads;
+            sum.duplicates += one.duplicates;
+            sum.ranks += one.ranks;
+            sum.saved += one.saved;
+        }
+        Ok(sum)
+    }
+}
+
+pub fn json(counts: &Counts, results: &ResultMap) -> Result<(), Failure> {
     let points = Points::of(results).map_err(Failure::of_calculation)?;
-    let total = sde.stats().total;
     let report = Report {
         points: (0..points.energies.len())
             .map(|at| Point {
@@ -67,13 +106,7 @@ pub fn json(sde: &Sde, _: &Options, results: &ResultMap) -> Result<(), Failure> 
                 dipole_debye: points.dipoles[at].magnitude_debye(),
             })
             .collect(),
-        stats: Counts {
-            computed: total.computed,
-            hits: total.hits(),
-            waits: total.waits,
-            loads: total.loads,
-            duplicates: total.duplicates,
-        },
+        stats: counts.clone(),
     };
     let mut text = serde_json::to_string(&report).map_err(Failure::of_calculation)?;
     text.push('\n');
@@ -84,10 +117,10 @@ pub fn table(
     sde: &Sde,
     options: &Options,
     results: &ResultMap,
-    saved: usize,
+    counts: &Counts,
 ) -> Result<(), Failure> {
     let points = Points::of(results).map_err(Failure::of_calculation)?;
-    let text = draw(sde, options, &points, saved).map_err(Failure::of_calculation)?;
+    let text = draw(sde, options, &points, counts).map_err(Failure::of_calculation)?;
     print(&text)
 }
 
@@ -95,7 +128,7 @@ fn draw(
     sde: &Sde,
     options: &Options,
     points: &Points,
-    saved: usize,
+    counts: &Counts,
 ) -> Result<String, std::fmt::Error> {
     let mut text = String::new();
     let lowest = points
@@ -144,16 +177,24 @@ fn draw(
             app.time_spent.as_secs_f64()
         )?;
     }
-    let total = stats.total;
+    let all = match counts.ranks {
+        1 => String::new(),
+        ranks => format!("rank 0 of {ranks} above, all of them: "),
+    };
     write!(
         text,
-        "\n{} computed, {} remembered, {} duplicates",
-        total.computed,
-        total.hits() + total.waits + total.loads,
-        total.duplicates
+        "\n{all}{} computed, {} remembered, {} duplicates",
+        counts.computed,
+        counts.hits + counts.waits + counts.loads,
+        counts.duplicates
     )?;
     match &options.store {
-        Some(directory) => writeln!(text, "; {saved} entries saved to {}", directory.display())?,
+        Some(directory) => writeln!(
+            text,
+            "; {} entries saved to {}",
+            counts.saved,
+            directory.display()
+        )?,
         None => writeln!(text, "; nothing saved (give --store DIR)")?,
     }
     Ok(text)

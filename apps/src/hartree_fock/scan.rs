@@ -16,7 +16,8 @@ use crate::scf::DipoleMoment;
 /// for a single point), `energies` (hartree), `dipoles`. The app in the slot `energy`
 /// takes the inputs of [`Rhf`] and returns its `energy` and `dipole`.
 ///
-/// The points are computed on as many threads as the engine has. Each is remembered on
+/// The points are computed on as many threads as the engine has, and on all ranks of the process
+/// set: it is a distributed app. Each is remembered on
 /// its own, so a longer scan computes only what is new in it.
 #[derive(Clone, Copy, Debug, Default, Fingerprint)]
 pub struct Scan;
@@ -35,6 +36,7 @@ impl App for Scan {
     fn info(&self) -> AppInfo {
         AppInfo::new("Scan", "1")
             .about("Energies along a bond length or angle")
+            .distributed()
             .slot(Slot::new("energy", Rhf).about("molecule, basis, harmonics -> energy, dipole"))
             .result(ResultSpec::new::<Vec<f64>>("values").about("ångström or degrees"))
             .result(ResultSpec::new::<Vec<f64>>("energies").about("hartree"))

@@ -1,0 +1,143 @@
+//! The program, whatever ranks it runs on.
+//!
+//! It is written as for one process. On several ranks `Scan`, which is a distributed app, deals its
+//! points out to them; all have all results afterwards, and the first of them tells.
+
+mod log;
+mod options;
+mod report;
+
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use options::{Asked, Options};
+use sde::{Builder, Event, ProgressBar, ResultMap, SavePolicy, Sde, Value, inputs};
+use sde_apps::hartree_fock::Scan;
+use sde_archives::DirStore;
+
+/// What went wrong, for a person, and the exit status: 1 if the calculation failed,
+/// 2 if what was asked for makes no sense.
+pub struct Failure {
+    message: String,
+    status: u8,
+    /// Whether other ranks may know nothing of it.
+    is_own: bool,
+}
+
+impl Failure {
+    fn of_input(message: impl std::fmt::Display) -> Self {
+        Self {
+            message: message.to_string(),
+            status: 2,
+            is_own: false,
+        }
+    }
+
+    fn of_calculation(message: impl std::fmt::Display) -> Self {
+        Self {
+            message: message.to_string(),
+            status: 1,
+            is_own: false,
+        }
+    }
+
+    fn of_this_rank(self) -> Self {
+        Self {
+            is_own: true,
+            ..self
+        }
+    }
+}
+
+/// Runs it with an engine on the ranks that `on` says. What all ranks find alike the first tells.
+pub fn main(on: impl FnOnce(Builder) -> Builder, is_first: bool) -> ExitCode {
+    match run(on, is_first) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            if is_first || failure.is_own {
+                eprintln!("error: {}", failure.message);
+            }
+            ExitCode::from(failure.status)
+        }
+    }
+}
+
+fn run(on: impl FnOnce(Builder) -> Builder, is_first: bool) -> Result<(), Failure> {
+    let options = match options::parse(lexopt::Parser::from_env())? {
+        Asked::Help if is_first => return report::print(options::HELP),
+        Asked::Help => return Ok(()),
+        Asked::Run(options) => options,
+    };
+    set_threads(&options)?;
+    let saved = Arc::new(AtomicUsize::new(0));
+    let sde = open(&options, &saved, on, is_first).map_err(Failure::of_this_rank)?;
+    let results = calculate(&sde, &options);
+    // What was computed is worth keeping also if a point failed.
+    let finished = sde.finish().map_err(Failure::of_calculation);
+    let results = results?;
+    finished?;
+    let saved = saved.load(Ordering::Relaxed) as u64;
+    let counts = report::Counts::of_all_ranks(&sde, saved).map_err(Failure::of_calculation)?;
+    match is_first {
+        true if options.json => report::json(&counts, &results),
+        true => report::table(&sde, &options, &results, &counts),
+        false => Ok(()),
+    }
+}
+
+/// The integrals are computed on rayon's threads.
+fn set_threads(options: &Options) -> Result<(), Failure> {
+    let Some(threads) = options.threads else {
+        return Ok(());
+    };
+    rayon::ThreadPoolBuilder::new()
+        .num_threads(threads)
+        .build_global()
+        .map_err(|error| Failure::of_input(format!("{threads} threads can't be started: {error}")))
+}
+
+fn open(
+    options: &Options,
+    saved: &Arc<AtomicUsize>,
+    on: impl FnOnce(Builder) -> Builder,
+    is_first: bool,
+) -> Result<Sde, Failure> {
+    let saved = Arc::clone(saved);
+    let verbose = options.verbose;
+    let mut builder = on(Sde::builder());
+    if is_first {
+        builder = builder.observer(ProgressBar::new());
+    }
+    builder = builder
+        .observer(move |event: &Event| {
+            if verbose {
+                log::tell(event);
+            }
+        })
+        .observer(move |event: &Event| match event {
+            Event::Saved { entries, .. } => {
+                saved.fetch_add(*entries, Ordering::Relaxed);
+            }
+            Event::Warning { message } => eprintln!("warning: {message}"),
+            _ => {}
+        });
+    if let Some(threads) = options.threads {
+        builder = builder.threads(threads);
+    }
+    if let Some(directory) = &options.store {
+        let store = DirStore::open(directory).map_err(Failure::of_input)?;
+        builder = builder.store(store).save(SavePolicy::EveryResult);
+    }
+    builder.build().map_err(Failure::of_input)
+}
+
+fn calculate(sde: &Sde, options: &Options) -> Result<ResultMap, Failure> {
+    let inputs = inputs! {
+        molecule: Value::new(options.molecule.clone()),
+        basis: Value::new(options.basis.clone()),
+        harmonics: options.harmonics,
+        scan: options.scan.clone(),
+    };
+    sde.run(&Scan, &inputs).map_err(Failure::of_calculation)
+}

@@ -56,13 +56,8 @@ pub struct Counts {
     loads: u64,
     /// Those of several ranks too.
     duplicates: u64,
-    #[serde(skip_serializing_if = "is_one")]
     ranks: u64,
     saved: u64,
-}
-
-fn is_one(ranks: &u64) -> bool {
-    *ranks == 1
 }
 
 impl Counts {

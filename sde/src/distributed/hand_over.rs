@@ -48,6 +48,17 @@ impl HandOver<'_> {
         &self.outlines
     }
 
+    /// The same ranks, for a value that is a part of this one and has these outlines.
+    #[must_use]
+    pub fn with_outlines(&self, outlines: Vec<Vec<u64>>) -> Self {
+        Self {
+            ranks: self.ranks,
+            from: self.from.clone(),
+            to: self.to.clone(),
+            outlines,
+        }
+    }
+
     /// The set among [`to`](Self::to) that this rank goes on in, and its place there.
     #[must_use]
     pub fn place(&self) -> Option<(usize, usize)> {

@@ -54,7 +54,16 @@ pub struct SavedParts<'a, T> {
     pub(crate) read: &'a dyn Fn(usize) -> Result<T, ArchiveError>,
 }
 
-impl<T> SavedParts<'_, T> {
+impl<'a, T> SavedParts<'a, T> {
+    /// Parts with these outlines, each read by the function: those of a value within another.
+    #[must_use]
+    pub fn new(
+        outlines: &'a [Vec<u64>],
+        read: &'a dyn Fn(usize) -> Result<T, ArchiveError>,
+    ) -> Self {
+        Self { outlines, read }
+    }
+
     /// How many ranks saved it.
     #[must_use]
     pub fn ranks(&self) -> usize {

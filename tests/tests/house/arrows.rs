@@ -1,7 +1,7 @@
 //! Which package may depend on which.
 //!
 //! `sde` knows nothing of MPI, OpenCL or CBOR, its siblings never import one another, and nothing
-//! imports the examples, tests and benchmarks (but the tests of sde-mpi use the test kit). Without this the engine can't be built on a machine
+//! imports the examples, tests and benchmarks (but the tests of what needs MPI use the test kit). Without this the engine can't be built on a machine
 //! that lacks one of them, and a change in one room is felt in all the others. Dependencies of tests
 //! count: they are arrows too.
 
@@ -17,6 +17,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sde-apps", &["sde"]),
     ("sde-cli", &["sde", "sde-archives"]),
     ("sde-examples", &["sde", "sde-archives", "sde-apps"]),
+    (
+        "sde-examples-mpi",
+        &["sde", "sde-archives", "sde-apps", "sde-mpi", "sde-tests"],
+    ),
     ("sde-tests", &["sde", "sde-archives", "sde-apps"]),
     ("sde-benches", &["sde", "sde-archives", "sde-apps"]),
 ];

@@ -21,7 +21,13 @@ const FOR_LIBRARIES: &[&str] = &[
 ];
 
 /// Packages of programs: all others are libraries.
-const PROGRAMS: &[&str] = &["sde-cli", "sde-examples", "sde-tests", "sde-benches"];
+const PROGRAMS: &[&str] = &[
+    "sde-cli",
+    "sde-examples",
+    "sde-examples-mpi",
+    "sde-tests",
+    "sde-benches",
+];
 
 /// Where `unsafe` is needed.
 const UNSAFE: &[&str] = &["sde", "sde-mpi"];

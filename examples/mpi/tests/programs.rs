@@ -1,0 +1,95 @@
+//! The programs under `mpirun`, run as a person runs them.
+
+#![forbid(unsafe_code)]
+
+use std::path::Path;
+use std::process::Command;
+
+use sde_tests::mpirun::{Job, mpirun, run};
+use serde_json::Value;
+
+const WATER_SCAN: &str = env!("CARGO_BIN_EXE_water_scan_mpi");
+const TWO_METHODS: &str = env!("CARGO_BIN_EXE_two_methods");
+const SCAN: [&str; 5] = ["--scan", "bond 1 2 0.9 1.0 5", "--threads", "1", "--json"];
+
+fn job(ranks: usize, program: &str, arguments: &[&str]) -> Job {
+    let mut command: Command = mpirun(ranks);
+    command.arg(program).args(arguments);
+    run(&mut command)
+}
+
+/// The energies as they were printed, and a number of the statistics by its name.
+fn scan(ranks: usize, more: &[&str]) -> (Vec<String>, impl Fn(&str) -> u64 + use<>) {
+    let arguments = [&SCAN[..], more].concat();
+    let job = job(ranks, WATER_SCAN, &arguments);
+    job.succeeded();
+    let said: Value = serde_json::from_str(&job.stdout).expect("one JSON object");
+    let points = said["points"].as_array().expect("points").clone();
+    let energies = points.iter().map(|point| point["energy"].to_string());
+    let count = move |name: &str| said["stats"][name].as_u64().expect("a number");
+    (energies.collect(), count)
+}
+
+#[test]
+fn water_scan_gives_the_same_bits_on_any_number_of_ranks() {
+    let (alone, of_one) = scan(1, &[]);
+    assert_eq!(alone.len(), 5);
+    for ranks in [2, 4] {
+        let (energies, count) = scan(ranks, &[]);
+        assert_eq!(energies, alone, "{ranks} ranks");
+        assert_eq!(count("ranks"), ranks as u64);
+        // The scan itself is run by all of them; what else was computed twice is told.
+        let scans = ranks as u64 - 1;
+        let computed = count("computed") - count("duplicates") - scans;
+        assert_eq!(computed, of_one("computed"), "{ranks} ranks");
+    }
+}
+
+#[test]
+fn water_scan_goes_on_on_another_number_of_ranks() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("store");
+    let store = store.to_str().expect("a path in Unicode");
+    let (first, _) = scan(3, &["--store", store]);
+    for ranks in [1, 2, 4] {
+        let (again, count) = scan(ranks, &["--store", store]);
+        assert_eq!(again, first);
+        assert_eq!(count("computed"), 0, "{ranks} ranks");
+    }
+}
+
+/// What a person got wrong is said once, not by each rank.
+#[test]
+fn bad_input_is_told_once_and_ends_the_job() {
+    let job = job(3, WATER_SCAN, &["--basis", "no such set"]);
+    job.failed_with("no such set");
+    assert_eq!(job.stderr.matches("error: ").count(), 1, "{job:#?}");
+}
+
+fn two_methods(ranks: usize, store: &Path) -> (Vec<String>, u64) {
+    let store = store.to_str().expect("a path in Unicode");
+    let job = job(ranks, TWO_METHODS, &["--size", "12", "--store", store]);
+    job.succeeded();
+    let lines: Vec<_> = job.stdout.lines().map(str::to_owned).collect();
+    let (computed, rest) = lines.split_last().expect("some lines");
+    let computed = computed.rsplit(' ').next().expect("a number");
+    // The first line is the number of ranks.
+    (rest[1..].to_vec(), computed.parse().expect("a number"))
+}
+
+#[test]
+fn two_methods_on_halves_of_the_ranks_agree_and_are_remembered_by_any_number() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut said = Vec::new();
+    for ranks in [1, 2, 3, 4, 8] {
+        let store = folder.path().join(format!("store-{ranks}"));
+        let (lines, computed) = two_methods(ranks, &store);
+        assert!(computed > 0);
+        let (again, computed) = two_methods(5 - ranks.min(4), &store);
+        assert_eq!((&again, computed), (&lines, 0), "{ranks} ranks");
+        said.push(lines);
+    }
+    // The same bits, since sums are taken in one order.
+    said.dedup();
+    assert_eq!(said.len(), 1, "{said:#?}");
+}

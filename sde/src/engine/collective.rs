@@ -163,6 +163,9 @@ impl Engine {
         match ran {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
+                if !entry.record.nondeterministic {
+                    self.check_replicas(ranks, run.subject.facts, &entry)?;
+                }
                 let outlines = self.all_outlines(ranks, run.subject.facts, &entry)?;
                 if run.options.policy != Policy::Bypass {
                     self.save_together(ranks, &entry, &outlines);

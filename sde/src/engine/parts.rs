@@ -10,7 +10,7 @@ use crate::error::{AppError, Error, ErrorKind};
 use crate::key::Key;
 use crate::process_group::{Act, Notice, Ranks};
 use crate::process_set::{Outlines, StoredParts, head_of, origin_of, part_of};
-use crate::result_map::Content;
+use crate::result_map::{Content, Tag};
 
 impl Engine {
     /// Has an entry saved that all of these ranks have: what is the same everywhere by the lowest
@@ -71,6 +71,53 @@ impl Engine {
             cause,
         });
         whole.map(|()| outlines).map_err(Error::from)
+    }
+}
+
+impl Engine {
+    /// That results which are not distributed are the same on all ranks: one rank saves them for
+    /// all, and any may give them to others.
+    pub(super) fn check_replicas(
+        &self,
+        ranks: &Ranks,
+        facts: &Facts,
+        entry: &Entry,
+    ) -> Result<(), Error> {
+        if ranks.size() == 1 {
+            return Ok(());
+        }
+        let mut digests = blake3::Hasher::new();
+        let wire = self.wire()?;
+        for named in entry.results.results() {
+            let tags = named.tags.unwrap_or_default();
+            let value = entry.results.get_erased(&named.name);
+            let (Ok(value), Some(codec)) = (value, named.codec) else {
+                continue;
+            };
+            if tags.contains(Tag::Distributed) {
+                continue;
+            }
+            let mut bytes = Vec::new();
+            // What can't be encoded is not sent or saved either.
+            if wire.encode(&value, &codec, &mut bytes).is_ok() {
+                digests.update(blake3::hash(&bytes).as_bytes());
+            }
+        }
+        let digest = digests.finalize();
+        let mut notice = Notice::new(Act::Agree, entry.record.key, &*facts.name);
+        let half = |at: usize| digest.as_bytes()[at..].first_chunk().copied();
+        notice.made.process = u64::from_le_bytes(half(0).unwrap_or_default());
+        notice.made.number = u64::from_le_bytes(half(8).unwrap_or_default());
+        let met = ranks.meet(&notice)?;
+        match met.iter().position(|other| other.made != met[0].made) {
+            None => Ok(()),
+            Some(rank) => Err(ErrorKind::Replicas {
+                app: Arc::clone(&facts.name),
+                key: entry.record.key,
+                rank,
+            }
+            .into()),
+        }
     }
 }
 

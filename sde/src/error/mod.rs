@@ -410,6 +410,20 @@ pub enum ErrorKind {
         /// Who does what, one rank for each different call.
         ranks: Vec<String>,
     },
+    /// The ranks that ran a distributed app returned different results. All get this error, and
+    /// nothing is remembered.
+    #[error(
+        "{app} [{}] returned other results on rank {rank} than on rank 0; results of a distributed app are the same on all ranks: combine them with `gather`, or declare them with `ResultSpec::distributed`",
+        key.short()
+    )]
+    Replicas {
+        /// The app.
+        app: Arc<str>,
+        /// The run.
+        key: Key,
+        /// The lowest rank that differs from the first.
+        rank: usize,
+    },
     /// Something failed on a rank. All ranks of the process set get this error.
     #[error("on rank {rank}: {message}")]
     OnRank {

@@ -239,6 +239,60 @@ fn a_panic_on_one_rank_is_an_error_on_the_others() {
     });
 }
 
+#[sde::app(name = "ranks.runs.own", distributed)]
+fn own(sde: &Handle) -> Result<u64, sde::Error> {
+    Ok(sde.rank()? as u64 / 2)
+}
+
+/// One of them would be saved as the result for all.
+#[test]
+fn results_that_differ_between_ranks_are_an_error_and_not_remembered() {
+    on_ranks(3, |sde| {
+        for _ in 0..2 {
+            let error = own.call(&sde).unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::Replicas { rank: 2, .. }),
+                "{error}"
+            );
+        }
+        assert_eq!(*count.call(&sde, 1).unwrap(), 3);
+        assert!(
+            sde.records()
+                .iter()
+                .all(|record| &*record.app != "ranks.runs.own")
+        );
+    });
+}
+
+/// A disk that fails is one rank's, and the error all ranks'.
+#[test]
+fn a_save_that_fails_on_one_rank_is_the_same_error_on_all() {
+    let texts = sde::ThreadGroup::run(3, |group| {
+        let store = sde::MemoryArchiver::new();
+        let is_broken = sde::ProcessGroup::rank(&group) == 1;
+        let builder = sde::Sde::builder().store(store.clone());
+        let sde = builder
+            .process_group(group, sde_archives::Cbor)
+            .build()
+            .unwrap();
+        halved.call(&sde, 8).unwrap();
+        if is_broken {
+            store.fail_next_save();
+        }
+        let first = sde.checkpoint_all().unwrap_err().to_string();
+        sde.checkpoint_all().unwrap();
+        if is_broken {
+            store.fail_next_save();
+        }
+        let last = sde.finish().unwrap_err().to_string();
+        sde.finish().unwrap();
+        [first, last]
+    });
+    assert!(texts[0][0].contains("on rank 1: "), "{texts:?}");
+    assert_eq!(texts[0], texts[1]);
+    assert_eq!(texts[0], texts[2]);
+}
+
 /// What is remembered of ordinary runs is the rank's own affair.
 #[test]
 fn the_values_that_ranks_hold_keep_their_identity() {

@@ -133,13 +133,22 @@ meanwhile.
 
 usage: sde gc STORE [options]
 
-  --dry-run         changes nothing, says what would be done
-  --max-bytes SIZE  gives up entries until so many bytes are left: 500M, 20G
-                    (powers of 1024)
-  --max-age AGE     gives up what was not used for so long: 12h, 30d, 8w
+  --dry-run         replaces and removes nothing, says what would be; the store
+                    must be one that can be written to
+  --max-bytes SIZE  gives up intermediates and scratch until they have at most
+                    SIZE, as 500M or 20G (powers of 1024). Results are not
+                    counted, nor are files that are being written or the bytes
+                    of no use that stay in files not worth replacing (an eighth)
+  --max-age AGE     gives up what was saved, or used last, so long ago: 12h, 30d
+                    or 8w
   --policy POLICY   which go first for --max-bytes: lru, the least recently used
-                    (the default), or fifo, those saved first
-  --results         the limits hold for results too; without this they never go
+                    (the default), or fifo, those saved first. Uses are known
+                    only of programs that record them (Options::record_uses);
+                    of all else the time of saving counts
+  --results         the limits count results, and give them up, too; without
+                    this they never go
+  --grace TIME      how long files that were replaced stay for those who read
+                    them: 30s, 10m (the default), 2h; 0s if there is nobody
   --trust-others    also a store that belongs to someone else, or that others
                     can write to
   --json            one object
@@ -175,15 +184,30 @@ fn second_column(line: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::commands::COMMANDS;
 
-    const COMMANDS: [&str; 9] = [
-        "ls", "show", "explain", "verify", "diff", "export", "stats", "gc", "doctor",
-    ];
+    /// The list in the help is one line a command, and has no other.
+    #[test]
+    fn each_command_is_told_of() {
+        let names = COMMANDS.map(|(command, _)| command);
+        let lines = ALL.lines().filter_map(|line| line.strip_prefix("  "));
+        let listed: Vec<&str> = lines
+            .filter(|line| line.starts_with(|first: char| first.is_ascii_lowercase()))
+            .filter_map(|line| line.split(' ').next())
+            .collect();
+        assert_eq!(listed, names);
+        let guide = include_str!("../../docs/guide/05-program.md");
+        for name in names {
+            let usage = format!("usage: sde {name} ");
+            assert!(of(name).is_some_and(|text| text.contains(&usage)), "{name}");
+            assert!(guide.contains(&format!("\n| `sde {name} ")), "{name}");
+        }
+    }
 
     /// Half a sentence was missing on a terminal of 80 columns.
     #[test]
     fn the_texts_fit_an_ordinary_terminal() {
-        let of_commands = COMMANDS.map(|command| of(command).expect("each has one"));
+        let of_commands = COMMANDS.map(|(command, _)| of(command).expect("each has one"));
         for line in of_commands
             .iter()
             .chain(&[ALL])

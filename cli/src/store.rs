@@ -55,7 +55,9 @@ impl Store {
                 Ok(_) => {}
                 Err(error) => {
                     warn(error);
-                    self.damages.push(unreadable(segment));
+                    let whole = 0..segment.length();
+                    self.damages
+                        .push(Damage::new(segment.path(), whole, "it can't be read"));
                 }
             }
         }
@@ -92,17 +94,6 @@ impl Store {
     pub fn is_damaged(&self) -> bool {
         !self.damages.is_empty() || self.inspection.format_damage().is_some()
     }
-}
-
-fn unreadable(segment: &SegmentFile) -> Damage {
-    // The type can't be made here: a walk over nothing of a segment that can't be read.
-    let mut damage = None;
-    let _ = segment.walk(|item| {
-        if let Item::Damage(found) = item {
-            damage.get_or_insert(found);
-        }
-    });
-    damage.unwrap_or_else(|| Damage::new(segment.path(), 0..segment.length(), "it can't be read"))
 }
 
 /// An entry from all frames that have part of it.
@@ -269,16 +260,22 @@ impl Prefix {
 
 /// The entries that a prefix means: all computations of one key, the latest first.
 pub fn find(store: &mut Store, prefix: &Prefix) -> Result<Vec<Whole>, Failure> {
+    Ok(find_marked(store, prefix)?.0)
+}
+
+/// The same, and which of them are marked as not to be used.
+pub fn find_marked(store: &mut Store, prefix: &Prefix) -> Result<(Vec<Whole>, Marks), Failure> {
     let mut wholes = Wholes::default();
-    store.entries(|segment, entry| {
-        if prefix.fits(&entry.record.key) {
-            wholes.add(segment, entry);
-        }
+    let mut marks = Marks::default();
+    store.walk(|segment, item| match item {
+        Item::Entry(entry) if prefix.fits(&entry.record.key) => wholes.add(segment, *entry),
+        Item::Mark { mark, .. } if prefix.fits(&mark.key) => marks.add(mark),
+        _ => {}
     })?;
     let found = wholes.sorted();
     let keys: HashSet<Key> = found.iter().map(|whole| whole.entry.record.key).collect();
     match keys.len() {
-        1 => Ok(found),
+        1 => Ok((found, marks)),
         0 => {
             store.tell_damage();
             Err(Failure::told(format!(

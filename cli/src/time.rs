@@ -28,6 +28,11 @@ pub fn iso(time: SystemTime) -> String {
     format!("{}Z", text(time).replace(' ', "T"))
 }
 
+/// The same of nanoseconds since 1970.
+pub fn iso_of_nanos(nanos: u64) -> String {
+    iso(UNIX_EPOCH + Duration::from_nanos(nanos))
+}
+
 /// Reads what a person writes: how long ago (`90s`, `15m`, `2h`, `3d`, `1w`), a day, or a day and
 /// a time (UTC).
 pub fn parse(text: &str, now: SystemTime) -> Option<SystemTime> {

@@ -23,10 +23,12 @@ pub enum Item {
     },
     /// Who writes the segment.
     About(AboutWriter),
-    /// A frame of a kind that this says nothing of.
+    /// A frame of a kind that this says nothing more of.
     Other {
         /// Where the frame begins.
         at: u64,
+        /// Whether it says which entries were used.
+        of_uses: bool,
     },
     /// Something that can't be read.
     Damage(Damage),

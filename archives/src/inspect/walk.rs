@@ -194,7 +194,10 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                 self.index_at = Some(frame.at);
                 return Ok(None);
             }
-            _ => Item::Other { at: frame.at },
+            kind => Item::Other {
+                at: frame.at,
+                of_uses: kind == Some(Kind::Uses),
+            },
         }))
     }
 

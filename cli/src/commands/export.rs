@@ -4,7 +4,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use sde_archives::inspect::{Payload, Value};
+use sde_archives::inspect::{Payload, Saved, Value};
 use serde_json::{Map, Value as Json};
 use zip::CompressionMethod;
 use zip::write::{SimpleFileOptions, ZipWriter};
@@ -12,9 +12,9 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::npy::{Array, arrays};
-use crate::output::Output;
-use crate::store::{Prefix, Store, find};
-use crate::{json, text};
+use crate::output::{Output, warn};
+use crate::store::{Prefix, Store, find_marked};
+use crate::{json, text, time};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Format {
@@ -62,34 +62,51 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let prefix = Prefix::read(&key.unwrap_or_default().to_string_lossy())?;
     let mut store = Store::open(path.unwrap_or_default())?;
     let name = name.map(|name| name.to_string_lossy().into_owned());
-    let results = results(&mut store, &prefix, name.as_deref())?;
+    let (results, is_all) = results(&mut store, &prefix, name.as_deref())?;
     let job = Job {
         results,
         format,
         single: name.is_some(),
     };
     match to == Path::new("-") {
-        true => job.write(out.raw()),
-        false => to_file(&job, &to, force),
+        true => job.write(out.raw())?,
+        false => to_file(&job, &to, force)?,
     }
+    out.flush()?;
+    store.tell_damage();
+    out.found |= !is_all || store.is_damaged();
+    Ok(())
 }
 
-/// The results of the latest computation: the named one, or all that are saved.
+/// The results of the latest computation: the named one, or all that are saved; and whether they
+/// are all that there should be, and may be used. If not, that is told.
 fn results(
     store: &mut Store,
     prefix: &Prefix,
     name: Option<&str>,
-) -> Result<Vec<(String, Payload)>, Failure> {
-    let whole = find(store, prefix)?.swap_remove(0);
+) -> Result<(Vec<(String, Payload)>, bool), Failure> {
+    let (mut found, marks) = find_marked(store, prefix)?;
+    let whole = found.swap_remove(0);
     let all = whole.entry.results;
+    let mark = marks.of(&(whole.entry.record.key, whole.entry.record.run));
+    let is_complete = name.is_some() || tell_missing(&all);
     let names: Vec<String> = all.iter().map(|saved| saved.name.clone()).collect();
-    let wanted = |saved: &sde_archives::inspect::Saved| name.is_none_or(|name| saved.name == name);
+    let wanted = |saved: &Saved| name.is_none_or(|name| saved.name == name);
     let chosen = all.into_iter().filter(wanted);
     let saved: Vec<_> = chosen
         .filter_map(|saved| Some((saved.name, saved.payload?)))
         .collect();
     match (saved.is_empty(), name) {
-        (false, _) => Ok(saved),
+        (false, _) => {
+            if let Some(mark) = mark {
+                let when = time::text(mark.at);
+                let reason = &mark.reason;
+                warn(format!(
+                    "this entry is not to be used, it was invalidated at {when} UTC: {reason}"
+                ));
+            }
+            Ok((saved, is_complete && mark.is_none()))
+        }
         (true, Some(name)) if names.iter().any(|known| known == name) => Err(Failure::told(
             format!("result \"{name}\" is not saved in this store, or damaged"),
         )),
@@ -99,6 +116,30 @@ fn results(
         ))),
         (true, None) => Err(Failure::told("none of its results is saved in this store")),
     }
+}
+
+/// Tells of the results that have no value here; gives whether none of them should have one.
+fn tell_missing(all: &[Saved]) -> bool {
+    let missing = || all.iter().filter(|saved| saved.payload.is_none());
+    let names = |these: &[&Saved]| {
+        let names: Vec<&str> = these.iter().map(|saved| &*saved.name).collect();
+        names.join(", ")
+    };
+    let (lost, never): (Vec<_>, Vec<_>) = missing().partition(|saved| saved.tags.is_checkpointed());
+    if !never.is_empty() {
+        let names = names(&never);
+        warn(format!(
+            "left out, as their tags say that they are not saved: {names}"
+        ));
+    }
+    if !lost.is_empty() {
+        let names = names(&lost);
+        warn(format!(
+            "left out, as this store does not have them: {names}; they were given up, are damaged or \
+             in another store"
+        ));
+    }
+    lost.is_empty()
 }
 
 /// What is to be written.

@@ -1,27 +1,36 @@
 //! `sde gc`: makes room.
 
-use sde_archives::{Options, Order, Retention};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use sde_archives::inspect::Item;
+use sde_archives::{Compacted, Options, Order, Retention};
 use serde_json::json;
 
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::store::Store;
 use crate::{text, time};
+
+/// How long files that were replaced stay, if nothing else is said.
+const GRACE: Duration = Duration::from_secs(600);
 
 pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let mut retention = Retention::new();
     let mut options = Options::new();
-    let mut dry_run = false;
+    let (mut dry_run, mut by_use, mut has_limit, mut grace) = (false, true, false, GRACE);
     while let Some(option) = arguments.option()? {
         match &*option {
             "dry-run" => dry_run = true,
             "max-bytes" => {
                 let bytes = arguments.read("a size: 500M or 20G", bytes)?;
                 retention = retention.max_bytes(bytes);
+                has_limit = true;
             }
             "max-age" => {
                 let age = arguments.read("an age: 12h, 30d or 8w", time::ago)?;
                 retention = retention.max_age(age);
+                has_limit = true;
             }
             "policy" => {
                 let order = arguments.read("a policy: lru or fifo", |text| match text {
@@ -29,8 +38,10 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
                     "fifo" => Some(Order::FirstIn),
                     _ => None,
                 })?;
+                by_use = order == Order::LeastRecentlyUsed;
                 retention = retention.order(order);
             }
+            "grace" => grace = arguments.read("a time: 30s, 10m or 2h", time::ago)?,
             "results" => retention = retention.results(),
             "trust-others" => options = options.trust_others(),
             other => return Err(arguments.unknown(other)),
@@ -40,11 +51,19 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let [path] = arguments.values(["STORE"], 0)?;
     let path = path.unwrap_or_default();
     // Opening makes a store of an empty folder; that is not what was asked for.
-    sde_archives::inspect::Inspection::open(&path)?;
+    let mut store = Store::open(&path)?;
+    // A compaction gives up what is known of uses with the entries, so this comes first.
+    let uses_recorded = match has_limit && by_use {
+        true => Some(has_uses(&mut store)?),
+        false => None,
+    };
     if dry_run {
         retention = retention.dry_run();
     }
-    let done = options.open(&path)?.compact(&retention)?;
+    let mut done = options.grace(grace).open(&path)?.compact(&retention)?;
+    if dry_run {
+        done.removed = removable(&store, grace);
+    }
     if done.busy {
         return Err(Failure::told(
             "somebody else is making room in this store; nothing was done, try again later",
@@ -59,12 +78,74 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
             "bytes_after": done.bytes_after,
             "given_up": done.given_up,
             "removed": done.removed,
+            "uses_recorded": uses_recorded,
         }));
     }
+    print(&done, dry_run, uses_recorded, out)
+}
+
+/// Whether there is anything that says which entries were used.
+fn has_uses(store: &mut Store) -> Result<bool, Failure> {
+    let mut found = false;
+    store.walk(|_, item| found |= matches!(item, Item::Other { of_uses: true, .. }))?;
+    Ok(found)
+}
+
+/// How many files were replaced before the time of grace, as the generations that count tell: a dry
+/// run of a compaction does not look.
+fn removable(store: &Store, grace: Duration) -> usize {
+    let is_over = |at: u64| {
+        let at = UNIX_EPOCH + Duration::from_nanos(at);
+        SystemTime::now()
+            .duration_since(at)
+            .is_ok_and(|age| age >= grace)
+    };
+    let manifests = &store.manifests;
+    let is_due = |id| {
+        let listed = manifests.heads().flat_map(|(_, info)| &info.segments);
+        let retired = manifests.heads().flat_map(|(_, info)| &info.retired);
+        let mut over = retired.filter(|one| is_over(one.at));
+        over.any(|one| one.id == Some(id)) && !listed.into_iter().any(|one| one.id == Some(id))
+    };
+    let ids = store.segments.iter().filter_map(|one| one.id().ok());
+    ids.filter(|id| is_due(*id)).count()
+}
+
+fn print(
+    done: &Compacted,
+    dry_run: bool,
+    uses_recorded: Option<bool>,
+    out: &mut Output,
+) -> Result<(), Failure> {
     let would = if dry_run { "would be " } else { "" };
+    if uses_recorded == Some(false) {
+        out.wrapped(
+            "no uses are recorded in this store: what was saved first counts as the least recently \
+             used (programs record uses with `Options::record_uses`)",
+            2,
+        )?;
+    }
     if done.replaced == 0 && done.removed == 0 {
         return out.line("nothing to do");
     }
+    if done.replaced > 0 {
+        print_replaced(done, would, out)?;
+    }
+    if done.removed > 0 {
+        let files = text::count(done.removed, "replaced file", "replaced files");
+        out.line(format!("{files} {would}removed"))?;
+    }
+    if done.replaced > 0 && !dry_run {
+        out.wrapped(
+            "the files that were replaced stay for a time of grace, for those who read them; \
+             they are removed by a later `sde gc`, or by a program that saves",
+            2,
+        )?;
+    }
+    Ok(())
+}
+
+fn print_replaced(done: &Compacted, would: &str, out: &mut Output) -> Result<(), Failure> {
     out.wrapped(
         format!(
             "{} {would}replaced, {} of {} kept",
@@ -77,17 +158,6 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     if done.given_up > 0 {
         let entries = text::count(done.given_up, "entry", "entries");
         out.line(format!("{entries} {would}given up, or part of them"))?;
-    }
-    if done.removed > 0 {
-        let files = text::count(done.removed, "file", "files");
-        out.line(format!("{files} {would}removed"))?;
-    }
-    if done.replaced > 0 && !dry_run {
-        out.wrapped(
-            "the files that were replaced stay for a time of grace, for those who read them; \
-             they are removed by a later `sde gc`, or by a program that saves",
-            2,
-        )?;
     }
     Ok(())
 }

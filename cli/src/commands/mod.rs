@@ -17,9 +17,10 @@ use crate::failure::Failure;
 use crate::help;
 use crate::output::Output;
 
-type Command = fn(Arguments, &mut Output) -> Result<(), Failure>;
+/// What does a command.
+pub type Command = fn(Arguments, &mut Output) -> Result<(), Failure>;
 
-const COMMANDS: [(&str, Command); 9] = [
+pub const COMMANDS: [(&str, Command); 9] = [
     ("ls", ls::run),
     ("show", show::run),
     ("explain", explain::run),

@@ -1,13 +1,13 @@
 //! `sde show`: one entry.
 
 use sde::{AppSetup, Callee, ValueSummary};
-use sde_archives::inspect::{Damage, Item, Payload, Saved};
+use sde_archives::inspect::{Damage, Payload, Saved};
 use serde_json::{Value as Json, json};
 
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::store::{Marks, Prefix, Store, Whole, find};
+use crate::store::{Marks, Prefix, Store, Whole, find_marked};
 use crate::{json, text, time};
 
 pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
@@ -22,8 +22,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let [path, key] = arguments.values(["STORE", "KEY"], 0)?;
     let prefix = Prefix::read(&key.unwrap_or_default().to_string_lossy())?;
     let mut store = Store::open(path.unwrap_or_default())?;
-    let mut found = find(&mut store, &prefix)?;
-    let marks = marks(&mut store)?;
+    let (mut found, marks) = find_marked(&mut store, &prefix)?;
     let earlier = found.len() - 1;
     if !all {
         found.truncate(1);
@@ -48,17 +47,8 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     }
     out.flush()?;
     store.tell_damage();
+    out.found |= store.is_damaged();
     Ok(())
-}
-
-fn marks(store: &mut Store) -> Result<Marks, Failure> {
-    let mut marks = Marks::default();
-    store.walk(|_, item| {
-        if let Item::Mark { mark, .. } = item {
-            marks.add(mark);
-        }
-    })?;
-    Ok(marks)
 }
 
 /// A value whose checksum was verified.

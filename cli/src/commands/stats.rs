@@ -239,7 +239,7 @@ fn generations(store: &Store) -> serde_json::Value {
             "kind": info.kind,
             "generation": info.generation,
             "writer": info.writer,
-            "at": info.at,
+            "at": time::iso_of_nanos(info.at),
             "parents": info.parents,
             "segments": info.segments.len(),
             "retired": info.retired.len(),

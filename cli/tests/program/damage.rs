@@ -166,6 +166,34 @@ fn a_damaged_value_is_named_with_its_entry_and_all_else_is_shown() {
     assert_eq!(export("guess").well(), "[1.0,2.0,4.0]\n");
 }
 
+/// Some said with status 0 what was only part of the truth.
+#[test]
+fn each_command_that_meets_damage_has_status_1() {
+    let sample = Sample::new();
+    let key = sample.keys.solver.to_string();
+    let shown = sample.run("show", &[&sample.keys.small.to_string(), "--json"]);
+    let place = shown.json()["saved"][0].clone();
+    let file = sample.path.join(place["file"].as_str().unwrap());
+    let mut bytes = std::fs::read(&file).unwrap();
+    bytes[place["at"].as_u64().unwrap() as usize + 100] ^= 1;
+    std::fs::write(&file, bytes).unwrap();
+    let path = sample.path.to_str().unwrap();
+    for (command, more) in [
+        ("ls", &[][..]),
+        ("show", &[&*key]),
+        ("explain", &[&*key]),
+        ("verify", &["--json"]),
+        ("diff", &[path]),
+        ("export", &[&*key, "guess", "--format", "json", "--to", "-"]),
+        ("stats", &[]),
+    ] {
+        let done = sample.run(command, more);
+        assert_eq!(done.status, 1, "{command}: {}{}", done.out, done.err);
+        let said = done.err + &done.out;
+        assert!(said.contains("damaged"), "{command}: {said}");
+    }
+}
+
 /// A manifest is one of two generations: the one before counts.
 #[test]
 fn a_damaged_manifest_leaves_the_store_usable() {

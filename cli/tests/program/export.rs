@@ -68,6 +68,41 @@ fn cbor_is_as_it_was_stored() {
     assert_eq!(all[0], 0xa3, "a map of three");
 }
 
+/// It was status 0, as if nothing were missing.
+#[test]
+fn what_is_left_out_is_told() {
+    let sample = Sample::new();
+    let key = sample.keys.solver.to_string();
+    let export = |key: &str, name: &[&str]| {
+        let arguments = [&[key], name, &["--format", "json", "--to", "-"]].concat();
+        sample.run("export", &arguments)
+    };
+    let all = export(&key, &[]);
+    assert_eq!(all.status, 0, "{}", all.err);
+    assert!(all.err.contains("not saved: trace"), "{}", all.err);
+    assert_eq!(export(&key, &["guess"]).err, "");
+
+    let invalid = export(&sample.keys.invalid.to_string(), &[]);
+    assert_eq!(invalid.status, 1);
+    assert_eq!(invalid.json()["result"], 7.25);
+    assert!(
+        invalid.err.contains("not to be used") && invalid.err.contains("bad memory in node 7"),
+        "{}",
+        invalid.err
+    );
+
+    std::fs::remove_dir_all(sample.path.join("intermediates")).unwrap();
+    let part = export(&key, &[]);
+    assert_eq!(part.status, 1);
+    assert!(
+        part.err.contains("does not have them: guess;"),
+        "{}",
+        part.err
+    );
+    assert_eq!(part.json().as_object().unwrap().len(), 2);
+    export(&key, &["positions"]).well();
+}
+
 #[test]
 fn a_file_is_whole_or_not_there() {
     let sample = Sample::new();

@@ -75,6 +75,56 @@ fn gc_changes_nothing_when_dry_and_loses_no_result() {
     assert_eq!(verify.status, 0, "{}", verify.out);
 }
 
+/// Less was said to do than was done, and "nothing" where files were to be removed.
+#[test]
+fn gc_says_beforehand_what_it_removes() {
+    let sample = Sample::new();
+    sample.run("gc", &["--max-bytes", "0"]).well();
+    let replaced = sample.files();
+    assert_eq!(sample.run("gc", &["--dry-run"]).well(), "nothing to do\n");
+    let now = ["--grace", "0s"];
+    let would = sample
+        .run("gc", &[&now[..], &["--dry-run"]].concat())
+        .well();
+    assert_eq!(sample.files(), replaced);
+    let did = sample.run("gc", &now).well();
+    assert_eq!(would, did.replace(" removed", " would be removed"));
+    let left = sample.files();
+    let is_segment = |path: &&std::path::PathBuf| path.extension().is_some_and(|e| e == "sde");
+    let segments = |files: &[std::path::PathBuf]| files.iter().filter(is_segment).count();
+    let gone = segments(&replaced) - segments(&left);
+    assert!(gone > 0);
+    assert!(did.starts_with(&format!("{gone} replaced file")), "{did}");
+    assert_eq!(sample.run("gc", &now).well(), "nothing to do\n");
+}
+
+/// The default policy goes by uses, which hardly any store has.
+#[test]
+fn gc_says_if_there_are_no_uses_to_go_by() {
+    let sample = Sample::new();
+    let dry = |more: &[&str]| sample.run("gc", &[&["--dry-run"], more].concat()).well();
+    let says_so = |text: &str| text.contains("no uses are recorded");
+    assert!(says_so(&dry(&["--max-bytes", "1G"])));
+    assert!(!says_so(&dry(&[])));
+    assert!(!says_so(&dry(&["--max-bytes", "1G", "--policy", "fifo"])));
+    let json = |more: &[&str]| {
+        let done = sample.run("gc", &[&["--dry-run", "--json"], more].concat());
+        done.json()["uses_recorded"].clone()
+    };
+    assert_eq!(json(&["--max-age", "9w"]), false);
+    assert_eq!(json(&[]), serde_json::Value::Null);
+
+    let store = sde_archives::Options::new()
+        .record_uses()
+        .open(&sample.path);
+    let engine = sde::Sde::builder().store(store.unwrap()).build().unwrap();
+    energy.call(&engine, "STO-3G", 0).unwrap();
+    engine.finish().unwrap();
+    drop(engine);
+    assert_eq!(json(&["--max-age", "9w"]), true);
+    assert!(!says_so(&dry(&["--max-bytes", "1G"])));
+}
+
 #[test]
 fn doctor_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();

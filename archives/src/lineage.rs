@@ -109,10 +109,17 @@ impl Lineage {
         let prefix = format!("{}-", selection.name());
         let damaged = self.damaged.iter().filter_map(|name| {
             let number = name.strip_prefix(&prefix)?.split('-').next()?;
-            number.parse::<u64>().ok()
+            // None comes after the last number; anybody can give a file any name.
+            number
+                .parse::<u64>()
+                .ok()
+                .filter(|number| *number < u64::MAX)
         });
         let latest = latest.max(damaged.max().unwrap_or(0));
-        (latest + 1, heads.iter().map(|one| one.name()).collect())
+        (
+            latest.saturating_add(1),
+            heads.iter().map(|one| one.name()).collect(),
+        )
     }
 
     /// Writes a manifest and makes it durable; then removes those before its parents.

@@ -76,14 +76,15 @@ fn run(on: impl FnOnce(Builder) -> Builder, is_first: bool) -> Result<(), Failur
     // What was computed is worth keeping also if a point failed.
     let finished = sde.finish().map_err(Failure::of_calculation);
     let results = results?;
-    finished?;
     let saved = saved.load(Ordering::Relaxed) as u64;
     let counts = report::Counts::of_all_ranks(&sde, saved).map_err(Failure::of_calculation)?;
     match is_first {
-        true if options.json => report::json(&counts, &results),
-        true => report::table(&sde, &options, &results, &counts),
-        false => Ok(()),
+        true if options.json => report::json(&counts, &results)?,
+        true => report::table(&sde, &options, &results, &counts)?,
+        false => {}
     }
+    // Last: what was computed is shown, although it could not be saved.
+    finished
 }
 
 /// The integrals are computed on rayon's threads.

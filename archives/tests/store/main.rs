@@ -9,6 +9,7 @@
 
 mod apps;
 mod child;
+mod clock;
 mod compact;
 mod damage;
 mod directory;

@@ -6,6 +6,7 @@
 //! they find out whether it went well everywhere. In between, nobody waits for what does not come
 //! (see [`Ranks`]).
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use super::Engine;
@@ -54,6 +55,7 @@ impl Engine {
             key,
             encoded,
             volatile,
+            found: Cell::new(None),
         };
         let unfit = unfit.or_else(|| self.unfit(&run));
         let set = self.sets.of(ranks).ok_or(ErrorKind::Released)?;
@@ -119,11 +121,17 @@ impl Engine {
 
     /// What this rank has of the run, in memory or in the store.
     fn held(&self, run: &Run<'_>, set: &ProcessSet) -> Option<(Served, Source)> {
-        let refused = matches!(run.options.policy, Policy::Refresh | Policy::Bypass);
-        if refused || run.subject.facts.nondeterministic {
+        if run.options.policy == Policy::Bypass || run.subject.facts.nondeterministic {
             return None;
         }
-        if let Some(entry) = set.entry(&run.key) {
+        let known = set.entry(&run.key);
+        run.found
+            .set(known.as_ref().map(|entry| entry.record.made_at));
+        if run.options.policy == Policy::Refresh {
+            // For when that was made which is to be replaced; it gives nothing.
+            return self.load(run, None).map(|loaded| (loaded, Source::Loaded));
+        }
+        if let Some(entry) = known {
             let map = self.serve(&entry, run.options.names).ok()?;
             return Some((Served { entry, map }, Source::Map));
         }

@@ -351,7 +351,7 @@ impl Engine {
             calls: ran.callees.direct,
             beneath: ran.callees.beneath.into_iter().collect(),
             nondeterministic: ran.nondeterministic,
-            made_at: ran.made_at,
+            made_at: later_than(ran.made_at, run.found.get(), previous),
             took: ran.took,
             host: machine::host(),
             target: machine::target(),
@@ -404,6 +404,18 @@ impl Engine {
             None => Err(error),
         }
     }
+}
+
+/// When a computation was made, which takes the place of those that are known: later than they were
+/// made, whatever the clocks say by which that was written down. A store gives the latest.
+fn later_than(
+    made_at: SystemTime,
+    found: Option<SystemTime>,
+    previous: Option<&Entry>,
+) -> SystemTime {
+    let known = found.max(previous.map(|entry| entry.record.made_at));
+    let after = known.and_then(|known| known.checked_add(Duration::from_nanos(1)));
+    after.map_or(made_at, |after| made_at.max(after))
 }
 
 /// How long a failure lasts. One that came from another run lasts as long as that

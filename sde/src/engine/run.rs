@@ -1,6 +1,8 @@
 //! Looking up: the part of `run` that a hit takes.
 
+use std::cell::Cell;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 use super::fly::lasting;
 use super::{Engine, Node};
@@ -28,6 +30,8 @@ pub(super) struct Run<'a> {
     pub(super) encoded: Box<[u8]>,
     /// The files that were hashed, which may change while the body runs.
     pub(super) volatile: Option<Box<Volatile>>,
+    /// When the computation was made that was found in the store, whether it serves or not.
+    pub(super) found: Cell<Option<SystemTime>>,
 }
 
 /// An entry that may be used, and the map that it gives to one caller. The two go together
@@ -123,6 +127,7 @@ impl Engine {
                     key,
                     encoded,
                     volatile,
+                    found: Cell::new(None),
                 };
                 self.miss(&run, call).map(Some)
             }

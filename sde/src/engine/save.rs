@@ -159,10 +159,15 @@ impl Engine {
 
     /// Looks for a run in the store; what is found serves the call.
     pub(super) fn load(&self, run: &Run<'_>, previous: Option<&Entry>) -> Option<Served> {
-        if run.options.policy == Policy::Refresh || run.subject.facts.nondeterministic {
+        if run.subject.facts.nondeterministic {
             return None;
         }
         let stored = self.find_stored(run)?;
+        let made_at = stored.record.made_at;
+        run.found.set(run.found.get().max(Some(made_at)));
+        if run.options.policy == Policy::Refresh {
+            return None;
+        }
         // What was computed again since is newer, and not saved yet or cleaned.
         let outdated = previous.is_some_and(|known| {
             known.record.run != stored.record.run && known.record.made_at > stored.record.made_at

@@ -1,0 +1,132 @@
+//! Ranks that are killed, at any moment: the job ends soon, fails, and what was saved loads.
+//!
+//! A few by default, two hundred with `SDE_LONG_TESTS=1`. The seed is printed; `SDE_TEST_SEED` gives it.
+
+#![forbid(unsafe_code)]
+#![cfg(target_os = "linux")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use sde_tests::mpirun::{mpirun, run};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_water_scan_mpi");
+/// Longer than any way to end takes.
+const LIMIT: Duration = Duration::from_secs(30);
+
+fn scan(ranks: usize, store: &Path) -> Command {
+    let mut command = mpirun(ranks);
+    command.arg(PROGRAM).arg("--store").arg(store);
+    command.args(["--scan", "bond 1 2 0.8 1.2 24", "--threads", "1", "--json"]);
+    command
+}
+
+/// The energies as they are printed, and how much was computed.
+fn energies(ranks: usize, store: &Path) -> (Vec<String>, u64) {
+    let job = run(&mut scan(ranks, store));
+    job.succeeded();
+    let said: Value = serde_json::from_str(&job.stdout).expect("one JSON object");
+    let points = said["points"].as_array().expect("points");
+    let energies = points.iter().map(|point| point["energy"].to_string());
+    let computed = said["stats"]["computed"].as_u64().expect("a number");
+    (energies.collect(), computed)
+}
+
+/// The processes of the program's ranks that have come from this one.
+fn ranks_of(parent: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    for child in children.unwrap_or_default().split_whitespace() {
+        let Ok(child) = child.parse() else { continue };
+        let program = fs::read_link(format!("/proc/{child}/exe")).unwrap_or_default();
+        if program == Path::new(PROGRAM) {
+            found.push(child);
+        }
+        found.extend(ranks_of(child));
+    }
+    found
+}
+
+/// Gives the status, unless it takes too long.
+fn wait(child: &mut Child, limit: Duration) -> Option<std::process::ExitStatus> {
+    let start = Instant::now();
+    while start.elapsed() < limit {
+        if let Some(status) = child.try_wait().expect("waiting for a child") {
+            return Some(status);
+        }
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    None
+}
+
+/// A generator of numbers that are random enough.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (self.0 >> 33) % limit
+    }
+}
+
+#[test]
+fn a_killed_rank_ends_the_job_and_what_was_saved_loads() {
+    let long = std::env::var_os("SDE_LONG_TESTS").is_some();
+    let seed = std::env::var("SDE_TEST_SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
+    println!("SDE_TEST_SEED={seed}");
+    let mut random = Random(seed);
+    let folder = tempfile::tempdir().expect("a folder");
+    let (expected, _) = energies(1, &folder.path().join("whole"));
+    let (mut killed, mut ended) = (0, 0);
+    let wanted = if long { 200 } else { 6 };
+    let mut store = 0;
+    while killed < wanted {
+        let path = folder.path().join(format!("store-{store}"));
+        let ranks = 2 + random.below(7) as usize;
+        let mut job = scan(ranks, &path)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("mpirun");
+        std::thread::sleep(Duration::from_millis(random.below(700)));
+        let victims = ranks_of(job.id());
+        let victim = match victims.len() {
+            0 => None,
+            count => victims.get(random.below(count as u64) as usize),
+        };
+        if let Some(victim) = victim {
+            let mut kill = Command::new("kill");
+            kill.args(["-9", &victim.to_string()]).stderr(Stdio::null());
+            let kill = kill.status().expect("kill");
+            let status = wait(&mut job, LIMIT).expect("the job ends in half a minute");
+            // One that had ended its session already is no loss.
+            if kill.success() && !status.success() {
+                killed += 1;
+                continue;
+            }
+        } else {
+            wait(&mut job, Duration::from_secs(120)).expect("the job ends");
+        }
+        ended += 1;
+        // The job was done: what it left, and what those before it left, is whole.
+        assert_eq!(energies(1, &path).0, expected, "SDE_TEST_SEED={seed}");
+        store += 1;
+        assert!(ended < 20 * wanted, "no rank is ever caught");
+    }
+    let last = folder.path().join(format!("store-{store}"));
+    let (got, _) = energies(3, &last);
+    assert_eq!(got, expected, "SDE_TEST_SEED={seed}");
+    let (again, computed) = energies(2, &last);
+    assert_eq!((again, computed), (expected, 0), "SDE_TEST_SEED={seed}");
+    println!("{killed} ranks killed, {ended} jobs were done before");
+}

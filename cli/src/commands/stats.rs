@@ -54,7 +54,8 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
             let record = &entry.record;
             let app = apps.entry(record.app.to_string()).or_default();
             if app.seen.insert((record.key, record.run)) {
-                app.took += record.took;
+                // What a file says of itself may be anything.
+                app.took = app.took.saturating_add(record.took);
             }
             app.keys.insert(record.key);
             app.latest = app.latest.max(Some(record.made_at));

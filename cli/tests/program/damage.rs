@@ -300,3 +300,40 @@ fn an_end_that_a_generation_vouches_for_is_damage() {
         assert!(told.contains("lost"), "{told}");
     }
 }
+
+/// What a record says of itself may be anything: times that no sum can hold.
+#[test]
+fn costs_that_no_sum_holds_are_no_reason_to_panic() {
+    use sde::{Archiver as _, Batch, SavedEntry, Sde, Selection};
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let store = sde_archives::DirStore::open(&path).unwrap();
+    let sde = Sde::new();
+    for charge in 0..3 {
+        energy.call(&sde, "STO-3G", charge).unwrap();
+    }
+    let hostile = |mut record: sde::Record| {
+        record.took = std::time::Duration::MAX;
+        let results = Vec::new();
+        SavedEntry { record, results }
+    };
+    let batch = Batch {
+        selection: Selection::Archive,
+        entries: sde.records().into_iter().map(hostile).collect(),
+        scratch: Vec::new(),
+        marks: Vec::new(),
+    };
+    store.save(&batch).unwrap();
+    store.commit(Selection::Archive).unwrap();
+    let path = path.to_str().unwrap();
+    for arguments in [
+        &["stats", path][..],
+        &["stats", path, "--json"],
+        &["ls", path],
+    ] {
+        let done = super::kit::program().args(arguments).output().unwrap();
+        let said = String::from_utf8_lossy(&done.stderr);
+        assert!(done.status.code() == Some(0), "{arguments:?}: {said}");
+    }
+}

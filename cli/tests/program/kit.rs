@@ -193,7 +193,8 @@ pub fn sde_wide<S: AsRef<OsStr>>(columns: usize, arguments: impl IntoIterator<It
     )
 }
 
-fn done(output: Output) -> Done {
+/// What became of it.
+pub fn done(output: Output) -> Done {
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     let done = Done {
         out: text(output.stdout),

@@ -135,5 +135,56 @@ fn doctor_leaves_nothing_behind() {
         "{}",
         done.out
     );
+    for check in ["a rename gives", "a lock keeps others out"] {
+        assert!(
+            done.out.contains(&format!("holds  {check}")),
+            "{}",
+            done.out
+        );
+    }
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
+/// Where files can be made, and nothing written to them.
+#[test]
+#[cfg(unix)]
+fn doctor_says_what_fails() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().to_str().unwrap();
+    let limited = |more: &[&str]| {
+        let mut shell = std::process::Command::new("sh");
+        let limit = "trap '' XFSZ; ulimit -f 0; exec \"$@\"";
+        shell.args(["-c", limit, "sh", env!("CARGO_BIN_EXE_sde"), "doctor", path]);
+        super::kit::done(shell.args(more).output().unwrap())
+    };
+    let done = limited(&[]);
+    assert_eq!(done.status, 1, "{}{}", done.out, done.err);
+    for said in [
+        "holds  a name is made once",
+        "FAILS  what is appended can be read at once: ",
+        "without it another process may see old lengths",
+        "A store here is at risk",
+    ] {
+        assert!(done.out.contains(said), "{said}: {}", done.out);
+    }
+    let json = limited(&["--json"]);
+    assert_eq!((json.status, &json.json()["good"]), (1, &false.into()));
+    let checks = json.json()["checks"].clone();
+    let why = |check: &serde_json::Value| check["why"].is_string();
+    for check in checks.as_array().unwrap() {
+        assert_eq!(check["holds"], !why(check), "{check}");
+    }
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
+/// The doctor's other process sees the locks of others; with one of its own it could not fail.
+#[test]
+fn the_other_process_of_the_doctor_sees_locks() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    let file = std::fs::File::create(&path).unwrap();
+    let hold = || sde(["doctor", "--hold", path.to_str().unwrap()]).well();
+    assert_eq!(hold(), "held\n");
+    file.try_lock().unwrap();
+    assert_eq!(hold(), "taken\n");
 }

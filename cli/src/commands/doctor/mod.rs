@@ -4,12 +4,16 @@
 //! they do when two processes make one name, or when a machine goes down. What can be tried, is
 //! tried here; what only a power cut would show is said to be unknown.
 
-use std::fs::File;
+mod checks;
+mod lock;
+
 use std::io;
 use std::path::{Path, PathBuf};
 
 use sde_archives::medium::{Disk, Medium};
 use serde_json::json;
+
+use checks::{CHECKS, Check};
 
 use crate::args::Arguments;
 use crate::failure::Failure;
@@ -32,7 +36,10 @@ enum Outcome {
 
 pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     if let Some(option) = arguments.option()? {
-        return Err(arguments.unknown(&option));
+        return match &*option {
+            lock::OPTION => lock::hold(&arguments.path()?, out),
+            other => Err(arguments.unknown(other)),
+        };
     }
     let as_json = arguments.json;
     let [dir] = arguments.values(["DIR"], 0)?;
@@ -100,110 +107,6 @@ impl Drop for Folder {
     }
 }
 
-type Check = fn(&Path) -> io::Result<()>;
-
-const CHECKS: [(&str, &str, bool, Check); 8] = [
-    (
-        "a name is made once",
-        "two writers may write to one file",
-        true,
-        |dir| {
-            let path = dir.join("once");
-            Disk.create(&path)?;
-            refused(Disk.create(&path).map(drop))
-        },
-    ),
-    (
-        "a name is not replaced by publishing another",
-        "two writers may replace each other's generations",
-        true,
-        |dir| {
-            let (from, to) = (dir.join("from"), dir.join("to"));
-            written(&from, b"new")?;
-            written(&to, b"old")?;
-            refused(Disk.publish(&from, &to))?;
-            reads(&to, b"old")
-        },
-    ),
-    (
-        "a published file is whole",
-        "a generation may be found half written",
-        true,
-        |dir| {
-            let (from, to) = (dir.join("unfinished"), dir.join("published"));
-            written(&from, b"generation")?;
-            Disk.publish(&from, &to)?;
-            reads(&to, b"generation")?;
-            match Disk.look(&from)? {
-                None => Ok(()),
-                Some(_) => Err(io::Error::other("it has two names afterwards")),
-            }
-        },
-    ),
-    (
-        "a hard link names a file twice",
-        "names are published by a rename, which is checked before it and not in one step with it",
-        false,
-        |dir| {
-            let (from, to) = (dir.join("one"), dir.join("two"));
-            written(&from, b"linked")?;
-            std::fs::hard_link(&from, &to)?;
-            reads(&to, b"linked")
-        },
-    ),
-    (
-        "what is appended can be read at once",
-        "another process may see old lengths of files",
-        true,
-        |dir| {
-            let path = dir.join("appended");
-            let mut file = Disk.create(&path)?;
-            for part in [&b"first"[..], b"second"] {
-                file.append(&[part])?;
-                file.sync()?;
-            }
-            reads(&path, b"firstsecond")
-        },
-    ),
-    (
-        "a file is synced without an error",
-        "nothing that was saved is certain to survive a power cut",
-        true,
-        |dir| {
-            let mut file = Disk.create(&dir.join("synced"))?;
-            file.append(&[&[7; 4096]])?;
-            file.sync()
-        },
-    ),
-    (
-        "a folder is synced without an error",
-        "a new file may be gone after a power cut",
-        true,
-        |dir| File::open(dir)?.sync_all(),
-    ),
-    (
-        "a lock keeps others out, and ends with its holder",
-        "two compactions may do the same work; nothing else rests on locks",
-        false,
-        |dir| {
-            let path = dir.join("locked");
-            written(&path, b"")?;
-            let held = Disk.try_lock(&path)?;
-            let Some(held) = held else {
-                return Err(io::Error::other("it is locked, and nobody locked it"));
-            };
-            if Disk.try_lock(&path)?.is_some() {
-                return Err(io::Error::other("two have it at once"));
-            }
-            drop(held);
-            match Disk.try_lock(&path)? {
-                Some(_) => Ok(()),
-                None => Err(io::Error::other("it stays after its holder has gone")),
-            }
-        },
-    ),
-];
-
 fn try_all(dir: &Path) -> Vec<Tried> {
     let one = |(name, without, needed, check): &(&'static str, &'static str, bool, Check)| Tried {
         name,
@@ -215,27 +118,6 @@ fn try_all(dir: &Path) -> Vec<Tried> {
         needed: *needed,
     };
     CHECKS.iter().map(one).collect()
-}
-
-/// That something was refused because a name is taken.
-fn refused(outcome: io::Result<()>) -> io::Result<()> {
-    match outcome {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
-        Ok(()) => Err(io::Error::other("it was, and no error was given")),
-    }
-}
-
-fn written(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut file = Disk.create(path)?;
-    file.append(&[bytes])
-}
-
-fn reads(path: &Path, expected: &[u8]) -> io::Result<()> {
-    match std::fs::read(path)? == expected {
-        true => Ok(()),
-        false => Err(io::Error::other("other bytes are read than were written")),
-    }
 }
 
 /// The kind of file system, where the system tells.

@@ -1,0 +1,96 @@
+//! Whether a lock keeps other processes out.
+//!
+//! Within one process a lock may hold that no other process sees: shared file systems can be
+//! mounted so. So the program starts itself once more, and the two try to have one lock.
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use sde_archives::medium::{Disk, Medium};
+
+use super::checks::written;
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// The option with which the program starts itself.
+pub const OPTION: &str = "hold";
+
+const HELD: &str = "held";
+const TAKEN: &str = "taken";
+
+/// What the other process does: tries to take the lock, says what came of it, and keeps it until
+/// nobody writes to its standard input any more.
+pub fn hold(path: &Path, out: &mut Output) -> Result<(), Failure> {
+    let lock = Disk.try_lock(path).map_err(Failure::told)?;
+    out.line(if lock.is_some() { HELD } else { TAKEN })?;
+    out.flush()?;
+    // Whoever started this may have been killed: that is an end too.
+    let _ = io::stdin().read_to_end(&mut Vec::new());
+    Ok(())
+}
+
+/// That of two processes one has it, and that it is free when that one is killed.
+pub fn is_kept_between_processes(dir: &Path) -> io::Result<()> {
+    let path = dir.join("locked");
+    written(&path, b"")?;
+    let Some(own) = Disk.try_lock(&path)? else {
+        return Err(io::Error::other("it is locked, and nobody locked it"));
+    };
+    if Other::start(&path)?.has_it {
+        return Err(io::Error::other("two processes have it at once"));
+    }
+    drop(own);
+    let other = Other::start(&path)?;
+    if !other.has_it {
+        return Err(io::Error::other("it stays after it was given back"));
+    }
+    if Disk.try_lock(&path)?.is_some() {
+        return Err(io::Error::other("two processes have it at once"));
+    }
+    drop(other);
+    match Disk.try_lock(&path)? {
+        Some(_) => Ok(()),
+        None => Err(io::Error::other("it stays after its holder was killed")),
+    }
+}
+
+/// Another process that has tried to take the lock. It is killed when this is dropped.
+struct Other {
+    process: Child,
+    has_it: bool,
+}
+
+impl Other {
+    fn start(path: &Path) -> io::Result<Self> {
+        let process = Command::new(std::env::current_exe()?)
+            .args(["doctor", &format!("--{OPTION}")])
+            .arg(path)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let mut other = Self {
+            process,
+            has_it: false,
+        };
+        let mut said = String::new();
+        if let Some(out) = other.process.stdout.take() {
+            BufReader::new(out).read_line(&mut said)?;
+        }
+        match said.trim_end() {
+            HELD => other.has_it = true,
+            TAKEN => {}
+            _ => return Err(io::Error::other("another process can't try to take it")),
+        }
+        Ok(other)
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        // Both fail only if it has ended already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}

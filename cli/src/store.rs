@@ -74,8 +74,23 @@ impl Store {
         })
     }
 
-    /// Says on standard error what was found damaged, in one line.
+    /// What is of another format than this program reads: a path, and the version.
+    pub fn other_formats(&self) -> impl Iterator<Item = (String, u32)> {
+        let segments = self.segments.iter();
+        let segments =
+            segments.filter_map(|one| Some((one.path().to_owned(), one.other_format()?)));
+        let manifests = self.manifests.files.iter();
+        let manifests = manifests
+            .filter_map(|one| Some((format!("manifests/{}", one.name), one.other_format?)));
+        segments.chain(manifests)
+    }
+
+    /// Says on standard error what was found damaged, in one line, and what can't be read by this
+    /// release.
     pub fn tell_damage(&self) {
+        for (path, version) in self.other_formats() {
+            warn(format!("left out: {}", of_format(&path, version)));
+        }
         if let Some(why) = self.inspection.format_damage() {
             warn(format!("this is a damaged store: {why}"));
         }
@@ -91,9 +106,19 @@ impl Store {
         }
     }
 
-    pub fn is_damaged(&self) -> bool {
-        !self.damages.is_empty() || self.inspection.format_damage().is_some()
+    /// Whether all that was looked at could be read.
+    pub fn is_whole(&self) -> bool {
+        let is_damaged = !self.damages.is_empty() || self.inspection.format_damage().is_some();
+        !is_damaged && self.other_formats().next().is_none()
     }
+}
+
+/// What a person is told of a file of another format.
+pub fn of_format(path: &str, version: u32) -> String {
+    format!(
+        "{path} has format {version}, which this program does not read; use the release of SDE that \
+         wrote it"
+    )
 }
 
 /// An entry from all frames that have part of it.

@@ -8,6 +8,7 @@ use std::path::Path;
 use sde::{ArchiveError, Selection};
 
 use super::segments::{SegmentFile, SegmentId};
+use crate::directory::VERSION;
 use crate::id::FileId;
 use crate::lineage::{FOLDER, read};
 use crate::manifest::{EXTENSION, Manifest};
@@ -29,6 +30,8 @@ pub struct ManifestFile {
     pub name: String,
     /// What it says, or why it can't be read.
     pub content: Result<ManifestInfo, String>,
+    /// The version of its format, if that is another than this program reads: it is not damaged then.
+    pub other_format: Option<u32>,
     /// Whether it counts: no other that can be read names it as a parent.
     pub is_head: bool,
 }
@@ -114,14 +117,30 @@ pub(super) fn list(medium: &dyn Medium, dir: &Path) -> Result<Manifests, Archive
             true => Ok(info(manifest)),
             false => Err("it is of another name".to_owned()),
         });
+        let other_format = content.is_err().then(|| version(medium, &path)).flatten();
         files.push(ManifestFile {
             name,
             content,
+            other_format: other_format.filter(|version| *version != VERSION),
             is_head: false,
         });
     }
     mark_heads(&mut files);
     Ok(Manifests { files })
+}
+
+/// The version in a manifest that is whole.
+fn version(medium: &dyn Medium, path: &Path) -> Option<u32> {
+    let file = medium.open(path).ok()?;
+    // One as long was refused for that.
+    let length = file.length().ok().filter(|length| *length <= 256 << 20)?;
+    let bytes = crate::table::bytes(&*file, 0, length).ok()?;
+    let (head, rest) = bytes.split_at_checked(24)?;
+    let (check, text) = rest.split_at_checked(32)?;
+    let number = head.get(8..12)?.try_into().ok()?;
+    let digest = blake3::Hasher::new().update(head).update(text).finalize();
+    let is_whole = head.starts_with(b"SDEmanif") && digest.as_bytes() == check;
+    is_whole.then(|| u32::from_le_bytes(number))
 }
 
 /// A parent counts again if all that name it are damaged.

@@ -10,11 +10,12 @@ use sde::ArchiveError;
 
 use super::relative;
 use crate::class::Class;
+use crate::directory::VERSION;
 use crate::id::FileId;
 use crate::lane::EXTENSION;
 use crate::medium::Medium;
 use crate::scan;
-use crate::segment::{SEGMENT_HEADER, SEGMENT_MAGIC, Segment};
+use crate::segment::{SEGMENT_HEADER, SEGMENT_MAGIC, Segment, checksum};
 use crate::table::bytes;
 
 /// The name of a segment, or of a writer: 128 random bits.
@@ -36,6 +37,7 @@ pub struct SegmentFile {
     class: Class,
     length: u64,
     pub(super) header: Result<Arc<Segment>, String>,
+    pub(super) other_format: Option<u32>,
 }
 
 impl SegmentFile {
@@ -66,6 +68,13 @@ impl SegmentFile {
         header
             .map(|segment| SegmentId(segment.id))
             .map_err(|why| &**why)
+    }
+
+    /// The version of its format, if that is another than this program reads. Then nothing in it can
+    /// be read, and it is not damaged.
+    #[must_use]
+    pub fn other_format(&self) -> Option<u32> {
+        self.other_format
     }
 
     /// Who wrote it.
@@ -138,7 +147,11 @@ fn look_at(
         }
         Ok(Some(Ok(segment))) => Ok(Arc::new(segment)),
     };
+    let other_format = header
+        .is_err()
+        .then(|| version(&**medium, &file).filter(|version| *version != VERSION));
     Some(SegmentFile {
+        other_format: other_format.flatten(),
         path: relative(dir, &file),
         medium: Arc::clone(medium),
         file,
@@ -146,4 +159,14 @@ fn look_at(
         length,
         header,
     })
+}
+
+/// The version in a header that is whole.
+fn version(medium: &dyn Medium, file: &Path) -> Option<u32> {
+    let file = medium.open(file).ok()?;
+    let header = bytes(&*file, 0, SEGMENT_HEADER as u64).ok()?;
+    let (said, check) = header.split_at_checked(48)?;
+    let number = said.get(8..12)?.try_into().ok()?;
+    let is_whole = said.starts_with(SEGMENT_MAGIC) && *check == checksum(said);
+    is_whole.then(|| u32::from_le_bytes(number))
 }

@@ -40,7 +40,8 @@ pub struct Walked {
 
 impl SegmentFile {
     /// Reads the segment from end to end, metadata only, and gives each thing in it to `each`,
-    /// damage too, in the order of their places. Values are not read.
+    /// damage too, in the order of their places. Values are not read. A segment of
+    /// [another format](Self::other_format) gives nothing.
     ///
     /// The time is that of reading the metadata; memory that of the largest frame's metadata,
     /// and 40 bytes for each frame.
@@ -57,6 +58,8 @@ impl SegmentFile {
                     ..Walked::default()
                 });
             }
+            // A later release reads it.
+            Err(_) if self.other_format.is_some() => return Ok(Walked::default()),
             Err(why) => return Ok(self.unreadable(why, each)),
         };
         match walked {

@@ -83,7 +83,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     )
 }
 
-/// The entries of a store, and whether part of it is damaged.
+/// The entries of a store, and whether part of it could not be read.
 fn entries(path: &OsString, app: Option<&App>) -> Result<(Entries, bool), Failure> {
     let mut store = Store::open(path)?;
     let mut entries = Entries::new();
@@ -93,7 +93,7 @@ fn entries(path: &OsString, app: Option<&App>) -> Result<(Entries, bool), Failur
         }
     })?;
     store.tell_damage();
-    Ok((entries, store.is_damaged()))
+    Ok((entries, !store.is_whole()))
 }
 
 fn add(entries: &mut Entries, entry: &Entry) {

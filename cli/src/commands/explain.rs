@@ -37,7 +37,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     out.flush()?;
     store.tell_damage();
     // What is left out may be nearer than what was found.
-    out.found |= store.is_damaged();
+    out.found |= !store.is_whole();
     Ok(())
 }
 

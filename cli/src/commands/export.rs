@@ -74,7 +74,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     }
     out.flush()?;
     store.tell_damage();
-    out.found |= !is_all || store.is_damaged();
+    out.found |= !is_all || !store.is_whole();
     Ok(())
 }
 

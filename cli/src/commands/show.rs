@@ -47,7 +47,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     }
     out.flush()?;
     store.tell_damage();
-    out.found |= store.is_damaged();
+    out.found |= !store.is_whole();
     Ok(())
 }
 

@@ -130,7 +130,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     }
     out.flush()?;
     store.tell_damage();
-    out.found |= store.is_damaged();
+    out.found |= !store.is_whole();
     Ok(())
 }
 
@@ -225,7 +225,10 @@ fn print_generations(store: &Store, out: &mut Output) -> Result<(), Failure> {
             Err(_) => {
                 let mut row = vec![file.name.clone()];
                 row.extend(["", "", ""].map(str::to_owned));
-                row.push("no, damaged".to_owned());
+                row.push(match file.other_format {
+                    Some(version) => format!("no, format {version}"),
+                    None => "no, damaged".to_owned(),
+                });
                 row
             }
         })
@@ -246,7 +249,10 @@ fn generations(store: &Store) -> serde_json::Value {
             "retired": info.retired.len(),
             "counts": file.is_head,
         }),
-        Err(why) => json!({ "file": file.name, "damaged": why, "counts": false }),
+        Err(why) => match file.other_format {
+            Some(version) => json!({ "file": file.name, "format": version, "counts": false }),
+            None => json!({ "file": file.name, "damaged": why, "counts": false }),
+        },
     };
     store.manifests.files.iter().map(one).collect()
 }

@@ -164,7 +164,7 @@ fn json_can_be_read_and_says_what_is_documented() {
         (
             "verify",
             &[],
-            "bytes damaged entries manifests notes scratch segments store unfinished values whole",
+            "bytes damaged entries manifests notes other_format scratch segments store unfinished values whole",
         ),
         ("diff", &[path], "different only_first only_second same"),
         (
@@ -289,6 +289,66 @@ fn a_closed_pipe_ends_it_quietly() {
         let output = program.output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{command}");
         assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{command}");
+    }
+}
+
+/// One file with the next version of the format, and a checksum that fits.
+fn as_of_a_later_release(file: &std::path::Path) {
+    let mut bytes = std::fs::read(file).unwrap();
+    assert_eq!(bytes[8..12], [1, 0, 0, 0]);
+    bytes[8] = 2;
+    if bytes.starts_with(b"SDEstore") {
+        let check = blake3::hash(&bytes[..48]);
+        bytes[48..64].copy_from_slice(&check.as_bytes()[..16]);
+    } else {
+        let mut check = blake3::Hasher::new();
+        let check = check.update(&bytes[..24]).update(&bytes[56..]).finalize();
+        bytes[24..56].copy_from_slice(check.as_bytes());
+    }
+    std::fs::write(file, bytes).unwrap();
+}
+
+/// It was called damaged, and a sound disk was looked into.
+#[test]
+fn a_file_of_a_later_format_is_passed_over_and_told_of() {
+    for kind in [
+        "results",
+        "intermediates",
+        "scratch",
+        "archive-",
+        "checkpoint-",
+    ] {
+        let sample = Sample::new();
+        let files = sample.files();
+        let is_of_kind = |file: &&std::path::PathBuf| file.to_str().unwrap().contains(kind);
+        let file = files.iter().rfind(is_of_kind).unwrap();
+        as_of_a_later_release(file);
+        let name = file.strip_prefix(&sample.path).unwrap().to_str().unwrap();
+        let says = format!("{name} has format 2, which this program does not read");
+        for command in ["ls", "stats", "verify"] {
+            let done = sample.run(command, &[]);
+            let said = done.out + &done.err;
+            assert_eq!(done.status, 1, "{command}: {said}");
+            assert!(said.contains(&says), "{command}: {said}");
+            let said = said.replace("nothing damaged", "");
+            assert!(
+                !said.contains("damaged") && !said.contains("lost"),
+                "{said}"
+            );
+        }
+        let verify = sample.run("verify", &["--json"]).json();
+        assert_eq!(verify["other_format"][0]["file"], name);
+        assert_eq!(verify["other_format"][0]["format"], 2);
+        assert_eq!(verify["damaged"].as_array().unwrap().len(), 0, "{verify}");
+        let bytes = std::fs::read(file).unwrap();
+        assert_eq!(sample.run("gc", &["--grace", "0s"]).status, 0);
+        assert_eq!(std::fs::read(file).unwrap(), bytes, "gc leaves it as it is");
+        // With a checksum that does not fit it is damage.
+        let mut bytes = bytes;
+        bytes[9] = 1;
+        std::fs::write(file, bytes).unwrap();
+        let verify = sample.run("verify", &["--json"]).json();
+        assert_ne!(verify["damaged"].as_array().unwrap().len(), 0, "{name}");
     }
 }
 

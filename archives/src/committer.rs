@@ -98,6 +98,12 @@ impl Committer {
         lanes.iter_mut().filter_map(seal).collect()
     }
 
+    /// The store was removed, with all that is written to now: the next save begins anew, and no
+    /// manifest is to name what was there.
+    pub(crate) fn forget(&self) {
+        lock(&self.lanes).iter_mut().for_each(Lane::forget);
+    }
+
     /// Writes a job, and those of others that wait; gives what came of it.
     fn submit(&self, frames: Vec<Frame>, durable: bool, begun: Begun) -> Outcome {
         let mut queue = lock(&self.queue);

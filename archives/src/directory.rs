@@ -10,6 +10,7 @@
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sde::ArchiveError;
 
@@ -23,6 +24,10 @@ pub(crate) const FORMAT: &str = "FORMAT";
 const FORMAT_START: &str = "SDE store, format ";
 /// How a file is called before it takes its name: what a crash may leave behind.
 pub(crate) const UNFINISHED: &str = ".unfinished";
+
+/// No process takes as long to name a file that it has written; if one did, it would be told that
+/// the file is gone.
+const LONGEST_TO_NAME: Duration = Duration::from_secs(60);
 
 /// What is at a path.
 #[derive(Debug, PartialEq, Eq)]
@@ -66,7 +71,8 @@ pub(crate) fn look(medium: &dyn Medium, dir: &Path) -> Result<There, ArchiveErro
     }
 }
 
-/// Refuses a store that belongs to someone else, or that others can write to.
+/// Refuses a store that belongs to someone else, or that others can write to; also a directory that
+/// is to become one.
 pub(crate) fn check_owner(medium: &dyn Medium, dir: &Path) -> Result<(), ArchiveError> {
     let found = medium.look(dir);
     let found = found.map_err(|error| cannot_open(dir, "looking at it", error))?;
@@ -145,6 +151,32 @@ fn with_unfinished(
         let _ = medium.remove(&path);
     }
     outcome
+}
+
+/// Whether there is a `FORMAT` file, of whatever version.
+pub(crate) fn look_for_format(medium: &dyn Medium, dir: &Path) -> io::Result<bool> {
+    Ok(medium.look(&dir.join(FORMAT))?.is_some())
+}
+
+/// Removes files in a store that were begun before the time of grace and never got their names:
+/// what a crash leaves. Those of a process that is at it just now stay.
+pub(crate) fn remove_unfinished(medium: &dyn Medium, store: &Path, grace: Duration) {
+    let old = grace.max(LONGEST_TO_NAME);
+    for dir in [store.to_owned(), store.join(crate::lineage::FOLDER)] {
+        let names = medium.list(&dir).unwrap_or_default();
+        let unfinished = names
+            .into_iter()
+            .filter(|name| name.as_encoded_bytes().ends_with(UNFINISHED.as_bytes()));
+        for path in unfinished.map(|name| dir.join(name)) {
+            let found = medium.look(&path).ok().flatten();
+            let at = found.and_then(|found| found.written_at);
+            let age = at.and_then(|at| at.elapsed().ok());
+            if age.is_some_and(|age| age > old) {
+                // One that is left does no harm.
+                let _ = medium.remove(&path);
+            }
+        }
+    }
 }
 
 /// Whether there is a `FORMAT` file; an error if it is not of this version.

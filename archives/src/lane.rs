@@ -85,6 +85,12 @@ impl Lane {
         self.abandoned
     }
 
+    /// Leaves all segments: their files are gone.
+    pub(crate) fn forget(&mut self) {
+        self.abandoned += u64::from(self.open.take().is_some());
+        self.ended.clear();
+    }
+
     /// The segments that have no index, and how much of each is durable: also of those that were
     /// abandoned, where no more is to be relied on, whatever they have.
     pub(crate) fn durable(&self) -> impl Iterator<Item = (&Arc<Segment>, u64)> {

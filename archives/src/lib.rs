@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod archived;
 mod best;
 mod cbor;
 mod class;

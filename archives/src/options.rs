@@ -73,7 +73,7 @@ impl Options {
     }
 
     /// How long a segment that was replaced stays for those who still read it (10
-    /// minutes).
+    /// minutes), and, but for at least a minute, a file that somebody began and did not finish.
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -81,7 +81,8 @@ impl Options {
     }
 
     /// Records which entries are loaded, so that a [compaction](DirStore::compact) can give up
-    /// those that are not used. Each commit writes the uses since the last one.
+    /// those that are not used. Each commit writes the uses since the last one; a store opened for
+    /// reading only writes none.
     #[must_use]
     pub fn record_uses(mut self) -> Self {
         self.record_uses = true;
@@ -97,8 +98,12 @@ impl Options {
 
     /// Opens the store in this directory, or makes one there if the directory is
     /// empty or does not exist. Takes as long as reading the indices of its segments,
-    /// and the frames of those that have none; values are read when they are
-    /// asked for.
+    /// and the frames of those that have none.
+    ///
+    /// No value is read here. Those of up to 16 MiB are read and checked when their entry is looked
+    /// for, and read a second time when they are asked for, mostly from the page cache; so looking
+    /// for an entry takes as long as reading all its values that are no longer than that. A longer
+    /// value is read when it is asked for, and a scratch state of any length when it is looked for.
     ///
     /// # Errors
     /// If something else is in the directory, or a store of another format, or others
@@ -108,9 +113,7 @@ impl Options {
         let medium = &*self.medium;
         match directory::look(medium, &dir)? {
             There::Store => {
-                if !self.trust_others {
-                    directory::check_owner(medium, &dir)?;
-                }
+                self.check_owner(&dir)?;
                 if !self.read_only {
                     directory::probe(medium, &dir)?;
                 }
@@ -119,11 +122,22 @@ impl Options {
                 let why = "there is nothing; `DirStore::open` makes a new store";
                 return Err(directory::not_a_store(&dir, why));
             }
-            There::Nothing => directory::create(medium, &dir)?,
+            There::Nothing => {
+                // It would be refused the next time, with what was saved in it.
+                self.check_owner(&dir)?;
+                directory::create(medium, &dir)?;
+            }
         }
         let store = DirStore::new(self, dir);
         store.refresh()?;
         store.warn_of_losses();
         Ok(store)
+    }
+
+    fn check_owner(&self, dir: &Path) -> Result<(), ArchiveError> {
+        match self.trust_others {
+            true => Ok(()),
+            false => directory::check_owner(&*self.medium, dir),
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! An archive to keep and publish: results only, in a store of its own, with nothing superfluous.
 
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sde::{ArchiveError, Selection};
@@ -9,11 +10,12 @@ use crate::class::Class;
 use crate::compact::{Candidate, Plan, copy};
 use crate::directory::{self, There};
 use crate::id::FileId;
-use crate::lane::Ground;
-use crate::lineage::Lineage;
+use crate::lane::{self, Ground};
+use crate::lineage::{self, Lineage};
 use crate::manifest::{Listed, Manifest};
-use crate::medium::make_dirs;
+use crate::medium::{Medium, make_dirs};
 use crate::seen::Seen;
+use crate::segment::Segment;
 use crate::store::{DirStore, lock};
 
 impl DirStore {
@@ -36,10 +38,22 @@ impl DirStore {
         };
         make_dirs(medium, dir)
             .map_err(|error| ArchiveError::io("making the directory", dir, error))?;
+        let written = self.write_to(&ground);
+        if written.is_err() {
+            take_away(&ground);
+        }
+        written
+    }
+
+    fn write_to(&self, ground: &Ground) -> Result<(), ArchiveError> {
+        let (medium, dir) = (&*ground.medium, &ground.dir);
         let plan = Plan::everything(self.results()?);
-        copy::all(&ground, &plan, &[Class::Result])?;
-        self.vouch_there(&ground)?;
-        directory::create(medium, dir)
+        copy::all(ground, &plan, &[Class::Result])?;
+        self.vouch_there(ground)?;
+        directory::create(medium, dir)?;
+        // It has all else by now: nothing that is written later would sync this name.
+        let synced = medium.sync_dir(dir);
+        synced.map_err(|error| ArchiveError::io("syncing the directory", dir, error))
     }
 
     /// All segments of results, also those that are being written: what is durable of them.
@@ -48,12 +62,20 @@ impl DirStore {
         inner.seal(true);
         self.refresh()?;
         let retired = lock(&inner.lineage).retired();
-        let known: Vec<_> = lock(&inner.seen).known().collect();
-        let results = known.into_iter().filter(|one| one.class == Class::Result);
-        let surveyed = results.map(|one| {
-            let from = retired.get(&one.id).copied().unwrap_or(0);
-            let candidate = Candidate::survey(&inner.medium, one.segment, from, true);
-            candidate.map_err(|error| ArchiveError::io("reading", &one.path, error))
+        let known: Vec<(PathBuf, Arc<Segment>)> = {
+            let seen = lock(&inner.seen);
+            let known = seen.known().map(|one| (one.path, one.segment));
+            // What was acknowledged before an error counts, and is in no index.
+            let owned = seen.owned().map(|one| (one.path.clone(), Arc::clone(one)));
+            known.chain(owned).collect()
+        };
+        let results = known
+            .into_iter()
+            .filter(|(_, segment)| segment.class == Class::Result);
+        let surveyed = results.map(|(path, segment)| {
+            let from = retired.get(&segment.id).copied().unwrap_or(0);
+            let candidate = Candidate::survey(&inner.medium, segment, from, true);
+            candidate.map_err(|error| ArchiveError::io("reading", path, error))
         });
         surveyed.collect()
     }
@@ -81,4 +103,30 @@ impl DirStore {
         let mut lineage = Lineage::default();
         lineage.commit(&*ground.medium, &ground.dir, manifest, Selection::Archive)
     }
+}
+
+/// Removes what this has begun, as far as that can be done, so that the directory is empty again
+/// and it can be tried again there.
+fn take_away(ground: &Ground) {
+    let (medium, dir) = (&*ground.medium, &ground.dir);
+    // Once it is a store all of it is there, whatever failed after that.
+    if !matches!(directory::look_for_format(medium, dir), Ok(false)) {
+        return;
+    }
+    for folder in [lane::folder(dir, Class::Result), dir.join(lineage::FOLDER)] {
+        // What is left does no harm but to be in the way, and the first error is the one to tell.
+        let _ = take_folder_away(medium, &folder, &ground.writer);
+    }
+}
+
+/// Removes what one writer has put in a folder, and the folder, if nothing else is in it.
+fn take_folder_away(medium: &dyn Medium, folder: &Path, writer: &FileId) -> io::Result<()> {
+    let (segment, manifest) = (format!("{}-", writer.short()), writer.to_string());
+    for name in medium.list(folder)? {
+        let text = name.to_string_lossy();
+        if text.starts_with(&segment) || text.contains(&manifest) {
+            medium.remove(&folder.join(&name))?;
+        }
+    }
+    medium.remove_dir(folder)
 }

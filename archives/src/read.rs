@@ -27,6 +27,8 @@ const GONE: &str = "its file is gone; a compaction may have put it elsewhere";
 pub(crate) enum Trouble {
     /// It is not what it should be: a miss.
     Damaged(String),
+    /// It is sound, and not what was asked for.
+    OtherType(String),
     /// Its file is not there any more.
     Gone,
     /// It could not be read.
@@ -47,7 +49,7 @@ impl Trouble {
     /// Warns of what is damaged; gives back what is an error.
     pub(crate) fn warned(self, key: &Key, what: &str) -> Option<ArchiveError> {
         match self {
-            Self::Damaged(why) => {
+            Self::Damaged(why) | Self::OtherType(why) => {
                 tracing::warn!("{what} of {} can't be used: {why}", key.short());
                 None
             }
@@ -61,6 +63,7 @@ impl From<Trouble> for ArchiveError {
     fn from(trouble: Trouble) -> Self {
         match trouble {
             Trouble::Damaged(why) => Self::Damaged { why },
+            Trouble::OtherType(why) => Self::Other(why),
             Trouble::Gone => Self::Damaged {
                 why: GONE.to_owned(),
             },
@@ -88,7 +91,9 @@ pub(crate) fn entry(
             let of = format!("result {:?} of {}", result.name, key.short());
             StoredResult {
                 tags: result.tags,
-                payload: result.payload.and_then(|payload| frame.sound(payload, of)),
+                payload: result
+                    .payload
+                    .and_then(|payload| frame.sound(payload, of, CHECKED_WHEN_FOUND)),
                 name: result.name,
             }
         })
@@ -141,14 +146,16 @@ pub(crate) fn facts(
     })
 }
 
-/// A scratch state, if its bytes are whole.
+/// A scratch state, if its bytes are whole. All of it is read, however long it is: when it is
+/// decoded it is too late to go on from the state before.
 pub(crate) fn scratch(
     medium: &Arc<dyn Medium>,
     place: &Place,
     key: &Key,
 ) -> Result<Option<Arc<dyn Payload>>, Trouble> {
     let (frame, metadata) = Frame::read::<ScratchMetadata>(medium, place, Kind::Scratch, key)?;
-    Ok(frame.sound(metadata.payload, format!("the scratch of {}", key.short())))
+    let of = format!("the scratch of {}", key.short());
+    Ok(frame.sound(metadata.payload, of, u64::MAX))
 }
 
 /// An open frame.
@@ -195,15 +202,21 @@ impl<'a> Frame<'a> {
         Ok((frame, metadata))
     }
 
-    /// A payload; `None`, with a warning, if it is known to be damaged.
-    fn sound(&self, metadata: PayloadMetadata, of: String) -> Option<Arc<dyn Payload>> {
+    /// A payload, read and checked up to this length; `None`, with a warning, if it is known to be
+    /// damaged.
+    fn sound(
+        &self,
+        metadata: PayloadMetadata,
+        of: String,
+        checked: u64,
+    ) -> Option<Arc<dyn Payload>> {
         let payload = self.payload(metadata, of.clone());
         let checked = payload.and_then(|payload| {
             if self.segment.is_damaged(payload.at) {
                 let why = "it was found to be damaged before".to_owned();
                 return Err(Trouble::Damaged(why));
             }
-            if payload.length <= CHECKED_WHEN_FOUND {
+            if payload.length <= checked {
                 payload.bytes(&*self.file)?;
             }
             Ok(payload)
@@ -278,7 +291,7 @@ impl FilePayload {
                 true => format!("the type {wanted} has changed since"),
                 false => format!("it is a {:?}, not a {wanted}", self.type_name),
             };
-            return Err(Trouble::Damaged(why));
+            return Err(Trouble::OtherType(why));
         }
         let file = self.medium.open(&self.segment.path);
         let file = file.map_err(|error| Trouble::io(&self.segment, error))?;
@@ -296,6 +309,13 @@ impl Payload for FilePayload {
                     let path = self.segment.path.display();
                     let why = format!("{} in {path}: {why}", self.of);
                     ArchiveError::Damaged { why }
+                }
+                Trouble::OtherType(why) => {
+                    let path = self.segment.path.display();
+                    ArchiveError::Other(format!(
+                        "{} in {path} is not what is wanted: {why}",
+                        self.of
+                    ))
                 }
                 gone_or_io => gone_or_io.into(),
             };

@@ -133,6 +133,15 @@ impl Seen {
         })
     }
 
+    /// The segments that this process has saved to and that have no index: one that it writes, and
+    /// those that it left after an error.
+    pub(crate) fn owned(&self) -> impl Iterator<Item = &Arc<Segment>> {
+        self.files.values().filter_map(|progress| match progress {
+            Progress::Own(segment) => Some(segment),
+            _ => None,
+        })
+    }
+
     /// Takes note of a segment that this process has sealed.
     pub(crate) fn sealed(&mut self, table: &Table, length: u64) {
         let progress = Progress::Read {

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use sde::{
-    ArchiveError, Archiver, Batch, Key, Mark, Payload, Record, RunId, Saved, SavedEntry, Selection,
+    ArchiveError, Archiver, Batch, Key, Mark, Payload, Record, Saved, SavedEntry, Selection,
     StoredEntry,
 };
 
+use crate::archived::{Archived, is_stored};
 use crate::best::best;
 use crate::cbor;
 use crate::class::Class;
@@ -22,7 +23,7 @@ use crate::lane::Ground;
 use crate::lineage::Lineage;
 use crate::medium::Medium;
 use crate::options::Options;
-use crate::read;
+use crate::read::{self, Trouble};
 use crate::save::Framer;
 use crate::seen::{News, Seen};
 use crate::segment::Kind;
@@ -35,6 +36,10 @@ use crate::uses::{Uses, UsesMetadata};
 /// directory at once. Each writes files of its own and takes no lock; what others
 /// saved is found when the store is opened, by [`refresh`](Self::refresh), and
 /// after a miss, for which the directory is looked at once a second at most.
+///
+/// The index is in memory. A miss asks the table of each sealed segment, so it takes longer the more
+/// segments there are: a store that many short processes have written to is worth
+/// [compacting](Self::compact) when it has some hundreds of them.
 ///
 /// ```
 /// use sde::{Sde, SavePolicy};
@@ -72,14 +77,16 @@ pub(crate) struct Inner {
     pub(crate) seen: Mutex<Seen>,
     pub(crate) lineage: Mutex<Lineage>,
     pub(crate) committer: Committer,
-    /// The runs whose results this process has put where archives are.
-    archived: Mutex<HashMap<Key, RunId>>,
+    archived: Archived,
     pub(crate) unvouched: Mutex<HashSet<Selection>>,
     looked: Mutex<Instant>,
 }
 
 /// How often a miss may look for what other processes saved.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// How often a find looks again if the files that it knew of are gone.
+const LOOKS: usize = 8;
 
 /// How many records are looked at for a person who asks what is nearest.
 const RECORDS: usize = 10_000;
@@ -121,7 +128,7 @@ impl DirStore {
             seen: Mutex::default(),
             lineage: Mutex::default(),
             committer: Committer::new(ground),
-            archived: Mutex::default(),
+            archived: Archived::default(),
             unvouched: Mutex::default(),
             looked: Mutex::new(Instant::now()),
         }))
@@ -201,14 +208,23 @@ impl DirStore {
         let (medium, dir) = (&*self.0.medium, &self.0.dir);
         match directory::look(medium, dir)? {
             There::Store => Ok(()),
-            There::Nothing => directory::create(medium, dir),
+            There::Nothing => {
+                // What is saved from now on must not leave out what was there.
+                self.0.committer.forget();
+                self.0.archived.clear();
+                directory::create(medium, dir)?;
+                let dir = dir.display();
+                tracing::warn!(
+                    "the store in {dir} was removed, and is made again; what was archived before is lost unless it is archived again"
+                );
+                Ok(())
+            }
         }
     }
 
     /// Whether a class has no frame of this entry yet.
     fn lacks(&self, class: Class, entry: &SavedEntry) -> bool {
-        let archived = lock(&self.0.archived);
-        class != Class::Result || archived.get(&entry.record.key) != Some(&entry.record.run)
+        class != Class::Result || !self.0.archived.has(entry)
     }
 
     fn candidates(&self, key: &Key) -> Vec<At> {
@@ -292,7 +308,6 @@ impl Inner {
                 .map_or(table.end, |found| found.length);
             lock(&self.seen).sealed(&table, length);
             let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-            index.remove(&table.segment.id);
             index.add_table(table);
         }
     }
@@ -307,7 +322,11 @@ impl Drop for Inner {
 }
 
 impl Archiver for DirStore {
+    /// In a store opened for reading only nothing can be saved; entries that were loaded from it are.
     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
+        if self.0.read_only && !batch.entries.is_empty() && self.has_all(batch)? {
+            return Ok(Saved::default());
+        }
         self.check_writable()?;
         if batch.is_empty() {
             return Ok(Saved::default());
@@ -322,7 +341,7 @@ impl Archiver for DirStore {
         let (written, left_out) = saved?;
         let results = written.iter().any(|one| one.segment.class == Class::Result);
         inner.add_written(written);
-        self.note_archived(batch);
+        inner.archived.note(batch);
         {
             let mut unvouched = lock(&inner.unvouched);
             unvouched.insert(Selection::Checkpoint);
@@ -335,16 +354,21 @@ impl Archiver for DirStore {
     }
 
     fn commit(&self, selection: Selection) -> Result<(), ArchiveError> {
-        self.check_writable()?;
+        if self.0.read_only {
+            // Nothing was saved that is to be noted.
+            return Ok(());
+        }
         self.write_uses()?;
         if lock(&self.0.unvouched).remove(&selection) {
             let committed = self.vouch(selection, &[]);
             if committed.is_err() {
                 lock(&self.0.unvouched).insert(selection);
+                self.check_there()?;
             }
             committed?;
             self.remove_retired();
         }
+        self.0.archived.committed();
         Ok(())
     }
 
@@ -352,7 +376,12 @@ impl Archiver for DirStore {
         let medium = &self.0.medium;
         let places = self.candidates(key);
         let mut found = best(medium, &places, key)?;
-        if found.entry.is_none() && self.look_again(found.gone) {
+        // One compaction may follow another while this looks.
+        for _ in 0..LOOKS {
+            let enough = found.entry.is_some() && !found.gone;
+            if enough || !self.look_again(found.gone) {
+                break;
+            }
             found = best(medium, &self.candidates(key), key)?;
         }
         if let (Some(uses), Some(_)) = (&self.0.uses, &found.entry) {
@@ -362,16 +391,15 @@ impl Archiver for DirStore {
     }
 
     fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
-        let states = self.known(|index| index.scratch(key));
-        let mut failed = None;
-        for state in states {
-            match read::scratch(&self.0.medium, &state.place, key) {
-                Ok(Some(payload)) => return Ok(Some(payload)),
-                Ok(None) => {}
-                Err(trouble) => failed = trouble.warned(key, "a scratch state").or(failed),
+        let (mut found, mut gone) = self.scratch(key)?;
+        // An iteration that begins again from nothing for want of a look costs the most.
+        for _ in 0..LOOKS {
+            if !gone || !self.look_again(true) {
+                break;
             }
+            (found, gone) = self.scratch(key)?;
         }
-        failed.map_or(Ok(None), Err)
+        Ok(found)
     }
 
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
@@ -424,16 +452,38 @@ impl DirStore {
         Ok(())
     }
 
-    /// Takes note of what an archive has all of.
-    fn note_archived(&self, batch: &Batch) {
-        let mut archived = lock(&self.0.archived);
-        for entry in &batch.entries {
-            let whole =
-                |result: &sde::SavedResult| !result.tags.is_archived() || result.value.is_some();
-            if entry.results.iter().all(whole) {
-                archived.insert(entry.record.key, entry.record.run);
+    /// The latest scratch state that can be read, and whether the file of a later one is gone.
+    fn scratch(&self, key: &Key) -> Result<(Option<Arc<dyn Payload>>, bool), ArchiveError> {
+        let states = self.known(|index| index.scratch(key));
+        let mut failed = None;
+        let mut gone = false;
+        for state in states {
+            match read::scratch(&self.0.medium, &state.place, key) {
+                Ok(Some(payload)) => return Ok((Some(payload), gone)),
+                Ok(None) => {}
+                Err(Trouble::Gone) => gone = true,
+                Err(trouble) => failed = trouble.warned(key, "a scratch state").or(failed),
             }
         }
+        match failed {
+            Some(error) if !gone => Err(error),
+            _ => Ok((None, gone)),
+        }
+    }
+
+    /// Whether all of a batch is in the store, as it is when all of it was loaded from there.
+    fn has_all(&self, batch: &Batch) -> Result<bool, ArchiveError> {
+        if !(batch.scratch.is_empty() && batch.marks.is_empty()) {
+            return Ok(false);
+        }
+        for entry in &batch.entries {
+            let key = &entry.record.key;
+            let found = best(&self.0.medium, &self.candidates(key), key)?.entry;
+            if !found.is_some_and(|found| is_stored(&found, entry)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 }
 

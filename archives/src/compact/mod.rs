@@ -25,7 +25,7 @@ use std::sync::Arc;
 use sde::{ArchiveError, Selection};
 
 use crate::class::Class;
-use crate::directory::FORMAT;
+use crate::directory::{self, FORMAT};
 use crate::id::FileId;
 use crate::lane::Ground;
 use crate::manifest::Retired;
@@ -126,9 +126,11 @@ impl DirStore {
         Ok(done)
     }
 
-    /// Removes what was replaced before the time of grace; if only older generations keep it, by
+    /// Removes what nobody finished, and what was replaced before the time of grace; if only older generations keep it, by
     /// way of another.
     fn remove_what_is_over(&self) -> Result<usize, ArchiveError> {
+        let inner = &*self.0;
+        directory::remove_unfinished(&*inner.medium, &inner.dir, inner.grace);
         self.refresh()?;
         let mut removed = self.remove_retired();
         if self.waits_for_another_generation() {

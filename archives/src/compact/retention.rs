@@ -15,7 +15,8 @@ use crate::uses::UsesOf;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
     /// Those that were not asked for the longest. What counts are uses that a store was told
-    /// to [record](crate::Options::record_uses), and the time of saving.
+    /// to [record](crate::Options::record_uses), and the time of saving: where no uses were
+    /// recorded, which is so unless it was asked for, this is [`FirstIn`](Self::FirstIn).
     #[default]
     LeastRecentlyUsed,
     /// Those that were saved first.
@@ -24,6 +25,16 @@ pub enum Order {
 
 /// The keys of which something is given up.
 pub(crate) type GivenUp = HashSet<Key, BuildKeyHasher>;
+
+/// A key that the limits hold for. Times are in nanoseconds since 1970.
+struct Limited {
+    /// Which goes first.
+    turn: u64,
+    key: Key,
+    /// When it was last saved or used.
+    used: u64,
+    bytes: u64,
+}
 
 /// What a compaction gives up. With nothing said, only what is of no use to anybody.
 ///
@@ -54,14 +65,20 @@ impl Retention {
         Self::default()
     }
 
-    /// At most so many bytes of entries stay.
+    /// Of what the limits hold for at most so many bytes stay.
+    ///
+    /// What counts are the frames of intermediates and scratch states, and of results if
+    /// [`results`](Self::results) is said, in the segments that a compaction looks at: not in those
+    /// that somebody is writing. The store may be larger than this, also by what is of no use and
+    /// too little of a segment to make the segment worth copying.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
         self.max_bytes = Some(bytes);
         self
     }
 
-    /// What was last used, or else saved, longer ago than this goes.
+    /// What was last saved, and last used, longer ago than this goes, whatever the
+    /// [`order`](Self::order). Only [recorded](crate::Options::record_uses) uses count.
     #[must_use]
     pub fn max_age(mut self, age: Duration) -> Self {
         self.max_age = Some(age);
@@ -114,11 +131,18 @@ impl Retention {
                 .map(|at| candidates[at.0].frames[at.1].bytes())
                 .sum();
             if bytes > 0 {
-                let used = match self.order {
-                    Order::LeastRecentlyUsed => uses.get(key).map_or(0, |one| one.last),
-                    Order::FirstIn => 0,
+                let used = uses.get(key).map_or(0, |one| one.last);
+                let used = kept.saved_at.max(used);
+                let turn = match self.order {
+                    Order::LeastRecentlyUsed => used,
+                    Order::FirstIn => kept.saved_at,
                 };
-                keys.push((kept.saved_at.max(used), *key, bytes));
+                keys.push(Limited {
+                    turn,
+                    key: *key,
+                    used,
+                    bytes,
+                });
             }
         }
         self.choose(keys, now)
@@ -134,18 +158,24 @@ impl Retention {
         }
     }
 
-    fn choose(&self, mut keys: Vec<(u64, Key, u64)>, now: u64) -> GivenUp {
-        keys.sort_unstable_by_key(|(used, key, _)| (*used, *key.as_bytes()));
+    fn choose(&self, mut keys: Vec<Limited>, now: u64) -> GivenUp {
+        keys.sort_unstable_by_key(|one| (one.turn, *one.key.as_bytes()));
         let too_old = |used: u64| {
             let age = Duration::from_nanos(now.saturating_sub(used));
             self.max_age.is_some_and(|limit| age > limit)
         };
-        let mut left: u64 = keys.iter().map(|(.., bytes)| bytes).sum();
+        let mut left: u64 = keys.iter().map(|one| one.bytes).sum();
         let mut given_up = GivenUp::default();
-        for (used, key, bytes) in keys {
-            if too_old(used) || self.max_bytes.is_some_and(|limit| left > limit) {
-                left -= bytes;
-                given_up.insert(key);
+        // What is too old first, wherever its turn is: nothing else goes for the room it takes.
+        let (old, others): (Vec<_>, Vec<_>) = keys.into_iter().partition(|one| too_old(one.used));
+        for one in &old {
+            left -= one.bytes;
+            given_up.insert(one.key);
+        }
+        for one in &others {
+            if self.max_bytes.is_some_and(|limit| left > limit) {
+                left -= one.bytes;
+                given_up.insert(one.key);
             }
         }
         given_up

@@ -128,7 +128,7 @@ fn what(medium: &Arc<dyn Medium>, segment: &Arc<Segment>, frame: &Frame) -> io::
                 Ok(facts) => What::Entry(facts),
                 Err(read::Trouble::Io(error)) => return Err(io::Error::other(error)),
                 Err(read::Trouble::Gone) => return Err(io::ErrorKind::NotFound.into()),
-                Err(read::Trouble::Damaged(_)) => What::Damaged,
+                Err(read::Trouble::Damaged(_) | read::Trouble::OtherType(_)) => What::Damaged,
             },
         ),
         Some(Kind::Scratch) => Ok(What::Scratch),

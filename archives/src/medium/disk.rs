@@ -68,6 +68,10 @@ impl Medium for Disk {
         std::fs::remove_file(path)
     }
 
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        std::fs::remove_dir(dir)
+    }
+
     fn sync_dir_for(&self, dir: &Path, _: Site) -> io::Result<()> {
         if !cfg!(unix) {
             return Ok(());

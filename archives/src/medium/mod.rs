@@ -108,6 +108,12 @@ pub trait Medium: Send + Sync + fmt::Debug {
     /// If it can't be removed.
     fn remove(&self, path: &Path) -> io::Result<()>;
 
+    /// Removes a directory with nothing in it.
+    ///
+    /// # Errors
+    /// If it can't be removed, or something is in it.
+    fn remove_dir(&self, dir: &Path) -> io::Result<()>;
+
     /// Makes the names in a directory durable; [`sync_dir`](Self#method.sync_dir) calls it.
     ///
     /// # Errors

@@ -132,6 +132,16 @@ impl Medium for Sim {
         entered.done(())
     }
 
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut entered = self.call(Call::Remove)?;
+        let world = &mut entered.state.world;
+        if !world.dir(dir)?.names.is_empty() {
+            return Err(io::ErrorKind::DirectoryNotEmpty.into());
+        }
+        world.unname(dir)?;
+        entered.done(())
+    }
+
     fn sync_dir_for(&self, dir: &Path, site: Site) -> io::Result<()> {
         // After an error the names are still to be written: a file system whose
         // journal fails takes nothing more at all.

@@ -227,6 +227,9 @@ impl Medium for NoLocks {
     fn remove(&self, path: &Path) -> io::Result<()> {
         Disk.remove(path)
     }
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        Disk.remove_dir(dir)
+    }
     fn sync_dir_for(&self, dir: &Path, site: Site) -> io::Result<()> {
         Disk.sync_dir_for(dir, site)
     }

@@ -5,10 +5,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use sde::{ArchiveError, Archiver, Batch, SavePolicy, Selection};
-use sde_archives::DirStore;
+use sde_archives::{DirStore, Options};
 use tempfile::tempdir;
 
 use super::apps::{engine, page};
+use super::log::warnings;
 
 /// Everything under a directory, with its contents.
 fn contents(dir: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -168,4 +169,55 @@ fn an_empty_store_says_where_it_is() {
     assert_eq!(store.path(), dir.path());
     assert!(store.describe().contains(&*dir.path().to_string_lossy()));
     assert!(store.marks().unwrap().is_empty());
+}
+
+/// What was only read needs no saving, and can be published.
+#[test]
+fn a_store_opened_for_reading_is_finished_and_published() {
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("store");
+    let n = sde::inputs! { n: 5_u64 };
+    let (sde, _) = engine(&path, SavePolicy::EveryResult);
+    page.call(&sde, 1).unwrap();
+    // It has an intermediate alone, of which no archive has anything yet.
+    sde.request(&half, &n).run().unwrap();
+    std::mem::forget(sde);
+    let before = contents(&path);
+
+    let ((), warned) = warnings(|| {
+        let store = DirStore::open_read_only(&path).unwrap();
+        let sde = sde::Sde::builder().store(store).build().unwrap();
+        page.call(&sde, 1).unwrap();
+        sde.request(&half, &n).run().unwrap();
+        assert_eq!(sde.stats().total.computed, 0);
+        sde.finish().unwrap();
+        sde.checkpoint().unwrap();
+        sde.archive_to(dir.path().join("published")).unwrap();
+    });
+    assert_eq!(warned, [""; 0]);
+    assert_eq!(contents(&path), before);
+    let (sde, _) = engine(&dir.path().join("published"), SavePolicy::OnRequest);
+    page.call(&sde, 1).unwrap();
+    assert_eq!(sde.stats().total.computed, 0);
+}
+
+#[sde::app(tags(intermediate))]
+fn half(n: u64) -> u64 {
+    n / 2
+}
+
+/// It was made a store once, and refused ever after.
+#[test]
+fn an_empty_directory_that_others_can_write_to_is_refused_at_once() {
+    let dir = tempdir().unwrap();
+    let allow = |mode| std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(mode));
+    allow(0o770).unwrap();
+    let error = DirStore::open(dir.path()).unwrap_err().to_string();
+    assert!(error.contains("others can write to it"), "{error}");
+    assert!(contents(dir.path()).is_empty());
+    let trusting = || Options::new().trust_others().open(dir.path());
+    trusting().unwrap();
+    trusting().unwrap();
+    allow(0o700).unwrap();
+    DirStore::open(dir.path()).unwrap();
 }

@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use sde::{
-    App, AppError, AppInfo, Fingerprint, Handle, Inputs, Policy, ResultMap, ResultSpec, SavePolicy,
-    Sde, Source, Tag, inputs,
+    App, AppError, AppInfo, Archiver, Fingerprint, Handle, Inputs, Policy, ResultMap, ResultSpec,
+    SavePolicy, Sde, Selection, Source, Tag, inputs,
 };
 use sde_archives::inspect::{Inspection, Item};
-use sde_archives::{Class, DirStore, Options};
+use sde_archives::{Class, DirStore, Options, Order, Retention};
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-1")
@@ -69,7 +69,7 @@ fn the_fixture_is_there() {
     if path.join("FORMAT").exists() {
         return;
     }
-    let store = Options::new().record_uses().open(&path).unwrap();
+    let store = DirStore::open(&path).unwrap();
     let builder = Sde::builder().store(store);
     let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
     let one = inputs! { x: 1.0_f64 };
@@ -131,6 +131,46 @@ fn what_the_first_release_of_this_format_wrote_is_read() {
     assert_eq!(*unfinished.call(&sde).unwrap(), 3, "it goes on");
 }
 
+/// How old something is does not depend on which goes first: this was saved long ago, and is
+/// used now.
+#[test]
+fn what_was_used_is_not_old_in_any_order() {
+    for order in [Order::LeastRecentlyUsed, Order::FirstIn] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        copy(&fixture(), &path);
+        let options = || Options::new().trust_others();
+        let load = |store: DirStore| {
+            let sde = Sde::builder().store(store).build().unwrap();
+            let given = inputs! { basis: "STO-3G".to_owned() };
+            let outcome = sde.request(&All { order: 2 }, &given).run().unwrap();
+            let made_at = sde.records().last().unwrap().made_at;
+            std::mem::forget(sde);
+            (outcome.source, made_at.elapsed().unwrap())
+        };
+        let store = options().record_uses().open(&path).unwrap();
+        let (source, age) = load(store.clone());
+        assert_eq!(source, Source::Loaded);
+        store.commit(Selection::Checkpoint).unwrap();
+        drop(store);
+        assert!(has_uses(&path));
+        let limit = Retention::new().results().max_age(age / 2).order(order);
+        let done = options().open(&path).unwrap().compact(&limit).unwrap();
+        // The two others, which nobody used.
+        assert_eq!(done.given_up, 2, "{order:?}");
+        assert_eq!(load(options().open(&path).unwrap()).0, Source::Loaded);
+    }
+}
+
+fn has_uses(path: &Path) -> bool {
+    let mut has = false;
+    for segment in Inspection::open(path).unwrap().segments().unwrap() {
+        let each = |item| has |= matches!(item, Item::Other { .. });
+        segment.walk(each).unwrap();
+    }
+    has
+}
+
 #[test]
 fn there_is_one_of_each_kind_and_nothing_is_damaged() {
     let store = Inspection::open(fixture()).unwrap();
@@ -155,7 +195,6 @@ fn there_is_one_of_each_kind_and_nothing_is_damaged() {
                 Item::Scratch(_) => "scratch",
                 Item::Mark { .. } => "mark",
                 Item::About(_) => "about",
-                Item::Other { .. } => "uses",
                 other => unreachable!("{other:?}"),
             });
         });

@@ -47,6 +47,10 @@ impl Medium for Stopping {
         self.count();
         Disk.remove(path)
     }
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        self.count();
+        Disk.remove_dir(dir)
+    }
     fn sync_dir_for(&self, dir: &Path, site: Site) -> io::Result<()> {
         self.count();
         Disk.sync_dir_for(dir, site)

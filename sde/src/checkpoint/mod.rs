@@ -21,17 +21,26 @@ pub use memory::MemoryArchiver;
 pub(crate) use pending::{Pending, saved};
 
 /// When what is computed is saved without being asked for.
+///
+/// [`checkpoint`](crate::Sde::checkpoint), [`archive`](crate::Sde::archive) and
+/// [`finish`](crate::Sde::finish) save under each of them, and so does what
+/// [`checkpoint_on_signals`](crate::Builder::checkpoint_on_signals) asks for. Under all but
+/// [`Never`](Self::Never) dropping the last `Sde` archives what is new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SavePolicy {
-    /// Only by [`checkpoint`](crate::Sde::checkpoint), [`archive`](crate::Sde::archive)
-    /// and [`finish`](crate::Sde::finish). The default.
+    /// Nothing is written that was not asked for, not on dropping the last `Sde` either: for
+    /// looking into a store, or for results that are not to be kept.
+    Never,
+    /// When it is asked for, and at the end: dropping the last `Sde` archives what is new, but only
+    /// [`finish`](crate::Sde::finish) can say that this failed. The default.
     #[default]
     OnRequest,
     /// Each entry and each scratch state is checkpointed as soon as it is made: a
     /// run returns only when its result is durable.
     EveryResult,
     /// What is new is checkpointed by another thread each time that so much time has
-    /// passed. Runs do not wait for it.
+    /// passed. Runs do not wait for it. No time at all is an error of
+    /// [`build`](crate::Builder::build).
     Interval(Duration),
 }

@@ -144,8 +144,12 @@ impl Builder {
     ///
     /// # Errors
     /// If the store can't be read. If the policy is an interval, or signals are to be listened
-    /// to, and the system gives no thread for it.
+    /// to, and the system gives no thread for it; if the interval is no time at all.
     pub fn build(self) -> Result<Sde, Error> {
+        if self.policy == SavePolicy::Interval(Duration::ZERO) {
+            let why = "an interval of no time would checkpoint without end; give a longer one, or use `SavePolicy::EveryResult`";
+            return Err(ErrorKind::SavePolicy { why }.into());
+        }
         let threads = self.threads.unwrap_or_else(|| {
             std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
         });

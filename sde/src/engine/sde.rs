@@ -13,7 +13,7 @@ use super::invalidate::Invalidated;
 use super::{Engine, invalidate};
 use crate::app::{AppSource, Callee, Handle, Runtime};
 use crate::cache::{AppStats, Record};
-use crate::checkpoint::{Archiver, Selection};
+use crate::checkpoint::{Archiver, SavePolicy, Selection};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
 use crate::process_group::{ProcessGroup, Ranks};
@@ -26,8 +26,9 @@ use crate::result_map::{Named, Tags};
 /// clones share one memory. It is `Send` and `Sync`, and no call holds a lock while
 /// an app runs.
 ///
-/// Dropping the last clone archives what is new, best effort; so does, for what came since,
-/// the last of the handles and runs that outlive it. Nothing important should hang on that:
+/// Dropping the last clone archives what is new, best effort, unless the policy is
+/// [`SavePolicy::Never`]; so does, for what came since, the last of the handles and runs that
+/// outlive it. Nothing important should hang on that:
 /// call [`finish`](Self::finish), which can say that it failed.
 #[derive(Clone)]
 pub struct Sde {
@@ -362,7 +363,8 @@ impl std::fmt::Debug for Sde {
 impl Engine {
     /// In a `drop` an error can only be warned of.
     fn archive_best_effort(&self, dropped: &str) {
-        if self.archiver().is_some()
+        if self.policy != SavePolicy::Never
+            && self.archiver().is_some()
             && let Err(error) = self.save(Selection::Archive)
         {
             self.warn(|| format!("the archive made on dropping {dropped} failed: {error}"));

@@ -462,6 +462,12 @@ pub enum ErrorKind {
         /// What this rank was about to do.
         doing: String,
     },
+    /// Nothing can be saved by such a policy.
+    #[error("the save policy was refused: {why}")]
+    SavePolicy {
+        /// What is wrong with it, and what to do.
+        why: &'static str,
+    },
     /// A thread that makes checkpoints could not be started, or signals not be listened to.
     #[error("no thread could be had to make checkpoints: {why}; call `checkpoint` instead")]
     Threads {

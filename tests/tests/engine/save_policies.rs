@@ -90,6 +90,35 @@ fn nobody_waits_for_a_checkpoint_in_the_background() {
 }
 
 #[test]
+fn an_interval_of_no_time_is_refused() {
+    let builder = Sde::builder().store(MemoryArchiver::default());
+    let policy = SavePolicy::Interval(Duration::ZERO);
+    let error = builder.save(policy).build().unwrap_err().to_string();
+    assert!(error.contains("give a longer one"), "{error}");
+}
+
+/// How many batches the store has got when the last `Sde` was dropped.
+fn saved_by_the_end(policy: SavePolicy, job: impl FnOnce(&Sde)) -> usize {
+    let store = MemoryArchiver::default();
+    let builder = Sde::builder().store(store.clone());
+    let sde = builder.save(policy).build().unwrap();
+    cube.call(&sde, 1).unwrap();
+    job(&sde);
+    drop(sde);
+    store.batches()
+}
+
+#[test]
+fn what_is_saved_at_the_end_and_what_only_when_it_is_asked_for() {
+    assert_eq!(saved_by_the_end(SavePolicy::OnRequest, |_| {}), 1);
+    assert_eq!(saved_by_the_end(SavePolicy::Never, |_| {}), 0);
+    let checkpoint = |sde: &Sde| sde.checkpoint().unwrap();
+    assert_eq!(saved_by_the_end(SavePolicy::Never, checkpoint), 1);
+    let finish = |sde: &Sde| sde.finish().unwrap();
+    assert_eq!(saved_by_the_end(SavePolicy::Never, finish), 1);
+}
+
+#[test]
 fn without_a_store_there_is_nothing_to_save_to() {
     let error = Sde::new().checkpoint_in_background().unwrap_err();
     assert!(error.to_string().contains("there is no store"), "{error}");

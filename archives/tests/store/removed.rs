@@ -1,0 +1,93 @@
+//! What others remove, and what they leave behind.
+
+use std::fs::File;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use sde::SavePolicy;
+use sde_archives::{DirStore, Options, Retention};
+use tempfile::tempdir;
+
+use super::apps::{engine, expected_page, page};
+
+fn all_load(dir: &Path, most: u64) {
+    let (sde, _) = engine(dir, SavePolicy::OnRequest);
+    for number in 0..most {
+        assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));
+    }
+    assert_eq!(sde.stats().total.computed, 0);
+    std::mem::forget(sde);
+}
+
+/// The new store had what was computed after it was made, and `finish` said that all was well.
+#[test]
+fn a_store_that_was_removed_meanwhile_is_made_again_with_all_results() {
+    let dir = tempdir().unwrap();
+    let store = dir.path().join("store");
+    let (sde, _) = engine(&store, SavePolicy::EveryResult);
+    for number in 0..3 {
+        page.call(&sde, number).unwrap();
+    }
+    std::fs::remove_dir_all(&store).unwrap();
+    // This one could not be saved, and a new store is made.
+    page.call(&sde, 3).unwrap();
+    page.call(&sde, 4).unwrap();
+    sde.finish().unwrap();
+    std::mem::forget(sde);
+    all_load(&store, 5);
+}
+
+/// Nothing was computed after it was removed: only the generation shows that it is not there.
+#[test]
+fn a_store_that_was_removed_last_of_all_is_an_error_once() {
+    let dir = tempdir().unwrap();
+    let store = dir.path().join("store");
+    let (sde, _) = engine(&store, SavePolicy::EveryResult);
+    for number in 0..3 {
+        page.call(&sde, number).unwrap();
+    }
+    std::fs::remove_dir_all(&store).unwrap();
+    sde.finish().unwrap_err();
+    sde.finish().unwrap();
+    std::mem::forget(sde);
+    all_load(&store, 3);
+}
+
+/// A crash leaves files that have not got their names yet; they piled up.
+#[test]
+fn what_nobody_finished_is_removed_after_a_while() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    page.call(&sde, 1).unwrap();
+    sde.finish().unwrap();
+    drop(sde);
+    let old = [
+        "0123.unfinished",
+        "manifests/checkpoint-1-2.manifest.3.unfinished",
+    ];
+    let new = [
+        "4567.unfinished",
+        "manifests/checkpoint-1-3.manifest.4.unfinished",
+    ];
+    for name in old.iter().chain(&new) {
+        std::fs::write(dir.path().join(name), "SDE st").unwrap();
+    }
+    for name in old {
+        let an_hour_ago = SystemTime::now() - Duration::from_secs(3600);
+        let file = File::options().write(true).open(dir.path().join(name));
+        file.unwrap().set_modified(an_hour_ago).unwrap();
+    }
+    let there = |name: &&str| dir.path().join(name).exists();
+    let store = DirStore::open(dir.path()).unwrap();
+    store.compact(&Retention::new().dry_run()).unwrap();
+    assert!(old.iter().chain(&new).all(|name| there(name)));
+    store.compact(&Retention::new()).unwrap();
+    assert_eq!(old.iter().filter(|name| there(name)).count(), 0);
+    // Somebody may be writing these just now, whatever the grace of this process is.
+    let at_once = Options::new().grace(Duration::ZERO).open(dir.path());
+    at_once.unwrap().compact(&Retention::new()).unwrap();
+    assert!(new.iter().all(|name| there(name)));
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    page.call(&sde, 1).unwrap();
+    assert_eq!(sde.stats().total.computed, 0);
+}

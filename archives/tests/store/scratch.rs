@@ -1,0 +1,87 @@
+//! A state that was acknowledged is gone on from, whatever became of the file that it was in.
+
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use sde::{Archiver, Batch, Codec, ErasedValue, Key, SavedScratch, Selection, Storable};
+use sde_archives::{DirStore, Options, Retention};
+use tempfile::tempdir;
+
+fn key() -> Key {
+    Key::from_bytes([5; 32])
+}
+
+fn save<T: Storable>(store: &DirStore, state: T) {
+    let batch = Batch {
+        selection: Selection::Checkpoint,
+        entries: Vec::new(),
+        scratch: vec![SavedScratch {
+            app: "Unfinished".into(),
+            key: key(),
+            value: ErasedValue::new(state),
+            codec: Codec::of::<T>(),
+        }],
+        marks: Vec::new(),
+    };
+    store.save(&batch).unwrap();
+}
+
+fn found<T: Storable + Clone>(store: &DirStore) -> Option<T> {
+    let payload = store.find_scratch(&key()).unwrap()?;
+    let value = payload.decode(&Codec::of::<T>()).unwrap();
+    Some((*value.downcast::<T>().unwrap()).clone())
+}
+
+fn only_segment(dir: &Path) -> PathBuf {
+    let mut files = std::fs::read_dir(dir.join("scratch")).unwrap();
+    let file = files.next().unwrap().unwrap().path();
+    assert!(files.next().is_none());
+    file
+}
+
+/// It was taken for never saved, and the run began from nothing.
+#[test]
+fn a_state_that_a_compaction_moved_is_found() {
+    let dir = tempdir().unwrap();
+    for number in 0..2_u64 {
+        save(&DirStore::open(dir.path()).unwrap(), number);
+    }
+    let reader = DirStore::open(dir.path()).unwrap();
+    assert_eq!(found(&reader), Some(1_u64));
+    let at_once = Options::new().grace(Duration::ZERO).open(dir.path());
+    let done = at_once.unwrap().compact(&Retention::new()).unwrap();
+    assert_eq!((done.replaced, done.removed), (2, 2));
+    assert_eq!(found(&reader), Some(1_u64));
+}
+
+/// Above 16 MiB nobody looked before it was decoded, and then it was too late for another.
+#[test]
+fn of_a_long_state_that_is_damaged_the_one_before_is_given() {
+    let dir = tempdir().unwrap();
+    let length = (17 << 20) / 8;
+    let store = DirStore::open(dir.path()).unwrap();
+    save(&store, vec![1.5_f64; length]);
+    save(&store, vec![2.5_f64; length]);
+    std::mem::forget(store);
+    let path = only_segment(dir.path());
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    let end = file.metadata().unwrap().len();
+    file.write_all_at(&[0xaa; 8], end - (1 << 20)).unwrap();
+    let store = DirStore::open(dir.path()).unwrap();
+    let state: Vec<f64> = found(&store).unwrap();
+    assert_eq!((state.len(), state[0]), (length, 1.5));
+}
+
+/// It was noted as damaged, and hidden from those who know its type.
+#[test]
+fn asking_for_another_type_damages_nothing() {
+    let dir = tempdir().unwrap();
+    let store = DirStore::open(dir.path()).unwrap();
+    save(&store, 0.5_f64);
+    save(&store, 1.5_f64);
+    let payload = store.find_scratch(&key()).unwrap().unwrap();
+    let error = payload.decode(&Codec::of::<String>()).unwrap_err();
+    assert!(error.to_string().contains("f64"), "{error}");
+    assert_eq!(found(&store), Some(1.5_f64));
+}

@@ -1,13 +1,9 @@
 //! The medium is full, or read-only: computing goes on, and what was saved before loads.
 
-use std::path::Path;
-use std::sync::Arc;
-
 use sde::SavePolicy;
-use sde_archives::Options;
 
 use crate::engine::{all_load, engine, expected, open, page, read_only};
-use crate::kit::{CHANGING, Error, HOME, Order, Sim, Then};
+use crate::kit::Sim;
 
 const BEFORE: u64 = 5;
 const AFTER: u64 = 20;
@@ -69,38 +65,5 @@ fn read_only_from_one_moment_on() {
     sim.read_only(false);
     sde.checkpoint().unwrap();
     all_load(read_only(&sim.power_loss(1)), 0..AFTER);
-    std::mem::forget(sde);
-}
-
-/// What an archive of its own has begun, and can't finish, is removed: there it is tried again.
-#[test]
-fn an_archive_that_failed_leaves_nothing_in_its_way() {
-    let (sim, sde) = one_generation(SavePolicy::EveryResult);
-    sde.archive().unwrap();
-    let options = || Options::new().medium(Arc::new(sim.clone())).read_only();
-    let mut failures = 0;
-    for at in 1.. {
-        let there = Path::new(HOME).join(format!("published {at}"));
-        let before = sim.count(CHANGING);
-        sim.order(Order {
-            calls: CHANGING,
-            at,
-            then: Then::Fail(Error::Full),
-        });
-        let archived = sde.archive_to(&there);
-        let came = sim.count(CHANGING) - before >= at;
-        sim.no_orders();
-        // An error that comes after all is written leaves a store, which is no harm.
-        if archived.is_err() && options().open(&there).is_err() {
-            failures += 1;
-            sde.archive_to(&there).unwrap();
-        }
-        all_load(options().open(&there).unwrap(), 0..BEFORE);
-        if !came {
-            break;
-        }
-    }
-    assert!(failures > 10, "{failures}");
-    assert_eq!(sim.misdeeds(), [""; 0]);
     std::mem::forget(sde);
 }

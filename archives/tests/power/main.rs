@@ -19,6 +19,7 @@ mod full;
 mod generations;
 mod loss;
 mod pieces;
+mod published;
 mod script;
 mod sites;
 mod threads;

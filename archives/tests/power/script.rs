@@ -23,8 +23,6 @@ pub struct Script {
     stores: Vec<(DirStore, Sim)>,
     /// Whether processes are killed now and then.
     kills: bool,
-    /// How many archives of their own were tried.
-    published: u64,
     /// How many calls of the store gave an error.
     pub failures: u64,
 }
@@ -38,7 +36,6 @@ impl Script {
             random: Random::new(seed),
             stores: Vec::new(),
             kills: true,
-            published: 0,
             failures: 0,
         }
     }
@@ -96,7 +93,7 @@ impl Script {
         if self.stores.is_empty() && !self.open() {
             return;
         }
-        match self.random.within(0..25) {
+        match self.random.within(0..24) {
             0 if self.stores.len() < 3 => drop(self.open()),
             1 => {
                 let one = self.random.within(0..self.stores.len() as u64);
@@ -106,7 +103,6 @@ impl Script {
             5 | 6 => self.commit(Selection::Archive),
             7 => self.archive_again(),
             8 | 9 => self.compact(),
-            24 => self.publish(),
             _ => self.save(),
         }
     }
@@ -213,20 +209,6 @@ impl Script {
         let compacted = self.store().compact(&Retention::new());
         self.failures += u64::from(compacted.is_err());
         // It makes generations too; they are not what somebody was told of.
-    }
-
-    /// An archive of its own, with what was acknowledged by then.
-    fn publish(&mut self) {
-        let number = self.published;
-        self.published += 1;
-        let dir = Path::new(HOME).join(format!("published {number}"));
-        match self.store().archive_to(&dir) {
-            Ok(()) => {
-                let truth = self.truth.archived();
-                self.truth.published.insert(dir, truth);
-            }
-            Err(_) => self.failures += 1,
-        }
     }
 
     pub fn check(&mut self) -> Result<(), String> {

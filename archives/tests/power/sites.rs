@@ -11,14 +11,13 @@ use crate::kit::{Place, Sim};
 use crate::loss::program;
 
 /// How many places of each file ask for a sync. One that is missing here is one that no program
-/// comes to, and that is not tested.
+/// comes to, and that is not tested; that of [`published`](crate::published) has a test of its own.
 const SITES: &[(&str, usize)] = &[
     ("directory.rs", 2),
     ("lane.rs", 3),
     ("lineage.rs", 3),
     ("medium/mod.rs", 1),
     ("others.rs", 2),
-    ("publish.rs", 1),
 ];
 
 /// All places that ask for a sync, as far as programs come there.

@@ -1,7 +1,7 @@
 //! What was saved, and what a store must therefore give.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use sde::{Archiver, Codec, Selection, StoredEntry};
 use sde_archives::{DirStore, Options};
@@ -30,8 +30,6 @@ pub struct Truth {
     /// The last generation of each lineage that was acknowledged.
     pub checkpoint: u64,
     pub archive: u64,
-    /// What the archives of their own have that were acknowledged.
-    pub published: BTreeMap<PathBuf, Truth>,
     /// Whether the store may warn of losses; otherwise there must be none.
     pub losses_may_be_told_of: bool,
 }
@@ -56,27 +54,7 @@ impl Truth {
             return Err(format!("a loss was warned of: {loss}"));
         }
         self.check_generations(sim, dir)?;
-        self.check_in(&store)?;
-        for (dir, truth) in &self.published {
-            truth
-                .check(sim, dir, true)
-                .map_err(|why| format!("{}: {why}", dir.display()))?;
-        }
-        Ok(())
-    }
-
-    /// What an archive of its own has that is made now.
-    pub fn archived(&self) -> Self {
-        let mut entries = self.entries.clone();
-        entries
-            .values_mut()
-            .for_each(|versions| versions.whole = false);
-        Self {
-            entries,
-            marks: self.marks.clone(),
-            archive: 1,
-            ..Self::default()
-        }
+        self.check_in(&store)
     }
 
     /// The same as if nothing had been acknowledged: what is found must be right, that is all.
@@ -88,7 +66,6 @@ impl Truth {
         Self {
             checkpoint: 0,
             archive: 0,
-            published: BTreeMap::new(),
             losses_may_be_told_of: true,
             ..truth
         }

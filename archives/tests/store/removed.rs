@@ -80,13 +80,13 @@ fn what_nobody_finished_is_removed_after_a_while() {
     let there = |name: &&str| dir.path().join(name).exists();
     let store = DirStore::open(dir.path()).unwrap();
     store.compact(&Retention::new().dry_run()).unwrap();
-    assert!(old.iter().chain(&new).all(|name| there(name)));
+    assert!(old.iter().chain(&new).all(&there));
     store.compact(&Retention::new()).unwrap();
     assert_eq!(old.iter().filter(|name| there(name)).count(), 0);
     // Somebody may be writing these just now, whatever the grace of this process is.
     let at_once = Options::new().grace(Duration::ZERO).open(dir.path());
     at_once.unwrap().compact(&Retention::new()).unwrap();
-    assert!(new.iter().all(|name| there(name)));
+    assert!(new.iter().all(there));
     let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
     page.call(&sde, 1).unwrap();
     assert_eq!(sde.stats().total.computed, 0);

@@ -78,6 +78,7 @@ fn wait(mut signals: Signals) {
 }
 
 #[cfg(all(test, target_os = "linux"))]
+#[allow(clippy::unwrap_used, reason = "a test that fails says where")]
 mod tests {
     use super::*;
 

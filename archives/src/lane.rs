@@ -3,7 +3,12 @@
 //! A save is acknowledged only after its bytes, and the name of a new segment,
 //! are on the medium. If anything fails on the way the segment is abandoned: after
 //! a failed sync nobody knows which of its bytes are there, and a second sync
-//! may report success without writing them. The next save begins a new one.
+//! may report success without writing them. The next save begins a new one. One that a
+//! write failed on before anything in it was durable holds nothing that anybody was told of: it is
+//! removed, or a full disk would fill with them.
+//!
+//! A segment has one writer. Who finds that it is not as long as he made it, or that he is
+//! a copy of the process that began it, begins one of his own.
 //!
 //! A segment that has grown long is sealed with an [index](crate::table), and so is the
 //! last one when its writer ends.
@@ -29,6 +34,8 @@ pub(crate) const EXTENSION: &str = "sde";
 
 /// What is written at once, if it is that much.
 const WRITE: usize = 1 << 20;
+/// What fails when bytes can't be given to the medium.
+const WRITING: &str = "writing to";
 /// A payload of this size is written from where it lies.
 const DIRECTLY: usize = 1 << 16;
 
@@ -56,6 +63,8 @@ pub(crate) struct Lane {
 struct Open {
     file: Box<dyn MediumFile>,
     segment: Arc<Segment>,
+    /// The process that began it: after a fork two have it open.
+    process: u32,
     end: u64,
     /// What is not yet given to the medium.
     buffer: Vec<u8>,
@@ -109,23 +118,26 @@ impl Lane {
 
     /// Appends a frame. It is not durable yet.
     pub(crate) fn put(&mut self, frame: &Frame, ground: &Ground) -> Result<Written, ArchiveError> {
+        self.leave_to_parent();
         if self.open.is_none() {
             self.open = Some(Open::begin(self.class, ground)?);
         }
-        self.on_open("writing to", |open| open.put(frame))
+        self.on_open(WRITING, ground, |open| open.put(frame))
     }
 
     /// Makes everything durable that was put.
     pub(crate) fn sync(&mut self, ground: &Ground) -> Result<(), ArchiveError> {
+        self.leave_to_parent();
         if self.open.as_ref().is_none_or(Open::is_durable) {
             return Ok(());
         }
-        self.on_open("writing to", Open::flush)?;
-        self.on_open("syncing", |open| open.sync(ground))
+        self.on_open(WRITING, ground, Open::flush)?;
+        self.on_open("syncing", ground, |open| open.sync(ground))
     }
 
     /// Seals the segment if it is long enough, or if `anyway`; gives its table.
     pub(crate) fn seal(&mut self, ground: &Ground, anyway: bool) -> Option<Table> {
+        self.leave_to_parent();
         let long = |open: &Open| anyway || open.end >= ground.segment_size;
         let mut open = self.open.take_if(|open| long(open))?;
         match open.seal() {
@@ -140,9 +152,20 @@ impl Lane {
         }
     }
 
+    /// In a child after a fork, what the parent was writing stays his.
+    fn leave_to_parent(&mut self) {
+        let own = std::process::id();
+        if let Some(open) = self.open.take_if(|open| open.process != own) {
+            // What is in its buffer is written by the parent, or by nobody.
+            self.abandoned += 1;
+            self.ended.push((open.segment, open.durable));
+        }
+    }
+
     fn on_open<T>(
         &mut self,
         doing: &'static str,
+        ground: &Ground,
         job: impl FnOnce(&mut Open) -> io::Result<T>,
     ) -> Result<T, ArchiveError> {
         let Some(open) = &mut self.open else {
@@ -152,7 +175,11 @@ impl Lane {
         job(open).map_err(|error| {
             self.abandoned += 1;
             let open = self.open.take().map(|open| (open.segment, open.durable));
-            self.ended.extend(open);
+            // After a failed sync it may be another's file that has the name.
+            let in_vain = doing == WRITING && open.as_ref().is_some_and(|(_, to)| *to == 0);
+            if !(in_vain && ground.medium.remove(&path).is_ok()) {
+                self.ended.extend(open);
+            }
             tracing::warn!(
                 "{} is not written to any more after an error: {error}; the next save begins a new file",
                 path.display()
@@ -179,6 +206,7 @@ impl Open {
             buffer: segment.header().to_vec(),
             file,
             segment,
+            process: std::process::id(),
             end: SEGMENT_HEADER as u64,
             named: false,
             synced: false,
@@ -261,15 +289,19 @@ impl Open {
     }
 
     /// Somebody may have removed the file, or taken it for one of a process that has
-    /// ended: then nobody will find what is written there.
+    /// ended; or cut it, or written to it, and the frames are not where their headers say:
+    /// then nobody will find what is written there.
     fn is_still_there(&self, medium: &dyn Medium) -> io::Result<()> {
         let gone = || io::Error::new(io::ErrorKind::NotFound, "the file was removed or renamed");
-        let length = self.file.length()?;
         let found = medium.look(&self.segment.path)?.ok_or_else(gone)?;
-        match found.length == length {
-            true => Ok(()),
-            false => Err(gone()),
+        if found.length == self.end {
+            return Ok(());
         }
+        let why = format!(
+            "the file has {} bytes where {} were written: somebody has replaced it, cut it or written to it",
+            found.length, self.end
+        );
+        Err(io::Error::new(io::ErrorKind::InvalidData, why))
     }
 
     fn seal(&mut self) -> io::Result<Option<Table>> {
@@ -288,4 +320,34 @@ impl Open {
 /// Where a class has its segments.
 pub(crate) fn folder(store: &Path, class: Class) -> PathBuf {
     store.join(class.folder())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::medium::Disk;
+
+    #[test]
+    fn a_child_begins_a_segment_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let ground = Ground {
+            medium: Arc::new(Disk),
+            dir: dir.path().to_owned(),
+            writer: FileId::new(),
+            segment_size: 1 << 20,
+        };
+        let frame = || Frame::new(Class::Result, Kind::Entry, vec![0xf6], Vec::new()).unwrap();
+        let mut lane = Lane::new(Class::Result);
+        let parents = lane.put(&frame(), &ground).unwrap().segment;
+        lane.sync(&ground).unwrap();
+        let before = std::fs::read(&parents.path).unwrap();
+        // As it is after a fork.
+        lane.open.as_mut().unwrap().process ^= 1;
+        assert!(lane.seal(&ground, true).is_none());
+        let own = lane.put(&frame(), &ground).unwrap().segment;
+        lane.sync(&ground).unwrap();
+        assert_ne!(own.path, parents.path);
+        assert_eq!(std::fs::read(&parents.path).unwrap(), before);
+        assert_eq!(lane.durable().count(), 2);
+    }
 }

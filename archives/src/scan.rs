@@ -3,7 +3,8 @@
 //! A crash may leave a frame half written at the end of a segment; a disk may
 //! damage any other. Each frame stands for itself, so what can't be read is passed
 //! over and everything else is found: after a damaged header the next frame is
-//! looked for at each multiple of 8, and its checksum says that it is one.
+//! looked for at each multiple of 8, and its checksum says that it is one. What is all zeros is
+//! passed over at once: a file that was made longer may have a hole of any size.
 
 use std::io;
 use std::ops::Range;
@@ -83,6 +84,13 @@ pub(crate) fn scan_with(
         }
     }
     window.pass_trailer(segment, &mut scanned)?;
+    if window.zeros >= TOLD {
+        let (path, zeros) = (segment.path.display(), window.zeros);
+        tracing::warn!(
+            "in {path} {zeros} bytes are zeros where frames should be; they are passed over, what is \
+             whole before and after them is used"
+        );
+    }
     Ok(scanned)
 }
 
@@ -98,10 +106,15 @@ pub(crate) struct Window {
     pub(crate) length: u64,
     start: u64,
     bytes: Vec<u8>,
+    /// How many bytes were passed over that are zeros.
+    zeros: u64,
 }
 
 /// How much is read at once.
 const READ: u64 = 1 << 16;
+
+/// So many zeros are told of. A crash may leave some at the end of a file, and that is no damage.
+const TOLD: u64 = 1 << 24;
 
 impl Window {
     pub(crate) fn open(medium: &dyn Medium, path: &Path) -> io::Result<Self> {
@@ -111,6 +124,7 @@ impl Window {
             file,
             start: 0,
             bytes: Vec::new(),
+            zeros: 0,
         })
     }
 
@@ -152,9 +166,30 @@ impl Window {
             {
                 return Ok(Some(Frame { at, header }));
             }
-            at += 8;
+            let Some(next) = self.past_zeros(at)? else {
+                self.zeros += self.length - at;
+                return Ok(None);
+            };
+            self.zeros += next - at;
+            at = next.max(at + 8);
         }
         Ok(None)
+    }
+
+    /// The first multiple of 8 from a place in memory on where there may be anything but zeros;
+    /// `None` if there is nothing else to the end.
+    fn past_zeros(&self, at: u64) -> io::Result<Option<u64>> {
+        let from = self.bytes.get((at - self.start) as usize..);
+        let mut words = from.unwrap_or_default().chunks_exact(8);
+        let zeros = words.position(|word| word != [0; 8]);
+        if let Some(zeros) = zeros {
+            return Ok(Some(at + 8 * zeros as u64));
+        }
+        // To the end of what is in memory.
+        let end = (self.start + self.bytes.len() as u64) & !7;
+        let data = self.file.next_data(end)?;
+        // A place that lies before is a medium's mistake.
+        Ok(data.map(|data| (data & !7).max(end)))
     }
 
     /// Notes a frame, if its metadata is whole.

@@ -160,6 +160,16 @@ pub trait MediumFile: Send + Sync {
     /// If that can't be found out.
     fn length(&self) -> io::Result<u64>;
 
+    /// The first place from `at` on where something may have been written: from `at` to there are
+    /// only zeros that the medium does not even hold. `None` if there is nothing to the end. A
+    /// medium that can't tell gives `at`, as this does by itself.
+    ///
+    /// # Errors
+    /// If that can't be found out.
+    fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
+        Ok(Some(at))
+    }
+
     /// Takes the lock of [`Medium::try_lock`] on this file for as long as it is open. Whether that
     /// worked is not told, since nothing may rest on it.
     fn lock_while_open(&self);

@@ -280,6 +280,15 @@ impl MediumFile for Handle {
         entered.done(length)
     }
 
+    fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
+        let mut state = self.sim.state();
+        let bytes = &state.world.file(self.id).bytes;
+        let from = usize::try_from(at).unwrap_or(usize::MAX);
+        let zeros = bytes.get(from..).unwrap_or_default().iter();
+        let zeros = zeros.take_while(|byte| **byte == 0).count();
+        Ok((from + zeros < bytes.len()).then_some(at + zeros as u64))
+    }
+
     fn lock_while_open(&self) {
         if let Ok(mut entered) = self.sim.call(Call::Lock) {
             let new = entered.state.locked.insert(self.id);

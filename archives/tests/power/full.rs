@@ -67,3 +67,24 @@ fn read_only_from_one_moment_on() {
     all_load(read_only(&sim.power_loss(1)), 0..AFTER);
     std::mem::forget(sde);
 }
+
+#[test]
+fn a_full_medium_does_not_fill_with_segments() {
+    let (sim, sde) = one_generation(SavePolicy::OnRequest);
+    let segments = || {
+        let mut files = sim.files();
+        files.retain(|path| path.extension().is_some_and(|e| e == "sde"));
+        files
+    };
+    let before = segments();
+    for room in 0..100 {
+        sim.room(Some(sim.bytes() + room));
+        page.call(&sde, BEFORE + room).unwrap();
+        sde.checkpoint().unwrap_err();
+        assert_eq!(segments(), before);
+    }
+    sim.room(None);
+    sde.checkpoint().unwrap();
+    all_load(read_only(&sim.power_loss(1)), 0..BEFORE + 100);
+    std::mem::forget(sde);
+}

@@ -12,6 +12,7 @@ mod log;
 mod background;
 mod bits;
 mod crash;
+mod cut;
 mod engine;
 mod faults;
 mod floats;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use super::Engine;
+use super::clock;
 use super::machine;
 use super::parts::settle;
 use super::run::{Run, Served};
@@ -260,7 +261,7 @@ impl Engine {
         );
         let span = tracing::debug_span!("run", app = &*facts.name, key = %run.key.short());
         let inputs = call.summaries(&mut Listed::new(&run.encoded));
-        let made_at = SystemTime::now();
+        let made_at = clock::now();
         let start = Instant::now();
         let returned = {
             let _on_thread = Place::on_top(Arc::clone(&frame)).enter();

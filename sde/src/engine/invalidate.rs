@@ -8,9 +8,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::SystemTime;
 
 use super::Engine;
+use super::clock;
 use crate::cache::{Entry, Record};
 use crate::checkpoint::Mark;
 use crate::error::{Error, ErrorKind, printable};
@@ -95,7 +95,7 @@ impl Engine {
             key: *key,
             run,
             reason: reason.to_owned(),
-            at: SystemTime::now(),
+            at: clock::now(),
             undone,
         };
         self.marks.apply(&mark);

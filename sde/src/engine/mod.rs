@@ -9,6 +9,7 @@ mod app_store;
 mod background;
 mod builder;
 mod claim;
+mod clock;
 mod collective;
 mod fly;
 mod hand_over;

@@ -12,11 +12,10 @@ use sde::{
 
 use crate::archived::{Archived, is_stored};
 use crate::best::best;
-use crate::cbor;
 use crate::class::Class;
 use crate::committer::Committer;
 use crate::directory::{self, There};
-use crate::frame::{Frame, Written};
+use crate::frame::Written;
 use crate::id::{Clock, FileId};
 use crate::index::{At, Index};
 use crate::lane::Ground;
@@ -26,9 +25,8 @@ use crate::options::Options;
 use crate::read::{self, Trouble};
 use crate::save::Framer;
 use crate::seen::{News, Seen};
-use crate::segment::Kind;
 use crate::table::Table;
-use crate::uses::{Uses, UsesMetadata};
+use crate::uses::Uses;
 
 /// A store in a directory: what is saved is on the disk before `save` returns.
 ///
@@ -71,7 +69,7 @@ pub(crate) struct Inner {
     pub(crate) dir: PathBuf,
     read_only: bool,
     pub(crate) grace: Duration,
-    uses: Option<Uses>,
+    pub(crate) uses: Option<Uses>,
     pub(crate) clock: Clock,
     pub(crate) index: RwLock<Index>,
     pub(crate) seen: Mutex<Seen>,
@@ -274,7 +272,7 @@ impl Inner {
     }
 
     /// Takes note of what this process has written.
-    fn add_written(&self, written: Vec<Written>) {
+    pub(crate) fn add_written(&self, written: Vec<Written>) {
         {
             // Before the index knows of it: nobody is to read it a second time.
             let mut seen = lock(&self.seen);
@@ -429,29 +427,6 @@ impl Archiver for DirStore {
 }
 
 impl DirStore {
-    /// Writes which entries were used since the last time.
-    pub(crate) fn write_uses(&self) -> Result<(), ArchiveError> {
-        let Some(uses) = &self.0.uses else {
-            return Ok(());
-        };
-        let taken = uses.take();
-        if taken.is_empty() {
-            return Ok(());
-        }
-        let frame = cbor::to_bytes(&UsesMetadata::new(taken.clone()))
-            .and_then(|metadata| Frame::new(Class::Result, Kind::Uses, metadata, Vec::new()))
-            .map_err(ArchiveError::Other);
-        let written = frame.and_then(|frame| self.0.committer.begin().finish(vec![frame]));
-        match written {
-            Ok(written) => self.0.add_written(written),
-            Err(error) => {
-                uses.put_back(taken);
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-
     /// The latest scratch state that can be read, and whether the file of a later one is gone.
     fn scratch(&self, key: &Key) -> Result<(Option<Arc<dyn Payload>>, bool), ArchiveError> {
         let states = self.known(|index| index.scratch(key));

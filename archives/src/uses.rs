@@ -7,9 +7,15 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use sde::Key;
 use sde::key::BuildKeyHasher;
+use sde::{ArchiveError, Key};
 use serde::{Deserialize, Serialize};
+
+use crate::cbor;
+use crate::class::Class;
+use crate::frame::Frame;
+use crate::segment::Kind;
+use crate::store::DirStore;
 
 /// How often an entry was given out, and when last, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -73,5 +79,30 @@ impl Uses {
         for (key, one) in uses {
             add(&mut known, key, one);
         }
+    }
+}
+
+impl DirStore {
+    /// Writes which entries were used since the last time.
+    pub(crate) fn write_uses(&self) -> Result<(), ArchiveError> {
+        let Some(uses) = &self.0.uses else {
+            return Ok(());
+        };
+        let taken = uses.take();
+        if taken.is_empty() {
+            return Ok(());
+        }
+        let frame = cbor::to_bytes(&UsesMetadata::new(taken.clone()))
+            .and_then(|metadata| Frame::new(Class::Result, Kind::Uses, metadata, Vec::new()))
+            .map_err(ArchiveError::Other);
+        let written = frame.and_then(|frame| self.0.committer.begin().finish(vec![frame]));
+        match written {
+            Ok(written) => self.0.add_written(written),
+            Err(error) => {
+                uses.put_back(taken);
+                return Err(error);
+            }
+        }
+        Ok(())
     }
 }

@@ -62,6 +62,15 @@ fn wait(child: &mut Child, limit: Duration) -> Option<std::process::ExitStatus> 
     None
 }
 
+/// Waits until all ranks are there and at work: `mpirun` of Open MPI 4.1 hangs, with its children
+/// dead, if one is killed while it starts others.
+fn wait_for_ranks(job: &mut Child, ranks: usize, store: &Path) {
+    let at_work = |job: &Child| ranks_of(job.id()).len() == ranks && store.join("FORMAT").exists();
+    while !at_work(job) && job.try_wait().expect("waiting for a child").is_none() {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
 /// A generator of numbers that are random enough.
 struct Random(u64);
 
@@ -98,7 +107,8 @@ fn a_killed_rank_ends_the_job_and_what_was_saved_loads() {
             .stderr(Stdio::null())
             .spawn()
             .expect("mpirun");
-        std::thread::sleep(Duration::from_millis(random.below(700)));
+        wait_for_ranks(&mut job, ranks, &path);
+        std::thread::sleep(Duration::from_millis(random.below(400)));
         let victims = ranks_of(job.id());
         let victim = match victims.len() {
             0 => None,
@@ -108,7 +118,10 @@ fn a_killed_rank_ends_the_job_and_what_was_saved_loads() {
             let mut kill = Command::new("kill");
             kill.args(["-9", &victim.to_string()]).stderr(Stdio::null());
             let kill = kill.status().expect("kill");
-            let status = wait(&mut job, LIMIT).expect("the job ends in half a minute");
+            let Some(status) = wait(&mut job, LIMIT) else {
+                let _ = job.kill();
+                panic!("the job does not end in half a minute, SDE_TEST_SEED={seed}");
+            };
             // One that had ended its session already is no loss.
             if kill.success() && !status.success() {
                 killed += 1;

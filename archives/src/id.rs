@@ -64,6 +64,12 @@ impl fmt::Display for FileId {
     }
 }
 
+/// The time of day, in nanoseconds since 1970. Ages are counted from it: the stamps of a store are later
+/// than all that was seen there, so a single clock far ahead would make all else old.
+pub(crate) fn now() -> u64 {
+    nanos(SystemTime::now())
+}
+
 /// When something was saved, in nanoseconds since 1970: later than all that this
 /// store was seen to have, whatever the clock says.
 #[derive(Default)]
@@ -72,7 +78,7 @@ pub(crate) struct Clock(AtomicU64);
 impl Clock {
     /// A time later than all others given or seen.
     pub(crate) fn stamp(&self) -> u64 {
-        let now = nanos(SystemTime::now());
+        let now = now();
         let later = |last: u64| now.max(last.saturating_add(1));
         let last = self
             .0

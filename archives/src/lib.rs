@@ -41,6 +41,7 @@ mod lineage;
 mod manifest;
 pub mod medium;
 mod metadata;
+mod moved;
 mod options;
 mod others;
 mod publish;

@@ -225,7 +225,7 @@ impl DirStore {
         class != Class::Result || !self.0.archived.has(entry)
     }
 
-    fn candidates(&self, key: &Key) -> Vec<At> {
+    pub(crate) fn candidates(&self, key: &Key) -> Vec<At> {
         self.known(|index| index.entries(key))
     }
 }
@@ -385,7 +385,7 @@ impl Archiver for DirStore {
         if let (Some(uses), Some(_)) = (&self.0.uses, &found.entry) {
             uses.note(*key, self.0.clock.stamp());
         }
-        Ok(found.entry)
+        Ok(found.entry.map(|entry| self.followed(entry)))
     }
 
     fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {

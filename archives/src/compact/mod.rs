@@ -26,7 +26,7 @@ use sde::{ArchiveError, Selection};
 
 use crate::class::Class;
 use crate::directory::{self, FORMAT};
-use crate::id::FileId;
+use crate::id::{self, FileId};
 use crate::lane::Ground;
 use crate::manifest::Retired;
 use crate::seen::Known;
@@ -109,7 +109,7 @@ impl DirStore {
             retention,
             uses,
             segment_size,
-            now: inner.clock.stamp(),
+            now: id::now(),
         };
         let plan = Plan::new(candidates, &limits);
         done.given_up = plan.given_up.len();
@@ -224,5 +224,41 @@ impl DirStore {
             at,
         });
         retired.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use sde::{Sde, inputs};
+
+    use super::Retention;
+    use crate::id;
+    use crate::store::DirStore;
+
+    #[sde::app]
+    fn double(number: u64) -> u64 {
+        2 * number
+    }
+
+    /// One run whose clock was a century ahead: what is saved after it is stamped later still, and
+    /// what was saved before it is no older for that.
+    #[test]
+    fn ages_are_counted_from_the_time_of_day() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = DirStore::open(dir.path()).unwrap();
+        let sde = Sde::builder().store(store.clone()).build().unwrap();
+        sde.run(&double, &inputs! { number: 4_u64 }).unwrap();
+        sde.finish().unwrap();
+        let century = Duration::from_secs(100 * 365 * 86_400);
+        let ahead = id::now() + u64::try_from(century.as_nanos()).unwrap();
+        store.0.clock.saw(ahead);
+        assert!(store.0.clock.stamp() > ahead);
+        let hour = Duration::from_secs(3600);
+        let old = Retention::new().results().max_age(hour);
+        assert_eq!(store.compact(&old).unwrap().given_up, 0);
+        let old = Retention::new().results().max_age(Duration::ZERO);
+        assert_eq!(store.compact(&old).unwrap().given_up, 1);
     }
 }

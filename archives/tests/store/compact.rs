@@ -169,6 +169,23 @@ fn a_replaced_segment_stays_for_the_time_of_grace() {
     loads(reader, 0..6);
 }
 
+/// Somebody has a map whose values were not read when the file that they were found in goes.
+#[test]
+fn what_was_given_out_unread_is_found_where_it_is_now() {
+    let dir = tempdir().unwrap();
+    compute(dir.path(), 0..3);
+    compute(dir.path(), 3..6);
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let n = inputs! { number: 2_u64 };
+    let map = sde.run(&page, &n).unwrap();
+    at_once(dir.path()).compact(&Retention::new()).unwrap();
+    let done = at_once(dir.path()).compact(&Retention::new()).unwrap();
+    assert_eq!((done.replaced, segments(dir.path()).len()), (0, 1));
+    let value = map.get::<Vec<u64>>("result").unwrap();
+    assert_eq!(*value, expected_page(2));
+    assert_eq!(sde.stats().total.computed, 0);
+}
+
 #[test]
 fn what_somebody_writes_is_left_alone() {
     let dir = tempdir().unwrap();

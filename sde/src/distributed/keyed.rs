@@ -41,11 +41,15 @@ impl<T: Element> DistArray<T> {
         let all = sde.gather("the digests of an array", mine)?;
         let mut whole = blake3::Hasher::new();
         whole.update(b"SDE array 1");
-        whole.update(std::any::type_name::<T::Number>().as_bytes());
-        whole.update(&(size_of::<T>() as u64).to_le_bytes());
-        whole.update(&(self.shape().len() as u64).to_le_bytes());
-        for length in self.shape() {
-            whole.update(&(*length as u64).to_le_bytes());
+        // Names that Rust gives may change with the compiler; this one is ours.
+        whole.update(T::NUMBERS.name().as_bytes());
+        let mut inner = Vec::new();
+        T::inner(&mut inner);
+        for lengths in [self.shape(), &inner] {
+            whole.update(&(lengths.len() as u64).to_le_bytes());
+            for length in lengths {
+                whole.update(&(*length as u64).to_le_bytes());
+            }
         }
         all.iter().for_each(|digests| {
             whole.update(digests);

@@ -91,7 +91,7 @@ impl Engine {
             };
             let made = set.all().into_iter().filter(|made| made.is_own);
             self.hand_over(&change, &made.collect::<Vec<_>>(), &outer)?;
-            // Those of an outer set lack them too, if this one is a part itself.
+            // Ranks beyond the outer set lack them too.
             outer.add_fresh(fresh);
         }
         Ok(())

@@ -40,6 +40,9 @@ pub(crate) struct Ranks {
     late: Late,
 }
 
+/// What the process set that the program began with is called.
+const WORLD: u64 = 0;
+
 const ACTIVE: u8 = 0;
 const IS_SPLIT: u8 = 1;
 const RELEASED: u8 = 2;
@@ -47,7 +50,7 @@ const RELEASED: u8 = 2;
 impl Ranks {
     /// The ranks that the program began with.
     pub(crate) fn world(group: Box<dyn ProcessGroup>, patience: Duration, late: Late) -> Self {
-        Self::of(group, 0, patience, late)
+        Self::of(group, WORLD, patience, late)
     }
 
     fn of(group: Box<dyn ProcessGroup>, id: u64, patience: Duration, late: Late) -> Self {
@@ -88,6 +91,11 @@ impl Ranks {
 
     pub(crate) fn id(&self) -> u64 {
         self.id
+    }
+
+    /// Whether these are all the ranks of the program.
+    pub(crate) fn is_world(&self) -> bool {
+        self.id == WORLD
     }
 
     pub(crate) fn is_own_thread(&self) -> bool {

@@ -15,7 +15,8 @@ pub(crate) struct ProcessSet {
     pub(crate) ranks: Arc<Ranks>,
     /// The entries of distributed apps.
     entries: Mutex<HashMap<Key, Together>>,
-    /// The ordinary runs that were made while this was the innermost process set: app and key.
+    /// The ordinary runs that were made while this was the innermost process set, and those of
+    /// parts of it that were released: app and key.
     fresh: Mutex<Vec<(Arc<str>, Key)>>,
 }
 
@@ -60,8 +61,11 @@ impl ProcessSet {
         std::mem::take(&mut lock(&self.fresh))
     }
 
+    /// Takes note of runs whose results others lack, unless there are no others.
     pub(crate) fn add_fresh(&self, more: impl IntoIterator<Item = (Arc<str>, Key)>) {
-        lock(&self.fresh).extend(more);
+        if !self.ranks.is_world() {
+            lock(&self.fresh).extend(more);
+        }
     }
 }
 
@@ -116,12 +120,10 @@ impl Sets {
         if let Some(computed) = &mut *lock(&self.computed) {
             computed.push(key);
         }
-        let innermost = match &**lock(&self.nested) {
-            // Nobody else is to have what the program's first ranks make.
-            [] | [_] => return,
-            [.., innermost] => Arc::clone(innermost),
-        };
-        innermost.add_fresh([(Arc::clone(app), key)]);
+        let innermost = lock(&self.nested).last().cloned();
+        if let Some(innermost) = innermost {
+            innermost.add_fresh([(Arc::clone(app), key)]);
+        }
     }
 
     /// Drops values of an app, as its cache does: what was received of it as a whole.
@@ -169,4 +171,29 @@ impl Sets {
 
 fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
     what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::process_group::OneProcess;
+
+    fn ranks() -> Ranks {
+        Ranks::world(Box::new(OneProcess), Duration::MAX, Arc::new(|_, _| ()))
+    }
+
+    /// Nobody would ever take it: the list would grow as long as the program runs.
+    #[test]
+    fn what_all_ranks_have_is_not_kept_for_others() {
+        let runs = || [(Arc::from("app"), Key::from_bytes([1; 32]))];
+        let world = ProcessSet::new(Arc::new(ranks()));
+        world.add_fresh(runs());
+        assert_eq!(world.take_fresh(), []);
+        let part = ranks().part(Box::new(OneProcess), 0);
+        let part = ProcessSet::new(Arc::new(part));
+        part.add_fresh(runs());
+        assert_eq!(part.take_fresh(), runs());
+    }
 }

@@ -54,11 +54,7 @@ pub(crate) fn look(medium: &dyn Medium, dir: &Path) -> Result<There, ArchiveErro
     if has_format(medium, dir)? {
         return Ok(There::Store);
     }
-    let names = medium.list(dir);
-    let names = names.map_err(|error| cannot_open(dir, "listing it", error))?;
-    let other =
-        |name: &std::ffi::OsString| !name.as_encoded_bytes().ends_with(UNFINISHED.as_bytes());
-    if !names.iter().any(other) {
+    if is_empty(medium, dir).map_err(|error| cannot_open(dir, "listing it", error))? {
         return Ok(There::Nothing);
     }
     // Another process may just be making it a store.
@@ -69,6 +65,19 @@ pub(crate) fn look(medium: &dyn Medium, dir: &Path) -> Result<There, ArchiveErro
             "it has other things in it and no FORMAT file; name a store, an empty directory, or one that does not exist yet",
         )),
     }
+}
+
+/// Whether there is nothing in a directory, or no directory; but for what a crash has left.
+pub(crate) fn is_empty(medium: &dyn Medium, dir: &Path) -> io::Result<bool> {
+    let names = match medium.list(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        names => names?,
+    };
+    let is_left = |name: &std::ffi::OsString| {
+        let name = name.as_encoded_bytes();
+        name.ends_with(UNFINISHED.as_bytes())
+    };
+    Ok(names.iter().all(is_left))
 }
 
 /// Refuses a store that belongs to someone else, or that others can write to; also a directory that

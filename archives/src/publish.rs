@@ -56,7 +56,8 @@ impl DirStore {
         synced.map_err(|error| ArchiveError::io("syncing the directory", dir, error))
     }
 
-    /// All segments of results, also those that are being written: what is durable of them.
+    /// All segments of results, also those that are being written: what is durable of them. An error
+    /// if one can't be read.
     fn results(&self) -> Result<Vec<Candidate>, ArchiveError> {
         let inner = &*self.0;
         inner.seal(true);
@@ -64,6 +65,10 @@ impl DirStore {
         let retired = lock(&inner.lineage).retired();
         let known: Vec<(PathBuf, Arc<Segment>)> = {
             let seen = lock(&inner.seen);
+            // An archive that is told to be there must have all results.
+            if let Some(error) = seen.unread().first() {
+                return Err(error.clone());
+            }
             let known = seen.known().map(|one| (one.path, one.segment));
             // What was acknowledged before an error counts, and is in no index.
             let owned = seen.owned().map(|one| (one.path.clone(), Arc::clone(one)));

@@ -26,6 +26,8 @@ pub(crate) struct Seen {
     newly_retired: HashSet<FileId>,
     /// What can't be made durable.
     doubted: HashSet<FileId>,
+    /// The files that could not be read when the directory was looked at last.
+    unread: Vec<ArchiveError>,
 }
 
 /// How often the directory is listed anew because files are gone that were listed.
@@ -81,6 +83,11 @@ impl Seen {
 
     pub(crate) fn is_doubted(&self, id: &FileId) -> bool {
         self.doubted.contains(id)
+    }
+
+    /// Why files could not be read at the last look. They may be readable again at the next.
+    pub(crate) fn unread(&self) -> &[ArchiveError] {
+        &self.unread
     }
 
     /// Has a segment of this process left alone.
@@ -177,12 +184,16 @@ impl Seen {
         let there = segments(medium, store)?;
         self.forget_gone(&there, news);
         self.begin_retired(news);
+        self.unread.clear();
         let mut all = true;
         for (path, class) in &there {
             match self.look_at(medium, path, *class, news) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => all = false,
-                Err(error) => tracing::warn!("{} can't be read: {error}", path.display()),
+                Err(error) => {
+                    tracing::warn!("{} can't be read: {error}", path.display());
+                    self.unread.push(ArchiveError::io("reading", path, error));
+                }
             }
         }
         Ok(all)

@@ -14,7 +14,7 @@ use crate::archived::{Archived, is_stored};
 use crate::best::best;
 use crate::class::Class;
 use crate::committer::Committer;
-use crate::directory::{self, There};
+use crate::directory;
 use crate::frame::Written;
 use crate::id::{Clock, FileId};
 use crate::index::{At, Index};
@@ -200,24 +200,32 @@ impl DirStore {
         Ok(())
     }
 
-    /// The directory may have been removed since: what is written without a `FORMAT`
+    /// The directory may have been removed since, or its `FORMAT`: what is written without that
     /// would never be found.
+    ///
+    /// # Errors
+    /// If all of it was removed. It is made again then.
     fn check_there(&self) -> Result<(), ArchiveError> {
         let (medium, dir) = (&*self.0.medium, &self.0.dir);
-        match directory::look(medium, dir)? {
-            There::Store => Ok(()),
-            There::Nothing => {
-                // What is saved from now on must not leave out what was there.
-                self.0.committer.forget();
-                self.0.archived.clear();
-                directory::create(medium, dir)?;
-                let dir = dir.display();
-                tracing::warn!(
-                    "the store in {dir} was removed, and is made again; what was archived before is lost unless it is archived again"
-                );
-                Ok(())
-            }
+        let failed = |error| ArchiveError::io("looking at the store in", dir, error);
+        if directory::look_for_format(medium, dir).map_err(failed)? {
+            return Ok(());
         }
+        let is_empty = directory::is_empty(medium, dir).map_err(failed)?;
+        if is_empty {
+            // What is saved from now on must not leave out what was there.
+            self.0.committer.forget();
+            self.0.archived.clear();
+        }
+        directory::create(medium, dir)?;
+        if is_empty {
+            return Err(ArchiveError::Removed { path: dir.clone() });
+        }
+        tracing::warn!(
+            "the FORMAT file of the store in {} was removed, and is written again",
+            dir.display()
+        );
+        Ok(())
     }
 
     /// Whether a class has no frame of this entry yet.
@@ -356,6 +364,7 @@ impl Archiver for DirStore {
             // Nothing was saved that is to be noted.
             return Ok(());
         }
+        self.check_there()?;
         self.write_uses()?;
         if lock(&self.0.unvouched).remove(&selection) {
             let committed = self.vouch(selection, &[]);

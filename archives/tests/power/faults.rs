@@ -53,6 +53,7 @@ fn check(script: &mut Script, seed: u64, what: &str) {
     script.truth.losses_may_be_told_of = true;
     for left in [script.sim.after_kill(), script.sim.power_loss(seed)] {
         let checked = script.truth.check(&left, &script.dir, false);
+        let checked = checked.and_then(|()| script.check_published(&left));
         checked.unwrap_or_else(|why| panic!("{what}: {why}"));
     }
 }

@@ -101,3 +101,33 @@ fn an_archive_that_failed_leaves_nothing_in_its_way() {
     assert_eq!(sim.misdeeds(), [""; 0]);
     std::mem::forget(sde);
 }
+
+/// It said that all was well, and lacked what was in the segment.
+#[test]
+fn an_archive_is_not_made_of_segments_that_cannot_be_read() {
+    let (sim, sde) = saved();
+    std::mem::forget(sde);
+    let mut refused = 0;
+    for at in 1.. {
+        let there = Path::new(HOME).join(format!("published {at}"));
+        let sde = engine(open(&sim).unwrap(), SavePolicy::OnRequest);
+        let before = sim.count(&[Call::Open]);
+        sim.order(Order {
+            calls: &[Call::Open],
+            at,
+            then: Then::Fail(Error::Io),
+        });
+        let archived = sde.archive_to(&there);
+        let came = sim.count(&[Call::Open]) - before >= at;
+        sim.no_orders();
+        match archived {
+            Ok(()) => all_load(open_published(&sim, &there).unwrap(), 0..PAGES),
+            Err(_) => refused += 1,
+        }
+        std::mem::forget(sde);
+        if !came {
+            break;
+        }
+    }
+    assert!(refused > 1, "{refused}");
+}

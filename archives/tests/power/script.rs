@@ -25,6 +25,8 @@ pub struct Script {
     kills: bool,
     /// How many calls of the store gave an error.
     pub failures: u64,
+    /// Archives of their own, and what was acknowledged when they were made.
+    published: Vec<(PathBuf, Truth)>,
 }
 
 impl Script {
@@ -37,6 +39,7 @@ impl Script {
             stores: Vec::new(),
             kills: true,
             failures: 0,
+            published: Vec::new(),
         }
     }
 
@@ -93,7 +96,7 @@ impl Script {
         if self.stores.is_empty() && !self.open() {
             return;
         }
-        match self.random.within(0..24) {
+        match self.random.within(0..25) {
             0 if self.stores.len() < 3 => drop(self.open()),
             1 => {
                 let one = self.random.within(0..self.stores.len() as u64);
@@ -103,6 +106,7 @@ impl Script {
             5 | 6 => self.commit(Selection::Archive),
             7 => self.archive_again(),
             8 | 9 => self.compact(),
+            10 => self.publish(),
             _ => self.save(),
         }
     }
@@ -211,8 +215,25 @@ impl Script {
         // It makes generations too; they are not what somebody was told of.
     }
 
+    fn publish(&mut self) {
+        let there = Path::new(HOME).join(format!("published {}", self.published.len()));
+        match self.store().archive_to(&there) {
+            Ok(()) => self.published.push((there, self.truth.results())),
+            Err(_) => self.failures += 1,
+        }
+    }
+
     pub fn check(&mut self) -> Result<(), String> {
         let read_only = self.random.once_in(2);
-        self.truth.check(&self.sim, &self.dir, read_only)
+        self.truth.check(&self.sim, &self.dir, read_only)?;
+        self.check_published(&self.sim)
+    }
+
+    /// That each archive of its own has what was acknowledged when it was made.
+    pub fn check_published(&self, sim: &Sim) -> Result<(), String> {
+        self.published.iter().try_for_each(|(there, truth)| {
+            let checked = truth.check(sim, there, true);
+            checked.map_err(|why| format!("{}: {why}", there.display()))
+        })
     }
 }

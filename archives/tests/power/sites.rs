@@ -18,6 +18,7 @@ const SITES: &[(&str, usize)] = &[
     ("lineage.rs", 3),
     ("medium/mod.rs", 1),
     ("others.rs", 2),
+    ("publish.rs", 1),
 ];
 
 /// All places that ask for a sync, as far as programs come there.

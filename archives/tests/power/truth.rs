@@ -71,6 +71,23 @@ impl Truth {
         }
     }
 
+    /// What an archive of its own must have: results.
+    pub fn results(&self) -> Self {
+        let mut truth = self.clone();
+        truth
+            .entries
+            .values_mut()
+            .for_each(|versions| versions.whole = false);
+        truth.scratch.clear();
+        truth.marks.values_mut().for_each(|mark| *mark = false);
+        Self {
+            checkpoint: 0,
+            archive: 0,
+            losses_may_be_told_of: false,
+            ..truth
+        }
+    }
+
     fn something_is_there(&self) -> bool {
         let mut entries = self.entries.values();
         entries.any(|versions| versions.acknowledged > 0)

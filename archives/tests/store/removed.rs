@@ -37,20 +37,43 @@ fn a_store_that_was_removed_meanwhile_is_made_again_with_all_results() {
     all_load(&store, 5);
 }
 
-/// Nothing was computed after it was removed: only the generation shows that it is not there.
+/// What is not in memory any more is lost, so it is an error; all else is there at once.
 #[test]
 fn a_store_that_was_removed_last_of_all_is_an_error_once() {
     let dir = tempdir().unwrap();
     let store = dir.path().join("store");
-    let (sde, _) = engine(&store, SavePolicy::EveryResult);
-    for number in 0..3 {
-        page.call(&sde, number).unwrap();
+    for archived in [false, true] {
+        let (sde, _) = engine(&store, SavePolicy::EveryResult);
+        for number in 0..3 {
+            page.call(&sde, number).unwrap();
+        }
+        if archived {
+            // By now nothing is new.
+            sde.checkpoint().unwrap();
+            sde.archive().unwrap();
+        }
+        std::fs::remove_dir_all(&store).unwrap();
+        let error = sde.finish().unwrap_err().to_string();
+        assert!(error.contains("removed while it was in use"), "{error}");
+        all_load(&store, 3);
+        sde.finish().unwrap();
+        drop(sde);
+        all_load(&store, 3);
+        std::fs::remove_dir_all(&store).unwrap();
     }
-    std::fs::remove_dir_all(&store).unwrap();
-    sde.finish().unwrap_err();
-    sde.finish().unwrap();
+}
+
+/// Without it all that is saved from then on would never be found.
+#[test]
+fn a_format_that_was_removed_is_written_again() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    page.call(&sde, 0).unwrap();
+    std::fs::remove_file(dir.path().join("FORMAT")).unwrap();
+    page.call(&sde, 1).unwrap();
+    sde.checkpoint().unwrap();
     std::mem::forget(sde);
-    all_load(&store, 3);
+    all_load(dir.path(), 2);
 }
 
 /// A crash leaves files that have not got their names yet; they piled up.

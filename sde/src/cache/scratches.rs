@@ -86,6 +86,12 @@ impl Scratches {
         }
     }
 
+    /// What was saved is not there any more.
+    pub(crate) fn none_is_saved(&self) {
+        let mut states = self.lock();
+        states.values_mut().for_each(|kept| kept.saved = false);
+    }
+
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Kept, BuildKeyHasher>> {
         self.states.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -48,6 +48,19 @@ impl Marks {
         reasons.get(&(record.key, record.run)).cloned()
     }
 
+    /// All of them, to be saved once more.
+    pub(super) fn all(&self) -> Vec<Mark> {
+        let reasons = self.reasons.read().unwrap_or_else(PoisonError::into_inner);
+        let marks = reasons.iter().map(|((key, run), reason)| Mark {
+            key: *key,
+            run: *run,
+            reason: reason.clone(),
+            at: clock::now(),
+            undone: false,
+        });
+        marks.collect()
+    }
+
     /// Adds the marks of another store; gives those that it has not.
     pub(super) fn add(&self, more: Self) -> Vec<(Key, RunId)> {
         let more = more

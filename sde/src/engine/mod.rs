@@ -22,6 +22,7 @@ mod peek;
 mod run;
 mod runtime;
 mod save;
+mod save_again;
 mod sde;
 mod sets;
 #[cfg(unix)]

@@ -47,7 +47,7 @@ impl Engine {
 
     /// Saves what is new in one selection. Of several threads the first saves, the
     /// rest find nothing left to do.
-    pub(super) fn save(&self, selection: Selection) -> Result<(), Error> {
+    pub(super) fn save_new_ones(&self, selection: Selection) -> Result<(), Error> {
         let doing = selection.name();
         // From the collecting on: whoever comes second and finds nothing left must
         // not say that it is saved before it is.
@@ -72,13 +72,14 @@ impl Engine {
         };
         // Also if nothing was left to write: results may have been saved one by one.
         let committed = written.and_then(|written| archiver.commit(selection).map(|()| written));
-        if committed.is_err() {
+        if let Err(error) = &committed {
             let marks = batch.marks.clone();
             self.pending.put_back(selection, entries, marks);
             for cache in self.caches.all() {
                 let keys = batch.scratch.iter().map(|scratch| scratch.key);
                 cache.scratches.put_back(keys);
             }
+            self.look_whether_removed(error);
         }
         drop(one_at_a_time);
         let failed = match &committed {
@@ -125,7 +126,7 @@ impl Engine {
         batch: &Batch,
         written: Result<(Saved, Duration), ArchiveError>,
     ) -> Result<Option<ArchiveError>, ArchiveError> {
-        let (saved, took) = written?;
+        let (saved, took) = written.inspect_err(|error| self.look_whether_removed(error))?;
         for error in &saved.left_out {
             self.warn(|| error.to_string());
         }

@@ -43,6 +43,12 @@ pub enum ArchiveError {
         /// What was found, and what to do.
         why: String,
     },
+    /// Somebody has removed the store while it was in use.
+    #[error("the store {} was removed while it was in use; it is made again, with what is still in memory: what is not was lost with it", path.display())]
+    Removed {
+        /// The directory.
+        path: PathBuf,
+    },
     /// Stored bytes are damaged, cut short, or not what they should be. A run
     /// that meets them is a miss.
     #[error("a stored entry is damaged: {why}")]

@@ -11,7 +11,7 @@ use crate::kit::{Place, Sim};
 use crate::loss::program;
 
 /// How many places of each file ask for a sync. One that is missing here is one that no program
-/// comes to, and that is not tested; that of [`published`](crate::published) has a test of its own.
+/// comes to, and that is not tested.
 const SITES: &[(&str, usize)] = &[
     ("directory.rs", 2),
     ("lane.rs", 3),

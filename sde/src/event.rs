@@ -131,6 +131,13 @@ pub enum Event {
         /// Which of these, and what.
         why: String,
     },
+    /// The values of an entry were dropped to make room.
+    Evicted {
+        /// The app.
+        app: Arc<str>,
+        /// The run.
+        key: Key,
+    },
     /// Entries or scratch were saved.
     Saved {
         /// `checkpoint` or `archive`.

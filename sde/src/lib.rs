@@ -94,7 +94,8 @@ pub use process_group::{GroupError, OneProcess, ProcessGroup, Subgroup, ThreadGr
 #[cfg(feature = "progress")]
 pub use progress::ProgressBar;
 pub use result_map::{
-    Codec, ErasedValue, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value, Wire,
+    Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
+    Wire,
 };
 
 /// Makes a function an app.

@@ -6,7 +6,7 @@ use sde::{Archiver, ErrorKind, Outcome, Part, Peek, Policy, SavePolicy, Sde, Sou
 use sde_archives::{DirStore, Retention};
 use tempfile::tempdir;
 
-use super::apps::{Table, engine, orbit, page, plain_orbit};
+use super::apps::{Table, engine, expected_page, orbit, page, plain_orbit};
 
 fn table(sde: &Sde, n: u64) -> Outcome {
     sde.request(&Table, &inputs! { n: n }).run().unwrap()
@@ -278,4 +278,25 @@ fn a_miss_names_the_nearest_run_of_an_earlier_process() {
                 .unwrap();
         }
     }
+}
+
+/// Room was made in memory: reading it again is enough.
+#[test]
+fn what_was_dropped_to_make_room_is_loaded() {
+    let dir = tempdir().unwrap();
+    let builder = Sde::builder().store(DirStore::open(dir.path()).unwrap());
+    // A page is 128 numbers: two of them, but not three.
+    let sde = builder.memory_limit("page", 2_500).build().unwrap();
+    for number in 0..5 {
+        page.call(&sde, number).unwrap();
+        sde.checkpoint().unwrap();
+        sde.archive().unwrap();
+    }
+    assert!(sde.stats().total.evicted > 0);
+    for number in 0..5 {
+        assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));
+    }
+    let stats = sde.stats().total;
+    assert_eq!(stats.computed, 5);
+    assert!(stats.loads > 0);
 }

@@ -58,6 +58,7 @@ pub trait Runtime: Send + Sync {
     /// Whether what a scratch state rests on is as it was.
     fn may_go_on(&self, frame: &Frame, from: &RestsOn) -> bool;
     fn progress(&self, label: &str, done: usize, total: usize);
+    fn make_room(&self, app: &str, keep: usize) -> usize;
     fn parallel(&self) -> &crate::parallel::Helpers;
     /// How values are written for other ranks.
     fn wire(&self) -> Option<Arc<dyn Wire>>;
@@ -270,6 +271,17 @@ impl Handle {
                 std::any::type_name::<T>()
             ))
         })
+    }
+
+    /// Drops remembered values of an app, those that were used longest ago first, until what is left
+    /// takes at most `keep` bytes; gives how many bytes that let go. For apps whose values fill
+    /// something that is scarce, a device's memory for one, when there is none left.
+    ///
+    /// Nothing changes but what has to be computed, or read from the store, again. What somebody
+    /// holds stays, and what is not saved yet is held until then. Nothing is let go of an app that did
+    /// not run, or of which no value was dropped.
+    pub fn make_room(&self, app: &str, keep: usize) -> usize {
+        self.runtime.make_room(app, keep)
     }
 
     /// The scratch space of this run, for a state of type `T`.

@@ -9,7 +9,7 @@ use super::slot::Slot;
 use crate::distributed::{DistOps, Distributed, HandOver};
 use crate::error::{AppError, Failure};
 use crate::key::Digest;
-use crate::result_map::{Codec, ResultMap, Storable, Tags};
+use crate::result_map::{Codec, MemorySize, ResultMap, SizeOf, Storable, Tags};
 
 /// The description of an app: its identity, its traits, what it takes and what it
 /// returns.
@@ -263,6 +263,8 @@ pub struct ResultSpec {
     pub(crate) codec: Option<Codec>,
     /// How its parts move between ranks, if it has parts.
     pub(crate) parts: Option<DistOps>,
+    /// How much memory its values take.
+    pub(crate) size: SizeOf,
     pub(crate) type_name: &'static str,
 }
 
@@ -276,6 +278,7 @@ impl ResultSpec {
             tags: Tags::NONE,
             codec: Some(Codec::of::<T>()),
             parts: None,
+            size: SizeOf::shallow::<T>(),
             type_name: std::any::type_name::<T>(),
         }
     }
@@ -290,6 +293,7 @@ impl ResultSpec {
             tags: crate::result_map::Tag::Expendable.into(),
             codec: None,
             parts: None,
+            size: SizeOf::flat::<T>(),
             type_name: std::any::type_name::<T>(),
         }
     }
@@ -303,6 +307,15 @@ impl ResultSpec {
             parts: Some(DistOps::of::<T>()),
             ..Self::new::<T>(name)
         }
+    }
+
+    /// Has the values tell how much memory they take, where the app has a
+    /// [limit](crate::Builder::memory_limit). Otherwise lists of numbers count with what they hold, and
+    /// all else with what lies in the value itself. `T` is the type of the result.
+    #[must_use]
+    pub fn sized<T: MemorySize>(mut self) -> Self {
+        self.size = SizeOf::told::<T>();
+        self
     }
 
     /// What the result is, with its unit.

@@ -9,6 +9,7 @@ use dashmap::mapref::entry::Entry as Place;
 
 use super::entry::Entry;
 use super::flight::Flight;
+use super::room::Room;
 use super::scratches::Scratches;
 use super::stats::Counters;
 use super::waits::Awaited;
@@ -26,11 +27,12 @@ const SHARDS: usize = 128;
 /// The cache of one app type.
 pub(crate) struct AppCache {
     pub(crate) name: Arc<str>,
-    map: DashMap<Key, Slot, BuildKeyHasher>,
+    pub(super) map: DashMap<Key, Slot, BuildKeyHasher>,
     /// The first level: the last run of each thread.
     pub(crate) recent: Recent<Arc<Entry>>,
     pub(crate) counters: Counters,
     pub(crate) scratches: Scratches,
+    pub(crate) room: Room,
     /// The runs that have a turn, if the app is not thread-safe: one for all, and one
     /// for those beneath each run, by the address of its frame.
     pub(crate) turns: Mutex<HashMap<usize, Arc<RunFlight>>>,
@@ -134,13 +136,15 @@ impl Wake for RunFlight {
 }
 
 impl AppCache {
-    pub(crate) fn new(name: Arc<str>) -> Self {
+    /// `limit` is how many bytes its values may take, if that is limited.
+    pub(crate) fn new(name: Arc<str>, limit: Option<usize>) -> Self {
         Self {
             name,
             map: DashMap::with_hasher_and_shard_amount(BuildKeyHasher::default(), SHARDS),
             recent: Recent::new(),
             counters: Counters::default(),
             scratches: Scratches::default(),
+            room: Room::new(limit),
             turns: Mutex::default(),
             generation: AtomicU64::new(0),
         }
@@ -238,6 +242,7 @@ impl AppCache {
     /// failed while somebody computed beside it, his entry is none the worse.
     pub(crate) fn publish(&self, flight: &RunFlight, entry: Arc<Entry>) -> Arc<Entry> {
         let visible = self.make_visible(flight, entry);
+        self.room.added(&visible);
         flight
             .flight
             .land(Ok(Arc::clone(&visible)))
@@ -303,6 +308,7 @@ impl AppCache {
                 slot => *slot = Slot::Ready(Arc::clone(entry)),
             },
         }
+        self.room.added(entry);
         true
     }
 

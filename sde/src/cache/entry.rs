@@ -104,6 +104,8 @@ pub(crate) struct Entry {
     deterministic: bool,
     /// What computing it took, in nanoseconds.
     pub(crate) nanos: u64,
+    /// When it was used last, if that matters; see [`Room`](super::room::Room).
+    used: AtomicU64,
     /// If there is no other result than one called `result`, and it is held: that one.
     pub(crate) only: Option<ErasedValue>,
     pub(crate) results: ResultMap,
@@ -126,6 +128,7 @@ impl Entry {
             whole: results.results().iter().all(held),
             deterministic: !record.nondeterministic,
             nanos: nanos(record.took),
+            used: AtomicU64::new(0),
             only,
             results,
             record,
@@ -152,6 +155,43 @@ impl Entry {
 
     pub(crate) fn set_checked(&self, epoch: u64) {
         self.checked.store(epoch, Ordering::Release);
+    }
+
+    pub(super) fn used(&self) -> u64 {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Written only if that changes it.
+    #[inline]
+    pub(super) fn set_used(&self, time: u64) {
+        if self.used.load(Ordering::Relaxed) != time {
+            self.used.store(time, Ordering::Relaxed);
+        }
+    }
+
+    /// How much memory its values take, as far as is known.
+    pub(crate) fn bytes(&self) -> usize {
+        let bytes = |named: &Named| match (&named.content, named.size) {
+            (Content::Held(value), Some(size)) => size.of(value),
+            (Content::Stored(stored), _) => stored.bytes(),
+            _ => 0,
+        };
+        let all = self.results.results().iter().map(bytes);
+        all.fold(0, usize::saturating_add)
+    }
+
+    /// Whether somebody else holds a value of it.
+    pub(super) fn is_in_use(&self) -> bool {
+        let in_use = |named: &Named| match &named.content {
+            Content::Held(value) => {
+                let only = self.only.as_ref();
+                let twice = only.is_some_and(|only| only.ptr_eq(value));
+                value.holders() > 1 + usize::from(twice)
+            }
+            Content::Stored(stored) => stored.is_in_use(),
+            Content::Elsewhere(_) | Content::Gone(_) => false,
+        };
+        self.results.is_shared() || self.results.results().iter().any(in_use)
     }
 
     /// The map for a caller who asks for the named results, or for all that are neither

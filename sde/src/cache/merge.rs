@@ -49,6 +49,7 @@ pub(crate) fn merge(
             name: spec.name.clone(),
             tags: Some(tags),
             codec: spec.codec,
+            size: Some(spec.size),
             content: old.unwrap_or(Content::Held(new)),
         });
     }

@@ -12,6 +12,7 @@ pub(crate) mod flight;
 mod merge;
 #[cfg(all(test, not(sde_model)))]
 mod publishing;
+mod room;
 mod scratches;
 mod stats;
 mod table;

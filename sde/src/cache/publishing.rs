@@ -26,6 +26,7 @@ fn entry(number: u64) -> Arc<Entry> {
         name: "y".into(),
         tags: None,
         codec: None,
+        size: None,
         content: Content::Held(ErasedValue::new(number)),
     };
     let record = Record {
@@ -51,7 +52,7 @@ fn entry(number: u64) -> Arc<Entry> {
 /// Two computations of one flight; gives the cache, and what stands after the second was published.
 /// In between the first is visible, and its flight has not landed.
 fn published(between: impl FnOnce(&AppCache)) -> (AppCache, Arc<Entry>) {
-    let cache = AppCache::new("app".into());
+    let cache = AppCache::new("app".into(), None);
     let Claimed::Mine(flight, None) = cache.claim(key(), None, |_| false) else {
         unreachable!("nobody else is there");
     };

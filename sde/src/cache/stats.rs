@@ -14,7 +14,7 @@ use crate::sync::own_thread_number;
 
 /// How many threads have a line of their own; the others share one.
 const LINES: usize = 16;
-const KINDS: usize = 9;
+const KINDS: usize = 10;
 
 /// What is counted.
 #[derive(Clone, Copy)]
@@ -28,6 +28,7 @@ pub(crate) enum Count {
     Failed,
     NanosSpent,
     NanosSaved,
+    Evicted,
 }
 
 impl From<Source> for Count {
@@ -117,6 +118,7 @@ impl Counters {
             computed: sum(Count::Computed) + sum(Count::Duplicate),
             duplicates: sum(Count::Duplicate),
             failures: sum(Count::Failed),
+            evicted: sum(Count::Evicted),
             time_spent: Duration::from_nanos(sum(Count::NanosSpent)),
             time_saved: Duration::from_nanos(sum(Count::NanosSaved)),
         }
@@ -145,6 +147,8 @@ pub struct AppStats {
     pub duplicates: u64,
     /// Calls that ended in an error.
     pub failures: u64,
+    /// Entries whose values were dropped to make room.
+    pub evicted: u64,
     /// Time from the begin of bodies to their end. The runs that a body makes are in it, and count for
     /// their own apps too, so the sum over apps is more than the time that was spent.
     pub time_spent: Duration,
@@ -169,6 +173,7 @@ impl AppStats {
             computed: self.computed + other.computed,
             duplicates: self.duplicates + other.duplicates,
             failures: self.failures + other.failures,
+            evicted: self.evicted + other.evicted,
             time_spent: self.time_spent + other.time_spent,
             time_saved: self.time_saved + other.time_saved,
         }

@@ -1,5 +1,6 @@
 //! Finding the cache of an app type without a lock.
 
+use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use super::app_cache::AppCache;
@@ -13,12 +14,15 @@ type Chunk = Box<[OnceLock<Arc<AppCache>>]>;
 
 /// The caches of one engine, by the number of the app type.
 pub(crate) struct CacheTable {
+    /// How many bytes the values of apps may take.
+    limits: HashMap<String, usize>,
     chunks: [OnceLock<Chunk>; CHUNKS],
 }
 
 impl CacheTable {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(limits: HashMap<String, usize>) -> Self {
         Self {
+            limits,
             chunks: [const { OnceLock::new() }; CHUNKS],
         }
     }
@@ -35,7 +39,8 @@ impl CacheTable {
     fn make(&self, chunk: usize, at: usize, name: &Arc<str>) -> &Arc<AppCache> {
         let chunk =
             self.chunks[chunk].get_or_init(|| (0..1 << chunk).map(|_| OnceLock::new()).collect());
-        chunk[at].get_or_init(|| Arc::new(AppCache::new(Arc::clone(name))))
+        let limit = self.limits.get(&**name).copied();
+        chunk[at].get_or_init(|| Arc::new(AppCache::new(Arc::clone(name), limit)))
     }
 
     /// All caches made so far.

@@ -1,5 +1,6 @@
 //! Setting up an engine.
 
+use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, RwLock};
 use std::time::{Duration, SystemTime};
@@ -30,6 +31,7 @@ pub struct Builder {
     threads: Option<usize>,
     rayon_patience: Duration,
     max_depth: usize,
+    memory_limits: HashMap<String, usize>,
     process_group: Option<(Box<dyn ProcessGroup>, Arc<dyn Wire>)>,
     rank_patience: Duration,
 }
@@ -50,6 +52,7 @@ impl Default for Builder {
             threads: None,
             rayon_patience: Duration::from_millis(100),
             max_depth: MAX_DEPTH,
+            memory_limits: HashMap::new(),
             process_group: None,
             rank_patience: Duration::from_secs(60),
         }
@@ -120,6 +123,34 @@ impl Builder {
         self
     }
 
+    /// How many bytes of memory the remembered values of an app may take. When they take more, those
+    /// that were used longest ago are dropped, but for what somebody else holds, until seven eighths
+    /// of that are left. Computing them again, or reading them from the store, gives them back.
+    ///
+    /// Sizes are those that [`ResultSpec::sized`](crate::ResultSpec::sized) tells. What is not saved
+    /// yet is held by the list of what is to be saved until then. The values of distributed apps
+    /// stay. Costs a look at every entry of the app each time that the limit is passed.
+    ///
+    /// ```
+    /// use sde::Sde;
+    ///
+    /// #[sde::app]
+    /// fn zeros(length: usize) -> Vec<f64> {
+    ///     vec![0.0; length]
+    /// }
+    ///
+    /// let sde = Sde::builder().memory_limit("zeros", 100_000).build()?;
+    /// for length in 1_000..1_100 {
+    ///     zeros.call(&sde, length)?;
+    /// }
+    /// assert!(sde.stats().total.evicted > 80);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    pub fn memory_limit(mut self, app: impl Into<String>, bytes: usize) -> Self {
+        self.memory_limits.insert(app.into(), bytes);
+        self
+    }
+
     /// Runs the program on these ranks; the calling thread is the one that may do things together
     /// with other ranks. `wire` says how values are written for them: `sde_archives::Cbor`.
     ///
@@ -161,7 +192,7 @@ impl Builder {
         let signals = self.signals;
         let (group, wire) = self.process_group.unzip();
         let engine = Engine {
-            caches: CacheTable::new(),
+            caches: CacheTable::new(self.memory_limits),
             apps: app_store::AppStore::default(),
             known: Known::linked(),
             epoch: AtomicU64::new(0),

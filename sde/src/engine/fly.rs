@@ -375,6 +375,7 @@ impl Engine {
         if let Some(parent) = &run.parent {
             self.tell_parent(parent, run.subject, &served.entry);
         }
+        self.keep_within_limit(run.cache);
         self.outcome(served, source)
     }
 

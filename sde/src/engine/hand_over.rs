@@ -236,6 +236,7 @@ impl Engine {
                 name: spec.name.clone(),
                 tags: Some(tags),
                 codec: spec.codec,
+                size: Some(spec.size),
                 content,
             });
         }
@@ -263,6 +264,7 @@ fn entry_of_map(info: &AppInfo, record: &Record, map: &ResultMap) -> Entry {
         name: spec.name.clone(),
         tags: Some(spec.tags),
         codec: spec.codec,
+        size: Some(spec.size),
         content: match map.get_erased(&spec.name) {
             Ok(value) if value.type_name() == spec.type_name => Content::Held(value),
             _ => Content::Gone("it was not handed over"),

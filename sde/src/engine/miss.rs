@@ -62,6 +62,7 @@ impl Engine {
         if let Some(parent) = &run.parent {
             self.tell_parent(parent, run.subject, &served.entry);
         }
+        self.keep_within_limit(run.cache);
         self.hit(run.cache, served, source)
     }
 

@@ -19,6 +19,7 @@ mod machine;
 mod miss;
 mod parts;
 mod peek;
+mod room;
 mod run;
 mod runtime;
 mod save;

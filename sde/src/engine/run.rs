@@ -243,6 +243,7 @@ impl Engine {
             _ => served.entry.nanos,
         };
         cache.counters.hit(source, saved);
+        cache.room.used(&served.entry);
         self.outcome(served, source)
     }
 
@@ -364,6 +365,7 @@ impl Look<'_> {
                     || entry.lacks(names).is_none() && all()
             }
         };
+        self.cache.room.used(entry);
         taken.then(|| Taken {
             nanos: entry.nanos,
             entry: keep.then(|| Arc::clone(entry)),

@@ -62,6 +62,10 @@ impl Runtime for Engine {
         });
     }
 
+    fn make_room(&self, app: &str, keep: usize) -> usize {
+        self.make_room_for(app, keep)
+    }
+
     fn parallel(&self) -> &Helpers {
         &self.helpers
     }

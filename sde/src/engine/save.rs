@@ -378,6 +378,7 @@ pub(super) fn entry_of_specs(
                 name: spec.name.clone(),
                 tags: Some(found.map_or(spec.tags, |result| result.tags)),
                 codec: spec.codec,
+                size: Some(spec.size),
                 content,
             }
         })

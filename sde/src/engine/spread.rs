@@ -218,6 +218,7 @@ fn elsewhere(subject: &Subject<'_>, left: &Left) -> ResultMap {
         name: spec.name.clone(),
         tags: Some(spec.tags),
         codec: spec.codec,
+        size: Some(spec.size),
         content: Content::Gone("it is too large to be sent, and on the rank that computed it only"),
     });
     ResultMap::from_parts(origin, results.collect())

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::codec::Codec;
+use super::size::SizeOf;
 use super::stored::Stored;
 use super::tag::Tags;
 use super::value::{ErasedValue, Value, WeakValue};
@@ -62,6 +63,8 @@ pub(crate) struct Named {
     pub(crate) tags: Option<Tags>,
     /// How a store writes it; not known before it is published.
     pub(crate) codec: Option<Codec>,
+    /// How much memory its values take; not known before it is published.
+    pub(crate) size: Option<SizeOf>,
     pub(crate) content: Content,
 }
 
@@ -149,6 +152,7 @@ impl ResultMap {
                 name,
                 tags,
                 codec: None,
+                size: None,
                 content,
             }),
         }
@@ -261,6 +265,11 @@ impl ResultMap {
             origin: Some(origin),
             results,
         }))
+    }
+
+    /// Whether somebody else has this map too.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
     }
 
     pub(crate) fn results(&self) -> &[Named] {

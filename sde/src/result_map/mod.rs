@@ -9,6 +9,7 @@
 mod bulk_types;
 mod codec;
 mod map;
+mod size;
 mod stored;
 mod tag;
 mod value;
@@ -17,6 +18,8 @@ mod wire;
 pub use codec::{Codec, Storable};
 pub(crate) use map::{Content, Named};
 pub use map::{Origin, ResultMap};
+pub use size::MemorySize;
+pub(crate) use size::SizeOf;
 pub use stored::{Payload, Stored};
 pub use tag::{Tag, Tags};
 pub use value::{ErasedValue, Value};

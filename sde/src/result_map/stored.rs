@@ -62,6 +62,17 @@ impl Stored {
         self.0.value.get()?.as_ref().ok().cloned()
     }
 
+    /// Whether somebody else has this value, or the way to it.
+    pub(crate) fn is_in_use(&self) -> bool {
+        let read = self.0.value.get().and_then(|value| value.as_ref().ok());
+        Arc::strong_count(&self.0) > 1 || read.is_some_and(|value| value.holders() > 1)
+    }
+
+    /// How many bytes it takes in the store, which is about what it takes here once it is read.
+    pub(crate) fn bytes(&self) -> usize {
+        usize::try_from(self.0.payload.stored_bytes()).unwrap_or(usize::MAX)
+    }
+
     /// Whether reading it was tried and failed.
     pub(crate) fn is_damaged(&self) -> bool {
         matches!(self.0.value.get(), Some(Err(_)))

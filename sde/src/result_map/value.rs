@@ -176,6 +176,11 @@ impl ErasedValue {
         Arc::ptr_eq(&self.any, &other.any)
     }
 
+    /// How many hold the value.
+    pub(crate) fn holders(&self) -> usize {
+        Arc::strong_count(&self.any)
+    }
+
     pub(crate) fn downgrade(&self) -> WeakValue {
         WeakValue {
             any: Arc::downgrade(&self.any),

@@ -11,6 +11,7 @@ mod mended;
 mod metadata;
 mod nondeterminism;
 mod policies;
+mod room;
 mod same_name;
 mod scratch;
 mod turns;

@@ -1,0 +1,160 @@
+//! Values of an app that may take only so much memory.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use sde::{
+    App, AppError, AppInfo, Event, EventLog, Fingerprint, Handle, Inputs, MemorySize, ResultMap,
+    ResultSpec, Sde, inputs,
+};
+
+#[sde::app]
+fn zeros(length: usize) -> Vec<f64> {
+    vec![0.0; length]
+}
+
+fn limited(bytes: usize) -> (Sde, EventLog) {
+    let log = EventLog::new();
+    let builder = Sde::builder().observer(log.clone());
+    let sde = builder.memory_limit("zeros", bytes).build();
+    (sde.unwrap(), log)
+}
+
+/// Whether a run is remembered; asking does not count as a use.
+fn is_there(sde: &Sde, length: usize) -> bool {
+    let peek = sde.peek(&zeros, &inputs! { length: length });
+    matches!(peek.unwrap(), sde::Peek::Hit { .. })
+}
+
+fn evicted(log: &EventLog) -> usize {
+    let events = log.events();
+    let evicted = |event: &&Event| matches!(event, Event::Evicted { .. });
+    events.iter().filter(evicted).count()
+}
+
+#[test]
+fn what_was_used_longest_ago_goes_first() {
+    // Ten of them fit.
+    let (sde, log) = limited(81_000);
+    for length in 1_000..1_010 {
+        zeros.call(&sde, length).unwrap();
+    }
+    assert_eq!(evicted(&log), 0);
+    zeros.call(&sde, 1_000).unwrap();
+    zeros.call(&sde, 1_003).unwrap();
+    zeros.call(&sde, 1_010).unwrap();
+    let there: Vec<_> = (1_000..1_011).filter(|n| is_there(&sde, *n)).collect();
+    assert_eq!(
+        there,
+        [1_000, 1_003, 1_005, 1_006, 1_007, 1_008, 1_009, 1_010]
+    );
+    assert_eq!((evicted(&log), sde.stats().total.evicted), (3, 3));
+    // The record of what went stays, and the result comes again.
+    assert_eq!(sde.records().len(), 11);
+    assert_eq!(zeros.call(&sde, 1_001).unwrap().len(), 1_001);
+    assert_eq!(sde.stats().total.computed, 12);
+}
+
+/// Dropping it would free nothing.
+#[test]
+fn what_somebody_holds_stays() {
+    let (sde, _) = limited(30_000);
+    let map = sde.run(&zeros, &inputs! { length: 1_000_usize }).unwrap();
+    let value = zeros.call(&sde, 1_001).unwrap();
+    for length in 1_002..1_020 {
+        zeros.call(&sde, length).unwrap();
+    }
+    assert!(is_there(&sde, 1_000) && is_there(&sde, 1_001));
+    drop((map, value));
+    for length in 1_020..1_030 {
+        zeros.call(&sde, length).unwrap();
+    }
+    assert!(!is_there(&sde, 1_000) && !is_there(&sde, 1_001));
+}
+
+#[test]
+fn apps_without_a_limit_keep_everything() {
+    let (sde, log) = limited(0);
+    #[sde::app]
+    fn ones(length: usize) -> Vec<f64> {
+        vec![1.0; length]
+    }
+    for length in 0..100 {
+        ones.call(&sde, length).unwrap();
+    }
+    for length in 0..100 {
+        ones.call(&sde, length).unwrap();
+    }
+    assert_eq!((sde.stats().total.computed, evicted(&log)), (100, 0));
+}
+
+/// How many of them there are.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+/// Something that takes a device's memory.
+struct Texture(usize);
+
+impl MemorySize for Texture {
+    fn memory_size(&self) -> usize {
+        self.0
+    }
+}
+
+impl Drop for Texture {
+    fn drop(&mut self) {
+        LIVE.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[derive(Fingerprint)]
+struct Draw;
+
+impl App for Draw {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("Draw", "1")
+            .result(ResultSpec::unsaved::<Texture>("texture").sized::<Texture>())
+    }
+    fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        let size = *inputs.get::<usize>("size")?;
+        // There is room for four.
+        if LIVE.load(Ordering::Relaxed) == 4 {
+            assert_eq!(sde.make_room("Draw", 200), 200);
+            assert_eq!(LIVE.load(Ordering::Relaxed), 2);
+        }
+        LIVE.fetch_add(1, Ordering::Relaxed);
+        Ok(ResultMap::new().with("texture", Texture(size)))
+    }
+}
+
+#[test]
+fn an_app_makes_room_where_there_is_none_left() {
+    let sde = Sde::builder().memory_limit("Draw", 1_000).build().unwrap();
+    for replica in 0..20_u64 {
+        let inputs = inputs! { size: 100_usize, replica: replica };
+        sde.run_for(&Draw, &inputs, &["texture"]).unwrap();
+    }
+    assert!(LIVE.load(Ordering::Relaxed) <= 4);
+}
+
+/// What is held is known exactly whatever threads do at once.
+#[test]
+fn threads_that_come_and_go_keep_within_the_limit() {
+    let (sde, _) = limited(100_000);
+    std::thread::scope(|scope| {
+        for thread in 0..4_usize {
+            let sde = &sde;
+            scope.spawn(move || {
+                for round in 0..200_usize {
+                    let length = 1_000 + (thread * 7 + round * 13) % 50;
+                    assert_eq!(zeros.call(sde, length).unwrap().len(), length);
+                }
+            });
+        }
+    });
+    // One more, when nobody holds anything, brings it within the limit.
+    zeros.call(&sde, 2_000).unwrap();
+    let held: usize = (1_000..1_050)
+        .filter(|n| is_there(&sde, *n))
+        .map(|n| 8 * n)
+        .sum();
+    assert!(held <= 100_000, "{held}");
+}

@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use sde::ArchiveError;
 
+use crate::class::Class;
 use crate::id::FileId;
-use crate::medium::{Kind, Medium, make_dirs};
+use crate::medium::{Found, Kind, Medium, make_dirs};
 
 /// The version of the format that this crate writes and reads.
 pub(crate) const VERSION: u32 = 1;
@@ -121,6 +122,63 @@ pub(crate) fn create(medium: &dyn Medium, dir: &Path) -> Result<(), ArchiveError
         }
     });
     made.map_err(|e| cannot_open(dir, "writing its FORMAT file", e))
+}
+
+/// What is in the place of a folder of a store and is none: its name, and how it is to be told of.
+pub(crate) fn misplaced(
+    medium: &dyn Medium,
+    store: &Path,
+) -> io::Result<Vec<(&'static str, Found)>> {
+    let mut misplaced = Vec::new();
+    for folder in folders() {
+        if let Some(found) = medium.look(&store.join(folder))?
+            && found.kind != Kind::Directory
+        {
+            misplaced.push((folder, found));
+        }
+    }
+    Ok(misplaced)
+}
+
+/// The names of all folders that a store may have.
+pub(crate) fn folders() -> impl Iterator<Item = &'static str> {
+    let of_classes = Class::ALL.into_iter().map(Class::folder);
+    of_classes.chain([crate::lineage::FOLDER])
+}
+
+/// Whether the names in a folder can't be listed because there is no such folder, or something else
+/// has its name, which was told of when the store was opened.
+pub(crate) fn is_no_folder(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// Refuses a store to be written to in which something else has the name of a folder: what belongs
+/// there could not be saved. One that is only read is read without.
+pub(crate) fn check_folders(
+    medium: &dyn Medium,
+    dir: &Path,
+    read_only: bool,
+) -> Result<(), ArchiveError> {
+    let misplaced = misplaced(medium, dir);
+    let misplaced = misplaced.map_err(|error| cannot_open(dir, "looking at its folders", error))?;
+    for (folder, _) in misplaced {
+        if !read_only {
+            return Err(not_a_store(
+                dir,
+                format!(
+                    "its {folder:?} is no folder, so nothing can be saved there; move it away, or open the store with `open_read_only`, which reads the rest"
+                ),
+            ));
+        }
+        tracing::warn!(
+            "{} is passed over: it is no folder; the rest of the store is read",
+            dir.join(folder).display()
+        );
+    }
+    Ok(())
 }
 
 /// Makes a folder in a store, if it is not there. Its name is not durable yet.

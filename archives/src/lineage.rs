@@ -8,12 +8,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use sde::{ArchiveError, Selection};
 
-use crate::directory::make_folder;
+use crate::directory::{is_no_folder, make_folder};
 use crate::id::FileId;
 use crate::manifest::{EXTENSION, Manifest};
 use crate::medium::Medium;
@@ -33,7 +32,7 @@ impl Lineage {
     pub(crate) fn look(&mut self, medium: &dyn Medium, store: &Path) -> Result<(), ArchiveError> {
         let dir = store.join(FOLDER);
         let names = match medium.list(&dir) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+            Err(error) if is_no_folder(&error) => Vec::new(),
             names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
         };
         let mut there = HashSet::new();

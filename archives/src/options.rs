@@ -107,13 +107,16 @@ impl Options {
     ///
     /// # Errors
     /// If something else is in the directory, or a store of another format, or others
-    /// can write to it; then nothing is changed. If it can't be read or written.
+    /// can write to it, or a file has the name of one of its folders (if it is opened for reading
+    /// only, that is warned of, and the rest is read); then nothing is changed. If it can't be read
+    /// or written.
     pub fn open(self, dir: impl AsRef<Path>) -> Result<DirStore, ArchiveError> {
         let dir = absolute(dir.as_ref())?;
         let medium = &*self.medium;
         match directory::look(medium, &dir)? {
             There::Store => {
                 self.check_owner(&dir)?;
+                directory::check_folders(medium, &dir, self.read_only)?;
                 if !self.read_only {
                     directory::probe(medium, &dir)?;
                 }

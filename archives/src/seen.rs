@@ -9,6 +9,7 @@ use std::sync::Arc;
 use sde::{ArchiveError, Mark};
 
 use crate::class::Class;
+use crate::directory::is_no_folder;
 use crate::id::FileId;
 use crate::lane::{EXTENSION, folder};
 use crate::medium::Medium;
@@ -324,7 +325,7 @@ fn segments(medium: &dyn Medium, store: &Path) -> Result<BTreeMap<PathBuf, Class
     for class in Class::ALL {
         let dir = folder(store, class);
         let names = match medium.list(&dir) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) if is_no_folder(&error) => continue,
             names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
         };
         let paths = names.into_iter().map(|name| dir.join(name));

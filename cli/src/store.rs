@@ -30,8 +30,8 @@ impl Store {
         Ok(Self {
             manifests: inspection.manifests()?,
             segments: inspection.segments()?,
+            damages: inspection.misplaced()?,
             inspection,
-            damages: Vec::new(),
         })
     }
 

@@ -2,13 +2,12 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::io;
 use std::path::Path;
 
 use sde::{ArchiveError, Selection};
 
 use super::segments::{SegmentFile, SegmentId};
-use crate::directory::VERSION;
+use crate::directory::{VERSION, is_no_folder};
 use crate::id::FileId;
 use crate::lineage::{FOLDER, read};
 use crate::manifest::{EXTENSION, Manifest};
@@ -102,7 +101,7 @@ impl Manifests {
 pub(super) fn list(medium: &dyn Medium, dir: &Path) -> Result<Manifests, ArchiveError> {
     let folder = dir.join(FOLDER);
     let mut names = match medium.list(&folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        Err(error) if is_no_folder(&error) => Vec::new(),
         names => names.map_err(|error| ArchiveError::io("listing", &folder, error))?,
     };
     names.sort();

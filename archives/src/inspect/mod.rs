@@ -58,7 +58,7 @@ use sde::ArchiveError;
 
 use crate::class::Class;
 use crate::directory;
-use crate::medium::{Disk, Medium};
+use crate::medium::{Disk, Found, Medium};
 
 pub use item::{AboutWriter, Damage, Entry, Item, Saved, Scratch};
 pub use manifests::{ListedSegment, ManifestFile, ManifestInfo, Manifests, RetiredSegment};
@@ -127,7 +127,21 @@ impl Inspection {
         self.format.as_deref()
     }
 
-    /// The segments, by class and name.
+    /// What has the name of a folder of the store and is none. What the folder held is not there; the
+    /// rest of the store can be read.
+    ///
+    /// # Errors
+    /// If that can't be found out.
+    pub fn misplaced(&self) -> Result<Vec<Damage>, ArchiveError> {
+        let misplaced = directory::misplaced(&*self.medium, &self.dir);
+        let misplaced =
+            misplaced.map_err(|error| ArchiveError::io("looking at", &self.dir, error))?;
+        let damage =
+            |(name, found): (&str, Found)| Damage::new(name, 0..found.length, "it is no folder");
+        Ok(misplaced.into_iter().map(damage).collect())
+    }
+
+    /// The segments, by class and name. What [is no folder](Self::misplaced) is passed over.
     ///
     /// # Errors
     /// If a folder can't be listed.
@@ -135,7 +149,7 @@ impl Inspection {
         segments::list(&self.medium, &self.dir)
     }
 
-    /// The manifests, by kind and generation.
+    /// The manifests, by kind and generation; none if that is no folder.
     ///
     /// # Errors
     /// If the folder can't be listed.

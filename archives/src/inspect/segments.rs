@@ -10,7 +10,7 @@ use sde::ArchiveError;
 
 use super::relative;
 use crate::class::Class;
-use crate::directory::VERSION;
+use crate::directory::{VERSION, is_no_folder};
 use crate::id::FileId;
 use crate::lane::EXTENSION;
 use crate::medium::Medium;
@@ -112,7 +112,7 @@ pub(super) fn list(medium: &Arc<dyn Medium>, dir: &Path) -> Result<Vec<SegmentFi
     for class in Class::ALL {
         let folder = dir.join(class.folder());
         let mut names = match medium.list(&folder) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) if is_no_folder(&error) => continue,
             names => names.map_err(|error| ArchiveError::io("listing", &folder, error))?,
         };
         names.sort();

@@ -14,6 +14,7 @@ mod compact;
 mod damage;
 mod directory;
 mod fixture;
+mod folders;
 mod generations;
 mod kill;
 mod log;

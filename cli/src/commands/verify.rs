@@ -55,6 +55,10 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
             .found
             .push((Damage::new("FORMAT", 0..0, why), String::new()));
     }
+    let misplaced = store.damages.iter().cloned();
+    report
+        .found
+        .extend(misplaced.map(|one| (one, String::new())));
     let bar = bar(store.segments.iter().map(SegmentFile::length).sum());
     for segment in &store.segments {
         report.segment(segment, &store.manifests, &bar);

@@ -8,6 +8,7 @@
 
 mod damage;
 mod export;
+mod folders;
 mod kit;
 mod look;
 mod rooms;

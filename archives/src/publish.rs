@@ -25,6 +25,10 @@ impl DirStore {
         let dir = &crate::store::absolute(dir)?;
         let inner = &*self.0;
         let medium = &*inner.medium;
+        if real_path(medium, dir).starts_with(real_path(medium, &inner.dir)) {
+            let why = "it is this store itself or lies in it; name a directory outside, where nothing that happens to the store can harm it";
+            return Err(directory::not_a_store(dir, why));
+        }
         if directory::look(medium, dir)? == There::Store {
             let why =
                 "there is a store already; name an empty directory, or one that does not exist yet";
@@ -108,6 +112,17 @@ impl DirStore {
         let mut lineage = Lineage::default();
         lineage.commit(&*ground.medium, &ground.dir, manifest, Selection::Archive)
     }
+}
+
+/// The one path of a directory, also if it is not there yet.
+fn real_path(medium: &dyn Medium, dir: &Path) -> PathBuf {
+    let of = |there: &Path| {
+        let real = medium.real_path(there).ok()?;
+        Some(real.join(dir.strip_prefix(there).ok()?))
+    };
+    dir.ancestors()
+        .find_map(of)
+        .unwrap_or_else(|| dir.to_owned())
 }
 
 /// Removes what this has begun, as far as that can be done, so that the directory is empty again

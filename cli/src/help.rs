@@ -133,8 +133,7 @@ meanwhile.
 
 usage: sde gc STORE [options]
 
-  --dry-run         replaces and removes nothing, says what would be; the store
-                    must be one that can be written to
+  --dry-run         only reads, and says what would be replaced and removed
   --max-bytes SIZE  gives up intermediates and scratch until they have at most
                     SIZE, as 500M or 20G (powers of 1024). Results are not
                     counted, nor are files that are being written or the bytes

@@ -66,7 +66,8 @@ impl DirStore {
     /// Others may read and write meanwhile. The old segments are removed when this is called
     /// again, or a generation committed, after the time of
     /// [grace](crate::Options::grace). Takes as long as reading the segments that nobody writes to
-    /// any more, and writing what is kept of those that are replaced.
+    /// any more, and writing what is kept of those that are replaced. A
+    /// [dry run](Retention::dry_run) only reads, and a store opened for reading only is enough for it.
     ///
     /// ```
     /// use sde_archives::{DirStore, Retention};
@@ -82,7 +83,9 @@ impl DirStore {
     /// # Errors
     /// If the store can't be read or written. What was there is still there then.
     pub fn compact(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
-        self.check_writable()?;
+        if !retention.dry_run {
+            self.check_writable()?;
+        }
         let inner = &*self.0;
         let format = inner.dir.join(FORMAT);
         let _alone = match inner.medium.try_lock(&format) {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, IoSlice, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::{Found, Kind, Medium, MediumFile, Site};
 
@@ -17,6 +17,10 @@ impl Medium for Disk {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             found => found.map(|found| Some(as_found(&found))),
         }
+    }
+
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        std::fs::canonicalize(path)
     }
 
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {

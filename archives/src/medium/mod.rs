@@ -30,7 +30,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::io;
 use std::panic::Location;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 pub use disk::Disk;
@@ -69,6 +69,15 @@ pub trait Medium: Send + Sync + fmt::Debug {
     /// # Errors
     /// If that can't be found out.
     fn look(&self, path: &Path) -> io::Result<Option<Found>>;
+
+    /// The one path of what is there, without links and `..`. A medium that has neither gives the
+    /// path itself, as this does.
+    ///
+    /// # Errors
+    /// If nothing is there, or that can't be found out.
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        Ok(path.to_owned())
+    }
 
     /// The names in a directory, in any order.
     ///

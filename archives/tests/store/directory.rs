@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use sde::{ArchiveError, Archiver, Batch, SavePolicy, Selection};
-use sde_archives::{DirStore, Options};
+use sde_archives::{DirStore, Options, Retention};
 use tempfile::tempdir;
 
 use super::apps::{engine, page};
@@ -124,6 +124,11 @@ fn reading_changes_nothing_and_saves_nothing() {
     let error = sde.finish().unwrap_err().to_string();
     assert!(error.contains("opened for reading only"), "{error}");
     std::mem::forget(sde);
+    let retention = Retention::new().max_bytes(0);
+    let would = store.compact(&retention.clone().dry_run()).unwrap();
+    assert_eq!(would.removed, 0);
+    let error = store.compact(&retention).unwrap_err();
+    assert!(matches!(error, ArchiveError::ReadOnly { .. }), "{error}");
     assert_eq!(contents(dir.path()), before);
     let nothing = Batch {
         selection: Selection::Archive,
@@ -199,6 +204,32 @@ fn a_store_opened_for_reading_is_finished_and_published() {
     let (sde, _) = engine(&dir.path().join("published"), SavePolicy::OnRequest);
     page.call(&sde, 1).unwrap();
     assert_eq!(sde.stats().total.computed, 0);
+}
+
+/// It was written into the store's own folders.
+#[test]
+fn a_store_is_not_published_into_itself() {
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("store");
+    let (sde, _) = engine(&path, SavePolicy::EveryResult);
+    page.call(&sde, 1).unwrap();
+    sde.finish().unwrap();
+    std::os::unix::fs::symlink(path.join("results"), dir.path().join("link")).unwrap();
+    let before = contents(&path);
+    for inside in [
+        "store",
+        "store/new",
+        "store/results/a/b",
+        "store/../store/x",
+        "link/x",
+    ] {
+        let error = sde.archive_to(dir.path().join(inside)).unwrap_err();
+        let text = format!("{error:?}");
+        assert!(text.contains("lies in it"), "{inside}: {text}");
+        assert_eq!(contents(&path), before, "{inside}");
+    }
+    sde.archive_to(dir.path().join("store-2")).unwrap();
+    sde.archive_to(dir.path().join("store/../store-3")).unwrap();
 }
 
 #[sde::app(tags(intermediate))]

@@ -59,6 +59,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     };
     if dry_run {
         retention = retention.dry_run();
+        options = options.read_only();
     }
     let mut done = options.grace(grace).open(&path)?.compact(&retention)?;
     if dry_run {

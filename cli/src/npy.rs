@@ -1,12 +1,13 @@
 //! NumPy's files: `.npy` is a line that says what the array has, and the array.
 
+use std::collections::HashMap;
 use std::io::{self, Read, Write};
 
 use sde::bulk::{NumberType, Order};
 use sde_archives::inspect::{Numbers, Payload, Value};
 
 use crate::failure::Failure;
-use crate::json;
+use crate::{json, text};
 
 /// An array that NumPy can read.
 pub enum Array {
@@ -74,6 +75,46 @@ fn header(numbers: &Numbers) -> Vec<u8> {
     header
 }
 
+/// The names that arrays have in an archive.
+#[derive(Default)]
+pub struct Members {
+    /// Each that was given, and up to where it was numbered.
+    taken: HashMap<String, u64>,
+}
+
+/// No name in an archive is longer: file systems take 255 bytes.
+const LONGEST_NAME: usize = 200;
+
+impl Members {
+    /// A name that no other has and that is safe to unpack: it leads to no other folder, hides
+    /// nothing, and has nothing that a terminal obeys.
+    pub fn name(&mut self, wanted: &str) -> String {
+        let is_unsafe =
+            |character| matches!(character, '/' | '\\' | ':') || text::is_unprintable(character);
+        let mut safe = String::new();
+        for character in wanted.chars() {
+            if safe.len() + character.len_utf8() > LONGEST_NAME {
+                break;
+            }
+            safe.push(if is_unsafe(character) { '_' } else { character });
+        }
+        if safe.is_empty() || safe.starts_with('.') {
+            safe.insert(0, '_');
+        }
+        // Some file systems know no capitals.
+        let folded = safe.to_lowercase();
+        let mut name = safe.clone();
+        let mut number = self.taken.get(&folded).copied().unwrap_or(0);
+        while number > 0 && self.taken.contains_key(&name.to_lowercase()) {
+            number += 1;
+            name = format!("{safe}_{number}");
+        }
+        self.taken.insert(folded, number.max(1));
+        self.taken.entry(name.to_lowercase()).or_insert(1);
+        name
+    }
+}
+
 /// What is an array in a value, with its path: itself, or the fields that are.
 pub fn arrays(name: &str, value: Value, to: &mut Vec<(String, Array)>) {
     match value {
@@ -127,4 +168,30 @@ fn of_list(items: &[Value]) -> Option<(Numbers, Vec<u8>)> {
     };
     let numbers = Numbers::line(kind, bytes.len() as u64);
     Some((numbers, bytes.concat()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_of_an_archive_are_safe_to_unpack() {
+        let mut members = Members::default();
+        for (wanted, name) in [
+            ("report.weights", "report.weights"),
+            ("Grüße", "Grüße"),
+            ("../../etc/passwd", "_.._.._etc_passwd"),
+            ("..", "_.."),
+            ("", "_"),
+            ("C:\\x", "C__x"),
+            ("a\u{1b}[2J\u{202e}\n", "a_[2J__"),
+            ("a/b", "a_b"),
+            ("a_b", "a_b_2"),
+            ("A:B", "A_B_3"),
+        ] {
+            assert_eq!(members.name(wanted), name);
+        }
+        let long = "水".repeat(1000);
+        assert_eq!(members.name(&long).len(), 198);
+    }
 }

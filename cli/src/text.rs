@@ -29,7 +29,8 @@ pub fn escape_json(text: &str) -> String {
     clean
 }
 
-fn is_unprintable(character: char) -> bool {
+/// Whether a terminal obeys it, or shows nothing or something else in its place.
+pub fn is_unprintable(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

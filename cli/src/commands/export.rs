@@ -11,7 +11,7 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 
 use crate::args::Arguments;
 use crate::failure::Failure;
-use crate::npy::{Array, arrays};
+use crate::npy::{Array, Members, arrays};
 use crate::output::{Output, warn};
 use crate::store::{Prefix, Store, find_marked};
 use crate::{json, text, time};
@@ -220,10 +220,9 @@ impl Job {
         let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             .large_file(true);
+        let mut members = Members::default();
         for (name, array) in found {
-            // A name that leads to another folder when it is unpacked.
-            let name = name.replace(['/', '\\'], "_");
-            zip.start_file(format!("{name}.npy"), options)
+            zip.start_file(format!("{}.npy", members.name(&name)), options)
                 .map_err(failed)?;
             array.write(&mut zip)?;
         }
@@ -265,7 +264,15 @@ fn cbor_head(kind: u8, length: u64) -> Vec<u8> {
 fn to_file(job: &Job, path: &Path, force: bool) -> Result<(), Failure> {
     let failed =
         |error: io::Error| Failure::told(format!("{} can't be written: {error}", path.display()));
-    if !force && path.symlink_metadata().is_ok() {
+    // A rename would put a file in the place of a device, for all who use it.
+    let there = path.symlink_metadata();
+    if there.as_ref().is_ok_and(|found| !found.is_file()) {
+        return Err(Failure::told(format!(
+            "{} is there already and is no regular file, which not even --force replaces; name another, or `-` for standard output",
+            path.display()
+        )));
+    }
+    if !force && there.is_ok() {
         return Err(Failure::told(format!(
             "{} is there already; --force replaces it",
             path.display()

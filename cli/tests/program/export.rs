@@ -131,3 +131,85 @@ fn a_file_is_whole_or_not_there() {
         unknown.err
     );
 }
+
+/// Root lost a device of the whole machine to a rename.
+#[test]
+#[cfg(unix)]
+fn only_a_regular_file_is_replaced() {
+    let sample = Sample::new();
+    let key = sample.keys.small.to_string();
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    std::fs::write(at("file"), "before").unwrap();
+    std::fs::create_dir(at("directory")).unwrap();
+    std::os::unix::fs::symlink(at("file"), at("link")).unwrap();
+    std::os::unix::fs::symlink(at("nowhere"), at("dangling")).unwrap();
+    let made = std::process::Command::new("mkfifo")
+        .arg(at("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    let export = |name: &str| {
+        let to = at(name);
+        let to = to.to_str().unwrap();
+        let arguments = [&*key, "--format", "json", "--force", "--to", to];
+        sample.run("export", &arguments)
+    };
+    for name in ["directory", "link", "dangling", "pipe"] {
+        let kind = || at(name).symlink_metadata().unwrap().file_type();
+        let before = kind();
+        let done = export(name);
+        assert_eq!(done.status, 2, "{name}: {}", done.err);
+        assert!(done.err.contains("no regular file"), "{}", done.err);
+        assert_eq!(kind(), before, "{name}");
+    }
+    assert_eq!(std::fs::read(at("file")).unwrap(), b"before");
+    export("file").well();
+    assert_ne!(std::fs::read(at("file")).unwrap(), b"before");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 5);
+}
+
+/// Has names that lead elsewhere when they are unpacked, and that are one name then.
+#[derive(sde::Fingerprint)]
+struct Climber;
+
+impl sde::App for Climber {
+    fn info(&self) -> sde::AppInfo {
+        let numbers = sde::ResultSpec::new::<Vec<f64>>;
+        sde::AppInfo::new("cli.climber", "1")
+            .result(numbers("../up\u{1b}[2J"))
+            .result(numbers("a/b"))
+            .result(numbers("a_b"))
+    }
+    fn run(&self, _: &sde::Handle, _: &sde::Inputs) -> Result<sde::ResultMap, sde::AppError> {
+        let numbers = || vec![1.0_f64];
+        Ok(sde::ResultMap::new()
+            .with("../up\u{1b}[2J", numbers())
+            .with("a/b", numbers())
+            .with("a_b", numbers()))
+    }
+}
+
+#[test]
+fn the_names_in_an_npz_are_safe_to_unpack() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let engine = super::kit::engine(&path);
+    let run = engine.request(&Climber, &sde::inputs! {}).run().unwrap();
+    engine.finish().unwrap();
+    drop(engine);
+    let output = program()
+        .args(["export", path.to_str().unwrap(), &run.key.to_string()])
+        .args(["--format", "npz", "--to", "-"])
+        .output()
+        .unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{err}");
+    let has = |name: &str| {
+        let mut parts = output.stdout.windows(name.len());
+        parts.any(|part| part == name.as_bytes())
+    };
+    for name in ["_.._up_[2J.npy", "a_b.npy", "a_b_2.npy"] {
+        assert!(has(name), "{name}");
+    }
+    assert!(!has("../") && !has("\u{1b}") && !has("a/b"));
+}

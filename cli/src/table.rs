@@ -40,25 +40,20 @@ impl Column {
 
 const GAP: usize = 2;
 
+/// In a pipe nothing is cut, and one very long name does not make every line as long.
+const PADDED: usize = 48;
+
 /// Writes a table with as many of its columns as there is room for.
 pub fn write(out: &mut Output, columns: &[Column], rows: &[Vec<String>]) -> Result<(), Failure> {
     let clean_rows: Vec<Vec<String>> = rows
         .iter()
         .map(|row| row.iter().map(|cell| clean(cell)).collect())
         .collect();
-    let mut widths: Vec<usize> = columns
-        .iter()
-        .enumerate()
-        .map(|(at, column)| {
-            let cells = clean_rows.iter().filter_map(|row| row.get(at));
-            let widest = cells.map(|cell| width(cell)).max().unwrap_or(0);
-            match widest {
-                // Nothing in it: not shown.
-                0 if !clean_rows.is_empty() => 0,
-                _ => widest.max(width(column.title)),
-            }
-        })
-        .collect();
+    let longest = match out.width() {
+        Some(_) => usize::MAX,
+        None => PADDED,
+    };
+    let mut widths = widths(columns, &clean_rows, longest);
     if let Some(room) = out.width() {
         fit(columns, &mut widths, room);
     }
@@ -67,12 +62,30 @@ pub fn write(out: &mut Output, columns: &[Column], rows: &[Vec<String>]) -> Resu
         .map(|column| column.title.to_owned())
         .collect();
     for row in std::iter::once(&titles).chain(&clean_rows) {
-        out.line(line(columns, &widths, row))?;
+        out.line(line(columns, &widths, row, out.width().is_some()))?;
     }
     Ok(())
 }
 
-fn line(columns: &[Column], widths: &[usize], row: &[String]) -> String {
+/// The width of each column: of its widest cell that is not longer than this. One with nothing in it
+/// is not shown: its width is 0.
+fn widths(columns: &[Column], rows: &[Vec<String>], longest: usize) -> Vec<usize> {
+    let of_column = |(at, column): (usize, &Column)| {
+        let cells = rows.iter().filter_map(|row| row.get(at));
+        let widths = || cells.clone().map(|cell| width(cell));
+        let title = width(column.title);
+        match rows.is_empty() || widths().any(|width| width > 0) {
+            true => widths()
+                .filter(|width| *width <= longest)
+                .fold(title, usize::max),
+            false => 0,
+        }
+    };
+    columns.iter().enumerate().map(of_column).collect()
+}
+
+/// A row. A cell that is longer than its column is wide is cut, or moves what comes after it.
+fn line(columns: &[Column], widths: &[usize], row: &[String], cuts: bool) -> String {
     let mut line = String::new();
     let shown = columns
         .iter()
@@ -83,8 +96,11 @@ fn line(columns: &[Column], widths: &[usize], row: &[String]) -> String {
         if !line.is_empty() {
             line.push_str(&" ".repeat(GAP));
         }
-        let cell = cut(cell, *room);
-        let space = " ".repeat(room - width(&cell).min(*room));
+        let cell = match cuts {
+            true => cut(cell, *room),
+            false => cell.clone(),
+        };
+        let space = " ".repeat(room.saturating_sub(width(&cell)));
         match column.right {
             true => line.extend([space.as_str(), &cell]),
             false => line.extend([cell.as_str(), &space]),

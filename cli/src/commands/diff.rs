@@ -17,6 +17,7 @@ use crate::store::Store;
 use crate::text;
 
 /// The latest computation of a key.
+#[derive(Clone)]
 struct Latest {
     app: String,
     made_at: SystemTime,
@@ -37,7 +38,11 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let [left, right] = arguments.values(["STORE", "STORE2"], 0)?;
     let names = [&left, &right].map(|path| path.clone().unwrap_or_default());
     let (left, left_damaged) = entries(&names[0], app.as_ref())?;
-    let (right, right_damaged) = entries(&names[1], app.as_ref())?;
+    let (right, right_damaged) = match is_one(&names) {
+        // What somebody saves between two looks is no difference.
+        true => (left.clone(), false),
+        false => entries(&names[1], app.as_ref())?,
+    };
     let differing = differing(&left, &right);
     let only = |these: &Entries, those: &Entries| -> Vec<(Key, String)> {
         let missing = these.iter().filter(|(key, _)| !those.contains_key(*key));
@@ -81,6 +86,12 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
         ),
         2,
     )
+}
+
+/// Whether both are names of one directory.
+fn is_one(names: &[OsString; 2]) -> bool {
+    let [one, other] = names.each_ref().map(std::fs::canonicalize);
+    matches!((one, other), (Ok(one), Ok(other)) if one == other)
 }
 
 /// The entries of a store, and whether part of it could not be read.

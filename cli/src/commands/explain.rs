@@ -84,6 +84,13 @@ fn print(
     let Some((other, differences)) = compared else {
         return out.wrapped("is the first entry of its app in this store.", 2);
     };
+    if (record.key, record.run) == (other.key, other.run) {
+        return out.wrapped(
+            "compared with itself: it is the same entry, and nothing differs. `sde show --all` has \
+             the earlier computations of its key, if there are any.",
+            2,
+        );
+    }
     out.wrapped(format!("compared with {}:", title(other)), 2)?;
     for difference in differences {
         out.wrapped(format!("  {difference}"), 6)?;

@@ -144,6 +144,52 @@ fn explain_names_what_differs() {
     assert!(again.contains("the same run was computed again"), "{again}");
 }
 
+/// "The same run was computed again", it said.
+#[test]
+fn an_entry_compared_with_itself_is_the_same() {
+    let sample = Sample::new();
+    // The one has one computation, the other an earlier one.
+    for key in [sample.keys.small, sample.keys.large] {
+        let text = sample.run("explain", &[&key.to_string(), &key.short()]);
+        let text = text.well();
+        assert!(text.contains("compared with itself"), "{text}");
+        assert!(!text.contains("again"), "{text}");
+    }
+}
+
+/// Each line was as long as the longest name.
+#[test]
+fn a_long_name_makes_no_other_line_longer() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let engine = super::kit::engine(&path);
+    long_name.call(&engine).unwrap();
+    super::kit::energy.call(&engine, "STO-3G", 0).unwrap();
+    engine.finish().unwrap();
+    drop(engine);
+    let text = sde(["ls", path.to_str().unwrap()]).well();
+    let lines: Vec<&str> = text.lines().collect();
+    let long = |line: &&&str| line.contains(LONG_NAME);
+    assert_eq!(lines.iter().filter(long).count(), 1, "{text}");
+    let others = lines.iter().filter(|line| !long(line));
+    for line in others {
+        assert!(line.len() < LONG_NAME.len(), "{text}");
+        assert_eq!(line.trim_end(), *line);
+    }
+}
+
+const LONG_NAME: &str = "cli.a_name_that_is_longer_than_a_person_would_ever_give_to_anything_at_all_\
+                         and_a_file_may_have_one_of_a_million_characters_for_all_that_is_known";
+
+#[sde::app(
+    name = "cli.a_name_that_is_longer_than_a_person_would_ever_give_to_anything_at_all_\
+            and_a_file_may_have_one_of_a_million_characters_for_all_that_is_known",
+    version = "1"
+)]
+fn long_name() -> f64 {
+    1.0
+}
+
 #[test]
 fn json_can_be_read_and_says_what_is_documented() {
     let sample = Sample::new();

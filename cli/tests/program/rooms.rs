@@ -48,6 +48,56 @@ fn diff_tells_what_is_where_and_what_is_otherwise() {
     assert_eq!(both(&["--app", "cli.Solver"]).status, 0);
 }
 
+/// It was read twice, and what somebody saved in between was a difference.
+#[test]
+#[cfg(unix)]
+fn a_store_is_read_once_to_be_compared_with_itself() {
+    let sample = Sample::new();
+    let path = sample.path.to_str().unwrap();
+    let link = format!("{path}-link");
+    std::os::unix::fs::symlink(path, &link).unwrap();
+    for other in [path, &link, &format!("{path}/../store")] {
+        assert!(
+            sde(["diff", path, other])
+                .well()
+                .contains("5 entries the same")
+        );
+    }
+    // What can't be read of it is told of each time that it is read.
+    let is_scratch = |path: &&std::path::PathBuf| path.to_string_lossy().contains("/scratch/");
+    let file = sample.files().iter().find(is_scratch).unwrap().clone();
+    std::fs::write(&file, [1; 100]).unwrap();
+    for other in [path, &link] {
+        let done = sde(["diff", path, other]);
+        assert_eq!(done.status, 1, "{}", done.out);
+        assert_eq!(done.err.matches("damaged").count(), 1, "{}", done.err);
+        assert!(done.out.contains("5 entries the same"), "{}", done.out);
+    }
+}
+
+/// It made a file and removed it, and so could not be had on a medium that is only read.
+#[test]
+fn a_dry_run_touches_nothing() {
+    let sample = Sample::new();
+    let folders = || {
+        let inside = sample.path.read_dir().unwrap();
+        let paths = inside.map(|entry| entry.unwrap().path());
+        let all = paths.chain([sample.path.clone()]);
+        all.filter(|path| path.is_dir()).collect::<Vec<_>>()
+    };
+    let long_ago = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_000_000_000);
+    for folder in folders() {
+        let folder = std::fs::File::open(folder).unwrap();
+        folder.set_modified(long_ago).unwrap();
+    }
+    let would = sample.run("gc", &["--dry-run", "--max-bytes", "0"]).well();
+    assert!(would.contains("would be replaced"), "{would}");
+    for folder in folders() {
+        let changed = folder.metadata().unwrap().modified().unwrap();
+        assert_eq!(changed, long_ago, "{}", folder.display());
+    }
+}
+
 #[test]
 fn gc_changes_nothing_when_dry_and_loses_no_result() {
     let sample = Sample::new();

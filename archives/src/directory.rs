@@ -3,9 +3,6 @@
 //! A person may name the wrong directory. Whatever is in it must be left exactly
 //! as it is, so a directory counts as a store only by its `FORMAT` file, and one
 //! becomes a store only if there is nothing in it.
-//!
-//! What a store holds is taken for results, so a store that others can write to is
-//! theirs as much as the user's: it is refused unless the user says that he trusts them.
 
 use std::io;
 use std::path::Path;
@@ -17,6 +14,7 @@ use sde::ArchiveError;
 use crate::class::Class;
 use crate::id::FileId;
 use crate::medium::{Found, Kind, Medium, make_dirs};
+use crate::trust::Trust;
 
 /// The version of the format that this crate writes and reads.
 pub(crate) const VERSION: u32 = 1;
@@ -81,28 +79,6 @@ pub(crate) fn is_empty(medium: &dyn Medium, dir: &Path) -> io::Result<bool> {
     Ok(names.iter().all(is_left))
 }
 
-/// Refuses a store that belongs to someone else, or that others can write to; also a directory that
-/// is to become one.
-pub(crate) fn check_owner(medium: &dyn Medium, dir: &Path) -> Result<(), ArchiveError> {
-    let found = medium.look(dir);
-    let found = found.map_err(|error| cannot_open(dir, "looking at it", error))?;
-    let Some((owner, mode)) = found.and_then(|found| found.owner) else {
-        return Ok(());
-    };
-    let advice = "what is in a store is taken for results; make it yours alone (`chmod go-w`), or open it with `Options::trust_others`";
-    if medium.user().is_some_and(|user| user != owner) {
-        let why = format!("it belongs to user {owner}; {advice}");
-        return Err(not_a_store(dir, why));
-    }
-    match mode & 0o022 {
-        0 => Ok(()),
-        _ => Err(not_a_store(
-            dir,
-            format!("others can write to it; {advice}"),
-        )),
-    }
-}
-
 /// Makes an empty or missing directory a store.
 pub(crate) fn create(medium: &dyn Medium, dir: &Path) -> Result<(), ArchiveError> {
     make_dirs(medium, dir).map_err(|e| cannot_open(dir, "making the directory", e))?;
@@ -155,27 +131,36 @@ pub(crate) fn is_no_folder(error: &io::Error) -> bool {
     )
 }
 
-/// Refuses a store to be written to in which something else has the name of a folder: what belongs
-/// there could not be saved. One that is only read is read without.
-pub(crate) fn check_folders(
+/// Looks at what a store consists of. What is not to be trusted is refused; so is a store to be
+/// written to in which something else has the name of a folder: what belongs there could not be
+/// saved. One that is only read is read without.
+pub(crate) fn check_parts(
     medium: &dyn Medium,
     dir: &Path,
+    trust: Trust,
     read_only: bool,
 ) -> Result<(), ArchiveError> {
-    let misplaced = misplaced(medium, dir);
-    let misplaced = misplaced.map_err(|error| cannot_open(dir, "looking at its folders", error))?;
-    for (folder, _) in misplaced {
+    for name in folders().chain([FORMAT]) {
+        let found = medium.look(&dir.join(name));
+        let found = found.map_err(|error| cannot_open(dir, "looking at what is in it", error))?;
+        let Some(found) = found else { continue };
+        if let Some(why) = trust.refusal(&found) {
+            return Err(not_a_store(dir, format!("of its {name:?}: {why}")));
+        }
+        if name == FORMAT || found.kind == Kind::Directory {
+            continue;
+        }
         if !read_only {
             return Err(not_a_store(
                 dir,
                 format!(
-                    "its {folder:?} is no folder, so nothing can be saved there; move it away, or open the store with `open_read_only`, which reads the rest"
+                    "its {name:?} is no folder, so nothing can be saved there; move it away, or open the store with `open_read_only`, which reads the rest"
                 ),
             ));
         }
         tracing::warn!(
             "{} is passed over: it is no folder; the rest of the store is read",
-            dir.join(folder).display()
+            dir.join(name).display()
         );
     }
     Ok(())

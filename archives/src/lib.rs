@@ -53,6 +53,7 @@ mod seen;
 mod segment;
 mod store;
 mod table;
+mod trust;
 mod uses;
 mod vouch;
 mod wire;

@@ -16,18 +16,34 @@ use crate::directory::{is_no_folder, make_folder};
 use crate::id::FileId;
 use crate::manifest::{EXTENSION, Manifest};
 use crate::medium::Medium;
+use crate::trust::{Distrusted, Trust};
 
 pub(crate) const FOLDER: &str = "manifests";
 
 /// The manifests that can be read, by their names.
-#[derive(Default)]
 pub(crate) struct Lineage {
+    trust: Trust,
+    distrusted: Distrusted,
     manifests: HashMap<String, Manifest>,
     /// Those that can't be read, and were warned of.
     damaged: HashSet<String>,
 }
 
 impl Lineage {
+    pub(crate) fn new(trust: Trust) -> Self {
+        Self {
+            trust,
+            distrusted: Distrusted::default(),
+            manifests: HashMap::new(),
+            damaged: HashSet::new(),
+        }
+    }
+
+    /// The manifests that are not to be trusted.
+    pub(crate) fn distrusted(&self) -> &Distrusted {
+        &self.distrusted
+    }
+
     /// Reads what is new, and forgets what is gone.
     pub(crate) fn look(&mut self, medium: &dyn Medium, store: &Path) -> Result<(), ArchiveError> {
         let dir = store.join(FOLDER);
@@ -46,6 +62,12 @@ impl Lineage {
             };
             there.insert(name.to_owned());
             if self.manifests.contains_key(name) || self.damaged.contains(name) {
+                continue;
+            }
+            let found = medium.look(&path).ok().flatten();
+            if let Some(why) = found.and_then(|found| self.trust.refusal(&found)) {
+                self.distrusted.add(&path, &why);
+                self.refuse(&path, name, &why);
                 continue;
             }
             match read(medium, &path) {

@@ -9,6 +9,7 @@ use sde::ArchiveError;
 use crate::directory::{self, There};
 use crate::medium::{Disk, Medium};
 use crate::store::{DirStore, absolute};
+use crate::trust::Trust;
 
 /// How a store is opened.
 ///
@@ -57,8 +58,9 @@ impl Options {
         self
     }
 
-    /// Opens a store that belongs to someone else, or that others can write to. What
-    /// they put there is taken for results.
+    /// Opens a store that belongs to someone else, or that others can write to, as a whole or a
+    /// folder or file of it; also one in which a folder or file is a link. What others put there is
+    /// taken for results.
     #[must_use]
     pub fn trust_others(mut self) -> Self {
         self.trust_others = true;
@@ -107,16 +109,17 @@ impl Options {
     ///
     /// # Errors
     /// If something else is in the directory, or a store of another format, or others
-    /// can write to it, or a file has the name of one of its folders (if it is opened for reading
+    /// can write to it or to any folder or file of it, or such is a link, or a file has the name of one of its folders (if it is opened for reading
     /// only, that is warned of, and the rest is read); then nothing is changed. If it can't be read
     /// or written.
     pub fn open(self, dir: impl AsRef<Path>) -> Result<DirStore, ArchiveError> {
         let dir = absolute(dir.as_ref())?;
         let medium = &*self.medium;
+        let trust = Trust::new(medium, self.trust_others);
         match directory::look(medium, &dir)? {
             There::Store => {
-                self.check_owner(&dir)?;
-                directory::check_folders(medium, &dir, self.read_only)?;
+                trust.check(medium, &dir)?;
+                directory::check_parts(medium, &dir, trust, self.read_only)?;
                 if !self.read_only {
                     directory::probe(medium, &dir)?;
                 }
@@ -127,20 +130,14 @@ impl Options {
             }
             There::Nothing => {
                 // It would be refused the next time, with what was saved in it.
-                self.check_owner(&dir)?;
+                trust.check(medium, &dir)?;
                 directory::create(medium, &dir)?;
             }
         }
-        let store = DirStore::new(self, dir);
+        let store = DirStore::new(self, dir, trust);
         store.refresh()?;
+        store.check_trust()?;
         store.warn_of_losses();
         Ok(store)
-    }
-
-    fn check_owner(&self, dir: &Path) -> Result<(), ArchiveError> {
-        match self.trust_others {
-            true => Ok(()),
-            false => directory::check_owner(&*self.medium, dir),
-        }
     }
 }

@@ -17,6 +17,7 @@ use crate::medium::{Medium, make_dirs};
 use crate::seen::Seen;
 use crate::segment::Segment;
 use crate::store::{DirStore, lock};
+use crate::trust::Trust;
 
 impl DirStore {
     /// Writes the results of this store, and nothing else, to a new one in a directory
@@ -91,7 +92,8 @@ impl DirStore {
 
     fn vouch_there(&self, ground: &Ground) -> Result<(), ArchiveError> {
         let inner = &*self.0;
-        let mut seen = Seen::default();
+        // All there is was written just now.
+        let mut seen = Seen::new(Trust::Others);
         seen.look(&*ground.medium, &ground.dir)?;
         let listed = seen.known().map(|one| Listed {
             path: crate::vouch::relative(&ground.dir, &one.path),
@@ -109,7 +111,7 @@ impl DirStore {
             segments,
             retired: Vec::new(),
         };
-        let mut lineage = Lineage::default();
+        let mut lineage = Lineage::new(Trust::Others);
         lineage.commit(&*ground.medium, &ground.dir, manifest, Selection::Archive)
     }
 }

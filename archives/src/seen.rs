@@ -12,14 +12,16 @@ use crate::class::Class;
 use crate::directory::is_no_folder;
 use crate::id::FileId;
 use crate::lane::{EXTENSION, folder};
-use crate::medium::Medium;
+use crate::medium::{Found, Medium};
 use crate::scan::{self, Scanned};
 use crate::segment::{SEGMENT_HEADER, Segment};
 use crate::table::{Row, Table};
+use crate::trust::{Distrusted, Trust};
 
 /// The segments of a store as far as they were read.
-#[derive(Default)]
 pub(crate) struct Seen {
+    trust: Trust,
+    distrusted: Distrusted,
     files: HashMap<PathBuf, Progress>,
     /// Replaced by a compaction up to a length, and only still there for those who read them.
     retired: HashMap<FileId, u64>,
@@ -77,6 +79,23 @@ pub(crate) struct Known {
 }
 
 impl Seen {
+    pub(crate) fn new(trust: Trust) -> Self {
+        Self {
+            trust,
+            distrusted: Distrusted::default(),
+            files: HashMap::new(),
+            retired: HashMap::new(),
+            newly_retired: HashSet::new(),
+            doubted: HashSet::new(),
+            unread: Vec::new(),
+        }
+    }
+
+    /// The segments that are not to be trusted.
+    pub(crate) fn distrusted(&self) -> &Distrusted {
+        &self.distrusted
+    }
+
     /// Has a segment never vouched for: nobody knows which of its bytes are on the medium.
     pub(crate) fn doubt(&mut self, id: FileId) {
         self.doubted.insert(id);
@@ -254,7 +273,7 @@ impl Seen {
             Some(Progress::Refused(then)) if *then == found.length => return Ok(()),
             Some(Progress::Read { length: then, .. }) if *then == found.length => return Ok(()),
             Some(Progress::Read { segment, end, .. }) => (Arc::clone(segment), *end),
-            Some(Progress::Refused(_)) | None => match scan::open(medium, path)? {
+            Some(Progress::Refused(_)) | None => match self.open(medium, path, &found)? {
                 Some(Ok(segment)) if segment.class == class => {
                     let from = first(self.retired.get(&segment.id));
                     (Arc::new(segment), from)
@@ -279,6 +298,20 @@ impl Seen {
         };
         self.files.insert(path.to_owned(), progress);
         Ok(())
+    }
+
+    /// Reads the header of a segment that was found, if it is to be trusted.
+    fn open(
+        &mut self,
+        medium: &dyn Medium,
+        path: &Path,
+        found: &Found,
+    ) -> io::Result<Option<Result<Segment, String>>> {
+        if let Some(why) = self.trust.refusal(found) {
+            self.distrusted.add(path, &why);
+            return Ok(Some(Err(why)));
+        }
+        scan::open(medium, path)
     }
 
     fn refuse(&mut self, path: &Path, length: u64, why: &str) {

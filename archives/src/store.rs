@@ -26,6 +26,7 @@ use crate::read::{self, Trouble};
 use crate::save::Framer;
 use crate::seen::{News, Seen};
 use crate::table::Table;
+use crate::trust::Trust;
 use crate::uses::Uses;
 
 /// A store in a directory: what is saved is on the disk before `save` returns.
@@ -108,7 +109,7 @@ impl DirStore {
         Options::new().read_only().open(dir)
     }
 
-    pub(crate) fn new(options: Options, dir: PathBuf) -> Self {
+    pub(crate) fn new(options: Options, dir: PathBuf, trust: Trust) -> Self {
         let ground = Ground {
             medium: Arc::clone(&options.medium),
             dir: dir.clone(),
@@ -123,13 +124,20 @@ impl DirStore {
             uses: options.record_uses.then(Uses::default),
             clock: Clock::default(),
             index: RwLock::default(),
-            seen: Mutex::default(),
-            lineage: Mutex::default(),
+            seen: Mutex::new(Seen::new(trust)),
+            lineage: Mutex::new(Lineage::new(trust)),
             committer: Committer::new(ground),
             archived: Archived::default(),
             unvouched: Mutex::default(),
             looked: Mutex::new(Instant::now()),
         }))
+    }
+
+    /// An error if a file of the store is not to be trusted. What comes later is warned of.
+    pub(crate) fn check_trust(&self) -> Result<(), ArchiveError> {
+        let inner = &*self.0;
+        lock(&inner.lineage).distrusted().check(&inner.dir)?;
+        lock(&inner.seen).distrusted().check(&inner.dir)
     }
 
     /// Looks for what other processes have saved since.

@@ -13,9 +13,17 @@ pub struct Disk;
 
 impl Medium for Disk {
     fn look(&self, path: &Path) -> io::Result<Option<Found>> {
+        let own = match std::fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            own => own?,
+        };
+        if !own.is_symlink() {
+            return Ok(Some(as_found(&own, false)));
+        }
         match std::fs::metadata(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            found => found.map(|found| Some(as_found(&found))),
+            // It leads nowhere, and the name is taken all the same.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(as_found(&own, true))),
+            found => found.map(|found| Some(as_found(&found, true))),
         }
     }
 
@@ -171,7 +179,7 @@ fn has_no_links(error: &io::Error) -> bool {
     )
 }
 
-fn as_found(found: &Metadata) -> Found {
+fn as_found(found: &Metadata, link: bool) -> Found {
     let kind = match found.is_file() {
         true => Kind::File,
         false if found.is_dir() => Kind::Directory,
@@ -190,6 +198,7 @@ fn as_found(found: &Metadata) -> Found {
         id,
         written_at: found.modified().ok(),
         owner,
+        link,
     }
 }
 

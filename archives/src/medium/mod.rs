@@ -49,6 +49,8 @@ pub struct Found {
     pub written_at: Option<SystemTime>,
     /// Who owns it, and the permission bits, where there are such.
     pub owner: Option<(u32, u32)>,
+    /// Whether the name is a symbolic link. All else is of what it leads to, if that is there.
+    pub link: bool,
 }
 
 /// What a name may be.

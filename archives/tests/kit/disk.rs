@@ -174,6 +174,7 @@ fn found(kind: Kind, length: usize, id: Id) -> Found {
         id: id as u64 + 1,
         written_at: None,
         owner: None,
+        link: false,
     }
 }
 

@@ -1,10 +1,12 @@
 //! What is in the place of a store's folders and files, and whose it is.
 
-use std::path::Path;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 
 use sde::{ArchiveError, SavePolicy, Sde};
-use sde_archives::DirStore;
 use sde_archives::inspect::Inspection;
+use sde_archives::{DirStore, Options};
 use tempfile::{TempDir, tempdir};
 
 use super::apps::{engine, orbit, page};
@@ -79,4 +81,87 @@ fn a_file_in_the_place_of_a_folder_is_told_of_and_the_rest_is_read() {
         assert_eq!(warned, [""; 0]);
         assert_eq!(computed(opened), 0);
     }
+}
+
+/// Only the directory itself was looked at: a folder that anybody could write to was read.
+#[test]
+fn a_folder_or_file_that_others_can_write_to_is_refused() {
+    let dir = store();
+    let mut parts: Vec<PathBuf> = vec![dir.path().join("FORMAT")];
+    for folder in ["results", "scratch", "manifests"] {
+        let folder = dir.path().join(folder);
+        parts.extend(
+            folder
+                .read_dir()
+                .unwrap()
+                .map(|entry| entry.unwrap().path()),
+        );
+        parts.push(folder);
+    }
+    assert!(parts.len() >= 8, "{parts:?}");
+    for part in parts {
+        let mode = std::fs::metadata(&part).unwrap().permissions().mode();
+        let allow = |mode| std::fs::set_permissions(&part, Permissions::from_mode(mode)).unwrap();
+        let name = part.strip_prefix(dir.path()).unwrap().to_str().unwrap();
+        for more in [0o020, 0o002] {
+            allow(mode | more);
+            refused(dir.path(), &["others can write to it", "chmod go-w", name]);
+            let error = DirStore::open_read_only(dir.path()).unwrap_err();
+            assert!(error.to_string().contains(name), "{error}");
+            let trusting = Options::new().trust_others().open(dir.path());
+            assert_eq!(computed(trusting.unwrap()), 0, "{name}");
+        }
+        // Others may read it.
+        allow(mode | 0o044);
+        DirStore::open(dir.path()).unwrap();
+        allow(mode);
+    }
+}
+
+#[test]
+fn a_link_in_the_place_of_a_folder_or_file_is_refused() {
+    let dir = store();
+    let elsewhere = tempdir().unwrap();
+    let mut parts: Vec<PathBuf> = ["FORMAT", "results", "scratch", "manifests"]
+        .map(|name| dir.path().join(name))
+        .to_vec();
+    for folder in ["results", "manifests"] {
+        let mut inside = dir.path().join(folder).read_dir().unwrap();
+        parts.push(inside.next().unwrap().unwrap().path());
+    }
+    for part in parts {
+        let aside = elsewhere.path().join("aside");
+        std::fs::rename(&part, &aside).unwrap();
+        std::os::unix::fs::symlink(&aside, &part).unwrap();
+        let name = part.strip_prefix(dir.path()).unwrap().to_str().unwrap();
+        refused(dir.path(), &["it is a link", "trust_others", name]);
+        let trusting = Options::new().trust_others().open(dir.path());
+        assert_eq!(computed(trusting.unwrap()), 0, "{name}");
+        std::fs::remove_file(&part).unwrap();
+        std::fs::rename(&aside, &part).unwrap();
+    }
+    // One may come to the store itself by way of a link.
+    let link = elsewhere.path().join("link");
+    std::os::unix::fs::symlink(dir.path(), &link).unwrap();
+    assert_eq!(computed(DirStore::open(&link).unwrap()), 0);
+}
+
+/// A file that comes while the store is open is left out, and told of.
+#[test]
+fn what_others_can_write_to_is_left_out_of_an_open_store() {
+    let dir = store();
+    let folder = dir.path().join("results");
+    let mut inside = folder.read_dir().unwrap();
+    let results = inside.next().unwrap().unwrap().path();
+    assert!(inside.next().is_none());
+    let aside = dir.path().join("aside");
+    std::fs::rename(&results, &aside).unwrap();
+    let open = DirStore::open(dir.path()).unwrap();
+    std::fs::set_permissions(&aside, Permissions::from_mode(0o622)).unwrap();
+    std::fs::rename(&aside, &results).unwrap();
+    let (refreshed, warned) = warnings(|| open.refresh());
+    refreshed.unwrap();
+    assert_eq!(warned.len(), 1, "{warned:?}");
+    assert!(warned[0].contains("others can write to it"), "{warned:?}");
+    assert_eq!(computed(open), 2);
 }

@@ -6,6 +6,7 @@ use sde::{ArchiveError, Key, StoredEntry, StoredResult};
 
 use crate::index::At;
 use crate::medium::Medium;
+use crate::rank::Rank;
 use crate::read::{self, Trouble};
 
 /// What became of looking at the frames of a key.
@@ -15,7 +16,7 @@ pub(crate) struct Found {
     pub(crate) gone: bool,
 }
 
-/// The best entry that can be read: the latest computation. What that frame lacks (the
+/// The best entry that can be read: the computation of the highest [`Rank`]. What that frame lacks (the
 /// results of another class), or has damaged, is taken from other frames of the same
 /// computation.
 pub(crate) fn best(
@@ -23,23 +24,29 @@ pub(crate) fn best(
     places: &[At],
     key: &Key,
 ) -> Result<Found, ArchiveError> {
-    let mut best: Option<StoredEntry> = None;
+    let mut best: Option<(Rank, StoredEntry)> = None;
     let mut failed = None;
     let mut gone = false;
     for at in places {
         match read::entry(medium, &at.place, key) {
-            Ok(copy) => match &mut best {
-                Some(found) if found.record.run == copy.record.run => fill(found, copy),
-                Some(found) if found.record.made_at >= copy.record.made_at => {}
-                _ => best = Some(copy),
-            },
+            Ok(copy) => {
+                let rank = Rank::new(&copy.record, at.saved_at);
+                match &mut best {
+                    Some((known, found)) if known.run == rank.run => fill(found, copy),
+                    Some((known, _)) if *known > rank => {}
+                    _ => best = Some((rank, copy)),
+                }
+            }
             Err(Trouble::Gone) => gone = true,
             Err(trouble) => failed = trouble.warned(key, "an entry").or(failed),
         }
     }
     match (best, failed) {
         (None, Some(error)) => Err(error),
-        (entry, _) => Ok(Found { entry, gone }),
+        (best, _) => Ok(Found {
+            entry: best.map(|(_, entry)| entry),
+            gone,
+        }),
     }
 }
 

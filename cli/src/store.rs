@@ -4,10 +4,10 @@ use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
 use sde::{Key, Mark, RunId};
-use sde_archives::Class;
 use sde_archives::inspect::{
     Damage, Entry, Inspection, Item, Manifests, Saved, Scratch, SegmentFile,
 };
+use sde_archives::{Class, Rank};
 
 use crate::failure::Failure;
 use crate::output::warn;
@@ -124,6 +124,8 @@ pub fn of_format(path: &str, version: u32) -> String {
 /// An entry from all frames that have part of it.
 pub struct Whole {
     pub entry: Entry,
+    /// Whether it is the one of its key that counts.
+    pub rank: Rank,
     /// Where it lies.
     pub places: Vec<Lies>,
 }
@@ -139,6 +141,7 @@ impl Whole {
     pub fn new(segment: &SegmentFile, entry: Entry) -> Self {
         Self {
             places: vec![Lies::of(segment, &entry)],
+            rank: entry.rank(),
             entry,
         }
     }
@@ -146,6 +149,7 @@ impl Whole {
     /// Takes from another frame what this one lacks.
     pub fn add(&mut self, segment: &SegmentFile, other: Entry) {
         self.places.push(Lies::of(segment, &other));
+        self.rank = self.rank.max(other.rank());
         for theirs in other.results {
             let same = |own: &&mut Saved| own.name == theirs.name;
             if let Some(own) = self.entry.results.iter_mut().find(same)
@@ -191,13 +195,10 @@ impl Wholes {
         }
     }
 
-    /// The latest of each key first, then by time of making.
+    /// By rank, the highest first: of each key the one that counts.
     pub fn sorted(self) -> Vec<Whole> {
         let mut all: Vec<Whole> = self.0.into_values().collect();
-        all.sort_by_key(|whole| {
-            let record = &whole.entry.record;
-            (std::cmp::Reverse(record.made_at), record.key, record.run)
-        });
+        all.sort_by_key(|whole| (std::cmp::Reverse(whole.rank), whole.entry.record.key));
         all
     }
 }

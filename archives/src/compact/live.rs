@@ -88,7 +88,8 @@ pub(crate) fn all(candidates: &[Candidate]) -> impl Iterator<Item = (At, &Held)>
         })
 }
 
-/// The frames of one key that are of use: of the latest computation as many as it takes to
+/// The frames of one key that are of use: of the computation that counts, by its
+/// [rank](crate::Rank), as many as it takes to
 /// have all its values in each class, and the scratch states that came after it.
 fn of_key(candidates: &[Candidate], mut frames: Vec<At>, ended: Option<u64>) -> Kept {
     let held = |at: &At| &candidates[at.0].frames[at.1];
@@ -100,18 +101,13 @@ fn of_key(candidates: &[Candidate], mut frames: Vec<At>, ended: Option<u64>) -> 
             _ => None,
         })
     };
-    // Of several that were made at one time the one that was saved last, as when it is read.
-    let mut latest: Option<&EntryFacts> = None;
-    for (_, facts) in entries() {
-        if latest.is_none_or(|known| facts.made_at > known.made_at) {
-            latest = Some(facts);
-        }
-    }
+    let ranks = entries().map(|(at, facts)| facts.rank(saved_at(at)));
     let mut kept = Vec::new();
-    if let Some(latest) = latest {
+    if let Some(highest) = ranks.max() {
         for class in Class::ALL {
-            let of_class = entries()
-                .filter(|(at, facts)| candidates[at.0].class() == class && facts.run == latest.run);
+            let of_class = entries().filter(|(at, facts)| {
+                candidates[at.0].class() == class && facts.run == highest.run
+            });
             kept.extend(covering(of_class.map(|(at, facts)| (*at, facts)).collect()));
         }
     }

@@ -8,6 +8,7 @@ use sde::{Key, Mark, RunId};
 use crate::cbor;
 use crate::class::Class;
 use crate::medium::Medium;
+use crate::rank::Rank;
 use crate::read;
 use crate::scan::{self, Frame};
 use crate::segment::{FrameHeader, Kind, SEGMENT_HEADER, Segment, aligned};
@@ -51,6 +52,16 @@ pub(crate) struct EntryFacts {
     pub(crate) made_at: std::time::SystemTime,
     /// The results whose values are in the frame, and whole.
     pub(crate) sound: Vec<String>,
+}
+
+impl EntryFacts {
+    pub(crate) fn rank(&self, saved_at: u64) -> Rank {
+        Rank {
+            made_at: self.made_at,
+            saved_at,
+            run: self.run,
+        }
+    }
 }
 
 impl Held {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use sde::{Key, Mark, Record, Tags};
 
 use super::payload::Payload;
+use crate::rank::Rank;
 
 /// One thing in a segment.
 #[derive(Clone, Debug)]
@@ -46,6 +47,14 @@ pub struct Entry {
     pub record: Record,
     /// All its results; those that were not saved here have no payload.
     pub results: Vec<Saved>,
+}
+
+impl Entry {
+    /// Its rank among the computations of its key, as far as this frame tells: the highest counts.
+    #[must_use]
+    pub fn rank(&self) -> Rank {
+        Rank::new(&self.record, self.saved_at)
+    }
 }
 
 /// One result of an entry.

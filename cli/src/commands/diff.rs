@@ -1,11 +1,11 @@
 //! `sde diff`: what two stores do not have in common.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsString;
-use std::time::SystemTime;
 
 use sde::Key;
 use sde::key::Digest;
+use sde_archives::Rank;
 use sde_archives::inspect::Entry;
 use serde_json::{Value as Json, json};
 
@@ -13,18 +13,19 @@ use super::App;
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::store::Store;
+use crate::store::{Id, Store};
 use crate::text;
 
-/// The latest computation of a key.
+/// A computation.
 #[derive(Clone)]
-struct Latest {
+struct Computed {
     app: String,
-    made_at: SystemTime,
+    rank: Rank,
     results: BTreeMap<String, Option<Digest>>,
 }
 
-type Entries = BTreeMap<Key, Latest>;
+/// Of each key the computation that counts.
+type Entries = BTreeMap<Key, Computed>;
 
 pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let mut app = None;
@@ -47,7 +48,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let only = |these: &Entries, those: &Entries| -> Vec<(Key, String)> {
         let missing = these.iter().filter(|(key, _)| !those.contains_key(*key));
         missing
-            .map(|(key, latest)| (*key, latest.app.clone()))
+            .map(|(key, computed)| (*key, computed.app.clone()))
             .collect()
     };
     let (only_left, only_right) = (only(&left, &right), only(&right, &left));
@@ -97,30 +98,33 @@ fn is_one(names: &[OsString; 2]) -> bool {
 /// The entries of a store, and whether part of it could not be read.
 fn entries(path: &OsString, app: Option<&App>) -> Result<(Entries, bool), Failure> {
     let mut store = Store::open(path)?;
-    let mut entries = Entries::new();
+    let mut all: HashMap<Id, Computed> = HashMap::new();
     store.entries(|_, entry| {
         if app.is_none_or(|app| app.is(&entry.record.app)) {
-            add(&mut entries, &entry);
+            add(&mut all, &entry);
         }
     })?;
     store.tell_damage();
+    let mut entries = Entries::new();
+    for ((key, _), computed) in all {
+        let is_higher = |known: &Computed| computed.rank > known.rank;
+        if entries.get(&key).is_none_or(is_higher) {
+            entries.insert(key, computed);
+        }
+    }
     Ok((entries, !store.is_whole()))
 }
 
-fn add(entries: &mut Entries, entry: &Entry) {
+fn add(all: &mut HashMap<Id, Computed>, entry: &Entry) {
     let record = &entry.record;
-    let known = entries.entry(record.key).or_insert_with(|| Latest {
-        app: record.app.to_string(),
-        made_at: record.made_at,
-        results: BTreeMap::new(),
-    });
-    if record.made_at < known.made_at {
-        return;
-    }
-    if record.made_at > known.made_at {
-        known.made_at = record.made_at;
-        known.results.clear();
-    }
+    let known = all
+        .entry((record.key, record.run))
+        .or_insert_with(|| Computed {
+            app: record.app.to_string(),
+            rank: entry.rank(),
+            results: BTreeMap::new(),
+        });
+    known.rank = entry.rank().max(known.rank);
     for saved in &entry.results {
         let digest = saved.payload.as_ref().map(|payload| payload.checksum());
         let known = known.results.entry(saved.name.clone()).or_default();

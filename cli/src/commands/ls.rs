@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sde::{CodeId, Key};
-use sde_archives::Class;
 use sde_archives::inspect::{Entry, Item, SegmentFile};
+use sde_archives::{Class, Rank};
 use serde_json::json;
 
 use super::App;
@@ -149,8 +149,11 @@ fn options(arguments: &mut Arguments) -> Result<Options, Failure> {
     Ok(options)
 }
 
+/// Each with its rank among those of its key.
+type Computations = HashMap<Id, (Rank, Row)>;
+
 fn rows(store: &mut Store) -> Result<Vec<Row>, Failure> {
-    let mut rows: HashMap<Id, Row> = HashMap::new();
+    let mut rows = Computations::new();
     let mut names: HashSet<Rc<str>> = HashSet::new();
     let mut codes: HashSet<Rc<CodeId>> = HashSet::new();
     let mut marks = Marks::default();
@@ -164,19 +167,19 @@ fn rows(store: &mut Store) -> Result<Vec<Row>, Failure> {
         Item::Scratch(scratch) => scratches.add(segment, scratch),
         _ => {}
     })?;
-    let mut latest: HashMap<Key, (SystemTime, Id)> = HashMap::new();
-    for (id, row) in &rows {
-        let known = latest.entry(row.key).or_insert((row.made_at, *id));
-        *known = (*known).max((row.made_at, *id));
+    let mut highest: HashMap<Key, Rank> = HashMap::new();
+    for (rank, row) in rows.values() {
+        let known = highest.entry(row.key).or_insert(*rank);
+        *known = (*known).max(*rank);
     }
-    for (id, row) in &mut rows {
+    for (id, (rank, row)) in &mut rows {
         row.state = match marks.of(id) {
             Some(_) => State::Invalid,
-            None if latest.get(&row.key).is_some_and(|(_, latest)| latest != id) => State::Replaced,
-            None => State::Current,
+            None if highest.get(&row.key) == Some(rank) => State::Current,
+            None => State::Replaced,
         };
     }
-    let mut rows: Vec<Row> = rows.into_values().collect();
+    let mut rows: Vec<Row> = rows.into_values().map(|(_, row)| row).collect();
     rows.extend(scratches.left().into_iter().map(|(_, scratch)| Row {
         key: scratch.key,
         app: scratch.app.into(),
@@ -191,23 +194,29 @@ fn rows(store: &mut Store) -> Result<Vec<Row>, Failure> {
 }
 
 fn add(
-    rows: &mut HashMap<Id, Row>,
+    rows: &mut Computations,
     names: &mut HashSet<Rc<str>>,
     codes: &mut HashSet<Rc<CodeId>>,
     segment: &SegmentFile,
     entry: &Entry,
 ) {
     let record = &entry.record;
-    let row = rows.entry((record.key, record.run)).or_insert_with(|| Row {
-        key: record.key,
-        app: one_of(names, &Rc::from(&*record.app)),
-        code: one_of(codes, &Rc::new(record.code.clone())),
-        made_at: record.made_at,
-        took: record.took,
-        results: entry.results.len(),
-        saved: [(0, 0); 3],
-        state: State::Current,
-    });
+    let new = || {
+        let row = Row {
+            key: record.key,
+            app: one_of(names, &Rc::from(&*record.app)),
+            code: one_of(codes, &Rc::new(record.code.clone())),
+            made_at: record.made_at,
+            took: record.took,
+            results: entry.results.len(),
+            saved: [(0, 0); 3],
+            state: State::Current,
+        };
+        (entry.rank(), row)
+    };
+    let id = (record.key, record.run);
+    let (rank, row) = rows.entry(id).or_insert_with(new);
+    *rank = entry.rank().max(*rank);
     let payloads = entry
         .results
         .iter()

@@ -11,4 +11,5 @@ mod export;
 mod folders;
 mod kit;
 mod look;
+mod rank;
 mod rooms;

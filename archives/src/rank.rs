@@ -1,0 +1,75 @@
+//! Which computation of a key counts.
+
+use std::time::SystemTime;
+
+use sde::{Record, RunId};
+
+/// The rank of a computation among those of its key: **the highest counts.**
+///
+/// A key may have been computed more than once: refreshed, invalidated, or by two processes at one
+/// time. All computations are in the store until a compaction drops what does not count. Everything
+/// that has to choose goes by this order: looking an entry up, a compaction, and what lists, exports
+/// and compares stores.
+///
+/// - The one whose record has the latest `made_at` counts. What takes the place of an entry is made
+///   later than it, whatever the clocks say: the engine sees to that.
+/// - Of two that were made at one time that counts whose last frame was saved later. One computation may lie
+///   in several frames, in each class for instance: its rank is the highest of theirs.
+/// - If that is one time too, that with the greater [`RunId`]: so that all who choose choose the same.
+///
+/// Whether the one that counts may be used is another question, which marks answer: if it must not,
+/// none of the key is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub struct Rank {
+    /// When it was made, as its record says.
+    pub made_at: SystemTime,
+    /// When it was saved, as its frame says, in nanoseconds since 1970.
+    pub saved_at: u64,
+    /// Which computation it is.
+    pub run: RunId,
+}
+
+impl Rank {
+    /// The rank of what was saved in one frame.
+    #[must_use]
+    pub fn new(record: &Record, saved_at: u64) -> Self {
+        Self {
+            made_at: record.made_at,
+            saved_at,
+            run: record.run,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::*;
+
+    #[test]
+    fn made_last_then_saved_last_then_any_but_always_the_same() {
+        let rank = |made, saved_at, number| Rank {
+            made_at: UNIX_EPOCH + Duration::from_secs(made),
+            saved_at,
+            run: RunId { process: 1, number },
+        };
+        let mut ranks = [
+            rank(2, 1, 1),
+            rank(1, 9, 9),
+            rank(2, 2, 1),
+            rank(1, 1, 1),
+            rank(2, 1, 2),
+        ];
+        ranks.sort();
+        let sorted = [
+            rank(1, 1, 1),
+            rank(1, 9, 9),
+            rank(2, 1, 1),
+            rank(2, 1, 2),
+            rank(2, 2, 1),
+        ];
+        assert_eq!(ranks, sorted);
+    }
+}

@@ -24,23 +24,26 @@ pub(crate) fn best(
     places: &[At],
     key: &Key,
 ) -> Result<Found, ArchiveError> {
-    let mut best: Option<(Rank, StoredEntry)> = None;
+    let mut computations: Vec<(Rank, StoredEntry)> = Vec::new();
     let mut failed = None;
     let mut gone = false;
     for at in places {
         match read::entry(medium, &at.place, key) {
-            Ok(copy) => {
-                let rank = Rank::new(&copy.record, at.saved_at);
-                match &mut best {
-                    Some((known, found)) if known.run == rank.run => fill(found, copy),
-                    Some((known, _)) if *known > rank => {}
-                    _ => best = Some((rank, copy)),
+            Ok((rank, copy)) => {
+                let mut known = computations.iter_mut();
+                match known.find(|(known, _)| known.run == rank.run) {
+                    Some((known, found)) => {
+                        *known = rank.max(*known);
+                        fill(found, copy);
+                    }
+                    None => computations.push((rank, copy)),
                 }
             }
             Err(Trouble::Gone) => gone = true,
             Err(trouble) => failed = trouble.warned(key, "an entry").or(failed),
         }
     }
+    let best = computations.into_iter().max_by_key(|(rank, _)| *rank);
     match (best, failed) {
         (None, Some(error)) => Err(error),
         (best, _) => Ok(Found {

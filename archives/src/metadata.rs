@@ -1,8 +1,10 @@
 //! What a frame says of its payloads, as CBOR.
 
-use sde::Tags;
 use sde::key::Digest;
+use sde::{Record, Tags};
 use serde::{Deserialize, Serialize};
+
+use crate::rank::Rank;
 
 /// The metadata of an entry: `R` is the record, borrowed to be written.
 #[derive(Serialize, Deserialize)]
@@ -45,6 +47,15 @@ impl<R> EntryMetadata<R> {
         self.results
             .iter()
             .all(|result| result.payload.is_some() || !result.tags.is_archived())
+    }
+}
+
+impl EntryMetadata<Record> {
+    /// The rank of the frame that this is of, among those of its key.
+    pub(crate) fn rank(&self, saved_at: u64) -> Rank {
+        let results = self.results.iter();
+        let results = results.map(|one| (one.tags, one.payload.is_some()));
+        Rank::new(&self.record, saved_at, results)
     }
 }
 

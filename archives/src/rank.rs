@@ -2,7 +2,7 @@
 
 use std::time::SystemTime;
 
-use sde::{Record, RunId};
+use sde::{Record, RunId, Tags};
 
 /// The rank of a computation among those of its key: **the highest counts.**
 ///
@@ -11,7 +11,9 @@ use sde::{Record, RunId};
 /// that has to choose goes by this order: looking an entry up, a compaction, and what lists, exports
 /// and compares stores.
 ///
-/// - The one whose record has the latest `made_at` counts. What takes the place of an entry is made
+/// - One whose results are there counts before one of which only intermediates are: its save was cut
+///   short, and what it was to take the place of is not to be lost for that.
+/// - Of those the one whose record has the latest `made_at` counts. What takes the place of an entry is made
 ///   later than it, whatever the clocks say: the engine sees to that.
 /// - Of two that were made at one time that counts whose last frame was saved later. One computation may lie
 ///   in several frames, in each class for instance: its rank is the highest of theirs.
@@ -22,6 +24,8 @@ use sde::{Record, RunId};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Rank {
+    /// Whether a result is there that is archived, or there are none of that kind.
+    pub has_results: bool,
     /// When it was made, as its record says.
     pub made_at: SystemTime,
     /// When it was saved, as its frame says, in nanoseconds since 1970.
@@ -31,10 +35,20 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// The rank of what was saved in one frame.
+    /// The rank of what was saved in one frame. `results` are the tags of all its results, and
+    /// whether each has a value in this frame, damaged or not.
     #[must_use]
-    pub fn new(record: &Record, saved_at: u64) -> Self {
+    pub fn new(
+        record: &Record,
+        saved_at: u64,
+        results: impl IntoIterator<Item = (Tags, bool)>,
+    ) -> Self {
+        let mut archived = results
+            .into_iter()
+            .filter(|(tags, _)| tags.is_archived())
+            .peekable();
         Self {
+            has_results: archived.peek().is_none() || archived.any(|(_, is_there)| is_there),
             made_at: record.made_at,
             saved_at,
             run: record.run,
@@ -51,6 +65,7 @@ mod tests {
     #[test]
     fn made_last_then_saved_last_then_any_but_always_the_same() {
         let rank = |made, saved_at, number| Rank {
+            has_results: true,
             made_at: UNIX_EPOCH + Duration::from_secs(made),
             saved_at,
             run: RunId { process: 1, number },

@@ -13,6 +13,7 @@ use crate::compact::EntryFacts;
 use crate::index::Place;
 use crate::medium::{Medium, MediumFile};
 use crate::metadata::{EntryMetadata, PayloadMetadata, ScratchMetadata};
+use crate::rank::Rank;
 use crate::segment::{FRAME_HEADER, FrameHeader, Kind, Segment, checksum};
 use crate::table::bytes as bytes_of;
 
@@ -72,17 +73,18 @@ impl From<Trouble> for ArchiveError {
     }
 }
 
-/// An entry as the engine wants it. Results whose bytes are found to be damaged
+/// An entry as the engine wants it, and its rank. Results whose bytes are found to be damaged
 /// are there without a payload, and warned of.
 pub(crate) fn entry(
     medium: &Arc<dyn Medium>,
     place: &Place,
     key: &Key,
-) -> Result<StoredEntry, Trouble> {
+) -> Result<(Rank, StoredEntry), Trouble> {
     let (frame, metadata) = Frame::read::<EntryMetadata<Record>>(medium, place, Kind::Entry, key)?;
     if metadata.record.key != *key {
         return Err(Trouble::Damaged("it is of another key".to_owned()));
     }
+    let rank = metadata.rank(frame.saved_at);
     let archived = place.segment.class == Class::Result && metadata.is_archive();
     let results = metadata
         .results
@@ -98,11 +100,12 @@ pub(crate) fn entry(
             }
         })
         .collect();
-    Ok(StoredEntry {
+    let entry = StoredEntry {
         record: metadata.record,
         results,
         archived,
-    })
+    };
+    Ok((rank, entry))
 }
 
 /// How an entry was made. Its values are not looked at.
@@ -128,6 +131,7 @@ pub(crate) fn facts(
     };
     let (frame, metadata) = Frame::read::<EntryMetadata<Record>>(medium, &place, Kind::Entry, key)?;
     let mut sound = Vec::new();
+    let rank = metadata.rank(frame.saved_at);
     for result in metadata.results {
         let Some(payload) = result.payload else {
             continue;
@@ -139,11 +143,7 @@ pub(crate) fn facts(
             Err(error) => return Err(error),
         }
     }
-    Ok(EntryFacts {
-        run: metadata.record.run,
-        made_at: metadata.record.made_at,
-        sound,
-    })
+    Ok(EntryFacts { rank, sound })
 }
 
 /// A scratch state, if its bytes are whole. All of it is read, however long it is: when it is
@@ -164,6 +164,7 @@ struct Frame<'a> {
     segment: &'a Arc<Segment>,
     file: Box<dyn MediumFile>,
     payloads: std::ops::Range<u64>,
+    saved_at: u64,
 }
 
 impl<'a> Frame<'a> {
@@ -198,6 +199,7 @@ impl<'a> Frame<'a> {
             segment,
             file,
             payloads: header.payloads_at(place.at)..end,
+            saved_at: header.saved_at,
         };
         Ok((frame, metadata))
     }

@@ -14,6 +14,7 @@ use sde::{Key, RunId};
 use super::survey::{Candidate, EntryFacts, Held, What};
 use crate::class::Class;
 use crate::index::STATES;
+use crate::rank::Rank;
 
 /// A frame: the number of its segment, and its own in that.
 pub(crate) type At = (usize, usize);
@@ -101,13 +102,11 @@ fn of_key(candidates: &[Candidate], mut frames: Vec<At>, ended: Option<u64>) -> 
             _ => None,
         })
     };
-    let ranks = entries().map(|(at, facts)| facts.rank(saved_at(at)));
     let mut kept = Vec::new();
-    if let Some(highest) = ranks.max() {
+    for run in of_use(entries().map(|(_, facts)| facts.rank)) {
         for class in Class::ALL {
-            let of_class = entries().filter(|(at, facts)| {
-                candidates[at.0].class() == class && facts.run == highest.run
-            });
+            let of_class = entries()
+                .filter(|(at, facts)| candidates[at.0].class() == class && facts.rank.run == run);
             kept.extend(covering(of_class.map(|(at, facts)| (*at, facts)).collect()));
         }
     }
@@ -120,6 +119,24 @@ fn of_key(candidates: &[Candidate], mut frames: Vec<At>, ended: Option<u64>) -> 
         frames: kept,
         saved_at: latest,
     }
+}
+
+/// The computations of a key that are of use: the one that counts, and later ones whose results are not
+/// here. Those may be in a segment that is not replaced, and then they are what counts.
+fn of_use(ranks: impl Iterator<Item = Rank>) -> Vec<RunId> {
+    let mut of_runs: Vec<Rank> = Vec::new();
+    for rank in ranks {
+        match of_runs.iter_mut().find(|known| known.run == rank.run) {
+            Some(known) => *known = rank.max(*known),
+            None => of_runs.push(rank),
+        }
+    }
+    let highest = of_runs.iter().max().copied();
+    let is_later = |rank: &Rank| highest.is_some_and(|highest| rank.made_at >= highest.made_at);
+    let of_use = of_runs
+        .iter()
+        .filter(|rank| Some(**rank) == highest || !rank.has_results && is_later(rank));
+    of_use.map(|rank| rank.run).collect()
 }
 
 /// Of several frames of one computation in one class those that have all its values between

@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use sde::{Key, Mark, RunId};
+use sde::{Key, Mark};
 
 use crate::cbor;
 use crate::class::Class;
@@ -48,20 +48,9 @@ pub(crate) enum What {
 /// What counts of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EntryFacts {
-    pub(crate) run: RunId,
-    pub(crate) made_at: std::time::SystemTime,
+    pub(crate) rank: Rank,
     /// The results whose values are in the frame, and whole.
     pub(crate) sound: Vec<String>,
-}
-
-impl EntryFacts {
-    pub(crate) fn rank(&self, saved_at: u64) -> Rank {
-        Rank {
-            made_at: self.made_at,
-            saved_at,
-            run: self.run,
-        }
-    }
 }
 
 impl Held {

@@ -53,7 +53,9 @@ impl Entry {
     /// Its rank among the computations of its key, as far as this frame tells: the highest counts.
     #[must_use]
     pub fn rank(&self) -> Rank {
-        Rank::new(&self.record, self.saved_at)
+        let results = self.results.iter();
+        let results = results.map(|one| (one.tags, one.payload.is_some()));
+        Rank::new(&self.record, self.saved_at, results)
     }
 }
 

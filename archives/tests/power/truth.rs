@@ -166,7 +166,11 @@ fn check_entry(number: u64, versions: &Versions, found: Option<StoredEntry>) -> 
     }
     let known = version == versions.acknowledged;
     for result in found.results {
-        let must = known && (versions.whole || result.name != AUXILIARY);
+        // A newer one that was not acknowledged may be found if its results are there.
+        let must = match result.name.as_str() {
+            AUXILIARY => known && versions.whole,
+            _ => versions.acknowledged > 0,
+        };
         let value = result.payload.map(|payload| {
             let codec = match result.name.as_str() {
                 TEXT => Codec::of::<String>(),

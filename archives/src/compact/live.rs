@@ -2,8 +2,9 @@
 //!
 //! Only frames of the segments that are to be replaced are looked at: what is in others does
 //! not make anything superfluous. So it does no harm if two processes compact at once, or if
-//! the last bytes of another segment are not on the medium yet. But scratch is of no use once its
-//! run has ended, wherever the entry is: to lose both would cost time, and no result.
+//! the last bytes of another segment are not on the medium yet. There are two exceptions. Scratch is of no
+//! use once its run has ended, wherever the entry is: to lose both would cost time, and no result. And a
+//! computation with its results in a sealed segment takes the place of earlier ones.
 
 use std::collections::{HashMap, HashSet};
 use std::time::SystemTime;
@@ -36,23 +37,43 @@ pub(crate) struct Live {
     pub(crate) unknown: Vec<At>,
 }
 
-/// When the last entry of each key was saved.
-pub(crate) type Ended = HashMap<Key, u64, BuildKeyHasher>;
-
-/// The runs that have ended, by these segments.
-pub(crate) fn ended(candidates: &[Candidate]) -> Ended {
-    let mut ended = Ended::default();
-    for (_, held) in all(candidates) {
-        if let What::Entry(_) = held.what {
-            let known = ended.entry(held.key()).or_default();
-            *known = held.header.saved_at.max(*known);
-        }
-    }
-    ended
+/// What is known of all segments that nobody writes to, those too that are not replaced.
+#[derive(Debug, Default)]
+pub(crate) struct Around {
+    /// When the last entry of each key was saved: its run has ended.
+    ended: HashMap<Key, u64, BuildKeyHasher>,
+    /// The computations whose results are in a sealed segment, so on the medium.
+    with_results: HashSet<(Key, RunId)>,
 }
 
-/// What is of use in these segments, if these runs have ended.
-pub(crate) fn live(candidates: &[Candidate], ended: &Ended) -> Live {
+impl Around {
+    /// What these segments tell.
+    pub(crate) fn of(candidates: &[Candidate]) -> Self {
+        let mut around = Self::default();
+        for (at, held) in all(candidates) {
+            let What::Entry(facts) = &held.what else {
+                continue;
+            };
+            let ended = around.ended.entry(held.key()).or_default();
+            *ended = held.header.saved_at.max(*ended);
+            if facts.rank.has_results && candidates[at.0].sealed {
+                around.with_results.insert((held.key(), facts.rank.run));
+            }
+        }
+        around
+    }
+
+    /// A rank that knows whether the results are elsewhere.
+    fn rank(&self, key: &Key, rank: Rank) -> Rank {
+        Rank {
+            has_results: rank.has_results || self.with_results.contains(&(*key, rank.run)),
+            ..rank
+        }
+    }
+}
+
+/// What is of use in these segments.
+pub(crate) fn live(candidates: &[Candidate], around: &Around) -> Live {
     let mut by_key: HashMap<Key, Vec<At>, BuildKeyHasher> = HashMap::default();
     let mut marks: HashMap<(Key, RunId), (SystemTime, At)> = HashMap::new();
     let mut live = Live::default();
@@ -73,7 +94,7 @@ pub(crate) fn live(candidates: &[Candidate], ended: &Ended) -> Live {
     live.marks.sort_unstable();
     let kept = by_key
         .into_iter()
-        .map(|(key, frames)| (key, of_key(candidates, frames, ended.get(&key).copied())));
+        .map(|(key, frames)| (key, of_key(candidates, key, frames, around)));
     live.keys = kept.filter(|(_, kept)| !kept.frames.is_empty()).collect();
     live
 }
@@ -92,7 +113,7 @@ pub(crate) fn all(candidates: &[Candidate]) -> impl Iterator<Item = (At, &Held)>
 /// The frames of one key that are of use: of the computation that counts, by its
 /// [rank](crate::Rank), as many as it takes to
 /// have all its values in each class, and the scratch states that came after it.
-fn of_key(candidates: &[Candidate], mut frames: Vec<At>, ended: Option<u64>) -> Kept {
+fn of_key(candidates: &[Candidate], key: Key, mut frames: Vec<At>, around: &Around) -> Kept {
     let held = |at: &At| &candidates[at.0].frames[at.1];
     let saved_at = |at: &At| held(at).header.saved_at;
     frames.sort_by_key(|at| std::cmp::Reverse(saved_at(at)));
@@ -103,7 +124,8 @@ fn of_key(candidates: &[Candidate], mut frames: Vec<At>, ended: Option<u64>) -> 
         })
     };
     let mut kept = Vec::new();
-    for run in of_use(entries().map(|(_, facts)| facts.rank)) {
+    let ended = around.ended.get(&key).copied();
+    for run in of_use(entries().map(|(_, facts)| around.rank(&key, facts.rank))) {
         for class in Class::ALL {
             let of_class = entries()
                 .filter(|(at, facts)| candidates[at.0].class() == class && facts.rank.run == run);
@@ -121,8 +143,8 @@ fn of_key(candidates: &[Candidate], mut frames: Vec<At>, ended: Option<u64>) -> 
     }
 }
 
-/// The computations of a key that are of use: the one that counts, and later ones whose results are not
-/// here. Those may be in a segment that is not replaced, and then they are what counts.
+/// The computations of a key that are of use: the one that counts, and those whose results were not
+/// found. They may be in a segment that is being written, and then one of these is what counts.
 fn of_use(ranks: impl Iterator<Item = Rank>) -> Vec<RunId> {
     let mut of_runs: Vec<Rank> = Vec::new();
     for rank in ranks {
@@ -132,7 +154,10 @@ fn of_use(ranks: impl Iterator<Item = Rank>) -> Vec<RunId> {
         }
     }
     let highest = of_runs.iter().max().copied();
-    let is_later = |rank: &Rank| highest.is_some_and(|highest| rank.made_at >= highest.made_at);
+    let is_later = |rank: &Rank| {
+        let before = highest.filter(|highest| highest.has_results);
+        before.is_none_or(|highest| rank.made_at >= highest.made_at)
+    };
     let of_use = of_runs
         .iter()
         .filter(|rank| Some(**rank) == highest || !rank.has_results && is_later(rank));

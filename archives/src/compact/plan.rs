@@ -1,6 +1,6 @@
 //! Which segments are replaced, and what of them is kept.
 
-use super::live::{self, Ended, Live};
+use super::live::{self, Around, Live};
 use super::retention::{GivenUp, Retention};
 use super::survey::{Candidate, Held, What};
 use crate::class::Class;
@@ -32,34 +32,34 @@ impl Plan {
     /// What a compaction does with these segments.
     pub(crate) fn new(candidates: Vec<Candidate>, limits: &Limits<'_>) -> Self {
         let retention = limits.retention;
-        let ended = live::ended(&candidates);
-        let live = live::live(&candidates, &ended);
+        let around = Around::of(&candidates);
+        let live = live::live(&candidates, &around);
         let mut uses = uses_in(&candidates);
         for (key, one) in &limits.uses {
             uses::add(&mut uses, *key, *one);
         }
         let given_up = retention.given_up(&candidates, &live, &uses, limits.now);
-        let of_all = Self::of(candidates, &ended, retention, given_up);
+        let of_all = Self::of(candidates, &around, retention, given_up);
         let worth = of_all.worth(retention, limits.segment_size);
         let candidates = of_all.candidates.into_iter().zip(worth);
         let worth = candidates.filter_map(|(one, worth)| worth.then_some(one));
         // What is kept is found out anew, from these alone: see `live`.
-        Self::of(worth.collect(), &ended, retention, of_all.given_up)
+        Self::of(worth.collect(), &around, retention, of_all.given_up)
     }
 
     /// All of these, and everything that counts in them.
     pub(crate) fn everything(candidates: Vec<Candidate>) -> Self {
-        let ended = live::ended(&candidates);
-        Self::of(candidates, &ended, &Retention::new(), GivenUp::default())
+        let around = Around::of(&candidates);
+        Self::of(candidates, &around, &Retention::new(), GivenUp::default())
     }
 
     fn of(
         candidates: Vec<Candidate>,
-        ended: &Ended,
+        around: &Around,
         retention: &Retention,
         given_up: GivenUp,
     ) -> Self {
-        let mut live = live::live(&candidates, ended);
+        let mut live = live::live(&candidates, around);
         retention.apply(&given_up, &candidates, &mut live);
         let mut uses = uses_in(&candidates);
         uses.retain(|key, _| !given_up.contains(key));

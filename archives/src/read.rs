@@ -127,7 +127,7 @@ pub(crate) fn facts(
         at,
     };
     let (frame, metadata) = Frame::read::<EntryMetadata<Record>>(medium, &place, Kind::Entry, key)?;
-    let mut sound = Vec::new();
+    let (mut sound, mut damaged) = (Vec::new(), false);
     for result in metadata.results {
         let Some(payload) = result.payload else {
             continue;
@@ -135,7 +135,7 @@ pub(crate) fn facts(
         let payload = frame.payload(payload, String::new());
         match payload.and_then(|payload| payload.bytes(&*frame.file)) {
             Ok(_) => sound.push(result.name),
-            Err(Trouble::Damaged(_)) => {}
+            Err(Trouble::Damaged(_)) => damaged = true,
             Err(error) => return Err(error),
         }
     }
@@ -143,6 +143,7 @@ pub(crate) fn facts(
         run: metadata.record.run,
         made_at: metadata.record.made_at,
         sound,
+        damaged,
     })
 }
 

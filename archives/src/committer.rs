@@ -104,6 +104,13 @@ impl Committer {
         lock(&self.lanes).iter_mut().for_each(Lane::forget);
     }
 
+    /// Forgets segments that have no index and are not written to any more.
+    pub(crate) fn let_go(&self, goes: impl Fn(&FileId) -> bool) {
+        lock(&self.lanes)
+            .iter_mut()
+            .for_each(|lane| lane.let_go(&goes));
+    }
+
     /// Writes a job, and those of others that wait; gives what came of it.
     fn submit(&self, frames: Vec<Frame>, durable: bool, begun: Begun) -> Outcome {
         let mut queue = lock(&self.queue);

@@ -79,11 +79,37 @@ impl Index {
         }
     }
 
+    /// The sealed segments.
+    pub(crate) fn tables(&self) -> &[Table] {
+        &self.tables
+    }
+
+    /// The frames of all other segments.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = (&Segment, Row)> {
+        let of_keys = self.frames.iter();
+        of_keys.flat_map(|(key, known)| {
+            known.iter().map(|at| {
+                let row = Row {
+                    key: *key,
+                    at: at.place.at,
+                    kind: at.kind,
+                    saved_at: at.saved_at,
+                };
+                (&*at.place.segment, row)
+            })
+        })
+    }
+
     /// Forgets what was in a segment; its marks stay.
     pub(crate) fn remove(&mut self, segment: &FileId) {
-        self.tables.retain(|table| table.segment.id != *segment);
+        self.remove_all(|id| id == segment);
+    }
+
+    /// The same of several.
+    pub(crate) fn remove_all(&mut self, goes: impl Fn(&FileId) -> bool) {
+        self.tables.retain(|table| !goes(&table.segment.id));
         self.frames.retain(|_, known| {
-            known.retain(|at| at.place.segment.id != *segment);
+            known.retain(|at| !goes(&at.place.segment.id));
             !known.is_empty()
         });
     }

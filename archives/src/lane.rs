@@ -100,6 +100,11 @@ impl Lane {
         self.ended.clear();
     }
 
+    /// Forgets segments that have no index and are not written to any more.
+    pub(crate) fn let_go(&mut self, goes: impl Fn(&FileId) -> bool) {
+        self.ended.retain(|(segment, _)| !goes(&segment.id));
+    }
+
     /// The segments that have no index, and how much of each is durable: also of those that were
     /// abandoned, where no more is to be relied on, whatever they have.
     pub(crate) fn durable(&self) -> impl Iterator<Item = (&Arc<Segment>, u64)> {
@@ -197,7 +202,7 @@ impl Open {
         make_folder(medium, &ground.dir, &dir)
             .map_err(|e| ArchiveError::io("making the directory", &dir, e))?;
         let id = FileId::new();
-        let path = dir.join(format!("{}-{id}.{EXTENSION}", ground.writer.short()));
+        let path = path(&ground.dir, class, &ground.writer, &id);
         let created = medium.create(&path);
         let file = created.map_err(|e| ArchiveError::io("creating", &path, e))?;
         file.lock_while_open();
@@ -315,6 +320,11 @@ impl Open {
         self.file.append(&[&tail])?;
         Ok(Some(table))
     }
+}
+
+/// Where a segment is that somebody has begun.
+pub(crate) fn path(store: &Path, class: Class, writer: &FileId, id: &FileId) -> PathBuf {
+    folder(store, class).join(format!("{}-{id}.{EXTENSION}", writer.short()))
 }
 
 /// Where a class has its segments.

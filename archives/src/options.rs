@@ -1,10 +1,10 @@
 //! How a store is opened.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::ArchiveError;
+use sde::{ArchiveError, ProcessGroup};
 
 use crate::directory::{self, There};
 use crate::medium::{Disk, Medium};
@@ -24,7 +24,9 @@ use crate::trust::Trust;
 #[derive(Clone, Debug)]
 pub struct Options {
     pub(crate) read_only: bool,
-    trust_others: bool,
+    pub(crate) local: Option<PathBuf>,
+    pub(crate) writers: usize,
+    pub(crate) trust_others: bool,
     pub(crate) segment_size: u64,
     pub(crate) grace: Duration,
     pub(crate) record_uses: bool,
@@ -43,6 +45,8 @@ impl Options {
     pub fn new() -> Self {
         Self {
             read_only: false,
+            local: None,
+            writers: 24,
             trust_others: false,
             segment_size: 256 << 20,
             grace: Duration::from_secs(600),
@@ -91,6 +95,25 @@ impl Options {
         self
     }
 
+    /// Has each rank append to files in this folder, on a disk of its node, until all ranks commit
+    /// together; for [`open_together`](Self::open_together) only. What was saved since the last
+    /// commit is lost with the node's disk, and else found by ranks of a later job on that node.
+    ///
+    /// Any number of stores and programs may be given the same folder.
+    #[must_use]
+    pub fn local(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.local = Some(dir.into());
+        self
+    }
+
+    /// How many ranks write to the store at most when all commit together (24), one on each
+    /// node at most. Each has up to three files.
+    #[must_use]
+    pub fn writers(mut self, most: usize) -> Self {
+        self.writers = most;
+        self
+    }
+
     /// Another medium than the disk, for tests.
     #[must_use]
     pub fn medium(mut self, medium: Arc<dyn Medium>) -> Self {
@@ -113,6 +136,10 @@ impl Options {
     /// only, that is warned of, and the rest is read); then nothing is changed. If it can't be read
     /// or written.
     pub fn open(self, dir: impl AsRef<Path>) -> Result<DirStore, ArchiveError> {
+        if self.local.is_some() {
+            let why = "a folder for one node is of use to ranks that commit together; open the store with `open_together`, or without `local`";
+            return Err(ArchiveError::Other(why.to_owned()));
+        }
         let dir = absolute(dir.as_ref())?;
         let medium = &*self.medium;
         let trust = Trust::new(medium, self.trust_others);
@@ -139,5 +166,38 @@ impl Options {
         store.check_trust()?;
         store.warn_of_losses();
         Ok(store)
+    }
+
+    /// Opens the store for all ranks of a program: one of them looks at the directory, and tells the
+    /// others what is there. Collective: every rank calls it, with the group that it then
+    /// gives to its engine, and the same options.
+    ///
+    /// What each rank saves goes to files of its own. Where all ranks come by (`finish` and
+    /// `checkpoint_all`; with automatic saves also when they are split and released) a few ranks
+    /// write it to few files, and the many go. A `checkpoint` or `archive` of one rank is durable like any
+    /// save, and is no generation of its own. What ranks of other programs save meanwhile is not
+    /// looked for.
+    ///
+    /// ```
+    /// use sde::{OneProcess, Sde};
+    /// use sde_archives::{Cbor, Options};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("store");
+    /// let group = OneProcess; // or `session.world()`
+    /// let store = Options::new().open_together(&path, &group)?;
+    /// let sde = Sde::builder().store(store).process_group(group, Cbor).build()?;
+    /// sde.finish()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), on all ranks if on any.
+    pub fn open_together(
+        self,
+        dir: impl AsRef<Path>,
+        group: &dyn ProcessGroup,
+    ) -> Result<DirStore, ArchiveError> {
+        crate::together::open(self, dir.as_ref(), group)
     }
 }

@@ -15,18 +15,23 @@ use crate::store::{DirStore, lock};
 
 impl DirStore {
     /// The segments that others wrote and those that this process has sealed, as far as they are
-    /// durable now.
-    pub(crate) fn durable(&self, lineage: &Lineage) -> Vec<Known> {
+    /// durable now, of those that `stays` is true of.
+    pub(crate) fn durable(&self, lineage: &Lineage, stays: impl Fn(&Known) -> bool) -> Vec<Known> {
         let inner = &*self.0;
         let own = inner.committer.ground().writer;
         let vouched = vouched(lineage);
-        let mut known: Vec<Known> = {
+        let (mut known, sure): (Vec<Known>, HashMap<FileId, u64>) = {
             let seen = lock(&inner.seen);
             let known = seen.known();
-            known.filter(|one| !seen.is_doubted(&one.id)).collect()
+            let known = known.filter(|one| !seen.is_doubted(&one.id) && stays(one));
+            let sure = |one: Known| (one.id, seen.sure(&one.id));
+            (known.collect(), seen.known().map(sure).collect())
+        };
+        let is_sure = |sure: &HashMap<FileId, u64>, one: &Known| {
+            sure.get(&one.id).is_some_and(|sure| *sure >= one.length)
         };
         let is_unsure = |one: &Known| {
-            one.segment.writer != own && vouched.get(&one.id).is_none_or(|sure| *sure < one.length)
+            one.segment.writer != own && !is_sure(&vouched, one) && !is_sure(&sure, one)
         };
         let unsure: Vec<Class> = known
             .iter()

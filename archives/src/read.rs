@@ -130,8 +130,8 @@ pub(crate) fn facts(
         at,
     };
     let (frame, metadata) = Frame::read::<EntryMetadata<Record>>(medium, &place, Kind::Entry, key)?;
-    let mut sound = Vec::new();
     let rank = metadata.rank(frame.saved_at);
+    let (mut sound, mut damaged) = (Vec::new(), false);
     for result in metadata.results {
         let Some(payload) = result.payload else {
             continue;
@@ -139,11 +139,15 @@ pub(crate) fn facts(
         let payload = frame.payload(payload, String::new());
         match payload.and_then(|payload| payload.bytes(&*frame.file)) {
             Ok(_) => sound.push(result.name),
-            Err(Trouble::Damaged(_)) => {}
+            Err(Trouble::Damaged(_)) => damaged = true,
             Err(error) => return Err(error),
         }
     }
-    Ok(EntryFacts { rank, sound })
+    Ok(EntryFacts {
+        rank,
+        sound,
+        damaged,
+    })
 }
 
 /// A scratch state, if its bytes are whole. All of it is read, however long it is: when it is

@@ -67,20 +67,25 @@ impl DirStore {
         if !matches!(found, Ok(Some(Ok(segment))) if segment.id == *id) {
             return false;
         }
-        let removed = close(medium, &path).and_then(|closed| {
-            let grown = medium
-                .look(&closed)?
-                .is_none_or(|found| found.length > *length);
-            match grown {
-                true => Ok(false),
-                false => medium.remove(&closed).map(|()| true),
-            }
-        });
+        let removed = remove(medium, &path, *length);
         removed.unwrap_or_else(|error| {
             let path = path.display();
             tracing::warn!("{path} was replaced and can't be removed: {error}");
             false
         })
+    }
+}
+
+/// Removes a segment whose writer may be alive after all, unless it has grown beyond what was copied
+/// of it. Gives whether it did.
+pub(crate) fn remove(medium: &dyn Medium, path: &Path, length: u64) -> std::io::Result<bool> {
+    let closed = close(medium, path)?;
+    let grown = medium
+        .look(&closed)?
+        .is_none_or(|found| found.length > length);
+    match grown {
+        true => Ok(false),
+        false => medium.remove(&closed).map(|()| true),
     }
 }
 

@@ -31,6 +31,10 @@ pub(crate) struct Seen {
     doubted: HashSet<FileId>,
     /// The files that could not be read when the directory was looked at last.
     unread: Vec<ArchiveError>,
+    /// Another folder with segments: that which this process appends to, if not the store's.
+    local: Option<PathBuf>,
+    /// What others have made durable, and up to where.
+    sure: HashMap<FileId, u64>,
 }
 
 /// How often the directory is listed anew because files are gone that were listed.
@@ -88,6 +92,8 @@ impl Seen {
             newly_retired: HashSet::new(),
             doubted: HashSet::new(),
             unread: Vec::new(),
+            local: None,
+            sure: HashMap::new(),
         }
     }
 
@@ -108,6 +114,87 @@ impl Seen {
     /// Why files could not be read at the last look. They may be readable again at the next.
     pub(crate) fn unread(&self) -> &[ArchiveError] {
         &self.unread
+    }
+
+    /// Has segments looked for in another folder too.
+    pub(crate) fn set_local(&mut self, dir: PathBuf) {
+        self.local = Some(dir);
+    }
+
+    /// Takes note that somebody has made a segment durable up to here.
+    pub(crate) fn set_sure(&mut self, id: FileId, end: u64) {
+        self.sure.insert(id, end);
+    }
+
+    /// Up to where somebody has made a segment durable.
+    pub(crate) fn sure(&self, id: &FileId) -> u64 {
+        self.sure.get(id).copied().unwrap_or(0)
+    }
+
+    /// The segments that were read, and how long their files were.
+    pub(crate) fn with_lengths(&self) -> impl Iterator<Item = (Known, u64)> + '_ {
+        let length = |path: &PathBuf| match self.files.get(path) {
+            Some(Progress::Read { length, .. }) => *length,
+            _ => 0,
+        };
+        self.known().map(move |known| {
+            let length = length(&known.path);
+            (known, length)
+        })
+    }
+
+    /// The segments of which nothing counts any more and whose files are still there.
+    pub(crate) fn replaced(&self) -> impl Iterator<Item = Known> + '_ {
+        self.files.iter().filter_map(|(path, progress)| {
+            let Progress::Read { segment, end, .. } = progress else {
+                return None;
+            };
+            let retired = self.retired.get(&segment.id)?;
+            (end <= retired).then(|| Known {
+                path: path.clone(),
+                id: segment.id,
+                segment: Arc::clone(segment),
+                class: segment.class,
+                length: *retired,
+            })
+        })
+    }
+
+    /// Takes note of one that somebody tells of.
+    pub(crate) fn hear_of_replaced(&mut self, known: Known) {
+        self.retired.insert(known.id, known.length);
+        let progress = Progress::Read {
+            segment: known.segment,
+            length: known.length,
+            end: known.length,
+        };
+        self.files.entry(known.path).or_insert(progress);
+    }
+
+    /// Takes note of what somebody tells of a segment, from a place on. Gives whether that is
+    /// new; what is told of a place that comes later is left to be read.
+    pub(crate) fn hear(&mut self, known: Known, from: u64, length: u64) -> bool {
+        let end = match self.files.get(&known.path) {
+            Some(Progress::Read { end, .. }) => *end,
+            Some(Progress::Own(_) | Progress::Refused(_)) => return false,
+            None => first(self.retired.get(&known.id)),
+        };
+        if end != from || known.length < end {
+            return false;
+        }
+        let progress = Progress::Read {
+            segment: known.segment,
+            length,
+            end: known.length,
+        };
+        self.files.insert(known.path, progress);
+        true
+    }
+
+    /// Forgets segments whose frames are elsewhere by now.
+    pub(crate) fn forget(&mut self, goes: impl Fn(&FileId) -> bool) {
+        self.files
+            .retain(|_, progress| !progress.id().is_some_and(|id| goes(&id)));
     }
 
     /// Has a segment of this process left alone.
@@ -193,6 +280,21 @@ impl Seen {
         Ok(news)
     }
 
+    /// Reads what is in the folder that this process appends to.
+    pub(crate) fn look_at_local(&mut self, medium: &dyn Medium) -> Result<News, ArchiveError> {
+        let mut news = News::default();
+        let there = self.local.as_deref().map(|local| segments(medium, local));
+        for (path, class) in there.transpose()?.unwrap_or_default() {
+            match self.look_at(medium, &path, class, &mut news) {
+                // Another rank that found it was faster.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => tracing::warn!("{} can't be read: {error}", path.display()),
+                Ok(()) => {}
+            }
+        }
+        Ok(news)
+    }
+
     /// Gives whether all files that were listed were there. If not, a compaction has put what was in
     /// them into others, which may have been made after the directory was listed.
     fn look_once(
@@ -201,7 +303,10 @@ impl Seen {
         store: &Path,
         news: &mut News,
     ) -> Result<bool, ArchiveError> {
-        let there = segments(medium, store)?;
+        let mut there = segments(medium, store)?;
+        if let Some(local) = &self.local {
+            there.extend(segments(medium, local)?);
+        }
         self.forget_gone(&there, news);
         self.begin_retired(news);
         self.unread.clear();

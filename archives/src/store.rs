@@ -2,15 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use sde::{
-    ArchiveError, Archiver, Batch, Key, Mark, Payload, Record, Saved, SavedEntry, Selection,
-    StoredEntry,
+    ArchiveError, Archiver, Batch, Key, Mark, Payload, ProcessGroup, Record, Saved, SavedEntry,
+    Selection, StoredEntry,
 };
 
-use crate::archived::{Archived, is_stored};
+use crate::archived::Archived;
 use crate::best::best;
 use crate::class::Class;
 use crate::committer::Committer;
@@ -22,10 +22,11 @@ use crate::lane::Ground;
 use crate::lineage::Lineage;
 use crate::medium::Medium;
 use crate::options::Options;
-use crate::read::{self, Trouble};
+use crate::read;
 use crate::save::Framer;
 use crate::seen::{News, Seen};
 use crate::table::Table;
+use crate::together::Team;
 use crate::trust::Trust;
 use crate::uses::Uses;
 
@@ -68,7 +69,7 @@ pub struct DirStore(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) medium: Arc<dyn Medium>,
     pub(crate) dir: PathBuf,
-    read_only: bool,
+    pub(crate) read_only: bool,
     pub(crate) grace: Duration,
     pub(crate) uses: Option<Uses>,
     pub(crate) clock: Clock,
@@ -76,9 +77,13 @@ pub(crate) struct Inner {
     pub(crate) seen: Mutex<Seen>,
     pub(crate) lineage: Mutex<Lineage>,
     pub(crate) committer: Committer,
-    archived: Archived,
+    pub(crate) archived: Archived,
     pub(crate) unvouched: Mutex<HashSet<Selection>>,
     looked: Mutex<Instant>,
+    /// How many ranks write to the store at most when all commit together.
+    pub(crate) writers: usize,
+    /// The ranks that have opened it together.
+    pub(crate) team: OnceLock<Team>,
 }
 
 /// How often a miss may look for what other processes saved.
@@ -110,9 +115,14 @@ impl DirStore {
     }
 
     pub(crate) fn new(options: Options, dir: PathBuf, trust: Trust) -> Self {
+        let mut seen = Seen::new(trust);
+        options
+            .local
+            .iter()
+            .for_each(|local| seen.set_local(local.clone()));
         let ground = Ground {
             medium: Arc::clone(&options.medium),
-            dir: dir.clone(),
+            dir: options.local.unwrap_or_else(|| dir.clone()),
             writer: FileId::new(),
             segment_size: options.segment_size,
         };
@@ -124,20 +134,15 @@ impl DirStore {
             uses: options.record_uses.then(Uses::default),
             clock: Clock::default(),
             index: RwLock::default(),
-            seen: Mutex::new(Seen::new(trust)),
+            seen: Mutex::new(seen),
             lineage: Mutex::new(Lineage::new(trust)),
             committer: Committer::new(ground),
             archived: Archived::default(),
             unvouched: Mutex::default(),
             looked: Mutex::new(Instant::now()),
+            writers: options.writers,
+            team: OnceLock::new(),
         }))
-    }
-
-    /// An error if a file of the store is not to be trusted. What comes later is warned of.
-    pub(crate) fn check_trust(&self) -> Result<(), ArchiveError> {
-        let inner = &*self.0;
-        lock(&inner.lineage).distrusted().check(&inner.dir)?;
-        lock(&inner.seen).distrusted().check(&inner.dir)
     }
 
     /// Looks for what other processes have saved since.
@@ -179,6 +184,10 @@ impl DirStore {
     /// Looks for what others saved, if that was not done just now; in any case if a file is
     /// gone: a compaction has put what was in it elsewhere.
     fn look_again(&self, gone: bool) -> bool {
+        if self.0.team.get().is_some() && !gone {
+            // One listing of ten thousand ranks each second is what they have opened it together for.
+            return false;
+        }
         {
             let mut looked = lock(&self.0.looked);
             if looked.elapsed() < LOOK_AGAIN && !gone {
@@ -199,43 +208,6 @@ impl DirStore {
         }
     }
 
-    pub(crate) fn check_writable(&self) -> Result<(), ArchiveError> {
-        let inner = &*self.0;
-        let path = &inner.dir;
-        if inner.read_only {
-            return Err(ArchiveError::ReadOnly { path: path.clone() });
-        }
-        Ok(())
-    }
-
-    /// The directory may have been removed since, or its `FORMAT`: what is written without that
-    /// would never be found.
-    ///
-    /// # Errors
-    /// If all of it was removed. It is made again then.
-    fn check_there(&self) -> Result<(), ArchiveError> {
-        let (medium, dir) = (&*self.0.medium, &self.0.dir);
-        let failed = |error| ArchiveError::io("looking at the store in", dir, error);
-        if directory::look_for_format(medium, dir).map_err(failed)? {
-            return Ok(());
-        }
-        let is_empty = directory::is_empty(medium, dir).map_err(failed)?;
-        if is_empty {
-            // What is saved from now on must not leave out what was there.
-            self.0.committer.forget();
-            self.0.archived.clear();
-        }
-        directory::create(medium, dir)?;
-        if is_empty {
-            return Err(ArchiveError::Removed { path: dir.clone() });
-        }
-        tracing::warn!(
-            "the FORMAT file of the store in {} was removed, and is written again",
-            dir.display()
-        );
-        Ok(())
-    }
-
     /// Whether a class has no frame of this entry yet.
     fn lacks(&self, class: Class, entry: &SavedEntry) -> bool {
         class != Class::Result || !self.0.archived.has(entry)
@@ -247,6 +219,12 @@ impl DirStore {
 }
 
 impl Inner {
+    /// Where this process appends, if not in the store.
+    pub(crate) fn local(&self) -> Option<&Path> {
+        let dir = &*self.committer.ground().dir;
+        (dir != self.dir).then_some(dir)
+    }
+
     /// Reads the manifests that are new; gives what is replaced.
     fn look_at_manifests(
         &self,
@@ -331,6 +309,7 @@ impl Drop for Inner {
     fn drop(&mut self) {
         if !self.read_only {
             self.committer.seal(true);
+            self.team.get().into_iter().for_each(Team::end);
         }
     }
 }
@@ -372,6 +351,12 @@ impl Archiver for DirStore {
             // Nothing was saved that is to be noted.
             return Ok(());
         }
+        if self.0.team.get().is_some() {
+            // The rest when all ranks do.
+            self.write_uses()?;
+            self.0.archived.committed();
+            return Ok(());
+        }
         self.check_there()?;
         self.write_uses()?;
         if lock(&self.0.unvouched).remove(&selection) {
@@ -385,6 +370,18 @@ impl Archiver for DirStore {
         }
         self.0.archived.committed();
         Ok(())
+    }
+
+    fn commits_together(&self) -> bool {
+        self.0.team.get().is_some() && !self.0.read_only
+    }
+
+    fn commit_together(
+        &self,
+        selection: Selection,
+        ranks: &dyn ProcessGroup,
+    ) -> Result<(), ArchiveError> {
+        self.commit_all(selection, ranks)
     }
 
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
@@ -440,42 +437,6 @@ impl Archiver for DirStore {
 
     fn describe(&self) -> String {
         format!("the store in {}", self.0.dir.display())
-    }
-}
-
-impl DirStore {
-    /// The latest scratch state that can be read, and whether the file of a later one is gone.
-    fn scratch(&self, key: &Key) -> Result<(Option<Arc<dyn Payload>>, bool), ArchiveError> {
-        let states = self.known(|index| index.scratch(key));
-        let mut failed = None;
-        let mut gone = false;
-        for state in states {
-            match read::scratch(&self.0.medium, &state.place, key) {
-                Ok(Some(payload)) => return Ok((Some(payload), gone)),
-                Ok(None) => {}
-                Err(Trouble::Gone) => gone = true,
-                Err(trouble) => failed = trouble.warned(key, "a scratch state").or(failed),
-            }
-        }
-        match failed {
-            Some(error) if !gone => Err(error),
-            _ => Ok((None, gone)),
-        }
-    }
-
-    /// Whether all of a batch is in the store, as it is when all of it was loaded from there.
-    fn has_all(&self, batch: &Batch) -> Result<bool, ArchiveError> {
-        if !(batch.scratch.is_empty() && batch.marks.is_empty()) {
-            return Ok(false);
-        }
-        for entry in &batch.entries {
-            let key = &entry.record.key;
-            let found = best(&self.0.medium, &self.candidates(key), key)?.entry;
-            if !found.is_some_and(|found| is_stored(&found, entry)) {
-                return Ok(false);
-            }
-        }
-        Ok(true)
     }
 }
 

@@ -37,13 +37,18 @@ pub(crate) struct Row {
 impl Row {
     /// Key, then the place with the kind in its three lowest bits (frames begin at multiples of 8),
     /// then the time of saving.
-    fn bytes(&self) -> [u8; ROW] {
+    pub(crate) fn bytes(&self) -> [u8; ROW] {
         let mut row = [0; ROW];
         row[..32].copy_from_slice(self.key.as_bytes());
         let place = self.at | u64::from(self.kind.code());
         row[32..40].copy_from_slice(&place.to_le_bytes());
         row[40..].copy_from_slice(&self.saved_at.to_le_bytes());
         row
+    }
+
+    /// Rows one after the other.
+    pub(crate) fn all(rows: &[u8]) -> Vec<Self> {
+        rows.chunks_exact(ROW).filter_map(Self::read).collect()
     }
 
     fn read(row: &[u8]) -> Option<Self> {
@@ -145,6 +150,22 @@ impl Table {
             latest: metadata.latest,
             end: at,
         }))
+    }
+
+    /// The table of a segment that somebody else has read: sorted rows, and where the index begins.
+    pub(crate) fn told(segment: &Arc<Segment>, rows: Vec<u8>, latest: u64, end: u64) -> Self {
+        Self {
+            segment: Arc::clone(segment),
+            rows,
+            marks: Vec::new(),
+            latest,
+            end,
+        }
+    }
+
+    /// All rows, as they are in the index frame.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.rows
     }
 
     /// The rows of a key, in the order of their places.

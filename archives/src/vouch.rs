@@ -21,11 +21,39 @@ impl DirStore {
         retired: &[Retired],
     ) -> Result<(), ArchiveError> {
         self.refresh()?;
+        self.vouch_for(selection, retired, |_| true)
+    }
+
+    /// The same for all ranks, by one of them, of what it was told is there. Their journals are about to
+    /// go: nobody vouches for those.
+    pub(crate) fn vouch_for_all(
+        &self,
+        selection: Selection,
+        taken: &HashSet<FileId>,
+        retired: &[Retired],
+    ) -> Result<(), ArchiveError> {
+        self.check_there()?;
+        let inner = &*self.0;
+        lock(&inner.lineage).look(&*inner.medium, &inner.dir)?;
+        let own = inner.committer.ground().writer;
+        let stays = |one: &Known| {
+            let is_shared = one.path.starts_with(&inner.dir) && one.segment.writer != own;
+            is_shared && !taken.contains(&one.id)
+        };
+        self.vouch_for(selection, retired, stays)
+    }
+
+    fn vouch_for(
+        &self,
+        selection: Selection,
+        retired: &[Retired],
+        stays: impl Fn(&Known) -> bool,
+    ) -> Result<(), ArchiveError> {
         let inner = &*self.0;
         let mut lineage = lock(&inner.lineage);
         let retired = self.still_retired(&lineage, retired);
         let (generation, parents) = lineage.next(selection);
-        let known = self.durable(&lineage);
+        let known = self.durable(&lineage, stays);
         let manifest = Manifest {
             kind: selection.name().to_owned(),
             generation,
@@ -64,7 +92,11 @@ impl DirStore {
         let in_selection =
             |class: Class| selection == Selection::Checkpoint || class == Class::Result;
         // Of a segment of its own a process knows better than by reading what is on the medium.
-        let written = inner.committer.written();
+        let written = match inner.team.get() {
+            None => inner.committer.written(),
+            // What of it counts is in others' segments, or will be.
+            Some(_) => Vec::new(),
+        };
         let own: HashSet<FileId> = written.iter().map(|(_, id, ..)| *id).collect();
         let mut listed: Vec<Listed> = known
             .into_iter()

@@ -44,6 +44,22 @@ pub(crate) fn all(ground: &Ground, plan: &Plan, classes: &[Class]) -> Result<usi
     Ok(segments)
 }
 
+/// A frame as it is in a segment, to be written elsewhere.
+pub(crate) fn frame(
+    class: Class,
+    held: &Held,
+    file: &Arc<dyn MediumFile>,
+) -> std::io::Result<Frame> {
+    let at = FrameHeader::metadata_at(held.at);
+    let metadata = crate::table::bytes(&**file, at, held.header.metadata.into())?;
+    let payloads_at = held.header.payloads_at(held.at);
+    let frame = Frame::copy(class, held.header, metadata, Arc::clone(file), payloads_at);
+    Ok(match &held.what {
+        What::Mark(mark) => frame.with_mark(mark.clone()),
+        _ => frame,
+    })
+}
+
 /// New segments of one class. They are removed again unless they are taken.
 struct Copier<'a> {
     ground: &'a Ground,
@@ -78,17 +94,7 @@ impl<'a> Copier<'a> {
         let file = self.ground.medium.open(path).map_err(failed)?;
         let file: Arc<dyn MediumFile> = Arc::from(file);
         for held in frames {
-            let at = FrameHeader::metadata_at(held.at);
-            let metadata = crate::table::bytes(&*file, at, held.header.metadata.into());
-            let metadata = metadata.map_err(failed)?;
-            let payloads_at = held.header.payloads_at(held.at);
-            let from = Arc::clone(&file);
-            let frame = Frame::copy(self.class, held.header, metadata, from, payloads_at);
-            let frame = match &held.what {
-                What::Mark(mark) => frame.with_mark(mark.clone()),
-                _ => frame,
-            };
-            self.put(&frame)?;
+            self.put(&frame(self.class, held, &file).map_err(failed)?)?;
         }
         Ok(())
     }

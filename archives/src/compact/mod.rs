@@ -38,7 +38,7 @@ use crate::vouch::relative;
 use plan::Limits;
 pub(crate) use plan::Plan;
 pub use retention::{Order, Retention};
-pub(crate) use survey::{Candidate, EntryFacts};
+pub(crate) use survey::{Candidate, EntryFacts, What};
 
 /// What a compaction did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -192,7 +192,7 @@ impl DirStore {
     }
 
     /// Whether the writer of a segment that is not sealed has ended, as far as can be told.
-    fn is_left(&self, known: &Known) -> bool {
+    pub(crate) fn is_left(&self, known: &Known) -> bool {
         let medium = &self.0.medium;
         match medium.try_lock(&known.path) {
             Ok(lock) => lock.is_some(),

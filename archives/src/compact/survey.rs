@@ -21,6 +21,8 @@ pub(crate) struct Candidate {
     pub(crate) length: u64,
     /// Whether its writer has ended it. If not, he is taken for dead.
     pub(crate) sealed: bool,
+    /// Whether something in it is not whole, but for what was cut short at its end.
+    pub(crate) damaged: bool,
     pub(crate) frames: Vec<Held>,
 }
 
@@ -51,6 +53,8 @@ pub(crate) struct EntryFacts {
     pub(crate) rank: Rank,
     /// The results whose values are in the frame, and whole.
     pub(crate) sound: Vec<String>,
+    /// Whether there are others that are damaged.
+    pub(crate) damaged: bool,
 }
 
 impl Held {
@@ -87,8 +91,14 @@ impl Candidate {
                 header: frame.header,
             })
         });
+        let frames = frames.collect::<io::Result<Vec<_>>>()?;
+        let is_damaged = |held: &Held| match &held.what {
+            What::Entry(facts) => facts.damaged,
+            what => matches!(what, What::Damaged),
+        };
         Ok(Self {
-            frames: frames.collect::<io::Result<_>>()?,
+            damaged: !scanned.damaged.is_empty() || frames.iter().any(is_damaged),
+            frames,
             // What was cut short at the end is nobody's: its save was never acknowledged.
             length: scanned.length.max(scanned.end),
             sealed,

@@ -21,6 +21,7 @@ mod generations;
 mod loss;
 mod pieces;
 mod published;
+mod ranks;
 mod script;
 mod sites;
 mod threads;

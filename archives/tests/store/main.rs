@@ -18,6 +18,7 @@ mod folders;
 mod generations;
 mod kill;
 mod log;
+mod ranks;
 mod recompute;
 mod removed;
 mod restart;

@@ -22,7 +22,7 @@ use std::process::ExitCode;
 
 use lexopt::prelude::*;
 use sde::{DistArray, Handle, SavePolicy, Sde};
-use sde_archives::{Cbor, DirStore};
+use sde_archives::{Cbor, Options as Store};
 use solvers::{chebyshev, conjugate_gradients};
 
 const HELP: &str = "\
@@ -83,12 +83,13 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         return Ok(());
     };
     let session = sde_mpi::Session::start()?;
-    let mut builder = Sde::builder().process_group(session.world(), Cbor);
+    let world = session.world();
+    let mut builder = Sde::builder();
     if let Some(directory) = &options.store {
-        builder = builder.store(DirStore::open(directory)?);
+        builder = builder.store(Store::new().open_together(directory, &world)?);
         builder = builder.save(SavePolicy::EveryResult);
     }
-    let sde = builder.build()?;
+    let sde = builder.process_group(world, Cbor).build()?;
     let (rank, ranks) = (sde.rank()?, sde.ranks()?);
     let charges = density.call(&sde, options.size)?;
     let (iterations, [first, second]) = if ranks == 1 {

@@ -8,6 +8,7 @@ use crate::cache::Record;
 use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::Key;
+use crate::process_group::ProcessGroup;
 use crate::result_map::{Codec, ErasedValue, Payload, Tags};
 
 /// A durable home of entries.
@@ -35,6 +36,27 @@ pub trait Archiver: Send + Sync {
     fn commit(&self, selection: Selection) -> Result<(), ArchiveError> {
         let _ = selection;
         Ok(())
+    }
+
+    /// Whether this store was opened by all ranks together and is committed by all of them. Then
+    /// [`commit`](Self::commit) leaves to [`commit_together`](Self::commit_together) what takes all.
+    fn commits_together(&self) -> bool {
+        false
+    }
+
+    /// [Commits](Self::commit) what all ranks have saved. Collective: every rank of the program calls
+    /// it, and does the same operations of the group in the same order, whatever fails.
+    ///
+    /// # Errors
+    /// If something can't be noted, on this rank or, where that is known, on any. What was saved is
+    /// there all the same.
+    fn commit_together(
+        &self,
+        selection: Selection,
+        ranks: &dyn ProcessGroup,
+    ) -> Result<(), ArchiveError> {
+        let _ = ranks;
+        self.commit(selection)
     }
 
     /// The newest entry of this key.

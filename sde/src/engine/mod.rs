@@ -11,6 +11,7 @@ mod builder;
 mod claim;
 mod clock;
 mod collective;
+mod commit;
 mod fly;
 mod hand_over;
 mod invalidate;

@@ -296,7 +296,7 @@ impl Sde {
             Some(_) => self.engine.save(Selection::Archive),
             None => Ok(()),
         };
-        self.saved_together("finishes", saved)?;
+        self.saved_together("finishes", Selection::Archive, saved)?;
         if let Some(ranks) = self.handle.shared_ranks() {
             ranks.close();
         }
@@ -310,12 +310,17 @@ impl Sde {
     /// As [`checkpoint`](Self::checkpoint); on all ranks, if it fails on any.
     pub fn checkpoint_all(&self) -> Result<(), Error> {
         let saved = self.engine.save(Selection::Checkpoint);
-        self.saved_together("checkpoints", saved)
+        self.saved_together("checkpoints", Selection::Checkpoint, saved)
     }
 
-    fn saved_together(&self, doing: &str, saved: Result<(), Error>) -> Result<(), Error> {
+    fn saved_together(
+        &self,
+        doing: &str,
+        selection: Selection,
+        saved: Result<(), Error>,
+    ) -> Result<(), Error> {
         match self.handle.together(|| doing.to_owned()) {
-            Ok(Some(ranks)) => ranks.agree(doing, saved),
+            Ok(Some(ranks)) => self.engine.commit_saved(ranks, doing, selection, saved),
             Ok(None) => saved,
             // What was saved is: the call was at fault.
             Err(error) => saved.and(Err(error)),

@@ -44,7 +44,9 @@ impl Engine {
         let mut notice = Notice::new(Act::Split, Key::from_bytes([0; 32]), "parts");
         notice.run.process = u64::from(color);
         notice.run.number = key.cast_unsigned();
+        notice.word = self.commits_together();
         let met = whole.meet(&notice)?;
+        self.commit_by_the_way(whole, &met);
         let part = Arc::new(whole.part(whole.split(color, key)?, color));
         let set = Arc::new(ProcessSet::new(Arc::clone(&part)));
         if let Some(outer) = self.sets.of(whole) {
@@ -75,9 +77,11 @@ impl Engine {
         let mut notice = Notice::new(Act::Release, Key::from_bytes([0; 32]), "its part");
         notice.run.process = part.id();
         notice.run.number = part.rank() as u64;
+        notice.word = self.commits_together();
         let met = whole.meet(&notice);
         self.abandon_ranks(whole, part);
         let met = met?;
+        self.commit_by_the_way(whole, &met);
         let Some(set) = set else { return Ok(()) };
         let fresh = set.take_fresh();
         self.exchange(whole, "results", &fresh, transfer)?;

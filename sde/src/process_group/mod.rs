@@ -9,6 +9,7 @@ mod error;
 mod group;
 mod notice;
 mod one;
+mod patient;
 mod ranks;
 mod threads;
 

@@ -14,6 +14,7 @@ use std::thread::ThreadId;
 use std::time::Duration;
 
 use super::notice::{Act, BYTES, FAILED, Notice};
+use super::patient::Patient;
 use super::{GroupError, ProcessGroup};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
@@ -292,6 +293,16 @@ impl Ranks {
             .group
             .all_to_all(send, send_counts, receive, receive_counts);
         swapped.map_err(|error| self.break_off(&format!("exchanges {doing}"), error))
+    }
+
+    /// Has something done that calls for operations of the group itself. Collective.
+    pub(crate) fn with_group<T>(&self, doing: &str, job: impl FnOnce(&dyn ProcessGroup) -> T) -> T {
+        let late = |ranks: &[usize]| (self.late)(doing, ranks);
+        job(&Patient {
+            group: &*self.group,
+            patience: self.patience,
+            late: &late,
+        })
     }
 
     /// The group of the ranks that give this color.

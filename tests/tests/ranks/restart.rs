@@ -6,7 +6,7 @@ use sde::{
     AppError, DistArray, Distributed, EventLog, HandOver, Handle, SavePolicy, SavedParts, Sde,
     Source, ThreadGroup,
 };
-use sde_archives::{Cbor, DirStore};
+use sde_archives::{Cbor, DirStore, Options};
 use sde_tests::{LIMIT, Watchdog};
 use serde::{Deserialize, Serialize};
 
@@ -79,11 +79,19 @@ fn with_store<R: Send>(
     store: &Path,
     program: impl Fn(&Sde, &EventLog) -> R + Sync,
 ) -> Vec<R> {
+    with_opened(size, |_| DirStore::open(store).unwrap(), program)
+}
+
+fn with_opened<R: Send>(
+    size: usize,
+    open: impl Fn(&ThreadGroup) -> DirStore + Sync,
+    program: impl Fn(&Sde, &EventLog) -> R + Sync,
+) -> Vec<R> {
     let _in_time = Watchdog::new("a program on several ranks", LIMIT);
     ThreadGroup::run(size, |group| {
         let log = EventLog::new();
         let builder = Sde::builder().observer(log.clone());
-        let builder = builder.store(DirStore::open(store).unwrap());
+        let builder = builder.store(open(&group));
         let builder = builder.save(SavePolicy::EveryResult);
         let sde = builder.process_group(group, Cbor).build().unwrap();
         program(&sde, &log)
@@ -114,6 +122,36 @@ fn any_number_of_ranks_goes_on_from_what_any_other_saved() {
                 assert_eq!(source, [Source::Loaded], "{how}");
                 assert_eq!(got, expected, "{how}");
             }
+        }
+    }
+}
+
+/// The same of a store that all of them open together: parts of all ranks come to few files.
+#[test]
+fn any_number_of_ranks_goes_on_from_what_others_saved_together() {
+    let expected: Vec<u64> = (0..30).map(|n| f64::from(n).sin().to_bits()).collect();
+    for (saved_by, loaded_by) in [(1, 3), (3, 5), (5, 2), (4, 1)] {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, disk) = (folder.path().join("store"), folder.path().join("disk"));
+        let open = |group: &ThreadGroup| {
+            let options = Options::new().local(&disk);
+            options.open_together(&store, group).unwrap()
+        };
+        for (got, source) in with_opened(saved_by, open, bits) {
+            assert_eq!((got, source), (expected.clone(), vec![Source::Computed]));
+        }
+        let files = std::fs::read_dir(store.join("results")).unwrap();
+        assert_eq!(files.count(), 1);
+        let how = format!("{saved_by} -> {loaded_by}");
+        for (got, source) in with_opened(loaded_by, open, bits) {
+            assert_eq!(
+                (got, source),
+                (expected.clone(), vec![Source::Loaded]),
+                "{how}"
+            );
+        }
+        for (_, source) in with_store(loaded_by, &store, bits) {
+            assert_eq!(source, [Source::Loaded], "{how}");
         }
     }
 }

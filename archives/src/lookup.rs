@@ -1,0 +1,49 @@
+//! Looking for what is in a store, with no more than its index and files.
+
+use std::sync::Arc;
+
+use sde::{ArchiveError, Batch, Key, Payload};
+
+use crate::archived::is_stored;
+use crate::best::best;
+use crate::read::{self, Trouble};
+use crate::store::DirStore;
+
+impl DirStore {
+    /// The latest scratch state that can be read, and whether the file of a later one is gone.
+    pub(crate) fn scratch(
+        &self,
+        key: &Key,
+    ) -> Result<(Option<Arc<dyn Payload>>, bool), ArchiveError> {
+        let states = self.known(|index| index.scratch(key));
+        let mut failed = None;
+        let mut gone = false;
+        for state in states {
+            match read::scratch(&self.0.medium, &state.place, key) {
+                Ok(Some(payload)) => return Ok((Some(payload), gone)),
+                Ok(None) => {}
+                Err(Trouble::Gone) => gone = true,
+                Err(trouble) => failed = trouble.warned(key, "a scratch state").or(failed),
+            }
+        }
+        match failed {
+            Some(error) if !gone => Err(error),
+            _ => Ok((None, gone)),
+        }
+    }
+
+    /// Whether all of a batch is in the store, as it is when all of it was loaded from there.
+    pub(crate) fn has_all(&self, batch: &Batch) -> Result<bool, ArchiveError> {
+        if !(batch.scratch.is_empty() && batch.marks.is_empty()) {
+            return Ok(false);
+        }
+        for entry in &batch.entries {
+            let key = &entry.record.key;
+            let found = best(&self.0.medium, &self.candidates(key), key)?.entry;
+            if !found.is_some_and(|found| is_stored(&found, entry)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

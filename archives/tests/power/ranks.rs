@@ -1,0 +1,330 @@
+//! Ranks that commit together, on media that fail and in processes that are killed.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sde::{Archiver, GroupError, ProcessGroup, Selection, Subgroup, ThreadGroup};
+use sde_archives::{DirStore, Options};
+
+use crate::count;
+use crate::kit::{CHANGING, Call, Error, HOME, Order, Random, Sim, Then, made};
+use crate::truth::{Truth, generation};
+
+/// Six ranks on four nodes, of which two have a writer.
+const NODES: &[usize] = &[0, 0, 1, 2, 2, 3];
+const WRITERS: usize = 2;
+
+/// The ranks of a process that may be killed: then it has left.
+struct Mortal {
+    group: Box<dyn ProcessGroup>,
+    process: Sim,
+}
+
+impl Mortal {
+    fn alive(&self) -> Result<(), GroupError> {
+        if self.process.is_killed() || self.process.is_off() {
+            self.group.leave();
+            return Err(GroupError::Left { rank: self.rank() });
+        }
+        Ok(())
+    }
+}
+
+impl ProcessGroup for Mortal {
+    fn rank(&self) -> usize {
+        self.group.rank()
+    }
+    fn size(&self) -> usize {
+        self.group.size()
+    }
+    fn nodes(&self) -> Vec<usize> {
+        self.group.nodes()
+    }
+    fn meet(
+        &self,
+        message: &[u8],
+        patience: Duration,
+        late: &mut dyn FnMut(&[usize]),
+    ) -> Result<Vec<u8>, GroupError> {
+        self.alive()?;
+        self.group.meet(message, patience, late)
+    }
+    fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
+        self.alive()?;
+        self.group.all_gather(mine, counts, all)
+    }
+    fn all_to_all(
+        &self,
+        send: &[u8],
+        send_counts: &[usize],
+        receive: &mut [u8],
+        receive_counts: &[usize],
+    ) -> Result<(), GroupError> {
+        self.alive()?;
+        self.group
+            .all_to_all(send, send_counts, receive, receive_counts)
+    }
+    fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
+        self.alive()?;
+        let part = self.group.split(color, key)?;
+        let process = self.process.clone();
+        Ok(part.map(|group| Box::new(Self { group, process }) as _))
+    }
+    fn leave(&self) {
+        self.group.leave();
+    }
+}
+
+fn dir() -> PathBuf {
+    Path::new(HOME).join("store")
+}
+
+fn options(sim: &Sim, node: usize, local: bool) -> Options {
+    let options = Options::new().medium(Arc::new(sim.clone()));
+    let options = options.writers(WRITERS).grace(Duration::ZERO);
+    match local {
+        true => options.local(Path::new(HOME).join(format!("node {node}"))),
+        false => options,
+    }
+}
+
+/// What one rank has seen.
+#[derive(Default)]
+struct Lived {
+    truth: Truth,
+    /// What came of each commit.
+    verdicts: Vec<Result<(), String>>,
+}
+
+/// A job of which each rank saves and commits a few times, with orders for each.
+fn job(
+    sim: &Sim,
+    local: bool,
+    number: u64,
+    orders: impl Fn(usize) -> Option<Order> + Sync,
+) -> Vec<Lived> {
+    let groups = ThreadGroup::on_nodes(NODES.to_vec());
+    let orders = &orders;
+    std::thread::scope(|scope| {
+        let ranks: Vec<_> = groups
+            .into_iter()
+            .map(|group| {
+                scope.spawn(move || {
+                    let process = sim.process();
+                    orders(group.rank())
+                        .into_iter()
+                        .for_each(|order| process.order_process(order));
+                    let group = Mortal {
+                        group: Box::new(group),
+                        process,
+                    };
+                    live(sim, local, number, &group)
+                })
+            })
+            .collect();
+        ranks.into_iter().map(|rank| rank.join().unwrap()).collect()
+    })
+}
+
+const ROUNDS: u64 = 3;
+
+fn live(sim: &Sim, local: bool, number: u64, group: &Mortal) -> Lived {
+    let mut lived = Lived::default();
+    let rank = group.rank();
+    let opened = options(&group.process, NODES[rank], local).open_together(dir(), group);
+    let Ok(store) = opened else { return lived };
+    for round in 0..ROUNDS {
+        save(
+            &store,
+            &mut lived.truth,
+            100 * number + 10 * rank as u64 + round,
+        );
+        let selection = match round {
+            2 => Selection::Archive,
+            _ => Selection::Checkpoint,
+        };
+        let committed = store.commit_together(selection, group);
+        if committed.is_ok() && rank == 0 {
+            let generation = generation(sim, &dir(), selection);
+            match selection {
+                Selection::Checkpoint => lived.truth.checkpoint = generation,
+                Selection::Archive => lived.truth.archive = generation,
+            }
+        }
+        let verdict = committed.map_err(|error| error.to_string());
+        lived.verdicts.push(verdict);
+        if group.alive().is_err() {
+            break;
+        }
+    }
+    lived
+}
+
+/// Saves an entry, a state and a mark, all of this number.
+fn save(store: &DirStore, truth: &mut Truth, number: u64) {
+    let mut batch = made::batch(Selection::Checkpoint);
+    let entry = truth.entries.entry(number).or_default();
+    entry.tried = 1;
+    let state = truth.scratch.entry(10_000 + number).or_default();
+    state.tried = 1;
+    batch
+        .entries
+        .push(made::entry(number, 1, Selection::Checkpoint));
+    batch.scratch.push(made::scratch(10_000 + number, 1));
+    batch.marks.push(made::mark(number));
+    truth.marks.insert(number, false);
+    if store.save(&batch).is_ok() {
+        entry.acknowledged = 1;
+        entry.whole = true;
+        state.acknowledged = 1;
+        truth.marks.insert(number, true);
+    }
+}
+
+fn add(truth: &mut Truth, more: Truth) {
+    truth.entries.extend(more.entries);
+    truth.scratch.extend(more.scratch);
+    truth.marks.extend(more.marks);
+    truth.checkpoint = truth.checkpoint.max(more.checkpoint);
+    truth.archive = truth.archive.max(more.archive);
+}
+
+/// Everything that was acknowledged is in the store, once ranks on the same nodes have committed.
+fn check(left: &Sim, local: bool, truth: &Truth) -> Result<(), String> {
+    if !local {
+        // No rank need have started again.
+        truth.check(left, &dir(), false)?;
+    }
+    let mut truth = truth.clone();
+    for lived in job(left, local, 9, |_| None) {
+        add(&mut truth, lived.truth);
+        if lived.verdicts != vec![Ok(()); ROUNDS as usize] {
+            return Err(format!(
+                "the next job could not commit: {:?}",
+                lived.verdicts
+            ));
+        }
+    }
+    truth.check(left, &dir(), true)?;
+    nothing_is_left(left)
+}
+
+/// Nothing is left on the disks of the nodes, but for files that were cut off in their first bytes.
+fn nothing_is_left(sim: &Sim) -> Result<(), String> {
+    let files = sim.files();
+    let journal =
+        |path: &&PathBuf| path.extension().is_some_and(|e| e == "sde") && !path.starts_with(dir());
+    match files.iter().find(journal) {
+        Some(path) => Err(format!("{} was left", path.display())),
+        None => Ok(()),
+    }
+}
+
+/// What becomes of one process, or of all.
+type Orders = Vec<(Option<usize>, Order)>;
+
+/// One job that goes wrong, on a medium where one has been. Gives what its ranks were told.
+fn strike(
+    seed: u64,
+    local: bool,
+    orders: impl Fn(&mut Random) -> Orders,
+) -> Vec<Vec<Result<(), String>>> {
+    let sim = Sim::new();
+    sim.seed(seed);
+    let mut truth = Truth::default();
+    for lived in job(&sim, local, 0, |_| None) {
+        assert_eq!(lived.verdicts, vec![Ok(()); ROUNDS as usize]);
+        add(&mut truth, lived.truth);
+    }
+    let orders = orders(&mut Random::new(seed));
+    let of_all = orders.iter().filter(|(rank, _)| rank.is_none());
+    of_all.for_each(|(_, order)| sim.order(order.clone()));
+    let of_rank = |rank| {
+        let mut own = orders.iter().filter(|(of, _)| *of == Some(rank));
+        own.next().map(|(_, order)| order.clone())
+    };
+    let mut verdicts = Vec::new();
+    for lived in job(&sim, local, 1, of_rank) {
+        add(&mut truth, lived.truth);
+        verdicts.push(lived.verdicts);
+    }
+    assert_eq!(sim.misdeeds(), [""; 0]);
+    sim.no_orders();
+    // What others vouched for may be lost by a sync that fails after it.
+    let faults = |(_, order): &(Option<usize>, Order)| !matches!(order.then, Then::PowerOff);
+    truth.losses_may_be_told_of = orders.iter().any(faults);
+    for left in [sim.after_kill(), sim.power_loss(seed)] {
+        let checked = check(&left, local, &truth);
+        checked.unwrap_or_else(|why| {
+            panic!("seed {seed}, {orders:?}, local {local}: {why}; {verdicts:?}")
+        });
+    }
+    verdicts
+}
+
+#[test]
+fn nothing_is_lost_when_the_power_fails() {
+    for seed in 0..count(150, 3_000) {
+        strike(seed, seed % 2 == 0, |random| {
+            let order = Order {
+                calls: CHANGING,
+                at: random.within(1..300),
+                then: Then::PowerOff,
+            };
+            vec![(None, order)]
+        });
+    }
+}
+
+#[test]
+fn nothing_is_lost_when_ranks_are_killed() {
+    for seed in 0..count(150, 3_000) {
+        strike(seed, seed % 2 == 0, |random| {
+            let dead = random.within(1..3);
+            let one = |random: &mut Random| {
+                let order = Order {
+                    calls: CHANGING,
+                    at: random.within(1..60),
+                    then: Then::PowerOff,
+                };
+                (Some(random.within(0..NODES.len() as u64) as usize), order)
+            };
+            (0..dead).map(|_| one(random)).collect()
+        });
+    }
+}
+
+/// All ranks get the same, whichever of them it is that can't read or write.
+#[test]
+fn an_error_of_one_rank_is_that_of_all() {
+    let kinds: &[&[Call]] = &[
+        &[Call::Write],
+        &[Call::Sync],
+        &[Call::Create],
+        &[Call::Open],
+        &[Call::Read],
+        &[Call::Look],
+        &[Call::Link],
+        &[Call::Remove],
+    ];
+    let mut failed = 0;
+    for seed in 0..count(200, 4_000) {
+        let kind = kinds[seed as usize % kinds.len()];
+        let verdicts = strike(seed, seed % 3 != 0, |random| {
+            let order = Order {
+                calls: kind,
+                at: random.within(1..60),
+                then: Then::Fail(random.pick(&[Error::Io, Error::Full])),
+            };
+            vec![(Some(random.within(0..NODES.len() as u64) as usize), order)]
+        });
+        assert!(
+            verdicts.iter().all(|one| *one == verdicts[0]),
+            "seed {seed}: {verdicts:?}"
+        );
+        failed += u64::from(verdicts[0].iter().any(Result::is_err));
+    }
+    println!("{failed} commits failed");
+    assert!(failed > 0);
+}

@@ -8,6 +8,7 @@ mod docs;
 mod lying;
 mod made;
 pub mod mpirun;
+pub mod ranks;
 pub mod signal;
 mod watch;
 mod watchdog;

@@ -63,12 +63,22 @@ pub fn case() -> Option<String> {
 /// If `mpirun` can't be started, or the job hangs.
 #[must_use]
 pub fn as_ranks(ranks: usize, test: &str, case: &str) -> Job {
+    as_ranks_with(ranks, test, case, |_| {})
+}
+
+/// The same, with a command to which something is added: variables, say.
+///
+/// # Panics
+/// As [`as_ranks`].
+#[must_use]
+pub fn as_ranks_with(ranks: usize, test: &str, case: &str, add: impl FnOnce(&mut Command)) -> Job {
     let program = std::env::current_exe().expect("the path of the test program");
     let mut command = mpirun(ranks);
     command
         .arg(program)
         .args(["--exact", test, "--nocapture", "--test-threads=1"])
         .env(CASE, case);
+    add(&mut command);
     run(&mut command)
 }
 

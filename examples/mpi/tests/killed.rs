@@ -5,12 +5,12 @@
 #![forbid(unsafe_code)]
 #![cfg(target_os = "linux")]
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use sde_tests::mpirun::{mpirun, run};
+use sde_tests::mpirun::{is_open_mpi, mpirun, run};
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_water_scan_mpi");
@@ -48,6 +48,26 @@ fn ranks_of(parent: u32) -> Vec<u32> {
         found.extend(ranks_of(child));
     }
     found
+}
+
+/// The number that the launcher gave to a process.
+fn rank_of(process: u32) -> Option<usize> {
+    let name = match is_open_mpi() {
+        true => "OMPI_COMM_WORLD_RANK=",
+        false => "PMI_RANK=",
+    };
+    let variables = fs::read(format!("/proc/{process}/environ")).ok()?;
+    let mut variables = variables.split(|byte| *byte == 0);
+    let rank = variables.find_map(|variable| variable.strip_prefix(name.as_bytes()))?;
+    std::str::from_utf8(rank).ok()?.parse().ok()
+}
+
+/// What is said of a rank that was killed, by Open MPI's `mpirun` or a guard.
+fn names(rank: usize, ranks: usize) -> String {
+    match is_open_mpi() {
+        true => format!("process rank {rank} with PID"),
+        false => format!("rank {rank} of {ranks} (process "),
+    }
 }
 
 /// Gives the status, unless it takes too long.
@@ -95,7 +115,8 @@ fn a_killed_rank_ends_the_job_and_what_was_saved_loads() {
     let mut random = Random(seed);
     let folder = tempfile::tempdir().expect("a folder");
     let (expected, _) = energies(1, &folder.path().join("whole"));
-    let (mut killed, mut ended) = (0, 0);
+    let errors = folder.path().join("errors");
+    let (mut killed, mut ended, mut slowest) = (0, 0, Duration::ZERO);
     let wanted = if long { 200 } else { 6 };
     let mut store = 0;
     while killed < wanted {
@@ -104,7 +125,7 @@ fn a_killed_rank_ends_the_job_and_what_was_saved_loads() {
         let mut job = scan(ranks, &path)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
-            .stderr(Stdio::null())
+            .stderr(File::create(&errors).expect("a file"))
             .spawn()
             .expect("mpirun");
         wait_for_ranks(&mut job, ranks, &path);
@@ -114,7 +135,8 @@ fn a_killed_rank_ends_the_job_and_what_was_saved_loads() {
             0 => None,
             count => victims.get(random.below(count as u64) as usize),
         };
-        if let Some(victim) = victim {
+        if let Some((victim, rank)) = victim.and_then(|victim| Some((*victim, rank_of(*victim)?))) {
+            let begin = Instant::now();
             let mut kill = Command::new("kill");
             kill.args(["-9", &victim.to_string()]).stderr(Stdio::null());
             let kill = kill.status().expect("kill");
@@ -125,6 +147,9 @@ fn a_killed_rank_ends_the_job_and_what_was_saved_loads() {
             // One that had ended its session already is no loss.
             if kill.success() && !status.success() {
                 killed += 1;
+                slowest = slowest.max(begin.elapsed());
+                let said = fs::read_to_string(&errors).expect("what was said");
+                assert!(said.contains(&names(rank, ranks)), "rank {rank}: {said}");
                 continue;
             }
         } else {
@@ -141,5 +166,5 @@ fn a_killed_rank_ends_the_job_and_what_was_saved_loads() {
     assert_eq!(got, expected, "SDE_TEST_SEED={seed}");
     let (again, computed) = energies(2, &last);
     assert_eq!((again, computed), (expected, 0), "SDE_TEST_SEED={seed}");
-    println!("{killed} ranks killed, {ended} jobs were done before");
+    println!("{killed} ranks killed, {ended} jobs were done before; the slowest end {slowest:?}");
 }

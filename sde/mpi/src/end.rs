@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives};
 
-use crate::at_exit;
 use crate::home::Home;
+use crate::{at_exit, guard};
 
 /// What Rust gives a program that panicked.
 const STATUS: i32 = 101;
@@ -85,6 +85,7 @@ pub(crate) fn panics() -> ! {
 }
 
 fn end_job(status: i32) -> ! {
+    guard::dismiss();
     thread::sleep(HEARD);
     let abort = || {
         thread::sleep(ABORT);

@@ -6,8 +6,8 @@
 
 use sde::GroupError;
 
-/// How long a frame is.
-pub(crate) const LENGTH: usize = 128;
+/// How long a frame is: the engine's messages of a meeting fit, with their 168 bytes.
+pub(crate) const LENGTH: usize = 224;
 const NUMBERS: usize = 6;
 /// What fits in a frame besides its numbers.
 pub(crate) const INLINE: usize = LENGTH - 8 - 8 * NUMBERS;

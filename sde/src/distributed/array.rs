@@ -197,13 +197,12 @@ impl<T: Element> DistArray<T> {
             );
             return Err(refused(why));
         }
-        meet(ranks, Act::Move, &layout)?;
         let local = Move {
             ranks,
             from: self.layout.blocks(),
             to: layout.blocks(),
         }
-        .run(&self.local)?;
+        .run(&self.local, notice(Act::Move, &layout))?;
         let moved = Self::of(Arc::new(layout), ranks.rank(), local, ranks.id());
         if let Some(origin) = self.origin.get() {
             // It is new, so this is the first.
@@ -220,7 +219,7 @@ impl<T: Element> DistArray<T> {
         let Some(ranks) = self.here(sde, "gathers")? else {
             return Ok(self.local.clone());
         };
-        meet(ranks, Act::Gather, &self.layout)?;
+        ranks.meet(&notice(Act::Gather, &self.layout))?;
         let blocks = self.layout.blocks();
         let counts: Vec<usize> = blocks.iter().map(|b| b.len() * size_of::<T>()).collect();
         let whole = Block::whole(self.shape());
@@ -264,8 +263,8 @@ impl<T: Element> DistArray<T> {
     }
 }
 
-/// That all ranks mean this layout.
-fn meet(ranks: &Ranks, act: Act, layout: &Layout) -> Result<(), Error> {
+/// That all ranks are to do this, and mean this layout.
+fn notice(act: Act, layout: &Layout) -> Notice {
     let mut hasher = blake3::Hasher::new();
     for block in layout.blocks() {
         for number in block.offset.iter().chain(&block.extent) {
@@ -274,7 +273,7 @@ fn meet(ranks: &Ranks, act: Act, layout: &Layout) -> Result<(), Error> {
     }
     let key = Key::from_bytes(*hasher.finalize().as_bytes());
     let what = format!("an array of shape {:?}", layout.shape());
-    ranks.meet(&Notice::new(act, key, what)).map(drop)
+    Notice::new(act, key, what)
 }
 
 impl<T: Element> Distributed for DistArray<T> {
@@ -311,7 +310,10 @@ impl<T: Element> Distributed for DistArray<T> {
             from: &from,
             to: &to,
         }
-        .run(part.map_or(&[][..], |part| part.local()))?;
+        .run(
+            part.map_or(&[][..], |part| part.local()),
+            notice(Act::Move, &Layout::rows(&shape, 1)),
+        )?;
         Ok(over.place().map(|(set, place)| {
             let layout = Arc::new(layouts[set].clone());
             Self::of(layout, place, local, u64::MAX)

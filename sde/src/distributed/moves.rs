@@ -1,13 +1,21 @@
 //! Moving the elements of an array from one layout to another.
 //!
 //! Each rank sends every other what of its block the other is to have. Both know all blocks, so
-//! nothing but elements is sent. Where they lie in the right order already, as rows do, they are
-//! sent and received in place, without a copy.
+//! nothing but elements is sent. Where they lie in the right order already on all ranks, as rows do,
+//! they are sent and received in place, without a copy.
+//!
+//! Else they are packed, sent and unpacked in turns: what is packed in one turn stays within the processor's
+//! cache, and no memory is needed besides the array. What a rank keeps is copied, and not sent.
+
+use std::ops::Range;
 
 use super::block::Block;
 use crate::bulk::Element;
 use crate::error::Error;
-use crate::process_group::Ranks;
+use crate::process_group::{Notice, Ranks};
+
+/// What a rank sends in a turn, in bytes.
+const TURN: usize = 1 << 20;
 
 /// Where elements come from and go to. Blocks are listed by rank; ranks without one have
 /// an empty one.
@@ -32,46 +40,123 @@ impl Piece {
     fn len(&self) -> usize {
         self.starts.len() * self.length
     }
+
+    /// How many of its elements are in a turn, which is a range of them.
+    fn count(&self, turn: &Range<usize>) -> usize {
+        turn.end.min(self.len()).saturating_sub(turn.start)
+    }
+
+    /// Where in the block they lie.
+    fn within(&self, turn: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
+        let (length, mut next) = (self.length, turn.start);
+        let end = turn.end.min(self.len());
+        std::iter::from_fn(move || {
+            let line = (next < end).then(|| self.starts[next / length])?;
+            let offset = next % length;
+            let count = (length - offset).min(end - next);
+            next += count;
+            Some(line + offset..line + offset + count)
+        })
+    }
 }
 
 impl Move<'_> {
-    /// What this rank has afterwards.
-    pub(super) fn run<T: Element>(&self, local: &[T]) -> Result<Vec<T>, Error> {
+    /// What this rank has afterwards. The notice says what all are about to do.
+    pub(super) fn run<T: Element>(&self, local: &[T], notice: Notice) -> Result<Vec<T>, Error> {
         let own = self.ranks.rank();
         let (source, target) = (&self.from[own], &self.to[own]);
-        let sends: Vec<_> = self.to.iter().map(|to| Piece::of(source, to)).collect();
-        let gets: Vec<_> = self
-            .from
-            .iter()
-            .map(|from| Piece::of(target, from))
-            .collect();
-        let bytes = |pieces: &[Piece]| -> Vec<usize> {
-            pieces
-                .iter()
-                .map(|piece| piece.len() * size_of::<T>())
-                .collect()
+        let pieces = |block: &Block, others: &[Block]| -> Vec<Piece> {
+            others.iter().map(|other| Piece::of(block, other)).collect()
         };
-        let (send_counts, get_counts) = (bytes(&sends), bytes(&gets));
-        let packed;
-        let send = match in_place(&sends, local.len()) {
-            true => local,
-            false => {
-                packed = pack(&sends, local);
-                &packed[..]
+        let (mut sends, mut gets) = (pieces(source, self.to), pieces(target, self.from));
+        let is_in_place = in_place(&sends, local.len()) && in_place(&gets, target.len());
+        let others = |pieces: &[Piece]| -> usize {
+            let others = pieces.iter().enumerate().filter(|(rank, _)| *rank != own);
+            others.map(|(_, piece)| piece.len()).max().unwrap_or(0)
+        };
+        let met = self.ranks.meet(&Notice {
+            word: u8::from(is_in_place),
+            length: others(&sends) as u64,
+            ..notice
+        })?;
+        if met.iter().all(|notice| notice.word == 1) {
+            return self.at_once(local, &sends, &gets, target.len());
+        }
+        let most = met.iter().map(|notice| notice.length as usize).max();
+        let mut moved = vec![T::zeroed(); target.len()];
+        copy(source, local, target, &mut moved);
+        sends[own].starts.clear();
+        gets[own].starts.clear();
+        self.in_turns(local, &sends, &mut moved, &gets, most.unwrap_or(0))?;
+        Ok(moved)
+    }
+
+    /// All elements lie where they are sent from and where they arrive.
+    fn at_once<T: Element>(
+        &self,
+        local: &[T],
+        sends: &[Piece],
+        gets: &[Piece],
+        elements: usize,
+    ) -> Result<Vec<T>, Error> {
+        let mut moved = vec![T::zeroed(); elements];
+        let all = |pieces: &[Piece]| -> Vec<usize> { pieces.iter().map(Piece::len).collect() };
+        self.swap(local, &all(sends), &mut moved, &all(gets))?;
+        Ok(moved)
+    }
+
+    /// `most` is the largest number of elements that one rank has for another.
+    fn in_turns<T: Element>(
+        &self,
+        local: &[T],
+        sends: &[Piece],
+        moved: &mut [T],
+        gets: &[Piece],
+        most: usize,
+    ) -> Result<(), Error> {
+        let others = self.ranks.size().saturating_sub(1).max(1);
+        let step = (TURN / size_of::<T>().max(1) / others).max(1);
+        let (mut packed, mut received) = (Vec::new(), Vec::new());
+        for start in (0..most).step_by(step) {
+            let turn = start..start + step;
+            packed.clear();
+            for place in sends.iter().flat_map(|piece| piece.within(&turn)) {
+                packed.extend_from_slice(&local[place]);
             }
+            let counts = |pieces: &[Piece]| -> Vec<usize> {
+                pieces.iter().map(|piece| piece.count(&turn)).collect()
+            };
+            let arrive = counts(gets);
+            received.resize(arrive.iter().sum(), T::zeroed());
+            self.swap(&packed, &counts(sends), &mut received, &arrive)?;
+            let mut rest = &received[..];
+            for place in gets.iter().flat_map(|piece| piece.within(&turn)) {
+                let (line, others) = rest.split_at(place.len());
+                moved[place].copy_from_slice(line);
+                rest = others;
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives each rank so many elements, and gets as many as it has for this one.
+    fn swap<T: Element>(
+        &self,
+        send: &[T],
+        send_counts: &[usize],
+        receive: &mut [T],
+        receive_counts: &[usize],
+    ) -> Result<(), Error> {
+        let bytes = |counts: &[usize]| -> Vec<usize> {
+            counts.iter().map(|count| count * size_of::<T>()).collect()
         };
-        let mut received = vec![T::zeroed(); gets.iter().map(Piece::len).sum()];
         self.ranks.swap_bytes(
             "the parts of an array",
             bytemuck::cast_slice(send),
-            &send_counts,
-            bytemuck::cast_slice_mut(&mut received),
-            &get_counts,
-        )?;
-        match in_place(&gets, target.len()) {
-            true => Ok(received),
-            false => Ok(unpack(&gets, &received, target.len())),
-        }
+            &bytes(send_counts),
+            bytemuck::cast_slice_mut(receive),
+            &bytes(receive_counts),
+        )
     }
 }
 
@@ -87,29 +172,6 @@ fn in_place(pieces: &[Piece], elements: usize) -> bool {
         }
     }
     next == elements
-}
-
-fn pack<T: Element>(pieces: &[Piece], local: &[T]) -> Vec<T> {
-    let mut packed = Vec::with_capacity(pieces.iter().map(Piece::len).sum());
-    for piece in pieces {
-        for start in &piece.starts {
-            packed.extend_from_slice(&local[*start..start + piece.length]);
-        }
-    }
-    packed
-}
-
-fn unpack<T: Element>(pieces: &[Piece], received: &[T], elements: usize) -> Vec<T> {
-    let mut local = vec![T::zeroed(); elements];
-    let mut rest = received;
-    for piece in pieces {
-        for start in &piece.starts {
-            let (line, others) = rest.split_at(piece.length);
-            local[*start..start + piece.length].copy_from_slice(line);
-            rest = others;
-        }
-    }
-    local
 }
 
 /// What of one block another one takes, where both are on this rank.

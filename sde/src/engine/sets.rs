@@ -1,6 +1,6 @@
 //! Splitting process sets, and releasing them.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -117,25 +117,24 @@ impl Engine {
         fresh: &[(Arc<str>, Key)],
         transfer: &Transfer,
     ) -> Result<Sent, Error> {
-        let mut seen = HashSet::new();
-        let made: Vec<Arc<Entry>> = fresh
-            .iter()
-            .filter(|(_, key)| seen.insert(*key))
-            .filter_map(|(app, key)| self.caches.named(app)?.entry(key))
-            .collect();
-        let offers: Vec<_> = made.iter().map(|entry| Offer::of(entry)).collect();
+        let entry = |(app, key): &(Arc<str>, Key)| {
+            let entry = self.caches.named(app)?.entry(key)?;
+            Some((*key, entry))
+        };
+        let made: HashMap<Key, Arc<Entry>> = fresh.iter().filter_map(entry).collect();
+        let offers: Vec<_> = made.values().map(|entry| Offer::of(entry)).collect();
         let wire = self.wire()?;
         let exchange = Exchange { ranks, what };
         let sent = exchange.run(
             &offers,
             |offer| !self.holds(&offer.key),
             |key, to| {
-                let entry = made.iter().find(|entry| entry.record.key == *key);
+                let entry = made.get(key);
                 entry.is_some_and(|entry| self.pack(entry, transfer, to))
             },
         )?;
-        let taken: Result<(), Error> = sent.lacked.iter().try_for_each(|(_, at)| {
-            let (entry, _) = unpack(&sent.bytes, *at, &wire).map_err(garbled)?;
+        let taken: Result<(), Error> = sent.lacked.iter().try_for_each(|bytes| {
+            let (entry, _) = unpack(bytes, 0, &wire).map_err(garbled)?;
             self.take_received(entry);
             Ok(())
         });

@@ -5,7 +5,7 @@
 //! have different results for one key, which only non-deterministic apps give, that of
 //! the lowest rank is the one that counts, everywhere.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use crate::cache::Entry;
@@ -13,6 +13,8 @@ use crate::error::{Error, ErrorKind};
 use crate::event::RunId;
 use crate::key::Key;
 use crate::process_group::{Act, Notice, Ranks};
+
+use super::stream::Stream;
 
 /// An entry that a rank has.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,10 +33,8 @@ pub(crate) struct Exchange<'a> {
 
 /// What came of an exchange.
 pub(crate) struct Sent {
-    /// What all ranks sent, one entry after another.
-    pub(crate) bytes: Arc<Vec<u8>>,
-    /// Where the entries begin that this rank lacked.
-    pub(crate) lacked: Vec<(Key, usize)>,
+    /// The entries that this rank lacked, each as it was packed.
+    pub(crate) lacked: Vec<Arc<Vec<u8>>>,
     /// What stayed where it is although somebody lacks it, since it is too large or can't be
     /// turned into bytes.
     pub(crate) left: Vec<Left>,
@@ -47,6 +47,12 @@ pub(crate) struct Left {
 }
 
 const OFFER: usize = 32 + 16 + 1;
+
+/// What all ranks together send in a turn, in bytes, and what each of many sends at least.
+const TURN: usize = 8 << 20;
+const PART: usize = 64 << 10;
+/// The word of a rank that sends no more.
+const LAST: u8 = 1;
 
 /// One key, as all ranks know it after the keys were exchanged.
 struct Known {
@@ -63,52 +69,91 @@ impl Exchange<'_> {
         &self,
         offers: &[Offer],
         lacks: impl Fn(&Offer) -> bool,
-        mut pack: impl FnMut(&Key, &mut Vec<u8>) -> bool,
+        pack: impl FnMut(&Key, &mut Vec<u8>) -> bool,
     ) -> Result<Sent, Error> {
-        let ranks = self.ranks;
         let known = self.keys(offers)?;
-        let wanted = self.wanted(&known, offers, lacks)?;
-        let mut mine = Vec::new();
-        for (at, known) in known.iter().enumerate() {
-            if known.owner != ranks.rank() || !wanted.by_any(at) {
-                continue;
-            }
-            let before = mine.len();
-            mine.extend((at as u64).to_le_bytes());
-            if !pack(&known.offer.key, &mut mine) {
-                mine.truncate(before);
-            }
+        let mut sent = Sent {
+            lacked: Vec::new(),
+            left: Vec::new(),
+        };
+        if known.is_empty() {
+            return Ok(sent);
         }
-        let met = self.meet(mine.len())?;
-        let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();
-        let bytes = Arc::new(ranks.gather_bytes(self.what, &mine, &counts)?);
-        drop(mine);
-        let lacked = entries(&bytes)
-            .map(|(at, place)| match known.get(at) {
-                Some(known) => Ok((at, known.offer.key, place)),
-                None => Err(self.garbled()),
-            })
-            .collect::<Result<Vec<_>, _>>();
-        // A length that leads astray ends the iteration early; all ranks see the same bytes.
-        let sent = lacked?;
-        let is_left = |at: usize| wanted.by_any(at) && !sent.iter().any(|(sent, ..)| *sent == at);
-        let left = known.iter().enumerate().filter(|(at, _)| is_left(*at));
-        let left = left.map(|(_, known)| Left {
-            key: known.offer.key,
-            run: known.offer.run,
+        let wanted = self.wanted(&known, offers, lacks)?;
+        let mut came = HashSet::new();
+        self.send(&known, &wanted, pack, |at, kept| {
+            came.insert(at);
+            sent.lacked.extend(kept.map(Arc::new));
+        })?;
+        let is_left = |at: &usize| wanted.by_any(*at) && !came.contains(at);
+        let left = (0..known.len()).filter(is_left).map(|at| Left {
+            key: known[at].offer.key,
+            run: known[at].offer.run,
         });
-        let left = left.collect();
-        let lacked = sent.into_iter().filter(|(at, ..)| wanted.by_me(*at));
-        Ok(Sent {
-            lacked: lacked.map(|(_, key, place)| (key, place)).collect(),
-            bytes,
-            left,
-        })
+        sent.left.extend(left);
+        Ok(sent)
     }
 
-    fn meet(&self, length: usize) -> Result<Vec<Notice>, Error> {
+    /// Sends, in turns, what this rank has that somebody lacks. `done` is given the place of each entry that any
+    /// rank has sent, with the entry if this rank lacks it.
+    fn send(
+        &self,
+        known: &[Known],
+        wanted: &Wanted,
+        mut pack: impl FnMut(&Key, &mut Vec<u8>) -> bool,
+        mut done: impl FnMut(usize, Option<Vec<u8>>),
+    ) -> Result<(), Error> {
+        let (own, size) = (self.ranks.rank(), self.ranks.size());
+        let is_mine = |at: &usize| known[*at].owner == own && wanted.by_any(*at);
+        let mut rest = (0..known.len()).filter(is_mine).peekable();
+        let part = (TURN / size).max(PART);
+        let (mut mine, mut sent) = (Vec::new(), 0);
+        let mut all = Vec::new();
+        let mut streams: Vec<Stream> = (0..size).map(|_| Stream::default()).collect();
+        loop {
+            while mine.len() - sent < part
+                && let Some(at) = rest.next()
+            {
+                mine.drain(..sent);
+                sent = 0;
+                let before = mine.len();
+                Stream::begin(at, &mut mine);
+                if !pack(&known[at].offer.key, &mut mine) {
+                    mine.truncate(before);
+                }
+            }
+            let turn = sent..mine.len().min(sent + part);
+            sent = turn.end;
+            let is_last = sent == mine.len() && rest.peek().is_none();
+            let met = self.meet(turn.len(), is_last)?;
+            let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();
+            all.resize(counts.iter().sum(), 0);
+            let ranks = self.ranks;
+            ranks.gather_into(self.what, &mine[turn], &counts, &mut all)?;
+            let mut bytes = &all[..];
+            for (stream, count) in streams.iter_mut().zip(counts) {
+                let (of_rank, others) = bytes.split_at(count);
+                bytes = others;
+                let wants = |at| at < known.len() && wanted.by_me(at);
+                if !stream.take(of_rank, wants, &mut done) {
+                    return Err(self.garbled());
+                }
+            }
+            if met.iter().all(|notice| notice.word == LAST) {
+                break;
+            }
+        }
+        match streams.iter().all(Stream::is_whole) {
+            true => Ok(()),
+            false => Err(self.garbled()),
+        }
+    }
+
+    /// What each rank is about to send, and whether that is all.
+    fn meet(&self, length: usize, is_last: bool) -> Result<Vec<Notice>, Error> {
         let mut notice = Notice::new(Act::Exchange, Key::from_bytes([0; 32]), self.what);
         notice.length = length as u64;
+        notice.word = if is_last { LAST } else { 0 };
         self.ranks.meet(&notice)
     }
 
@@ -124,7 +169,7 @@ impl Exchange<'_> {
     /// All keys that anybody offers, in order, and whose they are.
     fn keys(&self, offers: &[Offer]) -> Result<Vec<Known>, Error> {
         let mine: Vec<u8> = offers.iter().flat_map(Offer::to_bytes).collect();
-        let met = self.meet(mine.len())?;
+        let met = self.meet(mine.len(), true)?;
         let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();
         let all = self.ranks.gather_bytes(self.what, &mine, &counts)?;
         let mut known: BTreeMap<Key, Known> = BTreeMap::new();
@@ -186,22 +231,6 @@ impl Wanted {
     fn by_me(&self, at: usize) -> bool {
         self.mine[at / 8] >> (at % 8) & 1 == 1
     }
-}
-
-/// The entries in what was sent: which key, and where its bytes begin.
-fn entries(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
-    let mut at = 0;
-    std::iter::from_fn(move || {
-        let number = |at: usize| {
-            let bytes = bytes.get(at..at.checked_add(8)?)?;
-            usize::try_from(u64::from_le_bytes(bytes.try_into().ok()?)).ok()
-        };
-        let (key, length) = (number(at)?, number(at + 8)?);
-        let place = at + 8;
-        // The length, that of the head, and what they count.
-        at = place.checked_add(16)?.checked_add(length)?;
-        Some((key, place))
-    })
 }
 
 impl Offer {

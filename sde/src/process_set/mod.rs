@@ -12,6 +12,7 @@ mod packed;
 mod parts;
 mod received;
 mod set;
+mod stream;
 
 pub(crate) use exchange::{Exchange, Left, Offer, Sent};
 pub(crate) use packed::{pack, unpack};

@@ -1,7 +1,8 @@
 //! An entry as bytes, for other ranks.
 //!
-//! First its length and that of its head, then the head (record, names, tags, lengths), then the
-//! values one after another.
+//! First its length and that of its head, then the values one after another, then the head (record,
+//! names, tags, lengths). The head comes last so that values go straight to where they are sent
+//! from: their lengths are known when they have been written.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,6 +11,9 @@ use super::received::{ReceivedEntry, ReceivedResult, ReceivedValue};
 use crate::cache::{Entry, Record};
 use crate::error::ArchiveError;
 use crate::result_map::{Codec, Content, ErasedValue, Tags, Wire};
+
+/// What the two lengths take.
+pub(super) const LENGTHS: usize = 16;
 
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Head {
@@ -33,7 +37,8 @@ pub(crate) fn pack(
     leave: impl Fn(&str, Tags) -> bool,
     to: &mut Vec<u8>,
 ) -> Result<(), ArchiveError> {
-    let mut values = Vec::new();
+    let before = to.len();
+    to.extend([0; LENGTHS]);
     let mut results = Vec::new();
     for named in entry.results.results() {
         let tags = named.tags.unwrap_or_default();
@@ -45,9 +50,9 @@ pub(crate) fn pack(
         let codec = named.codec.filter(|_| !leave(&named.name, tags));
         let value = match held.zip(codec) {
             Some((value, codec)) => {
-                let before = values.len();
-                wire.encode(&value, &codec, &mut values)?;
-                Some((codec.type_name().to_owned(), (values.len() - before) as u64))
+                let start = to.len();
+                wire.encode(&value, &codec, to)?;
+                Some((codec.type_name().to_owned(), (to.len() - start) as u64))
             }
             None => None,
         };
@@ -61,13 +66,11 @@ pub(crate) fn pack(
         record: entry.record.clone(),
         results,
     };
-    let mut head_bytes = Vec::new();
-    let codec = Codec::of::<Head>();
-    wire.encode(&ErasedValue::new(head), &codec, &mut head_bytes)?;
-    to.extend(((head_bytes.len() + values.len()) as u64).to_le_bytes());
-    to.extend((head_bytes.len() as u64).to_le_bytes());
-    to.extend(head_bytes);
-    to.append(&mut values);
+    let start = to.len();
+    wire.encode(&ErasedValue::new(head), &Codec::of::<Head>(), to)?;
+    let lengths = [to.len() - before - LENGTHS, to.len() - start];
+    let lengths = lengths.map(|length| (length as u64).to_le_bytes());
+    to[before..before + LENGTHS].copy_from_slice(lengths.as_flattened());
     Ok(())
 }
 
@@ -86,13 +89,14 @@ pub(crate) fn unpack(
         usize::try_from(number).map_err(|_| cut())
     };
     let (all, head_length) = (number(at)?, number(at + 8)?);
-    let start = at + 16;
+    let start = at + LENGTHS;
     let end = start.checked_add(all).filter(|end| *end <= bytes.len());
     let end = end.ok_or_else(cut)?;
-    let head = bytes.get(start..start + head_length).ok_or_else(cut)?;
+    let head = end.checked_sub(head_length).ok_or_else(cut)?;
+    let head = bytes.get(head.max(start)..end).ok_or_else(cut)?;
     let head = wire.decode(head, &Codec::of::<Head>())?;
     let head = head.downcast::<Head>().ok_or_else(cut)?;
-    let mut next = start + head_length;
+    let mut next = start;
     let mut results = Vec::with_capacity(head.results.len());
     for result in &head.results {
         let value = match &result.value {

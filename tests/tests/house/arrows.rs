@@ -1,7 +1,8 @@
 //! Which package may depend on which.
 //!
 //! `sde` knows nothing of MPI, OpenCL or CBOR, its siblings never import one another, and nothing
-//! imports the examples, tests and benchmarks (but the tests of what needs MPI use the test kit). Without this the engine can't be built on a machine
+//! imports the examples, tests and benchmarks (but the tests of what needs MPI use the test kit, and
+//! its benchmarks those of the rest). Without this the engine can't be built on a machine
 //! that lacks one of them, and a change in one room is felt in all the others. Dependencies of tests
 //! count: they are arrows too.
 
@@ -23,6 +24,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("sde-tests", &["sde", "sde-archives", "sde-apps"]),
     ("sde-benches", &["sde", "sde-archives", "sde-apps"]),
+    (
+        "sde-benches-mpi",
+        &["sde", "sde-archives", "sde-mpi", "sde-benches"],
+    ),
 ];
 
 /// What the engine must never be built with, directly or through something else.

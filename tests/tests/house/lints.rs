@@ -27,6 +27,7 @@ const PROGRAMS: &[&str] = &[
     "sde-examples-mpi",
     "sde-tests",
     "sde-benches",
+    "sde-benches-mpi",
 ];
 
 /// Where `unsafe` is needed.

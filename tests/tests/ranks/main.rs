@@ -1,27 +1,23 @@
-//! Process sets, with threads that stand for ranks.
+//! Process sets, with threads that stand for ranks. The tests are those of `sde_tests::ranks`, which
+//! `sde/mpi` runs under MPI; here are besides those of what is only within one process.
 
-mod arrays;
-mod errors;
-mod restart;
-mod runs;
-mod sets;
-mod spread;
+mod alone;
+mod together;
 
-use sde::{EventLog, Sde, ThreadGroup};
-use sde_archives::Cbor;
-use sde_tests::{LIMIT, Watchdog};
-
-/// Runs a program on so many ranks; what it returns, in their order.
-fn on_ranks<R: Send>(size: usize, program: impl Fn(Sde) -> R + Sync) -> Vec<R> {
-    on_ranks_with_log(size, |sde, _| program(sde))
+/// A test for each, by its name.
+macro_rules! on_threads {
+    ($($module:ident { $($name:ident: $kind:ident($sizes:expr),)* })*) => {
+        $(mod $module {
+            $(#[test]
+            fn $name() {
+                sde_tests::ranks::on_threads(concat!(
+                    stringify!($module),
+                    "::",
+                    stringify!($name)
+                ));
+            })*
+        })*
+    };
 }
 
-fn on_ranks_with_log<R: Send>(size: usize, program: impl Fn(Sde, EventLog) -> R + Sync) -> Vec<R> {
-    let _in_time = Watchdog::new("a program on several ranks", LIMIT);
-    ThreadGroup::run(size, |group| {
-        let log = EventLog::new();
-        let builder = Sde::builder().observer(log.clone());
-        let sde = builder.process_group(group, Cbor).build().unwrap();
-        program(sde, log)
-    })
-}
+sde_tests::for_each_test_of_ranks!(on_threads);

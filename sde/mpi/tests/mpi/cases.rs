@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::{engine, panics};
 use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::{Communicator, Destination, Source};
 use sde::{GroupError, ProcessGroup};
@@ -26,11 +27,15 @@ pub fn run(case: &str) {
         "exit" => exit(),
         "twice" => twice(),
         "slow" => slow(),
+        "engine" => engine::run(),
+        "save" => engine::save(),
+        "load" => engine::load(),
+        "journey" => panics::run(),
         _ => panic!("no case is called {case}"),
     }
 }
 
-fn session() -> Session {
+pub fn session() -> Session {
     Session::start().unwrap()
 }
 

@@ -40,13 +40,14 @@ fn a_rank_that_returns_early_is_named_by_those_that_wait() {
 fn a_rank_that_is_killed_ends_the_job() {
     for size in [2, 4, 8] {
         let job = job(size, "killed");
-        // MPICH tells the process, not the rank.
+        // MPICH tells the process, and a guard the rank: that of no other.
         let last = size - 1;
-        job.failed_with(&if mpirun::is_open_mpi() {
-            format!("process rank {last} with PID")
+        if mpirun::is_open_mpi() {
+            job.failed_with(&format!("process rank {last} with PID"));
         } else {
-            String::new()
-        });
+            job.failed_with(&format!("rank {last} of {size} (process "));
+            assert_eq!(job.stderr.matches("was killed").count(), 1, "{job:#?}");
+        }
         let all = [job.stdout.as_str(), &job.stderr].concat();
         assert!(all.contains("Killed"), "{job:#?}");
         assert!(job.took < SECONDS, "{job:#?}");

@@ -10,12 +10,16 @@
     clippy::unwrap_used,
     clippy::exit,
     clippy::print_stderr,
+    clippy::print_stdout,
     reason = "a test program"
 )]
 
 mod cases;
 mod ends;
+mod engine;
 mod groups;
+mod panics;
+mod world;
 
 use sde_tests::mpirun::{self, Job};
 

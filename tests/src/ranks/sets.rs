@@ -1,7 +1,7 @@
 //! Splitting the ranks, and releasing them.
 
-use super::{on_ranks, on_ranks_with_log};
-use sde::{ErrorKind, Source, Tag, Transfer, inputs};
+use super::{Ranks, names};
+use sde::{ErrorKind, Source, Transfer, inputs};
 
 #[sde::app(name = "ranks.sets.square")]
 fn square(x: u64) -> u64 {
@@ -30,9 +30,8 @@ fn nested(sde: &sde::Handle, x: u64) -> Result<u64, sde::Error> {
 
 /// What a part has computed, all have after it is released: the runs beneath too, and
 /// each value is sent once.
-#[test]
-fn what_a_part_computes_all_have_when_it_is_released() {
-    let computed = on_ranks_with_log(4, |sde, log| {
+pub(super) fn what_a_part_computes_all_have_when_it_is_released(ranks: Ranks<'_>) {
+    let computed = ranks.run_with_log(|sde, log| {
         let rank = sde.rank().unwrap() as u64;
         let half = sde.split((rank / 2) as u32, 0).unwrap();
         assert_eq!(
@@ -56,9 +55,8 @@ fn what_a_part_computes_all_have_when_it_is_released() {
     assert_eq!(computed, [2, 2, 2, 2]);
 }
 
-#[test]
-fn sets_nest_and_are_released_in_order() {
-    on_ranks(4, |sde| {
+pub(super) fn sets_nest_and_are_released_in_order(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
         let rank = sde.rank().unwrap() as u64;
         let half = sde.split((rank / 2) as u32, 0).unwrap();
         let alone = half.split((rank % 2) as u32, 0).unwrap();
@@ -77,9 +75,8 @@ fn sets_nest_and_are_released_in_order() {
 }
 
 /// In the order of keys, not of ranks.
-#[test]
-fn a_split_orders_its_ranks() {
-    let places = on_ranks(3, |sde| {
+pub(super) fn a_split_orders_its_ranks(ranks: Ranks<'_>) {
+    let places = ranks.run(|sde| {
         let rank = sde.rank().unwrap() as i64;
         let part = sde.split(0, -rank).unwrap();
         let place = part.rank().unwrap();
@@ -89,9 +86,8 @@ fn a_split_orders_its_ranks() {
     assert_eq!(places, [2, 1, 0]);
 }
 
-#[test]
-fn a_handle_of_a_released_set_is_an_error() {
-    on_ranks(2, |sde| {
+pub(super) fn a_handle_of_a_released_set_is_an_error(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
         let part = sde.split(0, 0).unwrap();
         let kept = (*part).clone();
         let error = sde.split(0, 0).unwrap_err();
@@ -104,9 +100,8 @@ fn a_handle_of_a_released_set_is_an_error() {
     });
 }
 
-#[test]
-fn the_closure_form_releases_after_an_error_and_a_panic_too() {
-    on_ranks(2, |sde| {
+pub(super) fn the_closure_form_releases_after_an_error_and_a_panic_too(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
         let rank = sde.rank().unwrap() as u64;
         let x = sde
             .split_for(rank as u32, 0, |part| square.call(part, 5 + rank))
@@ -125,9 +120,8 @@ fn the_closure_form_releases_after_an_error_and_a_panic_too() {
 }
 
 /// One that is dropped without a release holds up nobody: the others get an error.
-#[test]
-fn a_part_that_is_dropped_is_an_error_where_the_others_release() {
-    let texts = on_ranks(2, |sde| {
+pub(super) fn a_part_that_is_dropped_is_an_error_where_the_others_release(ranks: Ranks<'_>) {
+    let texts = ranks.run(|sde| {
         let part = sde.split(0, 0).unwrap();
         let error = match sde_is_first(&part) {
             true => {
@@ -157,8 +151,7 @@ fn sde_is_first(sde: &sde::Handle) -> bool {
 }
 
 /// What is too large stays where it is, and is computed where it is needed.
-#[test]
-fn values_that_are_too_large_or_not_wanted_do_not_move() {
+pub(super) fn values_that_are_too_large_or_not_wanted_do_not_move(ranks: Ranks<'_>) {
     for (transfer, moves) in [
         (Transfer::all(), [true, true]),
         (Transfer::all().at_most(100_000), [true, false]),
@@ -167,7 +160,7 @@ fn values_that_are_too_large_or_not_wanted_do_not_move() {
             [false, true],
         ),
     ] {
-        let sources = on_ranks_with_log(2, |sde, log| {
+        let sources = ranks.run_with_log(|sde, log| {
             let rank = sde.rank().unwrap();
             let part = sde.split(rank as u32, 0).unwrap();
             if rank == 0 {
@@ -179,8 +172,8 @@ fn values_that_are_too_large_or_not_wanted_do_not_move() {
             square.call(&sde, 2).unwrap();
             assert_eq!(array.call(&sde, 20_000).unwrap()[19_999], 19_999.0);
             [
-                log.sources("ranks.sets.square"),
-                log.sources("ranks.sets.array"),
+                names(log.sources("ranks.sets.square")),
+                names(log.sources("ranks.sets.array")),
             ]
         });
         let of = |moved| {
@@ -192,16 +185,21 @@ fn values_that_are_too_large_or_not_wanted_do_not_move() {
         };
         assert_eq!(
             sources[1],
-            [vec![of(moves[0])], vec![of(moves[1])]],
+            [names([of(moves[0])]), names([of(moves[1])])],
             "{transfer:?}"
         );
-        assert!(sources[0].iter().flatten().all(|source| source.is_hit()));
+        let computed = format!("{:?}", Source::Computed);
+        assert!(
+            sources[0]
+                .iter()
+                .flatten()
+                .all(|source| *source != computed)
+        );
     }
 }
 
-#[test]
-fn no_cache_values_never_move() {
-    on_ranks(2, |sde| {
+pub(super) fn no_cache_values_never_move(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
         let rank = sde.rank().unwrap();
         let part = sde.split(rank as u32, 0).unwrap();
         let kept = (rank == 0).then(|| held.call(&part, 1).unwrap());
@@ -214,9 +212,8 @@ fn no_cache_values_never_move() {
 }
 
 /// Non-deterministic results are the records of what was computed: the lowest rank's counts.
-#[test]
-fn of_different_results_the_lowest_rank_s_counts() {
-    let runs = on_ranks(3, |sde| {
+pub(super) fn of_different_results_the_lowest_rank_s_counts(ranks: Ranks<'_>) {
+    let runs = ranks.run(|sde| {
         let rank = sde.rank().unwrap();
         let part = sde.split((rank == 0) as u32, 0).unwrap();
         if rank > 0 {
@@ -233,31 +230,18 @@ fn of_different_results_the_lowest_rank_s_counts() {
 }
 
 /// The same program, whatever the number of ranks.
-#[test]
-fn the_results_do_not_depend_on_the_number_of_ranks() {
-    for size in [1, 2, 3, 4, 8] {
-        let sums = on_ranks(size, |sde| {
-            let rank = sde.rank().unwrap();
-            let color = (rank * 2 / size) as u32;
-            let part = sde.split(color, 0).unwrap();
-            let mine = *nested.call(&part, u64::from(color)).unwrap();
-            part.release().unwrap();
-            let all = sde.gather("sums", mine).unwrap();
-            let sum = *nested.call(&sde, 0).unwrap() + *nested.call(&sde, 1).unwrap();
-            assert!(all.iter().all(|one| **one == 1 || **one == 2));
-            sum
-        });
-        assert!(sums.iter().all(|sum| *sum == 3), "{size}: {sums:?}");
-    }
-}
-
-#[test]
-fn without_a_process_group_there_is_one_rank() {
-    let sde = sde::Sde::new();
-    let part = sde.split(3, 0).unwrap();
-    assert_eq!((part.rank().unwrap(), part.ranks().unwrap()), (0, 1));
-    assert_eq!(*square.call(&part, 4).unwrap(), 16);
-    part.release().unwrap();
-    assert_eq!(*sde.gather("numbers", 4_u8).unwrap()[0], 4);
-    assert_eq!(Tag::Distributed.name(), "distributed");
+pub(super) fn the_results_do_not_depend_on_the_number_of_ranks(ranks: Ranks<'_>) {
+    let size = ranks.size();
+    let sums = ranks.run(|sde| {
+        let rank = sde.rank().unwrap();
+        let color = (rank * 2 / size) as u32;
+        let part = sde.split(color, 0).unwrap();
+        let mine = *nested.call(&part, u64::from(color)).unwrap();
+        part.release().unwrap();
+        let all = sde.gather("sums", mine).unwrap();
+        let sum = *nested.call(&sde, 0).unwrap() + *nested.call(&sde, 1).unwrap();
+        assert!(all.iter().all(|one| **one == 1 || **one == 2));
+        sum
+    });
+    assert!(sums.iter().all(|sum| *sum == 3), "{size}: {sums:?}");
 }

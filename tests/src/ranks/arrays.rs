@@ -1,7 +1,7 @@
 //! Arrays that lie on several ranks.
 
-use super::{on_ranks, on_ranks_with_log};
-use sde::{Block, DistArray, ErrorKind, Handle, Layout, Sde, Source, Value};
+use super::Ranks;
+use sde::{Block, DistArray, ErrorKind, Handle, Layout};
 
 #[sde::app(name = "ranks.arrays.products", distributed, tags(distributed))]
 fn products(sde: &Handle, rows: usize, columns: usize) -> Result<DistArray<f64>, sde::Error> {
@@ -40,32 +40,45 @@ fn grids(ranks: usize, dimensions: usize) -> Vec<Vec<usize>> {
     divides.flat_map(with).collect()
 }
 
-#[test]
-fn arrays_move_from_each_layout_to_each_other() {
-    for size in [1, 2, 3, 4, 8] {
-        for shape in [&[11][..], &[1], &[5, 3], &[2, 7], &[3, 4, 5], &[0, 4]] {
-            on_ranks(size, |sde| {
-                let number = |at: &[usize]| at.iter().fold(1_u64, |n, i| n * 100 + *i as u64);
-                let layouts: Vec<_> = grids(size, shape.len())
-                    .iter()
-                    .map(|parts| Layout::grid(shape, parts).unwrap())
-                    .chain([Layout::rows(shape, size), all_on_last(shape, size)])
-                    .collect();
-                let first = DistArray::from_fn(&sde, shape, number).unwrap();
-                let whole = first.gather(&sde).unwrap();
-                for from in &layouts {
-                    let array = DistArray::from_fn_on(&sde, from.clone(), number).unwrap();
-                    assert_eq!(array.gather(&sde).unwrap(), whole);
-                    for to in &layouts {
-                        let moved = array.redistribute(&sde, to.clone()).unwrap();
-                        let made = DistArray::from_fn_on(&sde, to.clone(), number).unwrap();
-                        assert_eq!(moved.local(), made.local(), "{from:?} -> {to:?}");
-                        assert_eq!(moved.block(), made.block());
-                    }
+pub(super) fn arrays_move_from_each_layout_to_each_other(ranks: Ranks<'_>) {
+    let size = ranks.size();
+    for shape in [&[11][..], &[1], &[5, 3], &[2, 7], &[3, 4, 5], &[0, 4]] {
+        ranks.run(|sde| {
+            let number = |at: &[usize]| at.iter().fold(1_u64, |n, i| n * 100 + *i as u64);
+            let layouts: Vec<_> = grids(size, shape.len())
+                .iter()
+                .map(|parts| Layout::grid(shape, parts).unwrap())
+                .chain([Layout::rows(shape, size), all_on_last(shape, size)])
+                .collect();
+            let first = DistArray::from_fn(&sde, shape, number).unwrap();
+            let whole = first.gather(&sde).unwrap();
+            for from in &layouts {
+                let array = DistArray::from_fn_on(&sde, from.clone(), number).unwrap();
+                assert_eq!(array.gather(&sde).unwrap(), whole);
+                for to in &layouts {
+                    let moved = array.redistribute(&sde, to.clone()).unwrap();
+                    let made = DistArray::from_fn_on(&sde, to.clone(), number).unwrap();
+                    assert_eq!(moved.local(), made.local(), "{from:?} -> {to:?}");
+                    assert_eq!(moved.block(), made.block());
                 }
-            });
-        }
+            }
+        });
     }
+}
+
+/// More than is sent in one turn.
+pub(super) fn a_large_array_moves_in_turns(ranks: Ranks<'_>) {
+    let shape = [701, 1003];
+    let columns = Layout::grid(&shape, &[1, ranks.size()]).unwrap();
+    ranks.run(|sde| {
+        let number = |at: &[usize]| (at[0] * 10_000 + at[1]) as f64;
+        let rows = DistArray::from_fn(&sde, &shape, number).unwrap();
+        let moved = rows.redistribute(&sde, columns.clone()).unwrap();
+        let made = DistArray::from_fn_on(&sde, columns.clone(), number).unwrap();
+        assert!(moved.local() == made.local());
+        let back = moved.redistribute(&sde, rows.layout().clone()).unwrap();
+        assert!(back.local() == rows.local());
+    });
 }
 
 /// An uneven layout: one rank has it all.
@@ -80,43 +93,40 @@ fn all_on_last(shape: &[usize], size: usize) -> Layout {
     Layout::of_blocks(shape, (0..size).map(block).collect()).unwrap()
 }
 
-#[test]
-fn an_array_goes_with_the_ranks_when_they_are_split_and_released() {
-    for size in [2, 3, 4, 8] {
-        let made = on_ranks_with_log(size, |sde, log| {
-            let whole = products.call(&sde, 7, 3).unwrap();
-            let sum_of_whole = *sum.call(&sde, &whole).unwrap();
-            let color = (sde.rank().unwrap() % 2) as u32;
-            let half = sde.split(color, 0).unwrap();
-            let here = products.call(&half, 7, 3).unwrap();
-            assert_eq!(here.layout(), &Layout::rows(&[7, 3], half.ranks().unwrap()));
-            assert_eq!(here.gather(&half).unwrap(), expected(7, 3));
-            // The array of the larger set is of no use here.
-            let error = whole.gather(&half).unwrap_err();
-            assert!(matches!(error.kind(), ErrorKind::OtherSet), "{error}");
-            // Its key is the same on all sets, so what was made of it is remembered too.
-            assert_eq!(*sum.call(&half, &here).unwrap(), sum_of_whole);
-            // One is made by each half.
-            let own = products.call(&half, 2 + color as usize, 2).unwrap();
-            assert_eq!(own.gather(&half).unwrap(), expected(2 + color as usize, 2));
-            half.release().unwrap();
-            assert!(here.gather(&sde).is_err());
-            for rows in [2, 3, 7] {
-                let columns = if rows == 7 { 3 } else { 2 };
-                let array = products.call(&sde, rows, columns).unwrap();
-                assert_eq!(array.gather(&sde).unwrap(), expected(rows, columns));
-                assert_eq!(array.layout().ranks(), size);
-            }
-            sde.finish().unwrap();
-            log.started("ranks.arrays.products")
-        });
-        assert!(made.iter().all(|made| *made == 2), "{made:?}");
-    }
+pub(super) fn an_array_goes_with_the_ranks_when_they_are_split_and_released(ranks: Ranks<'_>) {
+    let size = ranks.size();
+    let made = ranks.run_with_log(|sde, log| {
+        let whole = products.call(&sde, 7, 3).unwrap();
+        let sum_of_whole = *sum.call(&sde, &whole).unwrap();
+        let color = (sde.rank().unwrap() % 2) as u32;
+        let half = sde.split(color, 0).unwrap();
+        let here = products.call(&half, 7, 3).unwrap();
+        assert_eq!(here.layout(), &Layout::rows(&[7, 3], half.ranks().unwrap()));
+        assert_eq!(here.gather(&half).unwrap(), expected(7, 3));
+        // The array of the larger set is of no use here.
+        let error = whole.gather(&half).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::OtherSet), "{error}");
+        // Its key is the same on all sets, so what was made of it is remembered too.
+        assert_eq!(*sum.call(&half, &here).unwrap(), sum_of_whole);
+        // One is made by each half.
+        let own = products.call(&half, 2 + color as usize, 2).unwrap();
+        assert_eq!(own.gather(&half).unwrap(), expected(2 + color as usize, 2));
+        half.release().unwrap();
+        assert!(here.gather(&sde).is_err());
+        for rows in [2, 3, 7] {
+            let columns = if rows == 7 { 3 } else { 2 };
+            let array = products.call(&sde, rows, columns).unwrap();
+            assert_eq!(array.gather(&sde).unwrap(), expected(rows, columns));
+            assert_eq!(array.layout().ranks(), size);
+        }
+        sde.finish().unwrap();
+        log.started("ranks.arrays.products")
+    });
+    assert!(made.iter().all(|made| *made == 2), "{made:?}");
 }
 
-#[test]
-fn arrays_go_through_nested_sets() {
-    on_ranks_with_log(4, |sde, log| {
+pub(super) fn arrays_go_through_nested_sets(ranks: Ranks<'_>) {
+    ranks.run_with_log(|sde, log| {
         products.call(&sde, 9, 2).unwrap();
         let rank = sde.rank().unwrap();
         sde.split_for((rank / 2) as u32, 0, |half| {
@@ -137,9 +147,8 @@ fn arrays_go_through_nested_sets() {
 }
 
 /// An ordinary app would take one rank's part for the whole.
-#[test]
-fn an_ordinary_app_can_not_be_given_an_array() {
-    on_ranks(2, |sde| {
+pub(super) fn an_ordinary_app_can_not_be_given_an_array(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
         let array = products.call(&sde, 3, 3).unwrap();
         let error = ordinary.call(&sde, &array).unwrap_err();
         assert!(
@@ -153,11 +162,10 @@ fn an_ordinary_app_can_not_be_given_an_array() {
     });
 }
 
-#[test]
-fn an_array_that_no_app_returned_is_known_by_its_content() {
+pub(super) fn an_array_that_no_app_returned_is_known_by_its_content(ranks: Ranks<'_>) {
     let mut keys = Vec::new();
     for size in [1, 2, 3, 5] {
-        let of_size = on_ranks(size, |sde| {
+        let of_size = ranks.resized(size).run(|sde| {
             let make = |value: f64| {
                 // Large enough for several pieces.
                 let shape = [400, 500];
@@ -190,9 +198,8 @@ fn an_array_that_no_app_returned_is_known_by_its_content() {
     assert_eq!(keys.len(), 1, "the key depends on how the array lies");
 }
 
-#[test]
-fn layouts_that_do_not_fit_are_errors() {
-    on_ranks(2, |sde| {
+pub(super) fn layouts_that_do_not_fit_are_errors(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
         let array = products.call(&sde, 4, 4).unwrap();
         for layout in [Layout::rows(&[4, 4], 3), Layout::rows(&[4, 5], 2)] {
             let error = array.redistribute(&sde, layout).unwrap_err();
@@ -215,22 +222,4 @@ fn layouts_that_do_not_fit_are_errors() {
             "{error}"
         );
     });
-}
-
-#[test]
-fn on_one_process_an_array_is_whole() {
-    let sde = Sde::new();
-    let array = products.call(&sde, 3, 2).unwrap();
-    assert_eq!(array.local(), expected(3, 2));
-    assert_eq!(array.get(&[2, 1]), Some(2001.0));
-    assert_eq!(array.get(&[3, 0]), None);
-    assert_eq!(array.map(|x| *x as u32).local()[5], 2001);
-    let again = products.call(&sde, 3, 2).unwrap();
-    assert!(Value::ptr_eq(&array, &again));
-    assert_eq!(
-        *sum.call(&sde, &array).unwrap(),
-        expected(3, 2).iter().sum::<f64>()
-    );
-    assert_eq!(sde.stats().total.computed, 2);
-    assert!(Source::Map.is_hit());
 }

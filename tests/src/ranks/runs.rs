@@ -1,8 +1,6 @@
 //! Runs that all ranks make together.
 
-use std::sync::Mutex;
-
-use super::{on_ranks, on_ranks_with_log};
+use super::{Rank, Ranks, names};
 use sde::{AppError, ErrorKind, Handle, Policy, Source, inputs};
 
 /// How many ranks ran it together.
@@ -36,41 +34,41 @@ fn asks(sde: &Handle) -> Result<u64, sde::Error> {
     Ok(sde.rank()? as u64)
 }
 
-#[test]
-fn all_ranks_run_it_and_all_remember_it() {
-    let sources = on_ranks_with_log(3, |sde, log| {
+pub(super) fn all_ranks_run_it_and_all_remember_it(ranks: Ranks<'_>) {
+    let sources = ranks.run_with_log(|sde, log| {
         for _ in 0..2 {
             assert_eq!(*outer.call(&sde, 4).unwrap(), 14);
         }
         sde.finish().unwrap();
-        log.sources("ranks.runs.outer")
+        names(log.sources("ranks.runs.outer"))
     });
     for of_rank in sources {
-        assert_eq!(of_rank, [Source::Computed, Source::Map]);
+        assert_eq!(of_rank, names([Source::Computed, Source::Map]));
     }
 }
 
 /// A rank that has it while another has not would leave that one waiting in the body.
-#[test]
-fn it_is_a_hit_only_where_all_hit() {
-    let sources = on_ranks_with_log(3, |sde, log| {
+pub(super) fn it_is_a_hit_only_where_all_hit(ranks: Ranks<'_>) {
+    let sources = ranks.run_with_log(|sde, log| {
         count.call(&sde, 1).unwrap();
         if sde.rank().unwrap() == 1 {
             sde.clean_cache("ranks.runs.count", []).unwrap();
         }
         assert_eq!(*count.call(&sde, 1).unwrap(), 3);
         count.call(&sde, 1).unwrap();
-        log.sources("ranks.runs.count")
+        names(log.sources("ranks.runs.count"))
     });
     for of_rank in sources {
-        assert_eq!(of_rank, [Source::Computed, Source::Computed, Source::Map]);
+        assert_eq!(
+            of_rank,
+            names([Source::Computed, Source::Computed, Source::Map])
+        );
     }
 }
 
 /// One computation has one name on all ranks.
-#[test]
-fn all_ranks_have_one_computation() {
-    let runs = on_ranks(2, |sde| {
+pub(super) fn all_ranks_have_one_computation(ranks: Ranks<'_>) {
+    let runs = ranks.run(|sde| {
         let inputs = inputs! { x: 2_u64 };
         let first = sde.request(&count, &inputs).run().unwrap().made_by;
         let again = sde.request(&count, &inputs).policy(Policy::Refresh).run();
@@ -85,9 +83,8 @@ fn all_ranks_have_one_computation() {
     assert_eq!(runs[0], runs[1]);
 }
 
-#[test]
-fn only_if_remembered_fails_alike_where_one_rank_has_nothing() {
-    on_ranks(2, |sde| {
+pub(super) fn only_if_remembered_fails_alike_where_one_rank_has_nothing(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
         count.call(&sde, 5).unwrap();
         if sde.rank().unwrap() == 0 {
             sde.clean_cache("ranks.runs.count", []).unwrap();
@@ -105,8 +102,7 @@ fn only_if_remembered_fails_alike_where_one_rank_has_nothing() {
 }
 
 /// On one process too: a program is not to fail only when it runs on many.
-#[test]
-fn an_ordinary_app_can_not_run_a_distributed_one_or_ask_for_its_rank() {
+pub(super) fn an_ordinary_app_can_not_run_a_distributed_one_or_ask_for_its_rank(ranks: Ranks<'_>) {
     let check = |sde: &Handle| {
         let error = ordinary.call(sde, 1).unwrap_err();
         let cause = error.app_error::<sde::Error>().unwrap();
@@ -125,13 +121,12 @@ fn an_ordinary_app_can_not_run_a_distributed_one_or_ask_for_its_rank() {
             "{cause}"
         );
     };
-    on_ranks(2, |sde| check(&sde));
+    ranks.run(|sde| check(&sde));
     check(&sde::Sde::new());
 }
 
-#[test]
-fn a_collective_run_off_the_main_order_is_an_error_at_once() {
-    on_ranks(2, |sde| {
+pub(super) fn a_collective_run_off_the_main_order_is_an_error_at_once(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
         let results = sde.par_each(&[1_u64, 2], |sde, x| count.call(sde, *x).map(|sum| *sum));
         let (a, b) = sde.join(|sde| sde.rank().map(drop), |sde| sde.rank().map(drop));
         let errors = results
@@ -155,9 +150,8 @@ fn a_collective_run_off_the_main_order_is_an_error_at_once() {
 }
 
 /// Ordinary runs never wait for other ranks.
-#[test]
-fn ranks_that_miss_different_keys_never_hang() {
-    on_ranks(4, |sde| {
+pub(super) fn ranks_that_miss_different_keys_never_hang(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
         let rank = sde.rank().unwrap() as u64;
         for x in 0..50 {
             let x = (x * 7 + rank * 13) % 50;
@@ -179,9 +173,8 @@ fn fails(sde: &Handle, on: u64) -> Result<u64, AppError> {
     Ok((before.len() + after.len()) as u64)
 }
 
-#[test]
-fn what_fails_on_one_rank_fails_on_all() {
-    let texts = on_ranks(3, |sde| {
+pub(super) fn what_fails_on_one_rank_fails_on_all(ranks: Ranks<'_>) {
+    let texts = ranks.run(|sde| {
         let error = fails.call(&sde, 1).unwrap_err();
         assert_eq!(*count.call(&sde, 1).unwrap(), 3);
         assert_eq!(*fails.call(&sde, 17).unwrap(), 6);
@@ -211,9 +204,8 @@ fn stubborn(sde: &Handle) -> Result<u64, AppError> {
     Ok(0)
 }
 
-#[test]
-fn a_rank_that_goes_on_after_a_failure_holds_up_nobody() {
-    on_ranks(3, |sde| {
+pub(super) fn a_rank_that_goes_on_after_a_failure_holds_up_nobody(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
         assert!(stubborn.call(&sde).is_err());
         assert_eq!(*count.call(&sde, 1).unwrap(), 3);
     });
@@ -225,9 +217,8 @@ fn panics(sde: &Handle) -> Result<u64, AppError> {
     Ok(*count.call(sde, 1)?)
 }
 
-#[test]
-fn a_panic_on_one_rank_is_an_error_on_the_others() {
-    on_ranks(3, |sde| {
+pub(super) fn a_panic_on_one_rank_is_an_error_on_the_others(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
         let sde = &sde;
         let called = std::panic::AssertUnwindSafe(|| panics.call(sde).map(|x| *x));
         let caught = std::panic::catch_unwind(called);
@@ -245,9 +236,8 @@ fn own(sde: &Handle) -> Result<u64, sde::Error> {
 }
 
 /// One of them would be saved as the result for all.
-#[test]
-fn results_that_differ_between_ranks_are_an_error_and_not_remembered() {
-    on_ranks(3, |sde| {
+pub(super) fn results_that_differ_between_ranks_are_an_error_and_not_remembered(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
         for _ in 0..2 {
             let error = own.call(&sde).unwrap_err();
             assert!(
@@ -264,45 +254,34 @@ fn results_that_differ_between_ranks_are_an_error_and_not_remembered() {
     });
 }
 
-/// A disk that fails is one rank's, and the error all ranks'.
-#[test]
-fn a_save_that_fails_on_one_rank_is_the_same_error_on_all() {
-    let texts = sde::ThreadGroup::run(3, |group| {
-        let store = sde::MemoryArchiver::new();
-        let is_broken = sde::ProcessGroup::rank(&group) == 1;
-        let builder = sde::Sde::builder().store(store.clone());
-        let sde = builder
-            .process_group(group, sde_archives::Cbor)
-            .build()
-            .unwrap();
-        halved.call(&sde, 8).unwrap();
-        if is_broken {
-            store.fail_next_save();
-        }
-        let first = sde.checkpoint_all().unwrap_err().to_string();
-        sde.checkpoint_all().unwrap();
-        if is_broken {
-            store.fail_next_save();
-        }
-        let last = sde.finish().unwrap_err().to_string();
-        sde.finish().unwrap();
-        [first, last]
-    });
-    assert!(texts[0][0].contains("on rank 1: "), "{texts:?}");
-    assert_eq!(texts[0], texts[1]);
-    assert_eq!(texts[0], texts[2]);
+/// A disk that fails is one rank's, and the error all ranks': whichever rank it is.
+pub(super) fn a_save_that_fails_on_one_rank_is_the_same_error_on_all(ranks: Ranks<'_>) {
+    for broken in 0..ranks.size() {
+        let texts = ranks.run_ranks(|rank| fail_to_save(rank, broken));
+        let on = format!("on rank {broken}: ");
+        assert!(texts[0][0].contains(&on), "{texts:?}");
+        assert!(
+            texts.iter().all(|of_rank| *of_rank == texts[0]),
+            "{texts:?}"
+        );
+    }
 }
 
-/// What is remembered of ordinary runs is the rank's own affair.
-#[test]
-fn the_values_that_ranks_hold_keep_their_identity() {
-    static HELD: Mutex<Vec<sde::Value<u64>>> = Mutex::new(Vec::new());
-    on_ranks(2, |sde| {
-        let first = count.call(&sde, 8).unwrap();
-        let second = count.call(&sde, 8).unwrap();
-        assert!(sde::Value::ptr_eq(&first, &second));
-        HELD.lock().unwrap().push(first);
-    });
-    let held = HELD.lock().unwrap();
-    assert!(!sde::Value::ptr_eq(&held[0], &held[1]));
+fn fail_to_save(rank: Rank, broken: usize) -> [String; 2] {
+    let store = sde::MemoryArchiver::new();
+    let is_broken = rank.number() == broken;
+    let builder = sde::Sde::builder().store(store.clone());
+    let sde = rank.join(builder).build().unwrap();
+    halved.call(&sde, 8).unwrap();
+    if is_broken {
+        store.fail_next_save();
+    }
+    let first = sde.checkpoint_all().unwrap_err().to_string();
+    sde.checkpoint_all().unwrap();
+    if is_broken {
+        store.fail_next_save();
+    }
+    let last = sde.finish().unwrap_err().to_string();
+    sde.finish().unwrap();
+    [first, last]
 }

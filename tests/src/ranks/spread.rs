@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::{on_ranks, on_ranks_with_log};
+use super::Ranks;
 use sde::{
     App, AppError, AppInfo, Cost, ErrorKind, Fingerprint, Handle, Inputs, ResultMap, ResultSpec,
     Transfer, inputs,
@@ -55,36 +55,35 @@ fn values(results: Vec<Result<ResultMap, sde::Error>>) -> Vec<u64> {
     results.into_iter().map(value).collect()
 }
 
-#[test]
-fn each_key_is_computed_once_over_all_ranks_and_all_have_all() {
-    for size in [1, 2, 3, 4, 8] {
-        let computed = on_ranks(size, |sde| {
-            // Twice each, and one that a rank has already.
-            let mut twice = list(10);
-            twice.extend(list(10));
-            if sde.rank().unwrap() == size - 1 {
-                square.call(&sde, 3).unwrap();
-            }
-            let squares = values(sde.par_map(&square, &twice));
-            assert_eq!(squares[..10], [0, 1, 4, 9, 16, 25, 36, 49, 64, 81]);
-            assert_eq!(squares[..10], squares[10..]);
-            let computed = sde.stats().total.computed;
-            assert_eq!(values(sde.par_map(&square, &list(10))).len(), 10);
-            assert_eq!(sde.stats().total.computed, computed);
-            assert_eq!(sde.stats().on_several_ranks, 0);
-            computed
-        });
-        assert_eq!(computed.iter().sum::<u64>(), 10, "{computed:?}");
-        assert!(
-            computed.iter().all(|one| *one >= (9 / size) as u64),
-            "{computed:?}"
-        );
-    }
+pub(super) fn each_key_is_computed_once_over_all_ranks_and_all_have_all(ranks: Ranks<'_>) {
+    let size = ranks.size();
+    let computed = ranks.run(|sde| {
+        // Twice each, and one that a rank has already.
+        let mut twice = list(10);
+        twice.extend(list(10));
+        if sde.rank().unwrap() == size - 1 {
+            square.call(&sde, 3).unwrap();
+        }
+        let squares = values(sde.par_map(&square, &twice));
+        assert_eq!(squares[..10], [0, 1, 4, 9, 16, 25, 36, 49, 64, 81]);
+        assert_eq!(squares[..10], squares[10..]);
+        let computed = sde.stats().total.computed;
+        assert_eq!(values(sde.par_map(&square, &list(10))).len(), 10);
+        assert_eq!(sde.stats().total.computed, computed);
+        assert_eq!(sde.stats().on_several_ranks, 0);
+        computed
+    });
+    assert_eq!(computed.iter().sum::<u64>(), 10, "{computed:?}");
+    assert!(
+        computed.iter().all(|one| *one >= (9 / size) as u64),
+        "{computed:?}"
+    );
 }
 
-#[test]
-fn in_a_distributed_app_too_and_in_an_ordinary_one_each_rank_for_itself() {
-    let counts = on_ranks_with_log(3, |sde, log| {
+pub(super) fn in_a_distributed_app_too_and_in_an_ordinary_one_each_rank_for_itself(
+    ranks: Ranks<'_>,
+) {
+    let counts = ranks.run_with_log(|sde, log| {
         assert_eq!(*inside.call(&sde, 7).unwrap(), 91);
         let spread = log.started("ranks.spread.square");
         sde.clean_cache("ranks.spread.square", []).unwrap();
@@ -95,9 +94,8 @@ fn in_a_distributed_app_too_and_in_an_ordinary_one_each_rank_for_itself() {
     assert!(counts.iter().all(|(_, alone)| *alone == 7), "{counts:?}");
 }
 
-#[test]
-fn what_fails_is_the_same_error_on_all_ranks_and_stops_nothing() {
-    let texts = on_ranks(3, |sde| {
+pub(super) fn what_fails_is_the_same_error_on_all_ranks_and_stops_nothing(ranks: Ranks<'_>) {
+    let texts = ranks.run(|sde| {
         let results = sde.par_map(&square, &list(20));
         let failed: Vec<_> = (0..20).filter(|at| results[*at].is_err()).collect();
         assert_eq!(failed, [13]);
@@ -109,25 +107,22 @@ fn what_fails_is_the_same_error_on_all_ranks_and_stops_nothing() {
 }
 
 /// Two ranks may compute the same beneath different items: that is told.
-#[test]
-fn what_several_ranks_compute_beneath_is_counted() {
-    let counted = on_ranks(2, |sde| {
+pub(super) fn what_several_ranks_compute_beneath_is_counted(ranks: Ranks<'_>) {
+    let counted = ranks.run(|sde| {
         values(sde.par_map(&shared, &list(6)));
         (sde.stats().on_several_ranks, sde.stats().total.computed)
     });
     assert_eq!(counted, [(1, 4), (1, 4)]);
 }
 
-#[test]
-fn non_deterministic_results_are_the_same_on_all_ranks() {
-    let drawn = on_ranks(3, |sde| values(sde.par_map(&draw, &list(6))));
+pub(super) fn non_deterministic_results_are_the_same_on_all_ranks(ranks: Ranks<'_>) {
+    let drawn = ranks.run(|sde| values(sde.par_map(&draw, &list(6))));
     assert_eq!(drawn[0], drawn[1]);
     assert_eq!(drawn[0], drawn[2]);
 }
 
-#[test]
-fn lists_that_differ_are_the_same_error_on_all_ranks() {
-    on_ranks(2, |sde| {
+pub(super) fn lists_that_differ_are_the_same_error_on_all_ranks(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
         let count = 3 + sde.rank().unwrap() as u64;
         for result in sde.par_map(&square, &list(count)) {
             let error = result.unwrap_err();
@@ -140,9 +135,8 @@ fn lists_that_differ_are_the_same_error_on_all_ranks() {
 }
 
 /// Of values that are too large the others get the keys.
-#[test]
-fn values_that_are_too_large_stay_and_their_keys_are_known() {
-    let there = on_ranks(2, |sde| {
+pub(super) fn values_that_are_too_large_stay_and_their_keys_are_known(ranks: Ranks<'_>) {
+    let there = ranks.run(|sde| {
         let none = Transfer::all().at_most(1);
         let results = sde.par_map_with(&square, &list(4), &none);
         let maps: Vec<_> = results.into_iter().map(Result::unwrap).collect();
@@ -175,9 +169,8 @@ impl App for Costly {
     }
 }
 
-#[test]
-fn what_is_dealt_out_is_dealt_out_by_its_cost() {
-    let computed = on_ranks(2, |sde| {
+pub(super) fn what_is_dealt_out_is_dealt_out_by_its_cost(ranks: Ranks<'_>) {
+    let computed = ranks.run(|sde| {
         assert_eq!(
             values(sde.par_map(&Costly, &list(8))),
             [0, 1, 2, 3, 4, 5, 6, 7]

@@ -4,11 +4,13 @@ use std::path::Path;
 
 use sde::{
     AppError, DistArray, Distributed, EventLog, HandOver, Handle, SavePolicy, SavedParts, Sde,
-    Source, ThreadGroup,
+    Source,
 };
-use sde_archives::{Cbor, DirStore, Options};
-use sde_tests::{LIMIT, Watchdog};
+use sde_archives::DirStore;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+
+use super::{Ranks, names as told};
 
 #[sde::app(name = "ranks.restart.waves", distributed, tags(distributed))]
 fn waves(sde: &Handle, count: usize) -> Result<DistArray<f64>, sde::Error> {
@@ -74,114 +76,88 @@ fn names(sde: &Handle, count: usize) -> Result<Names, sde::Error> {
     Ok(Names::dealt(&all, sde.rank()?, sde.ranks()?))
 }
 
-fn with_store<R: Send>(
-    size: usize,
+fn with_store<R: Serialize + DeserializeOwned>(
+    ranks: Ranks<'_>,
     store: &Path,
     program: impl Fn(&Sde, &EventLog) -> R + Sync,
 ) -> Vec<R> {
-    with_opened(size, |_| DirStore::open(store).unwrap(), program)
-}
-
-fn with_opened<R: Send>(
-    size: usize,
-    open: impl Fn(&ThreadGroup) -> DirStore + Sync,
-    program: impl Fn(&Sde, &EventLog) -> R + Sync,
-) -> Vec<R> {
-    let _in_time = Watchdog::new("a program on several ranks", LIMIT);
-    ThreadGroup::run(size, |group| {
+    ranks.run_ranks(|rank| {
         let log = EventLog::new();
         let builder = Sde::builder().observer(log.clone());
-        let builder = builder.store(open(&group));
-        let builder = builder.save(SavePolicy::EveryResult);
-        let sde = builder.process_group(group, Cbor).build().unwrap();
+        let builder = builder.store(DirStore::open(store).unwrap());
+        let builder = rank.join(builder.save(SavePolicy::EveryResult));
+        let sde = builder.build().unwrap();
         program(&sde, &log)
     })
 }
 
 /// The bits of the whole array, and how it was got.
-fn bits(sde: &Sde, log: &EventLog) -> (Vec<u64>, Vec<Source>) {
+fn bits(sde: &Sde, log: &EventLog) -> (Vec<u64>, Vec<String>) {
     let array = waves.call(sde, 10).unwrap();
     let all = array.gather(sde).unwrap();
     sde.finish().unwrap();
     let bits = all.iter().map(|x| x.to_bits()).collect();
-    (bits, log.sources("ranks.restart.waves"))
+    (bits, told(log.sources("ranks.restart.waves")))
 }
 
-#[test]
-fn any_number_of_ranks_goes_on_from_what_any_other_saved() {
+/// Has ranks compute an array and save it to a new store.
+///
+/// # Panics
+/// If they do not compute it, or to other bits than they should.
+pub fn save_waves(ranks: Ranks<'_>, store: &Path) {
+    check_waves(ranks, store, Source::Computed);
+}
+
+/// Has ranks load what any number of ranks have saved like that.
+///
+/// # Panics
+/// If they do not load it, or get other bits.
+pub fn load_waves(ranks: Ranks<'_>, store: &Path) {
+    check_waves(ranks, store, Source::Loaded);
+}
+
+fn check_waves(ranks: Ranks<'_>, store: &Path, source: Source) {
     let expected: Vec<u64> = (0..30).map(|n| f64::from(n).sin().to_bits()).collect();
-    for saved_by in 1..=8 {
-        let folder = tempfile::tempdir().unwrap();
-        let store = folder.path().join("store");
-        for (got, source) in with_store(saved_by, &store, bits) {
-            assert_eq!((got, source), (expected.clone(), vec![Source::Computed]));
-        }
-        for loaded_by in 1..=8 {
-            for (got, source) in with_store(loaded_by, &store, bits) {
-                let how = format!("{saved_by} -> {loaded_by}");
-                assert_eq!(source, [Source::Loaded], "{how}");
-                assert_eq!(got, expected, "{how}");
-            }
-        }
+    for (got, from) in with_store(ranks, store, bits) {
+        assert_eq!(from, told([source]), "{} ranks, {store:?}", ranks.size());
+        assert_eq!(got, expected, "{} ranks, {store:?}", ranks.size());
     }
 }
 
-/// The same of a store that all of them open together: parts of all ranks come to few files.
-#[test]
-fn any_number_of_ranks_goes_on_from_what_others_saved_together() {
-    let expected: Vec<u64> = (0..30).map(|n| f64::from(n).sin().to_bits()).collect();
-    for (saved_by, loaded_by) in [(1, 3), (3, 5), (5, 2), (4, 1)] {
-        let folder = tempfile::tempdir().unwrap();
-        let (store, disk) = (folder.path().join("store"), folder.path().join("disk"));
-        let open = |group: &ThreadGroup| {
-            let options = Options::new().local(&disk);
-            options.open_together(&store, group).unwrap()
-        };
-        for (got, source) in with_opened(saved_by, open, bits) {
-            assert_eq!((got, source), (expected.clone(), vec![Source::Computed]));
-        }
-        let files = std::fs::read_dir(store.join("results")).unwrap();
-        assert_eq!(files.count(), 1);
-        let how = format!("{saved_by} -> {loaded_by}");
-        for (got, source) in with_opened(loaded_by, open, bits) {
-            assert_eq!(
-                (got, source),
-                (expected.clone(), vec![Source::Loaded]),
-                "{how}"
-            );
-        }
-        for (_, source) in with_store(loaded_by, &store, bits) {
-            assert_eq!(source, [Source::Loaded], "{how}");
+pub(super) fn any_number_of_ranks_goes_on_from_what_any_other_saved(ranks: Ranks<'_>) {
+    for saved_by in 1..=8 {
+        let folder = ranks.folder();
+        let store = folder.path().join("store");
+        save_waves(ranks.resized(saved_by), &store);
+        for loaded_by in 1..=8 {
+            load_waves(ranks.resized(loaded_by), &store);
         }
     }
 }
 
 /// One process without a process group is as good as any.
-#[test]
-fn a_program_without_ranks_goes_on_too() {
-    let folder = tempfile::tempdir().unwrap();
+pub(super) fn a_program_without_ranks_goes_on_too(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
     let store = folder.path().join("store");
-    with_store(3, &store, bits);
-    let alone = |expected: Source| {
+    save_waves(ranks.resized(3), &store);
+    ranks.once(|| {
         let log = EventLog::new();
         let store = DirStore::open(&store).unwrap();
         let sde = Sde::builder().observer(log.clone()).store(store);
         let sde = sde.save(SavePolicy::EveryResult).build().unwrap();
         assert_eq!(waves.call(&sde, 10).unwrap().local().len(), 30);
         waves.call(&sde, 11).unwrap();
-        assert_eq!(log.sources("ranks.restart.waves")[0], expected);
+        assert_eq!(log.sources("ranks.restart.waves")[0], Source::Loaded);
         sde.finish().unwrap();
-    };
-    alone(Source::Loaded);
-    with_store(2, &store, |sde, log| {
+    });
+    with_store(ranks.resized(2), &store, |sde, log| {
         assert_eq!(waves.call(sde, 11).unwrap().gather(sde).unwrap().len(), 33);
         assert_eq!(log.sources("ranks.restart.waves"), [Source::Loaded]);
     });
 }
 
-#[test]
-fn a_type_of_the_user_s_own_is_split_and_put_together() {
-    let folder = tempfile::tempdir().unwrap();
+pub(super) fn a_type_of_the_user_s_own_is_split_and_put_together(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
     let store = folder.path().join("store");
     let whole = |sde: &Handle| {
         let part = names.call(sde, 7).unwrap();
@@ -189,7 +165,7 @@ fn a_type_of_the_user_s_own_is_split_and_put_together() {
         Names::whole(&parts.iter().map(|part| part.to_vec()).collect::<Vec<_>>())
     };
     for size in [4, 3, 1, 5] {
-        let made = with_store(size, &store, |sde, log| {
+        let made = with_store(ranks.resized(size), &store, |sde, log| {
             assert_eq!(whole(sde).len(), 7);
             let color = (sde.rank().unwrap() % 2) as u32;
             sde.split_for(color, 0, |half| {
@@ -209,31 +185,31 @@ fn a_type_of_the_user_s_own_is_split_and_put_together() {
 }
 
 /// A part that is missing is a miss for all, not an array with a hole.
-#[test]
-fn without_one_of_its_parts_a_value_is_computed_again_by_all() {
-    let folder = tempfile::tempdir().unwrap();
+pub(super) fn without_one_of_its_parts_a_value_is_computed_again_by_all(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
     let store = folder.path().join("store");
-    with_store(3, &store, bits);
-    let segments = std::fs::read_dir(store.join("results")).unwrap();
-    let mut segments: Vec<_> = segments.map(|file| file.unwrap().path()).collect();
-    segments.sort_by_key(|file| file.metadata().unwrap().len());
-    // One of those with nothing but a part.
-    std::fs::remove_file(&segments[0]).unwrap();
-    for (_, sources) in with_store(2, &store, bits) {
-        assert_eq!(sources, [Source::Computed]);
+    save_waves(ranks.resized(3), &store);
+    ranks.once(|| {
+        let segments = std::fs::read_dir(store.join("results")).unwrap();
+        let mut segments: Vec<_> = segments.map(|file| file.unwrap().path()).collect();
+        segments.sort_by_key(|file| file.metadata().unwrap().len());
+        // One of those with nothing but a part.
+        std::fs::remove_file(&segments[0]).unwrap();
+    });
+    for (_, sources) in with_store(ranks.resized(2), &store, bits) {
+        assert_eq!(sources, told([Source::Computed]));
     }
 }
 
 /// Each result is archived by one rank, and all ranks find it.
-#[test]
-fn what_one_rank_computes_another_program_s_ranks_load() {
-    let folder = tempfile::tempdir().unwrap();
+pub(super) fn what_one_rank_computes_another_program_s_ranks_load(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
     let store = folder.path().join("store");
-    with_store(3, &store, |sde, _| {
+    with_store(ranks.resized(3), &store, |sde, _| {
         square.call(sde, sde.rank().unwrap() as u64).unwrap();
         sde.checkpoint_all().unwrap();
     });
-    let computed = with_store(2, &store, |sde, _| {
+    let computed = with_store(ranks.resized(2), &store, |sde, _| {
         for x in 0..3 {
             assert_eq!(*square.call(sde, x).unwrap(), x * x);
         }

@@ -1,0 +1,39 @@
+//! Rows 15 and 16 of the speed table: what moves between ranks, against one call of MPI that moves
+//! as many bytes, in the same run.
+//!
+//! `mpirun -n 2 target/release/rows_mpi` prints the table in Markdown, on rank 0; names after it are the
+//! parts to run. A time is that of the slowest rank, from a moment at which all were there.
+
+#![forbid(unsafe_code)]
+
+mod redistribute;
+mod release;
+mod together;
+
+use sde_benches::table::{Row, print_head, wanted};
+use sde_mpi::Session;
+use together::Together;
+
+/// Measures some of the rows.
+type Part = fn(&Together<'_>) -> Vec<Row>;
+
+fn main() {
+    let session = Session::start().expect("MPI starts");
+    let together = Together::new(&session);
+    if session.rank() == 0 {
+        println!("{} ranks\n", session.size());
+        print_head();
+    }
+    let parts: [(&str, Part); 2] = [
+        ("release", release::rows),
+        ("redistribute", redistribute::rows),
+    ];
+    for (part, rows) in parts {
+        if wanted(part) {
+            let rows = rows(&together);
+            if session.rank() == 0 {
+                rows.iter().for_each(Row::print);
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! All tests of ranks.
+
+use super::{Ranks, Threads, World, arrays, errors, restart, runs, sets, spread};
+
+/// How many ranks a test is for.
+#[derive(Clone, Copy, Debug)]
+pub enum Sizes {
+    /// It is run on each of these numbers of ranks.
+    Each(&'static [usize]),
+    /// It is run once, and takes other numbers of ranks one after another, up to this one.
+    UpTo(usize),
+}
+
+/// A test.
+#[derive(Clone, Copy)]
+pub struct Test {
+    /// Its module and its name.
+    pub name: &'static str,
+    /// The numbers of ranks that it is for.
+    pub sizes: Sizes,
+    body: fn(Ranks<'_>),
+}
+
+/// Calls a macro with the tests of each module, and the numbers of ranks that they are for.
+#[macro_export]
+macro_rules! for_each_test_of_ranks {
+    ($call:ident) => {
+        $call! {
+            arrays {
+                arrays_move_from_each_layout_to_each_other: Each(&[1, 2, 3, 4, 8]),
+                a_large_array_moves_in_turns: Each(&[2, 3, 4]),
+                an_array_goes_with_the_ranks_when_they_are_split_and_released: Each(&[2, 3, 4, 8]),
+                arrays_go_through_nested_sets: Each(&[4]),
+                an_ordinary_app_can_not_be_given_an_array: Each(&[2]),
+                an_array_that_no_app_returned_is_known_by_its_content: UpTo(5),
+                layouts_that_do_not_fit_are_errors: Each(&[2]),
+            }
+            errors {
+                ranks_that_call_different_things_get_the_same_error: Each(&[3, 8]),
+                ranks_that_give_different_inputs_get_the_same_error: Each(&[2]),
+                a_rank_that_leaves_is_named_and_waited_for_by_nobody: Each(&[3, 8]),
+                a_rank_that_is_late_is_named_by_those_who_wait: Each(&[2]),
+            }
+            restart {
+                any_number_of_ranks_goes_on_from_what_any_other_saved: UpTo(8),
+                a_program_without_ranks_goes_on_too: UpTo(3),
+                a_type_of_the_user_s_own_is_split_and_put_together: UpTo(5),
+                without_one_of_its_parts_a_value_is_computed_again_by_all: UpTo(3),
+                what_one_rank_computes_another_program_s_ranks_load: UpTo(3),
+            }
+            runs {
+                all_ranks_run_it_and_all_remember_it: Each(&[3]),
+                it_is_a_hit_only_where_all_hit: Each(&[3]),
+                all_ranks_have_one_computation: Each(&[2]),
+                only_if_remembered_fails_alike_where_one_rank_has_nothing: Each(&[2]),
+                an_ordinary_app_can_not_run_a_distributed_one_or_ask_for_its_rank: Each(&[1, 2]),
+                a_collective_run_off_the_main_order_is_an_error_at_once: Each(&[2]),
+                ranks_that_miss_different_keys_never_hang: Each(&[2, 3, 4, 8]),
+                what_fails_on_one_rank_fails_on_all: Each(&[3]),
+                a_rank_that_goes_on_after_a_failure_holds_up_nobody: Each(&[3]),
+                a_panic_on_one_rank_is_an_error_on_the_others: Each(&[3]),
+                results_that_differ_between_ranks_are_an_error_and_not_remembered: Each(&[3]),
+                a_save_that_fails_on_one_rank_is_the_same_error_on_all: Each(&[1, 2, 3, 4, 8]),
+            }
+            sets {
+                what_a_part_computes_all_have_when_it_is_released: Each(&[4]),
+                sets_nest_and_are_released_in_order: Each(&[4]),
+                a_split_orders_its_ranks: Each(&[3]),
+                a_handle_of_a_released_set_is_an_error: Each(&[2]),
+                the_closure_form_releases_after_an_error_and_a_panic_too: Each(&[2]),
+                a_part_that_is_dropped_is_an_error_where_the_others_release: Each(&[2]),
+                values_that_are_too_large_or_not_wanted_do_not_move: Each(&[2]),
+                no_cache_values_never_move: Each(&[2]),
+                of_different_results_the_lowest_rank_s_counts: Each(&[3]),
+                the_results_do_not_depend_on_the_number_of_ranks: Each(&[1, 2, 3, 4, 8]),
+            }
+            spread {
+                each_key_is_computed_once_over_all_ranks_and_all_have_all: Each(&[1, 2, 3, 4, 8]),
+                in_a_distributed_app_too_and_in_an_ordinary_one_each_rank_for_itself: Each(&[3]),
+                what_fails_is_the_same_error_on_all_ranks_and_stops_nothing: Each(&[3]),
+                what_several_ranks_compute_beneath_is_counted: Each(&[2]),
+                non_deterministic_results_are_the_same_on_all_ranks: Each(&[3]),
+                lists_that_differ_are_the_same_error_on_all_ranks: Each(&[2]),
+                values_that_are_too_large_stay_and_their_keys_are_known: Each(&[2]),
+                what_is_dealt_out_is_dealt_out_by_its_cost: Each(&[2]),
+            }
+        }
+    };
+}
+
+macro_rules! tests {
+    ($($module:ident { $($name:ident: $kind:ident($sizes:expr),)* })*) => {
+        /// All of them.
+        pub const TESTS: &[Test] = &[$($(Test {
+            name: concat!(stringify!($module), "::", stringify!($name)),
+            sizes: Sizes::$kind($sizes),
+            body: $module::$name,
+        },)*)*];
+    };
+}
+
+for_each_test_of_ranks!(tests);
+
+/// Runs one with threads, on all numbers of ranks that it is for.
+///
+/// # Panics
+/// If it fails, or there is none of that name.
+pub fn on_threads(name: &str) {
+    let test = TESTS.iter().find(|test| test.name == name);
+    let test = test.unwrap_or_else(|| panic!("no test is called {name}"));
+    match test.sizes {
+        Sizes::Each(sizes) => sizes
+            .iter()
+            .for_each(|size| (test.body)(Ranks::of(&Threads, *size))),
+        Sizes::UpTo(most) => (test.body)(Ranks::of(&Threads, most)),
+    }
+}
+
+/// What was run of all tests.
+#[derive(Debug, Default)]
+pub struct Ran {
+    /// The names of those that were.
+    pub run: Vec<&'static str>,
+    /// Those for other numbers of ranks.
+    pub skipped: Vec<&'static str>,
+}
+
+/// Runs those that are for the number of ranks of a world. What takes several numbers of ranks one after
+/// another is run in a world of eight, in parts of it.
+///
+/// # Panics
+/// If one fails.
+pub fn run_all(world: &dyn World, mut begins: impl FnMut(&str)) -> Ran {
+    let most = world.most();
+    let mut ran = Ran::default();
+    for test in TESTS {
+        let size = match test.sizes {
+            Sizes::Each(sizes) => sizes.contains(&most).then_some(most),
+            Sizes::UpTo(size) => (most == 8).then_some(size),
+        };
+        let Some(size) = size else {
+            ran.skipped.push(test.name);
+            continue;
+        };
+        begins(test.name);
+        (test.body)(Ranks::of(world, size));
+        ran.run.push(test.name);
+    }
+    ran
+}

@@ -1,0 +1,34 @@
+//! Tests of process sets, whatever stands for ranks: threads, or the processes of an MPI job.
+//!
+//! A test is a function that is given [`Ranks`] and says what each of them shall do. Threads run it
+//! in one process. Under MPI every process runs it, from its beginning to its end, and those that
+//! are a rank of it run the program in its middle; what the ranks return is given to all, so that
+//! what follows holds, or fails, on all of them.
+//!
+//! So what a test does outside of [`Ranks::run`] must be the same on all processes. What may happen only
+//! once, to a file say, goes into [`Ranks::once`].
+//!
+//! [`list`](self) has all tests, with the numbers of ranks that each is for.
+
+mod arrays;
+mod errors;
+mod folder;
+mod journey;
+mod list;
+mod restart;
+mod runs;
+mod sets;
+mod spread;
+mod world;
+
+pub use folder::Folder;
+pub use journey::{Arrived, journey, load_acknowledged};
+pub use list::{Ran, Sizes, TESTS, Test, on_threads, run_all};
+pub use restart::{load_waves, save_waves};
+pub use world::{Rank, Ranks, Threads, World};
+
+/// How results were got, as text: that can go from rank to rank.
+fn names(sources: impl IntoIterator<Item = sde::Source>) -> Vec<String> {
+    let name = |source| format!("{source:?}");
+    sources.into_iter().map(name).collect()
+}

@@ -1,0 +1,69 @@
+//! One process: without ranks, or with all of them in it.
+
+use std::sync::Mutex;
+
+use sde::{DistArray, Handle, Sde, Source, Tag, Value};
+use sde_tests::ranks::{Ranks, Threads};
+
+#[sde::app(name = "ranks.alone.products", distributed, tags(distributed))]
+fn products(sde: &Handle, rows: usize, columns: usize) -> Result<DistArray<f64>, sde::Error> {
+    DistArray::from_fn(sde, &[rows, columns], |at| (at[0] * 1000 + at[1]) as f64)
+}
+
+#[sde::app(name = "ranks.alone.sum", distributed)]
+fn sum(sde: &Handle, array: &DistArray<f64>) -> Result<f64, sde::Error> {
+    let mine: f64 = array.local().iter().sum();
+    Ok(sde.gather("sums", mine)?.iter().map(|one| **one).sum())
+}
+
+#[sde::app(name = "ranks.alone.square")]
+fn square(x: u64) -> u64 {
+    x * x
+}
+
+#[sde::app(name = "ranks.alone.count", distributed)]
+fn count(sde: &Handle, x: u64) -> Result<u64, sde::Error> {
+    Ok(sde.gather("numbers", x)?.len() as u64)
+}
+
+#[test]
+fn an_array_is_whole() {
+    let sde = Sde::new();
+    let array = products.call(&sde, 3, 2).unwrap();
+    let expected = [0.0, 1.0, 1000.0, 1001.0, 2000.0, 2001.0];
+    assert_eq!(array.local(), expected);
+    assert_eq!(array.get(&[2, 1]), Some(2001.0));
+    assert_eq!(array.get(&[3, 0]), None);
+    assert_eq!(array.map(|x| *x as u32).local()[5], 2001);
+    let again = products.call(&sde, 3, 2).unwrap();
+    assert!(Value::ptr_eq(&array, &again));
+    let all: f64 = expected.iter().sum();
+    assert_eq!(*sum.call(&sde, &array).unwrap(), all);
+    assert_eq!(sde.stats().total.computed, 2);
+    assert!(Source::Map.is_hit());
+}
+
+#[test]
+fn without_a_process_group_there_is_one_rank() {
+    let sde = Sde::new();
+    let part = sde.split(3, 0).unwrap();
+    assert_eq!((part.rank().unwrap(), part.ranks().unwrap()), (0, 1));
+    assert_eq!(*square.call(&part, 4).unwrap(), 16);
+    part.release().unwrap();
+    assert_eq!(*sde.gather("numbers", 4_u8).unwrap()[0], 4);
+    assert_eq!(Tag::Distributed.name(), "distributed");
+}
+
+/// What is remembered of ordinary runs is the rank's own affair, where ranks share a process too.
+#[test]
+fn the_values_that_ranks_hold_keep_their_identity() {
+    static HELD: Mutex<Vec<Value<u64>>> = Mutex::new(Vec::new());
+    Ranks::of(&Threads, 2).run(|sde| {
+        let first = count.call(&sde, 8).unwrap();
+        let second = count.call(&sde, 8).unwrap();
+        assert!(Value::ptr_eq(&first, &second));
+        HELD.lock().unwrap().push(first);
+    });
+    let held = HELD.lock().unwrap();
+    assert!(!Value::ptr_eq(&held[0], &held[1]));
+}

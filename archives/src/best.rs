@@ -10,7 +10,7 @@ use crate::rank::Rank;
 use crate::read::{self, Trouble};
 
 /// What became of looking at the frames of a key.
-pub(crate) struct Found {
+pub(crate) struct Best {
     pub(crate) entry: Option<StoredEntry>,
     /// Whether the file of a frame is not there any more.
     pub(crate) gone: bool,
@@ -23,7 +23,7 @@ pub(crate) fn best(
     medium: &Arc<dyn Medium>,
     places: &[At],
     key: &Key,
-) -> Result<Found, ArchiveError> {
+) -> Result<Best, ArchiveError> {
     let mut computations: Vec<(Rank, StoredEntry)> = Vec::new();
     let mut failed = None;
     let mut gone = false;
@@ -46,7 +46,7 @@ pub(crate) fn best(
     let best = computations.into_iter().max_by_key(|(rank, _)| *rank);
     match (best, failed) {
         (None, Some(error)) => Err(error),
-        (best, _) => Ok(Found {
+        (best, _) => Ok(Best {
             entry: best.map(|(_, entry)| entry),
             gone,
         }),

@@ -13,7 +13,7 @@ use sde::ArchiveError;
 
 use crate::class::Class;
 use crate::id::FileId;
-use crate::medium::{Found, Kind, Medium, make_dirs};
+use crate::medium::{FileKind, Found, Medium, make_dirs};
 use crate::trust::Trust;
 
 /// The version of the format that this crate writes and reads.
@@ -42,7 +42,7 @@ pub(crate) fn look(medium: &dyn Medium, dir: &Path) -> Result<There, ArchiveErro
     let looked = medium.look(dir);
     match looked.map_err(|error| cannot_open(dir, "looking at it", error))? {
         None => return Ok(There::Nothing),
-        Some(found) if found.kind != Kind::Directory => {
+        Some(found) if found.kind != FileKind::Directory => {
             return Err(not_a_store(
                 dir,
                 "it is a file; name a directory that is a store, or one that does not exist yet",
@@ -108,7 +108,7 @@ pub(crate) fn misplaced(
     let mut misplaced = Vec::new();
     for folder in folders() {
         if let Some(found) = medium.look(&store.join(folder))?
-            && found.kind != Kind::Directory
+            && found.kind != FileKind::Directory
         {
             misplaced.push((folder, found));
         }
@@ -147,7 +147,7 @@ pub(crate) fn check_parts(
         if let Some(why) = trust.refusal(&found) {
             return Err(not_a_store(dir, format!("of its {name:?}: {why}")));
         }
-        if name == FORMAT || found.kind == Kind::Directory {
+        if name == FORMAT || found.kind == FileKind::Directory {
             continue;
         }
         if !read_only {
@@ -240,7 +240,7 @@ fn has_format(medium: &dyn Medium, dir: &Path) -> Result<bool, ArchiveError> {
         return Ok(false);
     };
     let not_text = || not_a_store(dir, "its FORMAT is not a text file");
-    if found.kind != Kind::File {
+    if found.kind != FileKind::File {
         return Err(not_text());
     }
     let text = read_format(medium, &path);

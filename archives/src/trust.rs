@@ -89,12 +89,12 @@ impl Distrusted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::medium::Kind;
+    use crate::medium::FileKind;
 
     #[test]
     fn only_what_is_the_users_own_is_trusted() {
         let found = |owner, link| Found {
-            kind: Kind::File,
+            kind: FileKind::File,
             length: 0,
             id: 0,
             written_at: None,

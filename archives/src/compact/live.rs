@@ -18,12 +18,12 @@ use crate::index::STATES;
 use crate::rank::Rank;
 
 /// A frame: the number of its segment, and its own in that.
-pub(crate) type At = (usize, usize);
+pub(crate) type FrameNumber = (usize, usize);
 
 /// What is kept of one key.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
-    pub(crate) frames: Vec<At>,
+    pub(crate) frames: Vec<FrameNumber>,
     /// The time of the latest save.
     pub(crate) saved_at: u64,
 }
@@ -32,9 +32,9 @@ pub(crate) struct Kept {
 #[derive(Debug, Default)]
 pub(crate) struct Live {
     pub(crate) keys: HashMap<Key, Kept, BuildKeyHasher>,
-    pub(crate) marks: Vec<At>,
+    pub(crate) marks: Vec<FrameNumber>,
     /// Those of kinds that this release does not know.
-    pub(crate) unknown: Vec<At>,
+    pub(crate) unknown: Vec<FrameNumber>,
 }
 
 /// What is known of all segments that nobody writes to, those too that are not replaced.
@@ -74,8 +74,8 @@ impl Around {
 
 /// What is of use in these segments.
 pub(crate) fn live(candidates: &[Candidate], around: &Around) -> Live {
-    let mut by_key: HashMap<Key, Vec<At>, BuildKeyHasher> = HashMap::default();
-    let mut marks: HashMap<(Key, RunId), (SystemTime, At)> = HashMap::new();
+    let mut by_key: HashMap<Key, Vec<FrameNumber>, BuildKeyHasher> = HashMap::default();
+    let mut marks: HashMap<(Key, RunId), (SystemTime, FrameNumber)> = HashMap::new();
     let mut live = Live::default();
     for (at, held) in all(candidates) {
         match &held.what {
@@ -100,7 +100,7 @@ pub(crate) fn live(candidates: &[Candidate], around: &Around) -> Live {
 }
 
 /// All frames of some segments.
-pub(crate) fn all(candidates: &[Candidate]) -> impl Iterator<Item = (At, &Held)> {
+pub(crate) fn all(candidates: &[Candidate]) -> impl Iterator<Item = (FrameNumber, &Held)> {
     candidates
         .iter()
         .enumerate()
@@ -113,9 +113,14 @@ pub(crate) fn all(candidates: &[Candidate]) -> impl Iterator<Item = (At, &Held)>
 /// The frames of one key that are of use: of the computation that counts, by its
 /// [rank](crate::Rank), as many as it takes to
 /// have all its values in each class, and the scratch states that came after it.
-fn of_key(candidates: &[Candidate], key: Key, mut frames: Vec<At>, around: &Around) -> Kept {
-    let held = |at: &At| &candidates[at.0].frames[at.1];
-    let saved_at = |at: &At| held(at).header.saved_at;
+fn of_key(
+    candidates: &[Candidate],
+    key: Key,
+    mut frames: Vec<FrameNumber>,
+    around: &Around,
+) -> Kept {
+    let held = |at: &FrameNumber| &candidates[at.0].frames[at.1];
+    let saved_at = |at: &FrameNumber| held(at).header.saved_at;
     frames.sort_by_key(|at| std::cmp::Reverse(saved_at(at)));
     let entries = || {
         frames.iter().filter_map(|at| match &held(at).what {
@@ -166,7 +171,7 @@ fn of_use(ranks: impl Iterator<Item = Rank>) -> Vec<RunId> {
 
 /// Of several frames of one computation in one class those that have all its values between
 /// them. The one with most comes first; if none has any, one is kept for its record.
-fn covering(mut frames: Vec<(At, &EntryFacts)>) -> Vec<At> {
+fn covering(mut frames: Vec<(FrameNumber, &EntryFacts)>) -> Vec<FrameNumber> {
     frames.sort_by_key(|(_, facts)| std::cmp::Reverse(facts.sound.len()));
     let mut have: HashSet<&str> = HashSet::new();
     let mut kept = Vec::new();

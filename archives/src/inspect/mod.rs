@@ -162,10 +162,3 @@ fn has_segments(medium: &dyn Medium, dir: &Path) -> bool {
     let is_there = |class: Class| matches!(medium.look(&dir.join(class.folder())), Ok(Some(_)));
     Class::ALL.into_iter().any(is_there)
 }
-
-/// A path within the store, as manifests have it.
-fn relative(dir: &Path, path: &Path) -> String {
-    let path = path.strip_prefix(dir).unwrap_or(path);
-    let parts = path.iter().map(|part| part.to_string_lossy());
-    parts.collect::<Vec<_>>().join("/")
-}

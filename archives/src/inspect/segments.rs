@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use sde::ArchiveError;
 
-use super::relative;
 use crate::class::Class;
 use crate::directory::{VERSION, is_no_folder};
 use crate::id::FileId;
@@ -17,6 +16,7 @@ use crate::medium::Medium;
 use crate::scan;
 use crate::segment::{SEGMENT_HEADER, SEGMENT_MAGIC, Segment, checksum};
 use crate::table::bytes;
+use crate::vouch::relative;
 
 /// The name of a segment, or of a writer: 128 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

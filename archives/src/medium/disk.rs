@@ -5,7 +5,7 @@ use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, IoSlice, Write};
 use std::path::{Path, PathBuf};
 
-use super::{Found, Kind, Medium, MediumFile, Site};
+use super::{FileKind, Found, Medium, MediumFile, Site};
 
 /// The file system of this machine, with the calls of the standard library.
 #[derive(Clone, Copy, Debug, Default)]
@@ -181,9 +181,9 @@ fn has_no_links(error: &io::Error) -> bool {
 
 fn as_found(found: &Metadata, link: bool) -> Found {
     let kind = match found.is_file() {
-        true => Kind::File,
-        false if found.is_dir() => Kind::Directory,
-        false => Kind::Other,
+        true => FileKind::File,
+        false if found.is_dir() => FileKind::Directory,
+        false => FileKind::Other,
     };
     #[cfg(unix)]
     let (id, owner) = {

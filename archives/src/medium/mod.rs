@@ -39,7 +39,7 @@ pub use disk::Disk;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Found {
     /// What it is.
-    pub kind: Kind,
+    pub kind: FileKind,
     /// The length in bytes, of a file.
     pub length: u64,
     /// Which file it is, whatever its name: two names of one file have the same, two files never,
@@ -55,7 +55,7 @@ pub struct Found {
 
 /// What a name may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FileKind {
     /// A regular file.
     File,
     /// A directory.
@@ -240,5 +240,5 @@ pub fn make_dirs(medium: &dyn Medium, dir: &Path) -> io::Result<()> {
 
 fn is_dir(medium: &dyn Medium, path: &Path) -> io::Result<bool> {
     let found = medium.look(path)?;
-    Ok(found.is_some_and(|found| found.kind == Kind::Directory))
+    Ok(found.is_some_and(|found| found.kind == FileKind::Directory))
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::MutexGuard;
 
-use sde_archives::medium::{Found, Kind, Medium, MediumFile, Site};
+use sde_archives::medium::{FileKind, Found, Medium, MediumFile, Site};
 
 use super::orders::{CHANGING, Call, Error, Verdict};
 use super::sim::{Sim, State};
@@ -75,8 +75,8 @@ impl Medium for Sim {
         let mut entered = self.call(Call::Look)?;
         let world = &mut entered.state.world;
         let found = world.find(path)?.map(|id| match world.node(id) {
-            Node::File(content) => found(Kind::File, content.bytes.len(), id),
-            Node::Dir(_) => found(Kind::Directory, 0, id),
+            Node::File(content) => found(FileKind::File, content.bytes.len(), id),
+            Node::Dir(_) => found(FileKind::Directory, 0, id),
         });
         entered.done(found)
     }
@@ -167,7 +167,7 @@ impl Medium for Sim {
     }
 }
 
-fn found(kind: Kind, length: usize, id: Id) -> Found {
+fn found(kind: FileKind, length: usize, id: Id) -> Found {
     Found {
         kind,
         length: length as u64,

@@ -1,0 +1,112 @@
+//! Building as apps of SDE.
+//!
+//! The engine gives what the seeds of this crate build by hand: one flight for each key while others
+//! wait, errors shared by all who wait and remembered where they would come again, a panicking builder whose place
+//! is taken by one of those who wait, and a hit without a lock. The context is an input of each: a live
+//! program belongs to one.
+//!
+//! [`Context::program`] and [`Context::kernel`] call these, compare more than the digest, and let go what
+//! is not in use if a resource is lacking.
+
+use sde::{AppError, Builder, Handle, MemorySize};
+
+use crate::context::Context;
+use crate::identity::Descriptor;
+use crate::live::{Kernel, Object, Program};
+use crate::make;
+
+/// A live program, built or made from a kept binary.
+#[sde::app(
+    name = "sde_opencl.ProgramBuild",
+    version = "1",
+    tags(expendable),
+    gpu,
+    sized,
+    about = "a live program of OpenCL, built or made from a kept binary"
+)]
+pub fn program_build(
+    sde: &Handle,
+    context: &Context,
+    device: usize,
+    program: &Descriptor,
+) -> Result<Program, AppError> {
+    make::program(sde, context, device, program).map_err(crate::Error::for_app)
+}
+
+/// A part of a linked program, compiled.
+#[sde::app(
+    name = "sde_opencl.Object",
+    version = "1",
+    tags(expendable),
+    gpu,
+    sized,
+    about = "a compiled part of a program of OpenCL"
+)]
+pub fn object(context: &Context, device: usize, program: &Descriptor) -> Result<Object, AppError> {
+    make::object(context, device, program).map_err(crate::Error::for_app)
+}
+
+/// A kernel of a program.
+#[sde::app(
+    name = "sde_opencl.Kernel",
+    version = "1",
+    tags(expendable),
+    gpu,
+    sized,
+    about = "a kernel of a live program of OpenCL"
+)]
+pub fn kernel(
+    sde: &Handle,
+    context: &Context,
+    device: usize,
+    program: &Descriptor,
+    name: &str,
+) -> Result<Kernel, AppError> {
+    let program = context.program_once(sde, device, program);
+    let made = program.and_then(|program| Kernel::of(&program, name));
+    made.map_err(crate::Error::for_app)
+}
+
+/// The names of these apps, those first that hold others' results.
+pub(crate) const NAMES: [&str; 3] = [
+    "sde_opencl.Kernel",
+    "sde_opencl.ProgramBuild",
+    "sde_opencl.Object",
+];
+
+/// How many bytes of programs and kernels an engine may remember; when there are more, those that were
+/// used longest ago are let go, but for what somebody holds: a program goes only when none of its kernels is remembered or held.
+///
+/// A program counts with the length of its binary where that is known, else with an estimate; a kernel
+/// counts with its part of the program. As the limit holds for either, both together may be twice as much.
+///
+/// ```
+/// use sde::Sde;
+///
+/// let sde = sde_opencl::memory_limit(Sde::builder(), 256 << 20).build()?;
+/// # let _ = sde;
+/// # Ok::<(), sde::Error>(())
+/// ```
+pub fn memory_limit(builder: Builder, bytes: usize) -> Builder {
+    NAMES
+        .into_iter()
+        .fold(builder, |builder, app| builder.memory_limit(app, bytes))
+}
+
+impl MemorySize for Program {
+    fn memory_size(&self) -> usize {
+        self.bytes()
+    }
+}
+
+impl MemorySize for Kernel {
+    fn memory_size(&self) -> usize {
+        self.program().bytes() / self.program().kernel_names().len().max(1)
+    }
+}
+
+impl MemorySize for Object {
+    fn memory_size(&self) -> usize {
+        self.bytes()
+    }
+}

@@ -1,0 +1,56 @@
+//! Whether the binary of a program may be kept, and why not.
+
+use std::fmt;
+
+/// Why a program is built anew each time it is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NotCacheable {
+    /// What the source includes is computed while it is compiled.
+    ComputedInclude {
+        /// Where: file and line.
+        at: String,
+        /// The line.
+        line: String,
+    },
+    /// The source asks which files there are, or for the time.
+    Volatile {
+        /// Where: file and line.
+        at: String,
+        /// The word that asks.
+        word: &'static str,
+    },
+    /// The options name a file that the compiler reads or writes, which nobody follows.
+    Option {
+        /// The option.
+        option: String,
+    },
+    /// A part of a linked program is not cacheable.
+    Part(Box<NotCacheable>),
+    /// A foreign program does not give the source or the intermediate language it was made from.
+    NoSource,
+    /// A foreign program is not one that kernels can be had from.
+    NotExecutable,
+}
+
+impl fmt::Display for NotCacheable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ComputedInclude { at, line } => {
+                write!(f, "{at} includes what a macro says: `{line}`")
+            }
+            Self::Volatile { at, word } => write!(
+                f,
+                "{at} has {word}, which is another from one build to the next"
+            ),
+            Self::Option { option } => {
+                write!(f, "the option {option} names files that are not followed")
+            }
+            Self::Part(why) => write!(f, "a part of it: {why}"),
+            Self::NoSource => f.write_str("it does not give what it was made from"),
+            Self::NotExecutable => f.write_str("it was not built, or is a library"),
+        }
+    }
+}
+
+impl std::error::Error for NotCacheable {}

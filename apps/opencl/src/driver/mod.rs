@@ -1,0 +1,190 @@
+//! The calls of OpenCL that are needed here, and nothing else.
+//!
+//! A driver that runs out of memory, refuses a binary that it made itself, or was updated over
+//! night can't be had for a test. So all calls go through one trait with two sides: OpenCL, and a
+//! [simulated](simulated) driver that does on demand what no device here does.
+//!
+//! A program is built for one device at a time. With several devices in a context there is a
+//! program for each; those of equal identity share the binary. That is also how SYCL's cache keys
+//! programs.
+//!
+//! The trait is closed: a raw program or kernel is made by one driver, owned by one holder, given back
+//! to that driver once, and never seen outside of this crate. Safe code can't get at a dangling one.
+
+pub(crate) mod opencl;
+pub mod simulated;
+
+use std::fmt;
+
+pub use opencl::{Found, devices};
+
+/// What a device is.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
+#[non_exhaustive]
+pub enum DeviceType {
+    /// A processor that runs the program itself too.
+    Cpu,
+    /// A graphics processor.
+    Gpu,
+    /// Any other kind.
+    Accelerator,
+}
+
+impl DeviceType {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Cpu, Self::Gpu, Self::Accelerator];
+
+    /// Its name in messages and environment variables.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cpu => "cpu",
+            Self::Gpu => "gpu",
+            Self::Accelerator => "accelerator",
+        }
+    }
+}
+
+/// What a driver says of one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// The name of its platform.
+    pub platform: String,
+    /// The version of its platform.
+    pub platform_version: String,
+    /// The name of the device.
+    pub name: String,
+    /// Who made it.
+    pub vendor: String,
+    /// The version of OpenCL it has, with what the vendor adds to it.
+    pub version: String,
+    /// The version of the driver.
+    pub driver: String,
+    /// The versions of the intermediate languages it takes; empty if it takes none.
+    pub il: String,
+    /// What kind of device it is.
+    pub kind: DeviceType,
+}
+
+/// What a call of OpenCL said: its name and the code it gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The call.
+    pub call: &'static str,
+    /// The code, as OpenCL numbers them.
+    pub code: i32,
+}
+
+impl Refusal {
+    /// Whether memory or another resource was lacking: it may work once something was let go.
+    #[must_use]
+    pub fn is_out_of_resources(self) -> bool {
+        const MEM_OBJECT_ALLOCATION_FAILURE: i32 = -4;
+        const OUT_OF_RESOURCES: i32 = -5;
+        const OUT_OF_HOST_MEMORY: i32 = -6;
+        matches!(
+            self.code,
+            MEM_OBJECT_ALLOCATION_FAILURE | OUT_OF_RESOURCES | OUT_OF_HOST_MEMORY
+        )
+    }
+
+    /// Whether the program is at fault, so that the same build would fail in the same way again.
+    #[must_use]
+    pub fn is_of_the_program(self) -> bool {
+        const BUILD_PROGRAM_FAILURE: i32 = -11;
+        const COMPILE_PROGRAM_FAILURE: i32 = -15;
+        const LINK_PROGRAM_FAILURE: i32 = -17;
+        const INVALID_BUILD_OPTIONS: i32 = -43;
+        const INVALID_COMPILER_OPTIONS: i32 = -66;
+        const INVALID_LINKER_OPTIONS: i32 = -67;
+        const INVALID_SPEC_ID: i32 = -71;
+        matches!(
+            self.code,
+            BUILD_PROGRAM_FAILURE
+                | COMPILE_PROGRAM_FAILURE
+                | LINK_PROGRAM_FAILURE
+                | INVALID_BUILD_OPTIONS
+                | INVALID_COMPILER_OPTIONS
+                | INVALID_LINKER_OPTIONS
+                | INVALID_SPEC_ID
+        )
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = opencl3::error_codes::error_text(self.code);
+        write!(f, "{} gave {} ({name})", self.call, self.code)
+    }
+}
+
+impl std::error::Error for Refusal {}
+
+/// A program of a driver: whoever holds it gives it back.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct RawProgram(usize);
+
+/// A kernel of a driver: whoever holds it gives it back.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct RawKernel(usize);
+
+impl RawKernel {
+    pub(crate) fn address(&self) -> usize {
+        self.0
+    }
+}
+
+pub(crate) type Done<T> = Result<T, Refusal>;
+
+/// A context of a driver. `device` counts its devices from 0.
+pub(crate) trait Driver: Send + Sync {
+    fn devices(&self) -> &[DeviceInfo];
+    fn with_source(&self, text: &str) -> Done<RawProgram>;
+    fn with_il(&self, il: &[u8]) -> Done<RawProgram>;
+    /// The bytes must have been checked: drivers end the process over a damaged binary.
+    fn with_binary(&self, device: usize, binary: &[u8]) -> Done<RawProgram>;
+    fn set_constant(&self, program: &RawProgram, id: u32, value: &[u8]) -> Done<()>;
+    fn build(&self, program: &RawProgram, device: usize, options: &str) -> Done<()>;
+    fn compile(&self, program: &RawProgram, device: usize, options: &str) -> Done<()>;
+    fn link(&self, device: usize, options: &str, parts: &[&RawProgram]) -> Done<RawProgram>;
+    /// What the compiler said last.
+    fn log(&self, program: &RawProgram, device: usize) -> Done<String>;
+    /// Empty if the driver gives none.
+    fn binary(&self, program: &RawProgram, device: usize) -> Done<Vec<u8>>;
+    fn kernel_names(&self, program: &RawProgram) -> Done<Vec<String>>;
+    fn kernel(&self, program: &RawProgram, name: &str) -> Done<RawKernel>;
+    fn release_program(&self, program: RawProgram);
+    fn release_kernel(&self, kernel: RawKernel);
+    /// The context of OpenCL, if this is one.
+    fn context(&self) -> Option<&std::sync::Arc<opencl3::context::Context>> {
+        None
+    }
+    /// What is known of a program that somebody else made.
+    fn foreign(&self, program: &RawProgram, device: usize) -> Done<ForeignFacts>;
+}
+
+/// What a driver tells of a program that somebody else made.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ForeignFacts {
+    /// Empty if it was not made from source.
+    pub(crate) source: String,
+    /// Empty if it was not made from an intermediate language.
+    pub(crate) il: Vec<u8>,
+    /// The options it was built with.
+    pub(crate) options: String,
+    pub(crate) kind: BinaryKind,
+}
+
+/// What a program is ready for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum BinaryKind {
+    /// It was not built.
+    #[default]
+    Nothing,
+    /// It was compiled and not linked, or linked to a library.
+    Object,
+    /// Its kernels can be run.
+    Executable,
+}

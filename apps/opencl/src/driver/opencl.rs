@@ -1,0 +1,337 @@
+//! OpenCL, by way of opencl3.
+//!
+//! The calls of its lower half are used, which give codes: the upper half panics where a text has
+//! a null byte or something can't be released, and its `Program::link` gives the program where OpenCL
+//! wants the context. Lists of binaries or sources are never given with more than one item, since
+//! the lower half hands slices on as if they were pointers.
+
+#![allow(
+    unsafe_code,
+    reason = "OpenCL is C: each call says why what it is given lives long enough"
+)]
+
+use std::ffi::{CString, c_void};
+use std::ptr;
+use std::sync::Arc;
+
+use opencl3::context::Context;
+use opencl3::device::{self, Device};
+use opencl3::platform::{Platform, get_platforms};
+use opencl3::types::{cl_device_id, cl_kernel, cl_program};
+use opencl3::{error_codes, kernel, program};
+
+use super::Refusal;
+use super::{
+    BinaryKind, DeviceInfo, DeviceType, Done, Driver, ForeignFacts, RawKernel, RawProgram,
+};
+use crate::Error;
+
+/// A device that was found, to be put into a context.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// What the driver says of it.
+    pub info: DeviceInfo,
+    /// The device.
+    pub device: Device,
+}
+
+/// All devices of this machine, those of each platform together.
+///
+/// The library of OpenCL is looked for once in a process.
+///
+/// ```
+/// match sde_opencl::devices() {
+///     Ok(devices) => assert!(!devices.is_empty()),
+///     Err(error) => assert!(matches!(error, sde_opencl::Error::NoOpenCl { .. }), "{error}"),
+/// }
+/// ```
+///
+/// # Errors
+/// [`Error::NoOpenCl`] if there is no library, no platform or no device here.
+pub fn devices() -> Result<Vec<Found>, Error> {
+    let none = |why: String| Error::NoOpenCl { why };
+    let platforms = get_platforms().map_err(|error| match error.0 {
+        error_codes::DLOPEN_RUNTIME_LOAD_FAILED => none("its library can't be loaded".to_owned()),
+        _ => none(format!("the library has no platform: {error}")),
+    })?;
+    let mut found = Vec::new();
+    for platform in platforms {
+        // A platform with no device says so by an error.
+        let ids = platform.get_devices(device::CL_DEVICE_TYPE_ALL);
+        for id in ids.unwrap_or_default() {
+            let device = Device::new(id);
+            let info = info(&device)?;
+            found.push(Found { info, device });
+        }
+    }
+    match found.is_empty() {
+        true => Err(none("no platform has a device".to_owned())),
+        false => Ok(found),
+    }
+}
+
+fn info(device: &Device) -> Result<DeviceInfo, Error> {
+    let refused = |call: &'static str| {
+        move |error: error_codes::ClError| {
+            Error::Device(Refusal {
+                call,
+                code: error.0,
+            })
+        }
+    };
+    let of_device = refused("clGetDeviceInfo");
+    let platform = Platform::new(device.platform().map_err(of_device)?);
+    let of_platform = refused("clGetPlatformInfo");
+    let bits = device.dev_type().map_err(of_device)?;
+    Ok(DeviceInfo {
+        platform: platform.name().map_err(of_platform)?,
+        platform_version: platform.version().map_err(of_platform)?,
+        name: device.name().map_err(of_device)?,
+        vendor: device.vendor().map_err(of_device)?,
+        version: device.version().map_err(of_device)?,
+        driver: device.driver_version().map_err(of_device)?,
+        // Devices before OpenCL 2.1 do not know the question.
+        il: device.il_version().unwrap_or_default(),
+        kind: match bits {
+            _ if bits & device::CL_DEVICE_TYPE_GPU != 0 => DeviceType::Gpu,
+            _ if bits & device::CL_DEVICE_TYPE_CPU != 0 => DeviceType::Cpu,
+            _ => DeviceType::Accelerator,
+        },
+    })
+}
+
+/// A context of OpenCL.
+pub(crate) struct OpenCl {
+    context: Arc<Context>,
+    devices: Vec<DeviceInfo>,
+    ids: Vec<Id>,
+}
+
+/// A device of the context.
+struct Id(cl_device_id);
+
+// SAFETY: it is a name that the library gave; OpenCL's calls may be made from any thread, but for
+// those that set arguments of one kernel, which are not made here.
+unsafe impl Send for Id {}
+// SAFETY: as above.
+unsafe impl Sync for Id {}
+
+impl OpenCl {
+    pub(crate) fn on(context: Arc<Context>) -> Result<Self, Error> {
+        let ids = context.devices();
+        let devices = ids.iter().map(|id| info(&Device::new(*id)));
+        Ok(Self {
+            devices: devices.collect::<Result<_, _>>()?,
+            ids: ids.iter().map(|id| Id(*id)).collect(),
+            context,
+        })
+    }
+
+    fn id(&self, device: usize) -> Done<[cl_device_id; 1]> {
+        const INVALID_DEVICE: i32 = -33;
+        let id = self.ids.get(device).ok_or(Refusal {
+            call: "choosing a device",
+            code: INVALID_DEVICE,
+        })?;
+        Ok([id.0])
+    }
+}
+
+fn refused(call: &'static str) -> impl Fn(i32) -> Refusal {
+    move |code| Refusal { call, code }
+}
+
+/// OpenCL's texts end with a null byte and have no other.
+fn text(call: &'static str, text: &str) -> Done<CString> {
+    const INVALID_VALUE: i32 = -30;
+    CString::new(text).map_err(|_| refused(call)(INVALID_VALUE))
+}
+
+impl RawProgram {
+    fn get(&self) -> cl_program {
+        self.0 as cl_program
+    }
+
+    fn of(program: cl_program) -> Self {
+        Self(program as usize)
+    }
+}
+
+impl Driver for OpenCl {
+    fn devices(&self) -> &[DeviceInfo] {
+        &self.devices
+    }
+
+    fn with_source(&self, text: &str) -> Done<RawProgram> {
+        program::create_program_with_source(self.context.get(), &[text])
+            .map(RawProgram::of)
+            .map_err(refused("clCreateProgramWithSource"))
+    }
+
+    fn with_il(&self, il: &[u8]) -> Done<RawProgram> {
+        program::create_program_with_il(self.context.get(), il)
+            .map(RawProgram::of)
+            .map_err(refused("clCreateProgramWithIL"))
+    }
+
+    fn with_binary(&self, device: usize, binary: &[u8]) -> Done<RawProgram> {
+        let id = self.id(device)?;
+        // SAFETY: the context is alive, the device is one of it, and there is one binary, whose
+        // bytes the driver copies before the call returns.
+        let made =
+            unsafe { program::create_program_with_binary(self.context.get(), &id, &[binary]) };
+        made.map(RawProgram::of)
+            .map_err(refused("clCreateProgramWithBinary"))
+    }
+
+    fn set_constant(&self, program: &RawProgram, id: u32, value: &[u8]) -> Done<()> {
+        // SAFETY: the program is alive; the value is copied before the call returns.
+        let set = unsafe {
+            program::set_program_specialization_constant(
+                program.get(),
+                id,
+                value.len(),
+                value.as_ptr().cast::<c_void>(),
+            )
+        };
+        set.map_err(refused("clSetProgramSpecializationConstant"))
+    }
+
+    fn build(&self, program: &RawProgram, device: usize, options: &str) -> Done<()> {
+        let (id, options) = (self.id(device)?, text("clBuildProgram", options)?);
+        program::build_program(program.get(), &id, &options, None, ptr::null_mut())
+            .map_err(refused("clBuildProgram"))
+    }
+
+    fn compile(&self, program: &RawProgram, device: usize, options: &str) -> Done<()> {
+        let (id, options) = (self.id(device)?, text("clCompileProgram", options)?);
+        program::compile_program(
+            program.get(),
+            &id,
+            &options,
+            &[],
+            &[],
+            None,
+            ptr::null_mut(),
+        )
+        .map_err(refused("clCompileProgram"))
+    }
+
+    fn link(&self, device: usize, options: &str, parts: &[&RawProgram]) -> Done<RawProgram> {
+        let (id, options) = (self.id(device)?, text("clLinkProgram", options)?);
+        let parts: Vec<cl_program> = parts.iter().map(|part| part.get()).collect();
+        if parts.is_empty() {
+            const INVALID_VALUE: i32 = -30;
+            return Err(refused("clLinkProgram")(INVALID_VALUE));
+        }
+        // SAFETY: context and programs are alive; without a callback the call returns when it is
+        // done.
+        let linked = unsafe {
+            program::link_program(
+                self.context.get(),
+                &id,
+                &options,
+                &parts,
+                None,
+                ptr::null_mut(),
+            )
+        };
+        linked.map(RawProgram::of).map_err(refused("clLinkProgram"))
+    }
+
+    fn log(&self, program: &RawProgram, device: usize) -> Done<String> {
+        let id = self.id(device)?;
+        program::get_program_build_info(program.get(), id[0], program::CL_PROGRAM_BUILD_LOG)
+            .map(String::from)
+            .map_err(refused("clGetProgramBuildInfo"))
+    }
+
+    fn binary(&self, program: &RawProgram, device: usize) -> Done<Vec<u8>> {
+        let wanted = self.id(device)?[0] as isize;
+        let refused = || refused("clGetProgramInfo");
+        let devices = program::get_program_info(program.get(), program::CL_PROGRAM_DEVICES);
+        let devices: Vec<isize> = devices.map_err(refused())?.into();
+        let binaries = program::get_program_info(program.get(), program::CL_PROGRAM_BINARIES);
+        let binaries: Vec<Vec<u8>> = binaries.map_err(refused())?.into();
+        let mut of_devices = devices.into_iter().zip(binaries);
+        let found = of_devices.find(|(id, _)| *id == wanted);
+        Ok(found.map(|(_, binary)| binary).unwrap_or_default())
+    }
+
+    fn kernel_names(&self, program: &RawProgram) -> Done<Vec<String>> {
+        let names = program::get_program_info(program.get(), program::CL_PROGRAM_KERNEL_NAMES);
+        let names: String = names.map_err(refused("clGetProgramInfo"))?.into();
+        let mut names: Vec<String> = names.split(';').map(str::to_owned).collect();
+        names.retain(|name| !name.is_empty());
+        names.sort();
+        Ok(names)
+    }
+
+    fn kernel(&self, program: &RawProgram, name: &str) -> Done<RawKernel> {
+        let name = text("clCreateKernel", name)?;
+        kernel::create_kernel(program.get(), &name)
+            .map(|kernel| RawKernel(kernel as usize))
+            .map_err(refused("clCreateKernel"))
+    }
+
+    fn release_program(&self, program: RawProgram) {
+        // SAFETY: it was made by this driver and is given back once: the holder is gone with this.
+        if let Err(code) = unsafe { program::release_program(program.get()) } {
+            tracing::warn!("{}", refused("clReleaseProgram")(code));
+        }
+    }
+
+    fn release_kernel(&self, kernel: RawKernel) {
+        // SAFETY: as for programs.
+        if let Err(code) = unsafe { kernel::release_kernel(kernel.0 as cl_kernel) } {
+            tracing::warn!("{}", refused("clReleaseKernel")(code));
+        }
+    }
+
+    fn context(&self) -> Option<&Arc<Context>> {
+        Some(&self.context)
+    }
+
+    fn foreign(&self, program: &RawProgram, device: usize) -> Done<ForeignFacts> {
+        let id = self.id(device)?[0];
+        let of_program = |name| {
+            program::get_program_info(program.get(), name).map_err(refused("clGetProgramInfo"))
+        };
+        let of_build = |name| {
+            program::get_program_build_info(program.get(), id, name)
+                .map_err(refused("clGetProgramBuildInfo"))
+        };
+        let context: isize = of_program(program::CL_PROGRAM_CONTEXT)?.into();
+        if context != self.context.get() as isize {
+            const INVALID_CONTEXT: i32 = -34;
+            return Err(refused("looking at a program of another context")(
+                INVALID_CONTEXT,
+            ));
+        }
+        let kind: u32 = of_build(program::CL_PROGRAM_BINARY_TYPE)?.into();
+        Ok(ForeignFacts {
+            source: of_program(program::CL_PROGRAM_SOURCE)?.into(),
+            // Drivers before OpenCL 2.1 do not know the question.
+            il: program::get_program_data(program.get(), program::CL_PROGRAM_IL)
+                .unwrap_or_default(),
+            options: of_build(program::CL_PROGRAM_BUILD_OPTIONS)?.into(),
+            kind: match kind {
+                program::CL_PROGRAM_BINARY_TYPE_EXECUTABLE => BinaryKind::Executable,
+                program::CL_PROGRAM_BINARY_TYPE_NONE => BinaryKind::Nothing,
+                _ => BinaryKind::Object,
+            },
+        })
+    }
+}
+
+/// Shares a program that somebody else made: it lives until it is given back.
+///
+/// # Safety
+/// It must be a program of OpenCL that is alive.
+pub(crate) unsafe fn retain(raw: cl_program) -> Done<RawProgram> {
+    // SAFETY: the caller says that it is alive.
+    let retained = unsafe { program::retain_program(raw) };
+    retained
+        .map(|()| RawProgram::of(raw))
+        .map_err(refused("clRetainProgram"))
+}

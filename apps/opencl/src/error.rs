@@ -1,0 +1,168 @@
+//! What can go wrong, and what it means for who asked.
+
+use std::path::PathBuf;
+
+use crate::cacheable::NotCacheable;
+use crate::driver::Refusal;
+
+/// What kept a program or a kernel from being had.
+///
+/// One that is [permanent](Error::is_permanent) is remembered in memory: the same build is not tried
+/// again, and everybody gets the same error.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// There is no OpenCL on this machine.
+    #[error(
+        "no OpenCL here: {why}; install a driver (for processors, PoCL) and the library libOpenCL"
+    )]
+    NoOpenCl {
+        /// What is missing.
+        why: String,
+    },
+    /// A device does not say what it is.
+    #[error("a device could not be asked: {0}; another device may do")]
+    Device(Refusal),
+    /// There is no such device in the context.
+    #[error(
+        "the context has {devices} devices, and number {device} was asked for; they count from 0"
+    )]
+    NoDevice {
+        /// The device asked for.
+        device: usize,
+        /// How many there are.
+        devices: usize,
+    },
+    /// A program was described for another device than the one it is to be built for.
+    #[error(
+        "a program described for {described} was to be built for {asked}; describe it for that device"
+    )]
+    OtherDevice {
+        /// The device it was described for.
+        described: String,
+        /// The device it was to be built for.
+        asked: String,
+    },
+    /// A file that the source includes is not there.
+    #[error(
+        "{from} includes \"{name}\", which is in none of the include directories; add its directory"
+    )]
+    NoInclude {
+        /// The name in the source.
+        name: String,
+        /// The file, or the source, that includes it.
+        from: String,
+    },
+    /// A file that the source includes can't be read.
+    #[error("reading {}, which the source includes: {why}", path.display())]
+    Include {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        why: String,
+    },
+    /// The options can't be told apart.
+    #[error("the build options `{options}` are not understood: {why}")]
+    Options {
+        /// The options.
+        options: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A program of parts has none, or has parts that can't be parts.
+    #[error("a linked program can't be made of this: {why}")]
+    Parts {
+        /// What is wrong.
+        why: String,
+    },
+    /// The program does not compile, or does not link.
+    #[error("{what} for {device} failed ({refusal}); the compiler said:\n{log}")]
+    Build {
+        /// What was being done to which program.
+        what: String,
+        /// The device.
+        device: String,
+        /// What the driver said.
+        refusal: Refusal,
+        /// What the compiler said.
+        log: String,
+    },
+    /// The device takes no intermediate language, or not this one.
+    #[error("{device} takes no program in an intermediate language; give it the source")]
+    NoIl {
+        /// The device.
+        device: String,
+    },
+    /// Memory or another resource was lacking, also after all that is not in use was let go.
+    #[error(
+        "{device} is out of resources ({refusal}); drop programs, kernels or buffers that are not needed"
+    )]
+    OutOfResources {
+        /// The device.
+        device: String,
+        /// What the driver said.
+        refusal: Refusal,
+    },
+    /// The driver refused for another reason.
+    #[error("{what} on {device}: {refusal}")]
+    Driver {
+        /// What was being done.
+        what: String,
+        /// The device.
+        device: String,
+        /// What the driver said.
+        refusal: Refusal,
+    },
+    /// The program has no kernel of that name.
+    #[error("{program} has no kernel \"{name}\"; it has: {}", there.join(", "))]
+    NoKernel {
+        /// The program.
+        program: String,
+        /// The kernel asked for.
+        name: String,
+        /// Those there are.
+        there: Vec<String>,
+    },
+    /// The key of a foreign program can't be known.
+    #[error("the program can't be cached: {0}")]
+    NotCacheable(NotCacheable),
+    /// The engine failed.
+    #[error("{0}")]
+    Engine(sde::Error),
+}
+
+impl Error {
+    /// Whether the same build would fail in the same way again.
+    #[must_use]
+    pub fn is_permanent(&self) -> bool {
+        match self {
+            Self::Build { refusal, .. } => refusal.is_of_the_program(),
+            Self::NoKernel { .. } | Self::NoIl { .. } => true,
+            _ => false,
+        }
+    }
+
+    /// Whether a resource was lacking.
+    #[must_use]
+    pub fn is_out_of_resources(&self) -> bool {
+        matches!(self, Self::OutOfResources { .. })
+    }
+
+    /// As the error of an app.
+    pub(crate) fn for_app(self) -> sde::AppError {
+        match self.is_permanent() {
+            true => sde::AppError::from(self).permanent(),
+            false => sde::AppError::from(self),
+        }
+    }
+}
+
+impl From<sde::Error> for Error {
+    /// What an app of this crate failed with, if that is it: through all runs beneath one another.
+    fn from(error: sde::Error) -> Self {
+        match error.app_error::<Self>() {
+            Some(own) => own.clone(),
+            None => Self::Engine(error),
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Programs that somebody else made with OpenCL's own calls.
+//!
+//! SYCL's cache leaves out all "interop" programs, since it does not know their keys. Many can be known:
+//! OpenCL tells the source and the options of a program that was built from source.
+
+#![allow(
+    unsafe_code,
+    reason = "a program of OpenCL comes in as a pointer, of which only the caller knows that it is alive"
+)]
+
+use std::time::Duration;
+
+use opencl3::types::cl_program;
+
+use crate::Error;
+use crate::cacheable::NotCacheable;
+use crate::context::Context;
+use crate::driver::{BinaryKind, RawProgram, opencl};
+use crate::identity::{Descriptor, ProgramSpec};
+use crate::live::{Facts, Program};
+use crate::stats::Event;
+
+/// A program that somebody else made.
+#[derive(Clone, Debug)]
+pub struct Foreign {
+    found: Result<Program, NotCacheable>,
+}
+
+impl Context {
+    /// Takes a look at a program that was made on this context by OpenCL's own calls, and shares it: the
+    /// caller's goes on to be his.
+    ///
+    /// If it was built from source, and all that the source includes is found, its key is that of the same
+    /// program by [`describe`](Self::describe). What is included is read now: it is taken to
+    /// be what it was when the program was built.
+    ///
+    /// # Safety
+    /// `program` must be a program of OpenCL that is alive.
+    ///
+    /// # Errors
+    /// If the driver does not say what it is asked, or the program is one of another context.
+    pub unsafe fn foreign(&self, device: usize, program: cl_program) -> Result<Foreign, Error> {
+        // SAFETY: the caller says that it is alive.
+        let raw = unsafe { opencl::retain(program) };
+        let raw = raw.map_err(|refusal| self.foreign_refused(refusal))?;
+        self.adopt(device, raw)
+    }
+
+    /// The same, of a program that is held.
+    pub(crate) fn adopt(&self, device: usize, raw: RawProgram) -> Result<Foreign, Error> {
+        let driver = &*self.0.driver;
+        let described = self.describe_foreign(device, &raw);
+        let found = match described {
+            Ok(Ok((descriptor, facts))) => {
+                Ok(Program::new(self, device, &descriptor, raw, facts, None))
+            }
+            Ok(Err(why)) => {
+                driver.release_program(raw);
+                Err(why)
+            }
+            Err(error) => {
+                driver.release_program(raw);
+                return Err(error);
+            }
+        };
+        Ok(Foreign { found })
+    }
+
+    fn describe_foreign(
+        &self,
+        device: usize,
+        raw: &RawProgram,
+    ) -> Result<Result<(Descriptor, Facts), NotCacheable>, Error> {
+        let driver = &*self.0.driver;
+        let refused = |refusal| self.foreign_refused(refusal);
+        let facts = driver.foreign(raw, device).map_err(refused)?;
+        let source = facts.source.trim_end_matches('\0');
+        if facts.kind != BinaryKind::Executable {
+            return Ok(Err(NotCacheable::NotExecutable));
+        }
+        // Nobody tells the constants of an intermediate language.
+        if source.is_empty() || !facts.il.is_empty() {
+            return Ok(Err(NotCacheable::NoSource));
+        }
+        let options = facts.options.trim_end_matches('\0').to_owned();
+        let spec = ProgramSpec::source(source).option(options);
+        let descriptor = match self.describe(device, &spec) {
+            Ok(descriptor) => descriptor,
+            // It was built, so what can't be found or understood here is our ignorance.
+            Err(Error::NoInclude { name, from }) => {
+                return Ok(Err(NotCacheable::ComputedInclude {
+                    at: from,
+                    line: name,
+                }));
+            }
+            Err(error) => return Err(error),
+        };
+        if let Err(why) = descriptor.is_cacheable() {
+            return Ok(Err(why.clone()));
+        }
+        let facts = Facts {
+            log: driver.log(raw, device).map_err(refused)?,
+            build_time: Duration::ZERO,
+            kernels: driver.kernel_names(raw).map_err(refused)?,
+        };
+        Ok(Ok((descriptor, facts)))
+    }
+
+    fn foreign_refused(&self, refusal: crate::Refusal) -> Error {
+        Error::Driver {
+            what: "looking at a foreign program".to_owned(),
+            device: self
+                .devices()
+                .first()
+                .map_or("", |device| &device.name)
+                .to_owned(),
+            refusal,
+        }
+    }
+}
+
+impl Foreign {
+    /// Whether its key is known, so that its binary can be kept.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn is_cacheable(&self) -> Result<(), &NotCacheable> {
+        self.found.as_ref().map(|_| ())
+    }
+
+    /// The program, for kernels and blobs.
+    ///
+    /// # Errors
+    /// Why its key is not known.
+    pub fn program(&self) -> Result<&Program, Error> {
+        let found = self.found.as_ref();
+        found.map_err(|why| Error::NotCacheable(why.clone()))
+    }
+
+    /// Keeps its binary in the store of its context, for whoever asks for the same program. Gives whether
+    /// there is a store that keeps it.
+    ///
+    /// # Errors
+    /// If its key is not known, or the driver refuses to give the binary.
+    pub fn keep(&self) -> Result<bool, Error> {
+        let program = self.program()?;
+        let live = &program.0;
+        let Some(store) = &live.context.0.store else {
+            return Ok(false);
+        };
+        let Some(kept) = program.to_keep()? else {
+            return Ok(false);
+        };
+        if !store.keeps(kept.device_type) {
+            return Ok(false);
+        }
+        let notes = &live.context.0.notes;
+        match store.put(std::slice::from_ref(&kept)) {
+            Ok(()) => {
+                live.note_kept(&kept);
+                notes.note(&Event::Kept {
+                    key: kept.key,
+                    bytes: kept.binary.len(),
+                    replaced: false,
+                });
+                Ok(true)
+            }
+            Err(error) => {
+                let why = error.to_string();
+                notes.note(&Event::StoreFailed { why });
+                Ok(false)
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! A program that is described to the end: with its key.
+
+use std::sync::Arc;
+
+use sde::Fingerprint;
+use sde::key::{Encoder, FingerprintError, Short};
+
+use super::closure::closure;
+use super::full_key::{FORMAT, FullKey, Material, ProgramKey};
+use super::options::Options;
+use super::spec::{OptionText, ProgramSpec, What};
+use super::{DeviceIdentity, Environment};
+use crate::Error;
+use crate::cacheable::NotCacheable;
+
+/// A program described for a device: read-only, and cheap to clone and to compare.
+///
+/// Made by [`Context::describe`](crate::Context::describe), which reads the files that the source
+/// includes. Make it once and keep it: a later change of such a file is seen when the
+/// program is described again, not before.
+#[derive(Clone)]
+pub struct Descriptor(Arc<Inner>);
+
+struct Inner {
+    key: ProgramKey,
+    full: FullKey,
+    name: String,
+    options: String,
+    made: Made,
+    cacheable: Result<(), NotCacheable>,
+}
+
+/// How a program is made.
+pub(crate) enum Made {
+    /// By building the text or the module in the full key.
+    Built,
+    /// From parts, by linking.
+    Linked(Vec<Descriptor>),
+}
+
+/// What is needed beside the spec.
+pub(crate) struct Describe<'a> {
+    pub(crate) device: &'a DeviceIdentity,
+    pub(crate) environment: &'a Environment,
+    /// Of the call.
+    pub(crate) options: &'a str,
+    /// A test's: how many bits of the digest are used.
+    pub(crate) bits: Option<usize>,
+}
+
+impl Describe<'_> {
+    pub(crate) fn describe(&self, spec: &ProgramSpec) -> Result<Descriptor, Error> {
+        let (switches, from_environment) = self.environment.look();
+        let mut options = Options::default();
+        for option in &spec.options {
+            match option {
+                OptionText::Text(text) => options.add(text)?,
+                OptionText::One(one) => options.list.push(one.clone()),
+            }
+        }
+        options.add(self.options)?;
+        let linked = matches!(spec.what, What::Linked(_));
+        if !linked {
+            options.add(&from_environment)?;
+        }
+        let name = spec.name.clone();
+        let (material, made, not_cacheable) = self.material(spec, &options)?;
+        let unfollowed = options.unfollowed();
+        let not_cacheable = not_cacheable.or_else(|| {
+            let option = unfollowed?.clone();
+            Some(NotCacheable::Option { option })
+        });
+        let full = FullKey {
+            format: FORMAT,
+            material,
+            options: options.list.clone(),
+            device: self.device.clone(),
+            switches,
+        };
+        let key = full.key().map_err(unkeyed)?;
+        Ok(Descriptor(Arc::new(Inner {
+            key: self.bits.map_or(key, |bits| key.cut_to(bits)),
+            name: name.unwrap_or_else(|| format!("program {}", key.short())),
+            full,
+            options: options.text(),
+            made,
+            cacheable: not_cacheable.map_or(Ok(()), Err),
+        })))
+    }
+
+    fn material(
+        &self,
+        spec: &ProgramSpec,
+        options: &Options,
+    ) -> Result<(Material, Made, Option<NotCacheable>), Error> {
+        if !(spec.constants.is_empty() || matches!(spec.what, What::Il(_))) {
+            return Err(Error::Options {
+                options: "specialization constants".to_owned(),
+                why: "only an intermediate language has them; use `define`".to_owned(),
+            });
+        }
+        match &spec.what {
+            What::Source(text) => {
+                let name = spec.name.as_deref().unwrap_or("the source");
+                let found = closure(text, name, &options.include_dirs())?;
+                let material = Material::Source {
+                    text: text.to_string(),
+                    included: found.included,
+                };
+                Ok((material, Made::Built, found.not_cacheable))
+            }
+            What::Il(bytes) => {
+                let material = Material::Il {
+                    bytes: bytes.to_vec(),
+                    constants: spec.constants.clone(),
+                };
+                Ok((material, Made::Built, None))
+            }
+            What::Linked(parts) => self.parts(parts),
+        }
+    }
+
+    fn parts(
+        &self,
+        parts: &[ProgramSpec],
+    ) -> Result<(Material, Made, Option<NotCacheable>), Error> {
+        let wrong = |why: &str| Error::Parts {
+            why: why.to_owned(),
+        };
+        if parts.is_empty() {
+            return Err(wrong("it has no parts"));
+        }
+        if parts
+            .iter()
+            .any(|part| matches!(part.what, What::Linked(_)))
+        {
+            return Err(wrong(
+                "a part is linked itself; give its parts in its place",
+            ));
+        }
+        // Options of the call are the linker's.
+        let compiling = Describe {
+            options: "",
+            ..*self
+        };
+        let parts = parts.iter().map(|part| compiling.describe(part));
+        let parts = parts.collect::<Result<Vec<_>, _>>()?;
+        let not_cacheable = parts.iter().find_map(|part| part.is_cacheable().err());
+        let keys = parts.iter().map(|part| part.0.full.clone());
+        let material = Material::Linked {
+            parts: keys.collect(),
+        };
+        let why = not_cacheable.map(|why| NotCacheable::Part(Box::new(why.clone())));
+        Ok((material, Made::Linked(parts), why))
+    }
+}
+
+fn unkeyed(error: FingerprintError) -> Error {
+    Error::Options {
+        options: "the program".to_owned(),
+        why: error.to_string(),
+    }
+}
+
+impl Descriptor {
+    /// The key of the program.
+    #[must_use]
+    pub fn key(&self) -> ProgramKey {
+        self.0.key
+    }
+
+    /// All that the key is made of.
+    #[must_use]
+    pub fn full_key(&self) -> &FullKey {
+        &self.0.full
+    }
+
+    /// The name it was given, or its short key.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// Whether what is built may be kept.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn is_cacheable(&self) -> Result<(), &NotCacheable> {
+        self.0.cacheable.as_ref().copied()
+    }
+
+    /// The options as a driver takes them.
+    #[must_use]
+    pub fn options(&self) -> &str {
+        &self.0.options
+    }
+
+    /// The bytes that stand for the program in a user's own store: oneDNN's cache blob id.
+    #[must_use]
+    pub fn blob_id(&self) -> [u8; 32] {
+        *self.0.key.as_bytes()
+    }
+
+    pub(crate) fn made(&self) -> &Made {
+        &self.0.made
+    }
+
+    /// Whether it is the same program, whatever the digests say.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || (self.0.key == other.0.key && self.0.full == other.0.full)
+    }
+}
+
+/// The key stands for all of it.
+impl Fingerprint for Descriptor {
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.structure("Descriptor", |fields| fields.field("key", &self.0.key))
+    }
+
+    fn describe(&self, out: &mut Short) {
+        out.show(&self.0.name);
+    }
+}
+
+impl std::fmt::Debug for Descriptor {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Descriptor")
+            .field("name", &self.0.name)
+            .field("key", &self.0.key)
+            .field("options", &self.0.options)
+            .finish_non_exhaustive()
+    }
+}

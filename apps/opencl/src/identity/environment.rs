@@ -1,0 +1,119 @@
+//! The environment variables that change what a driver makes of a source.
+//!
+//! PoCL chooses its vectorizer, Intel's compiler its passes, by environment variables that no question
+//! of OpenCL tells of. SYCL's documents leave it to people to empty the cache when they change one.
+//! Here those whose names begin in a known way are part of the key, but for the few that are known
+//! to change no code: too much in a key costs a build, too little gives wrong code.
+
+use std::collections::BTreeSet;
+use std::env;
+use std::sync::Arc;
+
+/// How the names of variables begin that drivers look at.
+const PREFIXES: &[&str] = &["POCL_", "IGC_"];
+
+/// Variables that change no code: where the driver keeps its own cache or its notes, and
+/// which devices it shows (a device's identity is in the key by itself).
+const WITHOUT_EFFECT: &[&str] = &[
+    "POCL_CACHE_DIR",
+    "POCL_DEBUG",
+    "POCL_DEVICES",
+    "POCL_KERNEL_CACHE",
+    "POCL_LEAVE_KERNEL_COMPILER_TEMP_FILES",
+    "POCL_TRACING",
+    "POCL_TRACING_FILTER",
+    "POCL_TRACING_OPT",
+];
+
+/// Options for every build, beside those of the program and of the call.
+pub(crate) const BUILD_OPTIONS: &str = "SDE_OPENCL_BUILD_OPTIONS";
+
+type Read = dyn Fn() -> Vec<(String, String)> + Send + Sync;
+
+/// Where the switches of drivers are looked for, and which count.
+///
+/// They are looked at each time a program is described: a change makes other keys.
+///
+/// ```
+/// use sde_opencl::Environment;
+///
+/// let switches = Environment::default().prefix("NV_").without("NV_LOG_FILE");
+/// # let _ = switches;
+/// ```
+#[derive(Clone)]
+pub struct Environment {
+    read: Arc<Read>,
+    prefixes: BTreeSet<String>,
+    without: BTreeSet<String>,
+}
+
+impl Default for Environment {
+    /// The process's environment: `POCL_*` and `IGC_*`, but for the variables known to change no code.
+    fn default() -> Self {
+        Self::reading(|| {
+            let all = env::vars_os();
+            all.map(|(name, value)| {
+                let text = |raw: std::ffi::OsString| raw.to_string_lossy().into_owned();
+                (text(name), text(value))
+            })
+            .collect()
+        })
+    }
+}
+
+impl Environment {
+    /// Reads the variables from somewhere else, for tests and for programs that start drivers
+    /// elsewhere.
+    #[must_use]
+    pub fn reading(variables: impl Fn() -> Vec<(String, String)> + Send + Sync + 'static) -> Self {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+        Self {
+            read: Arc::new(variables),
+            prefixes: owned(PREFIXES),
+            without: owned(WITHOUT_EFFECT),
+        }
+    }
+
+    /// Variables whose names begin like this count too.
+    #[must_use]
+    pub fn prefix(mut self, prefix: impl Into<String>) -> Self {
+        self.prefixes.insert(prefix.into());
+        self
+    }
+
+    /// This variable does not count: **a promise that it changes no code**.
+    #[must_use]
+    pub fn without(mut self, name: impl Into<String>) -> Self {
+        self.without.insert(name.into());
+        self
+    }
+
+    /// The variables that count, by name; and the options for every build.
+    pub(crate) fn look(&self) -> (Vec<(String, String)>, String) {
+        let mut options = String::new();
+        let mut found = Vec::new();
+        for (name, value) in (self.read)() {
+            if name == BUILD_OPTIONS {
+                options = value;
+            } else if self.counts(&name) {
+                found.push((name, value));
+            }
+        }
+        found.sort();
+        (found, options)
+    }
+
+    fn counts(&self, name: &str) -> bool {
+        let mut prefixes = self.prefixes.iter();
+        prefixes.any(|prefix| name.starts_with(&**prefix)) && !self.without.contains(name)
+    }
+}
+
+impl std::fmt::Debug for Environment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Environment")
+            .field("prefixes", &self.prefixes)
+            .field("without", &self.without)
+            .finish_non_exhaustive()
+    }
+}

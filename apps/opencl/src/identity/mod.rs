@@ -1,0 +1,23 @@
+//! What makes two builds the same.
+//!
+//! A wrong hit here runs the wrong machine code. So all that a compiler can see is in the key: the
+//! source with every file it includes (or the intermediate language with its constants), the options
+//! from all three places they come from, who the device and its driver are, and the environment
+//! variables that change what the driver makes. The key is the digest of a typed encoding, so that
+//! no two sets of these encode alike; and the whole of it is kept beside the binary and
+//! compared, so that not even two keys with one digest are mistaken for one another.
+
+mod closure;
+mod descriptor;
+mod device;
+mod environment;
+mod full_key;
+mod options;
+mod spec;
+
+pub use descriptor::Descriptor;
+pub(crate) use descriptor::{Describe, Made};
+pub use device::DeviceIdentity;
+pub use environment::Environment;
+pub use full_key::{FullKey, Included, Material, ProgramKey};
+pub use spec::ProgramSpec;

@@ -1,0 +1,115 @@
+//! What a user wants built.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// A program as its author has it: source or intermediate language, with defines, options and
+/// constants; or parts to be linked.
+///
+/// It says nothing of a device. [`Context::describe`](crate::Context::describe) adds that, reads
+/// what is included, and makes the key.
+///
+/// ```
+/// use sde_opencl::ProgramSpec;
+///
+/// let saxpy = ProgramSpec::source("kernel void saxpy(global T *y) { y[get_global_id(0)] *= A; }")
+///     .named("saxpy")
+///     .define("T", "float")
+///     .define("A", 2)
+///     .option("-cl-mad-enable");
+/// let both = ProgramSpec::linked([saxpy.clone(), ProgramSpec::source("float half_of(float x) { return x / 2; }")]);
+/// # let _ = both;
+/// ```
+#[derive(Clone, Debug)]
+pub struct ProgramSpec {
+    pub(super) what: What,
+    pub(super) name: Option<String>,
+    /// As a driver takes them, in the order they were given.
+    pub(super) options: Vec<OptionText>,
+    pub(super) constants: Vec<(u32, Vec<u8>)>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum What {
+    Source(Arc<str>),
+    Il(Arc<[u8]>),
+    Linked(Vec<ProgramSpec>),
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum OptionText {
+    /// To be taken apart at its blanks.
+    Text(String),
+    /// One option, whatever is in it.
+    One(String),
+}
+
+impl ProgramSpec {
+    fn new(what: What) -> Self {
+        Self {
+            what,
+            name: None,
+            options: Vec::new(),
+            constants: Vec::new(),
+        }
+    }
+
+    /// A program in OpenCL C.
+    #[must_use]
+    pub fn source(text: impl Into<Arc<str>>) -> Self {
+        Self::new(What::Source(text.into()))
+    }
+
+    /// A program in an intermediate language, such as SPIR-V, for devices that take one.
+    #[must_use]
+    pub fn il(bytes: impl Into<Arc<[u8]>>) -> Self {
+        Self::new(What::Il(bytes.into()))
+    }
+
+    /// A program of parts, each compiled with its own options and then linked. The options of this
+    /// one are the linker's.
+    #[must_use]
+    pub fn linked(parts: impl IntoIterator<Item = Self>) -> Self {
+        Self::new(What::Linked(parts.into_iter().collect()))
+    }
+
+    /// A name for messages and for people who look into the cache. It is not in the key.
+    #[must_use]
+    pub fn named(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Options, parted by blanks, as `clBuildProgram` takes them.
+    #[must_use]
+    pub fn option(mut self, text: impl Into<String>) -> Self {
+        self.options.push(OptionText::Text(text.into()));
+        self
+    }
+
+    /// A macro: `-D name=value`.
+    #[must_use]
+    pub fn define(mut self, name: &str, value: impl std::fmt::Display) -> Self {
+        let define = format!("-D{name}={value}");
+        self.options.push(OptionText::One(define));
+        self
+    }
+
+    /// A directory in which included files are looked for: `-I dir`.
+    #[must_use]
+    pub fn include_dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        let option = format!("-I{}", dir.into().display());
+        self.options.push(OptionText::One(option));
+        self
+    }
+
+    /// The value of a specialization constant of an intermediate language, as its bytes. A constant
+    /// given twice has the later value.
+    #[must_use]
+    pub fn constant(mut self, id: u32, value: impl Into<Vec<u8>>) -> Self {
+        self.constants.retain(|(old, _)| *old != id);
+        self.constants.push((id, value.into()));
+        self.constants.sort();
+        self
+    }
+}

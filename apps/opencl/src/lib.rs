@@ -1,0 +1,62 @@
+//! Programs and kernels of OpenCL, built once and remembered.
+//!
+//! Building a GPU program takes from a tenth of a second to minutes, and a program that starts ten
+//! times a day builds the same kernels ten times. Here a build is a run of an app of SDE: within
+//! a process one builds and the others wait; the live program is remembered for its context; its binary is
+//! kept for other processes, checked before a driver sees it.
+//!
+//! ```no_run
+//! use std::sync::Arc;
+//! use opencl3::context::Context as ClContext;
+//! use sde::Sde;
+//! use sde_opencl::{Context, KernelDir, ProgramSpec, Settings, devices};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let found = devices()?;
+//! let context = Context::on(Arc::new(ClContext::from_device(&found[0].device)?))
+//!     .keep_in(KernelDir::open(Settings::from_env()?)?)
+//!     .build()?;
+//!
+//! let scale = ProgramSpec::source(
+//!     "kernel void scale(global T *x, T by) { x[get_global_id(0)] *= by; }",
+//! );
+//! let scale = context.describe(0, &scale.named("scale").define("T", "float"))?;
+//!
+//! let sde = Sde::new();
+//! let kernel = context.kernel(&sde, 0, &scale, "scale")?;  // built, loaded, waited for or remembered
+//! let launch = kernel.launch()?;                           // arguments of its own
+//! # let _ = launch;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The guide's page on kernels says what is guaranteed.
+
+mod apps;
+mod blob;
+mod cacheable;
+mod context;
+pub mod driver;
+mod error;
+mod foreign;
+mod identity;
+mod live;
+mod make;
+mod persistent;
+mod stats;
+
+pub use apps::{kernel, object, program_build};
+pub use blob::BlobError;
+pub use cacheable::NotCacheable;
+pub use context::{Caller, Context, ContextBuilder};
+pub use driver::{DeviceInfo, DeviceType, Found, Refusal, devices};
+pub use error::Error;
+pub use foreign::Foreign;
+pub use identity::{
+    Descriptor, DeviceIdentity, Environment, FullKey, Included, Material, ProgramKey, ProgramSpec,
+};
+pub use live::{Kernel, Launch, Object, Program};
+pub use persistent::{
+    KernelDir, KernelStore, Mode, Settings, SettingsError, StoreError, StoredProgram, Turn, Wanted,
+};
+pub use stats::{Event, Stats};

@@ -1,0 +1,393 @@
+//! How a program is had if it is not live: from a kept binary, from the binary of a device of equal
+//! identity, or by a build, which other processes wait for.
+
+use std::time::{Duration, Instant};
+
+use sde::{Handle, Value};
+
+use crate::Error;
+use crate::apps;
+use crate::context::Context;
+use crate::driver::{RawProgram, Refusal};
+use crate::identity::{Descriptor, Made, Material};
+use crate::live::{Facts, Object, Program};
+use crate::persistent::{KernelStore, StoredProgram, Turn, Wanted};
+use crate::stats::Event;
+
+/// The body of the app that builds programs.
+pub(crate) fn program(
+    sde: &Handle,
+    context: &Context,
+    device: usize,
+    descriptor: &Descriptor,
+) -> Result<Program, Error> {
+    let making = Making::new(context, device, descriptor)?;
+    let first = context.first_like(device);
+    if first != device
+        && let Some(shared) = making.share(sde, first)?
+    {
+        return Ok(shared);
+    }
+    match (&context.0.store, descriptor.is_cacheable()) {
+        (Some(store), Ok(())) => making.kept(sde, &**store),
+        _ => making.build(sde),
+    }
+}
+
+/// The body of the app that compiles parts.
+pub(crate) fn object(
+    context: &Context,
+    device: usize,
+    descriptor: &Descriptor,
+) -> Result<Object, Error> {
+    let making = Making::new(context, device, descriptor)?;
+    let begun = Instant::now();
+    let raw = making.create()?;
+    let driver = &*context.0.driver;
+    let compiled = driver.compile(&raw, device, descriptor.options());
+    let log = making.log(&raw);
+    if let Err(refusal) = compiled {
+        driver.release_program(raw);
+        return Err(making.failed("compiling", refusal, log));
+    }
+    making.note_built(begun.elapsed());
+    Ok(Object::new(context, descriptor, raw, log))
+}
+
+struct Making<'a> {
+    context: &'a Context,
+    device: usize,
+    descriptor: &'a Descriptor,
+}
+
+impl<'a> Making<'a> {
+    fn new(context: &'a Context, device: usize, descriptor: &'a Descriptor) -> Result<Self, Error> {
+        let identity = context.identity(device)?;
+        let described = &descriptor.full_key().device;
+        if described != identity {
+            return Err(Error::OtherDevice {
+                described: described.name.clone(),
+                asked: identity.name.clone(),
+            });
+        }
+        Ok(Self {
+            context,
+            device,
+            descriptor,
+        })
+    }
+
+    fn note(&self, event: &Event) {
+        self.context.0.notes.note(event);
+    }
+
+    fn note_built(&self, took: Duration) {
+        let key = self.descriptor.key();
+        self.note(&Event::Built { key, took });
+    }
+
+    /// From the binary of an equal device's program. If its driver gives none, or refuses it, this
+    /// device builds for itself.
+    fn share(&self, sde: &Handle, first: usize) -> Result<Option<Program>, Error> {
+        let other = self.context.program(sde, first, self.descriptor)?;
+        let binary = other.binary().unwrap_or_default();
+        if binary.is_empty() {
+            return Ok(None);
+        }
+        let facts = Facts {
+            log: other.log().to_owned(),
+            build_time: other.build_time(),
+            kernels: other.kernel_names().to_vec(),
+        };
+        match self.with_binary(&binary) {
+            Ok(raw) => {
+                let key = self.descriptor.key();
+                self.note(&Event::Shared { key });
+                Ok(Some(self.live(raw, facts, None)))
+            }
+            Err(refusal) if refusal.is_out_of_resources() => Err(self.refused(refusal)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// With a store: what it has, or a build that is kept in it.
+    fn kept(&self, sde: &Handle, store: &dyn KernelStore) -> Result<Program, Error> {
+        let first = self.find(store);
+        if let Some(program) = self.load(first.as_ref())? {
+            return Ok(program);
+        }
+        let device_type = self.context.devices()[self.device].kind;
+        if !store.keeps(device_type) {
+            return self.build(sde);
+        }
+        let Turn { held, waited } = store.turn(&self.wanted());
+        if let Some(took) = waited {
+            let key = self.descriptor.key();
+            self.note(&Event::Waited { key, took });
+        }
+        // Whoever had the turn may have put it meanwhile, but not what was refused just now.
+        let second = self.find(store);
+        if second != first
+            && let Some(program) = self.load(second.as_ref())?
+        {
+            return Ok(program);
+        }
+        let program = self.build(sde)?;
+        self.keep(store, &program, second.is_some());
+        drop(held);
+        Ok(program)
+    }
+
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            key: self.descriptor.key(),
+            full: self.descriptor.full_key(),
+            device_type: self.context.devices()[self.device].kind,
+        }
+    }
+
+    /// What the store has, if it is this program, whole. Trouble with the store is no reason not to build.
+    fn find(&self, store: &dyn KernelStore) -> Option<StoredProgram> {
+        let found = match store.get(&[self.wanted()]) {
+            Ok(found) => found.into_iter().next().flatten()?,
+            Err(error) => {
+                self.store_failed(&error);
+                return None;
+            }
+        };
+        let why = if !found.is_whole() {
+            "its checksum is wrong"
+        } else if found.full != *self.descriptor.full_key() {
+            "it is another program with the same digest"
+        } else if found.binary.is_empty() {
+            "it has no binary"
+        } else {
+            return Some(found);
+        };
+        let key = self.descriptor.key();
+        self.note(&Event::Unfit { key, why });
+        None
+    }
+
+    /// From a kept binary that was checked; nothing if the driver refuses it.
+    fn load(&self, found: Option<&StoredProgram>) -> Result<Option<Program>, Error> {
+        let Some(found) = found else {
+            return Ok(None);
+        };
+        let key = self.descriptor.key();
+        let facts = Facts {
+            log: found.log.clone(),
+            build_time: found.build_time,
+            kernels: found.kernels.clone(),
+        };
+        match self.with_binary(&found.binary) {
+            Ok(raw) => {
+                self.note(&Event::Loaded { key });
+                Ok(Some(self.live(raw, facts, Some(&found.launched))))
+            }
+            Err(refusal) if refusal.is_out_of_resources() => Err(self.refused(refusal)),
+            Err(refusal) => {
+                let why = refusal.to_string();
+                self.note(&Event::Refused { key, why });
+                Ok(None)
+            }
+        }
+    }
+
+    fn keep(&self, store: &dyn KernelStore, program: &Program, replaced: bool) {
+        let kept = match program.to_keep() {
+            Ok(Some(kept)) => kept,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!("a program is not kept, its driver gives no binary: {error}");
+                return;
+            }
+        };
+        match store.put(std::slice::from_ref(&kept)) {
+            Ok(()) => {
+                program.0.note_kept(&kept);
+                self.note(&Event::Kept {
+                    key: kept.key,
+                    bytes: kept.binary.len(),
+                    replaced,
+                });
+            }
+            Err(error) => self.store_failed(&error),
+        }
+    }
+
+    fn store_failed(&self, error: &crate::StoreError) {
+        let why = error.to_string();
+        self.note(&Event::StoreFailed { why });
+    }
+
+    fn build(&self, sde: &Handle) -> Result<Program, Error> {
+        let begun = Instant::now();
+        let (raw, log) = match self.descriptor.made() {
+            Made::Built => self.compile()?,
+            Made::Linked(parts) => self.link(sde, parts)?,
+        };
+        let build_time = begun.elapsed();
+        self.note_built(build_time);
+        let kernels = self.kernel_names(&raw);
+        let (raw, kernels) = self.or_release(kernels, raw)?;
+        let facts = Facts {
+            log,
+            build_time,
+            kernels,
+        };
+        Ok(self.live(raw, facts, None))
+    }
+
+    /// Builds source or intermediate language.
+    fn compile(&self) -> Result<(RawProgram, String), Error> {
+        let driver = &*self.context.0.driver;
+        let raw = self.create()?;
+        let built = driver.build(&raw, self.device, self.descriptor.options());
+        let log = self.log(&raw);
+        match built {
+            Ok(()) => Ok((raw, log)),
+            Err(refusal) => {
+                driver.release_program(raw);
+                Err(self.failed("building", refusal, log))
+            }
+        }
+    }
+
+    fn link(&self, sde: &Handle, parts: &[Descriptor]) -> Result<(RawProgram, String), Error> {
+        let objects = parts.iter().map(|part| self.part(sde, part));
+        let objects = objects.collect::<Result<Vec<_>, _>>()?;
+        let raws: Vec<&RawProgram> = objects.iter().filter_map(|object| object.raw()).collect();
+        let driver = &*self.context.0.driver;
+        let options = self.descriptor.options();
+        let mut log: String = objects.iter().map(|object| object.log()).collect();
+        match driver.link(self.device, options, &raws) {
+            Ok(raw) => {
+                log += &self.log(&raw);
+                Ok((raw, log))
+            }
+            Err(refusal) => Err(self.failed("linking", refusal, log)),
+        }
+    }
+
+    /// A compiled part: remembered, or compiled.
+    fn part(&self, sde: &Handle, part: &Descriptor) -> Result<Value<Object>, Error> {
+        if part.is_cacheable().is_ok() {
+            let found = apps::object.call(sde, self.context, self.device, part)?;
+            if found.descriptor.is_same(part) {
+                return Ok(found);
+            }
+        }
+        object(self.context, self.device, part).map(Value::new)
+    }
+
+    /// A program that is not built yet.
+    fn create(&self) -> Result<RawProgram, Error> {
+        let driver = &*self.context.0.driver;
+        match &self.descriptor.full_key().material {
+            Material::Source { text, .. } => driver
+                .with_source(text)
+                .map_err(|error| self.refused(error)),
+            Material::Il { bytes, constants } => {
+                let device = &self.context.devices()[self.device];
+                if device.il.is_empty() {
+                    let device = device.name.clone();
+                    return Err(Error::NoIl { device });
+                }
+                let raw = driver.with_il(bytes).map_err(|error| self.refused(error))?;
+                for (id, value) in constants {
+                    if let Err(refusal) = driver.set_constant(&raw, *id, value) {
+                        driver.release_program(raw);
+                        let log = format!("constant {id} was not taken");
+                        return Err(self.failed("setting a constant", refusal, log));
+                    }
+                }
+                Ok(raw)
+            }
+            Material::Linked { .. } => Err(Error::Parts {
+                why: "a linked program is no part".to_owned(),
+            }),
+        }
+    }
+
+    /// A built program from bytes that were checked.
+    fn with_binary(&self, binary: &[u8]) -> Result<RawProgram, Refusal> {
+        let driver = &*self.context.0.driver;
+        let raw = driver.with_binary(self.device, binary)?;
+        match driver.build(&raw, self.device, self.descriptor.options()) {
+            Ok(()) => Ok(raw),
+            Err(refusal) => {
+                driver.release_program(raw);
+                Err(refusal)
+            }
+        }
+    }
+
+    fn kernel_names(&self, raw: &RawProgram) -> Result<Vec<String>, Error> {
+        let names = self.context.0.driver.kernel_names(raw);
+        names.map_err(|refusal| self.refused(refusal))
+    }
+
+    /// The program with what was found, or the error, and the program given back.
+    fn or_release<T>(
+        &self,
+        found: Result<T, Error>,
+        raw: RawProgram,
+    ) -> Result<(RawProgram, T), Error> {
+        match found {
+            Ok(found) => Ok((raw, found)),
+            Err(error) => {
+                self.context.0.driver.release_program(raw);
+                Err(error)
+            }
+        }
+    }
+
+    fn live(&self, raw: RawProgram, facts: Facts, kept: Option<&[String]>) -> Program {
+        Program::new(self.context, self.device, self.descriptor, raw, facts, kept)
+    }
+
+    fn log(&self, raw: &RawProgram) -> String {
+        let log = self.context.0.driver.log(raw, self.device);
+        let log = log.unwrap_or_else(|refusal| format!("(no build log: {refusal})"));
+        log.trim_matches(|c: char| c == '\0' || c.is_whitespace())
+            .to_owned()
+    }
+
+    fn failed(&self, doing: &str, refusal: Refusal, log: String) -> Error {
+        match refusal.is_out_of_resources() {
+            true => self.refused(refusal),
+            false => Error::Build {
+                what: format!("{doing} {}", self.descriptor.name()),
+                device: self.context.devices()[self.device].name.clone(),
+                refusal,
+                log,
+            },
+        }
+    }
+
+    fn refused(&self, refusal: Refusal) -> Error {
+        let device = self.context.devices()[self.device].name.clone();
+        match refusal.is_out_of_resources() {
+            true => Error::OutOfResources { device, refusal },
+            false => Error::Driver {
+                what: format!("making {}", self.descriptor.name()),
+                device,
+                refusal,
+            },
+        }
+    }
+}
+
+/// A program from bytes that a user kept, checked by who calls this.
+pub(crate) fn with_binary(
+    context: &Context,
+    device: usize,
+    descriptor: &Descriptor,
+    binary: &[u8],
+    facts: Facts,
+) -> Result<Result<Program, Refusal>, Error> {
+    let making = Making::new(context, device, descriptor)?;
+    let made = making.with_binary(binary);
+    Ok(made.map(|raw| making.live(raw, facts, None)))
+}

@@ -1,0 +1,346 @@
+//! Binaries in a directory, shared by all processes of a user.
+//!
+//! ```text
+//! kernels/store  a store of SDE, read by the program `sde` like any other: an entry for each program
+//! kernels/locks  256 empty files, to be locked while somebody builds
+//! ```
+//!
+//! The store brings what is hard about it: nothing half-written is ever seen, what is damaged is a
+//! miss, readers take no lock, and a compaction makes room while others read and write. An entry is the
+//! record of a run of an app of its own, whose inputs are what people look for: the device, its driver
+//! and the options; its results are the full key, what is known of the build, and the binary.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use sde::key::Digest;
+use sde::{
+    App, AppError, AppInfo, ArchiveError, Archiver, Batch, Codec, ErasedValue, Fingerprint, Handle,
+    Inputs, Key, Record, ResultMap, ResultSpec, SavedEntry, SavedResult, Sde, Selection, Storable,
+    StoredEntry, Tags, Value, inputs,
+};
+use sde_archives::{Compacted, DirStore, Options, Retention};
+use serde::{Deserialize, Serialize};
+
+use super::locks::Locks;
+use super::settings::{Mode, Settings};
+use super::{KernelStore, StoreError, StoredProgram, Turn, Wanted};
+use crate::driver::DeviceType;
+use crate::identity::{FullKey, ProgramKey};
+
+/// A segment is at most this large, so that little of a store is in files that are being written.
+const SEGMENT: u64 = 16 << 20;
+
+/// Binaries in a directory, for all processes of a user; see [`Settings`].
+///
+/// Cloning is cheap, and clones are one store. It must belong to who runs the program, and nobody else
+/// may write to it: binaries are code.
+#[derive(Clone)]
+pub struct KernelDir(Arc<Inner>);
+
+struct Inner {
+    store: DirStore,
+    locks: Locks,
+    settings: Settings,
+    /// Makes keys and nothing else.
+    keys: Sde,
+    /// What was put since the last look at how much there is.
+    added: AtomicU64,
+    tidied: AtomicBool,
+    writes: bool,
+}
+
+impl KernelDir {
+    /// Opens the directory, or makes it.
+    ///
+    /// # Errors
+    /// If there is no directory to be had, it belongs to somebody else or others can write to it, or
+    /// it can't be read.
+    pub fn open(settings: Settings) -> Result<Self, StoreError> {
+        let doing = "opening the kernel cache";
+        let dir = settings.directory().ok_or_else(|| {
+            let why = "there is neither XDG_CACHE_HOME nor HOME; set SDE_KERNEL_CACHE_DIR";
+            StoreError::new(doing, why)
+        })?;
+        let writes = settings.modes.contains(&Mode::ReadWrite);
+        let segment = settings.capacity.map_or(SEGMENT, |bytes| bytes / 8);
+        let mut options = Options::new()
+            .segment_size(segment.clamp(1 << 12, SEGMENT))
+            .grace(Duration::ZERO);
+        options = match writes {
+            true => options.record_uses(),
+            false => options.read_only(),
+        };
+        if let Some(medium) = &settings.medium {
+            options = options.medium(Arc::clone(medium));
+        }
+        let store = options.open(dir.join("store"));
+        let store = store.map_err(|error| StoreError::new(doing, error))?;
+        Ok(Self(Arc::new(Inner {
+            store,
+            locks: Locks::new(dir.join("locks"), settings.patience),
+            settings,
+            keys: Sde::new(),
+            added: AtomicU64::new(0),
+            tidied: AtomicBool::new(false),
+            writes,
+        })))
+    }
+
+    /// Makes room now, as far as the settings say: what is too old goes, and what there is no room for.
+    /// It is done by itself when something is put and there is too much.
+    ///
+    /// # Errors
+    /// If the store can't be read or written. What was there is still there then.
+    pub fn tidy(&self) -> Result<Compacted, StoreError> {
+        let settings = &self.0.settings;
+        let mut retention = Retention::new().results().order(settings.order);
+        if let Some(capacity) = settings.capacity {
+            // Not to the brim, or the next put would begin again.
+            retention = retention.max_bytes(capacity / 4 * 3);
+        }
+        if let Some(age) = settings.max_age {
+            retention = retention.max_age(age);
+        }
+        let done = self.0.store.compact(&retention);
+        done.map_err(|error| StoreError::new("making room in the kernel cache", error))
+    }
+
+    /// How many bytes the files of the binaries have.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        let folder = self.0.store.path().join("results");
+        let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        files
+            .filter_map(|file| Some(file.metadata().ok()?.len()))
+            .sum()
+    }
+
+    /// Where the store of binaries is, for the program `sde`.
+    #[must_use]
+    pub fn path(&self) -> &std::path::Path {
+        self.0.store.path()
+    }
+
+    fn tidy_if_needed(&self, put: u64) -> Result<(), StoreError> {
+        let inner = &*self.0;
+        let Some(capacity) = inner.settings.capacity else {
+            return Ok(());
+        };
+        let added = inner.added.fetch_add(put, Ordering::Relaxed) + put;
+        let first = !inner.tidied.swap(true, Ordering::Relaxed);
+        let too_old = first && inner.settings.max_age.is_some();
+        if !too_old && !first && added < capacity / 16 {
+            return Ok(());
+        }
+        inner.added.store(0, Ordering::Relaxed);
+        if too_old || self.bytes() > capacity {
+            self.tidy()?;
+        }
+        Ok(())
+    }
+}
+
+impl KernelStore for KernelDir {
+    fn get(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<StoredProgram>>, StoreError> {
+        let inner = &*self.0;
+        let one = |wanted: &Wanted<'_>| {
+            if inner.settings.of(wanted.device_type) == Mode::Off {
+                return Ok(None);
+            }
+            let doing = "looking into the kernel cache";
+            let key = run_key(&inner.keys, wanted).map_err(|why| StoreError::new(doing, why))?;
+            let found = inner.store.find(&key);
+            let found = found.map_err(|error| StoreError::new(doing, error))?;
+            Ok(found.and_then(|entry| read(&entry)))
+        };
+        wanted.iter().map(one).collect()
+    }
+
+    fn put(&self, programs: &[StoredProgram]) -> Result<(), StoreError> {
+        let doing = "keeping a binary";
+        let settings = &self.0.settings;
+        let sizes = settings.min_binary..=settings.max_binary;
+        let wanted = programs.iter().filter(|program| {
+            settings.of(program.device_type) == Mode::ReadWrite
+                && sizes.contains(&(program.binary.len() as u64))
+        });
+        let entries = wanted.map(saved).collect::<Result<Vec<_>, _>>();
+        let entries = entries.map_err(|why| StoreError::new(doing, why))?;
+        if entries.is_empty() {
+            return Ok(());
+        }
+        let batch = Batch {
+            selection: Selection::Archive,
+            entries,
+            scratch: Vec::new(),
+            marks: Vec::new(),
+        };
+        let failed = |error| StoreError::new(doing, error);
+        let saved = match self.0.store.save(&batch) {
+            // It has been made again.
+            Err(ArchiveError::Removed { .. }) => self.0.store.save(&batch),
+            outcome => outcome,
+        };
+        if let Some(why) = saved.map_err(failed)?.left_out.first() {
+            return Err(failed(why.clone()));
+        }
+        let bytes = programs.iter().map(|program| program.binary.len() as u64);
+        self.tidy_if_needed(bytes.sum())
+    }
+
+    fn keeps(&self, device_type: DeviceType) -> bool {
+        self.0.settings.of(device_type) == Mode::ReadWrite
+    }
+
+    fn turn(&self, wanted: &Wanted<'_>) -> Turn {
+        if !self.keeps(wanted.device_type) {
+            return Turn::default();
+        }
+        let turn = self.0.locks.turn(&wanted.key);
+        if let Err(error) = self.0.store.refresh() {
+            tracing::warn!("what others built could not be looked for: {error}");
+        }
+        turn
+    }
+
+    fn describe(&self) -> String {
+        format!("the kernel cache in {}", self.0.store.path().display())
+    }
+}
+
+impl Drop for Inner {
+    /// Notes what was used, so that it does not leave first.
+    fn drop(&mut self) {
+        if self.writes
+            && let Err(error) = self.store.commit(Selection::Archive)
+        {
+            tracing::warn!("what was used of the kernel cache could not be noted: {error}");
+        }
+    }
+}
+
+/// The app whose record an entry is. It computes nothing: what it gives is there already.
+#[derive(Fingerprint)]
+struct Binary {
+    #[fingerprint(skip)]
+    kept: Option<StoredProgram>,
+}
+
+/// What is known of a build.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct About {
+    program: ProgramKey,
+    name: String,
+    device_type: DeviceType,
+    kernels: Vec<String>,
+    launched: Vec<String>,
+    build_time: Duration,
+    log: String,
+    checksum: Digest,
+}
+
+impl App for Binary {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("sde_opencl.Binary", "1")
+            .about("a program built for a device of OpenCL")
+            .gpu()
+            .result(ResultSpec::new::<FullKey>("key"))
+            .result(ResultSpec::new::<About>("about"))
+            .result(ResultSpec::new::<Vec<u8>>("binary"))
+    }
+
+    fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+        let Some(kept) = &self.kept else {
+            return Err(AppError::message("binaries are built by other apps"));
+        };
+        let about = About {
+            program: kept.key,
+            name: kept.name.clone(),
+            device_type: kept.device_type,
+            kernels: kept.kernels.clone(),
+            launched: kept.launched.clone(),
+            build_time: kept.build_time,
+            log: kept.log.clone(),
+            checksum: kept.checksum,
+        };
+        Ok(ResultMap::new()
+            .with("key", kept.full.clone())
+            .with("about", about)
+            .with("binary", kept.binary.clone()))
+    }
+}
+
+/// What people look for; all of it follows from the program's key.
+fn described_by(key: &ProgramKey, full: &FullKey) -> Inputs {
+    inputs! {
+        device: full.device.name.clone(),
+        driver: format!("{} {}", full.device.platform, full.device.driver),
+        options: full.options.join(" "),
+        program: *key
+    }
+}
+
+/// The key under which a program is in the store.
+fn run_key(keys: &Sde, wanted: &Wanted<'_>) -> Result<Key, sde::Error> {
+    let inputs = described_by(&wanted.key, wanted.full);
+    Ok(keys.peek(&Binary { kept: None }, &inputs)?.key())
+}
+
+fn saved(program: &StoredProgram) -> Result<SavedEntry, sde::Error> {
+    let inputs = described_by(&program.key, &program.full);
+    let app = Binary {
+        kept: Some(program.clone()),
+    };
+    // An engine of its own: its record is what is wanted of it, and it keeps nothing alive.
+    let sde = Sde::new();
+    let results = sde.run(&app, &inputs)?;
+    let mut record: Record = sde.records().swap_remove(0);
+    record.took = program.build_time;
+    Ok(SavedEntry {
+        record,
+        results: vec![
+            result("key", results.get::<FullKey>("key")?),
+            result("about", results.get::<About>("about")?),
+            result("binary", results.get::<Vec<u8>>("binary")?),
+        ],
+    })
+}
+
+fn result<T: Storable>(name: &str, value: Value<T>) -> SavedResult {
+    SavedResult {
+        name: name.to_owned(),
+        tags: Tags::NONE,
+        value: Some((ErasedValue::from(value), Codec::of::<T>())),
+    }
+}
+
+/// What an entry says; nothing, with a warning, if a part of it can't be read.
+fn read(entry: &StoredEntry) -> Option<StoredProgram> {
+    let about: Value<About> = part(entry, "about")?;
+    let about = About::clone(&about);
+    Some(StoredProgram {
+        key: about.program,
+        full: FullKey::clone(&*part::<FullKey>(entry, "key")?),
+        device_type: about.device_type,
+        name: about.name,
+        binary: Vec::clone(&*part::<Vec<u8>>(entry, "binary")?),
+        log: about.log,
+        build_time: about.build_time,
+        kernels: about.kernels,
+        launched: about.launched,
+        checksum: about.checksum,
+    })
+}
+
+fn part<T: Storable>(entry: &StoredEntry, name: &str) -> Option<Value<T>> {
+    let found = entry.results.iter().find(|result| result.name == name)?;
+    match found.payload.as_ref()?.decode(&Codec::of::<T>()) {
+        Ok(value) => value.downcast::<T>(),
+        Err(error) => {
+            tracing::warn!("a kept binary is built anew, its {name} can't be read: {error}");
+            None
+        }
+    }
+}

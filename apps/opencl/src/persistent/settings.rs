@@ -1,0 +1,278 @@
+//! How binaries are kept: by a program, or by environment variables.
+
+use std::env;
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::Duration;
+
+use sde_archives::Order;
+
+use crate::driver::DeviceType;
+
+/// What is done with the kept binaries of a kind of device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Nothing is read or written.
+    Off,
+    /// What is there is used; nothing is added.
+    Read,
+    /// What is there is used, and what is built is added.
+    #[default]
+    ReadWrite,
+}
+
+impl FromStr for Mode {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "off" | "0" => Ok(Self::Off),
+            "read" => Ok(Self::Read),
+            "read-write" | "1" => Ok(Self::ReadWrite),
+            _ => Err(()),
+        }
+    }
+}
+
+/// An environment variable has a value that is not understood.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the environment variable {name} is `{value}`; it should be {wanted}")]
+pub struct SettingsError {
+    /// The variable.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// What is understood.
+    pub wanted: &'static str,
+}
+
+/// How binaries are kept.
+///
+/// ```
+/// use std::time::Duration;
+/// use sde_opencl::{DeviceType, Mode, Settings};
+///
+/// let settings = Settings::new()
+///     .dir("/scratch/kernels")
+///     .mode(DeviceType::Cpu, Mode::Off)
+///     .capacity(1 << 30)
+///     .max_age(Duration::from_secs(30 * 24 * 3600));
+/// # let _ = settings;
+/// ```
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub(super) modes: [Mode; DeviceType::ALL.len()],
+    pub(super) dir: Option<PathBuf>,
+    pub(super) capacity: Option<u64>,
+    pub(super) order: Order,
+    pub(super) max_age: Option<Duration>,
+    pub(super) min_binary: u64,
+    pub(super) max_binary: u64,
+    pub(super) patience: Duration,
+    pub(super) medium: Option<std::sync::Arc<dyn sde_archives::medium::Medium>>,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Settings {
+    /// Read and write for all kinds of devices, in the user's cache directory, with 8 GiB of room and
+    /// no limit of age.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            modes: [Mode::ReadWrite; DeviceType::ALL.len()],
+            dir: None,
+            capacity: Some(8 << 30),
+            order: Order::LeastRecentlyUsed,
+            max_age: None,
+            min_binary: 0,
+            max_binary: 1 << 30,
+            patience: Duration::from_secs(60),
+            medium: None,
+        }
+    }
+
+    /// What the environment variables `SDE_KERNEL_CACHE_*` say, and the defaults for the rest. The
+    /// guide has a table of them.
+    ///
+    /// # Errors
+    /// If one has a value that is not understood.
+    pub fn from_env() -> Result<Self, SettingsError> {
+        Self::from_variables(|name| env::var(name).ok())
+    }
+
+    /// As [`from_env`](Self::from_env), with variables from elsewhere.
+    ///
+    /// # Errors
+    /// As [`from_env`](Self::from_env).
+    pub fn from_variables(
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, SettingsError> {
+        let from = Variables(&variable);
+        let mut settings = Self::new();
+        const MODE: &str = "`off`, `read` or `read-write`";
+        if let Some(mode) = from.parsed::<Mode>("SDE_KERNEL_CACHE", MODE)? {
+            settings.modes = [mode; DeviceType::ALL.len()];
+        }
+        for kind in DeviceType::ALL {
+            let name = format!("SDE_KERNEL_CACHE_{}", kind.name().to_uppercase());
+            if let Some(mode) = from.parsed::<Mode>(&name, MODE)? {
+                settings = settings.mode(kind, mode);
+            }
+        }
+        settings.dir = variable("SDE_KERNEL_CACHE_DIR")
+            .filter(|dir| !dir.is_empty())
+            .map(PathBuf::from);
+        const BYTES: &str = "a number of bytes";
+        if let Some(bytes) = from.parsed::<u64>("SDE_KERNEL_CACHE_MAX_SIZE", BYTES)? {
+            // As in SYCL's: 0 is no limit.
+            settings.capacity = (bytes > 0).then_some(bytes);
+        }
+        if let Some(bytes) = from.parsed("SDE_KERNEL_CACHE_MIN_BINARY", BYTES)? {
+            settings.min_binary = bytes;
+        }
+        if let Some(bytes) = from.parsed("SDE_KERNEL_CACHE_MAX_BINARY", BYTES)? {
+            settings.max_binary = bytes;
+        }
+        if let Some(days) = from.parsed::<u32>("SDE_KERNEL_CACHE_MAX_AGE", "a number of days")? {
+            let age = Duration::from_secs(24 * 3600 * u64::from(days));
+            settings.max_age = (days > 0).then_some(age);
+        }
+        if let Some(seconds) = from.parsed::<u32>("SDE_KERNEL_CACHE_WAIT", "a number of seconds")? {
+            settings.patience = Duration::from_secs(seconds.into());
+        }
+        match variable("SDE_KERNEL_CACHE_ORDER").as_deref() {
+            None | Some("" | "lru") => {}
+            Some("fifo") => settings.order = Order::FirstIn,
+            Some(value) => {
+                return Err(wrong("SDE_KERNEL_CACHE_ORDER", value, "`lru` or `fifo`"));
+            }
+        }
+        Ok(settings)
+    }
+
+    /// What is done for one kind of device.
+    #[must_use]
+    pub fn mode(mut self, kind: DeviceType, mode: Mode) -> Self {
+        self.modes[kind.index()] = mode;
+        self
+    }
+
+    /// Where binaries are kept: a directory of its own, which is made if it is not there. By default
+    /// `sde/kernels` in `$XDG_CACHE_HOME`, or in `~/.cache`.
+    #[must_use]
+    pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.dir = Some(dir.into());
+        self
+    }
+
+    /// How many bytes may be kept (8 GiB). The files may be more by what processes are just writing,
+    /// an eighth of this for each.
+    #[must_use]
+    pub fn capacity(mut self, bytes: u64) -> Self {
+        self.capacity = Some(bytes);
+        self
+    }
+
+    /// What goes first if there is not room for all (the least recently used).
+    #[must_use]
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// What was neither built nor used for so long goes.
+    #[must_use]
+    pub fn max_age(mut self, age: Duration) -> Self {
+        self.max_age = Some(age);
+        self
+    }
+
+    /// Smaller binaries are not kept: they are as soon built as read (0).
+    #[must_use]
+    pub fn min_binary(mut self, bytes: u64) -> Self {
+        self.min_binary = bytes;
+        self
+    }
+
+    /// Larger binaries are not kept (1 GiB).
+    #[must_use]
+    pub fn max_binary(mut self, bytes: u64) -> Self {
+        self.max_binary = bytes;
+        self
+    }
+
+    /// How long to wait for another process that builds the same program, before building it too (a
+    /// minute). Nobody waits for a process that has died.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Another medium than the disk, for tests.
+    #[must_use]
+    pub fn medium(mut self, medium: std::sync::Arc<dyn sde_archives::medium::Medium>) -> Self {
+        self.medium = Some(medium);
+        self
+    }
+
+    pub(super) fn of(&self, kind: DeviceType) -> Mode {
+        self.modes[kind.index()]
+    }
+
+    /// The directory, or the default one; `None` if the user has no home.
+    pub(super) fn directory(&self) -> Option<PathBuf> {
+        let absolute = |name: &str| {
+            let path = PathBuf::from(env::var_os(name)?);
+            path.is_absolute().then_some(path)
+        };
+        self.dir.clone().or_else(|| {
+            let cache = absolute("XDG_CACHE_HOME");
+            let cache = cache.or_else(|| Some(absolute("HOME")?.join(".cache")))?;
+            Some(cache.join("sde").join("kernels"))
+        })
+    }
+}
+
+struct Variables<'a, F>(&'a F);
+
+impl<F: Fn(&str) -> Option<String>> Variables<'_, F> {
+    fn parsed<T: FromStr>(
+        &self,
+        name: &str,
+        wanted: &'static str,
+    ) -> Result<Option<T>, SettingsError> {
+        match (self.0)(name) {
+            None => Ok(None),
+            Some(text) if text.is_empty() => Ok(None),
+            Some(text) => match text.parse() {
+                Ok(value) => Ok(Some(value)),
+                Err(_) => Err(wrong(name, &text, wanted)),
+            },
+        }
+    }
+}
+
+fn wrong(name: &str, value: &str, wanted: &'static str) -> SettingsError {
+    SettingsError {
+        name: name.to_owned(),
+        value: value.to_owned(),
+        wanted,
+    }
+}
+
+impl fmt::Display for Mode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Off => "off",
+            Self::Read => "read",
+            Self::ReadWrite => "read-write",
+        })
+    }
+}

@@ -124,6 +124,7 @@ pub use result_map::{
 /// | `about = ".."`, `author = ".."`, `citation = ".."` | metadata; `about` is by default the first paragraph of the documentation |
 /// | `failures = "permanent"` or `"transient"` | how long errors last, where they don't say |
 /// | `nondeterministic`, `distributed`, `not_thread_safe`, `gpu` | the traits of [`AppInfo`] |
+/// | `sized` | the result tells how much memory it takes ([`MemorySize`]) |
 ///
 /// ```
 /// use sde::{Handle, Sde};

@@ -5,10 +5,10 @@
 //! is taken by one of those who wait, and a hit without a lock. The context is an input of each: a live
 //! program belongs to one.
 //!
-//! [`Context::program`] and [`Context::kernel`] call these, and do what an app can't: they let go
-//! what is not in use if a resource is lacking.
+//! [`Context::program`] and [`Context::kernel`] call these, compare more than the digest, and let go what
+//! is not in use if a resource is lacking.
 
-use sde::{AppError, Handle};
+use sde::{AppError, Builder, Handle, MemorySize};
 
 use crate::context::Context;
 use crate::identity::Descriptor;
@@ -21,6 +21,7 @@ use crate::make;
     version = "1",
     tags(expendable),
     gpu,
+    sized,
     about = "a live program of OpenCL, built or made from a kept binary"
 )]
 pub fn program_build(
@@ -38,6 +39,7 @@ pub fn program_build(
     version = "1",
     tags(expendable),
     gpu,
+    sized,
     about = "a compiled part of a program of OpenCL"
 )]
 pub fn object(context: &Context, device: usize, program: &Descriptor) -> Result<Object, AppError> {
@@ -50,6 +52,7 @@ pub fn object(context: &Context, device: usize, program: &Descriptor) -> Result<
     version = "1",
     tags(expendable),
     gpu,
+    sized,
     about = "a kernel of a live program of OpenCL"
 )]
 pub fn kernel(
@@ -59,8 +62,8 @@ pub fn kernel(
     program: &Descriptor,
     name: &str,
 ) -> Result<Kernel, AppError> {
-    let program = context.program(sde, device, program);
-    let made = program.and_then(|program| program.kernel(name));
+    let program = context.program_once(sde, device, program);
+    let made = program.and_then(|program| Kernel::of(&program, name));
     made.map_err(crate::Error::for_app)
 }
 
@@ -70,3 +73,40 @@ pub(crate) const NAMES: [&str; 3] = [
     "sde_opencl.ProgramBuild",
     "sde_opencl.Object",
 ];
+
+/// How many bytes of programs and kernels an engine may remember; when there are more, those that were
+/// used longest ago are let go, but for what somebody holds: a program goes only when none of its kernels is remembered or held.
+///
+/// A program counts with the length of its binary where that is known, else with an estimate; a kernel
+/// counts with its part of the program. As the limit holds for either, both together may be twice as much.
+///
+/// ```
+/// use sde::Sde;
+///
+/// let sde = sde_opencl::memory_limit(Sde::builder(), 256 << 20).build()?;
+/// # let _ = sde;
+/// # Ok::<(), sde::Error>(())
+/// ```
+pub fn memory_limit(builder: Builder, bytes: usize) -> Builder {
+    NAMES
+        .into_iter()
+        .fold(builder, |builder, app| builder.memory_limit(app, bytes))
+}
+
+impl MemorySize for Program {
+    fn memory_size(&self) -> usize {
+        self.bytes()
+    }
+}
+
+impl MemorySize for Kernel {
+    fn memory_size(&self) -> usize {
+        self.program().bytes() / self.program().kernel_names().len().max(1)
+    }
+}
+
+impl MemorySize for Object {
+    fn memory_size(&self) -> usize {
+        self.bytes()
+    }
+}

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use sde::key::{Encoder, FingerprintError, Short};
-use sde::{Fingerprint, Handle, Policy, Sde, Value, inputs};
+use sde::{Fingerprint, Handle, Policy, Value, inputs};
 
 use crate::Error;
 use crate::apps;
@@ -164,9 +164,8 @@ impl Context {
 
     /// A live program: remembered, waited for, made from a kept binary, or built.
     ///
-    /// `on` is the engine, or the handle of an app that needs the program. If a resource is
-    /// lacking, what is not in use is let go and the build tried once more; with a handle that is idle
-    /// kernels only, since an app can't clean the engine's memory.
+    /// `sde` is the engine, or the handle of an app that needs the program. If a resource is
+    /// lacking, what nobody holds is let go and the build tried once more.
     ///
     /// A program that is [not cacheable](Descriptor::is_cacheable) is built each time.
     ///
@@ -175,22 +174,28 @@ impl Context {
     /// refuses, or resources are lacking still.
     pub fn program(
         &self,
-        on: &impl Caller,
+        sde: &Handle,
         device: usize,
         program: &Descriptor,
     ) -> Result<Value<Program>, Error> {
-        let sde = on.handle();
-        let found = self.with_room(on, || {
-            if program.is_cacheable().is_err() {
-                return self.program_anew(sde, device, program);
+        self.with_room(sde, || self.program_once(sde, device, program))
+    }
+
+    /// The same, but for the second try.
+    pub(crate) fn program_once(
+        &self,
+        sde: &Handle,
+        device: usize,
+        program: &Descriptor,
+    ) -> Result<Value<Program>, Error> {
+        if program.is_cacheable().is_ok() {
+            let found = apps::program_build.call(sde, self, device, program)?;
+            // It is not, if two programs have one digest.
+            if found.descriptor().is_same(program) {
+                return Ok(found);
             }
-            Ok(apps::program_build.call(sde, self, device, program)?)
-        })?;
-        match found.descriptor().is_same(program) {
-            true => Ok(found),
-            // Another program with the same digest.
-            false => self.with_room(on, || self.program_anew(sde, device, program)),
         }
+        self.program_anew(sde, device, program)
     }
 
     /// A kernel of a program, which is had as [`program`](Self::program) has it.
@@ -199,22 +204,21 @@ impl Context {
     /// As [`program`](Self::program), and if the program has no such kernel.
     pub fn kernel(
         &self,
-        on: &impl Caller,
+        sde: &Handle,
         device: usize,
         program: &Descriptor,
         name: &str,
     ) -> Result<Value<Kernel>, Error> {
-        let sde = on.handle();
-        if program.is_cacheable().is_ok() {
-            let found = self.with_room(on, || {
-                Ok(apps::kernel.call(sde, self, device, program, name)?)
-            })?;
-            if found.program().descriptor().is_same(program) {
-                return Ok(found);
+        self.with_room(sde, || {
+            if program.is_cacheable().is_ok() {
+                let found = apps::kernel.call(sde, self, device, program, name)?;
+                if found.program().descriptor().is_same(program) {
+                    return Ok(found);
+                }
             }
-        }
-        let program = self.program(on, device, program)?;
-        Ok(Value::new(program.kernel(name)?))
+            let program = self.program_once(sde, device, program)?;
+            Ok(Value::new(Kernel::of(&program, name)?))
+        })
     }
 
     /// Runs the app beside the cache: nothing is looked up or remembered.
@@ -230,17 +234,15 @@ impl Context {
         Ok(made.results.get::<Program>("result")?)
     }
 
-    fn with_room<T>(
-        &self,
-        on: &impl Caller,
-        have: impl Fn() -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    fn with_room<T>(&self, sde: &Handle, have: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
         match have() {
             Err(error) if error.is_out_of_resources() => {
                 let why = error.to_string();
                 self.0.notes.note(&Event::OutOfResources { why });
                 self.release_idle();
-                on.let_go();
+                for app in apps::NAMES {
+                    sde.make_room(app, 0);
+                }
                 have()
             }
             outcome => outcome,
@@ -323,36 +325,6 @@ impl fmt::Debug for Context {
             .field("devices", &self.0.identities)
             .finish_non_exhaustive()
     }
-}
-
-/// Who asks for a program: the engine, or an app that runs on it.
-pub trait Caller {
-    /// The handle to run apps with.
-    fn handle(&self) -> &Handle;
-    /// Lets go programs and kernels that nobody holds.
-    fn let_go(&self);
-}
-
-impl Caller for Sde {
-    fn handle(&self) -> &Handle {
-        self
-    }
-
-    fn let_go(&self) {
-        for app in apps::NAMES {
-            // One that has not run yet has nothing to let go.
-            let _ = self.clean_cache(app, []);
-        }
-    }
-}
-
-impl Caller for Handle {
-    fn handle(&self) -> &Handle {
-        self
-    }
-
-    /// An app can't clean the engine's memory; whoever called it may.
-    fn let_go(&self) {}
 }
 
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

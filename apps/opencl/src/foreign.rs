@@ -156,7 +156,8 @@ impl Foreign {
         }
         let notes = &live.context.0.notes;
         match store.put(std::slice::from_ref(&kept)) {
-            Ok(()) => {
+            Ok(0) => Ok(false),
+            Ok(_) => {
                 live.note_kept(&kept);
                 notes.note(&Event::Kept {
                     key: kept.key,

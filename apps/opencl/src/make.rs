@@ -8,7 +8,7 @@ use sde::{Handle, Value};
 use crate::Error;
 use crate::apps;
 use crate::context::Context;
-use crate::driver::{RawProgram, Refusal};
+use crate::driver::{Driver, RawProgram, Refusal};
 use crate::identity::{Descriptor, Made, Material};
 use crate::live::{Facts, Object, Program};
 use crate::persistent::{KernelStore, StoredProgram, Turn, Wanted};
@@ -44,20 +44,25 @@ pub(crate) fn object(
     let begun = Instant::now();
     let raw = making.create()?;
     let driver = &*context.0.driver;
-    let compiled = driver.compile(&raw, device, descriptor.options());
-    let log = making.log(&raw);
-    if let Err(refusal) = compiled {
-        driver.release_program(raw);
-        return Err(making.failed("compiling", refusal, log));
-    }
+    let compiled = driver.compile(raw.get(), device, descriptor.options());
+    let log = making.log(raw.get());
+    compiled.map_err(|refusal| making.failed("compiling", refusal, log.clone()))?;
     making.note_built(begun.elapsed());
-    Ok(Object::new(context, descriptor, raw, log))
+    Ok(Object::new(context, descriptor, raw.take(), log))
 }
 
 struct Making<'a> {
     context: &'a Context,
     device: usize,
     descriptor: &'a Descriptor,
+}
+
+/// What a store has for a program.
+#[derive(Default, PartialEq)]
+struct Kept {
+    /// If it can be used.
+    program: Option<StoredProgram>,
+    is_there: bool,
 }
 
 impl<'a> Making<'a> {
@@ -103,7 +108,9 @@ impl<'a> Making<'a> {
             Ok(raw) => {
                 let key = self.descriptor.key();
                 self.note(&Event::Shared { key });
-                Ok(Some(self.live(raw, facts, None)))
+                let program = self.live(raw, facts, None);
+                program.0.note_bytes(&binary);
+                Ok(Some(program))
             }
             Err(refusal) if refusal.is_out_of_resources() => Err(self.refused(refusal)),
             Err(_) => Ok(None),
@@ -113,7 +120,7 @@ impl<'a> Making<'a> {
     /// With a store: what it has, or a build that is kept in it.
     fn kept(&self, sde: &Handle, store: &dyn KernelStore) -> Result<Program, Error> {
         let first = self.find(store);
-        if let Some(program) = self.load(first.as_ref())? {
+        if let Some(program) = self.load(first.program.as_ref())? {
             return Ok(program);
         }
         let device_type = self.context.devices()[self.device].kind;
@@ -128,12 +135,12 @@ impl<'a> Making<'a> {
         // Whoever had the turn may have put it meanwhile, but not what was refused just now.
         let second = self.find(store);
         if second != first
-            && let Some(program) = self.load(second.as_ref())?
+            && let Some(program) = self.load(second.program.as_ref())?
         {
             return Ok(program);
         }
         let program = self.build(sde)?;
-        self.keep(store, &program, second.is_some());
+        self.keep(store, &program, second.is_there);
         drop(held);
         Ok(program)
     }
@@ -147,13 +154,16 @@ impl<'a> Making<'a> {
     }
 
     /// What the store has, if it is this program, whole. Trouble with the store is no reason not to build.
-    fn find(&self, store: &dyn KernelStore) -> Option<StoredProgram> {
+    fn find(&self, store: &dyn KernelStore) -> Kept {
         let found = match store.get(&[self.wanted()]) {
-            Ok(found) => found.into_iter().next().flatten()?,
+            Ok(found) => found.into_iter().next().flatten(),
             Err(error) => {
                 self.store_failed(&error);
-                return None;
+                None
             }
+        };
+        let Some(found) = found else {
+            return Kept::default();
         };
         let why = if !found.is_whole() {
             "its checksum is wrong"
@@ -162,11 +172,17 @@ impl<'a> Making<'a> {
         } else if found.binary.is_empty() {
             "it has no binary"
         } else {
-            return Some(found);
+            return Kept {
+                program: Some(found),
+                is_there: true,
+            };
         };
         let key = self.descriptor.key();
         self.note(&Event::Unfit { key, why });
-        None
+        Kept {
+            program: None,
+            is_there: true,
+        }
     }
 
     /// From a kept binary that was checked; nothing if the driver refuses it.
@@ -183,7 +199,9 @@ impl<'a> Making<'a> {
         match self.with_binary(&found.binary) {
             Ok(raw) => {
                 self.note(&Event::Loaded { key });
-                Ok(Some(self.live(raw, facts, Some(&found.launched))))
+                let program = self.live(raw, facts, Some(&found.launched));
+                program.0.note_bytes(&found.binary);
+                Ok(Some(program))
             }
             Err(refusal) if refusal.is_out_of_resources() => Err(self.refused(refusal)),
             Err(refusal) => {
@@ -204,7 +222,8 @@ impl<'a> Making<'a> {
             }
         };
         match store.put(std::slice::from_ref(&kept)) {
-            Ok(()) => {
+            Ok(0) => {}
+            Ok(_) => {
                 program.0.note_kept(&kept);
                 self.note(&Event::Kept {
                     key: kept.key,
@@ -229,41 +248,44 @@ impl<'a> Making<'a> {
         };
         let build_time = begun.elapsed();
         self.note_built(build_time);
-        let kernels = self.kernel_names(&raw);
-        let (raw, kernels) = self.or_release(kernels, raw)?;
+        let kernels = self.kernel_names(raw.get())?;
         let facts = Facts {
             log,
             build_time,
             kernels,
         };
-        Ok(self.live(raw, facts, None))
+        Ok(self.live(raw.take(), facts, None))
     }
 
     /// Builds source or intermediate language.
-    fn compile(&self) -> Result<(RawProgram, String), Error> {
-        let driver = &*self.context.0.driver;
+    fn compile(&self) -> Result<(Owned<'a>, String), Error> {
         let raw = self.create()?;
-        let built = driver.build(&raw, self.device, self.descriptor.options());
-        let log = self.log(&raw);
+        let options = self.descriptor.options();
+        let built = self.driver().build(raw.get(), self.device, options);
+        let log = self.log(raw.get());
         match built {
             Ok(()) => Ok((raw, log)),
-            Err(refusal) => {
-                driver.release_program(raw);
-                Err(self.failed("building", refusal, log))
-            }
+            Err(refusal) => Err(self.failed("building", refusal, log)),
         }
     }
 
-    fn link(&self, sde: &Handle, parts: &[Descriptor]) -> Result<(RawProgram, String), Error> {
+    fn link(&self, sde: &Handle, parts: &[Descriptor]) -> Result<(Owned<'a>, String), Error> {
         let objects = parts.iter().map(|part| self.part(sde, part));
         let objects = objects.collect::<Result<Vec<_>, _>>()?;
-        let raws: Vec<&RawProgram> = objects.iter().filter_map(|object| object.raw()).collect();
-        let driver = &*self.context.0.driver;
+        self.link_objects(objects.iter().map(|object| &**object))
+    }
+
+    fn link_objects<'o>(
+        &self,
+        objects: impl Iterator<Item = &'o Object> + Clone,
+    ) -> Result<(Owned<'a>, String), Error> {
+        let raws: Vec<&RawProgram> = objects.clone().filter_map(Object::raw).collect();
         let options = self.descriptor.options();
-        let mut log: String = objects.iter().map(|object| object.log()).collect();
-        match driver.link(self.device, options, &raws) {
+        let mut log: String = objects.map(Object::log).collect();
+        match self.driver().link(self.device, options, &raws) {
             Ok(raw) => {
-                log += &self.log(&raw);
+                let raw = self.own(raw);
+                log += &self.log(raw.get());
                 Ok((raw, log))
             }
             Err(refusal) => Err(self.failed("linking", refusal, log)),
@@ -282,65 +304,57 @@ impl<'a> Making<'a> {
     }
 
     /// A program that is not built yet.
-    fn create(&self) -> Result<RawProgram, Error> {
-        let driver = &*self.context.0.driver;
-        match &self.descriptor.full_key().material {
-            Material::Source { text, .. } => driver
-                .with_source(text)
-                .map_err(|error| self.refused(error)),
-            Material::Il { bytes, constants } => {
+    fn create(&self) -> Result<Owned<'a>, Error> {
+        let driver = self.driver();
+        let raw = match &self.descriptor.full_key().material {
+            Material::Source { text, .. } => driver.with_source(text),
+            Material::Il { bytes, .. } => {
                 let device = &self.context.devices()[self.device];
                 if device.il.is_empty() {
                     let device = device.name.clone();
                     return Err(Error::NoIl { device });
                 }
-                let raw = driver.with_il(bytes).map_err(|error| self.refused(error))?;
-                for (id, value) in constants {
-                    if let Err(refusal) = driver.set_constant(&raw, *id, value) {
-                        driver.release_program(raw);
-                        let log = format!("constant {id} was not taken");
-                        return Err(self.failed("setting a constant", refusal, log));
-                    }
-                }
-                Ok(raw)
+                driver.with_il(bytes)
             }
-            Material::Linked { .. } => Err(Error::Parts {
-                why: "a linked program is no part".to_owned(),
-            }),
+            Material::Linked { .. } => {
+                return Err(Error::Parts {
+                    why: "a linked program is no part".to_owned(),
+                });
+            }
+        };
+        let raw = self.own(raw.map_err(|refusal| self.refused(refusal))?);
+        if let Material::Il { constants, .. } = &self.descriptor.full_key().material {
+            for (id, value) in constants {
+                let set = driver.set_constant(raw.get(), *id, value);
+                let log = || format!("constant {id} was not taken");
+                set.map_err(|refusal| self.failed("setting a constant", refusal, log()))?;
+            }
         }
+        Ok(raw)
     }
 
     /// A built program from bytes that were checked.
     fn with_binary(&self, binary: &[u8]) -> Result<RawProgram, Refusal> {
-        let driver = &*self.context.0.driver;
-        let raw = driver.with_binary(self.device, binary)?;
-        match driver.build(&raw, self.device, self.descriptor.options()) {
-            Ok(()) => Ok(raw),
-            Err(refusal) => {
-                driver.release_program(raw);
-                Err(refusal)
-            }
+        let driver = self.driver();
+        let raw = self.own(driver.with_binary(self.device, binary)?);
+        driver.build(raw.get(), self.device, self.descriptor.options())?;
+        Ok(raw.take())
+    }
+
+    fn driver(&self) -> &'a dyn Driver {
+        &*self.context.0.driver
+    }
+
+    fn own(&self, raw: RawProgram) -> Owned<'a> {
+        Owned {
+            driver: self.driver(),
+            raw: Some(raw),
         }
     }
 
     fn kernel_names(&self, raw: &RawProgram) -> Result<Vec<String>, Error> {
         let names = self.context.0.driver.kernel_names(raw);
         names.map_err(|refusal| self.refused(refusal))
-    }
-
-    /// The program with what was found, or the error, and the program given back.
-    fn or_release<T>(
-        &self,
-        found: Result<T, Error>,
-        raw: RawProgram,
-    ) -> Result<(RawProgram, T), Error> {
-        match found {
-            Ok(found) => Ok((raw, found)),
-            Err(error) => {
-                self.context.0.driver.release_program(raw);
-                Err(error)
-            }
-        }
     }
 
     fn live(&self, raw: RawProgram, facts: Facts, kept: Option<&[String]>) -> Program {
@@ -379,8 +393,57 @@ impl<'a> Making<'a> {
     }
 }
 
+/// The binary of a program built anew, by a driver that has all that it takes in a cache of its own.
+pub(crate) fn binary_anew(
+    context: &Context,
+    device: usize,
+    descriptor: &Descriptor,
+) -> Result<Vec<u8>, Error> {
+    let making = Making::new(context, device, descriptor)?;
+    let raw = match descriptor.made() {
+        Made::Built => making.compile()?.0,
+        Made::Linked(parts) => {
+            let objects = parts.iter().map(|part| object(context, device, part));
+            let objects = objects.collect::<Result<Vec<_>, _>>()?;
+            making.link_objects(objects.iter())?.0
+        }
+    };
+    let binary = making.driver().binary(raw.get(), device);
+    binary.map_err(|refusal| making.refused(refusal))
+}
+
+/// A program that is given back if it comes to nothing, by an error or by a panic.
+struct Owned<'a> {
+    driver: &'a dyn Driver,
+    raw: Option<RawProgram>,
+}
+
+impl Owned<'_> {
+    fn get(&self) -> &RawProgram {
+        match &self.raw {
+            Some(raw) => raw,
+            None => unreachable!("it is there until it is taken, which ends this"),
+        }
+    }
+
+    fn take(mut self) -> RawProgram {
+        match self.raw.take() {
+            Some(raw) => raw,
+            None => unreachable!("it is there until it is taken, which ends this"),
+        }
+    }
+}
+
+impl Drop for Owned<'_> {
+    fn drop(&mut self) {
+        if let Some(raw) = self.raw.take() {
+            self.driver.release_program(raw);
+        }
+    }
+}
+
 /// A program from bytes that a user kept, checked by who calls this.
-pub(crate) fn with_binary(
+pub(crate) fn from_binary(
     context: &Context,
     device: usize,
     descriptor: &Descriptor,

@@ -16,6 +16,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sde-mpi", &["sde", "sde-tests"]),
     ("sde-archives", &["sde"]),
     ("sde-apps", &["sde"]),
+    // Where its binaries are kept.
+    ("sde-opencl", &["sde", "sde-archives"]),
     ("sde-cli", &["sde", "sde-archives"]),
     ("sde-examples", &["sde", "sde-archives", "sde-apps"]),
     (

@@ -2,7 +2,7 @@
 //!
 //! Cargo takes over the workspace's table whole or not at all, so packages of programs, which may
 //! print and unwrap, have tables of their own. Those must not drift from the workspace's. And
-//! `unsafe` has two homes, the crates `sde` and `sde-mpi`: every other crate forbids it.
+//! `unsafe` has three homes, the crates `sde`, `sde-mpi` and `sde-opencl`: every other crate forbids it.
 
 use toml::{Table, Value};
 
@@ -31,7 +31,7 @@ const PROGRAMS: &[&str] = &[
 ];
 
 /// Where `unsafe` is needed.
-const UNSAFE: &[&str] = &["sde", "sde-mpi"];
+const UNSAFE: &[&str] = &["sde", "sde-mpi", "sde-opencl"];
 
 fn table(text: &str) -> Table {
     text.parse()

@@ -161,6 +161,10 @@ pub(crate) trait Driver: Send + Sync {
     fn context(&self) -> Option<&std::sync::Arc<opencl3::context::Context>> {
         None
     }
+    /// Whether the binary of a program stays what it was when it was first asked for, or given, although
+    /// code was finished since. Then a new program of the same source has that code in its binary, and
+    /// costs little, since the driver finds it in a cache of its own.
+    fn freezes_binaries(&self, device: usize) -> bool;
     /// What is known of a program that somebody else made.
     fn foreign(&self, program: &RawProgram, device: usize) -> Done<ForeignFacts>;
 }

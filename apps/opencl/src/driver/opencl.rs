@@ -292,6 +292,13 @@ impl Driver for OpenCl {
         Some(&self.context)
     }
 
+    /// PoCL compiles for a size of work groups at the first launch with that size, and keeps what it
+    /// made in its cache, from where binaries are put together once for each program.
+    fn freezes_binaries(&self, device: usize) -> bool {
+        let device = self.devices.get(device);
+        device.is_some_and(|device| device.platform == "Portable Computing Language")
+    }
+
     fn foreign(&self, program: &RawProgram, device: usize) -> Done<ForeignFacts> {
         let id = self.id(device)?[0];
         let of_program = |name| {

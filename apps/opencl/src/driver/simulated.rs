@@ -60,6 +60,7 @@ struct State {
     shortages: usize,
     room: Option<usize>,
     gives_no_binaries: bool,
+    freezes_binaries: bool,
 }
 
 /// What was asked of a simulated driver.
@@ -135,6 +136,11 @@ impl Simulated {
     /// It gives no binaries from now on.
     pub fn give_no_binaries(&self) {
         lock(&self.state).gives_no_binaries = true;
+    }
+
+    /// It gives the binary of a program as it first was, whatever was launched since.
+    pub fn freeze_binaries(&self) {
+        lock(&self.state).freezes_binaries = true;
     }
 
     /// Calls this in each build, with the text, with nothing locked: to wait there, or to panic.
@@ -344,6 +350,10 @@ impl Driver for Simulated {
 
     fn release_kernel(&self, kernel: RawKernel) {
         lock(&self.state).kernels.remove(&kernel.0);
+    }
+
+    fn freezes_binaries(&self, _: usize) -> bool {
+        lock(&self.state).freezes_binaries
     }
 
     fn foreign(&self, program: &RawProgram, _: usize) -> Done<ForeignFacts> {

@@ -205,6 +205,11 @@ impl Descriptor {
         &self.0.made
     }
 
+    /// How long all is that a compiler reads.
+    pub(crate) fn source_length(&self) -> usize {
+        self.0.full.material.length()
+    }
+
     /// Whether it is the same program, whatever the digests say.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0) || (self.0.key == other.0.key && self.0.full == other.0.full)

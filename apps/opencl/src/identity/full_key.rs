@@ -116,3 +116,17 @@ impl FullKey {
         Ok(ProgramKey(commit(self)?.digest()))
     }
 }
+
+impl Material {
+    /// How long all is that a compiler reads.
+    pub(crate) fn length(&self) -> usize {
+        match self {
+            Self::Source { text, included } => {
+                let texts = included.iter().filter_map(|one| one.text.as_ref());
+                text.len() + texts.map(String::len).sum::<usize>()
+            }
+            Self::Il { bytes, .. } => bytes.len(),
+            Self::Linked { parts } => parts.iter().map(|part| part.material.length()).sum(),
+        }
+    }
+}

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use opencl3::types::cl_kernel;
+use sde::Value;
 
 use super::program::Program;
 use crate::Error;
@@ -26,14 +27,35 @@ pub struct Kernel(Arc<Idle>);
 /// Kernels that nobody is launching.
 pub(crate) struct Idle {
     program: Program,
+    /// The same as the engine has it, which does not let go what somebody holds.
+    _held: Option<Value<Program>>,
     name: String,
     raw: Mutex<Vec<RawKernel>>,
 }
 
 impl Kernel {
-    pub(super) fn new(program: &Program, name: &str) -> Result<Self, Error> {
+    /// A kernel of a program that the engine has.
+    pub(crate) fn of(program: &Value<Program>, name: &str) -> Result<Self, Error> {
+        Self::new(program, Some(program.clone()), name)
+    }
+
+    /// A kernel of a program that no engine has.
+    pub(super) fn alone(program: &Program, name: &str) -> Result<Self, Error> {
+        Self::new(program, None, name)
+    }
+
+    fn new(program: &Program, held: Option<Value<Program>>, name: &str) -> Result<Self, Error> {
+        let there = program.kernel_names();
+        if !there.iter().any(|there| there == name) {
+            return Err(Error::NoKernel {
+                program: program.descriptor().name().to_owned(),
+                name: name.to_owned(),
+                there: there.to_vec(),
+            });
+        }
         let idle = Arc::new(Idle {
             program: program.clone(),
+            _held: held,
             name: name.to_owned(),
             raw: Mutex::default(),
         });

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use crate::Error;
 use crate::context::{Context, lock};
 use crate::driver::RawProgram;
 use crate::identity::Descriptor;
+use crate::make;
 use crate::persistent::{StoredProgram, Wanted};
 use crate::stats::Event;
 
@@ -27,6 +29,14 @@ pub(crate) struct Facts {
     pub(crate) kernels: Vec<String>,
 }
 
+/// What a program counts with whose binary nobody has seen, beside its source. Small ones of PoCL have
+/// some tens of kilobytes.
+const UNSEEN: usize = 64 << 10;
+
+fn estimate(descriptor: &Descriptor) -> usize {
+    UNSEEN + descriptor.source_length()
+}
+
 pub(crate) struct Live {
     pub(crate) context: Context,
     pub(crate) device: usize,
@@ -38,6 +48,8 @@ pub(crate) struct Live {
     launched: Mutex<BTreeSet<String>>,
     /// Kernels that had been launched when the kept binary was captured; `None` if none is kept.
     kept: Mutex<Option<BTreeSet<String>>>,
+    /// How long the binary is, as far as is known.
+    bytes: AtomicUsize,
 }
 
 impl Program {
@@ -58,6 +70,7 @@ impl Program {
             facts,
             launched: Mutex::default(),
             kept: Mutex::new(kept),
+            bytes: AtomicUsize::new(estimate(descriptor)),
         });
         context.note_live(&live);
         Self(live)
@@ -103,19 +116,17 @@ impl Program {
         binary.map_err(|refusal| live.refused("reading a binary", refusal))
     }
 
+    /// How much memory it is taken to need.
+    pub(crate) fn bytes(&self) -> usize {
+        self.0.bytes.load(Ordering::Relaxed)
+    }
+
     /// A kernel that no cache knows of; [`Context::kernel`] remembers what it gives.
     ///
     /// # Errors
     /// If there is no such kernel, or the driver refuses.
     pub fn kernel(&self, name: &str) -> Result<Kernel, Error> {
-        if !self.kernel_names().iter().any(|there| there == name) {
-            return Err(Error::NoKernel {
-                program: self.descriptor().name().to_owned(),
-                name: name.to_owned(),
-                there: self.kernel_names().to_vec(),
-            });
-        }
-        Kernel::new(self, name)
+        Kernel::alone(self, name)
     }
 
     /// As it is to be kept, with the binary as it is now; `None` if the driver gives none.
@@ -144,7 +155,12 @@ impl Live {
         }
     }
 
+    pub(crate) fn note_bytes(&self, binary: &[u8]) {
+        self.bytes.store(binary.len(), Ordering::Relaxed);
+    }
+
     pub(crate) fn note_kept(&self, program: &StoredProgram) {
+        self.note_bytes(&program.binary);
         *lock(&self.kept) = Some(program.launched.iter().cloned().collect());
     }
 
@@ -152,8 +168,14 @@ impl Live {
         // What is launched while the binary is read may be in it; it is not relied on.
         let launched = lock(&self.launched).clone();
         let kept = lock(&self.kept).clone().unwrap_or_default();
-        let binary = self.driver().binary(self.raw(), self.device);
-        let binary = binary.map_err(|refusal| self.refused("reading a binary", refusal))?;
+        let is_first = lock(&self.kept).is_none();
+        let binary = match is_first || !self.driver().freezes_binaries(self.device) {
+            true => {
+                let binary = self.driver().binary(self.raw(), self.device);
+                binary.map_err(|refusal| self.refused("reading a binary", refusal))?
+            }
+            false => make::binary_anew(&self.context, self.device, &self.descriptor)?,
+        };
         if binary.is_empty() {
             return Ok(None);
         }
@@ -202,6 +224,7 @@ impl Live {
             device_type: kind,
         };
         // Another process may have kept one that is as good meanwhile.
+        store.refresh();
         let there = store.get(&[wanted]).ok().and_then(|mut found| found.pop()?);
         let there = there.filter(|there| there.is_whole() && there.full == program.full);
         if there.is_some_and(|there| !program.is_better_than(&there)) {
@@ -209,7 +232,8 @@ impl Live {
             return false;
         }
         match store.put(std::slice::from_ref(&program)) {
-            Ok(()) => {
+            Ok(0) => false,
+            Ok(_) => {
                 self.note_kept(&program);
                 notes.note(&Event::Kept {
                     key: program.key,
@@ -288,6 +312,10 @@ impl Object {
     #[must_use]
     pub fn log(&self) -> &str {
         &self.log
+    }
+
+    pub(crate) fn bytes(&self) -> usize {
+        estimate(&self.descriptor)
     }
 }
 

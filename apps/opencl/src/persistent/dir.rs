@@ -11,7 +11,7 @@
 //! and the options; its results are the full key, what is known of the build, and the binary.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sde::key::Digest;
@@ -45,8 +45,7 @@ struct Inner {
     settings: Settings,
     /// Makes keys and nothing else.
     keys: Sde,
-    /// What was put since the last look at how much there is.
-    added: AtomicU64,
+    /// Whether what is too old was looked for.
     tidied: AtomicBool,
     writes: bool,
 }
@@ -64,7 +63,7 @@ impl KernelDir {
             StoreError::new(doing, why)
         })?;
         let writes = settings.modes.contains(&Mode::ReadWrite);
-        let segment = settings.capacity.map_or(SEGMENT, |bytes| bytes / 8);
+        let segment = settings.capacity.map_or(SEGMENT, |bytes| bytes / 32);
         let mut options = Options::new()
             .segment_size(segment.clamp(1 << 12, SEGMENT))
             .grace(Duration::ZERO);
@@ -82,7 +81,6 @@ impl KernelDir {
             locks: Locks::new(dir.join("locks"), settings.patience),
             settings,
             keys: Sde::new(),
-            added: AtomicU64::new(0),
             tidied: AtomicBool::new(false),
             writes,
         })))
@@ -123,22 +121,26 @@ impl KernelDir {
         self.0.store.path()
     }
 
-    fn tidy_if_needed(&self, put: u64) -> Result<(), StoreError> {
-        let inner = &*self.0;
-        let Some(capacity) = inner.settings.capacity else {
-            return Ok(());
+    /// Whether so many bytes may be added; makes room if there is too little.
+    ///
+    /// Somebody else may be making room already. What is put meanwhile must not fill the disk, so if there is a quarter more than
+    /// there should be, it is not put.
+    fn has_room(&self, bytes: u64) -> Result<bool, StoreError> {
+        let first = !self.0.tidied.swap(true, Ordering::Relaxed);
+        let Some(capacity) = self.0.settings.capacity else {
+            if first && self.0.settings.max_age.is_some() {
+                self.tidy()?;
+            }
+            return Ok(true);
         };
-        let added = inner.added.fetch_add(put, Ordering::Relaxed) + put;
-        let first = !inner.tidied.swap(true, Ordering::Relaxed);
-        let too_old = first && inner.settings.max_age.is_some();
-        if !too_old && !first && added < capacity / 16 {
-            return Ok(());
+        if bytes > capacity {
+            return Ok(false);
         }
-        inner.added.store(0, Ordering::Relaxed);
-        if too_old || self.bytes() > capacity {
+        let is_over = self.bytes() + bytes > capacity;
+        if is_over || (first && self.0.settings.max_age.is_some()) {
             self.tidy()?;
         }
-        Ok(())
+        Ok(!is_over || self.bytes() + bytes <= capacity + capacity / 4)
     }
 }
 
@@ -158,19 +160,25 @@ impl KernelStore for KernelDir {
         wanted.iter().map(one).collect()
     }
 
-    fn put(&self, programs: &[StoredProgram]) -> Result<(), StoreError> {
+    fn put(&self, programs: &[StoredProgram]) -> Result<usize, StoreError> {
         let doing = "keeping a binary";
         let settings = &self.0.settings;
         let sizes = settings.min_binary..=settings.max_binary;
-        let wanted = programs.iter().filter(|program| {
+        let mut wanted: Vec<_> = programs.iter().collect();
+        wanted.retain(|program| {
             settings.of(program.device_type) == Mode::ReadWrite
                 && sizes.contains(&(program.binary.len() as u64))
         });
-        let entries = wanted.map(saved).collect::<Result<Vec<_>, _>>();
-        let entries = entries.map_err(|why| StoreError::new(doing, why))?;
-        if entries.is_empty() {
-            return Ok(());
+        if wanted.is_empty() {
+            return Ok(0);
         }
+        let bytes = wanted.iter().map(|program| size(program));
+        if !self.has_room(bytes.sum())? {
+            tracing::debug!("there is no room in {}", self.describe());
+            return Ok(0);
+        }
+        let entries = wanted.into_iter().map(saved).collect::<Result<Vec<_>, _>>();
+        let entries = entries.map_err(|why| StoreError::new(doing, why))?;
         let batch = Batch {
             selection: Selection::Archive,
             entries,
@@ -183,11 +191,10 @@ impl KernelStore for KernelDir {
             Err(ArchiveError::Removed { .. }) => self.0.store.save(&batch),
             outcome => outcome,
         };
-        if let Some(why) = saved.map_err(failed)?.left_out.first() {
-            return Err(failed(why.clone()));
+        match saved.map_err(failed)?.left_out.first() {
+            Some(why) => Err(failed(why.clone())),
+            None => Ok(batch.entries.len()),
         }
-        let bytes = programs.iter().map(|program| program.binary.len() as u64);
-        self.tidy_if_needed(bytes.sum())
     }
 
     fn keeps(&self, device_type: DeviceType) -> bool {
@@ -199,10 +206,14 @@ impl KernelStore for KernelDir {
             return Turn::default();
         }
         let turn = self.0.locks.turn(&wanted.key);
-        if let Err(error) = self.0.store.refresh() {
-            tracing::warn!("what others built could not be looked for: {error}");
-        }
+        self.refresh();
         turn
+    }
+
+    fn refresh(&self) {
+        if let Err(error) = self.0.store.refresh() {
+            tracing::warn!("what others kept could not be looked for: {error}");
+        }
     }
 
     fn describe(&self) -> String {
@@ -306,6 +317,14 @@ fn saved(program: &StoredProgram) -> Result<SavedEntry, sde::Error> {
             result("binary", results.get::<Vec<u8>>("binary")?),
         ],
     })
+}
+
+/// About how many bytes an entry takes.
+fn size(program: &StoredProgram) -> u64 {
+    /// Names, checksums, and what the frame of an entry has.
+    const ABOUT: usize = 2 << 10;
+    let bytes = program.binary.len() + program.full.material.length() + program.log.len() + ABOUT;
+    bytes as u64
 }
 
 fn result<T: Storable>(name: &str, value: Value<T>) -> SavedResult {

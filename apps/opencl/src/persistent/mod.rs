@@ -143,12 +143,12 @@ pub trait KernelStore: Send + Sync {
     /// If the store could not be asked.
     fn get(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<StoredProgram>>, StoreError>;
 
-    /// Keeps these programs, each in place of an earlier one of its key. One that the store doesn't
-    /// want is left out; it is no error.
+    /// Keeps these programs, each in place of an earlier one of its key; gives how many. One that the
+    /// store doesn't want, or has no room for, is left out; it is no error.
     ///
     /// # Errors
     /// If they could not be kept.
-    fn put(&self, programs: &[StoredProgram]) -> Result<(), StoreError>;
+    fn put(&self, programs: &[StoredProgram]) -> Result<usize, StoreError>;
 
     /// Whether anything will be kept for this kind of device.
     fn keeps(&self, device_type: DeviceType) -> bool {
@@ -163,6 +163,9 @@ pub trait KernelStore: Send + Sync {
         let _ = wanted;
         Turn::default()
     }
+
+    /// Has what others put until now be found by [`get`](Self::get), where that takes a look.
+    fn refresh(&self) {}
 
     /// What and where it is, for messages.
     fn describe(&self) -> String;

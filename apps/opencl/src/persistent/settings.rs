@@ -171,8 +171,9 @@ impl Settings {
         self
     }
 
-    /// How many bytes may be kept (8 GiB). The files may be more by what processes are just writing,
-    /// an eighth of this for each.
+    /// How many bytes may be kept (8 GiB). For a while the files may have a quarter more, and, while room
+    /// is made, what is copied too: never more than twice this, and a binary for each process. What
+    /// is built when there is no room is not kept.
     #[must_use]
     pub fn capacity(mut self, bytes: u64) -> Self {
         self.capacity = Some(bytes);
@@ -274,5 +275,78 @@ impl fmt::Display for Mode {
             Self::Read => "read",
             Self::ReadWrite => "read-write",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
+        let find = |name: &str| variables.iter().find(|(there, _)| *there == name);
+        Settings::from_variables(|name| find(name).map(|(_, value)| (*value).to_owned()))
+    }
+
+    #[test]
+    fn variables_say_what_calls_say() {
+        let said = settings(&[
+            ("SDE_KERNEL_CACHE", "read"),
+            ("SDE_KERNEL_CACHE_GPU", "read-write"),
+            ("SDE_KERNEL_CACHE_CPU", "off"),
+            ("SDE_KERNEL_CACHE_DIR", "/there"),
+            ("SDE_KERNEL_CACHE_MAX_SIZE", "1000"),
+            ("SDE_KERNEL_CACHE_ORDER", "fifo"),
+            ("SDE_KERNEL_CACHE_MAX_AGE", "2"),
+            ("SDE_KERNEL_CACHE_MIN_BINARY", "3"),
+            ("SDE_KERNEL_CACHE_MAX_BINARY", "4"),
+            ("SDE_KERNEL_CACHE_WAIT", "5"),
+        ]);
+        let called = Settings::new()
+            .mode(DeviceType::Cpu, Mode::Off)
+            .mode(DeviceType::Gpu, Mode::ReadWrite)
+            .mode(DeviceType::Accelerator, Mode::Read)
+            .dir("/there")
+            .capacity(1000)
+            .order(Order::FirstIn)
+            .max_age(Duration::from_secs(2 * 24 * 3600))
+            .min_binary(3)
+            .max_binary(4)
+            .patience(Duration::from_secs(5));
+        assert_eq!(format!("{:?}", said.unwrap()), format!("{called:?}"));
+    }
+
+    #[test]
+    fn nothing_said_is_the_default_and_zero_is_no_limit() {
+        let empty = settings(&[
+            ("SDE_KERNEL_CACHE_DIR", ""),
+            ("SDE_KERNEL_CACHE_ORDER", "lru"),
+        ]);
+        assert_eq!(
+            format!("{:?}", empty.unwrap()),
+            format!("{:?}", Settings::new())
+        );
+        let unlimited = settings(&[
+            ("SDE_KERNEL_CACHE_MAX_SIZE", "0"),
+            ("SDE_KERNEL_CACHE_MAX_AGE", "0"),
+        ]);
+        let unlimited = unlimited.unwrap();
+        assert_eq!((unlimited.capacity, unlimited.max_age), (None, None));
+    }
+
+    #[test]
+    fn a_value_that_is_not_understood_is_an_error_with_the_name() {
+        for name in [
+            "",
+            "_CPU",
+            "_MAX_SIZE",
+            "_MAX_AGE",
+            "_ORDER",
+            "_WAIT",
+            "_MIN_BINARY",
+        ] {
+            let name = format!("SDE_KERNEL_CACHE{name}");
+            let error = settings(&[(&name, "perhaps")]).unwrap_err();
+            assert_eq!((error.name, &*error.value), (name, "perhaps"));
+        }
     }
 }

@@ -14,6 +14,8 @@ pub(super) struct Attributes {
     pub(super) tags: Vec<Tag>,
     /// Whether all ranks run it together.
     pub(super) is_distributed: bool,
+    /// Whether the result tells how much memory it takes.
+    pub(super) is_sized: bool,
     /// Calls on the `AppInfo`: `.gpu()`, `.citation("..")`.
     pub(super) info: TokenStream,
 }
@@ -92,6 +94,10 @@ impl Attributes {
                 self.is_distributed = true;
                 quote!(.distributed())
             }
+            "sized" => {
+                self.is_sized = true;
+                return Ok(());
+            }
             "nondeterministic" | "not_thread_safe" | "gpu" => quote!(.#word()),
             _ => {
                 return Err(syn::Error::new(
@@ -99,7 +105,7 @@ impl Attributes {
                     "expected one of: name, version, about, author, citation = \"..\"; \
                      tags(intermediate | expendable | no_cache | distributed); \
                      failures = \"permanent\" | \"transient\"; \
-                     nondeterministic, distributed, not_thread_safe, gpu",
+                     nondeterministic, distributed, not_thread_safe, gpu, sized",
                 ));
             }
         };

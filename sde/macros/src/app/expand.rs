@@ -350,12 +350,13 @@ fn info(
     };
     let tags: Vec<_> = attributes.tags.iter().map(|tag| tag.path()).collect();
     let tagged = (!tags.is_empty()).then(|| quote!(.tagged([#(#tags),*])));
+    let sized = attributes.is_sized.then(|| quote!(.sized::<#value>()));
     let more = &attributes.info;
     quote! {
         #new
             .about(#about)
             #more
-            .result(#spec #tagged)
+            .result(#spec #tagged #sized)
     }
 }
 

@@ -1,0 +1,100 @@
+//! Binaries as bytes that a user keeps.
+
+use sde::Sde;
+use sde_opencl::driver::simulated::Simulated;
+use sde_opencl::{BlobError, ProgramSpec};
+
+use crate::fixture::{context, copy};
+
+fn blob() -> Vec<u8> {
+    let context = context(&Simulated::new());
+    let program = context.program(&Sde::new(), 0, &copy(&context)).unwrap();
+    program.blob().unwrap()
+}
+
+#[test]
+fn a_blob_makes_the_program_again_with_no_build() {
+    let blob = blob();
+    let driver = Simulated::new();
+    let context = context(&driver);
+    let descriptor = copy(&context);
+    assert_eq!(descriptor.blob_id(), *descriptor.key().as_bytes());
+    let program = context.from_blob(0, &descriptor, &blob).unwrap();
+    assert_eq!(program.kernel_names(), ["copy", "move"]);
+    program.kernel("move").unwrap().launch().unwrap();
+    assert_eq!(driver.counts().builds, 0);
+    assert_eq!(program.blob().unwrap(), blob);
+    drop(program);
+    assert_eq!(driver.counts().programs, 0);
+}
+
+#[test]
+fn no_driver_sees_a_blob_that_is_not_whole() {
+    let blob = blob();
+    let driver = Simulated::new();
+    let context = context(&driver);
+    let descriptor = copy(&context);
+    for at in 0..blob.len() {
+        let mut bytes = blob.clone();
+        bytes[at] ^= 0x10;
+        assert!(
+            context.from_blob(0, &descriptor, &bytes).is_err(),
+            "byte {at}"
+        );
+        assert!(
+            context.from_blob(0, &descriptor, &blob[..at]).is_err(),
+            "{at} bytes"
+        );
+    }
+    let longer = [&blob[..], b"x"].concat();
+    assert!(context.from_blob(0, &descriptor, &longer).is_err());
+    assert_eq!(driver.counts().from_binary, 0);
+}
+
+/// Lengths that point outside, under a checksum that is right.
+#[test]
+fn lengths_in_a_blob_are_not_believed() {
+    let blob = blob();
+    let context = context(&Simulated::new());
+    let descriptor = copy(&context);
+    for length in [u64::MAX, u64::MAX - 7, blob.len() as u64, 1 << 40] {
+        let mut content = length.to_le_bytes().to_vec();
+        content.extend_from_slice(&blob[80..]);
+        let sum = sde::key::commit(&content[..]).unwrap().digest();
+        let bytes = [&blob[..40], sum.as_bytes(), &content].concat();
+        let error = context.from_blob(0, &descriptor, &bytes).unwrap_err();
+        assert!(
+            matches!(
+                error,
+                BlobError::Damaged {
+                    why: "it ends early"
+                }
+            ),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn each_reason_has_a_type() {
+    let blob = blob();
+    let driver = Simulated::new();
+    let context = context(&driver);
+    let other = context
+        .describe(0, &ProgramSpec::source("kernel void k() {}"))
+        .unwrap();
+    let error = context.from_blob(0, &other, &blob).unwrap_err();
+    assert!(matches!(error, BlobError::OtherProgram { .. }), "{error}");
+    let error = context.from_blob(0, &other, b"nonsense").unwrap_err();
+    assert!(
+        matches!(error, BlobError::NotABlob { length: 8 }),
+        "{error}"
+    );
+    driver.refuse_binaries(1);
+    let error = context.from_blob(0, &copy(&context), &blob).unwrap_err();
+    assert!(matches!(error, BlobError::Refused { .. }), "{error}");
+    let program = context.program(&Sde::new(), 0, &copy(&context)).unwrap();
+    driver.give_no_binaries();
+    let error = program.blob().unwrap_err();
+    assert!(matches!(error, BlobError::Unsupported { .. }), "{error}");
+}

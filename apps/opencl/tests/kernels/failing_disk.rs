@@ -1,0 +1,178 @@
+//! A disk that fails: the program is built and returned all the same.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use sde::Sde;
+use sde_archives::medium::{Disk, Found, Medium, MediumFile, Site};
+use sde_opencl::driver::simulated::Simulated;
+use sde_opencl::{KernelDir, Settings};
+
+use crate::fixture::{anew, copy, folder, quiet};
+
+const ENOSPC: i32 = 28;
+const EACCES: i32 = 13;
+const EIO: i32 = 5;
+const EROFS: i32 = 30;
+
+/// The disk, until it is told to fail.
+#[derive(Debug, Default)]
+struct Failing {
+    disk: Disk,
+    writes: Arc<AtomicI32>,
+    reads: Arc<AtomicI32>,
+}
+
+fn check(with: &AtomicI32) -> io::Result<()> {
+    match with.load(Ordering::SeqCst) {
+        0 => Ok(()),
+        code => Err(io::Error::from_raw_os_error(code)),
+    }
+}
+
+struct File {
+    file: Box<dyn MediumFile>,
+    writes: Arc<AtomicI32>,
+    reads: Arc<AtomicI32>,
+}
+
+impl Failing {
+    fn wrap(&self, file: Box<dyn MediumFile>) -> Box<dyn MediumFile> {
+        Box::new(File {
+            file,
+            writes: Arc::clone(&self.writes),
+            reads: Arc::clone(&self.reads),
+        })
+    }
+}
+
+impl MediumFile for File {
+    fn append(&mut self, slices: &[&[u8]]) -> io::Result<()> {
+        check(&self.writes)?;
+        self.file.append(slices)
+    }
+    fn sync_for(&mut self, site: Site) -> io::Result<()> {
+        check(&self.writes)?;
+        self.file.sync_for(site)
+    }
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        check(&self.reads)?;
+        self.file.read_at(buffer, at)
+    }
+    fn length(&self) -> io::Result<u64> {
+        self.file.length()
+    }
+    fn lock_while_open(&self) {
+        self.file.lock_while_open();
+    }
+}
+
+impl Medium for Failing {
+    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
+        self.disk.look(path)
+    }
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        check(&self.reads)?;
+        self.disk.list(dir)
+    }
+    fn make_dir(&self, dir: &Path) -> io::Result<()> {
+        check(&self.writes)?;
+        self.disk.make_dir(dir)
+    }
+    fn create(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+        check(&self.writes)?;
+        Ok(self.wrap(self.disk.create(path)?))
+    }
+    fn open(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+        check(&self.reads)?;
+        Ok(self.wrap(self.disk.open(path)?))
+    }
+    fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {
+        check(&self.writes)?;
+        self.disk.publish(from, to)
+    }
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        check(&self.writes)?;
+        self.disk.remove(path)
+    }
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        check(&self.writes)?;
+        self.disk.remove_dir(dir)
+    }
+    fn sync_dir_for(&self, dir: &Path, site: Site) -> io::Result<()> {
+        check(&self.writes)?;
+        self.disk.sync_dir_for(dir, site)
+    }
+    fn user(&self) -> Option<u32> {
+        self.disk.user()
+    }
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        self.disk.try_lock(path)
+    }
+}
+
+#[test]
+fn the_program_is_there_whatever_the_disk_says() {
+    for code in [ENOSPC, EACCES, EIO, EROFS] {
+        let kept = folder();
+        let (writes, reads) = (Arc::default(), Arc::default());
+        let medium = Failing {
+            disk: Disk,
+            writes: Arc::clone(&writes),
+            reads: Arc::clone(&reads),
+        };
+        let driver = Simulated::new();
+        let settings = Settings::new().dir(kept.path()).medium(Arc::new(medium));
+        let dir = KernelDir::open(settings).unwrap();
+        let context = quiet(&driver).keep_in(dir).build().unwrap();
+
+        writes.store(code, Ordering::SeqCst);
+        context.program(&Sde::new(), 0, &copy(&context)).unwrap();
+        let stats = context.stats();
+        assert_eq!((stats.builds, stats.kept), (1, 0), "{code}");
+        assert!(stats.store_failures > 0, "{code}");
+
+        // It has healed: the next build is kept.
+        writes.store(0, Ordering::SeqCst);
+        context.program(&Sde::new(), 0, &copy(&context)).unwrap();
+        assert_eq!(context.stats().kept, 1, "{code}");
+        drop(context);
+        assert_eq!(anew(kept.path()).0.counts().builds, 0, "{code}");
+
+        // It can be written and not read.
+        let settings = Settings::new().dir(kept.path());
+        let medium = Failing {
+            reads: Arc::clone(&reads),
+            ..Failing::default()
+        };
+        let dir = KernelDir::open(settings.medium(Arc::new(medium))).unwrap();
+        reads.store(code, Ordering::SeqCst);
+        let driver = Simulated::new();
+        let context = quiet(&driver).keep_in(dir).build().unwrap();
+        context.program(&Sde::new(), 0, &copy(&context)).unwrap();
+        assert_eq!(
+            (driver.counts().builds, driver.counts().damaged),
+            (1, 0),
+            "{code}"
+        );
+    }
+}
+
+#[test]
+fn a_directory_that_can_not_be_made_is_an_error_of_opening() {
+    let kept = folder();
+    let file = kept.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    let error = KernelDir::open(Settings::new().dir(file.join("cache")))
+        .err()
+        .unwrap();
+    assert!(
+        error
+            .to_string()
+            .contains("programs are built and not kept"),
+        "{error}"
+    );
+}

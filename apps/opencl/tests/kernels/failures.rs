@@ -1,0 +1,162 @@
+//! What fails, for whom, and for how long.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use sde::{Sde, Value};
+use sde_opencl::driver::simulated::Simulated;
+use sde_opencl::{Error, ProgramSpec};
+
+use crate::fixture::{context, copy, folder, keeping};
+
+#[test]
+fn a_source_that_does_not_compile_is_tried_once_and_says_why() {
+    let driver = Simulated::new();
+    let context = context(&driver);
+    let sde = Sde::new();
+    let spec = ProgramSpec::source("#error not on this device").named("picky");
+    let program = context.describe(0, &spec).unwrap();
+    let errors: Vec<_> = (0..3)
+        .map(|_| {
+            context
+                .kernel(&sde, 0, &program, "k")
+                .unwrap_err()
+                .to_string()
+        })
+        .collect();
+    assert!(errors[0].contains("picky") && errors[0].contains("error: not on this device"));
+    assert_eq!(errors[0], errors[1]);
+    assert_eq!(errors[0], errors[2]);
+    assert_eq!(driver.counts().builds, 1);
+    assert_eq!(driver.counts().programs, 0);
+}
+
+#[test]
+fn a_failed_build_is_never_kept() {
+    let kept = folder();
+    for _ in 0..2 {
+        let driver = Simulated::new();
+        let context = keeping(&driver, kept.path());
+        let program = context
+            .describe(0, &ProgramSpec::source("#error no"))
+            .unwrap();
+        context.program(&Sde::new(), 0, &program).unwrap_err();
+        assert_eq!((driver.counts().builds, context.stats().kept), (1, 0));
+    }
+}
+
+#[test]
+fn a_kernel_that_is_not_there_is_an_error_with_those_that_are() {
+    let driver = Simulated::new();
+    let context = context(&driver);
+    let error = context
+        .kernel(&Sde::new(), 0, &copy(&context), "paste")
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "copy has no kernel \"paste\"; it has: copy, move"
+    );
+}
+
+#[test]
+fn out_of_resources_lets_go_what_is_idle_and_tries_once_more() {
+    let driver = Simulated::new();
+    let context = context(&driver);
+    let sde = Sde::new();
+    driver.room_for(2);
+    let make = |n: usize| {
+        let spec = ProgramSpec::source(format!("kernel void k{n}() {{}}"));
+        let program = context.describe(0, &spec).unwrap();
+        context.kernel(&sde, 0, &program, &format!("k{n}"))
+    };
+    let held = make(0).unwrap();
+    for n in 1..5 {
+        make(n).unwrap();
+    }
+    // Two fit: the one in use stayed, the others made room for one another.
+    assert_eq!(context.stats().evictions, 3);
+    assert!(Value::ptr_eq(&held, &make(0).unwrap()));
+    assert_eq!(driver.counts().builds, 5);
+}
+
+#[test]
+fn out_of_resources_for_good_is_an_error_that_is_not_remembered() {
+    let driver = Simulated::new();
+    let context = context(&driver);
+    let (sde, program) = (Sde::new(), copy(&context));
+    driver.run_out(2);
+    let error = context.program(&sde, 0, &program).unwrap_err();
+    assert!(matches!(error, Error::OutOfResources { .. }), "{error}");
+    context.program(&sde, 0, &program).unwrap();
+    driver.run_out(1);
+    let other = context
+        .describe(0, &ProgramSpec::source("kernel void k() {}"))
+        .unwrap();
+    context.program(&sde, 0, &other).unwrap();
+    assert_eq!(context.stats().evictions, 2);
+}
+
+/// The engine's promise, kept for builds: one waiter takes over, and nothing is poisoned.
+#[test]
+fn a_builder_that_panics_is_followed_by_one_that_waits() {
+    const WAITING: usize = 8;
+    let driver = Simulated::new();
+    let context = context(&driver);
+    let program = copy(&context);
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let observer = {
+        let waiting = Arc::clone(&waiting);
+        move |event: &sde::Event| {
+            if matches!(event, sde::Event::Waiting { .. }) {
+                waiting.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    };
+    let sde = Sde::builder().observer(observer).build().unwrap();
+    let tries = Arc::new(AtomicUsize::new(0));
+    let hook = Arc::clone(&tries);
+    driver.in_build(move |_| {
+        if hook.fetch_add(1, Ordering::SeqCst) == 0 {
+            while waiting.load(Ordering::SeqCst) < WAITING {
+                thread::yield_now();
+            }
+            panic!("the compiler fell over");
+        }
+    });
+    let outcomes = thread::scope(|scope| {
+        let start = || scope.spawn(|| context.program(&sde, 0, &program).is_ok());
+        let threads: Vec<_> = (0..=WAITING).map(|_| start()).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().ok())
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(
+        outcomes.iter().filter(|outcome| outcome.is_none()).count(),
+        1
+    );
+    assert_eq!(
+        outcomes
+            .iter()
+            .filter(|outcome| **outcome == Some(true))
+            .count(),
+        WAITING
+    );
+    assert_eq!(tries.load(Ordering::SeqCst), 2);
+}
+
+#[test]
+fn options_and_parts_that_make_no_sense_are_errors_at_once() {
+    let context = context(&Simulated::new());
+    let linked = ProgramSpec::linked([ProgramSpec::source("a")]);
+    for wrong in [
+        ProgramSpec::source("a").option("-D"),
+        ProgramSpec::source("a").constant(1, [1]),
+        ProgramSpec::linked([]),
+        ProgramSpec::linked([linked]),
+        ProgramSpec::source("#include \"gone.h\""),
+    ] {
+        assert!(context.describe(0, &wrong).is_err(), "{wrong:?}");
+    }
+}

@@ -1,0 +1,46 @@
+//! What the tests have in common.
+
+use std::path::Path;
+
+use sde::Sde;
+use sde_opencl::driver::simulated::Simulated;
+use sde_opencl::{
+    Context, ContextBuilder, Descriptor, Environment, KernelDir, ProgramSpec, Settings,
+};
+use tempfile::TempDir;
+
+pub const COPY: &str = "kernel void copy(global int *x) {} kernel void move(global int *x) {}";
+
+/// A context whose environment says nothing.
+pub fn quiet(driver: &Simulated) -> ContextBuilder {
+    Context::simulated(driver).environment(Environment::reading(Vec::new))
+}
+
+pub fn context(driver: &Simulated) -> Context {
+    quiet(driver).build().unwrap()
+}
+
+/// A context that keeps binaries in a folder; a new one is what a new process has.
+pub fn keeping(driver: &Simulated, folder: &Path) -> Context {
+    let dir = KernelDir::open(Settings::new().dir(folder)).unwrap();
+    quiet(driver).keep_in(dir).build().unwrap()
+}
+
+pub fn folder() -> TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+pub fn copy(context: &Context) -> Descriptor {
+    context
+        .describe(0, &ProgramSpec::source(COPY).named("copy"))
+        .unwrap()
+}
+
+/// Runs a program in an engine and a context of its own, as a new process would.
+pub fn anew(folder: &Path) -> (Simulated, Context) {
+    let driver = Simulated::new();
+    let context = keeping(&driver, folder);
+    let program = copy(&context);
+    context.kernel(&Sde::new(), 0, &program, "copy").unwrap();
+    (driver, context)
+}

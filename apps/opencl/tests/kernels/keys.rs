@@ -1,0 +1,265 @@
+//! Two builds are the same if nothing differs that a compiler can see, and only then.
+
+use std::collections::HashSet;
+use std::fs;
+
+use sde::Sde;
+use sde_opencl::driver::simulated::{Simulated, device};
+use sde_opencl::{Context, DeviceInfo, Environment, Error, ProgramKey, ProgramSpec};
+
+use crate::fixture::{COPY, context, folder, keeping, quiet};
+
+fn key(context: &Context, spec: &ProgramSpec) -> ProgramKey {
+    context.describe(0, spec).unwrap().key()
+}
+
+#[test]
+fn shifted_boundaries_between_fields_give_other_keys() {
+    let context = context(&Simulated::new());
+    let specs = [
+        ProgramSpec::source("ab").option("c"),
+        ProgramSpec::source("a").option("bc"),
+        ProgramSpec::source("a").option("b c"),
+        ProgramSpec::source("a").option("\"b c\""),
+        ProgramSpec::source("abc"),
+        ProgramSpec::source("").option("abc"),
+        ProgramSpec::il(*b"abc"),
+        ProgramSpec::il(*b"a").constant(1, *b"bc"),
+        ProgramSpec::il(*b"a").constant(1, *b"b").constant(2, *b"c"),
+        ProgramSpec::linked([ProgramSpec::source("a"), ProgramSpec::source("bc")]),
+        ProgramSpec::linked([ProgramSpec::source("ab"), ProgramSpec::source("c")]),
+        ProgramSpec::linked([ProgramSpec::source("abc")]),
+        ProgramSpec::linked([
+            ProgramSpec::source("a").option("x"),
+            ProgramSpec::source("bc"),
+        ]),
+        ProgramSpec::linked([ProgramSpec::source("a"), ProgramSpec::source("bc")]).option("x"),
+    ];
+    let keys: HashSet<_> = specs.iter().map(|spec| key(&context, spec)).collect();
+    assert_eq!(keys.len(), specs.len());
+}
+
+#[test]
+fn what_cannot_change_the_code_is_not_in_the_key() {
+    let context = context(&Simulated::new());
+    let one = ProgramSpec::source(COPY)
+        .option("-D A=1  -cl-mad-enable")
+        .named("one");
+    let other = ProgramSpec::source(COPY)
+        .define("A", 1)
+        .option("-cl-mad-enable")
+        .named("other");
+    assert_eq!(key(&context, &one), key(&context, &other));
+    let by_call = context.describe_with(
+        0,
+        &ProgramSpec::source(COPY).define("A", 1),
+        "-cl-mad-enable",
+    );
+    assert_eq!(key(&context, &one), by_call.unwrap().key());
+    let swapped = ProgramSpec::source(COPY)
+        .option("-cl-mad-enable")
+        .define("A", 1);
+    assert_ne!(key(&context, &one), key(&context, &swapped));
+}
+
+/// The same in debug and release, in each process, and from one release to the next: whoever changes
+/// this makes a new format version.
+#[test]
+fn keys_are_golden() {
+    let context = context(&Simulated::new());
+    let spec = ProgramSpec::source(COPY).define("A", 1);
+    let golden = "d0205a7678de4c3734d20d522e8438d69042a956f29cb3cfef3bf79484cfdd20";
+    assert_eq!(key(&context, &spec).to_string(), golden);
+    let both = ProgramSpec::linked([spec, ProgramSpec::il(*b"il").constant(3, *b"x")]);
+    let golden = "870d479eef360e34de63cd35b8191fdab8d554d572caee5d01a11fd0b4a21a10";
+    assert_eq!(key(&context, &both).to_string(), golden);
+}
+
+#[test]
+fn each_part_of_the_identity_of_a_device_counts() {
+    let plain = device("simulated", "1.0");
+    let others: [fn(&mut DeviceInfo); 6] = [
+        |device| device.platform += "x",
+        |device| device.platform_version += "x",
+        |device| device.name += "x",
+        |device| device.vendor += "x",
+        |device| device.version += "x",
+        |device| device.driver += "x",
+    ];
+    let spec = ProgramSpec::source(COPY);
+    let mut keys = HashSet::from([key(&context(&Simulated::with(vec![plain.clone()])), &spec)]);
+    for change in others {
+        let mut device = plain.clone();
+        change(&mut device);
+        keys.insert(key(&context(&Simulated::with(vec![device])), &spec));
+    }
+    assert_eq!(keys.len(), 7);
+}
+
+/// Each alone: what was kept before is not used.
+#[test]
+fn a_change_of_anything_a_compiler_sees_is_a_build() {
+    let (kept, headers) = (folder(), folder());
+    let header = headers.path().join("size.h");
+    fs::write(&header, "#include \"deeper.h\"").unwrap();
+    fs::write(headers.path().join("deeper.h"), "#define SIZE 1").unwrap();
+    let source = format!("#include \"size.h\"\n{COPY}");
+    let spec = ProgramSpec::source(source).include_dir(headers.path());
+
+    let builds = |device: DeviceInfo, spec: &ProgramSpec| {
+        let driver = Simulated::with(vec![device]);
+        let context = keeping(&driver, kept.path());
+        let program = context.describe(0, spec).unwrap();
+        context.kernel(&Sde::new(), 0, &program, "copy").unwrap();
+        driver.counts().builds
+    };
+    let plain = || device("simulated", "1.0");
+    assert_eq!(builds(plain(), &spec), 1);
+    assert_eq!(builds(plain(), &spec), 0);
+    assert_eq!(builds(device("simulated", "1.1"), &spec), 1);
+    assert_eq!(builds(device("another", "1.0"), &spec), 1);
+    assert_eq!(builds(plain(), &spec.clone().option("-g")), 1);
+    fs::write(headers.path().join("deeper.h"), "#define SIZE 2").unwrap();
+    assert_eq!(builds(plain(), &spec), 1);
+    fs::write(headers.path().join("deeper.h"), "#define SIZE 1").unwrap();
+    assert_eq!(builds(plain(), &spec), 0);
+}
+
+#[test]
+fn switches_of_drivers_and_options_of_the_environment_count() {
+    let with = |variables: &[(&str, &str)]| {
+        let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+        let variables: Vec<_> = variables.iter().map(owned).collect();
+        let environment = Environment::reading(move || variables.clone());
+        let driver = Simulated::new();
+        let context = Context::simulated(&driver)
+            .environment(environment.prefix("MINE_").without("MINE_LOG"));
+        key(&context.build().unwrap(), &ProgramSpec::source(COPY))
+    };
+    let plain = with(&[]);
+    assert_eq!(
+        with(&[
+            ("HOME", "x"),
+            ("POCL_CACHE_DIR", "x"),
+            ("POCL_DEBUG", "1"),
+            ("MINE_LOG", "x")
+        ]),
+        plain
+    );
+    let mut keys = HashSet::from([plain]);
+    for switch in [
+        "POCL_WORK_GROUP_METHOD",
+        "IGC_EnableX",
+        "MINE_X",
+        "SDE_OPENCL_BUILD_OPTIONS",
+    ] {
+        assert!(keys.insert(with(&[(switch, "-a")])), "{switch} alone");
+        assert!(keys.insert(with(&[(switch, "-b")])), "{switch} changed");
+    }
+}
+
+/// With one bit of each digest left, half of all programs share a key, in memory and in the store.
+#[test]
+fn programs_that_share_a_digest_are_never_mistaken() {
+    let kept = folder();
+    for _ in ["built", "kept"] {
+        let driver = Simulated::new();
+        let dir =
+            sde_opencl::KernelDir::open(sde_opencl::Settings::new().dir(kept.path())).unwrap();
+        let context = quiet(&driver)
+            .keep_in(dir)
+            .cut_digests_to(1)
+            .build()
+            .unwrap();
+        let sde = Sde::new();
+        let mut keys = HashSet::new();
+        for _ in ["once", "again"] {
+            for n in 0..12 {
+                let spec = ProgramSpec::source(format!("kernel void k{n}() {{}}"));
+                let program = context.describe(0, &spec).unwrap();
+                keys.insert(program.key());
+                let kernel = context.kernel(&sde, 0, &program, &format!("k{n}")).unwrap();
+                assert!(kernel.program().descriptor().key() == program.key());
+                assert_eq!(kernel.program().kernel_names(), [format!("k{n}")]);
+                let live = context.program(&sde, 0, &program).unwrap();
+                assert!(
+                    String::from_utf8_lossy(&live.binary().unwrap()).contains(&format!("k{n}("))
+                );
+            }
+        }
+        assert_eq!(keys.len(), 2);
+        assert!(context.stats().unfit > 0);
+        assert_eq!(driver.counts().damaged, 0);
+    }
+}
+
+#[test]
+fn linked_parts_may_share_a_digest_too() {
+    let context = quiet(&Simulated::new()).cut_digests_to(1).build().unwrap();
+    let sde = Sde::new();
+    for n in 0..6 {
+        let part = |which: &str| ProgramSpec::source(format!("kernel void {which}{n}() {{}}"));
+        let program = context
+            .describe(0, &ProgramSpec::linked([part("a"), part("b")]))
+            .unwrap();
+        let live = context.program(&sde, 0, &program).unwrap();
+        assert_eq!(live.kernel_names(), [format!("a{n}"), format!("b{n}")]);
+    }
+}
+
+#[test]
+fn a_descriptor_is_for_its_device() {
+    let driver = Simulated::with(vec![device("one", "1"), device("two", "1")]);
+    let context = context(&driver);
+    let program = context.describe(0, &ProgramSpec::source(COPY)).unwrap();
+    let error = context.program(&Sde::new(), 1, &program).unwrap_err();
+    assert!(matches!(error, Error::OtherDevice { .. }), "{error}");
+    let error = context.describe(2, &ProgramSpec::source(COPY)).unwrap_err();
+    assert!(
+        matches!(
+            error,
+            Error::NoDevice {
+                device: 2,
+                devices: 2
+            }
+        ),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_program_that_no_key_can_hold_is_built_each_time_and_never_kept() {
+    let kept = folder();
+    let driver = Simulated::new();
+    let context = keeping(&driver, kept.path());
+    let spec =
+        ProgramSpec::source("constant char when[] = __TIME__; kernel void k() {}").named("clock");
+    let program = context.describe(0, &spec).unwrap();
+    let why = program.is_cacheable().unwrap_err();
+    assert_eq!(
+        why.to_string(),
+        "clock:1 has __TIME__, which is another from one build to the next"
+    );
+    let sde = Sde::new();
+    for _ in 0..2 {
+        context.kernel(&sde, 0, &program, "k").unwrap();
+    }
+    assert_eq!(driver.counts().builds, 2);
+    assert_eq!(context.stats().kept, 0);
+    let linked = ProgramSpec::linked([ProgramSpec::source(COPY), spec]);
+    assert!(
+        context
+            .describe(0, &linked)
+            .unwrap()
+            .is_cacheable()
+            .is_err()
+    );
+    let option = ProgramSpec::source(COPY).option("-include other.h");
+    assert!(
+        context
+            .describe(0, &option)
+            .unwrap()
+            .is_cacheable()
+            .is_err()
+    );
+}

@@ -1,0 +1,27 @@
+//! The kernel cache, by theme. What no device here does is done by a simulated driver; `opencl` asks
+//! a real one.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a failure is the point of a test"
+)]
+
+mod blobs;
+mod child;
+mod damage;
+mod drivers;
+mod failing_disk;
+mod failures;
+mod fixture;
+mod keys;
+mod launches;
+mod memory;
+mod opencl;
+mod processes;
+mod room;
+mod stores;
+mod threads;

@@ -1,0 +1,334 @@
+//! A real driver. Each test does its work in a process of its own, with a cache of the driver's own
+//! that is empty: otherwise that one would answer. Without a device they say so and pass.
+
+#![allow(unsafe_code, reason = "kernels are launched by OpenCL's calls")]
+
+use std::path::Path;
+use std::ptr;
+use std::sync::Arc;
+use std::time::Instant;
+
+use opencl3::command_queue::CommandQueue;
+use opencl3::context::Context as ClContext;
+use opencl3::kernel::ExecuteKernel;
+use opencl3::memory::{Buffer, CL_MEM_READ_WRITE};
+use opencl3::program::Program as ClProgram;
+use opencl3::types::{CL_TRUE, cl_float};
+use sde::Sde;
+use sde_opencl::{Context, Error, KernelDir, Launch, ProgramSpec, Settings, devices};
+use tempfile::TempDir;
+
+use crate::child::{Worker, listen, tell};
+use crate::fixture::folder;
+
+const SOURCE: &str = "
+    float by(float x);
+    kernel void axpy(global float *y, global const float *x, float a) {
+        size_t i = get_global_id(0);
+        y[i] += a * x[i] + OFFSET;
+    }
+    kernel void half_of(global float *y) { y[get_global_id(0)] /= 2; }
+";
+
+/// All devices of the first platform in one context; nothing if there are none.
+fn context(dir: Option<&Path>) -> Option<Context> {
+    let found = match devices() {
+        Ok(found) => found,
+        Err(Error::NoOpenCl { .. }) => return None,
+        Err(error) => panic!("{error}"),
+    };
+    let first = found[0].device.platform().unwrap();
+    let same = found
+        .iter()
+        .filter(|one| one.device.platform().unwrap() == first);
+    let ids: Vec<_> = same.map(|one| one.device.id()).collect();
+    let opencl = ClContext::from_devices(&ids, &[], None, ptr::null_mut()).unwrap();
+    let builder = Context::on(Arc::new(opencl));
+    let builder = match dir {
+        Some(dir) => builder.keep_in(KernelDir::open(Settings::new().dir(dir)).unwrap()),
+        None => builder,
+    };
+    Some(builder.build().unwrap())
+}
+
+fn axpy() -> ProgramSpec {
+    ProgramSpec::source(SOURCE)
+        .named("axpy")
+        .define("OFFSET", "1.0f")
+}
+
+/// Runs `axpy` on a device; gives what came of 1, 2, 3...
+fn run(context: &Context, device: usize, launch: &Launch) -> Vec<cl_float> {
+    const N: usize = 64;
+    let opencl = context.opencl().unwrap();
+    let id = opencl.devices()[device];
+    // SAFETY: the device is one of the context; the buffers are as long as what is read and
+    // written, which is awaited; the kernel takes two buffers of floats and a float, and each of
+    // its items touches one element.
+    unsafe {
+        let queue = CommandQueue::create_with_properties(opencl, id, 0, 0).unwrap();
+        let buffer = |from: &[cl_float]| {
+            let mut buffer =
+                Buffer::<cl_float>::create(opencl, CL_MEM_READ_WRITE, N, ptr::null_mut()).unwrap();
+            queue
+                .enqueue_write_buffer(&mut buffer, CL_TRUE, 0, from, &[])
+                .unwrap();
+            buffer
+        };
+        let x: Vec<cl_float> = (0..N).map(|n| n as cl_float).collect();
+        let (x, y) = (buffer(&x), buffer(&[10.0; N]));
+        ExecuteKernel::new(launch.opencl().unwrap())
+            .set_arg(&y)
+            .set_arg(&x)
+            .set_arg(&2.0_f32)
+            .set_global_work_size(N)
+            .enqueue_nd_range(&queue)
+            .unwrap();
+        let mut out = vec![0.0; N];
+        queue
+            .enqueue_read_buffer(&y, CL_TRUE, 0, &mut out, &[])
+            .unwrap();
+        out
+    }
+}
+
+fn expected() -> Vec<cl_float> {
+    (0..64).map(|n| 10.0 + 2.0 * n as cl_float + 1.0).collect()
+}
+
+/// The job of most tests: has the kernel on each device, launches it, tells how it was had.
+pub fn launch_and_tell(dir: &Path) {
+    let Some(context) = context(Some(dir)) else {
+        tell("no device");
+        return;
+    };
+    let sde = Sde::new();
+    let mut log = String::new();
+    for device in 0..context.devices().len() {
+        let begun = Instant::now();
+        let program = context.describe(device, &axpy()).unwrap();
+        let kernel = context.kernel(&sde, device, &program, "axpy").unwrap();
+        let had = begun.elapsed();
+        assert_eq!(run(&context, device, &kernel.launch().unwrap()), expected());
+        log = format!(
+            "device {device}: had in {had:?}, launched by {:?}",
+            begun.elapsed()
+        );
+        eprintln!("{log}");
+        assert_eq!(kernel.program().kernel_names(), ["axpy", "half_of"]);
+    }
+    assert!(!log.is_empty());
+    // When the program goes, its binary is captured once more.
+    drop(sde);
+    let stats = context.stats();
+    tell(format!("devices {}", context.devices().len()));
+    tell(format!("builds {}", stats.builds));
+    tell(format!("loads {}", stats.loads));
+    tell(format!("shared {}", stats.shared));
+    tell(format!("kept {}", stats.kept));
+    assert_eq!(
+        (stats.refused, stats.unfit, stats.store_failures),
+        (0, 0, 0)
+    );
+}
+
+/// The job of the test with many processes: 8 programs, when it is told to.
+pub fn build_many(dir: &Path) {
+    let Some(context) = context(Some(dir)) else {
+        tell("no device");
+        return;
+    };
+    tell("ready");
+    listen();
+    let sde = Sde::new();
+    for n in 0..8 {
+        let spec = ProgramSpec::source(SOURCE).define("OFFSET", n);
+        let program = context.describe(0, &spec).unwrap();
+        context.kernel(&sde, 0, &program, "axpy").unwrap();
+    }
+    tell(context.stats().builds);
+}
+
+/// A job in a process whose driver has an empty cache of its own.
+fn start(job: &str, kept: &TempDir, more: &[(&str, &str)]) -> (Worker, TempDir) {
+    let drivers = folder();
+    let path = drivers.path().to_str().unwrap().to_owned();
+    let settings = [&[("POCL_CACHE_DIR", &*path)], more].concat();
+    (Worker::start(job, kept.path(), &settings), drivers)
+}
+
+/// What it told: nothing if there is no device.
+fn told(worker: &mut Worker, test: &str) -> Option<Vec<String>> {
+    let told: Vec<_> = std::iter::from_fn(|| worker.next()).collect();
+    if told == ["no device"] {
+        println!("skipped opencl::{test}: there is no OpenCL device here");
+        return None;
+    }
+    assert_eq!(told.len(), 5, "it did not come to its end: {told:?}");
+    Some(told)
+}
+
+#[test]
+fn a_new_process_loads_what_another_built_and_launched() {
+    let test = "a_new_process_loads_what_another_built_and_launched";
+    let kept = folder();
+    let two = [("POCL_DEVICES", "pthread")];
+    let (mut worker, _drivers) = start("launch", &kept, &two);
+    let Some(first) = told(&mut worker, test) else {
+        return;
+    };
+    assert_eq!(
+        first,
+        ["devices 1", "builds 1", "loads 0", "shared 0", "kept 2"]
+    );
+    let (mut worker, _drivers) = start("launch", &kept, &two);
+    let second = told(&mut worker, test).unwrap();
+    assert_eq!(
+        second,
+        ["devices 1", "builds 0", "loads 1", "shared 0", "kept 0"]
+    );
+}
+
+#[test]
+fn two_devices_of_equal_identity_share_one_build() {
+    let test = "two_devices_of_equal_identity_share_one_build";
+    let kept = folder();
+    let two = [("POCL_DEVICES", "pthread pthread")];
+    let (mut worker, _drivers) = start("launch", &kept, &two);
+    let Some(first) = told(&mut worker, test) else {
+        return;
+    };
+    if first[0] != "devices 2" {
+        println!(
+            "skipped opencl::{test}: this driver shows {} only",
+            first[0]
+        );
+        return;
+    }
+    assert_eq!(first[1..4], ["builds 1", "loads 0", "shared 1"]);
+    let (mut worker, _drivers) = start("launch", &kept, &two);
+    let second = told(&mut worker, test).unwrap();
+    assert_eq!(second[1..4], ["builds 0", "loads 1", "shared 1"]);
+}
+
+#[test]
+fn a_switch_of_the_driver_is_another_program() {
+    let test = "a_switch_of_the_driver_is_another_program";
+    let kept = folder();
+    let mut builds = Vec::new();
+    for method in ["loopvec", "loops", "loopvec"] {
+        let switch = [
+            ("POCL_WORK_GROUP_METHOD", method),
+            ("POCL_DEVICES", "pthread"),
+        ];
+        let (mut worker, _drivers) = start("launch", &kept, &switch);
+        let Some(told) = told(&mut worker, test) else {
+            return;
+        };
+        builds.push(told[1].clone());
+    }
+    assert_eq!(builds, ["builds 1", "builds 1", "builds 0"]);
+}
+
+#[test]
+fn eight_processes_at_once_build_each_program_once() {
+    let test = "eight_processes_at_once_build_each_program_once";
+    let kept = folder();
+    let mut workers: Vec<_> = (0..8).map(|_| start("many", &kept, &[])).collect();
+    for (worker, _) in &mut workers {
+        if worker.next().as_deref() != Some("ready") {
+            println!("skipped opencl::{test}: there is no OpenCL device here");
+            return;
+        }
+    }
+    workers.iter_mut().for_each(|(worker, _)| worker.say());
+    let builds = workers.iter_mut().map(|(worker, _)| worker.next().unwrap());
+    let builds: usize = builds.map(|builds| builds.parse::<usize>().unwrap()).sum();
+    assert_eq!(builds, 8);
+}
+
+#[test]
+fn linked_programs_headers_blobs_and_foreign_programs_work_on_a_device() {
+    let test = "linked_programs_headers_blobs_and_foreign_programs_work_on_a_device";
+    let kept = folder();
+    let (mut worker, _drivers) = start("several", &kept, &[]);
+    match worker.next().as_deref() {
+        Some("no device") => println!("skipped opencl::{test}: there is no OpenCL device here"),
+        told => assert_eq!(told, Some("all is well")),
+    }
+}
+
+/// The job of the last test.
+pub fn several(dir: &Path) {
+    let Some(context) = context(Some(dir)) else {
+        tell("no device");
+        return;
+    };
+    let sde = Sde::new();
+
+    // A source with a header, linked with another source.
+    let headers = folder();
+    std::fs::write(
+        headers.path().join("offset.h"),
+        "#define OFFSET shift()\nfloat shift(void);\n",
+    )
+    .unwrap();
+    let parts = [
+        ProgramSpec::source(format!("#include \"offset.h\"\n{SOURCE}")).include_dir(headers.path()),
+        ProgramSpec::source("float shift(void) { return 1.0f; }"),
+    ];
+    let linked = context.describe(0, &ProgramSpec::linked(parts)).unwrap();
+    let kernel = context.kernel(&sde, 0, &linked, "axpy").unwrap();
+    assert_eq!(run(&context, 0, &kernel.launch().unwrap()), expected());
+
+    // A blob, in the place of a build.
+    let plain = context.describe(0, &axpy()).unwrap();
+    let kernel = context.kernel(&sde, 0, &plain, "axpy").unwrap();
+    assert_eq!(run(&context, 0, &kernel.launch().unwrap()), expected());
+    let blob = kernel.program().blob().unwrap();
+    let from_blob = context.from_blob(0, &plain, &blob).unwrap();
+    assert_eq!(
+        run(
+            &context,
+            0,
+            &from_blob.kernel("axpy").unwrap().launch().unwrap()
+        ),
+        expected()
+    );
+
+    // A source that does not compile.
+    let wrong = context
+        .describe(0, &ProgramSpec::source("kernel void k() { int x = ; }"))
+        .unwrap();
+    let error = context.program(&sde, 0, &wrong).unwrap_err();
+    assert!(
+        error.is_permanent() && error.to_string().contains("expected expression"),
+        "{error}"
+    );
+
+    // A program that OpenCL's own calls made.
+    let opencl = context.opencl().unwrap();
+    let source = SOURCE.replace("OFFSET", "1.0f");
+    let program = ClProgram::create_and_build_from_source(opencl, &source, "-cl-mad-enable");
+    let program = program.unwrap();
+    // SAFETY: it is alive.
+    let foreign = unsafe { context.foreign(0, program.get()) }.unwrap();
+    foreign.is_cacheable().unwrap();
+    let own = foreign.program().unwrap();
+    assert_eq!(
+        run(&context, 0, &own.kernel("axpy").unwrap().launch().unwrap()),
+        expected()
+    );
+    assert!(foreign.keep().unwrap());
+    let before = context.stats().builds;
+    let same = ProgramSpec::source(source).option("-cl-mad-enable");
+    let same = context.describe(0, &same).unwrap();
+    assert_eq!(same.key(), own.descriptor().key());
+    context.program(&sde, 0, &same).unwrap();
+    assert_eq!(context.stats().builds, before);
+    let unbuilt = ClProgram::create_from_source(opencl, "kernel void k() {}").unwrap();
+    // SAFETY: it is alive.
+    let foreign = unsafe { context.foreign(0, unbuilt.get()) }.unwrap();
+    assert!(foreign.is_cacheable().is_err());
+    tell("all is well");
+}

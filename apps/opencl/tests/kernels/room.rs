@@ -1,0 +1,151 @@
+//! A directory that may hold only so much.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use sde::Sde;
+use sde_archives::Order;
+use sde_opencl::driver::simulated::Simulated;
+use sde_opencl::{Context, KernelDir, ProgramSpec, Settings};
+
+use crate::fixture::{folder, quiet};
+
+const CAPACITY: u64 = 200_000;
+
+fn spec(n: usize) -> ProgramSpec {
+    let filling = "int f() { return 1; } ".repeat(40);
+    ProgramSpec::source(format!("kernel void k{n}() {{}} {filling}"))
+}
+
+fn limited(driver: &Simulated, kept: &std::path::Path, order: Order) -> (KernelDir, Context) {
+    let settings = Settings::new().dir(kept).capacity(CAPACITY).order(order);
+    let dir = KernelDir::open(settings).unwrap();
+    let context = quiet(driver).keep_in(dir.clone()).build().unwrap();
+    (dir, context)
+}
+
+fn make(context: &Context, n: usize) {
+    let program = context.describe(0, &spec(n)).unwrap();
+    context.program(&Sde::new(), 0, &program).unwrap();
+}
+
+/// Of the first programs, those that a new process finds.
+fn there(kept: &std::path::Path, programs: usize) -> Vec<usize> {
+    let found = |n: &usize| {
+        let driver = Simulated::new();
+        let settings = Settings::new().dir(kept);
+        let context = quiet(&driver)
+            .keep_in(KernelDir::open(settings).unwrap())
+            .build()
+            .unwrap();
+        let program = context.describe(0, &spec(*n)).unwrap();
+        let sde = Sde::new();
+        context.program(&sde, 0, &program).unwrap();
+        driver.counts().builds == 0
+    };
+    (0..programs).filter(found).collect()
+}
+
+#[test]
+fn writers_stay_within_the_room_and_what_they_are_just_writing() {
+    const WRITERS: u64 = 4;
+    let kept = folder();
+    thread::scope(|scope| {
+        for writer in 0..WRITERS as usize {
+            let kept = kept.path();
+            scope.spawn(move || {
+                let (dir, context) = limited(&Simulated::new(), kept, Order::FirstIn);
+                for n in 0..100 {
+                    make(&context, 1000 * writer + n);
+                    // A quarter too much, three quarters copied, and one that each is just putting.
+                    let limit = 2 * CAPACITY + WRITERS * 5_000;
+                    let bytes = dir.bytes();
+                    assert!(bytes <= limit, "{bytes} of {limit} bytes");
+                }
+                assert_eq!(context.stats().store_failures, 0);
+            });
+        }
+    });
+    let (dir, _) = limited(&Simulated::new(), kept.path(), Order::FirstIn);
+    dir.tidy().unwrap();
+    assert!(dir.bytes() <= CAPACITY, "{} bytes", dir.bytes());
+}
+
+#[test]
+fn the_first_in_go_first_or_those_used_longest_ago() {
+    for (order, used_stays) in [(Order::FirstIn, false), (Order::LeastRecentlyUsed, true)] {
+        let kept = folder();
+        let mut builds_of_the_used = 0;
+        for n in 0..120 {
+            // A new process each time: its uses are noted when it ends.
+            let driver = Simulated::new();
+            let (_, context) = limited(&driver, kept.path(), order);
+            make(&context, 0);
+            builds_of_the_used += driver.counts().builds;
+            make(&context, n);
+        }
+        assert_eq!(
+            builds_of_the_used == 1,
+            used_stays,
+            "{order:?}: {builds_of_the_used}"
+        );
+        let there = there(kept.path(), 4);
+        assert!(!there.contains(&1), "{order:?}: {there:?}");
+    }
+}
+
+#[test]
+fn what_is_too_old_goes() {
+    let kept = folder();
+    let (_, context) = limited(&Simulated::new(), kept.path(), Order::FirstIn);
+    make(&context, 0);
+    drop(context);
+    let dir = |age| KernelDir::open(Settings::new().dir(kept.path()).max_age(age)).unwrap();
+    assert_eq!(
+        dir(std::time::Duration::from_secs(3600))
+            .tidy()
+            .unwrap()
+            .given_up,
+        0
+    );
+    assert_eq!(dir(std::time::Duration::ZERO).tidy().unwrap().given_up, 1);
+    assert!(there(kept.path(), 1).is_empty());
+}
+
+/// Readers find it or they don't; nothing else, and no error.
+#[test]
+fn readers_go_on_while_somebody_makes_room() {
+    let kept = folder();
+    let (dir, context) = limited(&Simulated::new(), kept.path(), Order::FirstIn);
+    for n in 0..20 {
+        make(&context, n);
+    }
+    let done = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| {
+                let mut reads = 0;
+                while !done.load(Ordering::Relaxed) || reads == 0 {
+                    let driver = Simulated::new();
+                    let (_, context) = limited(&driver, kept.path(), Order::FirstIn);
+                    for n in 0..20 {
+                        make(&context, n);
+                    }
+                    let (stats, counts) = (context.stats(), driver.counts());
+                    assert_eq!(
+                        (stats.unfit, stats.store_failures, counts.damaged),
+                        (0, 0, 0)
+                    );
+                    assert_eq!(stats.builds + stats.loads, 20);
+                    reads += 1;
+                }
+            });
+        }
+        for n in 100..160 {
+            make(&context, n);
+            dir.tidy().unwrap();
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    assert_eq!(context.stats().store_failures, 0);
+}

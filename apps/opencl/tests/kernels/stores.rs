@@ -1,0 +1,237 @@
+//! Binaries that outlive the process: ours, and a user's own.
+
+use std::collections::HashMap;
+use std::os::unix::fs::PermissionsExt;
+use std::sync::{Arc, Mutex};
+
+use sde::Sde;
+use sde_opencl::driver::simulated::{Simulated, device};
+use sde_opencl::{
+    DeviceType, KernelDir, KernelStore, Mode, ProgramKey, ProgramSpec, Settings, StoreError,
+    StoredProgram, Wanted,
+};
+
+use crate::fixture::{COPY, anew, copy, folder, keeping, quiet};
+
+#[test]
+fn what_one_process_built_the_next_one_loads() {
+    let kept = folder();
+    let (driver, context) = anew(kept.path());
+    assert_eq!((driver.counts().builds, context.stats().kept), (1, 1));
+    for _ in 0..3 {
+        let (driver, context) = anew(kept.path());
+        assert_eq!((driver.counts().builds, context.stats().loads), (0, 1));
+    }
+}
+
+#[test]
+fn the_log_the_time_and_the_kernels_come_back_with_the_binary() {
+    let kept = folder();
+    let (_, context) = anew(kept.path());
+    let built = context.program(&Sde::new(), 0, &copy(&context)).unwrap();
+    let again = keeping(&Simulated::new(), kept.path());
+    let loaded = again.program(&Sde::new(), 0, &copy(&again)).unwrap();
+    assert_eq!(loaded.log(), format!("{} bytes compiled", COPY.len()));
+    assert_eq!(loaded.kernel_names(), ["copy", "move"]);
+    assert!(loaded.build_time() > std::time::Duration::ZERO);
+    assert_eq!(built.log(), loaded.log());
+}
+
+#[test]
+fn linked_programs_are_kept_with_nothing_compiled_the_next_time() {
+    let kept = folder();
+    let mut work = Vec::new();
+    for _ in 0..2 {
+        let driver = Simulated::new();
+        let context = keeping(&driver, kept.path());
+        let parts = [ProgramSpec::source(COPY), ProgramSpec::source("int f() {}")];
+        let program = context.describe(0, &ProgramSpec::linked(parts)).unwrap();
+        context.kernel(&Sde::new(), 0, &program, "copy").unwrap();
+        work.push((driver.counts().compiles, driver.counts().links));
+    }
+    assert_eq!(work, [(2, 1), (0, 0)]);
+}
+
+#[test]
+fn devices_of_equal_identity_share_it_in_other_processes_too() {
+    let kept = folder();
+    anew(kept.path());
+    let driver = Simulated::with(vec![device("other", "1"), device("simulated", "1.0")]);
+    let context = keeping(&driver, kept.path());
+    let program = context.describe(1, &ProgramSpec::source(COPY)).unwrap();
+    context.program(&Sde::new(), 1, &program).unwrap();
+    assert_eq!(driver.counts().builds, 0);
+}
+
+#[test]
+fn modes_are_for_each_kind_of_device() {
+    let kept = folder();
+    let run = |cpu: Mode| {
+        let driver = Simulated::new();
+        let settings = Settings::new().dir(kept.path()).mode(DeviceType::Cpu, cpu);
+        let context = quiet(&driver).keep_in(KernelDir::open(settings).unwrap());
+        let context = context.build().unwrap();
+        context.program(&Sde::new(), 0, &copy(&context)).unwrap();
+        (driver.counts().builds, context.stats().kept)
+    };
+    assert_eq!(run(Mode::Off), (1, 0));
+    assert_eq!(run(Mode::Read), (1, 0));
+    assert_eq!(run(Mode::ReadWrite), (1, 1));
+    assert_eq!(run(Mode::Off), (1, 0));
+    assert_eq!(run(Mode::Read), (0, 0));
+}
+
+/// With all kinds read-only nothing is made, not even the directory.
+#[test]
+fn a_store_that_is_only_read_is_not_changed() {
+    let kept = folder();
+    let read_only = |dir: &std::path::Path| {
+        let all = DeviceType::ALL.into_iter();
+        let settings = all.fold(Settings::new(), |settings, kind| {
+            settings.mode(kind, Mode::Read)
+        });
+        KernelDir::open(settings.dir(dir))
+    };
+    let nowhere = kept.path().join("nothing");
+    assert!(read_only(&nowhere).is_err() && !nowhere.exists());
+    anew(kept.path());
+    let before = files(kept.path());
+    let driver = Simulated::new();
+    let context = quiet(&driver)
+        .keep_in(read_only(kept.path()).unwrap())
+        .build()
+        .unwrap();
+    context.program(&Sde::new(), 0, &copy(&context)).unwrap();
+    let other = context
+        .describe(0, &ProgramSpec::source("kernel void k() {}"))
+        .unwrap();
+    context.program(&Sde::new(), 0, &other).unwrap();
+    drop(context);
+    assert_eq!(driver.counts().builds, 1);
+    assert_eq!(files(kept.path()), before);
+}
+
+fn files(dir: &std::path::Path) -> Vec<(std::path::PathBuf, u64)> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => found.extend(files(&path)),
+            false => found.push((path.clone(), path.metadata().unwrap().len())),
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn binaries_that_are_too_small_or_too_large_are_not_kept() {
+    let kept = folder();
+    let run = |settings: Settings| {
+        let context = quiet(&Simulated::new());
+        let context = context.keep_in(KernelDir::open(settings.dir(kept.path())).unwrap());
+        let context = context.build().unwrap();
+        context.program(&Sde::new(), 0, &copy(&context)).unwrap();
+        (context.stats().loads, context.stats().kept)
+    };
+    for _ in 0..2 {
+        assert_eq!(run(Settings::new().min_binary(10_000)), (0, 0));
+        assert_eq!(run(Settings::new().max_binary(50)), (0, 0));
+    }
+    assert_eq!(
+        run(Settings::new().min_binary(50).max_binary(10_000)),
+        (0, 1)
+    );
+    assert_eq!(run(Settings::new()), (1, 0));
+}
+
+#[test]
+fn a_directory_that_others_can_write_to_is_refused() {
+    let kept = folder();
+    anew(kept.path());
+    let store = kept.path().join("store");
+    let open = || KernelDir::open(Settings::new().dir(kept.path()));
+    assert!(open().is_ok());
+    let mode = |bits| std::fs::set_permissions(&store, PermissionsExt::from_mode(bits)).unwrap();
+    mode(0o777);
+    assert!(open().is_err());
+    mode(0o700);
+    assert!(open().is_ok());
+}
+
+/// A user's own store, that may lie.
+#[derive(Clone, Default)]
+struct Own {
+    kept: Arc<Mutex<HashMap<ProgramKey, StoredProgram>>>,
+    fails: Arc<Mutex<bool>>,
+}
+
+impl KernelStore for Own {
+    fn get(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<StoredProgram>>, StoreError> {
+        if *self.fails.lock().unwrap() {
+            return Err(StoreError::new("asking the database", "it is down"));
+        }
+        let kept = self.kept.lock().unwrap();
+        Ok(wanted
+            .iter()
+            .map(|one| kept.get(&one.key).cloned())
+            .collect())
+    }
+
+    fn put(&self, programs: &[StoredProgram]) -> Result<usize, StoreError> {
+        if *self.fails.lock().unwrap() {
+            return Err(StoreError::new("writing to the database", "it is down"));
+        }
+        let programs = programs.iter().cloned();
+        self.kept
+            .lock()
+            .unwrap()
+            .extend(programs.map(|program| (program.key, program)));
+        Ok(1)
+    }
+
+    fn describe(&self) -> String {
+        "a map".to_owned()
+    }
+}
+
+#[test]
+fn a_store_of_ones_own_takes_the_place_of_ours() {
+    let own = Own::default();
+    let run = || {
+        let driver = Simulated::new();
+        let context = quiet(&driver).keep_in(own.clone()).build().unwrap();
+        context
+            .kernel(&Sde::new(), 0, &copy(&context), "copy")
+            .unwrap();
+        (driver.counts(), context.stats())
+    };
+    assert_eq!(run().0.builds, 1);
+    assert_eq!(run().1.loads, 1);
+    *own.fails.lock().unwrap() = true;
+    let (counts, stats) = run();
+    assert_eq!((counts.builds, stats.store_failures), (1, 3));
+    *own.fails.lock().unwrap() = false;
+
+    // What it gives is compared and summed before a driver sees it.
+    let spoil = |change: fn(&mut StoredProgram)| {
+        own.kept.lock().unwrap().values_mut().for_each(change);
+        let (counts, stats) = run();
+        assert_eq!((counts.damaged, counts.from_binary), (0, 0));
+        assert_eq!(
+            (counts.builds, stats.unfit > 0, stats.replaced),
+            (1, true, stats.kept)
+        );
+        assert_eq!(run().1.loads, 1);
+    };
+    spoil(|program| program.binary[0] ^= 1);
+    spoil(|program| program.launched.push("copy".to_owned()));
+    spoil(|program| {
+        program.full.options.push("-g".to_owned());
+        *program = program.clone().seal();
+    });
+    spoil(|program| {
+        program.binary.clear();
+        *program = program.clone().seal();
+    });
+}

@@ -14,7 +14,7 @@ use crate::driver::simulated::Simulated;
 use crate::driver::{DeviceInfo, Driver};
 use crate::identity::{Describe, Descriptor, DeviceIdentity, Environment, ProgramSpec};
 use crate::live::{Idle, Kernel, Live, Program};
-use crate::persistent::KernelStore;
+use crate::persistent::{KernelDir, KernelStore, Settings};
 use crate::stats::{Event, Notes, Stats};
 
 /// A set of devices whose programs and kernels are remembered together.
@@ -64,6 +64,19 @@ impl ContextBuilder {
     /// nothing outlives the process.
     pub fn keep_in(mut self, store: impl KernelStore + 'static) -> Self {
         self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Keeps binaries in a [`KernelDir`](crate::KernelDir) with these settings. Where that can't be
+    /// opened, a warning says so, and nothing is kept; nor if it is off for all kinds of devices.
+    pub fn keep(mut self, settings: Settings) -> Self {
+        if settings.is_off() {
+            return self;
+        }
+        match KernelDir::open(settings) {
+            Ok(dir) => self.store = Some(Arc::new(dir)),
+            Err(error) => tracing::warn!("{error}"),
+        }
         self
     }
 
@@ -153,13 +166,31 @@ impl Context {
         program: &ProgramSpec,
         options: &str,
     ) -> Result<Descriptor, Error> {
-        let describe = Describe {
+        self.describing(device, options, false)?.describe(program)
+    }
+
+    /// A program that was built with its own options and no others.
+    pub(crate) fn describe_built(
+        &self,
+        device: usize,
+        program: &ProgramSpec,
+    ) -> Result<Descriptor, Error> {
+        self.describing(device, "", true)?.describe(program)
+    }
+
+    fn describing<'a>(
+        &'a self,
+        device: usize,
+        options: &'a str,
+        is_built: bool,
+    ) -> Result<Describe<'a>, Error> {
+        Ok(Describe {
             device: self.identity(device)?,
             environment: &self.0.environment,
             options,
+            is_built,
             bits: self.0.bits,
-        };
-        describe.describe(program)
+        })
     }
 
     /// A live program: remembered, waited for, made from a kept binary, or built.

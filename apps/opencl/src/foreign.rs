@@ -84,7 +84,7 @@ impl Context {
         }
         let options = facts.options.trim_end_matches('\0').to_owned();
         let spec = ProgramSpec::source(source).option(options);
-        let descriptor = match self.describe(device, &spec) {
+        let descriptor = match self.describe_built(device, &spec) {
             Ok(descriptor) => descriptor,
             // It was built, so what can't be found or understood here is our ignorance.
             Err(Error::NoInclude { name, from }) => {

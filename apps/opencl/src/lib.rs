@@ -9,12 +9,12 @@
 //! use std::sync::Arc;
 //! use opencl3::context::Context as ClContext;
 //! use sde::Sde;
-//! use sde_opencl::{Context, KernelDir, ProgramSpec, Settings, devices};
+//! use sde_opencl::{Context, ProgramSpec, Settings, devices};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let found = devices()?;
 //! let context = Context::on(Arc::new(ClContext::from_device(&found[0].device)?))
-//!     .keep_in(KernelDir::open(Settings::from_env()?)?)
+//!     .keep(Settings::from_env()?)
 //!     .build()?;
 //!
 //! let scale = ProgramSpec::source(

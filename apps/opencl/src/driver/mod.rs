@@ -2,7 +2,7 @@
 //!
 //! A driver that runs out of memory, refuses a binary that it made itself, or was updated over
 //! night can't be had for a test. So all calls go through one trait with two sides: OpenCL, and a
-//! [simulated](simulated) driver that does on demand what no device here does.
+//! [simulated] driver that does on demand what no device here does.
 //!
 //! A program is built for one device at a time. With several devices in a context there is a
 //! program for each; those of equal identity share the binary. That is also how SYCL's cache keys

@@ -44,6 +44,8 @@ pub(crate) struct Describe<'a> {
     pub(crate) environment: &'a Environment,
     /// Of the call.
     pub(crate) options: &'a str,
+    /// Whether it is built already, so that the environment has no say in its options.
+    pub(crate) is_built: bool,
     /// A test's: how many bits of the digest are used.
     pub(crate) bits: Option<usize>,
 }
@@ -60,7 +62,7 @@ impl Describe<'_> {
         }
         options.add(self.options)?;
         let linked = matches!(spec.what, What::Linked(_));
-        if !linked {
+        if !(linked || self.is_built) {
             options.add(&from_environment)?;
         }
         let name = spec.name.clone();

@@ -227,6 +227,10 @@ impl Settings {
         self.modes[kind.index()]
     }
 
+    pub(crate) fn is_off(&self) -> bool {
+        self.modes.iter().all(|mode| *mode == Mode::Off)
+    }
+
     /// The directory, or the default one; `None` if the user has no home.
     pub(super) fn directory(&self) -> Option<PathBuf> {
         let absolute = |name: &str| {

@@ -15,7 +15,7 @@ use opencl3::memory::{Buffer, CL_MEM_READ_WRITE};
 use opencl3::program::Program as ClProgram;
 use opencl3::types::{CL_TRUE, cl_float};
 use sde::Sde;
-use sde_opencl::{Context, Error, KernelDir, Launch, ProgramSpec, Settings, devices};
+use sde_opencl::{Context, Environment, Error, KernelDir, Launch, ProgramSpec, Settings, devices};
 use tempfile::TempDir;
 
 use crate::child::{Worker, listen, tell};
@@ -326,6 +326,14 @@ pub fn several(dir: &Path) {
     assert_eq!(same.key(), own.descriptor().key());
     context.program(&sde, 0, &same).unwrap();
     assert_eq!(context.stats().builds, before);
+    // What the environment adds to builds, it did not add to this one.
+    let variables = || vec![("SDE_OPENCL_BUILD_OPTIONS".to_owned(), "-DX".to_owned())];
+    let builder = Context::on(Arc::clone(opencl)).environment(Environment::reading(variables));
+    let other = builder.build().unwrap();
+    // SAFETY: it is alive.
+    let again = unsafe { other.foreign(0, program.get()) }.unwrap();
+    let options = &again.program().unwrap().descriptor().full_key().options;
+    assert_eq!(options, &["-cl-mad-enable"]);
     let unbuilt = ClProgram::create_from_source(opencl, "kernel void k() {}").unwrap();
     // SAFETY: it is alive.
     let foreign = unsafe { context.foreign(0, unbuilt.get()) }.unwrap();

@@ -125,6 +125,24 @@ fn files(dir: &std::path::Path) -> Vec<(std::path::PathBuf, u64)> {
 }
 
 #[test]
+fn what_is_off_or_can_not_be_opened_is_no_reason_not_to_build() {
+    let kept = folder();
+    let file = kept.path().join("file");
+    std::fs::write(&file, "x").unwrap();
+    let all = DeviceType::ALL.into_iter();
+    let off = all.fold(Settings::new(), |settings, kind| {
+        settings.mode(kind, Mode::Off)
+    });
+    let nowhere = kept.path().join("nowhere");
+    for settings in [off.dir(&nowhere), Settings::new().dir(file.join("cache"))] {
+        let context = quiet(&Simulated::new()).keep(settings).build().unwrap();
+        context.program(&Sde::new(), 0, &copy(&context)).unwrap();
+        assert_eq!((context.stats().builds, context.stats().kept), (1, 0));
+    }
+    assert!(!nowhere.exists());
+}
+
+#[test]
 fn binaries_that_are_too_small_or_too_large_are_not_kept() {
     let kept = folder();
     let run = |settings: Settings| {

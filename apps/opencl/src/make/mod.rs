@@ -1,6 +1,9 @@
 //! How a program is had if it is not live: from a kept binary, from the binary of a device of equal
 //! identity, or by a build, which other processes wait for.
 
+mod kept;
+mod owned;
+
 use std::time::{Duration, Instant};
 
 use sde::{Handle, Value};
@@ -11,8 +14,9 @@ use crate::context::Context;
 use crate::driver::{Driver, RawProgram, Refusal};
 use crate::identity::{Descriptor, Made, Material};
 use crate::live::{Facts, Object, Program};
-use crate::persistent::{KernelStore, StoredProgram, Turn, Wanted};
 use crate::stats::Event;
+
+use owned::Owned;
 
 /// The body of the app that builds programs.
 pub(crate) fn program(
@@ -55,14 +59,6 @@ struct Making<'a> {
     context: &'a Context,
     device: usize,
     descriptor: &'a Descriptor,
-}
-
-/// What a store has for a program.
-#[derive(Default, PartialEq)]
-struct Kept {
-    /// If it can be used.
-    program: Option<StoredProgram>,
-    is_there: bool,
 }
 
 impl<'a> Making<'a> {
@@ -115,129 +111,6 @@ impl<'a> Making<'a> {
             Err(refusal) if refusal.is_out_of_resources() => Err(self.refused(refusal)),
             Err(_) => Ok(None),
         }
-    }
-
-    /// With a store: what it has, or a build that is kept in it.
-    fn kept(&self, sde: &Handle, store: &dyn KernelStore) -> Result<Program, Error> {
-        let first = self.find(store);
-        if let Some(program) = self.load(first.program.as_ref())? {
-            return Ok(program);
-        }
-        let device_type = self.context.devices()[self.device].kind;
-        if !store.keeps(device_type) {
-            return self.build(sde);
-        }
-        let Turn { held, waited } = store.turn(&self.wanted());
-        if let Some(took) = waited {
-            let key = self.descriptor.key();
-            self.note(&Event::Waited { key, took });
-        }
-        // Whoever had the turn may have put it meanwhile, but not what was refused just now.
-        let second = self.find(store);
-        if second != first
-            && let Some(program) = self.load(second.program.as_ref())?
-        {
-            return Ok(program);
-        }
-        let program = self.build(sde)?;
-        self.keep(store, &program, second.is_there);
-        drop(held);
-        Ok(program)
-    }
-
-    fn wanted(&self) -> Wanted<'_> {
-        Wanted {
-            key: self.descriptor.key(),
-            full: self.descriptor.full_key(),
-            device_type: self.context.devices()[self.device].kind,
-        }
-    }
-
-    /// What the store has, if it is this program, whole. Trouble with the store is no reason not to build.
-    fn find(&self, store: &dyn KernelStore) -> Kept {
-        let found = match store.get(&[self.wanted()]) {
-            Ok(found) => found.into_iter().next().flatten(),
-            Err(error) => {
-                self.store_failed(&error);
-                None
-            }
-        };
-        let Some(found) = found else {
-            return Kept::default();
-        };
-        let why = if !found.is_whole() {
-            "its checksum is wrong"
-        } else if found.full != *self.descriptor.full_key() {
-            "it is another program with the same digest"
-        } else if found.binary.is_empty() {
-            "it has no binary"
-        } else {
-            return Kept {
-                program: Some(found),
-                is_there: true,
-            };
-        };
-        let key = self.descriptor.key();
-        self.note(&Event::Unfit { key, why });
-        Kept {
-            program: None,
-            is_there: true,
-        }
-    }
-
-    /// From a kept binary that was checked; nothing if the driver refuses it.
-    fn load(&self, found: Option<&StoredProgram>) -> Result<Option<Program>, Error> {
-        let Some(found) = found else {
-            return Ok(None);
-        };
-        let key = self.descriptor.key();
-        let facts = Facts {
-            log: found.log.clone(),
-            build_time: found.build_time,
-            kernels: found.kernels.clone(),
-        };
-        match self.with_binary(&found.binary) {
-            Ok(raw) => {
-                self.note(&Event::Loaded { key });
-                let program = self.live(raw, facts, Some(&found.launched));
-                program.0.note_bytes(&found.binary);
-                Ok(Some(program))
-            }
-            Err(refusal) if refusal.is_out_of_resources() => Err(self.refused(refusal)),
-            Err(refusal) => {
-                let why = refusal.to_string();
-                self.note(&Event::Refused { key, why });
-                Ok(None)
-            }
-        }
-    }
-
-    fn keep(&self, store: &dyn KernelStore, program: &Program, replaced: bool) {
-        let kept = match program.to_keep() {
-            Ok(Some(kept)) => kept,
-            Ok(None) => return,
-            Err(error) => {
-                tracing::warn!("a program is not kept, its driver gives no binary: {error}");
-                return;
-            }
-        };
-        match store.put(std::slice::from_ref(&kept)) {
-            Ok(0) => {}
-            Ok(_) => {
-                program.0.note_kept(&kept);
-                self.note(&Event::Kept {
-                    key: kept.key,
-                    bytes: kept.binary.len(),
-                    replaced,
-                });
-            }
-            Err(error) => self.store_failed(&error),
-        }
-    }
-
-    fn store_failed(&self, error: &crate::StoreError) {
-        let why = error.to_string();
-        self.note(&Event::StoreFailed { why });
     }
 
     fn build(&self, sde: &Handle) -> Result<Program, Error> {
@@ -346,10 +219,7 @@ impl<'a> Making<'a> {
     }
 
     fn own(&self, raw: RawProgram) -> Owned<'a> {
-        Owned {
-            driver: self.driver(),
-            raw: Some(raw),
-        }
+        Owned::new(self.driver(), raw)
     }
 
     fn kernel_names(&self, raw: &RawProgram) -> Result<Vec<String>, Error> {
@@ -410,36 +280,6 @@ pub(crate) fn binary_anew(
     };
     let binary = making.driver().binary(raw.get(), device);
     binary.map_err(|refusal| making.refused(refusal))
-}
-
-/// A program that is given back if it comes to nothing, by an error or by a panic.
-struct Owned<'a> {
-    driver: &'a dyn Driver,
-    raw: Option<RawProgram>,
-}
-
-impl Owned<'_> {
-    fn get(&self) -> &RawProgram {
-        match &self.raw {
-            Some(raw) => raw,
-            None => unreachable!("it is there until it is taken, which ends this"),
-        }
-    }
-
-    fn take(mut self) -> RawProgram {
-        match self.raw.take() {
-            Some(raw) => raw,
-            None => unreachable!("it is there until it is taken, which ends this"),
-        }
-    }
-}
-
-impl Drop for Owned<'_> {
-    fn drop(&mut self) {
-        if let Some(raw) = self.raw.take() {
-            self.driver.release_program(raw);
-        }
-    }
 }
 
 /// A program from bytes that a user kept, checked by who calls this.

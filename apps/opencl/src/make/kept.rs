@@ -1,0 +1,142 @@
+//! Programs that a store has, and builds that are kept in one.
+
+use sde::Handle;
+
+use super::Making;
+use crate::Error;
+use crate::live::{Facts, Program};
+use crate::persistent::{KernelStore, StoredProgram, Turn, Wanted};
+use crate::stats::Event;
+
+/// What a store has for a program.
+#[derive(Default, PartialEq)]
+struct Kept {
+    /// If it can be used.
+    program: Option<StoredProgram>,
+    is_there: bool,
+}
+
+impl Making<'_> {
+    /// With a store: what it has, or a build that is kept in it.
+    pub(super) fn kept(&self, sde: &Handle, store: &dyn KernelStore) -> Result<Program, Error> {
+        let first = self.find(store);
+        if let Some(program) = self.load(first.program.as_ref())? {
+            return Ok(program);
+        }
+        let device_type = self.context.devices()[self.device].kind;
+        if !store.keeps(device_type) {
+            return self.build(sde);
+        }
+        let Turn { held, waited } = store.turn(&self.wanted());
+        if let Some(took) = waited {
+            let key = self.descriptor.key();
+            self.note(&Event::Waited { key, took });
+        }
+        // Whoever had the turn may have put it meanwhile, but not what was refused just now.
+        let second = self.find(store);
+        if second != first
+            && let Some(program) = self.load(second.program.as_ref())?
+        {
+            return Ok(program);
+        }
+        let program = self.build(sde)?;
+        self.keep(store, &program, second.is_there);
+        drop(held);
+        Ok(program)
+    }
+
+    fn wanted(&self) -> Wanted<'_> {
+        Wanted {
+            key: self.descriptor.key(),
+            full: self.descriptor.full_key(),
+            device_type: self.context.devices()[self.device].kind,
+        }
+    }
+
+    /// What the store has, if it is this program, whole. Trouble with the store is no reason not to build.
+    fn find(&self, store: &dyn KernelStore) -> Kept {
+        let found = match store.get(&[self.wanted()]) {
+            Ok(found) => found.into_iter().next().flatten(),
+            Err(error) => {
+                self.store_failed(&error);
+                None
+            }
+        };
+        let Some(found) = found else {
+            return Kept::default();
+        };
+        let why = if !found.is_whole() {
+            "its checksum is wrong"
+        } else if found.full != *self.descriptor.full_key() {
+            "it is another program with the same digest"
+        } else if found.binary.is_empty() {
+            "it has no binary"
+        } else {
+            return Kept {
+                program: Some(found),
+                is_there: true,
+            };
+        };
+        let key = self.descriptor.key();
+        self.note(&Event::Unfit { key, why });
+        Kept {
+            program: None,
+            is_there: true,
+        }
+    }
+
+    /// From a kept binary that was checked; nothing if the driver refuses it.
+    fn load(&self, found: Option<&StoredProgram>) -> Result<Option<Program>, Error> {
+        let Some(found) = found else {
+            return Ok(None);
+        };
+        let key = self.descriptor.key();
+        let facts = Facts {
+            log: found.log.clone(),
+            build_time: found.build_time,
+            kernels: found.kernels.clone(),
+        };
+        match self.with_binary(&found.binary) {
+            Ok(raw) => {
+                self.note(&Event::Loaded { key });
+                let program = self.live(raw, facts, Some(&found.launched));
+                program.0.note_bytes(&found.binary);
+                Ok(Some(program))
+            }
+            Err(refusal) if refusal.is_out_of_resources() => Err(self.refused(refusal)),
+            Err(refusal) => {
+                let why = refusal.to_string();
+                self.note(&Event::Refused { key, why });
+                Ok(None)
+            }
+        }
+    }
+
+    fn keep(&self, store: &dyn KernelStore, program: &Program, replaced: bool) {
+        let kept = match program.to_keep() {
+            Ok(Some(kept)) => kept,
+            Ok(None) => return,
+            Err(error) => {
+                tracing::warn!("a program is not kept, its driver gives no binary: {error}");
+                return;
+            }
+        };
+        match store.put(std::slice::from_ref(&kept)) {
+            Ok(0) => {}
+            Ok(_) => {
+                program.0.note_kept(&kept);
+                self.note(&Event::Kept {
+                    key: kept.key,
+                    bytes: kept.binary.len(),
+                    replaced,
+                });
+            }
+            Err(error) => self.store_failed(&error),
+        }
+    }
+
+    fn store_failed(&self, error: &crate::StoreError) {
+        let why = error.to_string();
+        self.note(&Event::StoreFailed { why });
+    }
+}

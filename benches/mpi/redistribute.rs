@@ -36,11 +36,12 @@ fn next(size: usize) -> Layout {
 fn of(together: &Together<'_>, name: &str, layout: &Layout) -> [Row; 2] {
     let sde = together.engine();
     let counts = counts(&sde, layout);
+    let arrive: usize = counts.1.iter().sum();
     let number = |at: &[usize]| (at[0] * SHAPE[1] + at[1]) as f64;
     let array = DistArray::from_fn(&sde, &SHAPE, number).unwrap();
     let bytes = size_of_val(array.local());
     let send = vec![1_u8; bytes];
-    let mut receive = vec![0_u8; bytes];
+    let mut receive = vec![0_u8; arrive];
     let mut tries = together.tries(ROUNDS);
     tries.case(MOVE, || {
         let mut moved = None;
@@ -55,7 +56,7 @@ fn of(together: &Together<'_>, name: &str, layout: &Layout) -> [Row; 2] {
     });
     tries.case(FRESH, || {
         together.time(|| {
-            let mut receive = vec![0_u8; bytes];
+            let mut receive = vec![0_u8; arrive];
             together.exchange(&send, &mut receive, &counts);
             std::hint::black_box(&receive);
         })
@@ -81,18 +82,25 @@ fn of(together: &Together<'_>, name: &str, layout: &Layout) -> [Row; 2] {
     ]
 }
 
-/// How many bytes this rank has for each.
-fn counts(sde: &Sde, layout: &Layout) -> Vec<usize> {
+/// How many bytes this rank has for each, and gets from each.
+fn counts(sde: &Sde, layout: &Layout) -> (Vec<usize>, Vec<usize>) {
     let (rank, size) = (sde.rank().unwrap(), sde.ranks().unwrap());
-    let own = Layout::rows(&SHAPE, size).block(rank);
-    let shared = |to: usize| {
-        let other = layout.block(to);
-        let axis = |axis: usize| {
-            let end = |block: &Block| block.offset[axis] + block.extent[axis];
-            let first = own.offset[axis].max(other.offset[axis]);
-            end(&own).min(end(&other)).saturating_sub(first)
-        };
-        axis(0) * axis(1) * size_of::<f64>()
+    let rows = Layout::rows(&SHAPE, size);
+    let of = |own: &Layout, other: &Layout| -> Vec<usize> {
+        let own = own.block(rank);
+        (0..size)
+            .map(|rank| shared(&own, &other.block(rank)))
+            .collect()
     };
-    (0..size).map(shared).collect()
+    (of(&rows, layout), of(layout, &rows))
+}
+
+/// The bytes of what lies in both.
+fn shared(one: &Block, other: &Block) -> usize {
+    let axis = |axis: usize| {
+        let end = |block: &Block| block.offset[axis] + block.extent[axis];
+        let first = one.offset[axis].max(other.offset[axis]);
+        end(one).min(end(other)).saturating_sub(first)
+    };
+    axis(0) * axis(1) * size_of::<f64>()
 }

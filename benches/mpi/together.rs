@@ -64,11 +64,19 @@ impl<'a> Together<'a> {
         self.world.all_gather_varcount_into(mine, &mut to);
     }
 
-    /// One `MPI_Alltoallv`, with as many bytes for each rank as from it.
-    pub fn exchange(&self, send: &[u8], receive: &mut [u8], counts: &[usize]) {
-        let counts: Vec<Count> = counts.iter().map(|count| as_count(*count)).collect();
-        let from = Partition::new(send, &counts[..], starts(&counts));
-        let mut to = PartitionMut::new(receive, &counts[..], starts(&counts));
+    /// One `MPI_Alltoallv`; the numbers of bytes are those for each rank, and those from each.
+    pub fn exchange(
+        &self,
+        send: &[u8],
+        receive: &mut [u8],
+        (out, into): &(Vec<usize>, Vec<usize>),
+    ) {
+        let counts = |counts: &[usize]| -> Vec<Count> {
+            counts.iter().map(|count| as_count(*count)).collect()
+        };
+        let (out, into) = (counts(out), counts(into));
+        let from = Partition::new(send, &out[..], starts(&out));
+        let mut to = PartitionMut::new(receive, &into[..], starts(&into));
         self.world.all_to_all_varcount_into(&from, &mut to);
     }
 }

@@ -50,6 +50,20 @@ fn ranks_of(parent: u32) -> Vec<u32> {
     found
 }
 
+/// A process and those that have come from it: number, name, state.
+fn family(parent: u32) -> String {
+    let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
+    let children = children.unwrap_or_default();
+    let state = fs::read_to_string(format!("/proc/{parent}/stat")).unwrap_or_default();
+    let state = state
+        .split_whitespace()
+        .take(3)
+        .collect::<Vec<_>>()
+        .join(" ");
+    let children = children.split_whitespace().flat_map(str::parse);
+    children.fold(state, |all, child| format!("{all}, {}", family(child)))
+}
+
 /// The number that the launcher gave to a process.
 fn rank_of(process: u32) -> Option<usize> {
     let name = match is_open_mpi() {
@@ -141,8 +155,13 @@ fn a_killed_rank_ends_the_job_and_what_was_saved_loads() {
             kill.args(["-9", &victim.to_string()]).stderr(Stdio::null());
             let kill = kill.status().expect("kill");
             let Some(status) = wait(&mut job, LIMIT) else {
+                let left = family(job.id());
                 let _ = job.kill();
-                panic!("the job does not end in half a minute, SDE_TEST_SEED={seed}");
+                let said = fs::read_to_string(&errors).unwrap_or_default();
+                panic!(
+                    "the job does not end in half a minute after rank {rank} of {ranks}, process \
+                     {victim}, was killed; left are {left}; SDE_TEST_SEED={seed}\n{said}"
+                );
             };
             // One that had ended its session already is no loss.
             if kill.success() && !status.success() {

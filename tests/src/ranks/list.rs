@@ -1,6 +1,6 @@
 //! All tests of ranks.
 
-use super::{Ranks, Threads, World, arrays, errors, restart, runs, sets, spread};
+use super::{Ranks, Threads, World, arrays, errors, restart, runs, sets, spread, together};
 
 /// How many ranks a test is for.
 #[derive(Clone, Copy, Debug)]
@@ -83,6 +83,9 @@ macro_rules! for_each_test_of_ranks {
                 lists_that_differ_are_the_same_error_on_all_ranks: Each(&[2]),
                 values_that_are_too_large_stay_and_their_keys_are_known: Each(&[2]),
                 what_is_dealt_out_is_dealt_out_by_its_cost: Each(&[2]),
+            }
+            together {
+                any_number_of_ranks_goes_on_from_what_others_saved_together: UpTo(5),
             }
         }
     };

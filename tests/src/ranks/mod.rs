@@ -19,6 +19,7 @@ mod restart;
 mod runs;
 mod sets;
 mod spread;
+mod together;
 mod world;
 
 pub use folder::Folder;

@@ -24,6 +24,12 @@ impl Rank {
         self.0.rank()
     }
 
+    /// The group that it is in.
+    #[must_use]
+    pub fn group(&self) -> &dyn ProcessGroup {
+        &*self.0
+    }
+
     /// Has an engine be this rank's.
     pub fn join(self, builder: Builder) -> Builder {
         builder.process_group(self.0, Cbor)

@@ -2,7 +2,6 @@
 //! `sde/mpi` runs under MPI; here are besides those of what is only within one process.
 
 mod alone;
-mod together;
 
 /// A test for each, by its name.
 macro_rules! on_threads {

@@ -96,10 +96,20 @@ fn wait(child: &mut Child, limit: Duration) -> Option<std::process::ExitStatus> 
     None
 }
 
-/// Waits until all ranks are there and at work: `mpirun` of Open MPI 4.1 hangs, with its children
-/// dead, if one is killed while it starts others.
+/// Whether a process has a file of the store open.
+fn is_at_work(process: u32, store: &Path) -> bool {
+    let files = fs::read_dir(format!("/proc/{process}/fd"));
+    let mut files = files.into_iter().flatten().flatten();
+    files.any(|file| fs::read_link(file.path()).is_ok_and(|file| file.starts_with(store)))
+}
+
+/// Waits until all ranks have come to MPI: `mpirun` of Open MPI 4.1 hangs, with its children dead, if one
+/// is killed while it connects to it. They have if one of them is at work.
 fn wait_for_ranks(job: &mut Child, ranks: usize, store: &Path) {
-    let at_work = |job: &Child| ranks_of(job.id()).len() == ranks && store.join("FORMAT").exists();
+    let at_work = |job: &Child| {
+        let there = ranks_of(job.id());
+        there.len() == ranks && there.iter().any(|rank| is_at_work(*rank, store))
+    };
     while !at_work(job) && job.try_wait().expect("waiting for a child").is_none() {
         std::thread::sleep(Duration::from_millis(2));
     }

@@ -6,7 +6,9 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use sde::{DistArray, EventLog, Handle, Inputs, SavePolicy, Sde, Source, inputs};
 use sde_archives::DirStore;
@@ -17,10 +19,17 @@ const ROUNDS: u64 = 6;
 
 static STEPS: AtomicU64 = AtomicU64::new(0);
 static PANIC_AT: AtomicU64 = AtomicU64::new(u64::MAX);
+/// A file that tells when it was.
+static NOTED: Mutex<Option<PathBuf>> = Mutex::new(None);
 
 fn step() {
     let number = STEPS.fetch_add(1, Ordering::Relaxed);
-    assert_ne!(number, PANIC_AT.load(Ordering::Relaxed), "an accident");
+    if number == PANIC_AT.load(Ordering::Relaxed) {
+        if let Some(file) = &*NOTED.lock().unwrap() {
+            fs::write(file, "").unwrap();
+        }
+        panic!("an accident");
+    }
 }
 
 #[sde::app(name = "ranks.journey.point")]
@@ -55,6 +64,7 @@ pub type Arrived = (Vec<u64>, u64);
 pub fn journey(rank: Rank, store: &Path, panic_at: Option<u64>) -> Result<Arrived, sde::Error> {
     STEPS.store(0, Ordering::Relaxed);
     PANIC_AT.store(panic_at.unwrap_or(u64::MAX), Ordering::Relaxed);
+    *NOTED.lock().unwrap() = Some(panicked(store));
     let (sde, _) = engine(rank, store)?;
     let mut bits = Vec::new();
     for round in 0..ROUNDS {
@@ -111,6 +121,19 @@ fn of_round(sde: &Sde, round: u64) -> Result<Vec<u64>, sde::Error> {
 
 fn note(store: &Path) -> PathBuf {
     store.with_extension("rounds")
+}
+
+fn panicked(store: &Path) -> PathBuf {
+    store.with_extension("panicked")
+}
+
+/// How long ago a rank panicked.
+///
+/// # Panics
+/// If none has.
+pub fn since_panic(store: &Path) -> Duration {
+    let noted = fs::metadata(panicked(store)).unwrap();
+    noted.modified().unwrap().elapsed().unwrap_or_default()
 }
 
 /// Writes down that so many rounds were saved, and that all ranks know it.

@@ -23,7 +23,7 @@ mod together;
 mod world;
 
 pub use folder::Folder;
-pub use journey::{Arrived, journey, load_acknowledged};
+pub use journey::{Arrived, journey, load_acknowledged, since_panic};
 pub use list::{Ran, Sizes, TESTS, Test, on_threads, run_all};
 pub use restart::{load_waves, save_waves};
 pub use world::{Rank, Ranks, Threads, World};

@@ -175,11 +175,20 @@ fn a_killed_rank_ends_the_job_and_what_was_saved_loads() {
             };
             // One that had ended its session already is no loss.
             if kill.success() && !status.success() {
-                killed += 1;
-                slowest = slowest.max(begin.elapsed());
                 let said = fs::read_to_string(&errors).expect("what was said");
-                assert!(said.contains(&names(rank, ranks)), "rank {rank}: {said}");
-                continue;
+                let took = begin.elapsed();
+                // A neighbour that was reading from its memory dies of that, and UCX names the process:
+                // then each of two guards sees the other's rank gone, and neither speaks.
+                let by_neighbour = !is_open_mpi() && said.contains(&format!("(pid={victim} {{"));
+                if said.contains(&names(rank, ranks)) || by_neighbour {
+                    killed += 1;
+                    slowest = slowest.max(took);
+                    continue;
+                }
+                // Under Hydra nobody names one that has ended its session and is about to exit: then
+                // there is nothing left to compute.
+                let (_, computed) = energies(1, &path);
+                assert!(!is_open_mpi() && computed == 0, "rank {rank}: {said}");
             }
         } else {
             wait(&mut job, Duration::from_secs(120)).expect("the job ends");

@@ -57,6 +57,8 @@ pub(crate) fn post(world: &SimpleCommunicator) {
         let _ = writeln!(pipe, "{others}");
     }
     *GUARD.lock().unwrap_or_else(PoisonError::into_inner) = guard;
+    // A guard that has not been told whom to look at says nothing: none goes on before all have.
+    world.barrier();
 }
 
 fn start(world: &SimpleCommunicator) -> std::io::Result<Child> {

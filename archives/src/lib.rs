@@ -25,6 +25,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod archived;
 mod best;
 mod cbor;
@@ -33,6 +34,7 @@ mod class;
 mod committer;
 mod compact;
 mod directory;
+mod filter;
 mod frame;
 mod id;
 mod index;

@@ -9,30 +9,33 @@ use sde::{
     ArchiveError, Batch, Codec, ErasedValue, Mark, SavedEntry, SavedResult, SavedScratch, Selection,
 };
 
+use crate::ahead::Ahead;
 use crate::cbor::{self, Encoded};
 use crate::class::Class;
-use crate::committer::Save;
 use crate::frame::Frame;
 use crate::id::Clock;
 use crate::metadata::{EntryMetadata, PayloadMetadata, ResultMetadata, ScratchMetadata};
 use crate::segment::Kind;
 
-/// How much is encoded before it is handed on to be written.
+/// How much is encoded at most before it is handed on to be written.
 const PART: u64 = 32 << 20;
 
 /// What turns a batch into frames, and hands them on before they fill the memory.
-pub(crate) struct Framer<'a> {
-    clock: &'a Clock,
-    save: Save<'a>,
+pub(crate) struct Framer<'scope, 'env: 'scope> {
+    clock: &'env Clock,
+    save: Ahead<'scope, 'env>,
     frames: Vec<Frame>,
     bytes: u64,
+    part: u64,
     /// Why each value was left out that has no bytes.
     pub(crate) left_out: Vec<ArchiveError>,
 }
 
-impl<'a> Framer<'a> {
-    pub(crate) fn new(clock: &'a Clock, save: Save<'a>) -> Self {
+impl<'scope, 'env> Framer<'scope, 'env> {
+    /// Parts are as long as a segment, if that is not long.
+    pub(crate) fn new(clock: &'env Clock, save: Ahead<'scope, 'env>, segment_size: u64) -> Self {
         Self {
+            part: PART.min(segment_size),
             clock,
             save,
             frames: Vec::new(),
@@ -81,7 +84,7 @@ impl<'a> Framer<'a> {
                 "an entry could not be saved, its metadata has no bytes: {why}"
             ))),
         }
-        if self.bytes >= PART {
+        if self.bytes >= self.part {
             self.bytes = 0;
             self.save.part(std::mem::take(&mut self.frames))?;
         }

@@ -10,6 +10,7 @@ use sde::{
     Selection, StoredEntry,
 };
 
+use crate::ahead::Ahead;
 use crate::archived::Archived;
 use crate::best::best;
 use crate::class::Class;
@@ -325,9 +326,13 @@ impl Archiver for DirStore {
             return Ok(Saved::default());
         }
         let inner = &*self.0;
-        let mut framer = Framer::new(&inner.clock, inner.committer.begin());
-        let framed = framer.batch(batch, |class, entry| self.lacks(class, entry));
-        let saved = framed.and_then(|()| framer.finish());
+        let saved = std::thread::scope(|scope| {
+            let ahead = Ahead::new(&inner.committer, scope);
+            let segment_size = inner.committer.ground().segment_size;
+            let mut framer = Framer::new(&inner.clock, ahead, segment_size);
+            framer.batch(batch, |class, entry| self.lacks(class, entry))?;
+            framer.finish()
+        });
         if saved.is_err() {
             self.check_there()?;
         }

@@ -16,6 +16,7 @@ use sde::{Key, Mark};
 use serde::{Deserialize, Serialize};
 
 use crate::cbor;
+use crate::filter::Filter;
 use crate::medium::MediumFile;
 use crate::segment::{FRAME_HEADER, FrameHeader, Kind, SEGMENT_HEADER, Segment, aligned, checksum};
 
@@ -79,6 +80,7 @@ struct IndexMetadata {
 pub(crate) struct Table {
     pub(crate) segment: Arc<Segment>,
     rows: Vec<u8>,
+    filter: Filter,
     pub(crate) marks: Vec<Mark>,
     pub(crate) latest: u64,
     /// Where the index frame begins: up to there reach the frames.
@@ -112,6 +114,7 @@ impl Table {
         tail.extend_from_slice(&trailer(segment, end));
         let table = Self {
             segment: Arc::clone(segment),
+            filter: filter(&bytes),
             rows: bytes,
             marks: metadata.marks,
             latest,
@@ -145,6 +148,7 @@ impl Table {
         }
         Ok(Some(Self {
             segment: Arc::clone(segment),
+            filter: filter(&rows),
             rows,
             marks: metadata.marks,
             latest: metadata.latest,
@@ -156,6 +160,7 @@ impl Table {
     pub(crate) fn told(segment: &Arc<Segment>, rows: Vec<u8>, latest: u64, end: u64) -> Self {
         Self {
             segment: Arc::clone(segment),
+            filter: filter(&rows),
             rows,
             marks: Vec::new(),
             latest,
@@ -171,7 +176,10 @@ impl Table {
     /// The rows of a key, in the order of their places.
     pub(crate) fn find(&self, key: &Key) -> impl Iterator<Item = Row> + '_ {
         let key = *key;
-        let first = self.first_not_before(key.as_bytes());
+        let first = match self.filter.may_have(&key) {
+            true => self.first_not_before(key.as_bytes()),
+            false => self.len(),
+        };
         (first..self.len()).map_while(move |at| self.row(at).filter(|row| row.key == key))
     }
 
@@ -225,6 +233,12 @@ impl Table {
         }
         low
     }
+}
+
+fn filter(rows: &[u8]) -> Filter {
+    let rows = rows.chunks_exact(ROW);
+    let keys = rows.clone().filter_map(|row| row.first_chunk::<32>());
+    Filter::of(rows.len(), keys.map(|key| Key::from_bytes(*key)))
 }
 
 fn trailer(segment: &Segment, at: u64) -> [u8; TRAILER] {

@@ -6,8 +6,28 @@
 #[path = "program.rs"]
 mod program;
 
+use std::path::Path;
 use std::process::ExitCode;
 
+use sde::{ArchiveError, Builder};
+use sde_archives::DirStore;
+
+struct OneProcess;
+
+impl program::Ranks for OneProcess {
+    fn is_first(&self) -> bool {
+        true
+    }
+
+    fn open(&self, store: &Path) -> Result<DirStore, ArchiveError> {
+        DirStore::open(store)
+    }
+
+    fn put_on(self, builder: Builder) -> Builder {
+        builder
+    }
+}
+
 fn main() -> ExitCode {
-    program::main(|builder| builder, true)
+    program::main(OneProcess)
 }

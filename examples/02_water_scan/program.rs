@@ -7,12 +7,13 @@ mod log;
 mod options;
 mod report;
 
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use options::{Asked, Options};
-use sde::{Builder, Event, ProgressBar, ResultMap, SavePolicy, Sde, Value, inputs};
+use sde::{ArchiveError, Builder, Event, ProgressBar, ResultMap, SavePolicy, Sde, Value, inputs};
 use sde_apps::hartree_fock::Scan;
 use sde_archives::DirStore;
 
@@ -50,9 +51,17 @@ impl Failure {
     }
 }
 
-/// Runs it with an engine on the ranks that `on` says. What all ranks find alike the first tells.
-pub fn main(on: impl FnOnce(Builder) -> Builder, is_first: bool) -> ExitCode {
-    match run(on, is_first) {
+/// The ranks that it runs on.
+pub trait Ranks {
+    fn is_first(&self) -> bool;
+    fn open(&self, store: &Path) -> Result<DirStore, ArchiveError>;
+    fn put_on(self, builder: Builder) -> Builder;
+}
+
+/// Runs it. What all ranks find alike the first tells.
+pub fn main(ranks: impl Ranks) -> ExitCode {
+    let is_first = ranks.is_first();
+    match run(ranks) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if is_first || failure.is_own {
@@ -63,7 +72,8 @@ pub fn main(on: impl FnOnce(Builder) -> Builder, is_first: bool) -> ExitCode {
     }
 }
 
-fn run(on: impl FnOnce(Builder) -> Builder, is_first: bool) -> Result<(), Failure> {
+fn run(ranks: impl Ranks) -> Result<(), Failure> {
+    let is_first = ranks.is_first();
     let options = match options::parse(lexopt::Parser::from_env())? {
         Asked::Help if is_first => return report::print(options::HELP),
         Asked::Help => return Ok(()),
@@ -71,7 +81,7 @@ fn run(on: impl FnOnce(Builder) -> Builder, is_first: bool) -> Result<(), Failur
     };
     set_threads(&options)?;
     let saved = Arc::new(AtomicUsize::new(0));
-    let sde = open(&options, &saved, on, is_first).map_err(Failure::of_this_rank)?;
+    let sde = open(&options, &saved, ranks)?;
     let results = calculate(&sde, &options);
     // What was computed is worth keeping also if a point failed.
     let finished = sde.finish().map_err(Failure::of_calculation);
@@ -98,16 +108,11 @@ fn set_threads(options: &Options) -> Result<(), Failure> {
         .map_err(|error| Failure::of_input(format!("{threads} threads can't be started: {error}")))
 }
 
-fn open(
-    options: &Options,
-    saved: &Arc<AtomicUsize>,
-    on: impl FnOnce(Builder) -> Builder,
-    is_first: bool,
-) -> Result<Sde, Failure> {
+fn open(options: &Options, saved: &Arc<AtomicUsize>, ranks: impl Ranks) -> Result<Sde, Failure> {
     let saved = Arc::clone(saved);
     let verbose = options.verbose;
-    let mut builder = on(Sde::builder());
-    if is_first {
+    let mut builder = Sde::builder();
+    if ranks.is_first() {
         builder = builder.observer(ProgressBar::new());
     }
     builder = builder
@@ -127,10 +132,13 @@ fn open(
         builder = builder.threads(threads);
     }
     if let Some(directory) = &options.store {
-        let store = DirStore::open(directory).map_err(Failure::of_input)?;
+        let store = ranks.open(directory).map_err(Failure::of_input)?;
         builder = builder.store(store).save(SavePolicy::EveryResult);
     }
-    builder.build().map_err(Failure::of_input)
+    let builder = ranks.put_on(builder);
+    builder
+        .build()
+        .map_err(|error| Failure::of_input(error).of_this_rank())
 }
 
 fn calculate(sde: &Sde, options: &Options) -> Result<ResultMap, Failure> {

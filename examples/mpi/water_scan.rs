@@ -5,27 +5,40 @@
 //! ```
 //!
 //! It is the same program. Its points are dealt out to the ranks, each of which computes with its own
-//! threads, and saves what it computed.
+//! threads, and saves what it computed to files of its own, until all have come to the end.
 
 #![forbid(unsafe_code)]
 
 #[path = "../02_water_scan/program.rs"]
 mod program;
 
+use std::path::Path;
 use std::process::ExitCode;
 
-use sde_archives::Cbor;
+use sde::{ArchiveError, Builder, ProcessGroup};
+use sde_archives::{Cbor, DirStore, Options};
+use sde_mpi::MpiGroup;
+
+impl program::Ranks for MpiGroup {
+    fn is_first(&self) -> bool {
+        self.rank() == 0
+    }
+
+    fn open(&self, store: &Path) -> Result<DirStore, ArchiveError> {
+        Options::new().open_together(store, self)
+    }
+
+    fn put_on(self, builder: Builder) -> Builder {
+        builder.process_group(self, Cbor)
+    }
+}
 
 fn main() -> ExitCode {
-    let session = match sde_mpi::Session::start() {
-        Ok(session) => session,
+    match sde_mpi::Session::start() {
+        Ok(session) => program::main(session.world()),
         Err(error) => {
             eprintln!("error: {error}");
-            return ExitCode::FAILURE;
+            ExitCode::FAILURE
         }
-    };
-    program::main(
-        |builder| builder.process_group(session.world(), Cbor),
-        session.rank() == 0,
-    )
+    }
 }

@@ -11,8 +11,12 @@
 //! - Hydra kills the process group of each rank. A guard has one of its own.
 //! - Hydra hears that a rank has ended when its output and its connection to Hydra are closed. The guard
 //!   holds them too, so it has spoken before Hydra kills the other ranks.
-//! - Then their guards see their pipes end as well. They say nothing, since they see that another rank,
-//!   or its guard, is gone: that is the one to be named. A rank that ends the job itself dismisses its guard first.
+//! - Then their guards see their pipes end as well. They say nothing, since they see that another guard
+//!   is gone: its rank is the one to be named. A rank that ends the job itself dismisses its guard first.
+//!
+//! Guards look at guards and not at ranks, since a rank can die of another's death before Hydra hears of
+//! either (UCX aborts one that was reading the other's memory). Then both are named. If guards looked at
+//! ranks, each would leave it to the other. So the first guard to go has always spoken or been dismissed.
 //!
 //! A guard ends with its rank, whatever happens, and costs a process that sleeps.
 
@@ -27,8 +31,7 @@ use mpi::traits::{Communicator, CommunicatorCollectives};
 /// What Hydra tells the processes that it starts, whatever version of it.
 const HYDRA: &str = "HYDI_CONTROL_FD";
 
-/// First the numbers of all processes that should be there, then the word at the end. A process
-/// that has ended and that nobody has asked about is a zombie, `Z`.
+/// First the numbers of the other guards of this node, then the word at the end. A process that has ended and that nobody has asked about is a zombie, `Z`.
 const SCRIPT: &str = r#"
 read -r others || exit 0
 read -r done && exit 0
@@ -48,11 +51,7 @@ pub(crate) fn post(world: &SimpleCommunicator) {
     }
     // Without a shell the rank is not named, and nothing else is lost.
     let mut guard = start(world).ok();
-    let own = [
-        std::process::id(),
-        guard.as_ref().map_or(0, |guard| guard.id()),
-    ];
-    let others = others(world, own);
+    let others = others(world, guard.as_ref().map_or(0, Child::id));
     if let Some(pipe) = guard.as_mut().and_then(|guard| guard.stdin.as_mut()) {
         let _ = writeln!(pipe, "{others}");
     }
@@ -75,12 +74,12 @@ fn start(world: &SimpleCommunicator) -> std::io::Result<Child> {
         .spawn()
 }
 
-/// The processes of the other ranks on this node, and of their guards. Collective.
-fn others(world: &SimpleCommunicator, own: [u32; 2]) -> String {
+/// The guards of the other ranks on this node. Collective.
+fn others(world: &SimpleCommunicator, own: u32) -> String {
     let node = world.split_shared(world.rank());
-    let mut all = vec![0_u32; 2 * usize::try_from(node.size()).unwrap_or(1)];
-    node.all_gather_into(&own[..], &mut all[..]);
-    let others = all.iter().filter(|id| **id != 0 && !own.contains(id));
+    let mut all = vec![0_u32; usize::try_from(node.size()).unwrap_or(1)];
+    node.all_gather_into(&own, &mut all[..]);
+    let others = all.iter().filter(|id| **id != 0 && **id != own);
     others.map(u32::to_string).collect::<Vec<_>>().join(" ")
 }
 

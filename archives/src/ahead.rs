@@ -11,7 +11,7 @@ use std::thread::{Builder, Scope, ScopedJoinHandle};
 use sde::ArchiveError;
 
 use crate::committer::{Committer, Save};
-use crate::frame::{Frame, Written};
+use crate::frame::{NewFrame, Written};
 
 /// One save, whose parts are written as they come.
 pub(crate) struct Ahead<'scope, 'env: 'scope> {
@@ -24,7 +24,7 @@ enum Writer<'scope, 'env> {
     Here(Save<'env>),
     Thread {
         /// Takes a part when the one before it is written: no more than two are in memory.
-        parts: SyncSender<Vec<Frame>>,
+        parts: SyncSender<Vec<NewFrame>>,
         thread: ScopedJoinHandle<'scope, Result<Save<'env>, ArchiveError>>,
     },
     /// The save has failed.
@@ -41,7 +41,7 @@ impl<'scope, 'env> Ahead<'scope, 'env> {
     }
 
     /// Hands on a part. It may fail later, and then the next call or the last says so.
-    pub(crate) fn part(&mut self, frames: Vec<Frame>) -> Result<(), ArchiveError> {
+    pub(crate) fn part(&mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
         if matches!(self.writer, Writer::Here(_)) {
             self.start();
         }
@@ -57,13 +57,13 @@ impl<'scope, 'env> Ahead<'scope, 'env> {
     }
 
     /// Writes the last part and makes all of them durable; gives what was written.
-    pub(crate) fn finish(mut self, frames: Vec<Frame>) -> Result<Vec<Written>, ArchiveError> {
+    pub(crate) fn finish(mut self, frames: Vec<NewFrame>) -> Result<Vec<Written>, ArchiveError> {
         self.stop()?.finish(frames)
     }
 
     /// Has a thread write from now on, if there is one. Nothing has been written before.
     fn start(&mut self) {
-        let (parts, next) = sync_channel::<Vec<Frame>>(0);
+        let (parts, next) = sync_channel::<Vec<NewFrame>>(0);
         let mut save = self.to.begin();
         let write = move || {
             next.iter().try_for_each(|frames| save.part(frames))?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use sde::{ArchiveError, Key, StoredEntry, StoredResult};
 
-use crate::index::At;
+use crate::index::KnownFrame;
 use crate::medium::Medium;
 use crate::rank::Rank;
 use crate::read::{self, Trouble};
@@ -21,7 +21,7 @@ pub(crate) struct Best {
 /// computation.
 pub(crate) fn best(
     medium: &Arc<dyn Medium>,
-    places: &[At],
+    places: &[KnownFrame],
     key: &Key,
 ) -> Result<Best, ArchiveError> {
     let mut computations: Vec<(Rank, StoredEntry)> = Vec::new();

@@ -12,15 +12,15 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use sde::ArchiveError;
 
 use crate::class::Class;
-use crate::frame::{Frame, Written};
-use crate::id::FileId;
+use crate::frame::{NewFrame, Written};
+use crate::id::UniqueId;
 use crate::lane::{Ground, Lane};
 use crate::table::Table;
 
 /// What one thread wants written.
 struct Job {
     number: u64,
-    frames: Vec<Frame>,
+    frames: Vec<NewFrame>,
     /// Sync what this job, and its parts before, have put.
     durable: bool,
     begun: Begun,
@@ -79,7 +79,7 @@ impl Committer {
     }
 
     /// The segments of this process that have no index, as far as they are durable.
-    pub(crate) fn written(&self) -> Vec<(PathBuf, FileId, Class, u64)> {
+    pub(crate) fn written(&self) -> Vec<(PathBuf, UniqueId, Class, u64)> {
         let lanes = lock(&self.lanes);
         let durable = lanes.iter().flat_map(Lane::durable);
         durable
@@ -105,14 +105,14 @@ impl Committer {
     }
 
     /// Forgets segments that have no index and are not written to any more.
-    pub(crate) fn let_go(&self, goes: impl Fn(&FileId) -> bool) {
+    pub(crate) fn let_go(&self, goes: impl Fn(&UniqueId) -> bool) {
         lock(&self.lanes)
             .iter_mut()
             .for_each(|lane| lane.let_go(&goes));
     }
 
     /// Writes a job, and those of others that wait; gives what came of it.
-    fn submit(&self, frames: Vec<Frame>, durable: bool, begun: Begun) -> Outcome {
+    fn submit(&self, frames: Vec<NewFrame>, durable: bool, begun: Begun) -> Outcome {
         let mut queue = lock(&self.queue);
         let number = queue.next;
         queue.next += 1;
@@ -234,17 +234,17 @@ impl Drop for Stop<'_> {
 
 impl Save<'_> {
     /// Writes a part. It is not durable yet.
-    pub(crate) fn part(&mut self, frames: Vec<Frame>) -> Result<(), ArchiveError> {
+    pub(crate) fn part(&mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
         self.submit(frames, false)
     }
 
     /// Writes the last part and makes all of them durable; gives what was written.
-    pub(crate) fn finish(mut self, frames: Vec<Frame>) -> Result<Vec<Written>, ArchiveError> {
+    pub(crate) fn finish(mut self, frames: Vec<NewFrame>) -> Result<Vec<Written>, ArchiveError> {
         self.submit(frames, true)?;
         Ok(self.written)
     }
 
-    fn submit(&mut self, frames: Vec<Frame>, durable: bool) -> Result<(), ArchiveError> {
+    fn submit(&mut self, frames: Vec<NewFrame>, durable: bool) -> Result<(), ArchiveError> {
         let (written, begun) = self.to.submit(frames, durable, self.begun)?;
         self.begun = begun;
         self.written.extend(written);

@@ -12,7 +12,7 @@ use std::time::Duration;
 use sde::ArchiveError;
 
 use crate::class::Class;
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::medium::{FileKind, Found, Medium, make_dirs};
 use crate::trust::Trust;
 
@@ -196,7 +196,7 @@ fn with_unfinished(
     dir: &Path,
     job: impl FnOnce(&Path) -> io::Result<()>,
 ) -> io::Result<()> {
-    let path = dir.join(format!("{}{UNFINISHED}", FileId::new()));
+    let path = dir.join(format!("{}{UNFINISHED}", UniqueId::new()));
     let outcome = job(&path);
     if outcome.is_err() {
         // What is left if this fails too does no harm.

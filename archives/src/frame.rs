@@ -8,7 +8,7 @@ use sde::{Key, Mark};
 use crate::cbor::Encoded;
 use crate::class::Class;
 use crate::medium::MediumFile;
-use crate::segment::{FrameHeader, Kind, Segment};
+use crate::segment::{FrameHeader, FrameKind, Segment};
 use crate::table::Row;
 
 /// The bytes of the values.
@@ -26,7 +26,7 @@ pub(crate) enum Payloads {
 const COPIED: u64 = 1 << 20;
 
 /// What a frame holds. Where it goes, and so its header, is not known yet.
-pub(crate) struct Frame {
+pub(crate) struct NewFrame {
     pub(crate) class: Class,
     pub(crate) header: FrameHeader,
     pub(crate) metadata: Vec<u8>,
@@ -34,11 +34,11 @@ pub(crate) struct Frame {
     pub(crate) mark: Option<Mark>,
 }
 
-impl Frame {
+impl NewFrame {
     /// A frame; an error says why its metadata can't be written.
     pub(crate) fn new(
         class: Class,
-        kind: Kind,
+        kind: FrameKind,
         metadata: Vec<u8>,
         payloads: Vec<Encoded>,
     ) -> Result<Self, String> {
@@ -92,7 +92,7 @@ impl Frame {
     /// The row of this frame at a place; `None` if it is found by other means.
     pub(crate) fn row(&self, at: u64) -> Option<Row> {
         let kind = self.header.kind?;
-        matches!(kind, Kind::Entry | Kind::Scratch).then_some(Row {
+        matches!(kind, FrameKind::Entry | FrameKind::Scratch).then_some(Row {
             key: self.header.key,
             at,
             kind,

@@ -8,9 +8,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a segment, and each frame in it, is bound to: 128 random bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct FileId(pub(crate) [u8; 16]);
+pub(crate) struct UniqueId(pub(crate) [u8; 16]);
 
-impl FileId {
+impl UniqueId {
     /// A new one. The hasher's keys are random; what they may lack on machines
     /// that start alike, time, process and a counter make up for.
     pub(crate) fn new() -> Self {
@@ -31,7 +31,7 @@ impl FileId {
     }
 }
 
-impl FileId {
+impl UniqueId {
     /// Its first eight digits, for names that people read.
     pub(crate) fn short(&self) -> String {
         let mut text = self.to_string();
@@ -52,13 +52,13 @@ impl FileId {
     }
 }
 
-impl fmt::Debug for FileId {
+impl fmt::Debug for UniqueId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
 }
 
-impl fmt::Display for FileId {
+impl fmt::Display for UniqueId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn ids_differ() {
-        assert_ne!(FileId::new().0, FileId::new().0);
-        assert_eq!(FileId([0xab; 16]).to_string(), "ab".repeat(16));
+        assert_ne!(UniqueId::new().0, UniqueId::new().0);
+        assert_eq!(UniqueId([0xab; 16]).to_string(), "ab".repeat(16));
     }
 }

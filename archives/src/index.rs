@@ -10,8 +10,8 @@ use std::sync::Arc;
 use sde::key::BuildKeyHasher;
 use sde::{Key, Mark};
 
-use crate::id::FileId;
-use crate::segment::{Kind, Segment};
+use crate::id::UniqueId;
+use crate::segment::{FrameKind, Segment};
 use crate::table::{Row, Table};
 
 /// Where a frame is.
@@ -23,13 +23,13 @@ pub(crate) struct Place {
 
 /// One frame of a key.
 #[derive(Clone, Debug)]
-pub(crate) struct At {
+pub(crate) struct KnownFrame {
     pub(crate) place: Place,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     pub(crate) saved_at: u64,
 }
 
-impl At {
+impl KnownFrame {
     pub(crate) fn new(segment: &Arc<Segment>, row: &Row) -> Self {
         Self {
             place: Place {
@@ -49,7 +49,7 @@ pub(crate) const STATES: usize = 3;
 #[derive(Default)]
 pub(crate) struct Index {
     tables: Vec<Table>,
-    frames: HashMap<Key, Vec<At>, BuildKeyHasher>,
+    frames: HashMap<Key, Vec<KnownFrame>, BuildKeyHasher>,
     marks: Vec<Mark>,
 }
 
@@ -59,7 +59,7 @@ impl Index {
         self.frames.reserve(rows.len());
         for row in rows {
             let known = self.frames.entry(row.key).or_default();
-            known.push(At::new(segment, row));
+            known.push(KnownFrame::new(segment, row));
         }
     }
 
@@ -101,12 +101,12 @@ impl Index {
     }
 
     /// Forgets what was in a segment; its marks stay.
-    pub(crate) fn remove(&mut self, segment: &FileId) {
+    pub(crate) fn remove(&mut self, segment: &UniqueId) {
         self.remove_all(|id| id == segment);
     }
 
     /// The same of several.
-    pub(crate) fn remove_all(&mut self, goes: impl Fn(&FileId) -> bool) {
+    pub(crate) fn remove_all(&mut self, goes: impl Fn(&UniqueId) -> bool) {
         self.tables.retain(|table| !goes(&table.segment.id));
         self.frames.retain(|_, known| {
             known.retain(|at| !goes(&at.place.segment.id));
@@ -115,10 +115,14 @@ impl Index {
     }
 
     /// All frames of a key, the latest saved first.
-    fn frames(&self, key: &Key) -> Vec<At> {
+    fn frames(&self, key: &Key) -> Vec<KnownFrame> {
         let mut all = self.frames.get(key).cloned().unwrap_or_default();
         for table in &self.tables {
-            all.extend(table.find(key).map(|row| At::new(&table.segment, &row)));
+            all.extend(
+                table
+                    .find(key)
+                    .map(|row| KnownFrame::new(&table.segment, &row)),
+            );
         }
         all.sort_by_key(|at| std::cmp::Reverse(at.saved_at));
         all
@@ -128,11 +132,11 @@ impl Index {
     /// the latest.
     pub(crate) fn latest(&self, most: usize) -> Vec<(Key, Place)> {
         let scanned = self.frames.iter().flat_map(|(key, known)| {
-            let entries = known.iter().filter(|at| at.kind == Kind::Entry);
+            let entries = known.iter().filter(|at| at.kind == FrameKind::Entry);
             entries.map(|at| (at.saved_at, *key, at.place.at, &at.place.segment))
         });
         let sealed = self.tables.iter().flat_map(|table| {
-            let entries = table.rows().filter(|row| row.kind == Kind::Entry);
+            let entries = table.rows().filter(|row| row.kind == FrameKind::Entry);
             entries.map(|row| (row.saved_at, row.key, row.at, &table.segment))
         });
         let mut latest = Vec::new();
@@ -155,18 +159,18 @@ impl Index {
     }
 
     /// The saved entries of a key, the latest saved first.
-    pub(crate) fn entries(&self, key: &Key) -> Vec<At> {
+    pub(crate) fn entries(&self, key: &Key) -> Vec<KnownFrame> {
         let mut all = self.frames(key);
-        all.retain(|at| at.kind == Kind::Entry);
+        all.retain(|at| at.kind == FrameKind::Entry);
         all
     }
 
     /// The scratch states of a key that were saved after its last entry, the
     /// latest first: those saved before belong to a run that has finished.
-    pub(crate) fn scratch(&self, key: &Key) -> Vec<At> {
+    pub(crate) fn scratch(&self, key: &Key) -> Vec<KnownFrame> {
         let all = self.frames(key).into_iter();
-        all.take_while(|at| at.kind != Kind::Entry)
-            .filter(|at| at.kind == Kind::Scratch)
+        all.take_while(|at| at.kind != FrameKind::Entry)
+            .filter(|at| at.kind == FrameKind::Scratch)
             .take(STATES)
             .collect()
     }
@@ -193,7 +197,7 @@ mod tests {
     use crate::class::Class;
 
     fn segment(id: u8) -> Arc<Segment> {
-        let (id, writer) = (FileId([id; 16]), FileId([9; 16]));
+        let (id, writer) = (UniqueId([id; 16]), UniqueId([9; 16]));
         Arc::new(Segment::new(PathBuf::new(), id, Class::Result, writer))
     }
 
@@ -201,7 +205,7 @@ mod tests {
         Row {
             key: Key::from_bytes([key; 32]),
             at: 64 + 8 * saved_at,
-            kind: Kind::Entry,
+            kind: FrameKind::Entry,
             saved_at,
         }
     }
@@ -214,7 +218,7 @@ mod tests {
         let (table, _) = Table::seal(&segment(1), sealed.to_vec(), Vec::new(), 4096).unwrap();
         index.add_table(table);
         let state = Row {
-            kind: Kind::Scratch,
+            kind: FrameKind::Scratch,
             ..row(8, 90)
         };
         index.add(&segment(2), &[row(4, 60), state, row(5, 20), row(2, 50)]);

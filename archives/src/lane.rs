@@ -22,11 +22,11 @@ use sde::{ArchiveError, Mark};
 use crate::cbor;
 use crate::class::Class;
 use crate::directory::make_folder;
-use crate::frame::{Frame, Written};
-use crate::id::FileId;
+use crate::frame::{NewFrame, Written};
+use crate::id::UniqueId;
 use crate::medium::{Medium, MediumFile};
 use crate::metadata::About;
-use crate::segment::{Kind, SEGMENT_HEADER, Segment, aligned};
+use crate::segment::{FrameKind, SEGMENT_HEADER, Segment, aligned};
 use crate::table::{Row, Table};
 
 /// How segments are called.
@@ -44,7 +44,7 @@ pub(crate) struct Ground {
     pub(crate) medium: Arc<dyn Medium>,
     pub(crate) dir: PathBuf,
     /// This opening of the store.
-    pub(crate) writer: FileId,
+    pub(crate) writer: UniqueId,
     /// A segment that is as long is sealed.
     pub(crate) segment_size: u64,
 }
@@ -101,7 +101,7 @@ impl Lane {
     }
 
     /// Forgets segments that have no index and are not written to any more.
-    pub(crate) fn let_go(&mut self, goes: impl Fn(&FileId) -> bool) {
+    pub(crate) fn let_go(&mut self, goes: impl Fn(&UniqueId) -> bool) {
         self.ended.retain(|(segment, _)| !goes(&segment.id));
     }
 
@@ -122,7 +122,11 @@ impl Lane {
     }
 
     /// Appends a frame. It is not durable yet.
-    pub(crate) fn put(&mut self, frame: &Frame, ground: &Ground) -> Result<Written, ArchiveError> {
+    pub(crate) fn put(
+        &mut self,
+        frame: &NewFrame,
+        ground: &Ground,
+    ) -> Result<Written, ArchiveError> {
         self.leave_to_parent();
         if self.open.is_none() {
             self.open = Some(Open::begin(self.class, ground)?);
@@ -201,7 +205,7 @@ impl Open {
         let medium = &*ground.medium;
         make_folder(medium, &ground.dir, &dir)
             .map_err(|e| ArchiveError::io("making the directory", &dir, e))?;
-        let id = FileId::new();
+        let id = UniqueId::new();
         let path = path(&ground.dir, class, &ground.writer, &id);
         let created = medium.create(&path);
         let file = created.map_err(|e| ArchiveError::io("creating", &path, e))?;
@@ -220,7 +224,7 @@ impl Open {
             marks: Vec::new(),
         };
         let about = cbor::to_bytes(&About::this())
-            .and_then(|about| Frame::new(class, Kind::About, about, Vec::new()));
+            .and_then(|about| NewFrame::new(class, FrameKind::About, about, Vec::new()));
         if let Ok(about) = about {
             let put = open.put(&about);
             put.map_err(|e| ArchiveError::io("writing to", &open.segment.path, e))?;
@@ -232,7 +236,7 @@ impl Open {
         self.synced && self.named && self.buffer.is_empty()
     }
 
-    fn put(&mut self, frame: &Frame) -> io::Result<Written> {
+    fn put(&mut self, frame: &NewFrame) -> io::Result<Written> {
         let at = self.end;
         let header = frame.header.bytes(&self.segment, at);
         self.buffer.extend_from_slice(&header);
@@ -323,7 +327,7 @@ impl Open {
 }
 
 /// Where a segment is that somebody has begun.
-pub(crate) fn path(store: &Path, class: Class, writer: &FileId, id: &FileId) -> PathBuf {
+pub(crate) fn path(store: &Path, class: Class, writer: &UniqueId, id: &UniqueId) -> PathBuf {
     folder(store, class).join(format!("{}-{id}.{EXTENSION}", writer.short()))
 }
 
@@ -343,10 +347,11 @@ mod tests {
         let ground = Ground {
             medium: Arc::new(Disk),
             dir: dir.path().to_owned(),
-            writer: FileId::new(),
+            writer: UniqueId::new(),
             segment_size: 1 << 20,
         };
-        let frame = || Frame::new(Class::Result, Kind::Entry, vec![0xf6], Vec::new()).unwrap();
+        let frame =
+            || NewFrame::new(Class::Result, FrameKind::Entry, vec![0xf6], Vec::new()).unwrap();
         let mut lane = Lane::new(Class::Result);
         let parents = lane.put(&frame(), &ground).unwrap().segment;
         lane.sync(&ground).unwrap();

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use sde::{ArchiveError, Selection};
 
 use crate::directory::{is_no_folder, make_folder};
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::manifest::{EXTENSION, Manifest};
 use crate::medium::Medium;
 use crate::trust::{Distrusted, Trust};
@@ -107,7 +107,7 @@ impl Lineage {
 
     /// Every segment that the heads say is replaced, and up to where. Two that were at it
     /// at once may differ: each has copied all up to where it looked.
-    pub(crate) fn retired(&self) -> HashMap<FileId, u64> {
+    pub(crate) fn retired(&self) -> HashMap<UniqueId, u64> {
         let mut retired = HashMap::new();
         for selection in [Selection::Checkpoint, Selection::Archive] {
             for (id, length) in self
@@ -245,7 +245,7 @@ fn unfinished(path: &Path) -> PathBuf {
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(
         ".{}{}",
-        FileId::new().short(),
+        UniqueId::new().short(),
         crate::directory::UNFINISHED
     ));
     path.with_file_name(name)

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cbor;
 use crate::directory::VERSION;
-use crate::id::FileId;
+use crate::id::UniqueId;
 
 const MAGIC: &[u8; 8] = b"SDEmanif";
 const HEADER: usize = 56;
@@ -74,8 +74,8 @@ impl Manifest {
     }
 
     /// The segments that are replaced, and up to where.
-    pub(crate) fn retired(&self) -> impl Iterator<Item = (FileId, u64)> + '_ {
-        let id = |one: &Retired| Some((FileId::parse(&one.id)?, one.length));
+    pub(crate) fn retired(&self) -> impl Iterator<Item = (UniqueId, u64)> + '_ {
+        let id = |one: &Retired| Some((UniqueId::parse(&one.id)?, one.length));
         self.retired.iter().filter_map(id)
     }
 

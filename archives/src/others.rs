@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use crate::class::Class;
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::lane::folder;
 use crate::lineage::Lineage;
 use crate::seen::Known;
@@ -20,14 +20,14 @@ impl DirStore {
         let inner = &*self.0;
         let own = inner.committer.ground().writer;
         let vouched = vouched(lineage);
-        let (mut known, sure): (Vec<Known>, HashMap<FileId, u64>) = {
+        let (mut known, sure): (Vec<Known>, HashMap<UniqueId, u64>) = {
             let seen = lock(&inner.seen);
             let known = seen.known();
             let known = known.filter(|one| !seen.is_doubted(&one.id) && stays(one));
             let sure = |one: Known| (one.id, seen.sure(&one.id));
             (known.collect(), seen.known().map(sure).collect())
         };
-        let is_sure = |sure: &HashMap<FileId, u64>, one: &Known| {
+        let is_sure = |sure: &HashMap<UniqueId, u64>, one: &Known| {
             sure.get(&one.id).is_some_and(|sure| *sure >= one.length)
         };
         let is_unsure = |one: &Known| {
@@ -78,10 +78,10 @@ impl DirStore {
 }
 
 /// How much of each segment some manifest vouches for.
-fn vouched(lineage: &Lineage) -> HashMap<FileId, u64> {
+fn vouched(lineage: &Lineage) -> HashMap<UniqueId, u64> {
     let mut vouched = HashMap::new();
     for one in lineage.all().flat_map(|manifest| &manifest.segments) {
-        if let Some(id) = FileId::parse(&one.id) {
+        if let Some(id) = UniqueId::parse(&one.id) {
             let sure: &mut u64 = vouched.entry(id).or_default();
             *sure = one.length.max(*sure);
         }

@@ -9,7 +9,7 @@ use sde::{ArchiveError, Selection};
 use crate::class::Class;
 use crate::compact::{Candidate, Plan, copy};
 use crate::directory::{self, There};
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::lane::{self, Ground};
 use crate::lineage::{self, Lineage};
 use crate::manifest::{Listed, Manifest};
@@ -38,7 +38,7 @@ impl DirStore {
         let ground = Ground {
             medium: Arc::clone(&inner.medium),
             dir: dir.clone(),
-            writer: FileId::new(),
+            writer: UniqueId::new(),
             segment_size: inner.committer.ground().segment_size,
         };
         make_dirs(medium, dir)
@@ -142,7 +142,7 @@ fn take_away(ground: &Ground) {
 }
 
 /// Removes what one writer has put in a folder, and the folder, if nothing else is in it.
-fn take_folder_away(medium: &dyn Medium, folder: &Path, writer: &FileId) -> io::Result<()> {
+fn take_folder_away(medium: &dyn Medium, folder: &Path, writer: &UniqueId) -> io::Result<()> {
     let (segment, manifest) = (format!("{}-", writer.short()), writer.to_string());
     for name in medium.list(folder)? {
         let text = name.to_string_lossy();

@@ -14,7 +14,7 @@ use crate::index::Place;
 use crate::medium::{Medium, MediumFile};
 use crate::metadata::{EntryMetadata, PayloadMetadata, ScratchMetadata};
 use crate::rank::Rank;
-use crate::segment::{FRAME_HEADER, FrameHeader, Kind, Segment, checksum};
+use crate::segment::{FRAME_HEADER, FrameHeader, FrameKind, Segment, checksum};
 use crate::table::bytes as bytes_of;
 
 /// A value up to this size is checked as soon as its entry is found, so that
@@ -80,7 +80,8 @@ pub(crate) fn entry(
     place: &Place,
     key: &Key,
 ) -> Result<(Rank, StoredEntry), Trouble> {
-    let (frame, metadata) = Frame::read::<EntryMetadata<Record>>(medium, place, Kind::Entry, key)?;
+    let (frame, metadata) =
+        OpenFrame::read::<EntryMetadata<Record>>(medium, place, FrameKind::Entry, key)?;
     if metadata.record.key != *key {
         return Err(Trouble::Damaged("it is of another key".to_owned()));
     }
@@ -114,7 +115,8 @@ pub(crate) fn record(
     place: &Place,
     key: &Key,
 ) -> Result<Record, Trouble> {
-    let (_, metadata) = Frame::read::<EntryMetadata<Record>>(medium, place, Kind::Entry, key)?;
+    let (_, metadata) =
+        OpenFrame::read::<EntryMetadata<Record>>(medium, place, FrameKind::Entry, key)?;
     Ok(metadata.record)
 }
 
@@ -129,7 +131,8 @@ pub(crate) fn facts(
         segment: Arc::clone(segment),
         at,
     };
-    let (frame, metadata) = Frame::read::<EntryMetadata<Record>>(medium, &place, Kind::Entry, key)?;
+    let (frame, metadata) =
+        OpenFrame::read::<EntryMetadata<Record>>(medium, &place, FrameKind::Entry, key)?;
     let rank = metadata.rank(frame.saved_at);
     let (mut sound, mut damaged) = (Vec::new(), false);
     for result in metadata.results {
@@ -157,13 +160,14 @@ pub(crate) fn scratch(
     place: &Place,
     key: &Key,
 ) -> Result<Option<Arc<dyn Payload>>, Trouble> {
-    let (frame, metadata) = Frame::read::<ScratchMetadata>(medium, place, Kind::Scratch, key)?;
+    let (frame, metadata) =
+        OpenFrame::read::<ScratchMetadata>(medium, place, FrameKind::Scratch, key)?;
     let of = format!("the scratch of {}", key.short());
     Ok(frame.sound(metadata.payload, of, u64::MAX))
 }
 
 /// An open frame.
-struct Frame<'a> {
+struct OpenFrame<'a> {
     medium: &'a Arc<dyn Medium>,
     segment: &'a Arc<Segment>,
     file: Box<dyn MediumFile>,
@@ -171,11 +175,11 @@ struct Frame<'a> {
     saved_at: u64,
 }
 
-impl<'a> Frame<'a> {
+impl<'a> OpenFrame<'a> {
     fn read<M: DeserializeOwned>(
         medium: &'a Arc<dyn Medium>,
         place: &'a Place,
-        kind: Kind,
+        kind: FrameKind,
         key: &Key,
     ) -> Result<(Self, M), Trouble> {
         let segment = &place.segment;

@@ -8,7 +8,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::manifest::{Manifest, Retired};
 use crate::medium::Medium;
 use crate::store::{DirStore, lock};
@@ -40,23 +40,23 @@ impl DirStore {
         now.saturating_sub(one.at) >= grace
     }
 
-    fn removable(&self) -> Vec<(FileId, u64)> {
+    fn removable(&self) -> Vec<(UniqueId, u64)> {
         let lineage = lock(&self.0.lineage);
         let now = self.0.clock.stamp();
         let manifests: Vec<&Manifest> = lineage.all().collect();
         let is_listed = |one: &Retired| manifests.iter().any(|manifest| manifest.lists(one));
         let over = |one: &&Retired| self.is_over(one, now) && !is_listed(one);
         let retired = manifests.iter().flat_map(|manifest| &manifest.retired);
-        let mut removable: Vec<(FileId, u64)> = retired
+        let mut removable: Vec<(UniqueId, u64)> = retired
             .filter(over)
-            .filter_map(|one| Some((FileId::parse(&one.id)?, one.length)))
+            .filter_map(|one| Some((UniqueId::parse(&one.id)?, one.length)))
             .collect();
         removable.sort_unstable_by_key(|(id, length)| (id.0, std::cmp::Reverse(*length)));
         removable.dedup_by_key(|(id, _)| *id);
         removable
     }
 
-    fn remove_one(&self, (id, length): &(FileId, u64)) -> bool {
+    fn remove_one(&self, (id, length): &(UniqueId, u64)) -> bool {
         let medium = &*self.0.medium;
         let path = lock(&self.0.seen).path_of(id).map(Path::to_owned);
         let Some(path) = path else {

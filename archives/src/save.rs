@@ -12,10 +12,10 @@ use sde::{
 use crate::ahead::Ahead;
 use crate::cbor::{self, Encoded};
 use crate::class::Class;
-use crate::frame::Frame;
+use crate::frame::NewFrame;
 use crate::id::Clock;
 use crate::metadata::{EntryMetadata, PayloadMetadata, ResultMetadata, ScratchMetadata};
-use crate::segment::Kind;
+use crate::segment::FrameKind;
 
 /// How much is encoded at most before it is handed on to be written.
 const PART: u64 = 32 << 20;
@@ -24,7 +24,7 @@ const PART: u64 = 32 << 20;
 pub(crate) struct Framer<'scope, 'env: 'scope> {
     clock: &'env Clock,
     save: Ahead<'scope, 'env>,
-    frames: Vec<Frame>,
+    frames: Vec<NewFrame>,
     bytes: u64,
     part: u64,
     /// Why each value was left out that has no bytes.
@@ -74,7 +74,7 @@ impl<'scope, 'env> Framer<'scope, 'env> {
         Ok((written, self.left_out))
     }
 
-    fn add(&mut self, frame: Result<Frame, String>) -> Result<(), ArchiveError> {
+    fn add(&mut self, frame: Result<NewFrame, String>) -> Result<(), ArchiveError> {
         match frame {
             Ok(frame) => {
                 self.bytes += frame.bytes();
@@ -112,7 +112,7 @@ impl<'scope, 'env> Framer<'scope, 'env> {
             results,
         });
         let frame = metadata
-            .and_then(|metadata| Frame::new(class, Kind::Entry, metadata, payloads.bytes))
+            .and_then(|metadata| NewFrame::new(class, FrameKind::Entry, metadata, payloads.bytes))
             .map(|frame| frame.of(entry.record.key, self.clock.stamp()));
         self.add(frame)
     }
@@ -130,7 +130,7 @@ impl<'scope, 'env> Framer<'scope, 'env> {
         });
         let frame = metadata
             .and_then(|metadata| {
-                Frame::new(Class::Scratch, Kind::Scratch, metadata, payloads.bytes)
+                NewFrame::new(Class::Scratch, FrameKind::Scratch, metadata, payloads.bytes)
             })
             .map(|frame| frame.of(scratch.key, self.clock.stamp()));
         self.add(frame)
@@ -140,7 +140,9 @@ impl<'scope, 'env> Framer<'scope, 'env> {
     /// to be used.
     fn mark(&mut self, mark: &Mark) -> Result<(), ArchiveError> {
         let frame = cbor::to_bytes(mark)
-            .and_then(|metadata| Frame::new(Class::Result, Kind::Mark, metadata, Vec::new()))
+            .and_then(|metadata| {
+                NewFrame::new(Class::Result, FrameKind::Mark, metadata, Vec::new())
+            })
             .map(|frame| {
                 frame
                     .of(mark.key, self.clock.stamp())

@@ -14,7 +14,9 @@ use sde::Mark;
 
 use crate::cbor;
 use crate::medium::{Medium, MediumFile};
-use crate::segment::{FRAME_HEADER, FrameHeader, Kind, SEGMENT_HEADER, Segment, aligned, checksum};
+use crate::segment::{
+    FRAME_HEADER, FrameHeader, FrameKind, SEGMENT_HEADER, Segment, aligned, checksum,
+};
 use crate::table::{Row, TRAILER, is_trailer};
 
 /// What was found in part of a segment.
@@ -55,7 +57,7 @@ pub(crate) fn scan_with(
     medium: &dyn Medium,
     segment: &Segment,
     from: u64,
-    mut each: impl FnMut(&Frame),
+    mut each: impl FnMut(&FoundFrame),
 ) -> io::Result<Scanned> {
     let mut window = Window::open(medium, &segment.path)?;
     let mut scanned = Scanned {
@@ -79,7 +81,7 @@ pub(crate) fn scan_with(
         }
         at = end;
         scanned.end = end;
-        if next.header.kind != Some(Kind::Index) {
+        if next.header.kind != Some(FrameKind::Index) {
             scanned.frames_end = end;
         }
     }
@@ -95,7 +97,7 @@ pub(crate) fn scan_with(
 }
 
 /// A frame that is there in its whole length.
-pub(crate) struct Frame {
+pub(crate) struct FoundFrame {
     pub(crate) at: u64,
     pub(crate) header: FrameHeader,
 }
@@ -154,7 +156,11 @@ impl Window {
     }
 
     /// The first whole frame at or after a place.
-    pub(crate) fn next_frame(&mut self, segment: &Segment, from: u64) -> io::Result<Option<Frame>> {
+    pub(crate) fn next_frame(
+        &mut self,
+        segment: &Segment,
+        from: u64,
+    ) -> io::Result<Option<FoundFrame>> {
         let mut at = aligned(from);
         while let Some(bytes) = self.get(at, FRAME_HEADER as u64)? {
             let header = bytes
@@ -164,7 +170,7 @@ impl Window {
             if let Some(header) = header
                 && header.end(at) <= self.length
             {
-                return Ok(Some(Frame { at, header }));
+                return Ok(Some(FoundFrame { at, header }));
             }
             let Some(next) = self.past_zeros(at)? else {
                 self.zeros += self.length - at;
@@ -193,7 +199,7 @@ impl Window {
     }
 
     /// Notes a frame, if its metadata is whole.
-    fn add(&mut self, frame: &Frame, to: &mut Scanned) -> io::Result<Result<(), String>> {
+    fn add(&mut self, frame: &FoundFrame, to: &mut Scanned) -> io::Result<Result<(), String>> {
         let header = frame.header;
         let at = FrameHeader::metadata_at(frame.at);
         let Some(metadata) = self.get(at, header.metadata.into())? else {
@@ -203,18 +209,18 @@ impl Window {
             return Ok(Err("its metadata is damaged".to_owned()));
         }
         match header.kind {
-            Some(kind @ (Kind::Entry | Kind::Scratch)) => to.rows.push(Row {
+            Some(kind @ (FrameKind::Entry | FrameKind::Scratch)) => to.rows.push(Row {
                 key: header.key,
                 at: frame.at,
                 kind,
                 saved_at: header.saved_at,
             }),
-            Some(Kind::Mark) => match cbor::from_bytes(metadata) {
+            Some(FrameKind::Mark) => match cbor::from_bytes(metadata) {
                 Ok(mark) => to.marks.push(mark),
                 Err(why) => return Ok(Err(format!("its metadata can't be read: {why}"))),
             },
             // Also those that a later release may add.
-            Some(Kind::Index | Kind::About | Kind::Uses) | None => {}
+            Some(FrameKind::Index | FrameKind::About | FrameKind::Uses) | None => {}
         }
         Ok(Ok(()))
     }

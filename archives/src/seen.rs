@@ -10,7 +10,7 @@ use sde::{ArchiveError, Mark};
 
 use crate::class::Class;
 use crate::directory::is_no_folder;
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::lane::{EXTENSION, folder};
 use crate::medium::{Found, Medium};
 use crate::scan::{self, Scanned};
@@ -24,17 +24,17 @@ pub(crate) struct Seen {
     distrusted: Distrusted,
     files: HashMap<PathBuf, Progress>,
     /// Replaced by a compaction up to a length, and only still there for those who read them.
-    retired: HashMap<FileId, u64>,
+    retired: HashMap<UniqueId, u64>,
     /// Those of which that was not known when the directory was looked at last.
-    newly_retired: HashSet<FileId>,
+    newly_retired: HashSet<UniqueId>,
     /// What can't be made durable.
-    doubted: HashSet<FileId>,
+    doubted: HashSet<UniqueId>,
     /// The files that could not be read when the directory was looked at last.
     unread: Vec<ArchiveError>,
     /// Another folder with segments: that which this process appends to, if not the store's.
     local: Option<PathBuf>,
     /// What others have made durable, and up to where.
-    sure: HashMap<FileId, u64>,
+    sure: HashMap<UniqueId, u64>,
 }
 
 /// How often the directory is listed anew because files are gone that were listed.
@@ -54,7 +54,7 @@ enum Progress {
 }
 
 impl Progress {
-    fn id(&self) -> Option<FileId> {
+    fn id(&self) -> Option<UniqueId> {
         match self {
             Self::Own(segment) | Self::Read { segment, .. } => Some(segment.id),
             Self::Refused(_) => None,
@@ -69,13 +69,13 @@ pub(crate) struct News {
     pub(crate) frames: Vec<(Arc<Segment>, Vec<Row>)>,
     pub(crate) marks: Vec<Mark>,
     /// Segments whose files are gone, or retired; what is still new of them is among the rest.
-    pub(crate) gone: Vec<FileId>,
+    pub(crate) gone: Vec<UniqueId>,
 }
 
 /// A segment as far as it is known.
 pub(crate) struct Known {
     pub(crate) path: PathBuf,
-    pub(crate) id: FileId,
+    pub(crate) id: UniqueId,
     pub(crate) segment: Arc<Segment>,
     pub(crate) class: Class,
     /// Up to where its frames were read, without its index.
@@ -103,11 +103,11 @@ impl Seen {
     }
 
     /// Has a segment never vouched for: nobody knows which of its bytes are on the medium.
-    pub(crate) fn doubt(&mut self, id: FileId) {
+    pub(crate) fn doubt(&mut self, id: UniqueId) {
         self.doubted.insert(id);
     }
 
-    pub(crate) fn is_doubted(&self, id: &FileId) -> bool {
+    pub(crate) fn is_doubted(&self, id: &UniqueId) -> bool {
         self.doubted.contains(id)
     }
 
@@ -122,12 +122,12 @@ impl Seen {
     }
 
     /// Takes note that somebody has made a segment durable up to here.
-    pub(crate) fn set_sure(&mut self, id: FileId, end: u64) {
+    pub(crate) fn set_sure(&mut self, id: UniqueId, end: u64) {
         self.sure.insert(id, end);
     }
 
     /// Up to where somebody has made a segment durable.
-    pub(crate) fn sure(&self, id: &FileId) -> u64 {
+    pub(crate) fn sure(&self, id: &UniqueId) -> u64 {
         self.sure.get(id).copied().unwrap_or(0)
     }
 
@@ -192,7 +192,7 @@ impl Seen {
     }
 
     /// Forgets segments whose frames are elsewhere by now.
-    pub(crate) fn forget(&mut self, goes: impl Fn(&FileId) -> bool) {
+    pub(crate) fn forget(&mut self, goes: impl Fn(&UniqueId) -> bool) {
         self.files
             .retain(|_, progress| !progress.id().is_some_and(|id| goes(&id)));
     }
@@ -204,7 +204,7 @@ impl Seen {
     }
 
     /// Has segments left out from now on, up to a length.
-    pub(crate) fn retire(&mut self, segments: impl IntoIterator<Item = (FileId, u64)>) {
+    pub(crate) fn retire(&mut self, segments: impl IntoIterator<Item = (UniqueId, u64)>) {
         for (id, length) in segments {
             let known = self.retired.get(&id);
             if known.is_none_or(|known| *known < length) {
@@ -215,7 +215,7 @@ impl Seen {
     }
 
     /// Where a segment is now: closing it gives it another name.
-    pub(crate) fn path_of(&self, id: &FileId) -> Option<&Path> {
+    pub(crate) fn path_of(&self, id: &UniqueId) -> Option<&Path> {
         let found = self
             .files
             .iter()
@@ -347,7 +347,7 @@ impl Seen {
         news.gone.extend(retired);
     }
 
-    fn begin_again(&mut self, ids: &HashSet<FileId>) {
+    fn begin_again(&mut self, ids: &HashSet<UniqueId>) {
         for progress in self.files.values_mut() {
             let segment = match progress {
                 Progress::Own(segment) | Progress::Read { segment, .. } => Arc::clone(segment),

@@ -15,7 +15,7 @@ use sde::Key;
 
 use crate::class::Class;
 use crate::directory::VERSION;
-use crate::id::FileId;
+use crate::id::UniqueId;
 
 /// The length of a segment's header.
 pub(crate) const SEGMENT_HEADER: usize = 64;
@@ -29,16 +29,16 @@ pub(crate) const FRAME_MAGIC: &[u8; 4] = b"SDEf";
 #[derive(Debug)]
 pub(crate) struct Segment {
     pub(crate) path: PathBuf,
-    pub(crate) id: FileId,
+    pub(crate) id: UniqueId,
     pub(crate) class: Class,
     /// Who writes it: one opening of the store in one process.
-    pub(crate) writer: FileId,
+    pub(crate) writer: UniqueId,
     /// Where values begin that were found to be damaged when they were asked for.
     damaged: Mutex<Vec<u64>>,
 }
 
 impl Segment {
-    pub(crate) fn new(path: PathBuf, id: FileId, class: Class, writer: FileId) -> Self {
+    pub(crate) fn new(path: PathBuf, id: UniqueId, class: Class, writer: UniqueId) -> Self {
         let damaged = Mutex::default();
         Self {
             path,
@@ -107,7 +107,7 @@ impl Segment {
         let id = |at: usize| {
             let mut id = [0; 16];
             id.copy_from_slice(&header[at..at + 16]);
-            FileId(id)
+            UniqueId(id)
         };
         Ok(Self::new(path, id(16), class, id(32)))
     }
@@ -115,7 +115,7 @@ impl Segment {
 
 /// What a frame holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum FrameKind {
     /// An entry with its payloads.
     Entry,
     /// A scratch state.
@@ -130,7 +130,7 @@ pub(crate) enum Kind {
     Uses,
 }
 
-impl Kind {
+impl FrameKind {
     pub(crate) const fn code(self) -> u8 {
         match self {
             Self::Entry => 1,
@@ -160,7 +160,7 @@ impl Kind {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameHeader {
     /// `None` for a kind that a later release may add; such a frame is passed over.
-    pub(crate) kind: Option<Kind>,
+    pub(crate) kind: Option<FrameKind>,
     /// As it is in the bytes, so that a copy of an unknown one is the same.
     code: u8,
     pub(crate) metadata: u32,
@@ -174,7 +174,7 @@ pub(crate) struct FrameHeader {
 
 impl FrameHeader {
     /// The header of a frame with this metadata; `None` if that is too long.
-    pub(crate) fn new(kind: Kind, metadata: &[u8], payloads: u64) -> Option<Self> {
+    pub(crate) fn new(kind: FrameKind, metadata: &[u8], payloads: u64) -> Option<Self> {
         Some(Self {
             kind: Some(kind),
             code: kind.code(),
@@ -233,7 +233,7 @@ impl FrameHeader {
         let mut key = [0; 32];
         key.copy_from_slice(&bytes[32..64]);
         Some(Self {
-            kind: Kind::of(bytes[4]),
+            kind: FrameKind::of(bytes[4]),
             code: bytes[4],
             metadata: u32_at(bytes, 8),
             payloads: u64_at(bytes, 16),
@@ -298,9 +298,9 @@ mod tests {
     fn segment(id: u8) -> Segment {
         Segment::new(
             PathBuf::new(),
-            FileId([id; 16]),
+            UniqueId([id; 16]),
             Class::Result,
-            FileId([9; 16]),
+            UniqueId([9; 16]),
         )
     }
 
@@ -327,7 +327,7 @@ mod tests {
 
     #[test]
     fn a_frame_belongs_to_its_segment_and_place() {
-        let header = FrameHeader::new(Kind::Scratch, b"metadata", 1 << 40)
+        let header = FrameHeader::new(FrameKind::Scratch, b"metadata", 1 << 40)
             .unwrap()
             .of(Key::from_bytes([3; 32]), 77);
         let bytes = header.bytes(&segment(1), 96);

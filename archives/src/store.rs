@@ -17,8 +17,8 @@ use crate::class::Class;
 use crate::committer::Committer;
 use crate::directory;
 use crate::frame::Written;
-use crate::id::{Clock, FileId};
-use crate::index::{At, Index};
+use crate::id::{Clock, UniqueId};
+use crate::index::{Index, KnownFrame};
 use crate::lane::Ground;
 use crate::lineage::Lineage;
 use crate::medium::Medium;
@@ -124,7 +124,7 @@ impl DirStore {
         let ground = Ground {
             medium: Arc::clone(&options.medium),
             dir: options.local.unwrap_or_else(|| dir.clone()),
-            writer: FileId::new(),
+            writer: UniqueId::new(),
             segment_size: options.segment_size,
         };
         Self(Arc::new(Inner {
@@ -214,7 +214,7 @@ impl DirStore {
         class != Class::Result || !self.0.archived.has(entry)
     }
 
-    pub(crate) fn candidates(&self, key: &Key) -> Vec<At> {
+    pub(crate) fn candidates(&self, key: &Key) -> Vec<KnownFrame> {
         self.known(|index| index.entries(key))
     }
 }
@@ -230,14 +230,14 @@ impl Inner {
     fn look_at_manifests(
         &self,
         mut lineage: MutexGuard<'_, Lineage>,
-    ) -> Result<HashMap<FileId, u64>, ArchiveError> {
+    ) -> Result<HashMap<UniqueId, u64>, ArchiveError> {
         lineage.look(&*self.medium, &self.dir)?;
         Ok(lineage.retired())
     }
 
     fn look_at_segments(
         &self,
-        retired: HashMap<FileId, u64>,
+        retired: HashMap<UniqueId, u64>,
         mut seen: MutexGuard<'_, Seen>,
     ) -> Result<(), ArchiveError> {
         seen.retire(retired);

@@ -4,7 +4,7 @@
 //! a segment adds an index at its end: one row for each frame, sorted by key. Keys
 //! are digests, evenly spread, so a row is found by guessing where it must be.
 //!
-//! The index is one more frame ([`Kind::Index`]), followed by a trailer of 32 bytes that
+//! The index is one more frame ([`FrameKind::Index`]), followed by a trailer of 32 bytes that
 //! says where it begins. A segment without one (its writer was killed, or is still at
 //! it) is read from end to end instead: the index says nothing that the frames do not.
 
@@ -18,7 +18,9 @@ use serde::{Deserialize, Serialize};
 use crate::cbor;
 use crate::filter::Filter;
 use crate::medium::MediumFile;
-use crate::segment::{FRAME_HEADER, FrameHeader, Kind, SEGMENT_HEADER, Segment, aligned, checksum};
+use crate::segment::{
+    FRAME_HEADER, FrameHeader, FrameKind, SEGMENT_HEADER, Segment, aligned, checksum,
+};
 
 /// The length of a row: key, place and kind, time of saving.
 pub(crate) const ROW: usize = 48;
@@ -31,7 +33,7 @@ const TRAILER_MAGIC: &[u8; 8] = b"SDEindex";
 pub(crate) struct Row {
     pub(crate) key: Key,
     pub(crate) at: u64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: FrameKind,
     pub(crate) saved_at: u64,
 }
 
@@ -59,7 +61,7 @@ impl Row {
         Some(Self {
             key: Key::from_bytes(*key),
             at: place & !7,
-            kind: Kind::of((place & 7) as u8)?,
+            kind: FrameKind::of((place & 7) as u8)?,
             saved_at: u64::from_le_bytes(*saved_at.first_chunk::<8>()?),
         })
     }
@@ -105,7 +107,7 @@ impl Table {
             marks,
         };
         let text = cbor::to_bytes(&metadata).ok()?;
-        let header = FrameHeader::new(Kind::Index, &text, bytes.len() as u64)?;
+        let header = FrameHeader::new(FrameKind::Index, &text, bytes.len() as u64)?;
         let mut tail = header.bytes(segment, end).to_vec();
         tail.extend_from_slice(&text);
         tail.extend_from_slice(&bytes);
@@ -281,7 +283,7 @@ fn index_frame(
     let mut header = [0; FRAME_HEADER];
     file.read_at(&mut header, at)?;
     let header = FrameHeader::read(&header, segment, at)
-        .filter(|header| header.kind == Some(Kind::Index))
+        .filter(|header| header.kind == Some(FrameKind::Index))
         .filter(|header| aligned(header.end(at)) == length - TRAILER as u64);
     Ok(header.map(|header| (at, header)))
 }
@@ -302,20 +304,20 @@ mod tests {
 
     use super::*;
     use crate::class::Class;
-    use crate::id::FileId;
+    use crate::id::UniqueId;
 
     fn row(key: [u8; 32], at: u64) -> Row {
         Row {
             key: Key::from_bytes(key),
             at,
-            kind: Kind::Entry,
+            kind: FrameKind::Entry,
             saved_at: at + 1,
         }
     }
 
     fn table(rows: Vec<Row>) -> Table {
-        let id = FileId([1; 16]);
-        let segment = Segment::new(PathBuf::new(), id, Class::Result, FileId([2; 16]));
+        let id = UniqueId([1; 16]);
+        let segment = Segment::new(PathBuf::new(), id, Class::Result, UniqueId([2; 16]));
         Table::seal(&Arc::new(segment), rows, Vec::new(), 64)
             .unwrap()
             .0
@@ -356,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_row_comes_back() {
-        for kind in [Kind::Entry, Kind::Scratch, Kind::Mark] {
+        for kind in [FrameKind::Entry, FrameKind::Scratch, FrameKind::Mark] {
             let row = Row {
                 kind,
                 ..row([3; 32], !7)

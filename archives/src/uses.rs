@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cbor;
 use crate::class::Class;
-use crate::frame::Frame;
-use crate::segment::Kind;
+use crate::frame::NewFrame;
+use crate::segment::FrameKind;
 use crate::store::DirStore;
 
 /// How often an entry was given out, and when last, in nanoseconds since 1970.
@@ -93,7 +93,9 @@ impl DirStore {
             return Ok(());
         }
         let frame = cbor::to_bytes(&UsesMetadata::new(taken.clone()))
-            .and_then(|metadata| Frame::new(Class::Result, Kind::Uses, metadata, Vec::new()))
+            .and_then(|metadata| {
+                NewFrame::new(Class::Result, FrameKind::Uses, metadata, Vec::new())
+            })
             .map_err(ArchiveError::Other);
         let written = frame.and_then(|frame| self.0.committer.begin().finish(vec![frame]));
         match written {

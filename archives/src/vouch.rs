@@ -6,7 +6,7 @@ use std::path::Path;
 use sde::{ArchiveError, Selection};
 
 use crate::class::Class;
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::lineage::Lineage;
 use crate::manifest::{Listed, Manifest, Retired};
 use crate::seen::Known;
@@ -29,7 +29,7 @@ impl DirStore {
     pub(crate) fn vouch_for_all(
         &self,
         selection: Selection,
-        taken: &HashSet<FileId>,
+        taken: &HashSet<UniqueId>,
         retired: &[Retired],
     ) -> Result<(), ArchiveError> {
         self.check_there()?;
@@ -81,7 +81,7 @@ impl DirStore {
             }
         }
         let seen = lock(&self.0.seen);
-        all.retain(|one| FileId::parse(&one.id).is_some_and(|id| seen.path_of(&id).is_some()));
+        all.retain(|one| UniqueId::parse(&one.id).is_some_and(|id| seen.path_of(&id).is_some()));
         all.sort_by(|a, b| a.path.cmp(&b.path));
         all
     }
@@ -97,7 +97,7 @@ impl DirStore {
             // What of it counts is in others' segments, or will be.
             Some(_) => Vec::new(),
         };
-        let own: HashSet<FileId> = written.iter().map(|(_, id, ..)| *id).collect();
+        let own: HashSet<UniqueId> = written.iter().map(|(_, id, ..)| *id).collect();
         let mut listed: Vec<Listed> = known
             .into_iter()
             .filter(|known| !own.contains(&known.id))
@@ -134,7 +134,7 @@ impl DirStore {
         let lineage = lock(&inner.lineage);
         let retired = lineage.retired();
         let written = inner.committer.written();
-        let known: std::collections::HashMap<FileId, u64> = lock(&inner.seen)
+        let known: std::collections::HashMap<UniqueId, u64> = lock(&inner.seen)
             .known()
             .map(|known| (known.id, known.length))
             .chain(written.into_iter().map(|(_, id, _, length)| (id, length)))
@@ -143,7 +143,7 @@ impl DirStore {
         for selection in [Selection::Checkpoint, Selection::Archive] {
             for head in lineage.heads(selection) {
                 for one in &head.segments {
-                    let id = FileId::parse(&one.id);
+                    let id = UniqueId::parse(&one.id);
                     if id.is_some_and(|id| retired.contains_key(&id)) {
                         continue;
                     }

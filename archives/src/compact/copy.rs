@@ -9,11 +9,11 @@ use super::plan::Plan;
 use super::survey::{Candidate, Held, What};
 use crate::cbor;
 use crate::class::Class;
-use crate::frame::Frame;
+use crate::frame::NewFrame;
 use crate::lane::{Ground, Lane};
 use crate::medium::MediumFile;
 use crate::scan;
-use crate::segment::{FrameHeader, Kind, SEGMENT_HEADER, Segment};
+use crate::segment::{FrameHeader, FrameKind, SEGMENT_HEADER, Segment};
 use crate::table::Table;
 use crate::uses::{UsesMetadata, UsesOf};
 
@@ -49,11 +49,11 @@ pub(crate) fn frame(
     class: Class,
     held: &Held,
     file: &Arc<dyn MediumFile>,
-) -> std::io::Result<Frame> {
+) -> std::io::Result<NewFrame> {
     let at = FrameHeader::metadata_at(held.at);
     let metadata = crate::table::bytes(&**file, at, held.header.metadata.into())?;
     let payloads_at = held.header.payloads_at(held.at);
-    let frame = Frame::copy(class, held.header, metadata, Arc::clone(file), payloads_at);
+    let frame = NewFrame::copy(class, held.header, metadata, Arc::clone(file), payloads_at);
     Ok(match &held.what {
         What::Mark(mark) => frame.with_mark(mark.clone()),
         _ => frame,
@@ -105,11 +105,11 @@ impl<'a> Copier<'a> {
             return Ok(());
         }
         let frame = cbor::to_bytes(&UsesMetadata::new(uses))
-            .and_then(|metadata| Frame::new(self.class, Kind::Uses, metadata, Vec::new()));
+            .and_then(|metadata| NewFrame::new(self.class, FrameKind::Uses, metadata, Vec::new()));
         self.put(&frame.map_err(ArchiveError::Other)?)
     }
 
-    fn put(&mut self, frame: &Frame) -> Result<(), ArchiveError> {
+    fn put(&mut self, frame: &NewFrame) -> Result<(), ArchiveError> {
         let written = self.lane.put(frame, self.ground)?;
         if self.begun.last() != Some(&written.segment.path) {
             self.begun.push(written.segment.path.clone());
@@ -160,7 +160,7 @@ impl<'a> Copier<'a> {
             return Ok(0);
         }
         let mut frames = 0;
-        let of_its_own = |kind| matches!(kind, Some(Kind::About | Kind::Index));
+        let of_its_own = |kind| matches!(kind, Some(FrameKind::About | FrameKind::Index));
         let scanned = scan::scan_with(medium, segment, SEGMENT_HEADER as u64, |frame| {
             frames += usize::from(!of_its_own(frame.header.kind));
         });

@@ -26,7 +26,7 @@ use sde::{ArchiveError, Selection};
 
 use crate::class::Class;
 use crate::directory::{self, FORMAT};
-use crate::id::{self, FileId};
+use crate::id::{self, UniqueId};
 use crate::lane::Ground;
 use crate::manifest::Retired;
 use crate::seen::Known;
@@ -212,7 +212,7 @@ impl DirStore {
         let ground = Ground {
             medium: Arc::clone(&inner.medium),
             dir: inner.dir.clone(),
-            writer: FileId::new(),
+            writer: UniqueId::new(),
             segment_size: inner.committer.ground().segment_size,
         };
         copy::all(&ground, plan, &Class::ALL)

@@ -10,8 +10,8 @@ use crate::class::Class;
 use crate::medium::Medium;
 use crate::rank::Rank;
 use crate::read;
-use crate::scan::{self, Frame};
-use crate::segment::{FrameHeader, Kind, SEGMENT_HEADER, Segment, aligned};
+use crate::scan::{self, FoundFrame};
+use crate::segment::{FrameHeader, FrameKind, SEGMENT_HEADER, Segment, aligned};
 use crate::uses::{self, UsesMetadata, UsesOf};
 
 /// A segment that nobody writes to any more, as far as is known.
@@ -79,7 +79,7 @@ impl Candidate {
         let mut whole = Vec::new();
         let from = from.max(SEGMENT_HEADER as u64);
         let scanned = scan::scan_with(&**medium, &segment, from, |frame| {
-            whole.push(Frame {
+            whole.push(FoundFrame {
                 at: frame.at,
                 header: frame.header,
             });
@@ -115,8 +115,8 @@ impl Candidate {
 pub(crate) fn uses(medium: &Arc<dyn Medium>, segment: &Segment, to: &mut UsesOf) -> io::Result<()> {
     let mut found = Vec::new();
     scan::scan_with(&**medium, segment, SEGMENT_HEADER as u64, |frame| {
-        if frame.header.kind == Some(Kind::Uses) {
-            found.push(Frame {
+        if frame.header.kind == Some(FrameKind::Uses) {
+            found.push(FoundFrame {
                 at: frame.at,
                 header: frame.header,
             });
@@ -131,9 +131,9 @@ pub(crate) fn uses(medium: &Arc<dyn Medium>, segment: &Segment, to: &mut UsesOf)
     Ok(())
 }
 
-fn what(medium: &Arc<dyn Medium>, segment: &Arc<Segment>, frame: &Frame) -> io::Result<What> {
+fn what(medium: &Arc<dyn Medium>, segment: &Arc<Segment>, frame: &FoundFrame) -> io::Result<What> {
     match frame.header.kind {
-        Some(Kind::Entry) => Ok(
+        Some(FrameKind::Entry) => Ok(
             match read::facts(medium, segment, frame.at, &frame.header.key) {
                 Ok(facts) => What::Entry(facts),
                 Err(read::Trouble::Io(error)) => return Err(io::Error::other(error)),
@@ -141,10 +141,14 @@ fn what(medium: &Arc<dyn Medium>, segment: &Arc<Segment>, frame: &Frame) -> io::
                 Err(read::Trouble::Damaged(_) | read::Trouble::OtherType(_)) => What::Damaged,
             },
         ),
-        Some(Kind::Scratch) => Ok(What::Scratch),
-        Some(Kind::Mark) => Ok(metadata(medium, segment, frame)?.map_or(What::Damaged, What::Mark)),
-        Some(Kind::Uses) => Ok(metadata(medium, segment, frame)?.map_or(What::Damaged, What::Uses)),
-        Some(Kind::About | Kind::Index) => Ok(What::OfSegment),
+        Some(FrameKind::Scratch) => Ok(What::Scratch),
+        Some(FrameKind::Mark) => {
+            Ok(metadata(medium, segment, frame)?.map_or(What::Damaged, What::Mark))
+        }
+        Some(FrameKind::Uses) => {
+            Ok(metadata(medium, segment, frame)?.map_or(What::Damaged, What::Uses))
+        }
+        Some(FrameKind::About | FrameKind::Index) => Ok(What::OfSegment),
         None => Ok(What::Unknown),
     }
 }
@@ -152,7 +156,7 @@ fn what(medium: &Arc<dyn Medium>, segment: &Arc<Segment>, frame: &Frame) -> io::
 fn metadata<T: serde::de::DeserializeOwned>(
     medium: &Arc<dyn Medium>,
     segment: &Segment,
-    frame: &Frame,
+    frame: &FoundFrame,
 ) -> io::Result<Option<T>> {
     let file = medium.open(&segment.path)?;
     let at = FrameHeader::metadata_at(frame.at);

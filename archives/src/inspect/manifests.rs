@@ -8,7 +8,7 @@ use sde::{ArchiveError, Selection};
 
 use super::segments::{SegmentFile, SegmentId};
 use crate::directory::{VERSION, is_no_folder};
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::lineage::{FOLDER, read};
 use crate::manifest::{EXTENSION, Manifest};
 use crate::medium::Medium;
@@ -162,7 +162,7 @@ fn mark_heads(files: &mut [ManifestFile]) {
 }
 
 fn info(manifest: Manifest) -> ManifestInfo {
-    let id = |text: &str| FileId::parse(text).map(SegmentId);
+    let id = |text: &str| UniqueId::parse(text).map(SegmentId);
     ManifestInfo {
         kind: manifest.kind,
         generation: manifest.generation,

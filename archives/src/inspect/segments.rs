@@ -10,7 +10,7 @@ use sde::ArchiveError;
 
 use crate::class::Class;
 use crate::directory::{VERSION, is_no_folder};
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::lane::EXTENSION;
 use crate::medium::Medium;
 use crate::scan;
@@ -20,7 +20,7 @@ use crate::vouch::relative;
 
 /// The name of a segment, or of a writer: 128 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct SegmentId(pub(super) FileId);
+pub struct SegmentId(pub(super) UniqueId);
 
 impl fmt::Display for SegmentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

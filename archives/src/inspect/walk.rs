@@ -11,9 +11,9 @@ use super::payload::Payload;
 use super::segments::SegmentFile;
 use crate::cbor;
 use crate::metadata::{About, EntryMetadata, PayloadMetadata, ScratchMetadata};
-use crate::scan::{Frame, Window};
+use crate::scan::{FoundFrame, Window};
 use crate::segment::{
-    FRAME_HEADER, FRAME_MAGIC, FrameHeader, Kind, SEGMENT_HEADER, Segment, aligned, checksum,
+    FRAME_HEADER, FRAME_MAGIC, FrameHeader, FrameKind, SEGMENT_HEADER, Segment, aligned, checksum,
 };
 use crate::table::{TRAILER, Table};
 
@@ -118,7 +118,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         Ok(self.walked)
     }
 
-    fn frame(&mut self, frame: &Frame, end: u64) -> io::Result<()> {
+    fn frame(&mut self, frame: &FoundFrame, end: u64) -> io::Result<()> {
         let header = frame.header;
         let key = (*header.key.as_bytes() != [0; 32]).then_some(header.key);
         match self
@@ -127,7 +127,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         {
             Ok(item) => {
                 self.walked.frames += 1;
-                if matches!(header.kind, Some(Kind::Entry | Kind::Scratch)) {
+                if matches!(header.kind, Some(FrameKind::Entry | FrameKind::Scratch)) {
                     self.found.insert((header.key, frame.at));
                 }
                 item.into_iter().for_each(&mut self.each);
@@ -137,7 +137,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         Ok(())
     }
 
-    fn metadata(&mut self, frame: &Frame) -> io::Result<Result<Vec<u8>, String>> {
+    fn metadata(&mut self, frame: &FoundFrame) -> io::Result<Result<Vec<u8>, String>> {
         let length = frame.header.metadata;
         if length > LONGEST {
             return Ok(Err(format!("it says that its metadata has {length} bytes")));
@@ -153,12 +153,12 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
     }
 
     /// What a frame holds; `None` for an index, which is looked at in the end.
-    fn item(&mut self, frame: &Frame, metadata: &[u8]) -> Result<Option<Item>, String> {
+    fn item(&mut self, frame: &FoundFrame, metadata: &[u8]) -> Result<Option<Item>, String> {
         let cannot = |why: String| format!("its metadata can't be read: {why}");
         let header = &frame.header;
         let place = frame.at..header.end(frame.at);
         Ok(Some(match header.kind {
-            Some(Kind::Entry) => {
+            Some(FrameKind::Entry) => {
                 let read = cbor::from_bytes::<EntryMetadata<Record>>(metadata).map_err(cannot)?;
                 if read.record.key != header.key {
                     return Err("its record is of another key".to_owned());
@@ -178,7 +178,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                     record: read.record,
                 }))
             }
-            Some(Kind::Scratch) => {
+            Some(FrameKind::Scratch) => {
                 let read = cbor::from_bytes::<ScratchMetadata>(metadata).map_err(cannot)?;
                 Item::Scratch(Scratch {
                     place,
@@ -188,23 +188,25 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                     app: read.app,
                 })
             }
-            Some(Kind::Mark) => Item::Mark {
+            Some(FrameKind::Mark) => Item::Mark {
                 at: frame.at,
                 mark: cbor::from_bytes(metadata).map_err(cannot)?,
             },
-            Some(Kind::About) => Item::About(about(cbor::from_bytes(metadata).map_err(cannot)?)),
-            Some(Kind::Index) => {
+            Some(FrameKind::About) => {
+                Item::About(about(cbor::from_bytes(metadata).map_err(cannot)?))
+            }
+            Some(FrameKind::Index) => {
                 self.index_at = Some(frame.at);
                 return Ok(None);
             }
             kind => Item::Other {
                 at: frame.at,
-                of_uses: kind == Some(Kind::Uses),
+                of_uses: kind == Some(FrameKind::Uses),
             },
         }))
     }
 
-    fn payload(&self, frame: &Frame, metadata: PayloadMetadata) -> Result<Payload, String> {
+    fn payload(&self, frame: &FoundFrame, metadata: PayloadMetadata) -> Result<Payload, String> {
         let start = frame.header.payloads_at(frame.at);
         let end = frame.header.end(frame.at);
         let at = start.checked_add(metadata.at);

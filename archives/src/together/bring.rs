@@ -15,7 +15,7 @@ use super::journal::{Handed, Journal};
 use super::parts::Parts;
 use super::share::cut_off;
 use crate::directory::UNFINISHED;
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::medium::{Medium, MediumFile};
 
 /// How much one node sends at once.
@@ -128,7 +128,7 @@ pub(super) struct Brought<'a> {
     arriving: Vec<Arriving>,
     medium: &'a dyn Medium,
     dir: &'a Path,
-    files: HashMap<FileId, PathBuf>,
+    files: HashMap<UniqueId, PathBuf>,
     pub(super) error: Option<ArchiveError>,
 }
 
@@ -148,7 +148,7 @@ impl<'a> Brought<'a> {
     }
 
     /// Where the bytes of a journal are.
-    pub(super) fn path(&self, id: &FileId) -> Option<&Path> {
+    pub(super) fn path(&self, id: &UniqueId) -> Option<&Path> {
         self.files.get(id).map(PathBuf::as_path)
     }
 
@@ -169,7 +169,7 @@ impl<'a> Brought<'a> {
         let journal = *arriving.journals.front().ok_or_else(more)?;
         // A name of its own each time: a crash may have left one.
         let path = self.files.entry(journal.id).or_insert_with(|| {
-            let name = format!("{}.{}{UNFINISHED}", journal.id, FileId::new().short());
+            let name = format!("{}.{}{UNFINISHED}", journal.id, UniqueId::new().short());
             self.dir.join(name)
         });
         let failed = |error| ArchiveError::io("writing to", &*path, error);

@@ -16,13 +16,13 @@ use crate::cbor;
 use crate::class::Class;
 use crate::committer::{Committer, Save};
 use crate::compact::{Candidate, EntryFacts, Plan, What, copy};
-use crate::frame::{Frame, Written};
-use crate::id::FileId;
+use crate::frame::{NewFrame, Written};
+use crate::id::UniqueId;
 use crate::index::Place;
 use crate::lane::Ground;
 use crate::medium::{Medium, MediumFile};
 use crate::read::{self, Trouble};
-use crate::segment::{Kind, SEGMENT_HEADER, Segment};
+use crate::segment::{FrameKind, SEGMENT_HEADER, Segment};
 use crate::store::lock;
 use crate::uses::{UsesMetadata, UsesOf};
 
@@ -30,7 +30,7 @@ use crate::uses::{UsesMetadata, UsesOf};
 pub(super) struct Drain {
     committer: Committer,
     /// Up to where others have been told of each segment.
-    told: Mutex<HashMap<FileId, u64>>,
+    told: Mutex<HashMap<UniqueId, u64>>,
 }
 
 /// A segment to be written with others.
@@ -47,7 +47,7 @@ pub(super) struct Source {
 #[derive(Default)]
 pub(super) struct Drained {
     /// The sources of which all that counts is in the new segments, durable.
-    pub(super) taken: Vec<FileId>,
+    pub(super) taken: Vec<UniqueId>,
     pub(super) told: Told,
     /// The first thing that went wrong.
     pub(super) error: Option<ArchiveError>,
@@ -119,8 +119,9 @@ impl Drain {
         if uses.is_empty() {
             return save.finish(Vec::new());
         }
-        let frame = cbor::to_bytes(&UsesMetadata::new(uses))
-            .and_then(|metadata| Frame::new(Class::Result, Kind::Uses, metadata, Vec::new()));
+        let frame = cbor::to_bytes(&UsesMetadata::new(uses)).and_then(|metadata| {
+            NewFrame::new(Class::Result, FrameKind::Uses, metadata, Vec::new())
+        });
         save.finish(vec![frame.map_err(ArchiveError::Other)?])
     }
 
@@ -175,7 +176,7 @@ impl Drain {
             ends.insert(id, (length, length));
         }
         let mut known = lock(&self.told);
-        let from = |id: &FileId| known.get(id).copied().unwrap_or(SEGMENT_HEADER as u64);
+        let from = |id: &UniqueId| known.get(id).copied().unwrap_or(SEGMENT_HEADER as u64);
         let told = Told::written(written, from, |id| ends.get(id).copied());
         known.extend(told.ends());
         told
@@ -242,7 +243,7 @@ fn frames_of(
     medium: &dyn Medium,
     from: &Candidate,
     kept: &[usize],
-) -> Result<Vec<Frame>, ArchiveError> {
+) -> Result<Vec<NewFrame>, ArchiveError> {
     if kept.is_empty() {
         return Ok(Vec::new());
     }

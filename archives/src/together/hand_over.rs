@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::Team;
 use super::journal::Journal;
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::lane;
 use crate::seen::Known;
 use crate::store::{DirStore, lock};
@@ -91,14 +91,14 @@ impl DirStore {
         team: &Team,
         mine: &[Journal],
         left_over: &[Journal],
-        taken: &HashSet<FileId>,
+        taken: &HashSet<UniqueId>,
     ) {
         if taken.is_empty() {
             return;
         }
         let inner = &*self.0;
-        let goes = |id: &FileId| taken.contains(id);
-        let replaced: HashMap<FileId, u64> = left_over
+        let goes = |id: &UniqueId| taken.contains(id);
+        let replaced: HashMap<UniqueId, u64> = left_over
             .iter()
             .filter(|journal| goes(&journal.id))
             .map(|journal| (journal.id, journal.length))

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::class::Class;
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::lane;
 use crate::segment::Segment;
 
@@ -14,8 +14,8 @@ use crate::segment::Segment;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Journal {
     pub(super) class: Class,
-    pub(super) id: FileId,
-    pub(super) writer: FileId,
+    pub(super) id: UniqueId,
+    pub(super) writer: UniqueId,
     /// How long its file is.
     pub(super) length: u64,
 }
@@ -49,8 +49,8 @@ impl Journal {
         let (writer, rest) = rest.split_first_chunk::<16>()?;
         Some(Self {
             class: Class::from_code(*class)?,
-            id: FileId(*id),
-            writer: FileId(*writer),
+            id: UniqueId(*id),
+            writer: UniqueId(*writer),
             length: u64::from_le_bytes(*rest.first_chunk()?),
         })
     }
@@ -99,8 +99,8 @@ mod tests {
         let journals = || {
             let journal = |class: &Class| Journal {
                 class: *class,
-                id: FileId::new(),
-                writer: FileId::new(),
+                id: UniqueId::new(),
+                writer: UniqueId::new(),
                 length: u64::MAX - 7,
             };
             Class::ALL.iter().map(journal).collect::<Vec<_>>()

@@ -43,7 +43,7 @@ use std::sync::{Arc, Mutex};
 
 use sde::{ArchiveError, Archiver, ProcessGroup, Selection};
 
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::manifest::Retired;
 use crate::seen::Known;
 use crate::store::{DirStore, lock};
@@ -62,7 +62,7 @@ pub(crate) struct Team {
     rank: usize,
     parts: Arc<Parts>,
     /// Who these ranks are in the headers of their segments, journals and others.
-    writers: Arc<HashSet<FileId>>,
+    writers: Arc<HashSet<UniqueId>>,
     /// Where this rank appends.
     dir: PathBuf,
     /// Whether that is a disk of the node's own.

@@ -23,7 +23,7 @@ use super::journal::Handed;
 use super::open::{begin, for_others, look};
 use super::parts::Parts;
 use super::report::Report;
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::medium::{Disk, Found, Medium, MediumFile, Site};
 use crate::options::Options;
 use crate::store::DirStore;
@@ -268,7 +268,7 @@ impl Machine {
             .collect();
         sent.share(writers.iter());
         let writers = stores.iter().map(writer);
-        let writers: HashSet<FileId> = writers.flat_map(|id| [id, for_others(&id)]).collect();
+        let writers: HashSet<UniqueId> = writers.flat_map(|id| [id, for_others(&id)]).collect();
         let writers = Arc::new(writers);
         let parts = Arc::new(Parts::new(self.nodes(), self.options(0).writers));
         for (rank, store) in stores.iter().enumerate() {

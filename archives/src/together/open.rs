@@ -16,7 +16,7 @@ use super::share::share;
 use super::told::Told;
 use crate::cbor;
 use crate::directory::{self, There};
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::lane::Ground;
 use crate::medium::{Medium, make_dirs};
 use crate::options::Options;
@@ -44,16 +44,16 @@ pub(crate) fn open(
     let writers = all(group, &writer.map_err(ToString::to_string))?;
     let store = opened?;
     let writers = writers.iter().filter_map(|id| id.first_chunk());
-    let writers = writers.flat_map(|id| [FileId(*id), for_others(&FileId(*id))]);
+    let writers = writers.flat_map(|id| [UniqueId(*id), for_others(&UniqueId(*id))]);
     let parts = Parts::new(group.nodes(), store.0.writers);
     store.join(group.rank(), Arc::new(parts), Arc::new(writers.collect()));
     Ok(store)
 }
 
 /// Who a rank is where it writes for others.
-pub(super) fn for_others(writer: &FileId) -> FileId {
+pub(super) fn for_others(writer: &UniqueId) -> UniqueId {
     let digest = blake3::hash(&writer.0);
-    FileId(digest.as_bytes().first_chunk().copied().unwrap_or_default())
+    UniqueId(digest.as_bytes().first_chunk().copied().unwrap_or_default())
 }
 
 /// What all ranks say; the same error on all of them if one can't.
@@ -131,7 +131,7 @@ fn make(medium: &dyn Medium, local: &Path, trust: Trust) -> Result<(), ArchiveEr
 
 impl DirStore {
     /// Makes it one of the stores that are committed together.
-    pub(super) fn join(&self, rank: usize, parts: Arc<Parts>, writers: Arc<HashSet<FileId>>) {
+    pub(super) fn join(&self, rank: usize, parts: Arc<Parts>, writers: Arc<HashSet<UniqueId>>) {
         let inner = &*self.0;
         let ground = inner.committer.ground();
         let team = Team {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::drain::Drained;
 use super::told::Told;
 use crate::cbor;
-use crate::id::FileId;
+use crate::id::UniqueId;
 
 /// What was written, and what went wrong.
 #[derive(Default, Serialize, Deserialize)]
@@ -53,9 +53,9 @@ impl Report {
 }
 
 /// All journals that were taken.
-pub(super) fn taken(reports: &[Report]) -> HashSet<FileId> {
+pub(super) fn taken(reports: &[Report]) -> HashSet<UniqueId> {
     let ids = reports
         .iter()
         .flat_map(|report| report.taken.as_chunks::<16>().0);
-    ids.map(|id| FileId(*id)).collect()
+    ids.map(|id| UniqueId(*id)).collect()
 }

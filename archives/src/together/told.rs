@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::class::Class;
 use crate::frame::Written;
-use crate::id::FileId;
+use crate::id::UniqueId;
 use crate::index::Index;
 use crate::seen::{Known, Seen};
 use crate::segment::{SEGMENT_HEADER, Segment};
@@ -67,14 +67,14 @@ impl Part {
         self.rows.extend(row.bytes());
     }
 
-    pub(super) fn id(&self) -> FileId {
-        FileId(self.id)
+    pub(super) fn id(&self) -> UniqueId {
+        UniqueId(self.id)
     }
 
     fn known(&self, inner: &Inner) -> Option<Known> {
         let class = Class::from_code(self.class)?;
         let path = crate::lane::folder(&inner.dir, class).join(&self.name);
-        let (id, writer) = (FileId(self.id), FileId(self.writer));
+        let (id, writer) = (UniqueId(self.id), UniqueId(self.writer));
         Some(Known {
             segment: Arc::new(Segment::new(path.clone(), id, class, writer)),
             path,
@@ -88,7 +88,7 @@ impl Part {
 impl Told {
     /// All that a store is known to have.
     pub(super) fn all(seen: &Seen, index: &Index) -> Self {
-        let mut parts: HashMap<FileId, Part> = HashMap::new();
+        let mut parts: HashMap<UniqueId, Part> = HashMap::new();
         for (known, length) in seen.with_lengths() {
             let part = Part::new(&known.segment, SEGMENT_HEADER as u64, known.length, length);
             parts.insert(known.id, part);
@@ -120,10 +120,10 @@ impl Told {
     /// What was just written, and where that ends in each segment; `from` says where it begins.
     pub(super) fn written(
         written: &[Written],
-        from: impl Fn(&FileId) -> u64,
-        ends: impl Fn(&FileId) -> Option<(u64, u64)>,
+        from: impl Fn(&UniqueId) -> u64,
+        ends: impl Fn(&UniqueId) -> Option<(u64, u64)>,
     ) -> Self {
-        let mut parts: HashMap<FileId, Part> = HashMap::new();
+        let mut parts: HashMap<UniqueId, Part> = HashMap::new();
         for one in written {
             let segment = &one.segment;
             let Some((end, length)) = ends(&segment.id) else {
@@ -142,7 +142,7 @@ impl Told {
     }
 
     /// How far each segment is told of.
-    pub(super) fn ends(&self) -> impl Iterator<Item = (FileId, u64)> + '_ {
+    pub(super) fn ends(&self) -> impl Iterator<Item = (UniqueId, u64)> + '_ {
         self.segments.iter().map(|part| (part.id(), part.end))
     }
 

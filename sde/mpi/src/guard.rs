@@ -15,8 +15,9 @@
 //!   is gone: its rank is the one to be named. A rank that ends the job itself dismisses its guard first.
 //!
 //! Guards look at guards and not at ranks, since a rank can die of another's death before Hydra hears of
-//! either (UCX aborts one that was reading the other's memory). Then both are named. If guards looked at
-//! ranks, each would leave it to the other. So the first guard to go has always spoken or been dismissed.
+//! either (UCX aborts one that was reading the other's memory). Then both are named: a guard that has spoken
+//! stays for a second, in which Hydra kills nobody, and others whose ranks have died find it there.
+//! If guards looked at ranks, each would leave it to the other.
 //!
 //! A guard ends with its rank, whatever happens, and costs a process that sleeps.
 
@@ -31,7 +32,8 @@ use mpi::traits::{Communicator, CommunicatorCollectives};
 /// What Hydra tells the processes that it starts, whatever version of it.
 const HYDRA: &str = "HYDI_CONTROL_FD";
 
-/// First the numbers of the other guards of this node, then the word at the end. A process that has ended and that nobody has asked about is a zombie, `Z`.
+/// First the numbers of the other guards of this node, then the word at the end. A process that has
+/// ended and that nobody has asked about is a zombie, `Z`.
 const SCRIPT: &str = r#"
 read -r others || exit 0
 read -r done && exit 0
@@ -40,6 +42,7 @@ for other in $others; do
     case $state in *') Z '* | *') X '*) exit 0 ;; esac
 done
 printf '%s\n' "$1" >&2
+sleep 1
 "#;
 
 static GUARD: Mutex<Option<Child>> = Mutex::new(None);

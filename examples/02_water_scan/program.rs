@@ -134,6 +134,11 @@ fn open(options: &Options, saved: &Arc<AtomicUsize>, ranks: impl Ranks) -> Resul
     if let Some(directory) = &options.store {
         let store = ranks.open(directory).map_err(Failure::of_input)?;
         builder = builder.store(store).save(SavePolicy::EveryResult);
+        // A batch system's word that time is nearly up.
+        #[cfg(unix)]
+        {
+            builder = builder.checkpoint_on_signals();
+        }
     }
     let builder = ranks.put_on(builder);
     builder

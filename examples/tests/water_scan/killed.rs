@@ -9,7 +9,7 @@ use std::fs;
 use std::hash::{BuildHasher, RandomState};
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Stdio};
+use std::process::{Child, ChildStderr, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::kit::{computed, energies, json, path, program, table, words};
@@ -168,4 +168,23 @@ fn killed_within_a_point_it_goes_on_from_the_iteration() {
     );
     assert_eq!(computed_by(&resumed, "ElectronRepulsion"), 0, "{resumed}");
     assert_eq!(words(&resumed, "-"), words(&whole, "-"));
+}
+
+/// A batch system says so with a signal, which ends a program that does not wait for it.
+#[test]
+fn told_that_time_is_nearly_up_it_goes_on() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = dir.path().join("store");
+    let scan = ["--scan", "bond 1 2 0.8 1.2 12", "--threads", "1"];
+    let mut running = Running::start(&scan, &store);
+    while !running.line().expect("it tells").contains(": computed ") {}
+    let process = running.child.id().to_string();
+    let signal = Command::new("kill").args(["-USR1", &process]).status();
+    assert!(signal.expect("kill").success());
+    let mut rest = String::new();
+    running.lines.read_to_string(&mut rest).expect("text");
+    let status = running.child.wait().expect("the child ends");
+    assert!(status.success(), "{status}: {rest}");
+    let again = json(&[&scan[..], &["--store", path(&store)]].concat());
+    assert_eq!(computed(&again), 0);
 }

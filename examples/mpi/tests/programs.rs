@@ -45,6 +45,24 @@ fn water_scan_gives_the_same_bits_on_any_number_of_ranks() {
     }
 }
 
+/// Those of `par_map` itself; what a point needs may be computed for two points at a time.
+#[test]
+fn each_point_is_computed_once_over_all_ranks() {
+    for ranks in [2, 4] {
+        let job = job(ranks, WATER_SCAN, &[&SCAN[..], &["--verbose"]].concat());
+        job.succeeded();
+        let points = job.stderr.lines().filter_map(|line| {
+            let (_, run) = line.split_once(": computed Rhf ")?;
+            (run.len() == 12).then_some(run)
+        });
+        let mut points: Vec<_> = points.collect();
+        points.sort_unstable();
+        let told = points.len();
+        points.dedup();
+        assert_eq!((told, points.len()), (5, 5), "{ranks} ranks: {job:#?}");
+    }
+}
+
 #[test]
 fn water_scan_goes_on_on_another_number_of_ranks() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -92,24 +92,19 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     let sde = builder.process_group(world, Cbor).build()?;
     let (rank, ranks) = (sde.rank()?, sde.ranks()?);
     let charges = density.call(&sde, options.size)?;
-    let (iterations, [first, second]) = if ranks == 1 {
-        let first = conjugate_gradients.call(&sde, &charges)?;
-        let second = chebyshev.call(&sde, &charges)?;
-        ([first.iterations, second.iterations], [first, second])
-    } else {
-        let half = usize::from(rank >= ranks / 2);
-        sde.split_for(half as u32, 0, |half_of_ranks| {
-            // The array as it lies on this half: remembered, not computed again.
-            let charges = density.call(half_of_ranks, options.size)?;
-            match half {
-                0 => conjugate_gradients.call(half_of_ranks, &charges).map(drop),
-                _ => chebyshev.call(half_of_ranks, &charges).map(drop),
-            }
-        })?;
-        let first = conjugate_gradients.call(&sde, &charges)?;
-        let second = chebyshev.call(&sde, &charges)?;
-        ([first.iterations, second.iterations], [first, second])
-    };
+    let half = u32::from(rank >= ranks / 2);
+    sde.split_for(half, 0, |half_of_ranks| {
+        // The array as it lies on this half: remembered, not computed again.
+        let charges = density.call(half_of_ranks, options.size)?;
+        match half {
+            0 => conjugate_gradients.call(half_of_ranks, &charges).map(drop),
+            _ => chebyshev.call(half_of_ranks, &charges).map(drop),
+        }
+    })?;
+    // Remembered; on one rank, which is half of nothing, the first is computed now.
+    let first = conjugate_gradients.call(&sde, &charges)?;
+    let second = chebyshev.call(&sde, &charges)?;
+    let iterations = [first.iterations, second.iterations];
     if options.store.is_some() {
         sde.checkpoint_all()?;
     }

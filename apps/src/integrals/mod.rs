@@ -33,4 +33,12 @@ pub enum IntegralError {
         /// The bytes allowed.
         limit: u64,
     },
+    /// So many integrals are not those of so many functions.
+    #[error("{values} repulsion integrals can't be those of {functions} functions")]
+    Count {
+        /// The number of functions.
+        functions: usize,
+        /// The number of integrals.
+        values: usize,
+    },
 }

@@ -50,20 +50,10 @@ struct Unchecked {
 }
 
 impl TryFrom<Unchecked> for Repulsion {
-    type Error = String;
+    type Error = IntegralError;
 
-    fn try_from(raw: Unchecked) -> Result<Self, String> {
-        if packed_count(raw.functions) != Some(raw.values.len() as u128) {
-            return Err(format!(
-                "{} repulsion integrals cannot be those of {} functions",
-                raw.values.len(),
-                raw.functions
-            ));
-        }
-        Ok(Self {
-            functions: raw.functions,
-            values: raw.values,
-        })
+    fn try_from(raw: Unchecked) -> Result<Self, IntegralError> {
+        Self::from_values(raw.functions, raw.values)
     }
 }
 
@@ -98,6 +88,20 @@ impl Repulsion {
             .with_max_len(1)
             .for_each_init(Scratch::default, |scratch, job| quartets.fill(job, scratch));
         Ok(Self { functions, values })
+    }
+
+    /// Integrals that somebody else computed, in the order of [`values`](Self::values).
+    ///
+    /// # Errors
+    /// [`IntegralError::Count`] if there are more or fewer than so many functions have.
+    pub fn from_values(functions: usize, values: Vec<f64>) -> Result<Self, IntegralError> {
+        match packed_count(functions) == Some(values.len() as u128) {
+            true => Ok(Self { functions, values }),
+            false => Err(IntegralError::Count {
+                functions,
+                values: values.len(),
+            }),
+        }
     }
 
     /// The number of functions.

@@ -24,6 +24,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         "sde-examples-mpi",
         &["sde", "sde-archives", "sde-apps", "sde-mpi", "sde-tests"],
     ),
+    ("sde-examples-opencl", &["sde", "sde-apps", "sde-opencl"]),
     ("sde-tests", &["sde", "sde-archives", "sde-apps"]),
     ("sde-benches", &["sde", "sde-archives", "sde-apps"]),
     (

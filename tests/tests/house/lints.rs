@@ -25,6 +25,7 @@ const PROGRAMS: &[&str] = &[
     "sde-cli",
     "sde-examples",
     "sde-examples-mpi",
+    "sde-examples-opencl",
     "sde-tests",
     "sde-benches",
     "sde-benches-mpi",

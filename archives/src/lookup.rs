@@ -2,14 +2,33 @@
 
 use std::sync::Arc;
 
-use sde::{ArchiveError, Batch, Key, Payload};
+use sde::{ArchiveError, Batch, Key, Payload, StoredEntry};
 
 use crate::archived::is_stored;
 use crate::best::best;
 use crate::read::{self, Trouble};
-use crate::store::DirStore;
+use crate::store::{DirStore, LOOKS};
 
 impl DirStore {
+    /// What `find` gives, for who only looks: it is not counted as a use.
+    ///
+    /// # Errors
+    /// As `find`.
+    pub fn look(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+        let medium = &self.0.medium;
+        let places = self.candidates(key);
+        let mut found = best(medium, &places, key)?;
+        // One compaction may follow another while this looks.
+        for _ in 0..LOOKS {
+            let enough = found.entry.is_some() && !found.gone;
+            if enough || !self.look_again(found.gone) {
+                break;
+            }
+            found = best(medium, &self.candidates(key), key)?;
+        }
+        Ok(found.entry.map(|entry| self.followed(entry)))
+    }
+
     /// The latest scratch state that can be read, and whether the file of a later one is gone.
     pub(crate) fn scratch(
         &self,

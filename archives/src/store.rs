@@ -12,7 +12,6 @@ use sde::{
 
 use crate::ahead::Ahead;
 use crate::archived::Archived;
-use crate::best::best;
 use crate::class::Class;
 use crate::committer::Committer;
 use crate::directory;
@@ -91,7 +90,7 @@ pub(crate) struct Inner {
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// How often a find looks again if the files that it knew of are gone.
-const LOOKS: usize = 8;
+pub(crate) const LOOKS: usize = 8;
 
 /// How many records are looked at for a person who asks what is nearest.
 const RECORDS: usize = 10_000;
@@ -184,7 +183,7 @@ impl DirStore {
 
     /// Looks for what others saved, if that was not done just now; in any case if a file is
     /// gone: a compaction has put what was in it elsewhere.
-    fn look_again(&self, gone: bool) -> bool {
+    pub(crate) fn look_again(&self, gone: bool) -> bool {
         if self.0.team.get().is_some() && !gone {
             // One listing of ten thousand ranks each second is what they have opened it together for.
             return false;
@@ -390,21 +389,11 @@ impl Archiver for DirStore {
     }
 
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
-        let medium = &self.0.medium;
-        let places = self.candidates(key);
-        let mut found = best(medium, &places, key)?;
-        // One compaction may follow another while this looks.
-        for _ in 0..LOOKS {
-            let enough = found.entry.is_some() && !found.gone;
-            if enough || !self.look_again(found.gone) {
-                break;
-            }
-            found = best(medium, &self.candidates(key), key)?;
-        }
-        if let (Some(uses), Some(_)) = (&self.0.uses, &found.entry) {
+        let found = self.look(key)?;
+        if let (Some(uses), Some(_)) = (&self.0.uses, &found) {
             uses.note(*key, self.0.clock.stamp());
         }
-        Ok(found.entry.map(|entry| self.followed(entry)))
+        Ok(found)
     }
 
     fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {

@@ -5,7 +5,7 @@ use crate::output::Output;
 
 /// Of the program.
 pub const ALL: &str = "\
-Looks into stores of the SDE framework: checkpoints and archives.
+Looks into stores of the SDE framework: checkpoints, archives, kernel caches.
 
 usage: sde COMMAND STORE [ARGUMENT]... [OPTION]...
 
@@ -35,7 +35,9 @@ pub fn of(command: &str) -> Option<&'static str> {
     Some(match command {
         "ls" => {
             "\
-What is in a store: a line for each entry, the latest first.
+What is in a store: a line for each entry, the latest first. Of a kernel cache,
+which may be given as its own folder: device, driver, options, kernels, size of
+the binary, time of the build, how often it was loaded and when last.
 
 usage: sde ls STORE [options]
 
@@ -145,7 +147,7 @@ usage: sde gc STORE [options]
                     only of programs that record them (Options::record_uses);
                     of all else the time of saving counts
   --results         the limits count results, and give them up, too; without
-                    this they never go
+                    this they never go, but for the programs of a kernel cache
   --grace TIME      how long files that were replaced stay for those who read
                     them: 30s, 10m (the default), 2h; 0s if there is nobody
   --trust-others    also a store that belongs to someone else, or that others

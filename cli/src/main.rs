@@ -12,6 +12,7 @@ mod commands;
 mod failure;
 mod help;
 mod json;
+mod kernels;
 mod npy;
 mod output;
 mod store;

@@ -10,6 +10,7 @@ use sde_archives::inspect::{
 use sde_archives::{Class, Rank};
 
 use crate::failure::Failure;
+use crate::kernels::{self, Uses};
 use crate::output::warn;
 
 /// A store that was opened, and what was found damaged in it so far.
@@ -26,7 +27,7 @@ pub type Id = (Key, RunId);
 
 impl Store {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Failure> {
-        let inspection = Inspection::open(path)?;
+        let inspection = open(path.as_ref())?;
         Ok(Self {
             manifests: inspection.manifests()?,
             segments: inspection.segments()?,
@@ -110,6 +111,15 @@ impl Store {
     pub fn is_whole(&self) -> bool {
         let is_damaged = !self.damages.is_empty() || self.inspection.format_damage().is_some();
         !is_damaged && self.other_formats().next().is_none()
+    }
+}
+
+/// Opens a store, or the one that a kernel cache has in a folder.
+fn open(path: &Path) -> Result<Inspection, Failure> {
+    let inner = path.join(kernels::FOLDER);
+    match Inspection::open(path) {
+        Err(_) if inner.is_dir() => Ok(Inspection::open(inner)?),
+        opened => Ok(opened?),
     }
 }
 
@@ -289,19 +299,24 @@ pub fn find(store: &mut Store, prefix: &Prefix) -> Result<Vec<Whole>, Failure> {
     Ok(find_marked(store, prefix)?.0)
 }
 
-/// The same, and which of them are marked as not to be used.
-pub fn find_marked(store: &mut Store, prefix: &Prefix) -> Result<(Vec<Whole>, Marks), Failure> {
+/// The same, which of them are marked as not to be used, and how often their key was used.
+pub fn find_marked(
+    store: &mut Store,
+    prefix: &Prefix,
+) -> Result<(Vec<Whole>, Marks, Uses), Failure> {
     let mut wholes = Wholes::default();
     let mut marks = Marks::default();
+    let mut uses = Uses::default();
     store.walk(|segment, item| match item {
         Item::Entry(entry) if prefix.fits(&entry.record.key) => wholes.add(segment, *entry),
         Item::Mark { mark, .. } if prefix.fits(&mark.key) => marks.add(mark),
+        Item::Uses { uses: of_frame, .. } => uses.add(of_frame),
         _ => {}
     })?;
     let found = wholes.sorted();
     let keys: HashSet<Key> = found.iter().map(|whole| whole.entry.record.key).collect();
     match keys.len() {
-        1 => Ok((found, marks)),
+        1 => Ok((found, marks, uses)),
         0 => {
             store.tell_damage();
             Err(Failure::told(format!(

@@ -24,15 +24,32 @@ pub enum Item {
     },
     /// Who writes the segment.
     About(AboutWriter),
+    /// Which entries were used since such a frame was last written.
+    Uses {
+        /// Where the frame begins.
+        at: u64,
+        /// The entries.
+        uses: Vec<EntryUses>,
+    },
     /// A frame of a kind that this says nothing more of.
     Other {
         /// Where the frame begins.
         at: u64,
-        /// Whether it says which entries were used.
-        of_uses: bool,
     },
     /// Something that can't be read.
     Damage(Damage),
+}
+
+/// How an entry was used, as far as one frame tells. All frames together tell all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct EntryUses {
+    /// Its key.
+    pub key: Key,
+    /// How often it was given out.
+    pub count: u64,
+    /// When last, in nanoseconds since 1970.
+    pub last: u64,
 }
 
 /// The frame of an entry.

@@ -60,7 +60,7 @@ use crate::class::Class;
 use crate::directory;
 use crate::medium::{Disk, Found, Medium};
 
-pub use item::{AboutWriter, Damage, Entry, Item, Saved, Scratch};
+pub use item::{AboutWriter, Damage, Entry, EntryUses, Item, Saved, Scratch};
 pub use manifests::{ListedSegment, ManifestFile, ManifestInfo, Manifests, RetiredSegment};
 pub use numbers::Numbers;
 pub use payload::{Payload, PayloadReader};

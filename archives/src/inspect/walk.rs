@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use sde::{ArchiveError, Key, Record};
 
-use super::item::{AboutWriter, Damage, Entry, Item, Saved, Scratch};
+use super::item::{AboutWriter, Damage, Entry, EntryUses, Item, Saved, Scratch};
 use super::payload::Payload;
 use super::segments::SegmentFile;
 use crate::cbor;
@@ -16,6 +16,7 @@ use crate::segment::{
     FRAME_HEADER, FRAME_MAGIC, FrameHeader, FrameKind, SEGMENT_HEADER, Segment, aligned, checksum,
 };
 use crate::table::{TRAILER, Table};
+use crate::uses::UsesMetadata;
 
 /// Metadata that is longer is not read: no run has as many inputs.
 const LONGEST: u32 = 64 << 20;
@@ -199,10 +200,11 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                 self.index_at = Some(frame.at);
                 return Ok(None);
             }
-            kind => Item::Other {
+            Some(FrameKind::Uses) => Item::Uses {
                 at: frame.at,
-                of_uses: kind == Some(FrameKind::Uses),
+                uses: uses(cbor::from_bytes(metadata).map_err(cannot)?),
             },
+            None => Item::Other { at: frame.at },
         }))
     }
 
@@ -298,6 +300,16 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             key,
         }));
     }
+}
+
+fn uses(metadata: UsesMetadata) -> Vec<EntryUses> {
+    let uses = metadata.uses.into_iter();
+    uses.map(|(key, one)| EntryUses {
+        key,
+        count: one.count,
+        last: one.last,
+    })
+    .collect()
 }
 
 fn about(about: About) -> AboutWriter {

@@ -85,7 +85,7 @@ fn results(
     prefix: &Prefix,
     name: Option<&str>,
 ) -> Result<(Vec<(String, Payload)>, bool), Failure> {
-    let (mut found, marks) = find_marked(store, prefix)?;
+    let (mut found, marks, _) = find_marked(store, prefix)?;
     let whole = found.swap_remove(0);
     let all = whole.entry.results;
     let mark = marks.of(&(whole.entry.record.key, whole.entry.record.run));

@@ -8,6 +8,7 @@ use serde_json::json;
 
 use crate::args::Arguments;
 use crate::failure::Failure;
+use crate::kernels;
 use crate::output::Output;
 use crate::store::Store;
 use crate::{text, time};
@@ -49,14 +50,19 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     }
     let as_json = arguments.json;
     let [path] = arguments.values(["STORE"], 0)?;
-    let path = path.unwrap_or_default();
     // Opening makes a store of an empty folder; that is not what was asked for.
-    let mut store = Store::open(&path)?;
+    let mut store = Store::open(path.unwrap_or_default())?;
+    let path = store.inspection.path().to_owned();
     // A compaction gives up what is known of uses with the entries, so this comes first.
-    let uses_recorded = match has_limit && by_use {
-        true => Some(has_uses(&mut store)?),
-        false => None,
+    let seen = match has_limit {
+        true => Seen::of(&mut store)?,
+        false => Seen::default(),
     };
+    let uses_recorded = (has_limit && by_use).then_some(seen.uses);
+    if seen.is_kernel_cache() {
+        // There is nothing else in it that a limit could be meant for.
+        retention = retention.results();
+    }
     if dry_run {
         retention = retention.dry_run();
         options = options.read_only();
@@ -85,11 +91,30 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     print(&done, dry_run, uses_recorded, out)
 }
 
-/// Whether there is anything that says which entries were used.
-fn has_uses(store: &mut Store) -> Result<bool, Failure> {
-    let mut found = false;
-    store.walk(|_, item| found |= matches!(item, Item::Other { of_uses: true, .. }))?;
-    Ok(found)
+/// What there is in a store.
+#[derive(Default)]
+struct Seen {
+    /// Something that says which entries were used.
+    uses: bool,
+    programs: bool,
+    others: bool,
+}
+
+impl Seen {
+    fn of(store: &mut Store) -> Result<Self, Failure> {
+        let mut seen = Self::default();
+        store.walk(|_, item| match item {
+            Item::Uses { .. } => seen.uses = true,
+            Item::Entry(entry) if &*entry.record.app == kernels::APP => seen.programs = true,
+            Item::Entry(_) | Item::Scratch(_) => seen.others = true,
+            _ => {}
+        })?;
+        Ok(seen)
+    }
+
+    fn is_kernel_cache(&self) -> bool {
+        self.programs && !self.others
+    }
 }
 
 /// How many files were replaced before the time of grace, as the generations that count tell: a dry

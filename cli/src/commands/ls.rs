@@ -12,6 +12,7 @@ use serde_json::json;
 use super::App;
 use crate::args::Arguments;
 use crate::failure::Failure;
+use crate::kernels::{self, Program, Uses};
 use crate::output::Output;
 use crate::store::{Id, Marks, Scratches, Store};
 use crate::table::{self, Column};
@@ -46,6 +47,8 @@ struct Row {
     /// Results that are saved and their bytes, in each class.
     saved: [(usize, u64); 3],
     state: State,
+    /// If it is of a kernel cache.
+    program: Option<Box<Program>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,14 +92,16 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let as_json = arguments.json;
     let [path] = arguments.values(["STORE"], 0)?;
     let mut store = Store::open(path.unwrap_or_default())?;
-    let mut rows = rows(&mut store)?;
+    let (mut rows, uses) = rows(&mut store)?;
     rows.retain(|row| wanted(row, &options));
     sort(&mut rows, options.sort);
     let total = rows.len();
     rows.truncate(options.limit);
     match as_json {
-        true => rows.iter().try_for_each(|row| out.json(&object(row)))?,
-        false => print(&rows, total, out)?,
+        true => rows
+            .iter()
+            .try_for_each(|row| out.json(&object(row, &uses)))?,
+        false => print(&rows, &uses, total, out)?,
     }
     out.flush()?;
     store.tell_damage();
@@ -152,8 +157,9 @@ fn options(arguments: &mut Arguments) -> Result<Options, Failure> {
 /// Each with its rank among those of its key.
 type Computations = HashMap<Id, (Rank, Row)>;
 
-fn rows(store: &mut Store) -> Result<Vec<Row>, Failure> {
+fn rows(store: &mut Store) -> Result<(Vec<Row>, Uses), Failure> {
     let mut rows = Computations::new();
+    let mut uses = Uses::default();
     let mut names: HashSet<Rc<str>> = HashSet::new();
     let mut codes: HashSet<Rc<CodeId>> = HashSet::new();
     let mut marks = Marks::default();
@@ -165,6 +171,7 @@ fn rows(store: &mut Store) -> Result<Vec<Row>, Failure> {
         }
         Item::Mark { mark, .. } => marks.add(mark),
         Item::Scratch(scratch) => scratches.add(segment, scratch),
+        Item::Uses { uses: of_frame, .. } => uses.add(of_frame),
         _ => {}
     })?;
     let mut highest: HashMap<Key, Rank> = HashMap::new();
@@ -189,8 +196,9 @@ fn rows(store: &mut Store) -> Result<Vec<Row>, Failure> {
         results: 1,
         saved: [(0, 0), (0, 0), (1, scratch.payload.length())],
         state: State::Scratch,
+        program: None,
     }));
-    Ok(rows)
+    Ok((rows, uses))
 }
 
 fn add(
@@ -211,6 +219,7 @@ fn add(
             results: entry.results.len(),
             saved: [(0, 0); 3],
             state: State::Current,
+            program: Program::of(entry).map(Box::new),
         };
         (entry.rank(), row)
     };
@@ -277,9 +286,13 @@ const COLUMNS: [Column; 8] = [
     Column::new("STATE", 8),
 ];
 
-fn print(rows: &[Row], total: usize, out: &mut Output) -> Result<(), Failure> {
+fn print(rows: &[Row], uses: &Uses, total: usize, out: &mut Output) -> Result<(), Failure> {
     if total == 0 {
         return out.line("no entries");
+    }
+    let programs = rows.iter().map(|row| Some((row, row.program.as_deref()?)));
+    if let Some(programs) = programs.collect::<Option<Vec<_>>>() {
+        return print_programs(&programs, uses, total, out);
     }
     let cells: Vec<Vec<String>> = rows
         .iter()
@@ -318,8 +331,36 @@ fn print(rows: &[Row], total: usize, out: &mut Output) -> Result<(), Failure> {
     }
 }
 
-fn object(row: &Row) -> serde_json::Value {
-    json!({
+/// A kernel cache.
+fn print_programs(
+    programs: &[(&Row, &Program)],
+    uses: &Uses,
+    total: usize,
+    out: &mut Output,
+) -> Result<(), Failure> {
+    let cells: Vec<_> = programs
+        .iter()
+        .map(|(row, program)| program.cells(&row.key, uses.of(&row.key), row.state.name()))
+        .collect();
+    table::write(out, &kernels::COLUMNS, &cells)?;
+    let all = programs.iter().map(|(_, program)| program);
+    let shown = text::count(programs.len(), "program", "programs");
+    let of = match programs.len() == total {
+        true => String::new(),
+        false => format!(" of {total}"),
+    };
+    out.line(format!(
+        "{shown}{of}, {}, built in {}",
+        text::size(all.clone().map(|program| program.bytes).sum()),
+        // What a file says of itself may be anything.
+        text::duration(all.fold(Duration::ZERO, |sum, program| {
+            sum.saturating_add(program.build)
+        }))
+    ))
+}
+
+fn object(row: &Row, uses: &Uses) -> serde_json::Value {
+    let mut object = json!({
         "app": row.app,
         "code": json::code(&row.code),
         "key": row.key.to_string(),
@@ -333,5 +374,9 @@ fn object(row: &Row) -> serde_json::Value {
             State::Current => "current",
             other => other.name(),
         },
-    })
+    });
+    if let Some(program) = &row.program {
+        object["program"] = program.object(uses.of(&row.key));
+    }
+    object
 }

@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 
 use crate::args::Arguments;
 use crate::failure::Failure;
+use crate::kernels::{Program, Uses};
 use crate::output::Output;
 use crate::store::{Marks, Prefix, Store, Whole, find_marked};
 use crate::{json, text, time};
@@ -22,7 +23,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let [path, key] = arguments.values(["STORE", "KEY"], 0)?;
     let prefix = Prefix::read(&key.unwrap_or_default().to_string_lossy())?;
     let mut store = Store::open(path.unwrap_or_default())?;
-    let (mut found, marks) = find_marked(&mut store, &prefix)?;
+    let (mut found, marks, uses) = find_marked(&mut store, &prefix)?;
     let earlier = found.len() - 1;
     if !all {
         found.truncate(1);
@@ -33,13 +34,13 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
             .iter()
             .any(|value| matches!(value, Checked::Damaged(_)));
         if as_json {
-            out.json(&object(whole, &values, &marks))?;
+            out.json(&object(whole, &values, &marks, &uses))?;
             continue;
         }
         if at > 0 {
             out.line("")?;
         }
-        print(whole, &values, &marks, out)?;
+        print(whole, &values, &marks, &uses, out)?;
     }
     if !as_json && !all && earlier > 0 {
         let computations = text::count(earlier, "earlier computation", "earlier computations");
@@ -83,6 +84,7 @@ fn print(
     whole: &Whole,
     values: &[Checked],
     marks: &Marks,
+    uses: &Uses,
     out: &mut Output,
 ) -> Result<(), Failure> {
     let record = &whole.entry.record;
@@ -115,6 +117,11 @@ fn print(
     if let Some(mark) = marks.of(&(record.key, record.run)) {
         let when = time::text(mark.at);
         field("invalid", format!("since {when} UTC: {}", mark.reason))?;
+    }
+    if let Some(program) = Program::of(&whole.entry) {
+        for (name, value) in program.fields(uses.of(&record.key)) {
+            field(name, value)?;
+        }
     }
     print_values("inputs", &record.inputs, 0, out)?;
     print_setup(&record.setup, 0, out)?;
@@ -230,7 +237,7 @@ fn callee_text(callee: &Callee) -> String {
     }
 }
 
-fn object(whole: &Whole, values: &[Checked], marks: &Marks) -> Json {
+fn object(whole: &Whole, values: &[Checked], marks: &Marks, uses: &Uses) -> Json {
     let record = &whole.entry.record;
     let results = whole
         .entry
@@ -255,11 +262,15 @@ fn object(whole: &Whole, values: &[Checked], marks: &Marks) -> Json {
         |place| json!({ "file": place.path, "class": json::class(place.class), "at": place.at }),
     );
     let invalid = marks.of(&(record.key, record.run));
-    json!({
+    let mut object = json!({
         "record": json::record(record),
         "results": results.collect::<Vec<_>>(),
         "bytes": whole.size(),
         "saved": places.collect::<Vec<_>>(),
         "invalid": invalid.map(|mark| json!({ "at": time::iso(mark.at), "reason": mark.reason })),
-    })
+    });
+    if let Some(program) = Program::of(&whole.entry) {
+        object["program"] = program.object(uses.of(&record.key));
+    }
+    object
 }

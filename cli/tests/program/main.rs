@@ -9,6 +9,7 @@
 mod damage;
 mod export;
 mod folders;
+mod kernels;
 mod kit;
 mod look;
 mod rank;

@@ -12,7 +12,7 @@
 
 use std::ffi::{CString, c_void};
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use opencl3::context::Context;
 use opencl3::device::{self, Device};
@@ -25,6 +25,7 @@ use super::{
     BinaryKind, DeviceInfo, DeviceType, Done, Driver, ForeignFacts, RawKernel, RawProgram,
 };
 use crate::Error;
+use crate::context::lock;
 
 /// A device that was found, to be put into a context.
 #[derive(Clone, Debug)]
@@ -37,7 +38,7 @@ pub struct Found {
 
 /// All devices of this machine, those of each platform together.
 ///
-/// The library of OpenCL is looked for once in a process.
+/// The library of OpenCL is looked for once in a process. Threads that ask at the same time take turns.
 ///
 /// ```
 /// match sde_opencl::devices() {
@@ -49,6 +50,10 @@ pub struct Found {
 /// # Errors
 /// [`Error::NoOpenCl`] if there is no library, no platform or no device here.
 pub fn devices() -> Result<Vec<Found>, Error> {
+    // PoCL sets up its devices when it is first asked for them, and a thread that asks meanwhile
+    // reads what is not there yet, which ends the process.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = lock(&TURN);
     let none = |why: String| Error::NoOpenCl { why };
     let platforms = get_platforms().map_err(|error| match error.0 {
         error_codes::DLOPEN_RUNTIME_LOAD_FAILED => none("its library can't be loaded".to_owned()),

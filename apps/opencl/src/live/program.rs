@@ -225,7 +225,10 @@ impl Live {
         };
         // Another process may have kept one that is as good meanwhile.
         store.refresh();
-        let there = store.get(&[wanted]).ok().and_then(|mut found| found.pop()?);
+        let there = store
+            .look(&[wanted])
+            .ok()
+            .and_then(|mut found| found.pop()?);
         let there = there.filter(|there| there.is_whole() && there.full == program.full);
         if there.is_some_and(|there| !program.is_better_than(&there)) {
             self.note_kept(&program);

@@ -121,6 +121,22 @@ impl KernelDir {
         self.0.store.path()
     }
 
+    /// One program, as `find` has it.
+    fn one(
+        &self,
+        wanted: &Wanted<'_>,
+        find: impl Fn(&Key) -> Result<Option<StoredEntry>, ArchiveError>,
+    ) -> Result<Option<StoredProgram>, StoreError> {
+        let inner = &*self.0;
+        if inner.settings.of(wanted.device_type) == Mode::Off {
+            return Ok(None);
+        }
+        let doing = "looking into the kernel cache";
+        let key = run_key(&inner.keys, wanted).map_err(|why| StoreError::new(doing, why))?;
+        let found = find(&key).map_err(|error| StoreError::new(doing, error))?;
+        Ok(found.and_then(|entry| read(&entry)))
+    }
+
     /// Whether so many bytes may be added; makes room if there is too little.
     ///
     /// Somebody else may be making room already. What is put meanwhile must not fill the disk, so if there is a quarter more than
@@ -146,18 +162,13 @@ impl KernelDir {
 
 impl KernelStore for KernelDir {
     fn get(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<StoredProgram>>, StoreError> {
-        let inner = &*self.0;
-        let one = |wanted: &Wanted<'_>| {
-            if inner.settings.of(wanted.device_type) == Mode::Off {
-                return Ok(None);
-            }
-            let doing = "looking into the kernel cache";
-            let key = run_key(&inner.keys, wanted).map_err(|why| StoreError::new(doing, why))?;
-            let found = inner.store.find(&key);
-            let found = found.map_err(|error| StoreError::new(doing, error))?;
-            Ok(found.and_then(|entry| read(&entry)))
-        };
-        wanted.iter().map(one).collect()
+        let find = |key: &Key| self.0.store.find(key);
+        wanted.iter().map(|one| self.one(one, find)).collect()
+    }
+
+    fn look(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<StoredProgram>>, StoreError> {
+        let look = |key: &Key| self.0.store.look(key);
+        wanted.iter().map(|one| self.one(one, look)).collect()
     }
 
     fn put(&self, programs: &[StoredProgram]) -> Result<usize, StoreError> {

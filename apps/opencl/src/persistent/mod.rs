@@ -143,6 +143,15 @@ pub trait KernelStore: Send + Sync {
     /// If the store could not be asked.
     fn get(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<StoredProgram>>, StoreError>;
 
+    /// The same for who compares what is there with what there could be: it is no use of it, where uses
+    /// are counted.
+    ///
+    /// # Errors
+    /// As [`get`](Self::get).
+    fn look(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<StoredProgram>>, StoreError> {
+        self.get(wanted)
+    }
+
     /// Keeps these programs, each in place of an earlier one of its key; gives how many. One that the
     /// store doesn't want, or has no room for, is left out; it is no error.
     ///

@@ -22,6 +22,7 @@ fn job() {
         "put" => processes::put_for_ever(&dir),
         "launch" => opencl::launch_and_tell(&dir),
         "many" => opencl::build_many(&dir),
+        "threads" => opencl::look_with_many_threads(),
         "several" => opencl::several(&dir),
         other => panic!("no job is called {other}"),
     }

@@ -3,9 +3,10 @@
 
 #![allow(unsafe_code, reason = "kernels are launched by OpenCL's calls")]
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::ptr;
-use std::sync::Arc;
+use std::sync::{Arc, Barrier};
 use std::time::Instant;
 
 use opencl3::command_queue::CommandQueue;
@@ -187,6 +188,34 @@ fn a_new_process_loads_what_another_built_and_launched() {
         second,
         ["devices 1", "builds 0", "loads 1", "shared 0", "kept 0"]
     );
+}
+
+/// The job of the test below: the first look for devices, from many threads.
+pub fn look_with_many_threads() {
+    let together = Barrier::new(16);
+    let found = std::thread::scope(|scope| {
+        let look = || {
+            together.wait();
+            devices().map_or(0, |found| found.len())
+        };
+        let threads: Vec<_> = (0..16).map(|_| scope.spawn(look)).collect();
+        let found = threads.into_iter().map(|thread| thread.join().unwrap());
+        found.collect::<BTreeSet<_>>()
+    });
+    tell(format!("{found:?}"));
+}
+
+/// PoCL 3.1 sets up its devices without a lock: of two threads that looked for them first, one read
+/// names that were not there yet, and the process ended.
+#[test]
+fn many_threads_may_look_for_devices_first() {
+    let kept = folder();
+    for _ in 0..8 {
+        let (mut worker, _drivers) = start("threads", &kept, &[]);
+        let told = worker.next();
+        let one_count = told.as_deref().is_some_and(|told| !told.contains(','));
+        assert!(one_count, "{told:?}");
+    }
 }
 
 #[test]

@@ -253,3 +253,76 @@ fn a_store_of_ones_own_takes_the_place_of_ours() {
         *program = program.clone().seal();
     });
 }
+
+/// The program `sde` reads these without our types: what it looks for must be there, under these names.
+#[test]
+fn what_the_program_sde_reads_is_there() {
+    use sde_archives::inspect::{Inspection, Item, Value};
+
+    let kept = folder();
+    anew(kept.path());
+    // Another process loads it; whoever looks whether there is a better one does not use it.
+    let (_, context) = anew(kept.path());
+    drop(context);
+    let store = Inspection::open(kept.path().join("store")).unwrap();
+    let (mut entries, mut uses) = (Vec::new(), Vec::new());
+    for segment in store.segments().unwrap() {
+        let walked = segment.walk(|item| match item {
+            Item::Entry(entry) => entries.push(entry),
+            Item::Uses { uses: more, .. } => uses.extend(more),
+            _ => {}
+        });
+        walked.unwrap();
+    }
+    let [entry] = &entries[..] else {
+        panic!("one program, one entry: {entries:?}");
+    };
+    assert_eq!(&*entry.record.app, "sde_opencl.Binary");
+    let inputs: Vec<&str> = entry
+        .record
+        .inputs
+        .iter()
+        .map(|input| &*input.name)
+        .collect();
+    assert_eq!(inputs, ["device", "driver", "options", "program"]);
+    let value = |name: &str| {
+        let saved = entry
+            .results
+            .iter()
+            .find(|saved| saved.name == name)
+            .unwrap();
+        saved.payload.as_ref().unwrap().value(1 << 20).unwrap()
+    };
+    let field = |value: &Value, name: &str| match value {
+        Value::Map(pairs) => {
+            let found = pairs
+                .iter()
+                .find(|(key, _)| *key == Value::Text(name.to_owned()));
+            found
+                .unwrap_or_else(|| panic!("no {name} in {value:?}"))
+                .1
+                .clone()
+        }
+        other => panic!("{other:?} has no {name}"),
+    };
+    let text = |text: &str| Value::Text(text.to_owned());
+    let (key, about) = (value("key"), value("about"));
+    assert_eq!(field(&about, "name"), text("copy"));
+    assert_eq!(field(&about, "device_type"), text("Cpu"));
+    assert_eq!(
+        field(&about, "kernels"),
+        Value::List(vec![text("copy"), text("move")])
+    );
+    assert_eq!(field(&about, "launched"), Value::List(Vec::new()));
+    assert_eq!(
+        field(&about, "log"),
+        text(&format!("{} bytes compiled", COPY.len()))
+    );
+    assert_eq!(field(&key, "options"), Value::List(Vec::new()));
+    let device = field(&key, "device");
+    assert_eq!(field(&device, "name"), text("simulated"));
+    assert_eq!(field(&device, "platform"), text("Simulated Platform"));
+    assert_eq!(field(&device, "driver"), text("1.0"));
+    let used: Vec<_> = uses.iter().map(|one| (one.key, one.count)).collect();
+    assert_eq!(used, [(entry.record.key, 1)]);
+}

@@ -87,6 +87,15 @@ impl Committer {
             .collect()
     }
 
+    /// Those of them that are not written to any more.
+    pub(crate) fn ended(&self) -> Vec<(PathBuf, UniqueId, Class, u64)> {
+        let lanes = lock(&self.lanes);
+        let ended = lanes.iter().flat_map(Lane::ended);
+        ended
+            .map(|(segment, length)| (segment.path.clone(), segment.id, segment.class, length))
+            .collect()
+    }
+
     /// Seals what is long enough, or all; gives the tables.
     pub(crate) fn seal(&self, all: bool) -> Vec<Table> {
         let mut lanes = lock(&self.lanes);

@@ -109,11 +109,14 @@ impl Lane {
     /// abandoned, where no more is to be relied on, whatever they have.
     pub(crate) fn durable(&self) -> impl Iterator<Item = (&Arc<Segment>, u64)> {
         let open = self.open.iter().map(|open| (&open.segment, open.durable));
-        let ended = self
-            .ended
+        self.ended().chain(open)
+    }
+
+    /// Those of them that are not written to any more.
+    pub(crate) fn ended(&self) -> impl Iterator<Item = (&Arc<Segment>, u64)> {
+        self.ended
             .iter()
-            .map(|(segment, length)| (segment, *length));
-        ended.chain(open)
+            .map(|(segment, length)| (segment, *length))
     }
 
     /// How long the segment is that is being written.

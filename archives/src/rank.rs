@@ -11,8 +11,10 @@ use sde::{Record, RunId, Tags};
 /// that has to choose goes by this order: looking an entry up, a compaction, and what lists, exports
 /// and compares stores.
 ///
-/// - One whose results are there counts before one of which only intermediates are: its save was cut
-///   short, and what it was to take the place of is not to be lost for that.
+/// - One whose results are there counts before one of which only intermediates are, or a result is
+///   damaged: its save was cut short, and what it was to take the place of is not to be lost for
+///   that. Values are looked at by who gives them out or copies them. Who only lists them takes what a
+///   frame says to be there for whole.
 /// - Of those the one whose record has the latest `made_at` counts. What takes the place of an entry is made
 ///   later than it, whatever the clocks say: the engine sees to that.
 /// - Of two that were made at one time that counts whose last frame was saved later. One computation may lie
@@ -24,7 +26,8 @@ use sde::{Record, RunId, Tags};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct Rank {
-    /// Whether a result is there that is archived, or there are none of that kind.
+    /// Whether a result is there that is archived, and none is known to be damaged; or there are none of
+    /// that kind.
     pub has_results: bool,
     /// When it was made, as its record says.
     pub made_at: SystemTime,
@@ -35,8 +38,8 @@ pub struct Rank {
 }
 
 impl Rank {
-    /// The rank of what was saved in one frame. `results` are the tags of all its results, and
-    /// whether each has a value in this frame, damaged or not.
+    /// The rank of what was saved in one frame, taken to be whole. `results` are the tags of all its
+    /// results, and whether each has a value in this frame.
     #[must_use]
     pub fn new(
         record: &Record,

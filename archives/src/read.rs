@@ -85,18 +85,23 @@ pub(crate) fn entry(
     if metadata.record.key != *key {
         return Err(Trouble::Damaged("it is of another key".to_owned()));
     }
-    let rank = metadata.rank(frame.saved_at);
+    let mut rank = metadata.rank(frame.saved_at);
     let archived = place.segment.class == Class::Result && metadata.is_archive();
     let results = metadata
         .results
         .into_iter()
         .map(|result| {
             let of = format!("result {:?} of {}", result.name, key.short());
+            let was_saved = result.payload.is_some();
+            let payload = result
+                .payload
+                .and_then(|payload| frame.sound(payload, of, CHECKED_WHEN_FOUND));
+            if was_saved && payload.is_none() && result.tags.is_archived() {
+                rank.has_results = false;
+            }
             StoredResult {
                 tags: result.tags,
-                payload: result
-                    .payload
-                    .and_then(|payload| frame.sound(payload, of, CHECKED_WHEN_FOUND)),
+                payload,
                 name: result.name,
             }
         })
@@ -133,7 +138,7 @@ pub(crate) fn facts(
     };
     let (frame, metadata) =
         OpenFrame::read::<EntryMetadata<Record>>(medium, &place, FrameKind::Entry, key)?;
-    let rank = metadata.rank(frame.saved_at);
+    let mut rank = metadata.rank(frame.saved_at);
     let (mut sound, mut damaged) = (Vec::new(), false);
     for result in metadata.results {
         let Some(payload) = result.payload else {
@@ -142,7 +147,10 @@ pub(crate) fn facts(
         let payload = frame.payload(payload, String::new());
         match payload.and_then(|payload| payload.bytes(&*frame.file)) {
             Ok(_) => sound.push(result.name),
-            Err(Trouble::Damaged(_)) => damaged = true,
+            Err(Trouble::Damaged(_)) => {
+                damaged = true;
+                rank.has_results &= !result.tags.is_archived();
+            }
             Err(error) => return Err(error),
         }
     }

@@ -30,8 +30,9 @@ impl DirStore {
             writer: known.segment.writer,
             length,
         });
-        // Those that were left after an error, as far as they are durable.
-        let left = inner.committer.written().into_iter();
+        // Those that were left after an error, as far as they are durable. Not what another thread has
+        // begun to write since: the next commit takes that.
+        let left = inner.committer.ended().into_iter();
         let left = left.map(|(_, id, class, length)| Journal {
             class,
             id,

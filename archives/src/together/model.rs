@@ -266,7 +266,7 @@ impl Machine {
         let writer = |store: &DirStore| store.0.committer.ground().writer;
         let writers: Vec<Vec<u8>> = stores
             .iter()
-            .map(|one| [&[0], &writer(one).0[..]].concat())
+            .map(|one| [&[0], &writer(one).0[..], &super::open::short("")].concat())
             .collect();
         sent.share(writers.iter());
         let writers = stores.iter().map(writer);

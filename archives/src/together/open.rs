@@ -37,17 +37,52 @@ pub(crate) fn open(
         _ => Ok(Vec::new()),
     };
     let told = all(group, &first)?.swap_remove(0);
+    let terms = terms(&options, dir)?;
     let opened = begin(options, dir, &told);
-    let writer = opened
-        .as_ref()
-        .map(|store| store.0.committer.ground().writer.0.to_vec());
-    let writers = all(group, &writer.map_err(ToString::to_string))?;
+    let own = opened.as_ref().map(|store| {
+        let writer = &store.0.committer.ground().writer.0[..];
+        [writer, &short(&terms)].concat()
+    });
+    let said = all(group, &own.map_err(ToString::to_string))?;
     let store = opened?;
-    let writers = writers.iter().filter_map(|id| id.first_chunk());
+    let differs = |one: &&Vec<u8>| one.get(16..) != said[0].get(16..);
+    if let Some(rank) = said.iter().position(|one| differs(&one)) {
+        let why = format!(
+            "rank {rank} and rank 0 open different stores together, or one otherwise; on rank {}: {terms}",
+            group.rank()
+        );
+        return Err(ArchiveError::Other(why));
+    }
+    let writers = said.iter().filter_map(|id| id.first_chunk());
     let writers = writers.flat_map(|id| [UniqueId(*id), for_others(&UniqueId(*id))]);
     let parts = Parts::new(group.nodes(), store.0.writers);
     store.join(group.rank(), Arc::new(parts), Arc::new(writers.collect()));
     Ok(store)
+}
+
+/// What ranks must agree about, for a person.
+fn terms(options: &Options, dir: &Path) -> Result<String, ArchiveError> {
+    let local = if options.local.is_some() {
+        "with"
+    } else {
+        "without"
+    };
+    let how = if options.read_only {
+        ", for reading only"
+    } else {
+        ""
+    };
+    Ok(format!(
+        "{}, {local} a local directory, with {} writers at most{how}",
+        absolute(dir)?.display(),
+        options.writers
+    ))
+}
+
+/// The same for ranks to compare.
+pub(super) fn short(terms: &str) -> [u8; 8] {
+    let digest = blake3::hash(terms.as_bytes());
+    digest.as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
 /// Who a rank is where it writes for others.

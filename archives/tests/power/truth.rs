@@ -192,7 +192,10 @@ fn check_entry(number: u64, versions: &Versions, found: Option<StoredEntry>) -> 
             _ => false,
         };
         if !is_right {
-            return Err(format!("its {} is lost or wrong", result.name));
+            return Err(format!(
+                "its {} is lost or wrong: version {version}, of {versions:?}",
+                result.name
+            ));
         }
     }
     Ok(())

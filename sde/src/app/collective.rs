@@ -9,7 +9,6 @@ use std::sync::Arc;
 use super::frame::Place;
 use super::handle::Handle;
 use crate::error::{Error, ErrorKind};
-use crate::key::Key;
 use crate::process_group::{Act, Notice, Ranks, not_here};
 use crate::result_map::{Codec, ErasedValue, Storable, Value, Wire};
 
@@ -58,7 +57,7 @@ impl Handle {
         let erased = ErasedValue::from(value.clone());
         let encoded = wire.encode(&erased, &codec, &mut bytes);
         let encoded = encoded.map_err(|source| not_sent(what, source));
-        let mut notice = Notice::new(Act::Gather, Key::from_bytes([0; 32]), what);
+        let mut notice = Notice::about(Act::Gather, what, codec.type_name());
         notice.length = bytes.len() as u64;
         let met = ranks.meet_all_well(notice.with_failure(encoded.err().map(|e| e.to_string())))?;
         let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();

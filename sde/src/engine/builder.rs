@@ -13,7 +13,7 @@ use super::signals;
 use super::{Engine, app_store, invalidate};
 use crate::cache::CacheTable;
 use crate::checkpoint::{Archiver, Pending, SavePolicy};
-use crate::error::{Error, ErrorKind};
+use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Observer;
 use crate::parallel::Helpers;
 use crate::process_group::ProcessGroup;
@@ -186,6 +186,9 @@ impl Builder {
         });
         let marks = invalidate::Marks::default();
         if let Some(archiver) = &self.archiver {
+            if archiver.commits_together() && self.process_group.is_none() {
+                return Err(no_ranks(&**archiver));
+            }
             read_marks(&**archiver, &marks)?;
         }
         #[cfg(unix)]
@@ -221,6 +224,15 @@ impl Builder {
         }
         Ok(sde)
     }
+}
+
+/// Nobody would ever commit it.
+fn no_ranks(archiver: &dyn Archiver) -> Error {
+    let why = "it was opened by ranks together, and the engine knows of none; give it their group with \
+               `Builder::process_group`";
+    let doing = format!("taking {}", archiver.describe());
+    let source = ArchiveError::Other(why.to_owned());
+    ErrorKind::Archive { doing, source }.into()
 }
 
 pub(super) fn no_thread(error: std::io::Error) -> Error {

@@ -7,7 +7,6 @@
 use super::Engine;
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::{Error, ErrorKind};
-use crate::key::Key;
 use crate::process_group::{Act, Notice, Ranks, chain};
 
 /// The word of a rank whose store is committed by all ranks.
@@ -22,7 +21,7 @@ impl Engine {
         selection: Selection,
         saved: Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut notice = Notice::new(Act::Agree, Key::from_bytes([0; 32]), doing);
+        let mut notice = Notice::about(Act::Agree, doing, selection.name());
         notice.word = self.commits_together();
         let met = ranks.meet_all_well(notice.with_failure(saved.err().as_ref().map(chain)))?;
         let together = met.iter().filter(|notice| notice.word == TOGETHER).count();
@@ -41,21 +40,23 @@ impl Engine {
         }
     }
 
-    /// Commits at a place where all ranks of the program come by anyway, if results are saved without
-    /// being asked for and all said that their store is committed so.
+    /// Commits at a place where all ranks of the program come by anyway, if all said that they
+    /// [do](Self::commits_by_the_way).
     pub(super) fn commit_by_the_way(&self, ranks: &Ranks, met: &[Notice]) {
-        let automatic = matches!(
-            self.policy,
-            SavePolicy::EveryResult | SavePolicy::Interval(_)
-        );
-        let all = met.iter().all(|notice| notice.word == TOGETHER);
-        if automatic
-            && all
-            && ranks.is_world()
-            && let Err(error) = self.commit_with(ranks, Selection::Checkpoint)
-        {
+        if !ranks.is_world() || met.iter().any(|notice| notice.word != TOGETHER) {
+            return;
+        }
+        if let Err(error) = self.commit_with(ranks, Selection::Checkpoint) {
             // Nobody asked for it: the next one tries again.
             self.warn(|| format!("what the ranks saved was not committed: {error}"));
+        }
+    }
+
+    /// [`TOGETHER`], if the store is committed so and results are saved without being asked for.
+    pub(super) fn commits_by_the_way(&self) -> u8 {
+        match self.policy {
+            SavePolicy::EveryResult | SavePolicy::Interval(_) => self.commits_together(),
+            _ => 0,
         }
     }
 

@@ -9,9 +9,9 @@ use super::hand_over::Change;
 use super::save::entry_of_specs;
 use crate::app::{Transfer, TypeIndex};
 use crate::cache::Entry;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::key::Key;
-use crate::process_group::{Act, Notice, ProcessGroup, Ranks};
+use crate::process_group::{Act, Notice, ProcessGroup, Ranks, chain};
 use crate::process_set::{Exchange, Offer, ProcessSet, ReceivedEntry, Sent, pack, unpack};
 
 impl Engine {
@@ -44,7 +44,7 @@ impl Engine {
         let mut notice = Notice::new(Act::Split, Key::from_bytes([0; 32]), "parts");
         notice.run.process = u64::from(color);
         notice.run.number = key.cast_unsigned();
-        notice.word = self.commits_together();
+        notice.word = self.commits_by_the_way();
         let met = whole.meet(&notice)?;
         self.commit_by_the_way(whole, &met);
         let part = Arc::new(whole.part(whole.split(color, key)?, color));
@@ -59,7 +59,7 @@ impl Engine {
             };
             self.hand_over(&change, &outer.all(), &set)?;
         }
-        whole.set_split(true);
+        whole.set_split();
         self.sets.push(set);
         Ok(part)
     }
@@ -77,8 +77,14 @@ impl Engine {
         let mut notice = Notice::new(Act::Release, Key::from_bytes([0; 32]), "its part");
         notice.run.process = part.id();
         notice.run.number = part.rank() as u64;
-        notice.word = self.commits_together();
-        let met = whole.meet(&notice);
+        notice.word = self.commits_by_the_way();
+        let inner = part.is_split().then(|| {
+            let doing = notice.what.clone();
+            chain(&ErrorKind::IsSplit { doing }.into())
+        });
+        // Who waits for this rank in the part must not wait for ever.
+        part.leave();
+        let met = whole.meet_all_well(notice.with_failure(inner));
         self.abandon_ranks(whole, part);
         let met = met?;
         self.commit_by_the_way(whole, &met);
@@ -103,8 +109,9 @@ impl Engine {
 
     /// Ends a process set on this rank alone.
     pub(super) fn abandon_ranks(&self, whole: &Ranks, part: &Ranks) {
+        part.leave();
         part.set_released();
-        whole.set_split(false);
+        whole.end_split();
         self.sets.remove(part.id());
     }
 
@@ -213,5 +220,5 @@ fn late_text(doing: &str, late: &[usize]) -> String {
 
 pub(super) fn garbled(source: crate::error::ArchiveError) -> Error {
     let doing = "reading what another rank sent".to_owned();
-    crate::error::ErrorKind::Archive { doing, source }.into()
+    ErrorKind::Archive { doing, source }.into()
 }

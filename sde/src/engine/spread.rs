@@ -136,7 +136,7 @@ impl Engine {
             let (mut of_rank, others) = rest.split_at(count);
             rest = others;
             while let Some((at, text, more)) = failure(of_rank) {
-                let message = crate::error::printable(&String::from_utf8_lossy(text));
+                let message = crate::error::told(&String::from_utf8_lossy(text));
                 failures.insert(at, ErrorKind::OnRank { rank, message }.into());
                 of_rank = more;
             }
@@ -253,7 +253,7 @@ fn deal(
         .into_iter()
         .map(|(cost, at)| {
             let least = (0..ranks).min_by_key(|rank| loads[*rank]).unwrap_or(0);
-            loads[least] += cost;
+            loads[least] = loads[least].saturating_add(cost);
             (*at, least)
         })
         .collect()

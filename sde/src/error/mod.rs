@@ -11,7 +11,7 @@ mod text;
 
 pub use app_error::{AppError, Failure};
 pub use archive_error::ArchiveError;
-pub(crate) use text::{close_names, join_names, printable};
+pub(crate) use text::{close_names, join_names, printable, told};
 
 use std::fmt;
 use std::sync::Arc;

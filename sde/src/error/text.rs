@@ -3,11 +3,23 @@
 /// Names and paths in messages are cut here.
 const LONGEST: usize = 120;
 
+/// What another rank tells is cut here: it has names and paths in it, and their causes after them.
+const LONGEST_TOLD: usize = 4000;
+
 /// The text with control characters escaped, cut to a readable length.
 pub(crate) fn printable(text: &str) -> String {
-    let mut out = String::with_capacity(text.len().min(LONGEST + 4));
+    escaped(text, LONGEST)
+}
+
+/// The same of a whole message.
+pub(crate) fn told(text: &str) -> String {
+    escaped(text, LONGEST_TOLD)
+}
+
+fn escaped(text: &str, longest: usize) -> String {
+    let mut out = String::with_capacity(text.len().min(longest + 4));
     for (count, c) in text.chars().enumerate() {
-        if count == LONGEST {
+        if count == longest {
             out.push('…');
             break;
         }
@@ -80,6 +92,8 @@ mod tests {
     fn control_characters_are_escaped_and_long_text_is_cut() {
         assert_eq!(printable("a\u{1b}[2Jb\n"), "a\\u{1b}[2Jb\\n");
         assert_eq!(printable(&"x".repeat(500)).chars().count(), LONGEST + 1);
+        assert_eq!(told(&"x".repeat(500)).len(), 500);
+        assert_eq!(told(&"x".repeat(5000)).chars().count(), LONGEST_TOLD + 1);
     }
 
     #[test]

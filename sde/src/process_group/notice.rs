@@ -105,6 +105,14 @@ impl Notice {
         }
     }
 
+    /// The notice of what has a name for a key: ranks that say another do something else.
+    pub(crate) fn about(act: Act, what: &str, of: &str) -> Self {
+        let mut name = blake3::Hasher::new();
+        name.update(&(what.len() as u64).to_le_bytes());
+        name.update(what.as_bytes()).update(of.as_bytes());
+        Self::new(act, Key::from_bytes(*name.finalize().as_bytes()), what)
+    }
+
     /// The notice of a rank where this failed, if it did.
     pub(crate) fn with_failure(mut self, why: Option<String>) -> Self {
         if let Some(why) = why {

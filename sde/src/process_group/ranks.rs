@@ -113,9 +113,26 @@ impl Ranks {
     }
 
     /// From here on these ranks do nothing together but release their parts.
-    pub(crate) fn set_split(&self, split: bool) {
-        let state = if split { IS_SPLIT } else { ACTIVE };
-        self.state.store(state, Ordering::Release);
+    pub(crate) fn set_split(&self) {
+        self.state.store(IS_SPLIT, Ordering::Release);
+    }
+
+    pub(crate) fn is_split(&self) -> bool {
+        self.state.load(Ordering::Acquire) == IS_SPLIT
+    }
+
+    /// Their parts are released. If they are themselves, they stay so.
+    pub(crate) fn end_split(&self) {
+        let (from, to) = (IS_SPLIT, ACTIVE);
+        let ended = self
+            .state
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
+        drop(ended);
+    }
+
+    /// Tells the others that this rank comes to nothing more here: who waits for it gets an error.
+    pub(crate) fn leave(&self) {
+        self.group.leave();
     }
 
     pub(crate) fn set_released(&self) {
@@ -167,7 +184,7 @@ impl Ranks {
         if !self.is_own_thread() {
             return Err(not_here(notice.describe()));
         }
-        if self.state.load(Ordering::Acquire) == IS_SPLIT && notice.act != Act::Release {
+        if self.is_split() && notice.act != Act::Release {
             let doing = notice.describe();
             return Err(ErrorKind::IsSplit { doing }.into());
         }
@@ -249,7 +266,7 @@ impl Ranks {
         let own = if rank == self.rank() { own } else { "" };
         match self.gather_bytes("an error", own.as_bytes(), &counts) {
             Ok(text) => {
-                let message = crate::error::printable(&String::from_utf8_lossy(&text));
+                let message = crate::error::told(&String::from_utf8_lossy(&text));
                 ErrorKind::OnRank { rank, message }.into()
             }
             Err(error) => error,

@@ -39,6 +39,29 @@ pub(super) fn ranks_that_call_different_things_get_the_same_error(ranks: Ranks<'
     }
 }
 
+/// Values of two names are no answer to one another, nor are two types of one name.
+pub(super) fn ranks_that_gather_different_things_get_the_same_error(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
+        let is_first = sde.rank().unwrap() == 0;
+        let what = if is_first { "energies" } else { "forces" };
+        let error = sde.gather(what, 1.0_f64).map(drop).unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Disagree { .. }),
+            "{error}"
+        );
+        let error = match is_first {
+            true => sde.gather("numbers", 1_u64).map(drop),
+            false => sde.gather("numbers", 1_u32).map(drop),
+        };
+        let error = error.unwrap_err();
+        assert!(
+            matches!(error.kind(), ErrorKind::Disagree { .. }),
+            "{error}"
+        );
+        assert!(sde.gather("numbers", 1_u64).is_ok());
+    });
+}
+
 pub(super) fn ranks_that_give_different_inputs_get_the_same_error(ranks: Ranks<'_>) {
     let texts = ranks.run(|sde| {
         let x = sde.rank().unwrap() as u64;

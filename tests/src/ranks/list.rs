@@ -37,6 +37,7 @@ macro_rules! for_each_test_of_ranks {
             }
             errors {
                 ranks_that_call_different_things_get_the_same_error: Each(&[3, 8]),
+                ranks_that_gather_different_things_get_the_same_error: Each(&[2]),
                 ranks_that_give_different_inputs_get_the_same_error: Each(&[2]),
                 a_rank_that_leaves_is_named_and_waited_for_by_nobody: Each(&[3, 8]),
                 a_rank_that_is_late_is_named_by_those_who_wait: Each(&[2]),
@@ -69,6 +70,9 @@ macro_rules! for_each_test_of_ranks {
                 a_handle_of_a_released_set_is_an_error: Each(&[2]),
                 the_closure_form_releases_after_an_error_and_a_panic_too: Each(&[2]),
                 a_part_that_is_dropped_is_an_error_where_the_others_release: Each(&[2]),
+                an_error_on_one_rank_of_a_part_reaches_the_others: Each(&[4]),
+                a_part_that_is_dropped_while_its_handle_lives_holds_up_nobody: Each(&[2]),
+                a_released_set_does_not_come_to_life_again: Each(&[2, 4]),
                 values_that_are_too_large_or_not_wanted_do_not_move: Each(&[2]),
                 no_cache_values_never_move: Each(&[2]),
                 of_different_results_the_lowest_rank_s_counts: Each(&[3]),
@@ -86,6 +90,10 @@ macro_rules! for_each_test_of_ranks {
             }
             together {
                 any_number_of_ranks_goes_on_from_what_others_saved_together: UpTo(5),
+                what_is_saved_while_all_commit_is_not_lost: Each(&[3]),
+                ranks_may_save_at_different_times: Each(&[2, 3]),
+                ranks_that_open_different_stores_get_an_error: Each(&[3]),
+                a_store_of_ranks_is_for_engines_of_ranks: Each(&[1, 2]),
             }
         }
     };

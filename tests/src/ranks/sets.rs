@@ -146,6 +146,81 @@ pub(super) fn a_part_that_is_dropped_is_an_error_where_the_others_release(ranks:
     );
 }
 
+/// The others of its part may wait for it there, and it waits for them where the part is released.
+pub(super) fn an_error_on_one_rank_of_a_part_reaches_the_others(ranks: Ranks<'_>) {
+    let ended = ranks.run(|sde| {
+        let rank = sde.rank().unwrap();
+        let ended = sde.split_for((rank / 2) as u32, 0, |part| {
+            if rank == 0 {
+                return part.run("nobody", &inputs! {}).map(|_| 0);
+            }
+            Ok(part.gather("ranks", rank as u64)?.len())
+        });
+        // Nothing is broken by that.
+        assert_eq!(sde.gather("ranks", rank as u64).unwrap().len(), 4);
+        ended.map_err(|error| error.to_string())
+    });
+    assert!(
+        ended[0].as_ref().is_err_and(|e| e.contains("nobody")),
+        "{ended:?}"
+    );
+    assert!(
+        ended[1].as_ref().is_err_and(|e| e.contains("rank 0")),
+        "{ended:?}"
+    );
+    assert_eq!(ended[2..], [Ok(2), Ok(2)]);
+}
+
+/// A handle that is kept keeps nobody waiting.
+pub(super) fn a_part_that_is_dropped_while_its_handle_lives_holds_up_nobody(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
+        let part = sde.split(0, 0).unwrap();
+        let kept = (*part).clone();
+        let error = match sde_is_first(&part) {
+            true => {
+                drop(part);
+                sde.gather("numbers", 1_u64).map(drop).unwrap_err()
+            }
+            false => {
+                let error = kept.gather("numbers", 1_u64).map(drop).unwrap_err();
+                assert!(part.release().is_err());
+                error
+            }
+        };
+        assert!(
+            matches!(
+                error.kind(),
+                ErrorKind::Disagree { .. } | ErrorKind::Ranks { .. }
+            ),
+            "{error}"
+        );
+    });
+}
+
+/// Not even when a part of it is released after it.
+pub(super) fn a_released_set_does_not_come_to_life_again(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
+        let rank = sde.rank().unwrap();
+        let outer = sde.split(0, 0).unwrap();
+        let kept = (*outer).clone();
+        let inner = outer.split(rank as u32, 0).unwrap();
+        let error = outer.release().unwrap_err();
+        assert!(error.to_string().contains("split"), "{error}");
+        assert!(matches!(
+            kept.rank().unwrap_err().kind(),
+            ErrorKind::Released
+        ));
+        let error = inner.release().unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Released), "{error}");
+        assert!(matches!(
+            kept.rank().unwrap_err().kind(),
+            ErrorKind::Released
+        ));
+        assert!(kept.split(0, 0).is_err());
+        assert!(sde.gather("ranks", rank as u64).is_ok());
+    });
+}
+
 fn sde_is_first(sde: &sde::Handle) -> bool {
     sde.rank().unwrap() == 0
 }

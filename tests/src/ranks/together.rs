@@ -1,6 +1,9 @@
 //! A store that all ranks open together: parts of all of them come to few files.
 
-use sde::{DistArray, EventLog, Handle, ProcessGroup, SavePolicy, Sde, Source};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sde::{DistArray, Event, EventLog, Handle, ProcessGroup, SavePolicy, Sde, Source};
 use sde_archives::{DirStore, Options};
 
 use super::{Rank, Ranks, names};
@@ -56,4 +59,109 @@ pub(super) fn any_number_of_ranks_goes_on_from_what_others_saved_together(ranks:
         let each_alone = |_: &dyn ProcessGroup| DirStore::open(&store).unwrap();
         all_get(bits(loaded_by, each_alone), Source::Loaded, &how);
     }
+}
+
+#[sde::app(name = "ranks.together.page")]
+fn page(number: u64) -> Vec<u8> {
+    vec![number as u8; 1 << 14]
+}
+
+/// A thread saves while all commit: what it has begun to write is left to the next commit.
+pub(super) fn what_is_saved_while_all_commit_is_not_lost(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
+    let store = folder.path().join("store");
+    let rounds = 30;
+    let pages = |rank: usize| (0..4 * rounds).map(move |n| 1_000_000 * rank as u64 + n);
+    ranks.run_ranks(|rank: Rank| {
+        let warnings = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&warnings);
+        let options = Options::new().segment_size(1 << 16);
+        let builder = Sde::builder()
+            .store(options.open_together(&store, rank.group()).unwrap())
+            .save(SavePolicy::Interval(Duration::from_millis(1)))
+            .observer(move |event: &Event| {
+                if let Event::Warning { message } = event {
+                    heard.lock().unwrap().push(message.clone());
+                }
+            });
+        let sde = rank.join(builder).build().unwrap();
+        let mut own = pages(sde.rank().unwrap());
+        for _ in 0..rounds {
+            for number in own.by_ref().take(4) {
+                page.call(&sde, number).unwrap();
+            }
+            sde.split_for(0, 0, |_| Ok(())).unwrap();
+        }
+        sde.finish().unwrap();
+        let warnings = warnings.lock().unwrap();
+        let lost: Vec<_> = warnings
+            .iter()
+            .filter(|w| !w.contains("waits for"))
+            .collect();
+        assert!(lost.is_empty(), "{lost:?}");
+    });
+    ranks.once(|| {
+        let store = DirStore::open(&store).unwrap();
+        let sde = Sde::builder().store(store).build().unwrap();
+        for number in (0..3).flat_map(pages) {
+            page.call(&sde, number).unwrap();
+        }
+        assert_eq!(sde.stats().total.computed, 0);
+    });
+}
+
+/// Only where all save without being asked is anything committed by the way.
+pub(super) fn ranks_may_save_at_different_times(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
+    let store = folder.path().join("store");
+    ranks.run_ranks(|rank: Rank| {
+        let group = rank.group();
+        let policy = match group.rank() {
+            0 => SavePolicy::EveryResult,
+            _ => SavePolicy::OnRequest,
+        };
+        let store = Options::new().open_together(&store, group).unwrap();
+        let builder = Sde::builder().store(store).save(policy);
+        let sde = rank.join(builder).build().unwrap();
+        sde.split_for(0, 0, |part| page.call(part, 7).map(drop))
+            .unwrap();
+        sde.finish().unwrap();
+    });
+}
+
+pub(super) fn ranks_that_open_different_stores_get_an_error(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
+    let folder = folder.path();
+    let told = ranks.run_ranks(|rank: Rank| {
+        let group = rank.group();
+        let own = folder.join(if group.rank() == 1 { "a" } else { "b" });
+        let error = Options::new().open_together(own, group).unwrap_err();
+        let with_disk = match group.rank() {
+            1 => Options::new().local(folder.join("disk")),
+            _ => Options::new(),
+        };
+        let other = with_disk
+            .open_together(folder.join("c"), group)
+            .unwrap_err();
+        (error.to_string(), other.to_string())
+    });
+    for (rank, (dirs, disks)) in told.iter().enumerate() {
+        assert!(dirs.contains("rank 1 and rank 0"), "{dirs}");
+        assert!(
+            dirs.contains(if rank == 1 { "/a, " } else { "/b, " }),
+            "{dirs}"
+        );
+        assert!(disks.contains("a local directory"), "{disks}");
+    }
+}
+
+/// Without the group nobody would commit what is saved.
+pub(super) fn a_store_of_ranks_is_for_engines_of_ranks(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
+    ranks.run_ranks(|rank: Rank| {
+        let store = folder.path().join("store");
+        let store = Options::new().open_together(store, rank.group()).unwrap();
+        let error = Sde::builder().store(store).build().unwrap_err();
+        assert!(error.to_string().contains("process_group"), "{error}");
+    });
 }

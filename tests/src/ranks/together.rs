@@ -63,19 +63,19 @@ pub(super) fn any_number_of_ranks_goes_on_from_what_others_saved_together(ranks:
 
 #[sde::app(name = "ranks.together.page")]
 fn page(number: u64) -> Vec<u8> {
-    vec![number as u8; 1 << 14]
+    vec![number as u8; 160_000]
 }
 
 /// A thread saves while all commit: what it has begun to write is left to the next commit.
 pub(super) fn what_is_saved_while_all_commit_is_not_lost(ranks: Ranks<'_>) {
     let folder = ranks.folder();
     let store = folder.path().join("store");
-    let rounds = 30;
-    let pages = |rank: usize| (0..4 * rounds).map(move |n| 1_000_000 * rank as u64 + n);
+    let rounds = 40;
+    let pages = |rank: usize| (0..5 * rounds).map(move |n| 1_000_000 * rank as u64 + n);
     ranks.run_ranks(|rank: Rank| {
         let warnings = Arc::new(Mutex::new(Vec::new()));
         let heard = Arc::clone(&warnings);
-        let options = Options::new().segment_size(1 << 16);
+        let options = Options::new();
         let builder = Sde::builder()
             .store(options.open_together(&store, rank.group()).unwrap())
             .save(SavePolicy::Interval(Duration::from_millis(1)))
@@ -87,7 +87,7 @@ pub(super) fn what_is_saved_while_all_commit_is_not_lost(ranks: Ranks<'_>) {
         let sde = rank.join(builder).build().unwrap();
         let mut own = pages(sde.rank().unwrap());
         for _ in 0..rounds {
-            for number in own.by_ref().take(4) {
+            for number in own.by_ref().take(5) {
                 page.call(&sde, number).unwrap();
             }
             sde.split_for(0, 0, |_| Ok(())).unwrap();

@@ -165,7 +165,7 @@ fn what_was_used_is_not_old_in_any_order() {
 fn has_uses(path: &Path) -> bool {
     let mut has = false;
     for segment in Inspection::open(path).unwrap().segments().unwrap() {
-        let each = |item| has |= matches!(item, Item::Other { .. });
+        let each = |item| has |= matches!(item, Item::Uses { .. });
         segment.walk(each).unwrap();
     }
     has

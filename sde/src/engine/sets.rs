@@ -12,7 +12,7 @@ use crate::cache::Entry;
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
 use crate::process_group::{Act, Notice, ProcessGroup, Ranks, chain};
-use crate::process_set::{Exchange, Offer, ProcessSet, ReceivedEntry, Sent, pack, unpack};
+use crate::process_set::{Exchange, Left, Offer, ProcessSet, ReceivedEntry, Sent, pack, unpack};
 
 impl Engine {
     /// The process set that the program begins with.
@@ -116,23 +116,25 @@ impl Engine {
     }
 
     /// Gives all ranks the entries that one of them has made. What can't be sent stays where
-    /// it is.
+    /// it is; gives back what this rank lacks of that, or has in part.
     pub(super) fn exchange(
         &self,
         ranks: &Ranks,
         what: &str,
         fresh: &[(Arc<str>, Key)],
         transfer: &Transfer,
-    ) -> Result<Sent, Error> {
+    ) -> Result<Vec<Left>, Error> {
+        // Of what is gone from here another rank may have the values.
+        let is_whole =
+            |entry: &Arc<Entry>| entry.record.nondeterministic || entry.lacks(None).is_none();
         let entry = |(app, key): &(Arc<str>, Key)| {
             let entry = self.caches.named(app)?.entry(key)?;
-            Some((*key, entry))
+            is_whole(&entry).then_some((*key, entry))
         };
         let made: HashMap<Key, Arc<Entry>> = fresh.iter().filter_map(entry).collect();
         let offers: Vec<_> = made.values().map(|entry| Offer::of(entry)).collect();
-        let wire = self.wire()?;
         let exchange = Exchange { ranks, what };
-        let sent = exchange.run(
+        let Sent { lacked, mut left } = exchange.run(
             &offers,
             |offer| !self.holds(&offer.key),
             |key, to| {
@@ -140,13 +142,15 @@ impl Engine {
                 entry.is_some_and(|entry| self.pack(entry, transfer, to))
             },
         )?;
-        let taken: Result<(), Error> = sent.lacked.iter().try_for_each(|bytes| {
+        let wire = self.wire()?;
+        let taken: Result<(), Error> = lacked.iter().try_for_each(|bytes| {
             let (entry, _) = unpack(bytes, 0, &wire).map_err(garbled)?;
+            left.extend(in_part(&entry, transfer));
             self.take_received(entry);
             Ok(())
         });
         ranks.agree(what, taken)?;
-        Ok(sent)
+        Ok(left)
     }
 
     /// What another rank sent waits for a run to ask for it, unless it is the record of something
@@ -191,6 +195,21 @@ impl Engine {
         };
         self.sets.received.has(key) || self.caches.all().any(in_cache)
     }
+}
+
+/// An entry of which the filter has left values where they are that a run needs.
+fn in_part(entry: &ReceivedEntry, transfer: &Transfer) -> Option<Left> {
+    let record = &entry.record;
+    let mut results = entry.results.iter();
+    let is_left = results.any(|result| {
+        result.value.is_none()
+            && result.tags.is_needed()
+            && transfer.leaves(&record.app, &result.name, result.tags)
+    });
+    is_left.then_some(Left {
+        key: record.key,
+        run: record.run,
+    })
 }
 
 /// The ranks of each set, in their order there. A notice has the name of the set in `run.process`.

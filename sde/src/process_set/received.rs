@@ -40,20 +40,25 @@ pub(crate) struct ReceivedValue {
 }
 
 impl Received {
-    pub(crate) fn put(&self, entry: ReceivedEntry) {
-        self.lock().insert(entry.record.key, entry);
+    /// Keeps an entry, with the values that came of it before and did not come now. One without
+    /// any value is nothing to keep.
+    pub(crate) fn put(&self, mut entry: ReceivedEntry) {
+        let mut entries = self.lock();
+        if let Some(before) = entries.get(&entry.record.key) {
+            entry.fill_from(before);
+        }
+        if entry.results.iter().any(|result| result.value.is_some()) {
+            entries.insert(entry.record.key, entry);
+        }
     }
 
-    /// An entry as a store would have it.
-    pub(crate) fn find(&self, key: &Key) -> Option<StoredEntry> {
-        self.lock()
-            .get(key)
-            .cloned()
-            .map(ReceivedEntry::into_stored)
+    pub(crate) fn find(&self, key: &Key) -> Option<ReceivedEntry> {
+        self.lock().get(key).cloned()
     }
 
+    /// Whether an entry is there with all that a run needs of it.
     pub(crate) fn has(&self, key: &Key) -> bool {
-        self.lock().contains_key(key)
+        self.lock().get(key).is_some_and(ReceivedEntry::is_complete)
     }
 
     /// Forgets those of which `which` says so.
@@ -67,6 +72,22 @@ impl Received {
 }
 
 impl ReceivedEntry {
+    /// Whether it has all that a run needs: another rank may have sent only some values.
+    pub(crate) fn is_complete(&self) -> bool {
+        let is_there = |result: &ReceivedResult| result.value.is_some();
+        let lacks = |result: &ReceivedResult| result.tags.is_needed() && !is_there(result);
+        self.results.iter().any(is_there) && !self.results.iter().any(lacks)
+    }
+
+    fn fill_from(&mut self, before: &Self) {
+        let lacking = self.results.iter_mut();
+        for result in lacking.filter(|result| result.value.is_none()) {
+            let mut had = before.results.iter();
+            let had = had.find(|had| had.name == result.name);
+            result.value = had.and_then(|had| had.value.clone());
+        }
+    }
+
     pub(crate) fn into_stored(self) -> StoredEntry {
         let results = self.results.into_iter().map(|result| StoredResult {
             name: result.name,

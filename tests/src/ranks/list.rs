@@ -74,6 +74,8 @@ macro_rules! for_each_test_of_ranks {
                 a_part_that_is_dropped_while_its_handle_lives_holds_up_nobody: Each(&[2]),
                 a_released_set_does_not_come_to_life_again: Each(&[2, 4]),
                 values_that_are_too_large_or_not_wanted_do_not_move: Each(&[2]),
+                what_came_without_its_value_is_looked_for_in_the_store: Each(&[2]),
+                what_came_without_its_value_is_sent_when_all_is: Each(&[2]),
                 no_cache_values_never_move: Each(&[2]),
                 of_different_results_the_lowest_rank_s_counts: Each(&[3]),
                 the_results_do_not_depend_on_the_number_of_ranks: Each(&[1, 2, 3, 4, 8]),
@@ -86,6 +88,8 @@ macro_rules! for_each_test_of_ranks {
                 non_deterministic_results_are_the_same_on_all_ranks: Each(&[3]),
                 lists_that_differ_are_the_same_error_on_all_ranks: Each(&[2]),
                 values_that_are_too_large_stay_and_their_keys_are_known: Each(&[2]),
+                values_that_are_not_wanted_stay_and_their_keys_are_known: Each(&[2]),
+                of_several_values_those_that_are_wanted_come: Each(&[2]),
                 what_is_dealt_out_is_dealt_out_by_its_cost: Each(&[2]),
             }
             together {

@@ -39,8 +39,9 @@ impl Transfer {
         Self::default()
     }
 
-    /// Only the entries whose values have no more bytes than this together. Parts of distributed
-    /// values move whatever their size.
+    /// Only the entries whose values have no more bytes than this together, as they are sent. Of a
+    /// value that lies on several ranks all parts count, each with what it says
+    /// ([`Distributed::bytes`](crate::Distributed::bytes)).
     #[must_use]
     pub fn at_most(mut self, bytes: u64) -> Self {
         self.limit = Some(bytes);
@@ -64,8 +65,8 @@ impl Transfer {
             .is_some_and(|filter| !filter(app, result, tags))
     }
 
-    pub(crate) fn is_too_large(&self, bytes: usize) -> bool {
-        self.limit.is_some_and(|limit| bytes as u64 > limit)
+    pub(crate) fn is_too_large(&self, bytes: u64) -> bool {
+        self.limit.is_some_and(|limit| bytes > limit)
     }
 }
 

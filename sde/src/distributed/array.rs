@@ -288,6 +288,10 @@ impl<T: Element> Distributed for DistArray<T> {
         numbers.map(|number| *number as u64).collect()
     }
 
+    fn bytes(&self) -> usize {
+        size_of_val(self.local())
+    }
+
     fn hand_over(part: Option<&Self>, over: &HandOver<'_>) -> Result<Option<Self>, AppError> {
         let (shape, blocks) = read_outlines(over.outlines())?;
         let mut from = vec![Block::empty(shape.len()); over.ranks()];

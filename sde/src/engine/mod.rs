@@ -13,6 +13,7 @@ mod clock;
 mod collective;
 mod commit;
 mod fly;
+mod hand;
 mod hand_over;
 mod invalidate;
 mod known;

@@ -13,6 +13,7 @@ use crate::error::{Error, ErrorKind};
 use crate::key::Key;
 use crate::process_group::{Act, Notice, ProcessGroup, Ranks, chain};
 use crate::process_set::{Exchange, Left, Offer, ProcessSet, ReceivedEntry, Sent, pack, unpack};
+use crate::result_map::Tags;
 
 impl Engine {
     /// The process set that the program begins with.
@@ -138,8 +139,13 @@ impl Engine {
             &offers,
             |offer| !self.holds(&offer.key),
             |key, to| {
-                let entry = made.get(key);
-                entry.is_some_and(|entry| self.pack(entry, transfer, to))
+                let Some(entry) = made.get(key) else {
+                    return false;
+                };
+                let app = &entry.record.app;
+                let leaves = |name: &str, tags| transfer.leaves(app, name, tags);
+                let is_too_large = |bytes| transfer.is_too_large(bytes as u64);
+                self.pack(entry, leaves, is_too_large, to)
             },
         )?;
         let wire = self.wire()?;
@@ -168,18 +174,24 @@ impl Engine {
         cache.record(&Arc::new(entry), generation);
     }
 
-    fn pack(&self, entry: &Entry, transfer: &Transfer, to: &mut Vec<u8>) -> bool {
+    /// Appends an entry to what is sent, without the values that are left, unless it is too large or
+    /// can't be turned into bytes. Says whether it did.
+    pub(super) fn pack(
+        &self,
+        entry: &Entry,
+        leaves: impl Fn(&str, Tags) -> bool,
+        is_too_large: impl Fn(usize) -> bool,
+        to: &mut Vec<u8>,
+    ) -> bool {
         let Ok(wire) = self.wire() else { return false };
         let before = to.len();
-        let app = &entry.record.app;
-        let leaves = |name: &str, tags| transfer.leaves(app, name, tags);
         match pack(entry, &*wire, leaves, to) {
-            Ok(()) if transfer.is_too_large(to.len() - before) => to.truncate(before),
+            Ok(()) if is_too_large(to.len() - before) => to.truncate(before),
             Ok(()) => return true,
             Err(error) => {
                 to.truncate(before);
                 self.warn(|| {
-                    let key = entry.record.key.short();
+                    let (app, key) = (&entry.record.app, entry.record.key.short());
                     format!("{app} [{key}] could not be sent to other ranks: {error}")
                 });
             }

@@ -1,6 +1,8 @@
 //! All tests of ranks.
 
-use super::{Ranks, Threads, World, arrays, errors, restart, runs, sets, spread, together};
+use super::{
+    Ranks, Threads, World, arrays, errors, hand_over, restart, runs, sets, spread, together,
+};
 
 /// How many ranks a test is for.
 #[derive(Clone, Copy, Debug)]
@@ -41,6 +43,13 @@ macro_rules! for_each_test_of_ranks {
                 ranks_that_give_different_inputs_get_the_same_error: Each(&[2]),
                 a_rank_that_leaves_is_named_and_waited_for_by_nobody: Each(&[3, 8]),
                 a_rank_that_is_late_is_named_by_those_who_wait: Each(&[2]),
+            }
+            hand_over {
+                what_can_not_be_sent_stays_and_is_no_error: Each(&[2, 4]),
+                a_hand_over_that_fails_on_one_rank_is_the_same_error_on_all: Each(&[2, 3]),
+                an_app_moves_its_results_itself: Each(&[2, 3, 4, 8]),
+                a_part_of_the_old_set_is_none_of_the_new_one: Each(&[2]),
+                what_is_too_large_does_not_move_in_either_direction: Each(&[2, 3]),
             }
             restart {
                 any_number_of_ranks_goes_on_from_what_any_other_saved: UpTo(8),

@@ -63,6 +63,7 @@ macro_rules! for_each_test_of_ranks {
                 it_is_a_hit_only_where_all_hit: Each(&[3]),
                 all_ranks_have_one_computation: Each(&[2]),
                 only_if_remembered_fails_alike_where_one_rank_has_nothing: Each(&[2]),
+                ranks_that_ask_otherwise_get_the_same_error: Each(&[2, 3]),
                 an_ordinary_app_can_not_run_a_distributed_one_or_ask_for_its_rank: Each(&[1, 2]),
                 a_collective_run_off_the_main_order_is_an_error_at_once: Each(&[2]),
                 ranks_that_miss_different_keys_never_hang: Each(&[2, 3, 4, 8]),

@@ -15,6 +15,8 @@ mod commit;
 mod fly;
 mod hand;
 mod hand_over;
+#[cfg(test)]
+mod in_memory_once;
 mod invalidate;
 mod known;
 mod machine;

@@ -1,7 +1,8 @@
 //! What other ranks have sent, until a run asks for it.
 //!
 //! A rank may get results of apps that it has not run yet, and then it does not know the types
-//! of their values. So what arrives stays bytes, like what is in a store.
+//! of their values. So what arrives stays bytes, like what is in a store. When a run has asked for it,
+//! the cache has it, and the bytes are let go: they last until their values are read.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -59,6 +60,17 @@ impl Received {
     /// Whether an entry is there with all that a run needs of it.
     pub(crate) fn has(&self, key: &Key) -> bool {
         self.lock().get(key).is_some_and(ReceivedEntry::is_complete)
+    }
+
+    /// Forgets an entry, since the cache has it now.
+    pub(crate) fn forget(&self, key: &Key) {
+        let _entry = self.lock().remove(key);
+    }
+
+    /// How many are waiting.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().len()
     }
 
     /// Forgets those of which `which` says so.

@@ -14,6 +14,8 @@ use crate::checkpoint::{
 };
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Event;
+use crate::key::Key;
+use crate::process_group::{Act, Notice, Ranks};
 use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, ResultMap, Stored};
 
 impl Engine {
@@ -100,6 +102,19 @@ impl Engine {
             let doing = format!("archiving {} to {}", archiver.describe(), dir.display());
             ErrorKind::Archive { doing, source }.into()
         })
+    }
+
+    /// The same where all ranks name the directory: the first writes it for all.
+    pub(super) fn archive_for_all(&self, ranks: &Ranks, dir: &Path) -> Result<(), Error> {
+        let named = blake3::hash(dir.as_os_str().as_encoded_bytes());
+        let what = format!("an archive in {}", dir.display());
+        let notice = Notice::new(Act::Save, Key::from_bytes(*named.as_bytes()), &*what);
+        ranks.meet(&notice)?;
+        let written = match ranks.rank() {
+            0 => self.archive_to(dir),
+            _ => Ok(()),
+        };
+        ranks.agree(&what, written)
     }
 
     /// Held by whoever saves all that is new, or exchanges the store.

@@ -24,8 +24,9 @@ pub struct Subset {
 /// Says whether a value moves: app, result, tags.
 type Filter = Arc<dyn Fn(&str, &str, Tags) -> bool + Send + Sync>;
 
-/// Which values move when process sets change. Keys and records always do; a value that
-/// stays behind is computed again where it is needed.
+/// Which values move when process sets change. Keys always do, so what stays behind is known
+/// ([`Handle::elsewhere`]) and can be [fetched](Handle::fetch) later; a run that needs it before computes it
+/// again. A value that lies on several ranks and stays behind is computed again where it is needed.
 #[derive(Clone, Default)]
 pub struct Transfer {
     filter: Option<Filter>,

@@ -12,6 +12,7 @@ mod claim;
 mod clock;
 mod collective;
 mod commit;
+mod fetch;
 mod fly;
 mod hand;
 mod hand_over;

@@ -125,19 +125,28 @@ impl Engine {
         fresh: &[(Arc<str>, Key)],
         transfer: &Transfer,
     ) -> Result<Vec<Left>, Error> {
-        // Of what is gone from here another rank may have the values.
-        let is_whole =
-            |entry: &Arc<Entry>| entry.record.nondeterministic || entry.lacks(None).is_none();
         let entry = |(app, key): &(Arc<str>, Key)| {
             let entry = self.caches.named(app)?.entry(key)?;
-            is_whole(&entry).then_some((*key, entry))
+            can_give(&entry).then_some((*key, entry))
         };
         let made: HashMap<Key, Arc<Entry>> = fresh.iter().filter_map(entry).collect();
+        self.exchange_made(ranks, what, &made, |_| true, transfer)
+    }
+
+    /// The same where each rank gets only what it `wants`.
+    pub(super) fn exchange_made(
+        &self,
+        ranks: &Ranks,
+        what: &str,
+        made: &HashMap<Key, Arc<Entry>>,
+        wants: impl Fn(&Key) -> bool,
+        transfer: &Transfer,
+    ) -> Result<Vec<Left>, Error> {
         let offers: Vec<_> = made.values().map(|entry| Offer::of(entry)).collect();
         let exchange = Exchange { ranks, what };
         let Sent { lacked, mut left } = exchange.run(
             &offers,
-            |offer| !self.holds(&offer.key),
+            |offer| wants(&offer.key) && !self.holds(&offer.key),
             |key, to| {
                 let Some(entry) = made.get(key) else {
                     return false;
@@ -156,6 +165,7 @@ impl Engine {
             Ok(())
         });
         ranks.agree(what, taken)?;
+        self.sets.leave(left.iter().map(|left| left.key));
         Ok(left)
     }
 
@@ -200,13 +210,18 @@ impl Engine {
     }
 
     /// Whether this rank has an ordinary entry of this key, in memory.
-    fn holds(&self, key: &Key) -> bool {
+    pub(super) fn holds(&self, key: &Key) -> bool {
         let in_cache = |cache: &Arc<crate::cache::AppCache>| {
             let entry = cache.entry(key);
             entry.is_some_and(|entry| entry.lacks(None).is_none())
         };
         self.sets.received.has(key) || self.caches.all().any(in_cache)
     }
+}
+
+/// Whether an entry may be offered: of what is gone from here another rank may have the values.
+pub(super) fn can_give(entry: &Entry) -> bool {
+    entry.record.nondeterministic || entry.lacks(None).is_none()
 }
 
 /// An entry of which the filter has left values where they are that a run needs.

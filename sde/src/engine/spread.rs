@@ -48,7 +48,7 @@ impl Engine {
             .collect();
         let label = match ranks.size() {
             1 => subject.facts.name.to_string(),
-            size => format!("{} (rank {own} of {size})", subject.facts.name),
+            size => format!("{} (share of rank {own} of {size})", subject.facts.name),
         };
         self.sets.watch_computed();
         let computed = from.in_parallel(&mine, &label, |sde, at| {

@@ -57,6 +57,8 @@ macro_rules! for_each_test_of_ranks {
                 a_type_of_the_user_s_own_is_split_and_put_together: UpTo(5),
                 without_one_of_its_parts_a_value_is_computed_again_by_all: UpTo(3),
                 what_one_rank_computes_another_program_s_ranks_load: UpTo(3),
+                all_ranks_archive_to_one_directory: Each(&[1, 2, 3]),
+                a_store_that_one_rank_can_not_load_is_loaded_by_none: Each(&[2, 3]),
             }
             runs {
                 all_ranks_run_it_and_all_remember_it: Each(&[3]),
@@ -86,6 +88,8 @@ macro_rules! for_each_test_of_ranks {
                 values_that_are_too_large_or_not_wanted_do_not_move: Each(&[2]),
                 what_came_without_its_value_is_looked_for_in_the_store: Each(&[2]),
                 what_came_without_its_value_is_sent_when_all_is: Each(&[2]),
+                what_was_left_elsewhere_is_fetched_later: Each(&[2, 3]),
+                each_rank_fetches_what_it_asks_for: Each(&[3]),
                 no_cache_values_never_move: Each(&[2]),
                 of_different_results_the_lowest_rank_s_counts: Each(&[3]),
                 the_results_do_not_depend_on_the_number_of_ranks: Each(&[1, 2, 3, 4, 8]),

@@ -324,6 +324,56 @@ pub(super) fn what_came_without_its_value_is_sent_when_all_is(ranks: Ranks<'_>) 
     assert_eq!(sources[1], names([Source::Loaded]));
 }
 
+/// Keys always, large values by choice, and later.
+pub(super) fn what_was_left_elsewhere_is_fetched_later(ranks: Ranks<'_>) {
+    let sources = ranks.run_with_log(|sde, log| {
+        let rank = sde.rank().unwrap();
+        let part = sde.split(rank as u32, 0).unwrap();
+        if rank == 0 {
+            square.call(&part, 2).unwrap();
+            array.call(&part, 20_000).unwrap();
+        }
+        let small = Transfer::all().at_most(100_000);
+        part.release_with(&small).unwrap();
+        let left = sde.elsewhere();
+        assert_eq!(left.len(), usize::from(rank != 0));
+        // It is too large still.
+        assert_eq!(sde.fetch(&left, &small).unwrap(), left);
+        assert_eq!(sde.fetch(&left, &Transfer::all()).unwrap(), []);
+        assert_eq!(sde.elsewhere(), []);
+        let _ = log.take();
+        assert_eq!(array.call(&sde, 20_000).unwrap()[19_999], 19_999.0);
+        names(log.sources("ranks.sets.array"))
+    });
+    let is_loaded = |source: &Vec<String>| *source == names([Source::Loaded]);
+    assert!(sources[1..].iter().all(is_loaded), "{sources:?}");
+}
+
+pub(super) fn each_rank_fetches_what_it_asks_for(ranks: Ranks<'_>) {
+    let computed = ranks.run(|sde| {
+        let rank = sde.rank().unwrap() as u64;
+        let part = sde.split(rank as u32, 0).unwrap();
+        square.call(&part, rank).unwrap();
+        part.release_with(&Transfer::all().only(|_, _, _| false))
+            .unwrap();
+        let key = |x: u64| sde.peek(&square, &inputs! { x: x }).unwrap().key();
+        let mut left = sde.elsewhere();
+        left.sort();
+        let mut others: Vec<_> = (0..3).filter(|x| *x != rank).map(key).collect();
+        others.sort();
+        assert_eq!(left, others);
+        // Nobody has the last one.
+        let next = [key((rank + 1) % 3), key(77)];
+        let asked = if rank == 0 { &[][..] } else { &next };
+        let lacking = sde.fetch(asked, &Transfer::all()).unwrap();
+        assert_eq!(lacking, asked.get(1..).unwrap_or_default());
+        assert_eq!(sde.elsewhere().len(), if rank == 0 { 2 } else { 1 });
+        square.call(&sde, (rank + 1) % 3).unwrap();
+        sde.stats().total.computed
+    });
+    assert_eq!(computed, [2, 1, 1]);
+}
+
 pub(super) fn no_cache_values_never_move(ranks: Ranks<'_>) {
     ranks.run(|sde| {
         let rank = sde.rank().unwrap();

@@ -14,6 +14,8 @@ pub enum Lie {
     None,
     /// It can't be asked for entries.
     FindFails,
+    /// It can't be asked for marks.
+    MarksFail,
     /// It can't be written to.
     SaveFails,
     /// It answers with the entry of another key.
@@ -72,7 +74,7 @@ impl Archiver for Lying {
                 entry.record.key = *key;
                 entry
             })),
-            Lie::None | Lie::SaveFails => self.truth.find(key),
+            Lie::None | Lie::MarksFail | Lie::SaveFails => self.truth.find(key),
         }
     }
 
@@ -81,7 +83,10 @@ impl Archiver for Lying {
     }
 
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
-        self.truth.marks()
+        match *self.lie() {
+            Lie::MarksFail => Err(fails()),
+            _ => self.truth.marks(),
+        }
     }
 
     fn records(&self, app: &str, each: &mut dyn FnMut(Record)) -> Result<(), ArchiveError> {

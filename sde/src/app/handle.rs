@@ -13,6 +13,7 @@ use super::source::{AppSource, Resolved};
 use super::subset::Transfer;
 use crate::error::{Error, ErrorKind};
 use crate::inputs::{Call, ErasedCall, Inputs};
+use crate::key::Key;
 use crate::process_group::Ranks;
 use crate::result_map::{Codec, ErasedValue, ResultMap, Storable, Wire};
 
@@ -86,6 +87,10 @@ pub trait Runtime: Send + Sync {
         list: &[&Inputs],
         transfer: &Transfer,
     ) -> Result<Vec<Result<ResultMap, Error>>, Error>;
+    /// The keys of what was left on other ranks.
+    fn elsewhere(&self) -> Vec<Key>;
+    /// Gets what was left there; gives what this rank still lacks.
+    fn fetch(&self, ranks: &Ranks, keys: &[Key], transfer: &Transfer) -> Result<Vec<Key>, Error>;
     /// Returns without the other ranks.
     fn abandon(&self, whole: &Ranks, part: &Ranks);
 }

@@ -175,7 +175,10 @@ impl AppInfo {
     /// Says how the results of a `distributed` app get from one process set to others, in place of
     /// what the types of its results do by themselves ([`Distributed::hand_over`]). It is called on
     /// all ranks that are concerned, with the results on those that had them, and gives the
-    /// results of each rank that goes on with them.
+    /// results of each rank that goes on with them: new parts of what is distributed, made for instance
+    /// by the type's own function from [`HandOver::of_result`]. What is the same on all ranks it need
+    /// not give: those that lack it get it anyway. Without a part of what is distributed, that is
+    /// computed again where it is needed.
     #[must_use]
     pub fn synchronize(mut self, with: Synchronize) -> Self {
         self.synchronize = Some(with);

@@ -12,6 +12,7 @@ mod collective;
 mod defaults;
 mod definition;
 mod difference;
+mod fetch;
 mod frame;
 mod handle;
 mod identity;

@@ -24,8 +24,9 @@ pub struct Subset {
 /// Says whether a value moves: app, result, tags.
 type Filter = Arc<dyn Fn(&str, &str, Tags) -> bool + Send + Sync>;
 
-/// Which values move when process sets change. Keys and records always do; a value that
-/// stays behind is computed again where it is needed.
+/// Which values move when process sets change. Keys always do, so what stays behind is known
+/// ([`Handle::elsewhere`]) and can be [fetched](Handle::fetch) later; a run that needs it before computes it
+/// again. A value that lies on several ranks and stays behind is computed again where it is needed.
 #[derive(Clone, Default)]
 pub struct Transfer {
     filter: Option<Filter>,
@@ -39,8 +40,9 @@ impl Transfer {
         Self::default()
     }
 
-    /// Only the entries whose values have no more bytes than this together. Parts of distributed
-    /// values move whatever their size.
+    /// Only the entries whose values have no more bytes than this together, as they are sent. Of a
+    /// value that lies on several ranks all parts count, each with what it says
+    /// ([`Distributed::bytes`](crate::Distributed::bytes)).
     #[must_use]
     pub fn at_most(mut self, bytes: u64) -> Self {
         self.limit = Some(bytes);
@@ -64,8 +66,8 @@ impl Transfer {
             .is_some_and(|filter| !filter(app, result, tags))
     }
 
-    pub(crate) fn is_too_large(&self, bytes: usize) -> bool {
-        self.limit.is_some_and(|limit| bytes as u64 > limit)
+    pub(crate) fn is_too_large(&self, bytes: u64) -> bool {
+        self.limit.is_some_and(|limit| bytes > limit)
     }
 }
 

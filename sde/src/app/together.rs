@@ -39,7 +39,8 @@ impl Handle {
     /// what nobody remembers is dealt out to the ranks (by what each run costs, if the app
     /// tells), each of these keys is computed once over all of them, and afterwards every rank
     /// has every result. What two ranks compute beneath different items is counted
-    /// ([`Stats::on_several_ranks`](crate::Stats::on_several_ranks)).
+    /// ([`Stats::on_several_ranks`](crate::Stats::on_several_ranks)). Progress is that of the rank's own
+    /// share, and says so: others may still compute when it is full.
     ///
     /// # Panics
     /// If a run panics, after the runs that had begun have ended.
@@ -52,7 +53,8 @@ impl Handle {
     }
 
     /// The same, where of what other ranks computed only some values come here. Of the others
-    /// this rank gets the keys: asking their maps for a value is an error that says so.
+    /// this rank gets the keys: asking their maps for a value that stayed there is an error that says so,
+    /// and [`fetch`](Self::fetch) gets it later.
     ///
     /// # Panics
     /// As [`par_map`](Self::par_map).

@@ -79,7 +79,9 @@ impl<T: Element> DistArray<T> {
         mut element: impl FnMut(&[usize]) -> T,
     ) -> Result<Self, Error> {
         let block = layout.block(sde.rank()?);
-        let mut local = Vec::with_capacity(block.len());
+        let mut local = Vec::new();
+        let reserved = local.try_reserve_exact(block.len());
+        reserved.map_err(|error| refused(format!("a block of {}: {error}", block.len())))?;
         let mut index = block.offset.clone();
         for _ in 0..block.len() {
             local.push(element(&index));
@@ -288,8 +290,12 @@ impl<T: Element> Distributed for DistArray<T> {
         numbers.map(|number| *number as u64).collect()
     }
 
+    fn bytes(&self) -> usize {
+        size_of_val(self.local())
+    }
+
     fn hand_over(part: Option<&Self>, over: &HandOver<'_>) -> Result<Option<Self>, AppError> {
-        let (shape, blocks) = read_outlines(over.outlines())?;
+        let (shape, blocks) = read_outlines::<T>(over.outlines())?;
         let mut from = vec![Block::empty(shape.len()); over.ranks()];
         for (rank, block) in over.from().iter().zip(blocks) {
             from[*rank] = block;
@@ -321,10 +327,13 @@ impl<T: Element> Distributed for DistArray<T> {
     }
 
     fn assemble(parts: &SavedParts<'_, Self>, rank: usize, ranks: usize) -> Result<Self, AppError> {
-        let (shape, blocks) = read_outlines(parts.outlines())?;
+        let (shape, blocks) = read_outlines::<T>(parts.outlines())?;
         let layout = Layout::rows(&shape, ranks);
         let own = layout.block(rank);
-        let mut local = vec![T::zeroed(); own.len()];
+        let no_room =
+            || AppError::message(format!("there is no memory for a block of {}", own.len()));
+        let local = bytemuck::allocation::try_zeroed_vec(own.len());
+        let mut local: Vec<T> = local.map_err(|()| no_room())?;
         for (saved, block) in blocks.iter().enumerate() {
             if block.shared(&own).is_empty() {
                 continue;
@@ -342,7 +351,7 @@ impl<T: Element> Distributed for DistArray<T> {
 
     /// The blocks tile the array.
     fn check(outlines: &[Vec<u64>]) -> Result<(), AppError> {
-        let (shape, blocks) = read_outlines(outlines)?;
+        let (shape, blocks) = read_outlines::<T>(outlines)?;
         Layout::of_blocks(&shape, blocks)?;
         Ok(())
     }
@@ -354,9 +363,11 @@ impl<T: Element> Distributed for DistArray<T> {
     }
 }
 
-/// The shape, and the blocks of all parts.
-fn read_outlines(outlines: &[Vec<u64>]) -> Result<(Vec<usize>, Vec<Block>), AppError> {
+/// The shape, and the blocks of all parts, each of which is in an array that memory may hold. They come
+/// from a store or another rank.
+fn read_outlines<T>(outlines: &[Vec<u64>]) -> Result<(Vec<usize>, Vec<Block>), AppError> {
     let bad = || AppError::message("the parts of an array are of different arrays");
+    let outside = || AppError::message("a part of an array lies outside of it, or is too large");
     let first = outlines.first().ok_or_else(bad)?;
     let dimensions = first.len() / 3;
     let shape = first.get(..dimensions).ok_or_else(bad)?;
@@ -375,8 +386,15 @@ fn read_outlines(outlines: &[Vec<u64>]) -> Result<(Vec<usize>, Vec<Block>), AppE
             extent: sizes(extent)?,
         })
     };
-    let blocks = outlines.iter().map(block).collect::<Result<_, _>>()?;
-    Ok((sizes(shape)?, blocks))
+    let blocks = outlines.iter().map(block).collect::<Result<Vec<_>, _>>()?;
+    let shape = sizes(shape)?;
+    match blocks
+        .iter()
+        .all(|block| block.is_in(&shape, size_of::<T>()))
+    {
+        true => Ok((shape, blocks)),
+        false => Err(outside()),
+    }
 }
 
 impl<T> std::fmt::Debug for DistArray<T> {

@@ -10,10 +10,11 @@ pub struct Block {
 }
 
 impl Block {
-    /// How many elements it has.
+    /// How many elements it has; `usize::MAX` if no memory could hold as many.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.extent.iter().product()
+        let lengths = self.extent.iter();
+        lengths.fold(1, |all, length| all.saturating_mul(*length))
     }
 
     /// Whether it has no element.
@@ -53,7 +54,22 @@ impl Block {
     }
 
     pub(super) fn end(&self, axis: usize) -> usize {
-        self.offset[axis] + self.extent[axis]
+        self.offset[axis].saturating_add(self.extent[axis])
+    }
+
+    /// Whether it is a block of an array of this shape, with as many elements as memory can hold of
+    /// values of so many bytes. Where it is, nothing that is reckoned with it overflows.
+    pub(super) fn is_in(&self, shape: &[usize], size: usize) -> bool {
+        let ends = self.offset.iter().zip(&self.extent);
+        let inside = |((offset, extent), length): ((&usize, &usize), &usize)| {
+            offset
+                .checked_add(*extent)
+                .is_some_and(|end| end <= *length)
+        };
+        self.offset.len() == shape.len()
+            && self.extent.len() == shape.len()
+            && (self.is_empty() || ends.zip(shape).all(inside))
+            && fits(shape, size)
     }
 
     /// The lines of a block within this one, along the last dimension: where each begins among
@@ -89,6 +105,14 @@ impl Block {
     }
 }
 
+/// Whether there may be an array of this shape, of values of so many bytes.
+pub(super) fn fits(shape: &[usize], size: usize) -> bool {
+    // Also if one length is 0: lines are reckoned from the others.
+    let lengths = shape.iter().map(|length| (*length).max(1));
+    let bytes = lengths.fold(Some(size.max(1)), |all, length| all?.checked_mul(length));
+    bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -106,6 +130,21 @@ mod tests {
         assert_eq!(a.shared(&block([2, 3], [5, 5])), block([2, 3], [2, 1]));
         assert!(a.shared(&block([4, 0], [1, 1])).is_empty());
         assert!(a.shared(&block([1, 1], [0, 2])).is_empty());
+    }
+
+    #[test]
+    fn what_no_memory_can_hold_is_in_no_array() {
+        let huge = usize::MAX;
+        assert_eq!(block([0, 0], [huge, huge]).len(), huge);
+        assert_eq!(block([0, 0], [huge, 0]).len(), 0);
+        assert_eq!(block([huge, 0], [huge, 1]).end(0), huge);
+        assert!(block([1, 2], [2, 1]).is_in(&[3, 3], 8));
+        assert!(!block([1, 2], [2, 2]).is_in(&[3, 3], 8));
+        assert!(!block([huge, 0], [2, 1]).is_in(&[3, 3], 8));
+        assert!(!block([0, 0], [1, 1]).is_in(&[huge, 3], 8));
+        assert!(block([huge, 9], [0, 1]).is_in(&[3, 3], 8));
+        assert!(!block([0, 0], [0, 0]).is_in(&[huge / 8, 0], 8));
+        assert!(fits(&[huge / 32, 0], 8));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! A value on its way from one process set to others.
 
+use std::collections::BTreeMap;
+
 use crate::error::Error;
 use crate::key::Key;
 use crate::process_group::{Act, Notice, Ranks};
@@ -15,6 +17,8 @@ pub struct HandOver<'a> {
     pub(crate) from: Vec<usize>,
     pub(crate) to: Vec<Vec<usize>>,
     pub(crate) outlines: Vec<Vec<u64>>,
+    /// The same for each distributed result, where all results of an app are handed over.
+    pub(crate) results: BTreeMap<String, Vec<Vec<u64>>>,
 }
 
 impl HandOver<'_> {
@@ -42,7 +46,9 @@ impl HandOver<'_> {
         &self.to
     }
 
-    /// The outlines of the parts, in the order of [`from`](Self::from).
+    /// The outlines of the parts, in the order of [`from`](Self::from). None in
+    /// [`AppInfo::synchronize`](crate::AppInfo::synchronize), where there may be several values: see
+    /// [`of_result`](Self::of_result).
     #[must_use]
     pub fn outlines(&self) -> &[Vec<u64>] {
         &self.outlines
@@ -56,7 +62,16 @@ impl HandOver<'_> {
             from: self.from.clone(),
             to: self.to.clone(),
             outlines,
+            results: self.results.clone(),
         }
+    }
+
+    /// The same ranks, for one result of those that an app hands over by its own function
+    /// ([`AppInfo::synchronize`](crate::AppInfo::synchronize)): with the outlines of its parts. Of a
+    /// result that is not distributed there are none.
+    #[must_use]
+    pub fn of_result(&self, name: &str) -> Self {
+        self.with_outlines(self.results.get(name).cloned().unwrap_or_default())
     }
 
     /// The set among [`to`](Self::to) that this rank goes on in, and its place there.

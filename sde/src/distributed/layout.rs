@@ -1,6 +1,6 @@
 //! Which rank has which part of an array.
 
-use super::block::Block;
+use super::block::{Block, fits};
 use crate::error::{Error, ErrorKind};
 
 /// The shape of an array, and a block of it for each rank. Blocks may be uneven and empty; each
@@ -58,16 +58,19 @@ impl Layout {
     /// If they are not of the array, overlap, or leave something out.
     pub fn of_blocks(shape: &[usize], blocks: Vec<Block>) -> Result<Self, Error> {
         let whole = Block::whole(shape);
+        if !fits(shape, 1) {
+            return Err(refused(format!(
+                "no memory holds an array of shape {shape:?}"
+            )));
+        }
         for (rank, block) in blocks.iter().enumerate() {
-            let fits = block.offset.len() == shape.len()
-                && block.extent.len() == shape.len()
-                && (block.is_empty() || whole.shared(block) == *block);
-            if !fits {
+            if !block.is_in(shape, 1) {
                 let why = format!("the block of rank {rank} is not in an array of shape {shape:?}");
                 return Err(refused(why));
             }
         }
-        let count: usize = blocks.iter().map(Block::len).sum();
+        let lengths = blocks.iter().map(Block::len);
+        let count = lengths.fold(0, usize::saturating_add);
         if let Some((a, b)) = overlap(&blocks) {
             return Err(refused(format!("the blocks of ranks {a} and {b} overlap")));
         }
@@ -173,6 +176,20 @@ mod tests {
         let grid = Layout::grid(&[5, 4, 3], &[2, 3, 2]).unwrap();
         assert_eq!(grid.ranks(), 12);
         assert!(Layout::of_blocks(&[5, 4, 3], grid.blocks).is_ok());
+    }
+
+    #[test]
+    fn shapes_that_no_memory_holds_are_refused() {
+        let whole = Block::whole(&[usize::MAX, 2]);
+        let error = Layout::of_blocks(&[usize::MAX, 2], vec![whole]).unwrap_err();
+        assert!(error.to_string().contains("no memory holds"), "{error}");
+        let block = |offset| Block {
+            offset: vec![offset],
+            extent: vec![3],
+        };
+        assert!(Layout::of_blocks(&[3], vec![block(usize::MAX)]).is_err());
+        // One that nobody asks for its elements.
+        assert_eq!(Layout::rows(&[usize::MAX, 2], 1).block(0).len(), usize::MAX);
     }
 
     #[test]

@@ -8,6 +8,8 @@
 mod array;
 mod block;
 mod hand_over;
+#[cfg(test)]
+mod hostile;
 mod keyed;
 mod layout;
 mod moves;

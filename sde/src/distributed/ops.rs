@@ -15,6 +15,7 @@ type Read<'a> = &'a dyn Fn(usize) -> Result<ErasedValue, ArchiveError>;
 #[derive(Clone, Copy)]
 pub(crate) struct DistOps {
     pub(crate) outline: fn(&ErasedValue) -> Option<Vec<u64>>,
+    pub(crate) bytes: fn(&ErasedValue) -> usize,
     pub(crate) hand_over: HandOverFn,
     pub(crate) assemble: AssembleFn,
     pub(crate) settle: fn(&ErasedValue, u64, Digest),
@@ -25,6 +26,7 @@ impl DistOps {
     pub(crate) const fn of<T: Distributed>() -> Self {
         Self {
             outline: |value| Some(value.downcast_ref::<T>()?.outline()),
+            bytes: |value| value.downcast_ref::<T>().map_or(0, T::bytes),
             hand_over: |part, over| {
                 let part = part.and_then(|part| part.downcast_ref::<T>());
                 Ok(T::hand_over(part, over)?.map(ErasedValue::new))

@@ -46,11 +46,9 @@ impl<T: Element> serde::Serialize for DistArray<T> {
 impl<'de, T: Element> serde::Deserialize<'de> for DistArray<T> {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let shard = Shard::<T>::deserialize(from)?;
-        if shard.block.len() != shard.elements.len()
-            || shard.block.offset.len() != shard.shape.len()
-            || shard.block.extent.len() != shard.shape.len()
-        {
-            let why = "a part of an array has another number of elements than its block";
+        let size = size_of::<T>();
+        if !shard.block.is_in(&shard.shape, size) || shard.block.len() != shard.elements.len() {
+            let why = "a part of an array has another number of elements than its block, or lies outside of the array";
             return Err(serde::de::Error::custom(why));
         }
         let layout = Layout::part_of(&shard.shape, shard.block);

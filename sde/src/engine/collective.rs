@@ -89,7 +89,7 @@ impl Engine {
             Some(_) => None,
             None => self.held(run, set),
         };
-        let mut notice = Notice::new(Act::Run, run.key, &*run.subject.facts.name);
+        let mut notice = asked(run);
         notice.run = self.next_run();
         if let Some((served, _)) = &held {
             notice.made = served.entry.record.run;
@@ -188,6 +188,25 @@ impl Engine {
             Err(unpublished) => Err(unpublished.resume_panic()),
         }
     }
+}
+
+/// What all ranks must ask for alike: the run, and what may be taken of what is remembered and left there.
+/// Else one would give up where others enter the body, or not save its part. Which results they want
+/// does not matter: it is a hit only if each has what it wants.
+fn asked(run: &Run<'_>) -> Notice {
+    let name = &run.subject.facts.name;
+    let how = match run.options.policy {
+        Policy::Use => return Notice::new(Act::Run, run.key, &**name),
+        Policy::Refresh => "again",
+        Policy::Bypass => "unremembered",
+        Policy::OnlyIfRemembered => "only if remembered",
+    };
+    let mut all = blake3::Hasher::new();
+    all.update(run.key.as_bytes()).update(how.as_bytes());
+    let mut key = *all.finalize().as_bytes();
+    // Messages show the first bytes.
+    key[..16].copy_from_slice(&run.key.as_bytes()[..16]);
+    Notice::new(Act::Run, Key::from_bytes(key), format!("{name}, {how}"))
 }
 
 fn encode(facts: &Facts, call: &dyn Call) -> Result<Encoded, Error> {

@@ -130,6 +130,7 @@ impl Engine {
         if let Some(loaded) = self.load(run, previous) {
             flight.set_given(&loaded.map);
             let standing = claim.publish(Arc::clone(&loaded.entry));
+            self.sets.received.forget(&run.key);
             let served = self.standing(loaded, &standing, run.options.names);
             return Ok(self.conclude(run, served, Source::Loaded));
         }

@@ -3,21 +3,25 @@
 //! What ranks made together goes on together: on a split each subset gets the whole of it, on a
 //! release all ranks get what one subset had. Each rank tells what it has. An entry moves if all ranks
 //! of an old set have it, of one computation; its parts are moved by their type, or as its app says.
+//!
+//! Whatever fails on one rank before the ranks meet again is told at that meeting: all get the same
+//! error, and none waits in a step to which another does not come.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::Engine;
+use super::hand::Hand;
 use super::parts::own_outlines;
+use super::sets::garbled;
 use crate::app::{AppInfo, Transfer};
-use crate::cache::{Entry, Record};
-use crate::distributed::HandOver;
-use crate::error::{AppError, Error, ErrorKind};
+use crate::cache::Entry;
+use crate::error::{ArchiveError, Error};
 use crate::event::RunId;
 use crate::key::Key;
 use crate::process_group::{Act, Notice, Ranks};
-use crate::process_set::{ProcessSet, ReceivedEntry, Together, origin_of, pack, unpack};
-use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, ResultMap, Stored, Tag};
+use crate::process_set::{ProcessSet, ReceivedEntry, Together, unpack};
+use crate::result_map::{Codec, ErasedValue, Tag, Tags};
 
 /// Which ranks had results, and which are to have them, all numbered as in the larger set.
 pub(super) struct Change<'a> {
@@ -36,14 +40,18 @@ struct Told {
     key: Key,
     run: RunId,
     outlines: Vec<(String, Vec<u64>)>,
+    /// How many bytes its parts of distributed results have.
+    bytes: u64,
 }
 
 /// An entry that moves.
-struct Moving {
+pub(super) struct Moving {
     key: Key,
-    from: Vec<usize>,
+    pub(super) from: Vec<usize>,
     /// For each result the outlines of the parts, in the order of `from`.
-    outlines: BTreeMap<String, Vec<Vec<u64>>>,
+    pub(super) outlines: BTreeMap<String, Vec<Vec<u64>>>,
+    /// How many bytes all parts have.
+    bytes: u64,
 }
 
 impl Engine {
@@ -54,27 +62,32 @@ impl Engine {
         held: &[Together],
         target: &ProcessSet,
     ) -> Result<(), Error> {
-        let told = self.tell_held(change.ranks, held)?;
+        let held: HashMap<Key, Arc<Entry>> = held
+            .iter()
+            .map(|made| (made.entry.record.key, Arc::clone(&made.entry)))
+            .collect();
+        let told = self.tell_held(change, &held)?;
         let moving = moving(change, &told);
         if moving.is_empty() {
             return Ok(());
         }
-        let replicated = self.replicated(change, &moving, held)?;
+        let replicated = self.replicated(change, &moving, &held)?;
+        let known = self.known_by_all(change.ranks, &replicated)?;
         for moving in &moving {
-            let own = held.iter().find(|made| made.entry.record.key == moving.key);
-            let own = own.map(|made| &*made.entry);
-            let Some(received) = replicated.get(&moving.key) else {
+            let (Some(received), Some(info)) =
+                (replicated.get(&moving.key), known.get(&moving.key))
+            else {
                 continue;
             };
-            let record = &received.record;
-            let info = self.known.info_of(&record.app, &record.code);
-            if !self.all_know(change.ranks, record, info.is_some())? {
-                continue;
-            }
-            if let Some(info) = info
-                && let Some(entry) =
-                    self.hand_over_one(change, moving, own, received, &info, target)?
-            {
+            let hand = Hand {
+                change,
+                moving,
+                own: held.get(&moving.key).map(|entry| &**entry),
+                received,
+                info,
+                target: target.ranks.id(),
+            };
+            if let Some(entry) = hand.over()? {
                 target.put(Together {
                     entry: Arc::new(entry),
                     is_own: change.is_release,
@@ -85,43 +98,68 @@ impl Engine {
     }
 
     /// What all ranks have.
-    fn tell_held(&self, ranks: &Ranks, held: &[Together]) -> Result<Vec<Vec<Told>>, Error> {
+    fn tell_held(
+        &self,
+        change: &Change<'_>,
+        held: &HashMap<Key, Arc<Entry>>,
+    ) -> Result<Vec<Vec<Told>>, Error> {
         let wire = self.wire()?;
         let told: Vec<_> = held
-            .iter()
-            .map(|made| Told {
-                key: made.entry.record.key,
-                run: made.entry.record.run,
-                outlines: self.outlines_of(&made.entry),
-            })
+            .values()
+            .map(|entry| self.told(change, entry))
             .collect();
         let codec = Codec::of::<Vec<Told>>();
         let mut bytes = Vec::new();
-        let encoded = wire.encode(&ErasedValue::new(told), &codec, &mut bytes);
-        encoded.map_err(super::sets::garbled)?;
-        gathered(ranks, "distributed results", &bytes)?
-            .iter()
-            .map(|bytes| {
-                let told = wire.decode(bytes, &codec).map_err(super::sets::garbled)?;
-                told.downcast_ref::<Vec<Told>>()
-                    .cloned()
-                    .ok_or_else(another_type)
-            })
-            .collect()
+        let encoded = match told.is_empty() {
+            true => Ok(()),
+            false => wire.encode(&ErasedValue::new(told), &codec, &mut bytes),
+        };
+        let encoded = encoded.map(|()| bytes).map_err(garbled);
+        let all = gathered(change.ranks, WHAT, encoded)?;
+        if all.iter().all(Vec::is_empty) {
+            return Ok(Vec::new());
+        }
+        let read = |bytes: &Vec<u8>| -> Result<Vec<Told>, Error> {
+            if bytes.is_empty() {
+                return Ok(Vec::new());
+            }
+            let told = wire.decode(bytes, &codec).map_err(garbled)?;
+            let told = told.downcast_ref::<Vec<Told>>().cloned();
+            told.ok_or_else(another_type)
+        };
+        change.ranks.agree(WHAT, all.iter().map(read).collect())
     }
 
-    fn outlines_of(&self, entry: &Entry) -> Vec<(String, Vec<u64>)> {
-        let info = self.known.info_of(&entry.record.app, &entry.record.code);
-        info.map_or_else(Vec::new, |info| own_outlines(&info, entry))
+    fn told(&self, change: &Change<'_>, entry: &Entry) -> Told {
+        let record = &entry.record;
+        let info = self.known.info_of(&record.app, &record.code);
+        let moves = |name: &str| {
+            let tags = entry.results.tags(name).unwrap_or_default();
+            !change.transfer.leaves(&record.app, name, tags)
+        };
+        let bytes = info.iter().flat_map(|info| &info.results).map(|spec| {
+            let value = entry.results.get_erased(&spec.name).ok();
+            let value = value.filter(|_| moves(&spec.name));
+            value
+                .zip(spec.parts)
+                .map_or(0, |(value, ops)| (ops.bytes)(&value) as u64)
+        });
+        Told {
+            key: record.key,
+            run: record.run,
+            bytes: bytes.fold(0, u64::saturating_add),
+            outlines: info.map_or_else(Vec::new, |info| own_outlines(&info, entry)),
+        }
     }
 
     /// Gives all ranks what is the same on all that have an entry: its record, and its results
-    /// that are not distributed. The lowest rank that has it sends it, if any rank lacks it.
+    /// that are not distributed. The lowest rank that has it sends it. What can't be sent, or is too
+    /// large, stays.
     fn replicated(
         &self,
         change: &Change<'_>,
         moving: &[Moving],
-        held: &[Together],
+        held: &HashMap<Key, Arc<Entry>>,
     ) -> Result<BTreeMap<Key, ReceivedEntry>, Error> {
         let wire = self.wire()?;
         let mut bytes = Vec::new();
@@ -129,148 +167,87 @@ impl Engine {
             if moving.from.first() != Some(&change.ranks.rank()) {
                 continue;
             }
-            let entry = held.iter().find(|made| made.entry.record.key == moving.key);
-            let Some(entry) = entry else { continue };
-            let app = &entry.entry.record.app;
-            let leaves = |name: &str, tags: crate::result_map::Tags| {
-                tags.contains(Tag::Distributed) || change.transfer.leaves(app, name, tags)
+            let Some(entry) = held.get(&moving.key) else {
+                continue;
             };
-            pack(&entry.entry, &*wire, leaves, &mut bytes).map_err(super::sets::garbled)?;
+            let leaves = |name: &str, tags: Tags| {
+                tags.contains(Tag::Distributed)
+                    || change.transfer.leaves(&entry.record.app, name, tags)
+            };
+            let is_too_large = |bytes: usize| {
+                let all = moving.bytes.saturating_add(bytes as u64);
+                change.transfer.is_too_large(all)
+            };
+            // False: a warning says why, or it was asked for.
+            self.pack(entry, leaves, is_too_large, &mut bytes);
         }
-        let mut received = BTreeMap::new();
-        for bytes in gathered(change.ranks, "distributed results", &bytes)? {
-            let bytes = Arc::new(bytes);
-            let mut at = 0;
-            while at < bytes.len() {
-                let (entry, next) = unpack(&bytes, at, &wire).map_err(super::sets::garbled)?;
-                received.insert(entry.record.key, entry);
-                at = next;
+        let all = gathered(change.ranks, WHAT, Ok(bytes))?;
+        let read = || {
+            let mut received = BTreeMap::new();
+            for bytes in all {
+                let bytes = Arc::new(bytes);
+                let mut at = 0;
+                while at < bytes.len() {
+                    let (entry, next) = unpack(&bytes, at, &wire).map_err(garbled)?;
+                    received.insert(entry.record.key, entry);
+                    at = next;
+                }
+            }
+            Ok(received)
+        };
+        change.ranks.agree(WHAT, read())
+    }
+
+    /// What the apps declare whose entries move, as far as all ranks know it. Those that do not can't
+    /// take part.
+    fn known_by_all(
+        &self,
+        ranks: &Ranks,
+        replicated: &BTreeMap<Key, ReceivedEntry>,
+    ) -> Result<HashMap<Key, AppInfo>, Error> {
+        if replicated.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let infos = replicated.iter().map(|(key, received)| {
+            let record = &received.record;
+            (*key, self.known.info_of(&record.app, &record.code))
+        });
+        let infos: Vec<(Key, Option<AppInfo>)> = infos.collect();
+        let mine: Vec<u8> = infos
+            .iter()
+            .map(|(_, info)| u8::from(info.is_some()))
+            .collect();
+        let notice = Notice::new(Act::Move, Key::from_bytes([0; 32]), WHAT);
+        ranks.meet(&notice)?;
+        // What was packed all ranks know, so they tell of as many.
+        let counts = vec![mine.len(); ranks.size()];
+        let all = ranks.gather_bytes(WHAT, &mine, &counts)?;
+        let by_all = |at: usize| {
+            all.iter()
+                .skip(at)
+                .step_by(infos.len())
+                .all(|known| *known == 1)
+        };
+        let mut known = HashMap::new();
+        for (at, (key, info)) in infos.iter().enumerate() {
+            match info.as_ref().filter(|_| by_all(at)) {
+                Some(info) => drop(known.insert(*key, info.clone())),
+                None => self.warn(|| stays(&replicated[key])),
             }
         }
-        Ok(received)
-    }
-
-    /// Whether all ranks know what an app declares. Those that do not can't take part.
-    fn all_know(&self, ranks: &Ranks, record: &Record, known: bool) -> Result<bool, Error> {
-        let mut notice = Notice::new(Act::Move, record.key, &*record.app);
-        notice.word = u8::from(known);
-        let met = ranks.meet(&notice)?;
-        let all = met.iter().all(|notice| notice.word == 1);
-        if !all {
-            self.warn(|| {
-                format!(
-                    "{} [{}] stays on the ranks that made it, since others have not met the app; name it in `link_app!`",
-                    record.app,
-                    record.key.short()
-                )
-            });
-        }
-        Ok(all)
-    }
-
-    /// Moves one entry; gives what this rank has of it afterwards.
-    fn hand_over_one(
-        &self,
-        change: &Change<'_>,
-        moving: &Moving,
-        own: Option<&Entry>,
-        received: &ReceivedEntry,
-        info: &AppInfo,
-        target: &ProcessSet,
-    ) -> Result<Option<Entry>, Error> {
-        let ranks = change.ranks;
-        let over = |outlines: Vec<Vec<u64>>| HandOver {
-            ranks,
-            from: moving.from.clone(),
-            to: change.to.clone(),
-            outlines,
-        };
-        let record = &received.record;
-        let failed = |cause: AppError| {
-            Error::from(ErrorKind::App {
-                app: Arc::clone(&record.app),
-                key: record.key,
-                cause,
-            })
-        };
-        let what = format!("the hand-over of {}", record.app);
-        if let Some(synchronize) = info.synchronize {
-            let _level = ranks.level();
-            let made = synchronize(own.map(|entry| &entry.results), &over(Vec::new()));
-            let made = ranks.end(&what, record.key, made.map_err(failed))?;
-            return Ok(made.map(|map| entry_of_map(info, record, &map)));
-        }
-        let mut results = Vec::new();
-        for spec in &info.results {
-            let name = &*spec.name;
-            let held =
-                own.and_then(|entry| entry.results.results().iter().find(|n| n.name == name));
-            let arrived = received.results.iter().find(|result| result.name == name);
-            let tags = arrived.map_or(spec.tags, |result| result.tags);
-            let outlines = moving.outlines.get(name).filter(|parts| {
-                parts.len() == moving.from.len() && !change.transfer.leaves(&record.app, name, tags)
-            });
-            let content = match (spec.parts, outlines) {
-                (Some(ops), Some(outlines)) => {
-                    let part = own.and_then(|entry| entry.results.get_erased(name).ok());
-                    let _level = ranks.level();
-                    let moved = (ops.hand_over)(part.as_ref(), &over(outlines.clone()));
-                    let moved = ranks.end(&what, record.key, moved.map_err(failed))?;
-                    match moved {
-                        Some(value) => {
-                            let origin = origin_of(&record.key, name);
-                            (ops.settle)(&value, target.ranks.id(), origin);
-                            Content::Held(value)
-                        }
-                        None => Content::Gone("no part of it is on this rank"),
-                    }
-                }
-                (Some(_), None) | (None, Some(_)) => Content::Gone("it was not handed over"),
-                (None, None) => match (held, arrived.and_then(|a| a.value.clone()), spec.codec) {
-                    (Some(held), ..) if held.content.is_there() => held.content.clone(),
-                    (_, Some(value), Some(codec)) => Content::Stored(Stored::new(value, codec)),
-                    _ => Content::Gone("it was not handed over"),
-                },
-            };
-            results.push(Named {
-                name: spec.name.clone(),
-                tags: Some(tags),
-                codec: spec.codec,
-                size: Some(spec.size),
-                content,
-            });
-        }
-        Ok(Some(entry_of(record, results)))
+        Ok(known)
     }
 }
 
-fn entry_of(record: &Record, results: Vec<Named>) -> Entry {
-    let origin = Origin {
-        app: Arc::clone(&record.app),
-        key: record.key,
-        run: record.run,
-    };
-    // What ran beneath is checked before it is used.
-    Entry::new(
-        record.clone(),
-        ResultMap::from_parts(origin, results),
-        u64::MAX,
+/// What is exchanged, for messages.
+const WHAT: &str = "distributed results";
+
+fn stays(entry: &ReceivedEntry) -> String {
+    format!(
+        "{} [{}] stays on the ranks that made it, since others have not met the app; name it in `link_app!`",
+        entry.record.app,
+        entry.record.key.short()
     )
-}
-
-/// An entry of what an app's own function made.
-fn entry_of_map(info: &AppInfo, record: &Record, map: &ResultMap) -> Entry {
-    let results = info.results.iter().map(|spec| Named {
-        name: spec.name.clone(),
-        tags: Some(spec.tags),
-        codec: spec.codec,
-        size: Some(spec.size),
-        content: match map.get_erased(&spec.name) {
-            Ok(value) if value.type_name() == spec.type_name => Content::Held(value),
-            _ => Content::Gone("it was not handed over"),
-        },
-    });
-    entry_of(record, results.collect())
 }
 
 /// Which entries all ranks of an old set have. All ranks find the same, in the same order.
@@ -298,10 +275,12 @@ fn moving(change: &Change<'_>, told: &[Vec<Told>]) -> Vec<Moving> {
                     .or_default()
                     .push(outline.clone());
             }
+            let bytes = parts.iter().map(|part| part.bytes);
             let moving = Moving {
                 key: entry.key,
                 from: set.clone(),
                 outlines,
+                bytes: bytes.fold(0, u64::saturating_add),
             };
             found.insert(entry.key, moving);
         }
@@ -309,13 +288,19 @@ fn moving(change: &Change<'_>, told: &[Vec<Told>]) -> Vec<Moving> {
     found.into_values().collect()
 }
 
-/// The bytes of all ranks, whatever their lengths.
-fn gathered(ranks: &Ranks, what: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+/// The bytes of all ranks, whatever their lengths. If a rank could not make them, all get its error.
+pub(super) fn gathered(
+    ranks: &Ranks,
+    what: &str,
+    mine: Result<Vec<u8>, Error>,
+) -> Result<Vec<Vec<u8>>, Error> {
     let mut notice = Notice::new(Act::Exchange, Key::from_bytes([0; 32]), what);
-    notice.length = mine.len() as u64;
-    let met = ranks.meet(&notice)?;
+    notice.length = mine.as_ref().map_or(0, |bytes| bytes.len() as u64);
+    let why = mine.as_ref().err().map(crate::process_group::chain);
+    let met = ranks.meet_all_well(notice.with_failure(why))?;
+    let mine = mine?;
     let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();
-    let all = ranks.gather_bytes(what, mine, &counts)?;
+    let all = ranks.gather_bytes(what, &mine, &counts)?;
     let mut rest = &all[..];
     Ok(counts
         .into_iter()
@@ -329,5 +314,5 @@ fn gathered(ranks: &Ranks, what: &str, mine: &[u8]) -> Result<Vec<Vec<u8>>, Erro
 
 fn another_type() -> Error {
     let why = "a rank sent something of another type; do all run one program?".to_owned();
-    super::sets::garbled(crate::error::ArchiveError::Damaged { why })
+    garbled(ArchiveError::Damaged { why })
 }

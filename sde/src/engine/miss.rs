@@ -72,9 +72,18 @@ impl Engine {
         let previous = run.cache.entry(&run.key);
         if let Some(loaded) = self.load(run, previous.as_deref()) {
             run.cache.record(&loaded.entry, generation);
+            self.sets.received.forget(&run.key);
             return Ok(self.conclude(run, loaded, Source::Loaded));
         }
-        let why = match previous {
+        // Another run may have taken up meanwhile what was sent.
+        let now = run.cache.entry(&run.key);
+        if let Some(entry) = &now
+            && let Ok(map) = self.serve(entry, run.options.names)
+        {
+            let entry = Arc::clone(entry);
+            return Ok(self.conclude(run, Served { entry, map }, Source::Map));
+        }
+        let why = match now.or(previous) {
             Some(entry) => self
                 .refusal(&entry, run.options.names)
                 .unwrap_or_else(|| "it is being computed again".to_owned()),

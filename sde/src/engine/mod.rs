@@ -12,8 +12,12 @@ mod claim;
 mod clock;
 mod collective;
 mod commit;
+mod fetch;
 mod fly;
+mod hand;
 mod hand_over;
+#[cfg(test)]
+mod in_memory_once;
 mod invalidate;
 mod known;
 mod machine;

@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 use super::Engine;
 use crate::app::{Facts, Nearest, Peek, Subject};
 use crate::cache::Record;
+use crate::checkpoint::StoredEntry;
 use crate::error::{Error, ErrorKind};
 use crate::event::RunId;
 use crate::inputs::Inputs;
@@ -89,16 +90,22 @@ impl Engine {
     /// Whether the store has what a run would load, or why that does not serve;
     /// `None` if there is nothing.
     fn stored_refusal(&self, facts: &Facts, key: &Key) -> Option<Result<RunId, String>> {
-        let stored = match self.sets.received.find(key) {
-            Some(received) => received,
-            None => match self.archiver()?.find(key) {
-                Ok(stored) => stored?,
-                Err(error) => return Some(Err(error.to_string())),
-            },
+        let look = |stored: StoredEntry| {
+            let made_by = stored.record.run;
+            let entry = self.entry_of(facts, stored, None);
+            self.refusal(&entry, None).map_or(Ok(made_by), Err)
         };
-        let made_by = stored.record.run;
-        let entry = self.entry_of(facts, stored, None);
-        Some(self.refusal(&entry, None).map_or(Ok(made_by), Err))
+        if let Some(received) = self.sets.received.find(key) {
+            let is_complete = received.is_complete();
+            let looked = look(received.into_stored());
+            if is_complete || looked.is_ok() {
+                return Some(looked);
+            }
+        }
+        match self.archiver()?.find(key) {
+            Ok(stored) => stored.map(look),
+            Err(error) => Some(Err(error.to_string())),
+        }
     }
 }
 

@@ -10,6 +10,7 @@ use crate::app::{
 use crate::error::Error;
 use crate::event::Event;
 use crate::inputs::{Call, Inputs};
+use crate::key::Key;
 use crate::parallel::Helpers;
 use crate::process_group::Ranks;
 use crate::result_map::{Codec, ErasedValue, ResultMap, Wire};
@@ -102,6 +103,14 @@ impl Runtime for Engine {
         transfer: &Transfer,
     ) -> Result<Vec<Result<ResultMap, Error>>, Error> {
         self.spread(from, ranks, subject, list, transfer)
+    }
+
+    fn elsewhere(&self) -> Vec<Key> {
+        self.left_elsewhere()
+    }
+
+    fn fetch(&self, ranks: &Ranks, keys: &[Key], transfer: &Transfer) -> Result<Vec<Key>, Error> {
+        self.fetch_keys(ranks, keys, transfer)
     }
 
     fn abandon(&self, whole: &Ranks, part: &Ranks) {

@@ -14,6 +14,8 @@ use crate::checkpoint::{
 };
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Event;
+use crate::key::Key;
+use crate::process_group::{Act, Notice, Ranks};
 use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, ResultMap, Stored};
 
 impl Engine {
@@ -102,6 +104,19 @@ impl Engine {
         })
     }
 
+    /// The same where all ranks name the directory: the first writes it for all.
+    pub(super) fn archive_for_all(&self, ranks: &Ranks, dir: &Path) -> Result<(), Error> {
+        let named = blake3::hash(dir.as_os_str().as_encoded_bytes());
+        let what = format!("an archive in {}", dir.display());
+        let notice = Notice::new(Act::Save, Key::from_bytes(*named.as_bytes()), &*what);
+        ranks.meet(&notice)?;
+        let written = match ranks.rank() {
+            0 => self.archive_to(dir),
+            _ => Ok(()),
+        };
+        ranks.agree(&what, written)
+    }
+
     /// Held by whoever saves all that is new, or exchanges the store.
     pub(super) fn saving(&self) -> RwLockWriteGuard<'_, ()> {
         self.saving.write().unwrap_or_else(PoisonError::into_inner)
@@ -159,48 +174,69 @@ impl Engine {
     }
 
     /// Looks for a run in the store; what is found serves the call.
+    ///
+    /// What another rank has sent comes first. If that is only some of the values, it serves those
+    /// who ask for no others.
     pub(super) fn load(&self, run: &Run<'_>, previous: Option<&Entry>) -> Option<Served> {
         if run.subject.facts.nondeterministic {
             return None;
         }
+        if let Some(received) = self.sets.received.find(&run.key) {
+            let is_complete = received.is_complete();
+            match self.take_up(run, received.into_stored(), previous) {
+                Err(_) if !is_complete => {}
+                taken => return self.tell_refused(run, taken),
+            }
+        }
         let stored = self.find_stored(run)?;
+        self.tell_refused(run, self.take_up(run, stored, previous))
+    }
+
+    fn tell_refused(&self, run: &Run<'_>, taken: Result<Served, Option<String>>) -> Option<Served> {
+        let why = match taken {
+            Ok(served) => return Some(served),
+            Err(why) => why?,
+        };
+        self.tell(|| Event::Stale {
+            app: Arc::clone(&run.cache.name),
+            key: run.key,
+            why,
+        });
+        None
+    }
+
+    /// What a stored entry gives to a run, or why it does not serve, if that is to be told.
+    fn take_up(
+        &self,
+        run: &Run<'_>,
+        stored: StoredEntry,
+        previous: Option<&Entry>,
+    ) -> Result<Served, Option<String>> {
         let made_at = stored.record.made_at;
         run.found.set(run.found.get().max(Some(made_at)));
         if run.options.policy == Policy::Refresh {
-            return None;
+            return Err(None);
         }
         // What was computed again since is newer, and not saved yet or cleaned.
         let outdated = previous.is_some_and(|known| {
             known.record.run != stored.record.run && known.record.made_at > stored.record.made_at
         });
         if outdated {
-            return None;
+            return Err(None);
         }
         let archived = stored.archived;
         let previous = previous.filter(|old| self.may_fill(run, old));
         let entry = Arc::new(self.entry_of(run.subject.facts, stored, previous));
-        let map = match self.serve(&entry, run.options.names) {
-            Ok(map) => map,
-            Err(why) => {
-                self.tell(|| Event::Stale {
-                    app: Arc::clone(&run.cache.name),
-                    key: run.key,
-                    why,
-                });
-                return None;
-            }
-        };
+        let map = self.serve(&entry, run.options.names).map_err(Some)?;
         // An archive is to have what this program used, whoever computed it.
         if !archived {
             self.pending.add_to(Selection::Archive, &entry);
         }
-        Some(Served { entry, map })
+        Ok(Served { entry, map })
     }
 
+    /// Looks in the store.
     fn find_stored(&self, run: &Run<'_>) -> Option<StoredEntry> {
-        if let Some(received) = self.sets.received.find(&run.key) {
-            return Some(received);
-        }
         let archiver = self.archiver()?;
         let span = tracing::debug_span!("load", app = &*run.cache.name, key = %run.key.short());
         let _in_span = span.enter();

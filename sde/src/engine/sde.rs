@@ -276,13 +276,21 @@ impl Sde {
     /// with nothing in it that is not needed: to be kept, copied or published. The directory
     /// must be empty or not exist yet; it is a store only once all is there.
     ///
-    /// Takes as long as reading and writing all results of the store.
+    /// Takes as long as reading and writing all results of the store. In a program that runs on several
+    /// ranks it is collective: all save, and then the first rank writes what its store has, which is
+    /// what all have saved if the store is one for all.
     ///
     /// # Errors
-    /// If there is no store, or it can't be read, or the directory can't be written.
+    /// If there is no store, or it can't be read, or the directory can't be written. On all ranks, if
+    /// it fails on any, or if they name different directories.
     pub fn archive_to(&self, dir: impl AsRef<Path>) -> Result<(), Error> {
-        self.engine.save(Selection::Archive)?;
-        self.engine.archive_to(dir.as_ref())
+        let dir = dir.as_ref();
+        let saved = self.engine.save(Selection::Archive);
+        self.saved_together("archives", Selection::Archive, saved)?;
+        match self.handle.together(|| "archives".to_owned())? {
+            Some(ranks) => self.engine.archive_for_all(ranks, dir),
+            None => self.engine.archive_to(dir),
+        }
     }
 
     /// Archives, and says whether that went well: the last call of a program. With
@@ -331,13 +339,20 @@ impl Sde {
     /// for those who wait for them, and are not remembered. A run at the
     /// same time sees either.
     ///
-    /// What was not saved to the old store is not saved at all.
+    /// What was not saved to the old store is not saved at all. In a program that runs on several ranks
+    /// it is collective: all forget what they have, distributed results too, and each takes the store
+    /// that it gives.
     ///
     /// # Errors
-    /// If the new store can't be read; then nothing has changed.
+    /// If the new store can't be read, on all ranks if one's can't; then nothing has changed.
     pub fn load(&self, archiver: impl Archiver + 'static) -> Result<(), Error> {
         let marks = invalidate::Marks::default();
-        read_marks(&archiver, &marks)?;
+        let ranks = self.handle.together(|| "loads a store".to_owned())?;
+        let read = read_marks(&archiver, &marks);
+        match ranks {
+            Some(ranks) => ranks.agree("loading a store", read)?,
+            None => read?,
+        }
         let engine = &self.engine;
         let _nobody_saves = engine.saving();
         // Until nothing is left of the old store, what is marked in either is refused.

@@ -12,7 +12,8 @@ use crate::cache::Entry;
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
 use crate::process_group::{Act, Notice, ProcessGroup, Ranks, chain};
-use crate::process_set::{Exchange, Offer, ProcessSet, ReceivedEntry, Sent, pack, unpack};
+use crate::process_set::{Exchange, Left, Offer, ProcessSet, ReceivedEntry, Sent, pack, unpack};
+use crate::result_map::Tags;
 
 impl Engine {
     /// The process set that the program begins with.
@@ -116,37 +117,56 @@ impl Engine {
     }
 
     /// Gives all ranks the entries that one of them has made. What can't be sent stays where
-    /// it is.
+    /// it is; gives back what this rank lacks of that, or has in part.
     pub(super) fn exchange(
         &self,
         ranks: &Ranks,
         what: &str,
         fresh: &[(Arc<str>, Key)],
         transfer: &Transfer,
-    ) -> Result<Sent, Error> {
+    ) -> Result<Vec<Left>, Error> {
         let entry = |(app, key): &(Arc<str>, Key)| {
             let entry = self.caches.named(app)?.entry(key)?;
-            Some((*key, entry))
+            can_give(&entry).then_some((*key, entry))
         };
         let made: HashMap<Key, Arc<Entry>> = fresh.iter().filter_map(entry).collect();
+        self.exchange_made(ranks, what, &made, |_| true, transfer)
+    }
+
+    /// The same where each rank gets only what it `wants`.
+    pub(super) fn exchange_made(
+        &self,
+        ranks: &Ranks,
+        what: &str,
+        made: &HashMap<Key, Arc<Entry>>,
+        wants: impl Fn(&Key) -> bool,
+        transfer: &Transfer,
+    ) -> Result<Vec<Left>, Error> {
         let offers: Vec<_> = made.values().map(|entry| Offer::of(entry)).collect();
-        let wire = self.wire()?;
         let exchange = Exchange { ranks, what };
-        let sent = exchange.run(
+        let Sent { lacked, mut left } = exchange.run(
             &offers,
-            |offer| !self.holds(&offer.key),
+            |offer| wants(&offer.key) && !self.holds(&offer.key),
             |key, to| {
-                let entry = made.get(key);
-                entry.is_some_and(|entry| self.pack(entry, transfer, to))
+                let Some(entry) = made.get(key) else {
+                    return false;
+                };
+                let app = &entry.record.app;
+                let leaves = |name: &str, tags| transfer.leaves(app, name, tags);
+                let is_too_large = |bytes| transfer.is_too_large(bytes as u64);
+                self.pack(entry, leaves, is_too_large, to)
             },
         )?;
-        let taken: Result<(), Error> = sent.lacked.iter().try_for_each(|bytes| {
+        let wire = self.wire()?;
+        let taken: Result<(), Error> = lacked.iter().try_for_each(|bytes| {
             let (entry, _) = unpack(bytes, 0, &wire).map_err(garbled)?;
+            left.extend(in_part(&entry, transfer));
             self.take_received(entry);
             Ok(())
         });
         ranks.agree(what, taken)?;
-        Ok(sent)
+        self.sets.leave(left.iter().map(|left| left.key));
+        Ok(left)
     }
 
     /// What another rank sent waits for a run to ask for it, unless it is the record of something
@@ -164,18 +184,24 @@ impl Engine {
         cache.record(&Arc::new(entry), generation);
     }
 
-    fn pack(&self, entry: &Entry, transfer: &Transfer, to: &mut Vec<u8>) -> bool {
+    /// Appends an entry to what is sent, without the values that are left, unless it is too large or
+    /// can't be turned into bytes. Says whether it did.
+    pub(super) fn pack(
+        &self,
+        entry: &Entry,
+        leaves: impl Fn(&str, Tags) -> bool,
+        is_too_large: impl Fn(usize) -> bool,
+        to: &mut Vec<u8>,
+    ) -> bool {
         let Ok(wire) = self.wire() else { return false };
         let before = to.len();
-        let app = &entry.record.app;
-        let leaves = |name: &str, tags| transfer.leaves(app, name, tags);
         match pack(entry, &*wire, leaves, to) {
-            Ok(()) if transfer.is_too_large(to.len() - before) => to.truncate(before),
+            Ok(()) if is_too_large(to.len() - before) => to.truncate(before),
             Ok(()) => return true,
             Err(error) => {
                 to.truncate(before);
                 self.warn(|| {
-                    let key = entry.record.key.short();
+                    let (app, key) = (&entry.record.app, entry.record.key.short());
                     format!("{app} [{key}] could not be sent to other ranks: {error}")
                 });
             }
@@ -184,13 +210,33 @@ impl Engine {
     }
 
     /// Whether this rank has an ordinary entry of this key, in memory.
-    fn holds(&self, key: &Key) -> bool {
+    pub(super) fn holds(&self, key: &Key) -> bool {
         let in_cache = |cache: &Arc<crate::cache::AppCache>| {
             let entry = cache.entry(key);
             entry.is_some_and(|entry| entry.lacks(None).is_none())
         };
         self.sets.received.has(key) || self.caches.all().any(in_cache)
     }
+}
+
+/// Whether an entry may be offered: of what is gone from here another rank may have the values.
+pub(super) fn can_give(entry: &Entry) -> bool {
+    entry.record.nondeterministic || entry.lacks(None).is_none()
+}
+
+/// An entry of which the filter has left values where they are that a run needs.
+fn in_part(entry: &ReceivedEntry, transfer: &Transfer) -> Option<Left> {
+    let record = &entry.record;
+    let mut results = entry.results.iter();
+    let is_left = results.any(|result| {
+        result.value.is_none()
+            && result.tags.is_needed()
+            && transfer.leaves(&record.app, &result.name, result.tags)
+    });
+    is_left.then_some(Left {
+        key: record.key,
+        run: record.run,
+    })
 }
 
 /// The ranks of each set, in their order there. A notice has the name of the set in `run.process`.

@@ -16,6 +16,9 @@ use crate::process_group::{Act, Notice, Ranks, chain};
 use crate::process_set::Left;
 use crate::result_map::{Content, Named, Origin, ResultMap};
 
+/// Why a value is not here.
+const NOT_SENT: &str = "it was left on the rank that computed it; `fetch` its key, with all ranks";
+
 /// An item's results, or why there are none.
 type Item = Result<ResultMap, Error>;
 
@@ -45,7 +48,7 @@ impl Engine {
             .collect();
         let label = match ranks.size() {
             1 => subject.facts.name.to_string(),
-            size => format!("{} (rank {own} of {size})", subject.facts.name),
+            size => format!("{} (share of rank {own} of {size})", subject.facts.name),
         };
         self.sets.watch_computed();
         let computed = from.in_parallel(&mine, &label, |sde, at| {
@@ -160,8 +163,7 @@ impl Engine {
             .filter_map(|at| Some((Arc::clone(&subject.facts.name), plan.keys[at]?)))
             .collect();
         let name = &*subject.facts.name;
-        let sent = self.exchange(ranks, name, &mine, transfer)?;
-        Ok(sent.left)
+        self.exchange(ranks, name, &mine, transfer)
     }
 
     /// What this rank gives for an item that another has computed, or had before.
@@ -176,7 +178,7 @@ impl Engine {
         if let Some(left) = left.iter().find(|left| Some(left.key) == key)
             && !self.has(subject, inputs)
         {
-            return Ok(elsewhere(subject, left));
+            return Ok(self.elsewhere(subject, left));
         }
         if let (true, Some(key)) = (subject.facts.nondeterministic, key) {
             // What other ranks made is recorded, and never looked up.
@@ -186,6 +188,37 @@ impl Engine {
             }
         }
         from.results_erased(subject, inputs, &Options::default())
+    }
+
+    /// The results of a run that is with another rank only, or some of whose values are.
+    fn elsewhere(&self, subject: &Subject<'_>, left: &Left) -> ResultMap {
+        let origin = Origin {
+            app: Arc::clone(&subject.facts.name),
+            key: left.key,
+            run: left.run,
+        };
+        let known = self.cache_of(subject.facts).entry(&left.key);
+        let here = match self.sets.received.find(&left.key) {
+            Some(received) => {
+                let stored = received.into_stored();
+                let entry = self.entry_of(subject.facts, stored, known.as_deref());
+                Some(entry.results)
+            }
+            None => known.map(|entry| entry.results.clone()),
+        };
+        let content = |name: &str| {
+            let mut results = here.iter().flat_map(ResultMap::results);
+            let content = &results.find(|named| named.name == name)?.content;
+            content.is_there().then(|| content.clone())
+        };
+        let results = subject.facts.info.results.iter().map(|spec| Named {
+            name: spec.name.clone(),
+            tags: Some(spec.tags),
+            codec: spec.codec,
+            size: Some(spec.size),
+            content: content(&spec.name).unwrap_or(Content::Gone(NOT_SENT)),
+        });
+        ResultMap::from_parts(origin, results.collect())
     }
 
     /// Counts what several ranks have computed.
@@ -205,23 +238,6 @@ impl Engine {
         self.sets.add_doubles(doubles);
         Ok(())
     }
-}
-
-/// The results of a run that are with another rank only.
-fn elsewhere(subject: &Subject<'_>, left: &Left) -> ResultMap {
-    let origin = Origin {
-        app: Arc::clone(&subject.facts.name),
-        key: left.key,
-        run: left.run,
-    };
-    let results = subject.facts.info.results.iter().map(|spec| Named {
-        name: spec.name.clone(),
-        tags: Some(spec.tags),
-        codec: spec.codec,
-        size: Some(spec.size),
-        content: Content::Gone("it is too large to be sent, and on the rank that computed it only"),
-    });
-    ResultMap::from_parts(origin, results.collect())
 }
 
 fn failure(bytes: &[u8]) -> Option<(usize, &[u8], &[u8])> {

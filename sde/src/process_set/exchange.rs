@@ -35,8 +35,8 @@ pub(crate) struct Exchange<'a> {
 pub(crate) struct Sent {
     /// The entries that this rank lacked, each as it was packed.
     pub(crate) lacked: Vec<Arc<Vec<u8>>>,
-    /// What stayed where it is although somebody lacks it, since it is too large or can't be
-    /// turned into bytes.
+    /// What this rank lacks and nobody sent, since it is too large or can't be turned into
+    /// bytes.
     pub(crate) left: Vec<Left>,
 }
 
@@ -85,7 +85,7 @@ impl Exchange<'_> {
             came.insert(at);
             sent.lacked.extend(kept.map(Arc::new));
         })?;
-        let is_left = |at: &usize| wanted.by_any(*at) && !came.contains(at);
+        let is_left = |at: &usize| wanted.by_me(*at) && !came.contains(at);
         let left = (0..known.len()).filter(is_left).map(|at| Left {
             key: known[at].offer.key,
             run: known[at].offer.run,

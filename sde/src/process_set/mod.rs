@@ -17,5 +17,5 @@ mod stream;
 pub(crate) use exchange::{Exchange, Left, Offer, Sent};
 pub(crate) use packed::{pack, unpack};
 pub(crate) use parts::{Outlines, StoredParts, head_of, origin_of, part_of};
-pub(crate) use received::ReceivedEntry;
+pub(crate) use received::{ReceivedEntry, ReceivedResult};
 pub(crate) use set::{ProcessSet, Sets, Together};

@@ -1,7 +1,8 @@
 //! What other ranks have sent, until a run asks for it.
 //!
 //! A rank may get results of apps that it has not run yet, and then it does not know the types
-//! of their values. So what arrives stays bytes, like what is in a store.
+//! of their values. So what arrives stays bytes, like what is in a store. When a run has asked for it,
+//! the cache has it, and the bytes are let go: they last until their values are read.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -40,20 +41,36 @@ pub(crate) struct ReceivedValue {
 }
 
 impl Received {
-    pub(crate) fn put(&self, entry: ReceivedEntry) {
-        self.lock().insert(entry.record.key, entry);
+    /// Keeps an entry, with the values that came of it before and did not come now. One without
+    /// any value is nothing to keep.
+    pub(crate) fn put(&self, mut entry: ReceivedEntry) {
+        let mut entries = self.lock();
+        if let Some(before) = entries.get(&entry.record.key) {
+            entry.fill_from(before);
+        }
+        if entry.results.iter().any(|result| result.value.is_some()) {
+            entries.insert(entry.record.key, entry);
+        }
     }
 
-    /// An entry as a store would have it.
-    pub(crate) fn find(&self, key: &Key) -> Option<StoredEntry> {
-        self.lock()
-            .get(key)
-            .cloned()
-            .map(ReceivedEntry::into_stored)
+    pub(crate) fn find(&self, key: &Key) -> Option<ReceivedEntry> {
+        self.lock().get(key).cloned()
     }
 
+    /// Whether an entry is there with all that a run needs of it.
     pub(crate) fn has(&self, key: &Key) -> bool {
-        self.lock().contains_key(key)
+        self.lock().get(key).is_some_and(ReceivedEntry::is_complete)
+    }
+
+    /// Forgets an entry, since the cache has it now.
+    pub(crate) fn forget(&self, key: &Key) {
+        let _entry = self.lock().remove(key);
+    }
+
+    /// How many are waiting.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().len()
     }
 
     /// Forgets those of which `which` says so.
@@ -67,6 +84,22 @@ impl Received {
 }
 
 impl ReceivedEntry {
+    /// Whether it has all that a run needs: another rank may have sent only some values.
+    pub(crate) fn is_complete(&self) -> bool {
+        let is_there = |result: &ReceivedResult| result.value.is_some();
+        let lacks = |result: &ReceivedResult| result.tags.is_needed() && !is_there(result);
+        self.results.iter().any(is_there) && !self.results.iter().any(lacks)
+    }
+
+    fn fill_from(&mut self, before: &Self) {
+        let lacking = self.results.iter_mut();
+        for result in lacking.filter(|result| result.value.is_none()) {
+            let mut had = before.results.iter();
+            let had = had.find(|had| had.name == result.name);
+            result.value = had.and_then(|had| had.value.clone());
+        }
+    }
+
     pub(crate) fn into_stored(self) -> StoredEntry {
         let results = self.results.into_iter().map(|result| StoredResult {
             name: result.name,

@@ -1,6 +1,6 @@
 //! The process sets of one engine, and what belongs to each.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -83,6 +83,8 @@ pub(crate) struct Together {
 pub(crate) struct Sets {
     nested: Mutex<Vec<Arc<ProcessSet>>>,
     pub(crate) received: Received,
+    /// What others have computed and this rank has not got.
+    left: Mutex<BTreeSet<Key>>,
     /// What was computed since somebody began to watch.
     computed: Mutex<Option<Vec<Key>>>,
     /// How often something was computed that another rank computed too.
@@ -137,6 +139,21 @@ impl Sets {
         }
     }
 
+    /// Takes note of what stayed on other ranks.
+    pub(crate) fn leave(&self, keys: impl Iterator<Item = Key>) {
+        lock(&self.left).extend(keys);
+    }
+
+    /// What stayed on other ranks, as far as `is_still` says that it is not here now.
+    pub(crate) fn left(&self, is_still: impl Fn(&Key) -> bool) -> Vec<Key> {
+        // What is here now may go again, and is of this rank's own concern then.
+        let mut left = std::mem::take(&mut *lock(&self.left));
+        left.retain(is_still);
+        let keys = left.iter().copied().collect();
+        lock(&self.left).append(&mut left);
+        keys
+    }
+
     /// Takes note of what is computed from here on.
     pub(crate) fn watch_computed(&self) {
         *lock(&self.computed) = Some(Vec::new());
@@ -158,6 +175,7 @@ impl Sets {
     /// Forgets everything.
     pub(crate) fn forget_all(&self) {
         self.received.forget_if(|_| true);
+        lock(&self.left).clear();
         self.all().iter().for_each(|set| set.clear());
     }
 

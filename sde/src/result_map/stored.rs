@@ -1,6 +1,6 @@
 //! Values that are still in the store and are read when asked for.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::codec::Codec;
 use super::value::ErasedValue;
@@ -33,9 +33,11 @@ pub trait Payload: Send + Sync {
 pub struct Stored(Arc<Inner>);
 
 struct Inner {
-    payload: Arc<dyn Payload>,
+    /// Until the value is read: the bytes may lie in memory too.
+    payload: Mutex<Option<Arc<dyn Payload>>>,
     codec: Codec,
     value: OnceLock<Result<ErasedValue, ArchiveError>>,
+    bytes: OnceLock<u64>,
 }
 
 impl Stored {
@@ -43,18 +45,16 @@ impl Stored {
     #[must_use]
     pub fn new(payload: Arc<dyn Payload>, codec: Codec) -> Self {
         Self(Arc::new(Inner {
-            payload,
+            payload: Mutex::new(Some(payload)),
             codec,
             value: OnceLock::new(),
+            bytes: OnceLock::new(),
         }))
     }
 
     /// The value; the first caller reads it, others wait for that.
     pub(crate) fn get(&self) -> Result<&ErasedValue, &ArchiveError> {
-        self.0
-            .value
-            .get_or_init(|| self.0.payload.decode(&self.0.codec))
-            .as_ref()
+        self.0.value.get_or_init(|| self.0.read()).as_ref()
     }
 
     /// The value, if somebody has read it.
@@ -70,11 +70,64 @@ impl Stored {
 
     /// How many bytes it takes in the store, which is about what it takes here once it is read.
     pub(crate) fn bytes(&self) -> usize {
-        usize::try_from(self.0.payload.stored_bytes()).unwrap_or(usize::MAX)
+        let bytes = self.0.bytes.get_or_init(|| {
+            let payload = self.0.payload();
+            payload.as_ref().map_or(0, |payload| payload.stored_bytes())
+        });
+        usize::try_from(*bytes).unwrap_or(usize::MAX)
     }
 
     /// Whether reading it was tried and failed.
     pub(crate) fn is_damaged(&self) -> bool {
         matches!(self.0.value.get(), Some(Err(_)))
+    }
+}
+
+impl Inner {
+    fn payload(&self) -> MutexGuard<'_, Option<Arc<dyn Payload>>> {
+        self.payload.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads the value, and lets go of what it was read from. Called once.
+    fn read(&self) -> Result<ErasedValue, ArchiveError> {
+        let gone = || ArchiveError::Other("an earlier attempt to read it panicked".to_owned());
+        let payload = self.payload().take().ok_or_else(gone)?;
+        // For what is asked for later.
+        self.bytes.get_or_init(|| payload.stored_bytes());
+        payload.decode(&self.codec)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Number(u64);
+
+    impl Payload for Number {
+        fn decode(&self, _: &Codec) -> Result<ErasedValue, ArchiveError> {
+            Ok(ErasedValue::new(self.0))
+        }
+
+        fn may_be(&self, _: &Codec) -> bool {
+            true
+        }
+
+        fn stored_bytes(&self) -> u64 {
+            1000
+        }
+    }
+
+    /// Else what another rank has sent would lie in memory twice.
+    #[test]
+    fn what_a_value_was_read_from_is_let_go() {
+        let payload = Arc::new(Number(7));
+        let stored = Stored::new(Arc::clone(&payload) as _, Codec::of::<u64>());
+        assert_eq!(Arc::strong_count(&payload), 2);
+        let value = stored.get().ok().and_then(ErasedValue::downcast::<u64>);
+        assert_eq!(value.as_deref(), Some(&7));
+        assert_eq!(Arc::strong_count(&payload), 1);
+        assert_eq!(stored.bytes(), 1000);
+        assert!(stored.get().is_ok());
     }
 }

@@ -1,6 +1,8 @@
 //! All tests of ranks.
 
-use super::{Ranks, Threads, World, arrays, errors, restart, runs, sets, spread, together};
+use super::{
+    Ranks, Threads, World, arrays, errors, hand_over, restart, runs, sets, spread, together,
+};
 
 /// How many ranks a test is for.
 #[derive(Clone, Copy, Debug)]
@@ -42,18 +44,28 @@ macro_rules! for_each_test_of_ranks {
                 a_rank_that_leaves_is_named_and_waited_for_by_nobody: Each(&[3, 8]),
                 a_rank_that_is_late_is_named_by_those_who_wait: Each(&[2]),
             }
+            hand_over {
+                what_can_not_be_sent_stays_and_is_no_error: Each(&[2, 4]),
+                a_hand_over_that_fails_on_one_rank_is_the_same_error_on_all: Each(&[2, 3]),
+                an_app_moves_its_results_itself: Each(&[2, 3, 4, 8]),
+                a_part_of_the_old_set_is_none_of_the_new_one: Each(&[2]),
+                what_is_too_large_does_not_move_in_either_direction: Each(&[2, 3]),
+            }
             restart {
                 any_number_of_ranks_goes_on_from_what_any_other_saved: UpTo(8),
                 a_program_without_ranks_goes_on_too: UpTo(3),
                 a_type_of_the_user_s_own_is_split_and_put_together: UpTo(5),
                 without_one_of_its_parts_a_value_is_computed_again_by_all: UpTo(3),
                 what_one_rank_computes_another_program_s_ranks_load: UpTo(3),
+                all_ranks_archive_to_one_directory: Each(&[1, 2, 3]),
+                a_store_that_one_rank_can_not_load_is_loaded_by_none: Each(&[2, 3]),
             }
             runs {
                 all_ranks_run_it_and_all_remember_it: Each(&[3]),
                 it_is_a_hit_only_where_all_hit: Each(&[3]),
                 all_ranks_have_one_computation: Each(&[2]),
                 only_if_remembered_fails_alike_where_one_rank_has_nothing: Each(&[2]),
+                ranks_that_ask_otherwise_get_the_same_error: Each(&[2, 3]),
                 an_ordinary_app_can_not_run_a_distributed_one_or_ask_for_its_rank: Each(&[1, 2]),
                 a_collective_run_off_the_main_order_is_an_error_at_once: Each(&[2]),
                 ranks_that_miss_different_keys_never_hang: Each(&[2, 3, 4, 8]),
@@ -74,6 +86,10 @@ macro_rules! for_each_test_of_ranks {
                 a_part_that_is_dropped_while_its_handle_lives_holds_up_nobody: Each(&[2]),
                 a_released_set_does_not_come_to_life_again: Each(&[2, 4]),
                 values_that_are_too_large_or_not_wanted_do_not_move: Each(&[2]),
+                what_came_without_its_value_is_looked_for_in_the_store: Each(&[2]),
+                what_came_without_its_value_is_sent_when_all_is: Each(&[2]),
+                what_was_left_elsewhere_is_fetched_later: Each(&[2, 3]),
+                each_rank_fetches_what_it_asks_for: Each(&[3]),
                 no_cache_values_never_move: Each(&[2]),
                 of_different_results_the_lowest_rank_s_counts: Each(&[3]),
                 the_results_do_not_depend_on_the_number_of_ranks: Each(&[1, 2, 3, 4, 8]),
@@ -86,6 +102,8 @@ macro_rules! for_each_test_of_ranks {
                 non_deterministic_results_are_the_same_on_all_ranks: Each(&[3]),
                 lists_that_differ_are_the_same_error_on_all_ranks: Each(&[2]),
                 values_that_are_too_large_stay_and_their_keys_are_known: Each(&[2]),
+                values_that_are_not_wanted_stay_and_their_keys_are_known: Each(&[2]),
+                of_several_values_those_that_are_wanted_come: Each(&[2]),
                 what_is_dealt_out_is_dealt_out_by_its_cost: Each(&[2]),
             }
             together {

@@ -13,6 +13,7 @@
 mod arrays;
 mod errors;
 mod folder;
+mod hand_over;
 mod journey;
 mod list;
 mod restart;

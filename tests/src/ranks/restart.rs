@@ -3,14 +3,15 @@
 use std::path::Path;
 
 use sde::{
-    AppError, DistArray, Distributed, EventLog, HandOver, Handle, SavePolicy, SavedParts, Sde,
-    Source,
+    AppError, DistArray, Distributed, ErrorKind, EventLog, HandOver, Handle, SavePolicy,
+    SavedParts, Sde, Source,
 };
 use sde_archives::DirStore;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::{Ranks, names as told};
+use crate::{Lie, Lying};
 
 #[sde::app(name = "ranks.restart.waves", distributed, tags(distributed))]
 fn waves(sde: &Handle, count: usize) -> Result<DistArray<f64>, sde::Error> {
@@ -199,6 +200,68 @@ pub(super) fn without_one_of_its_parts_a_value_is_computed_again_by_all(ranks: R
     for (_, sources) in with_store(ranks.resized(2), &store, bits) {
         assert_eq!(sources, told([Source::Computed]));
     }
+}
+
+/// It is one directory, which must be empty: one rank writes it, and all hear of it.
+pub(super) fn all_ranks_archive_to_one_directory(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
+    let (store, archive) = (folder.path().join("store"), folder.path().join("archive"));
+    let texts = with_store(ranks, &store, |sde, _| {
+        let rank = sde.rank().unwrap();
+        square.call(sde, rank as u64).unwrap();
+        waves.call(sde, 10).unwrap();
+        sde.archive_to(&archive).unwrap();
+        let again = sde.archive_to(&archive).unwrap_err().to_string();
+        if sde.ranks().unwrap() > 1 {
+            let own = folder.path().join(format!("of rank {rank}"));
+            let error = sde.archive_to(own).unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::Disagree { .. }),
+                "{error}"
+            );
+        }
+        again
+    });
+    assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
+    assert!(
+        texts[0].contains("there is a store already"),
+        "{}",
+        texts[0]
+    );
+    let size = ranks.size() as u64;
+    for loaded_by in [ranks, ranks.resized(1)] {
+        let computed = with_store(loaded_by, &archive, |sde, _| {
+            let array = waves.call(sde, 10).unwrap();
+            assert_eq!(array.gather(sde).unwrap().len(), 30);
+            for x in 0..size {
+                assert_eq!(*square.call(sde, x).unwrap(), x * x);
+            }
+            sde.stats().total.computed
+        });
+        assert!(computed.iter().all(|computed| *computed == 0));
+    }
+}
+
+/// Else some would go on with the new store, and some with the old one.
+pub(super) fn a_store_that_one_rank_can_not_load_is_loaded_by_none(ranks: Ranks<'_>) {
+    let texts = ranks.run(|sde| {
+        let rank = sde.rank().unwrap();
+        square.call(&sde, 3).unwrap();
+        let store = Lying::new();
+        if rank == 1 {
+            store.tell(Lie::MarksFail);
+        }
+        let text = sde.load(store.clone()).unwrap_err().to_string();
+        square.call(&sde, 3).unwrap();
+        assert_eq!(sde.stats().total.computed, 1);
+        store.tell(Lie::None);
+        sde.load(store).unwrap();
+        square.call(&sde, 3).unwrap();
+        assert_eq!(sde.stats().total.computed, 2);
+        text
+    });
+    assert!(texts[0].contains("on rank 1: "), "{}", texts[0]);
+    assert!(texts.iter().all(|text| *text == texts[0]), "{texts:?}");
 }
 
 /// Each result is archived by one rank, and all ranks find it.

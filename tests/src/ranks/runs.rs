@@ -101,6 +101,43 @@ pub(super) fn only_if_remembered_fails_alike_where_one_rank_has_nothing(ranks: R
     });
 }
 
+/// One that asks only for what is remembered would not be in the body in which others wait for it.
+pub(super) fn ranks_that_ask_otherwise_get_the_same_error(ranks: Ranks<'_>) {
+    let texts = ranks.run(|sde| {
+        let first = sde.rank().unwrap() == 0;
+        let inputs = inputs! { x: 6_u64 };
+        let ask = |policy| sde.request(&count, &inputs).policy(policy).run().map(drop);
+        let mut texts = Vec::new();
+        for policy in [Policy::OnlyIfRemembered, Policy::Bypass, Policy::Refresh] {
+            let error = ask(if first { policy } else { Policy::Use }).unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::Disagree { .. }),
+                "{error}"
+            );
+            texts.push(error.to_string());
+        }
+        assert_eq!(sde.stats().total.computed, 0);
+        ask(Policy::Bypass).unwrap();
+        // Which results each wants is its own affair.
+        match first {
+            true => ask(Policy::Use).unwrap(),
+            false => drop(count.call(&sde, 6).unwrap()),
+        }
+        ask(Policy::OnlyIfRemembered).unwrap();
+        assert_eq!(sde.stats().total.computed, 2);
+        texts
+    });
+    assert!(
+        texts.iter().all(|of_rank| *of_rank == texts[0]),
+        "{texts:?}"
+    );
+    let first = &texts[0][0];
+    assert!(
+        first.contains("rank 0 runs ranks.runs.count, only if remembered ["),
+        "{first}"
+    );
+}
+
 /// On one process too: a program is not to fail only when it runs on many.
 pub(super) fn an_ordinary_app_can_not_run_a_distributed_one_or_ask_for_its_rank(ranks: Ranks<'_>) {
     let check = |sde: &Handle| {

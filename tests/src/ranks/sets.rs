@@ -1,7 +1,8 @@
 //! Splitting the ranks, and releasing them.
 
 use super::{Ranks, names};
-use sde::{ErrorKind, Source, Transfer, inputs};
+use sde::{ErrorKind, EventLog, Policy, Sde, Source, Transfer, inputs};
+use sde_archives::DirStore;
 
 #[sde::app(name = "ranks.sets.square")]
 fn square(x: u64) -> u64 {
@@ -271,6 +272,106 @@ pub(super) fn values_that_are_too_large_or_not_wanted_do_not_move(ranks: Ranks<'
                 .all(|source| *source != computed)
         );
     }
+}
+
+/// What came without its values is no reason not to ask the store.
+pub(super) fn what_came_without_its_value_is_looked_for_in_the_store(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
+    let store = folder.path().join("store");
+    let run = |is_second: bool| {
+        ranks.run_ranks(|rank| {
+            let log = EventLog::new();
+            let builder = Sde::builder().observer(log.clone());
+            let builder = builder.store(DirStore::open(&store).unwrap());
+            let sde = rank.join(builder).build().unwrap();
+            let rank = sde.rank().unwrap();
+            let part = sde.split(rank as u32, 0).unwrap();
+            if rank == 0 {
+                let inputs = inputs! { x: 2_u64 };
+                let asked = part.request(&square, &inputs).policy(Policy::Refresh);
+                asked.run().unwrap();
+            }
+            let none = Transfer::all().only(|_, _, _| false);
+            part.release_with(&none).unwrap();
+            let _ = log.take();
+            if is_second {
+                assert_eq!(*square.call(&sde, 2).unwrap(), 4);
+            }
+            sde.finish().unwrap();
+            names(log.sources("ranks.sets.square"))
+        })
+    };
+    run(false);
+    assert_eq!(run(true)[1], names([Source::Loaded]));
+}
+
+/// Who got only the key before gets the value when all are given.
+pub(super) fn what_came_without_its_value_is_sent_when_all_is(ranks: Ranks<'_>) {
+    let sources = ranks.run_with_log(|sde, log| {
+        let rank = sde.rank().unwrap();
+        let none = Transfer::all().only(|_, _, _| false);
+        let half = sde.split(0, 0).unwrap();
+        let alone = half.split(rank as u32, 0).unwrap();
+        if rank == 0 {
+            square.call(&alone, 2).unwrap();
+        }
+        alone.release_with(&none).unwrap();
+        half.release().unwrap();
+        let _ = log.take();
+        assert_eq!(*square.call(&sde, 2).unwrap(), 4);
+        names(log.sources("ranks.sets.square"))
+    });
+    assert_eq!(sources[1], names([Source::Loaded]));
+}
+
+/// Keys always, large values by choice, and later.
+pub(super) fn what_was_left_elsewhere_is_fetched_later(ranks: Ranks<'_>) {
+    let sources = ranks.run_with_log(|sde, log| {
+        let rank = sde.rank().unwrap();
+        let part = sde.split(rank as u32, 0).unwrap();
+        if rank == 0 {
+            square.call(&part, 2).unwrap();
+            array.call(&part, 20_000).unwrap();
+        }
+        let small = Transfer::all().at_most(100_000);
+        part.release_with(&small).unwrap();
+        let left = sde.elsewhere();
+        assert_eq!(left.len(), usize::from(rank != 0));
+        // It is too large still.
+        assert_eq!(sde.fetch(&left, &small).unwrap(), left);
+        assert_eq!(sde.fetch(&left, &Transfer::all()).unwrap(), []);
+        assert_eq!(sde.elsewhere(), []);
+        let _ = log.take();
+        assert_eq!(array.call(&sde, 20_000).unwrap()[19_999], 19_999.0);
+        names(log.sources("ranks.sets.array"))
+    });
+    let is_loaded = |source: &Vec<String>| *source == names([Source::Loaded]);
+    assert!(sources[1..].iter().all(is_loaded), "{sources:?}");
+}
+
+pub(super) fn each_rank_fetches_what_it_asks_for(ranks: Ranks<'_>) {
+    let computed = ranks.run(|sde| {
+        let rank = sde.rank().unwrap() as u64;
+        let part = sde.split(rank as u32, 0).unwrap();
+        square.call(&part, rank).unwrap();
+        part.release_with(&Transfer::all().only(|_, _, _| false))
+            .unwrap();
+        let key = |x: u64| sde.peek(&square, &inputs! { x: x }).unwrap().key();
+        let mut left = sde.elsewhere();
+        left.sort();
+        let mut others: Vec<_> = (0..3).filter(|x| *x != rank).map(key).collect();
+        others.sort();
+        assert_eq!(left, others);
+        // Nobody has the last one.
+        let next = [key((rank + 1) % 3), key(77)];
+        let asked = if rank == 0 { &[][..] } else { &next };
+        let lacking = sde.fetch(asked, &Transfer::all()).unwrap();
+        assert_eq!(lacking, asked.get(1..).unwrap_or_default());
+        assert_eq!(sde.elsewhere().len(), if rank == 0 { 2 } else { 1 });
+        square.call(&sde, (rank + 1) % 3).unwrap();
+        sde.stats().total.computed
+    });
+    assert_eq!(computed, [2, 1, 1]);
 }
 
 pub(super) fn no_cache_values_never_move(ranks: Ranks<'_>) {

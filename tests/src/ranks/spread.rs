@@ -149,6 +149,78 @@ pub(super) fn values_that_are_too_large_stay_and_their_keys_are_known(ranks: Ran
     assert_eq!(there[0].1, there[1].1);
 }
 
+/// The same where not the size is the reason but what the caller wants: none is computed twice. Later
+/// all of them may be wanted.
+pub(super) fn values_that_are_not_wanted_stay_and_their_keys_are_known(ranks: Ranks<'_>) {
+    let computed = ranks.run(|sde| {
+        let rank = sde.rank().unwrap();
+        let none = Transfer::all().only(|_, _, _| false);
+        for _ in 0..2 {
+            for (x, result) in sde
+                .par_map_with(&square, &list(4), &none)
+                .iter()
+                .enumerate()
+            {
+                let value = result.as_ref().unwrap().get::<u64>("result");
+                if x % 2 == rank {
+                    assert_eq!(*value.unwrap(), (x * x) as u64);
+                } else {
+                    let error = value.unwrap_err();
+                    assert!(matches!(error.kind(), ErrorKind::Gone { .. }), "{error}");
+                }
+            }
+        }
+        assert_eq!(values(sde.par_map(&square, &list(4))), [0, 1, 4, 9]);
+        sde.stats().total.computed
+    });
+    assert_eq!(computed, [2, 2]);
+}
+
+/// Two results, of which one may be all that somebody wants.
+#[derive(Clone, Fingerprint)]
+struct Pair;
+
+impl App for Pair {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("ranks.spread.pair", "1")
+            .result(ResultSpec::new::<u64>("small"))
+            .result(ResultSpec::new::<u64>("large"))
+    }
+
+    fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        let x = *inputs.get::<u64>("x")?;
+        Ok(ResultMap::new().with("small", x).with("large", 1000 * x))
+    }
+}
+
+/// What is wanted of a result map comes, and serves who asks for nothing else.
+pub(super) fn of_several_values_those_that_are_wanted_come(ranks: Ranks<'_>) {
+    let computed = ranks.run(|sde| {
+        let rank = sde.rank().unwrap() as u64;
+        let small = Transfer::all().only(|_, name, _| name == "small");
+        let maps = sde.par_map_with(&Pair, &list(2), &small);
+        for (x, map) in (0..).zip(&maps) {
+            let map = map.as_ref().unwrap();
+            assert_eq!(*map.get::<u64>("small").unwrap(), x);
+            assert_eq!(map.get::<u64>("large").is_ok(), x == rank);
+        }
+        let other = inputs! { x: 1 - rank };
+        let asked = sde.request(&Pair, &other).names(&["small"]).run();
+        assert_eq!(
+            *asked.unwrap().results.get::<u64>("small").unwrap(),
+            1 - rank
+        );
+        let large = Transfer::all().only(|_, name, _| name == "large");
+        for (x, map) in (0..).zip(&sde.par_map_with(&Pair, &list(2), &large)) {
+            let map = map.as_ref().unwrap();
+            let got = ["small", "large"].map(|name| *map.get::<u64>(name).unwrap());
+            assert_eq!(got, [x, 1000 * x]);
+        }
+        sde.stats().total.computed
+    });
+    assert_eq!(computed, [1, 1]);
+}
+
 /// Takes as long as it says.
 #[derive(Clone, Fingerprint)]
 struct Costly;

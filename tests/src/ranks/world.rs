@@ -1,6 +1,6 @@
 //! What stands for ranks.
 
-use sde::{Builder, EventLog, ProcessGroup, Sde, ThreadGroup};
+use sde::{Builder, EventLog, ProcessGroup, Sde, ThreadGroup, Wire};
 use sde_archives::Cbor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -32,7 +32,12 @@ impl Rank {
 
     /// Has an engine be this rank's.
     pub fn join(self, builder: Builder) -> Builder {
-        builder.process_group(self.0, Cbor)
+        self.join_by(builder, Cbor)
+    }
+
+    /// The same, where values are written for others in another way.
+    pub fn join_by(self, builder: Builder, wire: impl Wire + 'static) -> Builder {
+        builder.process_group(self.0, wire)
     }
 }
 

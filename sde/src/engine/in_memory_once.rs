@@ -1,0 +1,77 @@
+//! What other ranks sent is not in memory twice: as bytes, and as the values that were read from them.
+
+use crate::app::{App, AppInfo, Handle, ResultSpec};
+use crate::error::{AppError, ArchiveError};
+use crate::inputs::Inputs;
+use crate::key::{Encoder, Fingerprint, FingerprintError};
+use crate::process_group::{ProcessGroup, ThreadGroup};
+use crate::result_map::{Codec, ErasedValue, ResultMap, Wire};
+use crate::{Policy, Sde};
+
+struct Json;
+
+impl Wire for Json {
+    fn encode(
+        &self,
+        value: &ErasedValue,
+        codec: &Codec,
+        to: &mut Vec<u8>,
+    ) -> Result<(), ArchiveError> {
+        let written = codec.encode(value, &mut serde_json::Serializer::new(to));
+        written.map_err(|error| ArchiveError::Other(error.to_string()))
+    }
+
+    fn decode(&self, bytes: &[u8], codec: &Codec) -> Result<ErasedValue, ArchiveError> {
+        let mut from = serde_json::Deserializer::from_slice(bytes);
+        let read = codec.decode(&mut <dyn erased_serde::Deserializer<'_>>::erase(&mut from));
+        read.map_err(|error| ArchiveError::Other(error.to_string()))
+    }
+}
+
+struct Twice;
+
+impl Fingerprint for Twice {
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.structure("Twice", |_| Ok(()))
+    }
+}
+
+impl App for Twice {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("in_memory_once.twice", "1").result(ResultSpec::new::<u64>("result"))
+    }
+
+    fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        Ok(ResultMap::new().with("result", 2 * *inputs.get::<u64>("x")?))
+    }
+}
+
+#[test]
+fn what_was_sent_is_let_go_when_a_run_has_taken_it_up() {
+    let inputs = |x: u64| Inputs::new().with("x", x);
+    ThreadGroup::run(2, |group| {
+        let first = group.rank() == 0;
+        let sde = Sde::builder().process_group(group, Json).build().unwrap();
+        let part = sde.split(u32::from(first), 0).unwrap();
+        if first {
+            for x in [1, 2, 3] {
+                part.run(&Twice, &inputs(x)).unwrap();
+            }
+        }
+        part.release().unwrap();
+        let waiting = || sde.engine().sets.received.waiting();
+        let expected = |left: usize| if first { 0 } else { left };
+        assert_eq!(waiting(), expected(3));
+        let map = sde.run(&Twice, &inputs(1)).unwrap();
+        assert_eq!(waiting(), expected(2));
+        let given = inputs(2);
+        let request = sde.request(&Twice, &given).policy(Policy::OnlyIfRemembered);
+        request.run().unwrap();
+        assert_eq!(waiting(), expected(1));
+        assert_eq!(*map.get::<u64>("result").unwrap(), 2);
+        let again = sde.run(&Twice, &inputs(2)).unwrap();
+        assert_eq!(*again.get::<u64>("result").unwrap(), 4);
+        let computed = sde.stats().total.computed;
+        assert_eq!(computed, if first { 3 } else { 0 });
+    });
+}

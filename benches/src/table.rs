@@ -23,6 +23,7 @@ impl Aim {
             Self::AtMost(most) => format!("≤ {most}"),
             Self::AtLeast(least) => format!("≥ {least}"),
             Self::Faster => "< 1".to_owned(),
+            Self::Nanoseconds(most) if most >= 1e6 => format!("< {} ms", most / 1e6),
             Self::Nanoseconds(most) => format!("< {most} ns"),
             Self::Shown => "-".to_owned(),
         }

@@ -28,6 +28,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sde-tests", &["sde", "sde-archives", "sde-apps"]),
     ("sde-benches", &["sde", "sde-archives", "sde-apps"]),
     (
+        "sde-benches-opencl",
+        &["sde", "sde-opencl", "sde-benches"],
+    ),
+    (
         "sde-benches-mpi",
         &["sde", "sde-archives", "sde-mpi", "sde-benches"],
     ),

@@ -29,6 +29,7 @@ const PROGRAMS: &[&str] = &[
     "sde-tests",
     "sde-benches",
     "sde-benches-mpi",
+    "sde-benches-opencl",
 ];
 
 /// Where `unsafe` is needed.

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use crate::{opencl, processes};
+use crate::{killed, opencl, processes};
 
 const JOB: &str = "SDE_OPENCL_TEST_JOB";
 
@@ -18,6 +18,7 @@ fn job() {
     let dir = PathBuf::from(std::env::var("dir").unwrap());
     match &*job {
         "build" => processes::build(&dir),
+        "keep" => killed::keep_and_replace(&dir),
         "hold" => processes::hold(&dir),
         "put" => processes::put_for_ever(&dir),
         "launch" => opencl::launch_and_tell(&dir),

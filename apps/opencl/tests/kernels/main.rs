@@ -12,12 +12,14 @@
 
 mod blobs;
 mod child;
+mod cycles;
 mod damage;
 mod drivers;
 mod failing_disk;
 mod failures;
 mod fixture;
 mod keys;
+mod killed;
 mod launches;
 mod memory;
 mod opencl;

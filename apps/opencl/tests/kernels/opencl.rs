@@ -133,7 +133,7 @@ pub fn launch_and_tell(dir: &Path) {
     );
 }
 
-/// The job of the test with many processes: 8 programs, when it is told to.
+/// The job of the tests with many processes: so many programs, when it is told to.
 pub fn build_many(dir: &Path) {
     let Some(context) = context(Some(dir)) else {
         tell("no device");
@@ -142,7 +142,8 @@ pub fn build_many(dir: &Path) {
     tell("ready");
     listen();
     let sde = Sde::new();
-    for n in 0..8 {
+    let programs: usize = std::env::var("programs").unwrap().parse().unwrap();
+    for n in 0..programs {
         let spec = ProgramSpec::source(SOURCE).define("OFFSET", n);
         let program = context.describe(0, &spec).unwrap();
         context.kernel(&sde, 0, &program, "axpy").unwrap();
@@ -261,9 +262,20 @@ fn a_switch_of_the_driver_is_another_program() {
 
 #[test]
 fn eight_processes_at_once_build_each_program_once() {
-    let test = "eight_processes_at_once_build_each_program_once";
+    eight_at_once("eight_processes_at_once_build_each_program_once", 8);
+}
+
+#[test]
+#[ignore = "long: 64 builds"]
+fn eight_processes_at_once_build_64_programs_64_times() {
+    eight_at_once("eight_processes_at_once_build_64_programs_64_times", 64);
+}
+
+fn eight_at_once(test: &str, programs: usize) {
     let kept = folder();
-    let mut workers: Vec<_> = (0..8).map(|_| start("many", &kept, &[])).collect();
+    let count = programs.to_string();
+    let settings = [("programs", &*count)];
+    let mut workers: Vec<_> = (0..8).map(|_| start("many", &kept, &settings)).collect();
     for (worker, _) in &mut workers {
         if worker.next().as_deref() != Some("ready") {
             println!("skipped opencl::{test}: there is no OpenCL device here");
@@ -273,7 +285,7 @@ fn eight_processes_at_once_build_each_program_once() {
     workers.iter_mut().for_each(|(worker, _)| worker.say());
     let builds = workers.iter_mut().map(|(worker, _)| worker.next().unwrap());
     let builds: usize = builds.map(|builds| builds.parse::<usize>().unwrap()).sum();
-    assert_eq!(builds, 8);
+    assert_eq!(builds, programs);
 }
 
 #[test]

@@ -10,6 +10,9 @@ use sde_opencl::{KernelDir, KernelStore, ProgramSpec, Settings, Wanted};
 use crate::child::{Worker, listen, tell};
 use crate::fixture::{COPY, anew, copy, folder, keeping, quiet};
 
+/// How many kernels many processes ask for at once.
+const PROGRAMS: usize = 64;
+
 /// Builds when it is told to, and tells how often it compiled.
 pub fn build(dir: &Path) {
     let driver = Simulated::new();
@@ -17,7 +20,7 @@ pub fn build(dir: &Path) {
     let sde = Sde::new();
     tell("ready");
     listen();
-    for n in 0..8 {
+    for n in 0..PROGRAMS {
         let spec = ProgramSpec::source(format!("kernel void k{n}() {{}}"));
         let program = context.describe(0, &spec).unwrap();
         context.kernel(&sde, 0, &program, &format!("k{n}")).unwrap();
@@ -53,7 +56,7 @@ pub fn put_for_ever(dir: &Path) {
 }
 
 #[test]
-fn eight_processes_at_once_build_each_program_once_and_keep_one_entry_of_it() {
+fn eight_processes_at_once_build_64_programs_64_times_and_keep_one_entry_of_each() {
     let kept = folder();
     let mut workers: Vec<_> = (0..8)
         .map(|_| Worker::start("build", kept.path(), &[]))
@@ -65,9 +68,9 @@ fn eight_processes_at_once_build_each_program_once_and_keep_one_entry_of_it() {
     let builds = workers
         .iter_mut()
         .map(|worker| worker.next().unwrap().parse::<usize>().unwrap());
-    assert_eq!(builds.sum::<usize>(), 8);
+    assert_eq!(builds.sum::<usize>(), PROGRAMS);
     assert_eq!(workers.iter_mut().filter_map(Worker::next).count(), 0);
-    assert_eq!(entries(kept.path()), 8);
+    assert_eq!(entries(kept.path()), PROGRAMS);
 }
 
 fn entries(kept: &Path) -> usize {

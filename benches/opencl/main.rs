@@ -1,0 +1,38 @@
+//! Rows 17 and 18 of the speed table: what it costs to have kernels, in a new process and in a loop.
+//!
+//! `cargo run --release -p sde-benches-opencl` prints the table in Markdown; names after `--` are the
+//! parts to run. Row 17 needs a device, and takes some minutes; row 18 needs none.
+
+mod child;
+mod kernels;
+mod ready;
+mod starts;
+
+use std::time::Instant;
+
+use sde_benches::Settings;
+use sde_benches::table::{Row, print_head, wanted};
+
+fn main() {
+    // What is measured in a process that is started for it begins here.
+    let begun = Instant::now();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [first, how, count, folder] = &arguments[..]
+        && first == child::START
+    {
+        let count = count.parse().expect("a number of kernels");
+        return child::be(begun, how, count, folder.as_ref());
+    }
+    print_head();
+    if wanted("ready") {
+        ready::rows(Settings::thorough())
+            .iter()
+            .for_each(Row::print);
+    }
+    if wanted("starts") {
+        match sde_opencl::devices() {
+            Ok(_) => starts::rows().iter().for_each(Row::print),
+            Err(error) => eprintln!("row 17 is left out: {error}"),
+        }
+    }
+}

@@ -108,8 +108,8 @@ impl Block {
 /// Whether there may be an array of this shape, of values of so many bytes.
 pub(super) fn fits(shape: &[usize], size: usize) -> bool {
     // Also if one length is 0: lines are reckoned from the others.
-    let lengths = shape.iter().map(|length| (*length).max(1));
-    let bytes = lengths.fold(Some(size.max(1)), |all, length| all?.checked_mul(length));
+    let mut lengths = shape.iter().map(|length| (*length).max(1));
+    let bytes = lengths.try_fold(size.max(1), |all, length| all.checked_mul(length));
     bytes.is_some_and(|bytes| isize::try_from(bytes).is_ok())
 }
 

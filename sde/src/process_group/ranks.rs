@@ -123,11 +123,10 @@ impl Ranks {
 
     /// Their parts are released. If they are themselves, they stay so.
     pub(crate) fn end_split(&self) {
-        let (from, to) = (IS_SPLIT, ACTIVE);
-        let ended = self
+        // Not if they are released.
+        let _ = self
             .state
-            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire);
-        drop(ended);
+            .compare_exchange(IS_SPLIT, ACTIVE, Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// Tells the others that this rank comes to nothing more here: who waits for it gets an error.

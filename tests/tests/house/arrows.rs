@@ -27,10 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sde-examples-opencl", &["sde", "sde-apps", "sde-opencl"]),
     ("sde-tests", &["sde", "sde-archives", "sde-apps"]),
     ("sde-benches", &["sde", "sde-archives", "sde-apps"]),
-    (
-        "sde-benches-opencl",
-        &["sde", "sde-opencl", "sde-benches"],
-    ),
+    ("sde-benches-opencl", &["sde", "sde-opencl", "sde-benches"]),
     (
         "sde-benches-mpi",
         &["sde", "sde-archives", "sde-mpi", "sde-benches"],

@@ -4,11 +4,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Archiver, GroupError, ProcessGroup, Selection, Subgroup, ThreadGroup};
+use sde::{Archiver, GroupError, OneProcess, ProcessGroup, Selection, Subgroup, ThreadGroup};
 use sde_archives::{DirStore, Options};
 
 use crate::count;
-use crate::kit::{CHANGING, Call, Error, HOME, Order, Random, Sim, Then, made};
+use crate::kit::{CHANGING, Call, Error, Gate, HOME, Order, Random, Sim, Then, made};
 use crate::truth::{Truth, generation};
 
 /// Six ranks on four nodes, of which two have a writer.
@@ -339,4 +339,56 @@ fn an_error_of_one_rank_is_that_of_all() {
     }
     println!("{failed} commits failed");
     assert!(failed > 0);
+}
+
+/// Another thread saves while the ranks commit, which is stopped wherever it looks at a file. Gives
+/// whether it came there.
+fn saved_while_they_commit(at: u64) -> bool {
+    let sim = Sim::new();
+    let dir = Path::new(HOME).join("store");
+    let options = Options::new().medium(Arc::new(sim.clone()));
+    let store = options.open_together(&dir, &OneProcess).unwrap();
+    let mut truth = Truth::default();
+    let mut save = |number| {
+        let mut batch = made::batch(Selection::Checkpoint);
+        batch
+            .entries
+            .push(made::entry(number, 1, Selection::Checkpoint));
+        store.save(&batch).unwrap();
+        let versions = truth.entries.entry(number).or_default();
+        (versions.tried, versions.acknowledged, versions.whole) = (1, 1, true);
+    };
+    let commit = || store.commit_together(Selection::Checkpoint, &OneProcess);
+    save(1);
+    let gate = Gate::default();
+    sim.order(Order {
+        calls: &[Call::Look],
+        at,
+        then: Then::Stop(gate.clone()),
+    });
+    let comes = std::thread::scope(|scope| {
+        let committing = scope.spawn(|| {
+            let committed = commit();
+            gate.nobody_will_come();
+            committed
+        });
+        let comes = gate.wait_for_somebody();
+        sim.no_orders();
+        save(2);
+        gate.open();
+        committing.join().unwrap().unwrap();
+        comes
+    });
+    // It goes on where the other thread had begun.
+    save(3);
+    commit().unwrap();
+    truth.check_in(&store).unwrap();
+    truth.check(&sim.power_loss(at), &dir, false).unwrap();
+    comes
+}
+
+#[test]
+fn what_is_saved_while_all_commit_is_left_to_the_next_commit() {
+    let looks = (1..).take_while(|at| saved_while_they_commit(*at)).count();
+    assert!(looks > 0, "it never looks");
 }

@@ -3,7 +3,8 @@
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use sde::{ErrorKind, SavePolicy, Source, Value, inputs};
+use sde::{ErrorKind, Policy, SavePolicy, Source, Value, inputs};
+use sde_archives::{DirStore, Retention};
 use tempfile::tempdir;
 
 use super::apps::{Echo, engine, expected_page, page};
@@ -58,6 +59,30 @@ fn a_damaged_value_is_computed_again_with_a_warning() {
     let (sde, log) = engine(dir.path(), SavePolicy::EveryResult);
     assert_eq!(*page.call(&sde, 1).unwrap(), expected_page(1));
     assert_eq!(log.sources("page"), [Source::Loaded]);
+}
+
+/// What was saved last was cut short, and left its record whole and its value not: that before it counts.
+/// A compaction must not drop it either.
+#[test]
+fn a_damaged_value_does_not_hide_the_sound_one_before_it() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    page.call(&sde, 1).unwrap();
+    let fresh = inputs! { number: 1_u64 };
+    let fresh = sde.request(&page, &fresh).policy(Policy::Refresh).run();
+    assert_eq!(fresh.unwrap().source, Source::Computed);
+    std::mem::forget(sde);
+    let file = segment(dir.path(), "results");
+    flip(&file, last_byte_but(&file, 100));
+    for compacts in [false, true, false] {
+        if compacts {
+            let store = DirStore::open(dir.path()).unwrap();
+            store.compact(&Retention::new()).unwrap();
+        }
+        let (sde, log) = engine(dir.path(), SavePolicy::OnRequest);
+        assert_eq!(*page.call(&sde, 1).unwrap(), expected_page(1));
+        assert_eq!(log.sources("page"), [Source::Loaded]);
+    }
 }
 
 /// A segment is its bytes, whatever its name: a copy serves as well.

@@ -55,6 +55,9 @@ impl Medium for Stopping {
         self.count();
         Disk.sync_dir_for(dir, site)
     }
+    fn user(&self) -> Option<u32> {
+        Disk.user()
+    }
     fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
         Disk.try_lock(path)
     }

@@ -4,6 +4,7 @@
 
 use sde::{AppError, Handle};
 use sde_apps::matrix::Matrix;
+use sde_opencl::Kernel;
 
 use crate::device::{Argument, Gpu};
 use crate::meter::Family;
@@ -27,23 +28,21 @@ pub fn device_product(
             "these matrices are not square, or not alike",
         ));
     }
+    let program = source::product(element, tile, transposed);
+    let kernel = gpu.kernel(sde, Family::Product, &program)?;
     match element {
-        Element::Float => multiply::<f32>(sde, gpu, element, tile, transposed, a, b),
-        Element::Double => multiply::<f64>(sde, gpu, element, tile, transposed, a, b),
+        Element::Float => multiply::<f32>(gpu, &kernel, tile, a, b),
+        Element::Double => multiply::<f64>(gpu, &kernel, tile, a, b),
     }
 }
 
 fn multiply<T: Real>(
-    sde: &Handle,
     gpu: &Gpu,
-    element: Element,
+    kernel: &Kernel,
     tile: usize,
-    transposed: [bool; 2],
     a: &Matrix,
     b: &Matrix,
 ) -> Result<Matrix, AppError> {
-    let program = source::product(element, tile, transposed);
-    let kernel = gpu.kernel(sde, Family::Product, &program)?;
     let size = a.rows();
     let of = |matrix: &Matrix| {
         let numbers: Vec<T> = matrix.values().iter().map(|x| T::of(*x)).collect();
@@ -56,7 +55,7 @@ fn multiply<T: Real>(
     let global = [size.next_multiple_of(tile); 2];
     // SAFETY: three buffers and three `int`s; items beyond the matrices, whose sizes these are, read and
     // write nothing. The kernel demands this size of groups.
-    unsafe { gpu.launch(Family::Product, &kernel, &arguments, &global, &[tile; 2]) }
+    unsafe { gpu.launch(Family::Product, kernel, &arguments, &global, &[tile; 2]) }
         .map_err(|error| AppError::message(error.to_string()))?;
     let values = gpu.read(&out)?.into_iter().map(T::wide).collect();
     Ok(Matrix::from_values(size, size, values)?)

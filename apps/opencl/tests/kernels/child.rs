@@ -43,6 +43,14 @@ pub fn listen() {
         .unwrap();
 }
 
+/// Stops for ever if this is the place that a setting of the job names, to be killed there.
+pub fn stop_if(name: &str, at: u64) {
+    if std::env::var(name).is_ok_and(|place| place == at.to_string()) {
+        tell("stopped");
+        listen();
+    }
+}
+
 /// A process at work. It is killed if it is still there when this is dropped.
 pub struct Worker {
     child: Child,

@@ -4,104 +4,17 @@
 //! that changes something on the disk, or in the middle of a write, and is killed there; for each n until it
 //! comes to its end. (The lock beside the store is the system's, and its file is empty.)
 
-use std::ffi::OsString;
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use sde::Sde;
 use sde_archives::inspect::{Inspection, Item};
-use sde_archives::medium::{Disk, Found, Medium, MediumFile, Site};
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{KernelDir, Settings};
 
-use crate::child::{Worker, listen, tell};
+use crate::child::{Worker, tell};
 use crate::fixture::{copy, folder, keeping, quiet};
-
-const STOP: &str = "stop_at_call";
-
-/// The disk, which counts the calls that change something.
-#[derive(Clone, Debug, Default)]
-struct Stopping(Arc<AtomicU64>);
-
-impl Stopping {
-    fn count(&self) {
-        let number = self.0.fetch_add(1, Ordering::SeqCst) + 1;
-        if std::env::var(STOP).is_ok_and(|at| at == number.to_string()) {
-            tell("stopped");
-            listen();
-        }
-    }
-}
-
-impl Medium for Stopping {
-    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
-        Disk.look(path)
-    }
-    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
-        Disk.list(dir)
-    }
-    fn make_dir(&self, dir: &Path) -> io::Result<()> {
-        self.count();
-        Disk.make_dir(dir)
-    }
-    fn create(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
-        self.count();
-        Ok(Box::new(Counted(Disk.create(path)?, self.clone())))
-    }
-    fn open(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
-        Disk.open(path)
-    }
-    fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {
-        self.count();
-        Disk.publish(from, to)
-    }
-    fn remove(&self, path: &Path) -> io::Result<()> {
-        self.count();
-        Disk.remove(path)
-    }
-    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
-        self.count();
-        Disk.remove_dir(dir)
-    }
-    fn sync_dir_for(&self, dir: &Path, site: Site) -> io::Result<()> {
-        self.count();
-        Disk.sync_dir_for(dir, site)
-    }
-    fn user(&self) -> Option<u32> {
-        Disk.user()
-    }
-    fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
-        Disk.try_lock(path)
-    }
-}
-
-struct Counted(Box<dyn MediumFile>, Stopping);
-
-impl MediumFile for Counted {
-    fn append(&mut self, slices: &[&[u8]]) -> io::Result<()> {
-        self.1.count();
-        let bytes = slices.concat();
-        let (first, second) = bytes.split_at(bytes.len() / 2);
-        self.0.append(&[first])?;
-        self.1.count();
-        self.0.append(&[second])
-    }
-    fn sync_for(&mut self, site: Site) -> io::Result<()> {
-        self.1.count();
-        self.0.sync_for(site)
-    }
-    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
-        self.0.read_at(buffer, at)
-    }
-    fn length(&self) -> io::Result<u64> {
-        self.0.length()
-    }
-    fn lock_while_open(&self) {
-        self.0.lock_while_open();
-    }
-}
+use crate::stopping::Stopping;
 
 /// The job: keeps a program, and replaces it by one whose kernel was launched.
 pub fn keep_and_replace(dir: &Path) {
@@ -145,7 +58,7 @@ fn killed_in_each_call_of_a_put_nothing_half_is_seen() {
     for stop in 1.. {
         let kept = folder();
         let at = stop.to_string();
-        let mut worker = Worker::start("keep", kept.path(), &[(STOP, &at)]);
+        let mut worker = Worker::start("keep", kept.path(), &[("stop_at_call", &at)]);
         let mut told = Vec::new();
         while let Some(line) = worker.next() {
             told.push(line);

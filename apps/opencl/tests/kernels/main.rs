@@ -25,5 +25,8 @@ mod memory;
 mod opencl;
 mod processes;
 mod room;
+/// The tests of the store stop processes on the same disk.
+#[path = "../../../../archives/tests/store/stopping.rs"]
+mod stopping;
 mod stores;
 mod threads;

@@ -48,6 +48,46 @@ fn named_like_ours(of: f64, call: f64, sde: f64, value: f64, inputs: f64, mut r#
     r#type
 }
 
+/// So may apps, and what is derived beside them.
+mod called_like_ours {
+    #[derive(
+        Clone, Copy, Debug, PartialEq, sde::Fingerprint, serde::Serialize, serde::Deserialize,
+    )]
+    pub struct Pair {
+        pub first: f64,
+        pub second: f64,
+    }
+
+    macro_rules! apps {
+        ($($name:ident)*) => {
+            $(#[sde::app]
+            pub fn $name(given: Pair, text: &str) -> Result<f64, sde::AppError> {
+                match text {
+                    "" => Err(sde::AppError::message("a text is needed")),
+                    _ => Ok(given.first - given.second),
+                }
+            })*
+
+            pub fn all(engine: &sde::Sde, pair: Pair) -> Vec<sde::Result<sde::Value<f64>>> {
+                vec![$($name.call(engine, pair, "a"), $name.call(engine, pair, "")),*]
+            }
+        };
+    }
+    apps!(value error to out fields inputs call results listed summaries taken taken_1 handle);
+}
+
+#[test]
+fn any_name_will_do_for_an_app() {
+    let engine = Sde::new();
+    let (first, second) = (3.0, 1.0);
+    let pair = called_like_ours::Pair { first, second };
+    for two in called_like_ours::all(&engine, pair).chunks(2) {
+        assert_eq!(**two[0].as_ref().unwrap(), 2.0);
+        assert!(two[1].is_err());
+    }
+    assert_eq!(engine.stats().apps.len(), 13);
+}
+
 #[sde::app]
 fn nothing() {}
 

@@ -57,19 +57,19 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         impl #impl_generics #sde::Fingerprint for #name #type_generics #where_clause {
             fn fingerprint(
                 &self,
-                to: &mut #sde::key::Encoder<'_>,
+                __to: &mut #sde::key::Encoder<'_>,
             ) -> ::std::result::Result<(), #sde::key::FingerprintError> {
                 #fingerprint
             }
 
-            fn describe(&self, out: &mut #sde::key::Short) {
+            fn describe(&self, __out: &mut #sde::key::Short) {
                 #describe
             }
 
-            fn shape(to: &mut #sde::key::Shape<'_, '_>) {
-                to.declared(#declared, #arguments);
-                #(to.of::<#types>();)*
-                #(to.constant(&#constants);)*
+            fn shape(__to: &mut #sde::key::Shape<'_, '_>) {
+                __to.declared(#declared, #arguments);
+                #(__to.of::<#types>();)*
+                #(__to.constant(&#constants);)*
             }
         }
     })
@@ -146,7 +146,7 @@ fn of_struct(sde: &Path, declared: &str, fields: &Fields) -> syn::Result<Parts> 
     Ok(Parts {
         fingerprint: quote! {
             let Self #pattern = self;
-            to.structure_of::<Self>(|fields| { #write })
+            __to.structure_of::<Self>(|__fields| { #write })
         },
         describe: quote! {
             let Self #pattern = self;
@@ -173,7 +173,7 @@ fn of_enum(sde: &Path, data: &syn::DataEnum) -> syn::Result<Parts> {
         let write = write(sde, &list);
         let show = show(sde, &name, &list);
         fingerprint.extend(quote! {
-            Self::#ident #pattern => to.variant_of::<Self>(#name, |fields| { #write }),
+            Self::#ident #pattern => __to.variant_of::<Self>(#name, |__fields| { #write }),
         });
         describe.extend(quote!(Self::#ident #pattern => { #show }));
         names.push(name);
@@ -181,11 +181,11 @@ fn of_enum(sde: &Path, data: &syn::DataEnum) -> syn::Result<Parts> {
     if data.variants.is_empty() {
         return Ok(Parts {
             fingerprint: quote!({
-                let _ = to;
+                let _ = __to;
                 match *self {}
             }),
             describe: quote!({
-                let _ = out;
+                let _ = __out;
                 match *self {}
             }),
         });
@@ -217,7 +217,7 @@ fn bind(fields: &Fields) -> syn::Result<(TokenStream, Vec<Field>)> {
     let mut bindings = Vec::new();
     for (place, field) in fields.iter().enumerate() {
         let options = Options::of(&field.attrs, Place::Field)?;
-        let variable = format_ident!("field_{}", place);
+        let variable = format_ident!("__field_{}", place);
         let plain = match &field.ident {
             Some(ident) => ident.unraw().to_string(),
             None => place.to_string(),
@@ -260,18 +260,18 @@ fn write(sde: &Path, list: &[Field]) -> TokenStream {
     let lines = list.iter().map(|field| {
         let (variable, name) = (&field.variable, &field.name);
         match field.how {
-            How::Plain => quote::quote_spanned!(field.span=> fields.field(#name, #variable)?;),
+            How::Plain => quote::quote_spanned!(field.span=> __fields.field(#name, #variable)?;),
             How::Rounded(digits) => quote::quote_spanned! {field.span=>
-                fields.field(#name, &#sde::key::Rounded::new(#variable, #digits))?;
+                __fields.field(#name, &#sde::key::Rounded::new(#variable, #digits))?;
             },
             How::BySerde => quote::quote_spanned! {field.span=>
-                fields.field(#name, &#sde::key::BySerde(#variable))?;
+                __fields.field(#name, &#sde::key::BySerde(#variable))?;
             },
         }
     });
     quote! {
         #(#lines)*
-        let _ = fields;
+        let _ = __fields;
         ::std::result::Result::Ok(())
     }
 }
@@ -285,7 +285,7 @@ fn show(sde: &Path, name: &str, list: &[Field]) -> TokenStream {
             How::BySerde => quote!((#name, &#sde::key::BySerde(#variable))),
         }
     });
-    quote!(out.structure(#name, &[#(#fields),*]);)
+    quote!(__out.structure(#name, &[#(#fields),*]);)
 }
 
 /// Where an attribute stands, which decides what it may say.

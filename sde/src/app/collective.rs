@@ -56,19 +56,15 @@ impl Handle {
         let wire = self.wire()?;
         let erased = ErasedValue::from(value.clone());
         let encoded = wire.encode(&erased, &codec, &mut bytes);
-        let encoded = encoded.map_err(|source| not_sent(what, source));
-        let mut notice = Notice::about(Act::Gather, what, codec.type_name());
-        notice.length = bytes.len() as u64;
-        let met = ranks.meet_all_well(notice.with_failure(encoded.err().map(|e| e.to_string())))?;
-        let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();
-        let all = ranks.gather_bytes(what, &bytes, &counts)?;
-        let mut start = 0;
-        let decoded: Result<Vec<_>, Error> = counts
-            .iter()
+        let encoded = encoded
+            .map(|()| bytes)
+            .map_err(|source| not_sent(what, source));
+        let notice = Notice::about(Act::Gather, what, codec.type_name());
+        let all = ranks.gather(notice, encoded)?;
+        let decoded: Result<Vec<_>, Error> = all
+            .by_rank()
             .enumerate()
-            .map(|(rank, count)| {
-                let bytes = &all[start..start + count];
-                start += count;
+            .map(|(rank, bytes)| {
                 if rank == ranks.rank() {
                     return Ok(value.clone());
                 }

@@ -258,7 +258,9 @@ impl<T: Element> DistArray<T> {
     fn here<'a>(&self, sde: &'a Handle, doing: &str) -> Result<Option<&'a Arc<Ranks>>, Error> {
         let ranks = sde.together(|| format!("{doing} an array"))?;
         let id = ranks.map_or(0, |ranks| ranks.id());
-        match id == self.set() {
+        // Sets of other engines may have the same name.
+        let ranks_here = ranks.map_or(1, |ranks| ranks.size());
+        match id == self.set() && self.layout.ranks() == ranks_here {
             true => Ok(ranks),
             false => Err(ErrorKind::OtherSet.into()),
         }

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Error;
-use crate::key::Key;
-use crate::process_group::{Act, Notice, Ranks};
+use crate::process_group::{Act, Notice, Ranks, parts};
 
 /// Which ranks had a value, and which are to have it.
 ///
@@ -92,7 +91,7 @@ impl HandOver<'_> {
         let counts: Vec<usize> = (0..size)
             .map(|rank| send.get(rank).map_or(0, Vec::len))
             .collect();
-        let notice = Notice::new(Act::Move, Key::from_bytes([0; 32]), "parts of a value");
+        let notice = Notice::keyless(Act::Move, WHAT);
         self.ranks.meet(&notice)?;
         let told: Vec<u8> = counts
             .iter()
@@ -106,23 +105,14 @@ impl HandOver<'_> {
             .chunks(8)
             .map(|n| u64::from_le_bytes(n.try_into().unwrap_or_default()) as usize)
             .collect();
-        let mut received = vec![0; get_counts.iter().sum()];
+        let mut received = Vec::new();
+        self.ranks.make_room(WHAT, &mut received, &get_counts)?;
         let all = send.concat();
-        self.ranks.swap_bytes(
-            "parts of a value",
-            &all,
-            &counts,
-            &mut received,
-            &get_counts,
-        )?;
-        let mut rest = &received[..];
-        Ok(get_counts
-            .into_iter()
-            .map(|count| {
-                let (part, others) = rest.split_at(count);
-                rest = others;
-                part.to_vec()
-            })
-            .collect())
+        self.ranks
+            .swap_bytes(WHAT, &all, &counts, &mut received, &get_counts)?;
+        Ok(parts(&received, &get_counts).map(<[u8]>::to_vec).collect())
     }
 }
+
+/// What is exchanged, for messages.
+const WHAT: &str = "parts of a value";

@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::block::Block;
 use crate::bulk::Element;
 use crate::error::Error;
-use crate::process_group::{Notice, Ranks};
+use crate::process_group::{Notice, Ranks, Says};
 
 /// What a rank sends in a turn, in bytes.
 const TURN: usize = 1 << 20;
@@ -74,20 +74,29 @@ impl Move<'_> {
             let others = pieces.iter().enumerate().filter(|(rank, _)| *rank != own);
             others.map(|(_, piece)| piece.len()).max().unwrap_or(0)
         };
-        let met = self.ranks.meet(&Notice {
-            word: u8::from(is_in_place),
-            length: others(&sends) as u64,
-            ..notice
-        })?;
-        if met.iter().all(|notice| notice.word == 1) {
+        let met = self.ranks.meet(&notice.saying(Says::Elements {
+            most: others(&sends) as u64,
+            are_in_place: is_in_place,
+        }))?;
+        let elements = met.iter().filter_map(|notice| match notice.says {
+            Says::Elements { most, are_in_place } => Some((most as usize, are_in_place)),
+            _ => None,
+        });
+        let (most, in_place): (Vec<_>, Vec<_>) = elements.unzip();
+        if in_place.iter().all(|is_in_place| *is_in_place) {
             return self.at_once(local, &sends, &gets, target.len());
         }
-        let most = met.iter().map(|notice| notice.length as usize).max();
         let mut moved = vec![T::zeroed(); target.len()];
         copy(source, local, target, &mut moved);
         sends[own].starts.clear();
         gets[own].starts.clear();
-        self.in_turns(local, &sends, &mut moved, &gets, most.unwrap_or(0))?;
+        self.in_turns(
+            local,
+            &sends,
+            &mut moved,
+            &gets,
+            most.into_iter().max().unwrap_or(0),
+        )?;
         Ok(moved)
     }
 

@@ -19,11 +19,8 @@ use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, Volatile, keyed, with_encoder};
-use crate::process_group::{Act, Notice, Ranks, chain};
+use crate::process_group::{Act, Notice, Ranks, Says, chain};
 use crate::process_set::{ProcessSet, Together};
-
-/// The word of a rank that has the results when a run begins.
-const HAS: u8 = 1;
 
 /// The inputs of a run, encoded.
 type Encoded = (Key, Box<[u8]>, Option<Box<Volatile>>);
@@ -89,14 +86,17 @@ impl Engine {
             Some(_) => None,
             None => self.held(run, set),
         };
-        let mut notice = asked(run);
-        notice.run = self.next_run();
-        if let Some((served, _)) = &held {
-            notice.made = served.entry.record.run;
-            notice.word = HAS;
-        }
+        let has = held.as_ref().map(|(served, _)| served.entry.record.run);
+        let own = self.next_run();
+        let notice = asked(run).saying(Says::Run { next: own, has });
         let met = ranks.meet_all_well(notice.with_failure(unfit.as_ref().map(chain)))?;
-        let alike = |other: &Notice| other.word == HAS && other.made == met[0].made;
+        // One run has one name everywhere, which the first rank gives it.
+        let next = match met[0].says {
+            Says::Run { next, .. } => next,
+            _ => own,
+        };
+        let alike =
+            |other: &Notice| matches!(other.says, Says::Run { has: theirs, .. } if theirs == has);
         if let (true, Some((served, source))) = (met.iter().all(alike), held) {
             if source == Source::Loaded {
                 set.put(Together {
@@ -116,7 +116,7 @@ impl Engine {
             }
             .into());
         }
-        self.compute_together(run, set, call, met[0].run)
+        self.compute_together(run, set, call, next)
     }
 
     /// What this rank has of the run, in memory or in the store.

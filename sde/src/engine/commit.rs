@@ -7,10 +7,7 @@
 use super::Engine;
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::{Error, ErrorKind};
-use crate::process_group::{Act, Notice, Ranks, chain};
-
-/// The word of a rank whose store is committed by all ranks.
-pub(super) const TOGETHER: u8 = 1;
+use crate::process_group::{Act, Notice, Ranks, Says, chain};
 
 impl Engine {
     /// Compares how a save went on each rank, and commits what all have saved. The same on all ranks.
@@ -21,11 +18,12 @@ impl Engine {
         selection: Selection,
         saved: Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut notice = Notice::about(Act::Agree, doing, selection.name());
-        notice.word = self.commits_together();
+        let is_shared = self.commits_together();
+        let notice =
+            Notice::about(Act::Agree, doing, selection.name()).saying(Says::Store { is_shared });
         let met = ranks.meet_all_well(notice.with_failure(saved.err().as_ref().map(chain)))?;
-        let together = met.iter().filter(|notice| notice.word == TOGETHER).count();
-        match together {
+        let is_shared = |notice: &&Notice| notice.says == Says::Store { is_shared: true };
+        match met.iter().filter(is_shared).count() {
             0 => Ok(()),
             all if all == met.len() => ranks.agree(doing, self.commit_with(ranks, selection)),
             some => {
@@ -43,7 +41,8 @@ impl Engine {
     /// Commits at a place where all ranks of the program come by anyway, if all said that they
     /// [do](Self::commits_by_the_way).
     pub(super) fn commit_by_the_way(&self, ranks: &Ranks, met: &[Notice]) {
-        if !ranks.is_world() || met.iter().any(|notice| notice.word != TOGETHER) {
+        let commits = |notice: &Notice| matches!(notice.says, Says::Part { commits: true, .. });
+        if !ranks.is_world() || !met.iter().all(commits) {
             return;
         }
         if let Err(error) = self.commit_with(ranks, Selection::Checkpoint) {
@@ -52,19 +51,19 @@ impl Engine {
         }
     }
 
-    /// [`TOGETHER`], if the store is committed so and results are saved without being asked for.
-    pub(super) fn commits_by_the_way(&self) -> u8 {
-        match self.policy {
-            SavePolicy::EveryResult | SavePolicy::Interval(_) => self.commits_together(),
-            _ => 0,
-        }
+    /// Whether the store is committed by all ranks and results are saved without being asked for.
+    pub(super) fn commits_by_the_way(&self) -> bool {
+        let saves = matches!(
+            self.policy,
+            SavePolicy::EveryResult | SavePolicy::Interval(_)
+        );
+        saves && self.commits_together()
     }
 
-    /// [`TOGETHER`], if that is so.
-    pub(super) fn commits_together(&self) -> u8 {
+    /// Whether the store is committed by all ranks.
+    pub(super) fn commits_together(&self) -> bool {
         let archiver = self.archiver();
-        let together = archiver.is_some_and(|archiver| archiver.commits_together());
-        if together { TOGETHER } else { 0 }
+        archiver.is_some_and(|archiver| archiver.commits_together())
     }
 
     fn commit_with(&self, ranks: &Ranks, selection: Selection) -> Result<(), Error> {

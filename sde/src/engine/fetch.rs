@@ -8,13 +8,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::Engine;
-use super::hand_over::gathered;
 use super::sets::can_give;
 use crate::app::Transfer;
 use crate::cache::{AppCache, Entry};
 use crate::error::Error;
 use crate::key::Key;
-use crate::process_group::Ranks;
+use crate::process_group::{Act, Notice, Ranks};
 
 impl Engine {
     /// The keys of what others have computed and this rank has not got.
@@ -35,8 +34,10 @@ impl Engine {
             .copied()
             .collect();
         let mine = wanted.iter().flat_map(|key| *key.as_bytes()).collect();
-        let asked: BTreeSet<Key> = gathered(ranks, WHAT, Ok(mine))?
-            .iter()
+        let notice = Notice::keyless(Act::Exchange, WHAT);
+        let asked: BTreeSet<Key> = ranks
+            .gather(notice, Ok(mine))?
+            .by_rank()
             .flat_map(|keys| keys.chunks_exact(32))
             .filter_map(|key| Some(Key::from_bytes(*key.first_chunk()?)))
             .collect();

@@ -115,11 +115,12 @@ impl Engine {
             false => wire.encode(&ErasedValue::new(told), &codec, &mut bytes),
         };
         let encoded = encoded.map(|()| bytes).map_err(garbled);
-        let all = gathered(change.ranks, WHAT, encoded)?;
-        if all.iter().all(Vec::is_empty) {
+        let notice = Notice::keyless(Act::Exchange, WHAT);
+        let all = change.ranks.gather(notice, encoded)?;
+        if all.all().is_empty() {
             return Ok(Vec::new());
         }
-        let read = |bytes: &Vec<u8>| -> Result<Vec<Told>, Error> {
+        let read = |bytes: &[u8]| -> Result<Vec<Told>, Error> {
             if bytes.is_empty() {
                 return Ok(Vec::new());
             }
@@ -127,7 +128,7 @@ impl Engine {
             let told = told.downcast_ref::<Vec<Told>>().cloned();
             told.ok_or_else(another_type)
         };
-        change.ranks.agree(WHAT, all.iter().map(read).collect())
+        change.ranks.agree(WHAT, all.by_rank().map(read).collect())
     }
 
     fn told(&self, change: &Change<'_>, entry: &Entry) -> Told {
@@ -181,11 +182,12 @@ impl Engine {
             // False: a warning says why, or it was asked for.
             self.pack(entry, leaves, is_too_large, &mut bytes);
         }
-        let all = gathered(change.ranks, WHAT, Ok(bytes))?;
+        let notice = Notice::keyless(Act::Exchange, WHAT);
+        let all = change.ranks.gather(notice, Ok(bytes))?;
         let read = || {
             let mut received = BTreeMap::new();
-            for bytes in all {
-                let bytes = Arc::new(bytes);
+            for bytes in all.by_rank() {
+                let bytes = Arc::new(bytes.to_vec());
                 let mut at = 0;
                 while at < bytes.len() {
                     let (entry, next) = unpack(&bytes, at, &wire).map_err(garbled)?;
@@ -217,7 +219,7 @@ impl Engine {
             .iter()
             .map(|(_, info)| u8::from(info.is_some()))
             .collect();
-        let notice = Notice::new(Act::Move, Key::from_bytes([0; 32]), WHAT);
+        let notice = Notice::keyless(Act::Move, WHAT);
         ranks.meet(&notice)?;
         // What was packed all ranks know, so they tell of as many.
         let counts = vec![mine.len(); ranks.size()];
@@ -286,30 +288,6 @@ fn moving(change: &Change<'_>, told: &[Vec<Told>]) -> Vec<Moving> {
         }
     }
     found.into_values().collect()
-}
-
-/// The bytes of all ranks, whatever their lengths. If a rank could not make them, all get its error.
-pub(super) fn gathered(
-    ranks: &Ranks,
-    what: &str,
-    mine: Result<Vec<u8>, Error>,
-) -> Result<Vec<Vec<u8>>, Error> {
-    let mut notice = Notice::new(Act::Exchange, Key::from_bytes([0; 32]), what);
-    notice.length = mine.as_ref().map_or(0, |bytes| bytes.len() as u64);
-    let why = mine.as_ref().err().map(crate::process_group::chain);
-    let met = ranks.meet_all_well(notice.with_failure(why))?;
-    let mine = mine?;
-    let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();
-    let all = ranks.gather_bytes(what, &mine, &counts)?;
-    let mut rest = &all[..];
-    Ok(counts
-        .into_iter()
-        .map(|count| {
-            let (of_rank, others) = rest.split_at(count);
-            rest = others;
-            of_rank.to_vec()
-        })
-        .collect())
 }
 
 fn another_type() -> Error {

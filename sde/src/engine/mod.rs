@@ -20,6 +20,7 @@ mod hand_over;
 mod in_memory_once;
 mod invalidate;
 mod known;
+mod load;
 mod machine;
 mod miss;
 mod parts;
@@ -29,6 +30,7 @@ mod run;
 mod runtime;
 mod save;
 mod save_again;
+mod scratch;
 mod sde;
 mod sets;
 #[cfg(unix)]

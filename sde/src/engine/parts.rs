@@ -7,8 +7,7 @@ use crate::app::{AppInfo, Facts, Handle};
 use crate::cache::Entry;
 use crate::checkpoint::{Archiver, StoredEntry};
 use crate::error::{AppError, Error, ErrorKind};
-use crate::key::Key;
-use crate::process_group::{Act, Notice, Ranks};
+use crate::process_group::{Act, Notice, Ranks, Says};
 use crate::process_set::{Outlines, StoredParts, head_of, origin_of, part_of};
 use crate::result_map::{Content, Tag};
 
@@ -43,17 +42,10 @@ impl Engine {
         if facts.info.results.iter().all(|spec| spec.parts.is_none()) {
             return Ok(Outlines::new());
         }
-        let bytes = to_bytes(&own);
-        let mut notice = Notice::new(Act::Agree, Key::from_bytes([0; 32]), &*facts.name);
-        notice.length = bytes.len() as u64;
-        let met = ranks.meet(&notice)?;
-        let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();
-        let all = ranks.gather_bytes("outlines", &bytes, &counts)?;
-        let mut rest = &all[..];
+        let notice = Notice::keyless(Act::Agree, &facts.name);
+        let all = ranks.gather(notice, Ok(to_bytes(&own)))?;
         let mut outlines: Outlines = Vec::new();
-        for count in counts {
-            let (of_rank, others) = rest.split_at(count);
-            rest = others;
+        for of_rank in all.by_rank() {
             let of_rank = from_bytes(of_rank).unwrap_or_default();
             for ((name, _), outline) in own.iter().zip(of_rank) {
                 match outlines.iter_mut().find(|(known, _)| known == name) {
@@ -104,12 +96,10 @@ impl Engine {
             }
         }
         let digest = digests.finalize();
-        let mut notice = Notice::new(Act::Agree, entry.record.key, &*facts.name);
-        let half = |at: usize| digest.as_bytes()[at..].first_chunk().copied();
-        notice.made.process = u64::from_le_bytes(half(0).unwrap_or_default());
-        notice.made.number = u64::from_le_bytes(half(8).unwrap_or_default());
-        let met = ranks.meet(&notice)?;
-        match met.iter().position(|other| other.made != met[0].made) {
+        let notice = Notice::new(Act::Agree, entry.record.key, &*facts.name);
+        let half = digest.as_bytes().first_chunk().copied();
+        let met = ranks.meet(&notice.saying(Says::Digest(half.unwrap_or_default())))?;
+        match met.iter().position(|other| other.says != met[0].says) {
             None => Ok(()),
             Some(rank) => Err(ErrorKind::Replicas {
                 app: Arc::clone(&facts.name),

@@ -1,17 +1,17 @@
 //! Splitting process sets, and releasing them.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Engine;
 use super::hand_over::Change;
-use super::save::entry_of_specs;
+use super::load::entry_of_specs;
 use crate::app::{Transfer, TypeIndex};
 use crate::cache::Entry;
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
-use crate::process_group::{Act, Notice, ProcessGroup, Ranks, chain};
+use crate::process_group::{Act, Notice, ProcessGroup, Ranks, Says, chain};
 use crate::process_set::{Exchange, Left, Offer, ProcessSet, ReceivedEntry, Sent, pack, unpack};
 use crate::result_map::Tags;
 
@@ -42,10 +42,11 @@ impl Engine {
         key: i64,
         transfer: &Transfer,
     ) -> Result<Arc<Ranks>, Error> {
-        let mut notice = Notice::new(Act::Split, Key::from_bytes([0; 32]), "parts");
-        notice.run.process = u64::from(color);
-        notice.run.number = key.cast_unsigned();
-        notice.word = self.commits_by_the_way();
+        let notice = Notice::keyless(Act::Split, "parts").saying(Says::Part {
+            set: u64::from(color),
+            place: key,
+            commits: self.commits_by_the_way(),
+        });
         let met = whole.meet(&notice)?;
         self.commit_by_the_way(whole, &met);
         let part = Arc::new(whole.part(whole.split(color, key)?, color));
@@ -54,7 +55,7 @@ impl Engine {
             let change = Change {
                 ranks: whole,
                 from: vec![(0..whole.size()).collect()],
-                to: sets_of(&met, |notice| notice.run.number.cast_signed()),
+                to: sets_of(&met),
                 transfer,
                 is_release: false,
             };
@@ -75,10 +76,11 @@ impl Engine {
         part.check()?;
         let set = self.sets.of(part);
         // Met before anything is taken apart: who is elsewhere in the program gets an error.
-        let mut notice = Notice::new(Act::Release, Key::from_bytes([0; 32]), "its part");
-        notice.run.process = part.id();
-        notice.run.number = part.rank() as u64;
-        notice.word = self.commits_by_the_way();
+        let notice = Notice::keyless(Act::Release, "its part").saying(Says::Part {
+            set: part.id(),
+            place: part.rank() as i64,
+            commits: self.commits_by_the_way(),
+        });
         let inner = part.is_split().then(|| {
             let doing = notice.what.clone();
             chain(&ErrorKind::IsSplit { doing }.into())
@@ -95,7 +97,7 @@ impl Engine {
         if let Some(outer) = self.sets.of(whole) {
             let change = Change {
                 ranks: whole,
-                from: sets_of(&met, |notice| notice.run.number.cast_signed()),
+                from: sets_of(&met),
                 to: vec![(0..whole.size()).collect()],
                 transfer,
                 is_release: true,
@@ -239,16 +241,16 @@ fn in_part(entry: &ReceivedEntry, transfer: &Transfer) -> Option<Left> {
     })
 }
 
-/// The ranks of each set, in their order there. A notice has the name of the set in `run.process`.
-fn sets_of(met: &[Notice], order: impl Fn(&Notice) -> i64) -> Vec<Vec<usize>> {
-    let mut sets: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
+/// The ranks of each set that ranks go to or come from, in their order there.
+fn sets_of(met: &[Notice]) -> Vec<Vec<usize>> {
+    let mut sets: BTreeMap<u64, BTreeSet<(i64, usize)>> = BTreeMap::new();
     for (rank, notice) in met.iter().enumerate() {
-        sets.entry(notice.run.process).or_default().push(rank);
+        if let Says::Part { set, place, .. } = notice.says {
+            sets.entry(set).or_default().insert((place, rank));
+        }
     }
-    let mut sets: Vec<_> = sets.into_values().collect();
-    sets.iter_mut()
-        .for_each(|set| set.sort_by_key(|rank| (order(&met[*rank]), *rank)));
-    sets
+    let ranks = |set: BTreeSet<(i64, usize)>| set.into_iter().map(|(_, rank)| rank).collect();
+    sets.into_values().map(ranks).collect()
 }
 
 fn late_text(doing: &str, late: &[usize]) -> String {

@@ -128,16 +128,9 @@ impl Engine {
                 mine.extend(text.as_bytes());
             }
         }
-        let mut notice = Notice::new(Act::Exchange, Key::from_bytes([0; 32]), "failures");
-        notice.length = mine.len() as u64;
-        let met = ranks.meet(&notice)?;
-        let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();
-        let all = ranks.gather_bytes("failures", &mine, &counts)?;
+        let all = ranks.gather(Notice::keyless(Act::Exchange, "failures"), Ok(mine))?;
         let mut failures = HashMap::new();
-        let mut rest = &all[..];
-        for (rank, count) in counts.into_iter().enumerate() {
-            let (mut of_rank, others) = rest.split_at(count);
-            rest = others;
+        for (rank, mut of_rank) in all.by_rank().enumerate() {
             while let Some((at, text, more)) = failure(of_rank) {
                 let message = crate::error::told(&String::from_utf8_lossy(text));
                 failures.insert(at, ErrorKind::OnRank { rank, message }.into());
@@ -225,13 +218,10 @@ impl Engine {
     fn count_doubles(&self, ranks: &Ranks) -> Result<(), Error> {
         let keys = self.sets.take_computed();
         let mine: Vec<u8> = keys.iter().flat_map(|key| *key.as_bytes()).collect();
-        let mut notice = Notice::new(Act::Exchange, Key::from_bytes([0; 32]), "what was computed");
-        notice.length = mine.len() as u64;
-        let met = ranks.meet(&notice)?;
-        let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();
-        let all = ranks.gather_bytes("what was computed", &mine, &counts)?;
+        let notice = Notice::keyless(Act::Exchange, "what was computed");
+        let all = ranks.gather(notice, Ok(mine))?;
         let mut seen = HashMap::<&[u8], u64>::new();
-        for key in all.chunks(32) {
+        for key in all.all().chunks(32) {
             *seen.entry(key).or_default() += 1;
         }
         let doubles = seen.values().map(|times| times - 1).sum();

@@ -6,6 +6,7 @@
 //! ranks, and the crate `sde-mpi` has the real thing.
 
 mod error;
+mod gather;
 mod group;
 mod notice;
 mod one;
@@ -14,8 +15,9 @@ mod ranks;
 mod threads;
 
 pub use error::GroupError;
+pub(crate) use gather::parts;
 pub use group::{ProcessGroup, Subgroup};
-pub(crate) use notice::{Act, Notice};
+pub(crate) use notice::{Act, Notice, Says};
 pub use one::OneProcess;
 pub(crate) use ranks::{Ranks, chain, not_here};
 pub use threads::ThreadGroup;

@@ -63,46 +63,135 @@ pub(crate) struct Notice {
     pub(crate) act: Act,
     /// The run, or a digest of what else all must have alike.
     pub(crate) key: Key,
-    /// What a rank has to say besides, which may differ.
-    pub(crate) word: u8,
-    /// How long the text is that it has to say, should anybody ask.
-    pub(crate) length: u64,
-    /// The name of a computation that may be about to begin.
-    pub(crate) run: RunId,
-    /// The computation that the rank has already.
-    pub(crate) made: RunId,
+    /// What may differ from rank to rank.
+    pub(crate) says: Says,
     /// For messages: which app, or what else.
     pub(crate) what: String,
-    /// What it has to say, on the rank whose notice it is.
-    pub(crate) text: String,
+    /// Why it failed, on the rank whose notice it is.
+    pub(crate) failure: String,
 }
 
-/// The word of a rank where something failed.
-pub(crate) const FAILED: u8 = 255;
+/// What a rank has to say besides what it is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Says {
+    Nothing,
+    /// Something failed here, for a reason of so many bytes.
+    Failed {
+        length: u64,
+    },
+    /// So many bytes are here for all ranks; if they are the last, no more come.
+    Bytes {
+        length: u64,
+        are_last: bool,
+    },
+    /// What a run is called if it begins now, and the run whose results are here already.
+    Run {
+        next: RunId,
+        has: Option<RunId>,
+    },
+    /// The process set that this rank goes to or comes from, and its place among those that do too;
+    /// whether its store is to be committed by the way.
+    Part {
+        set: u64,
+        place: i64,
+        commits: bool,
+    },
+    /// Whether the store of this rank is committed by all ranks.
+    Store {
+        is_shared: bool,
+    },
+    /// The digest of what should be the same everywhere.
+    Digest([u8; 16]),
+    /// The largest number of elements for one other rank; whether all lie where they are sent from.
+    Elements {
+        most: u64,
+        are_in_place: bool,
+    },
+}
 
 /// How many notices a process set has had, so that one that is out of step is noticed.
 pub(super) type Sequence = u64;
 
-const TEXT: usize = 79;
+/// Where things are in the bytes of a notice, and how many these are.
+const SEQUENCE: usize = 8;
+const NUMBERS: usize = 16;
+const KEY: usize = 48;
+const TEXT: usize = 80;
 pub(super) const BYTES: usize = 168;
 
-const NONE: RunId = RunId {
-    process: 0,
-    number: 0,
-};
+impl Says {
+    /// The kind, a flag, and four numbers.
+    fn to_parts(self) -> (u8, bool, [u64; 4]) {
+        match self {
+            Self::Nothing => (0, false, [0; 4]),
+            Self::Failed { length } => (1, false, [length, 0, 0, 0]),
+            Self::Bytes { length, are_last } => (2, are_last, [length, 0, 0, 0]),
+            Self::Run { next, has } => {
+                let (process, number) = has.map_or((0, 0), |run| (run.process, run.number));
+                (
+                    3,
+                    has.is_some(),
+                    [next.process, next.number, process, number],
+                )
+            }
+            Self::Part {
+                set,
+                place,
+                commits,
+            } => (4, commits, [set, place.cast_unsigned(), 0, 0]),
+            Self::Store { is_shared } => (5, is_shared, [0; 4]),
+            Self::Digest(digest) => {
+                let number = u128::from_le_bytes(digest);
+                (6, false, [number as u64, (number >> 64) as u64, 0, 0])
+            }
+            Self::Elements { most, are_in_place } => (7, are_in_place, [most, 0, 0, 0]),
+        }
+    }
+
+    fn of_parts(kind: u8, flag: bool, numbers: [u64; 4]) -> Option<Self> {
+        let [first, second, third, fourth] = numbers;
+        let run = |process, number| RunId { process, number };
+        Some(match kind {
+            0 => Self::Nothing,
+            1 => Self::Failed { length: first },
+            2 => Self::Bytes {
+                length: first,
+                are_last: flag,
+            },
+            3 => Self::Run {
+                next: run(first, second),
+                has: flag.then(|| run(third, fourth)),
+            },
+            4 => Self::Part {
+                set: first,
+                place: second.cast_signed(),
+                commits: flag,
+            },
+            5 => Self::Store { is_shared: flag },
+            6 => Self::Digest((u128::from(first) | u128::from(second) << 64).to_le_bytes()),
+            7 => Self::Elements {
+                most: first,
+                are_in_place: flag,
+            },
+            _ => return None,
+        })
+    }
+}
 
 impl Notice {
     pub(crate) fn new(act: Act, key: Key, what: impl Into<String>) -> Self {
         Self {
             act,
             key,
-            word: 0,
-            length: 0,
-            run: NONE,
-            made: NONE,
+            says: Says::Nothing,
             what: what.into(),
-            text: String::new(),
+            failure: String::new(),
         }
+    }
+
+    /// The notice of what is known by what is done alone.
+    pub(crate) fn keyless(act: Act, what: &str) -> Self {
+        Self::new(act, Key::from_bytes([0; 32]), what)
     }
 
     /// The notice of what has a name for a key: ranks that say another do something else.
@@ -113,19 +202,40 @@ impl Notice {
         Self::new(act, Key::from_bytes(*name.finalize().as_bytes()), what)
     }
 
-    /// The notice of a rank where this failed, if it did.
+    pub(crate) fn saying(mut self, says: Says) -> Self {
+        self.says = says;
+        self
+    }
+
+    /// The notice of a rank where this failed, if it did: it says that instead.
     pub(crate) fn with_failure(mut self, why: Option<String>) -> Self {
         if let Some(why) = why {
-            self.word = FAILED;
-            self.length = why.len() as u64;
-            self.text = why;
+            let length = why.len() as u64;
+            (self.says, self.failure) = (Says::Failed { length }, why);
         }
         self
     }
 
+    pub(crate) fn has_failed(&self) -> bool {
+        matches!(self.says, Says::Failed { .. })
+    }
+
+    /// How many bytes this rank has for all.
+    pub(crate) fn bytes(&self) -> usize {
+        match self.says {
+            // More than there is memory for are none the fewer for being cut off here.
+            Says::Failed { length } | Says::Bytes { length, .. } => {
+                usize::try_from(length).unwrap_or(usize::MAX)
+            }
+            _ => 0,
+        }
+    }
+
     /// Whether two ranks are about to do the same.
     pub(super) fn fits(&self, other: &Self) -> bool {
-        self.act == other.act && self.key == other.key
+        let one_kind = self.says.to_parts().0 == other.says.to_parts().0;
+        let one_may = one_kind || self.has_failed() || other.has_failed();
+        self.act == other.act && self.key == other.key && one_may
     }
 
     /// `runs Rhf [0123456789ab]`.
@@ -140,18 +250,15 @@ impl Notice {
     }
 
     pub(super) fn to_bytes(&self, sequence: Sequence) -> Vec<u8> {
-        let mut end = self.what.len().min(TEXT);
+        let mut end = self.what.len().min(BYTES - TEXT);
         while !self.what.is_char_boundary(end) {
             end -= 1;
         }
+        let (kind, flag, numbers) = self.says.to_parts();
         let mut bytes = Vec::with_capacity(BYTES);
-        bytes.extend([self.act as u8, self.word, end as u8, 0, 0, 0, 0, 0, 0]);
+        bytes.extend([self.act as u8, kind, u8::from(flag), end as u8, 0, 0, 0, 0]);
         bytes.extend(sequence.to_le_bytes());
-        bytes.extend(self.length.to_le_bytes());
-        bytes.extend(self.run.process.to_le_bytes());
-        bytes.extend(self.run.number.to_le_bytes());
-        bytes.extend(self.made.process.to_le_bytes());
-        bytes.extend(self.made.number.to_le_bytes());
+        bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
         bytes.extend(self.key.as_bytes());
         bytes.extend(&self.what.as_bytes()[..end]);
         bytes.resize(BYTES, 0);
@@ -164,26 +271,21 @@ impl Notice {
             let bytes = bytes.get(at..at + 8)?;
             Some(u64::from_le_bytes(bytes.try_into().ok()?))
         };
-        let [act, word, length] = *bytes.first_chunk()?;
-        let key: [u8; 32] = bytes.get(57..89)?.try_into().ok()?;
-        let what = bytes.get(89..89 + usize::from(length))?;
+        let [act, kind, flag, length] = *bytes.first_chunk()?;
+        let mut numbers = [0; 4];
+        for (at, to) in numbers.iter_mut().enumerate() {
+            *to = number(NUMBERS + 8 * at)?;
+        }
+        let key: [u8; 32] = bytes.get(KEY..TEXT)?.try_into().ok()?;
+        let what = bytes.get(TEXT..TEXT + usize::from(length))?;
         let notice = Self {
             act: Act::of(act)?,
             key: Key::from_bytes(key),
-            word,
-            length: number(17)?,
-            run: RunId {
-                process: number(25)?,
-                number: number(33)?,
-            },
-            made: RunId {
-                process: number(41)?,
-                number: number(49)?,
-            },
+            says: Says::of_parts(kind, flag == 1, numbers)?,
             what: String::from_utf8_lossy(what).into_owned(),
-            text: String::new(),
+            failure: String::new(),
         };
-        Some((number(9)?, notice))
+        Some((number(SEQUENCE)?, notice))
     }
 }
 
@@ -191,32 +293,73 @@ impl Notice {
 mod tests {
     use super::*;
 
+    const RUN: RunId = RunId {
+        process: u64::MAX - 1,
+        number: 5,
+    };
+
     #[test]
     fn a_notice_comes_back_as_it_was() {
+        let says = [
+            Says::Nothing,
+            Says::Failed { length: 1 << 40 },
+            Says::Bytes {
+                length: 7,
+                are_last: true,
+            },
+            Says::Run {
+                next: RUN,
+                has: Some(RUN),
+            },
+            Says::Run {
+                next: RUN,
+                has: None,
+            },
+            Says::Part {
+                set: 9,
+                place: -3,
+                commits: true,
+            },
+            Says::Store { is_shared: true },
+            Says::Digest(*b"0123456789abcdef"),
+            Says::Elements {
+                most: 8,
+                are_in_place: true,
+            },
+        ];
         for act in Act::ALL {
-            let mut notice = Notice::new(act, Key::from_bytes([7; 32]), "Rhf");
-            notice.word = 3;
-            notice.length = 1 << 40;
-            notice.run = RunId {
-                process: u64::MAX - 1,
-                number: 5,
-            };
-            notice.made = RunId {
-                process: 6,
-                number: 7,
-            };
-            let bytes = notice.to_bytes(9);
-            assert_eq!(bytes.len(), BYTES);
-            assert_eq!(Notice::from_bytes(&bytes), Some((9, notice)));
+            for says in says {
+                let notice = Notice::new(act, Key::from_bytes([7; 32]), "Rhf").saying(says);
+                let bytes = notice.to_bytes(9);
+                assert_eq!(bytes.len(), BYTES);
+                assert_eq!(Notice::from_bytes(&bytes), Some((9, notice)));
+            }
         }
         assert_eq!(Notice::from_bytes(&[0; BYTES]), None);
         assert_eq!(Notice::from_bytes(&[]), None);
+        let mut bytes = Notice::keyless(Act::Run, "Rhf").to_bytes(0);
+        bytes[1] = 200;
+        assert_eq!(Notice::from_bytes(&bytes), None);
+    }
+
+    #[test]
+    fn ranks_that_say_things_of_other_kinds_do_not_do_the_same() {
+        let with = |says| Notice::keyless(Act::Exchange, "results").saying(says);
+        let bytes = |length| {
+            with(Says::Bytes {
+                length,
+                are_last: true,
+            })
+        };
+        assert!(bytes(1).fits(&bytes(2)));
+        assert!(bytes(1).fits(&with(Says::Failed { length: 1 })));
+        assert!(!bytes(1).fits(&with(Says::Nothing)));
     }
 
     #[test]
     fn a_long_name_is_cut_between_characters() {
-        let notice = Notice::new(Act::Run, Key::from_bytes([0; 32]), "ä".repeat(100));
+        let notice = Notice::new(Act::Run, Key::from_bytes([0; 32]), "xä".repeat(100));
         let (_, back) = Notice::from_bytes(&notice.to_bytes(0)).unwrap();
-        assert_eq!(back.what, "ä".repeat(39));
+        assert_eq!(back.what, "xä".repeat(29) + "x");
     }
 }

@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use super::notice::{Act, BYTES, FAILED, Notice};
+use super::notice::{Act, BYTES, Notice};
 use super::patient::Patient;
 use super::{GroupError, ProcessGroup};
 use crate::error::{Error, ErrorKind};
@@ -196,7 +196,7 @@ impl Ranks {
         }
     }
 
-    fn break_off(&self, doing: &str, source: GroupError) -> Error {
+    pub(super) fn break_off(&self, doing: &str, source: GroupError) -> Error {
         let doing = doing.to_owned();
         let error = Error::from(ErrorKind::Ranks { doing, source });
         self.broken.get_or_init(|| error).clone()
@@ -214,9 +214,9 @@ impl Ranks {
         let told = told
             .iter()
             .map(|(rank, text)| format!("rank {rank} {text}"));
-        let failed = |notice: &Notice| notice.act == Act::End && notice.word == FAILED;
+        let failed = |notice: &Notice| notice.act == Act::End && notice.has_failed();
         let error = match notices.iter().position(failed) {
-            Some(rank) => self.failure(rank, notices, &own.text),
+            Some(rank) => self.failure(rank, notices, &own.failure),
             None => ErrorKind::Disagree {
                 ranks: told.collect(),
             }
@@ -235,7 +235,7 @@ impl Ranks {
     /// Compares how something went that each rank did for itself. If it failed anywhere, all
     /// ranks get the error of the lowest rank where it did.
     pub(crate) fn agree<T>(&self, what: &str, went: Result<T, Error>) -> Result<T, Error> {
-        let notice = Notice::new(Act::Agree, Key::from_bytes([0; 32]), what);
+        let notice = Notice::keyless(Act::Agree, what);
         self.meet_all_well(notice.with_failure(went.as_ref().err().map(chain)))?;
         went
     }
@@ -252,8 +252,8 @@ impl Ranks {
     /// the lowest of them.
     pub(crate) fn meet_all_well(&self, notice: Notice) -> Result<Vec<Notice>, Error> {
         let met = self.meet(&notice)?;
-        match met.iter().position(|notice| notice.word == FAILED) {
-            Some(rank) => Err(self.failure(rank, &met, &notice.text)),
+        match met.iter().position(Notice::has_failed) {
+            Some(rank) => Err(self.failure(rank, &met, &notice.failure)),
             None => Ok(met),
         }
     }
@@ -261,7 +261,7 @@ impl Ranks {
     /// Why something failed on a rank, as it says.
     fn failure(&self, rank: usize, met: &[Notice], own: &str) -> Error {
         let mut counts = vec![0; met.len()];
-        counts[rank] = met[rank].length as usize;
+        counts[rank] = met[rank].bytes();
         let own = if rank == self.rank() { own } else { "" };
         match self.gather_bytes("an error", own.as_bytes(), &counts) {
             Ok(text) => {
@@ -272,19 +272,7 @@ impl Ranks {
         }
     }
 
-    /// The bytes of all ranks; all know how many each has.
-    pub(crate) fn gather_bytes(
-        &self,
-        doing: &str,
-        mine: &[u8],
-        counts: &[usize],
-    ) -> Result<Vec<u8>, Error> {
-        let mut all = vec![0; counts.iter().sum()];
-        self.gather_into(doing, mine, counts, &mut all)?;
-        Ok(all)
-    }
-
-    /// The same, into memory that is there.
+    /// The bytes of all ranks, into memory that is there; all know how many each has.
     pub(crate) fn gather_into(
         &self,
         doing: &str,

@@ -12,7 +12,7 @@ use crate::cache::Entry;
 use crate::error::{Error, ErrorKind};
 use crate::event::RunId;
 use crate::key::Key;
-use crate::process_group::{Act, Notice, Ranks};
+use crate::process_group::{Act, Notice, Ranks, Says, parts};
 
 use super::stream::Stream;
 
@@ -51,8 +51,6 @@ const OFFER: usize = 32 + 16 + 1;
 /// What all ranks together send in a turn, in bytes, and what each of many sends at least.
 const TURN: usize = 8 << 20;
 const PART: usize = 64 << 10;
-/// The word of a rank that sends no more.
-const LAST: u8 = 1;
 
 /// One key, as all ranks know it after the keys were exchanged.
 struct Known {
@@ -126,20 +124,19 @@ impl Exchange<'_> {
             sent = turn.end;
             let is_last = sent == mine.len() && rest.peek().is_none();
             let met = self.meet(turn.len(), is_last)?;
-            let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();
-            all.resize(counts.iter().sum(), 0);
+            let counts: Vec<_> = met.iter().map(Notice::bytes).collect();
             let ranks = self.ranks;
+            ranks.make_room(self.what, &mut all, &counts)?;
             ranks.gather_into(self.what, &mine[turn], &counts, &mut all)?;
-            let mut bytes = &all[..];
-            for (stream, count) in streams.iter_mut().zip(counts) {
-                let (of_rank, others) = bytes.split_at(count);
-                bytes = others;
+            for (stream, of_rank) in streams.iter_mut().zip(parts(&all, &counts)) {
                 let wants = |at| at < known.len() && wanted.by_me(at);
                 if !stream.take(of_rank, wants, &mut done) {
                     return Err(self.garbled());
                 }
             }
-            if met.iter().all(|notice| notice.word == LAST) {
+            let sends_no_more =
+                |notice: &Notice| matches!(notice.says, Says::Bytes { are_last: true, .. });
+            if met.iter().all(sends_no_more) {
                 break;
             }
         }
@@ -150,11 +147,11 @@ impl Exchange<'_> {
     }
 
     /// What each rank is about to send, and whether that is all.
-    fn meet(&self, length: usize, is_last: bool) -> Result<Vec<Notice>, Error> {
-        let mut notice = Notice::new(Act::Exchange, Key::from_bytes([0; 32]), self.what);
-        notice.length = length as u64;
-        notice.word = if is_last { LAST } else { 0 };
-        self.ranks.meet(&notice)
+    fn meet(&self, length: usize, are_last: bool) -> Result<Vec<Notice>, Error> {
+        let length = length as u64;
+        let notice = Notice::keyless(Act::Exchange, self.what);
+        self.ranks
+            .meet(&notice.saying(Says::Bytes { length, are_last }))
     }
 
     fn garbled(&self) -> Error {
@@ -169,14 +166,10 @@ impl Exchange<'_> {
     /// All keys that anybody offers, in order, and whose they are.
     fn keys(&self, offers: &[Offer]) -> Result<Vec<Known>, Error> {
         let mine: Vec<u8> = offers.iter().flat_map(Offer::to_bytes).collect();
-        let met = self.meet(mine.len(), true)?;
-        let counts: Vec<_> = met.iter().map(|notice| notice.length as usize).collect();
-        let all = self.ranks.gather_bytes(self.what, &mine, &counts)?;
+        let notice = Notice::keyless(Act::Exchange, self.what);
+        let all = self.ranks.gather(notice, Ok(mine))?;
         let mut known: BTreeMap<Key, Known> = BTreeMap::new();
-        let mut rest = &all[..];
-        for (rank, count) in counts.iter().enumerate() {
-            let (of_rank, others) = rest.split_at(*count);
-            rest = others;
+        for (rank, of_rank) in all.by_rank().enumerate() {
             for offer in of_rank.chunks(OFFER) {
                 let offer = Offer::from_bytes(offer).ok_or_else(|| self.garbled())?;
                 let first = Known { owner: rank, offer };

@@ -152,21 +152,21 @@ impl Argument {
         match ty {
             Type::Reference(reference) => match &*reference.elem {
                 Type::Path(path) if path.path.is_ident("str") => {
-                    quote_spanned!(span=> inputs.text(#text)?)
+                    quote_spanned!(span=> __inputs.text(#text)?)
                 }
                 _ if refers_to(ty, "Path") => {
-                    quote_spanned!(span=> inputs.get::<::std::path::PathBuf>(#text)?.as_path())
+                    quote_spanned!(span=> __inputs.get::<::std::path::PathBuf>(#text)?.as_path())
                 }
                 Type::Slice(slice) => {
                     let item = &slice.elem;
-                    quote_spanned!(span=> inputs.get::<::std::vec::Vec<#item>>(#text)?.as_slice())
+                    quote_spanned!(span=> __inputs.get::<::std::vec::Vec<#item>>(#text)?.as_slice())
                 }
-                inner => quote_spanned!(span=> inputs.get::<#inner>(#text)?),
+                inner => quote_spanned!(span=> __inputs.get::<#inner>(#text)?),
             },
             _ => match argument_of(ty, "Value") {
-                Some(inner) => quote_spanned!(span=> inputs.value::<#inner>(#text)?),
+                Some(inner) => quote_spanned!(span=> __inputs.value::<#inner>(#text)?),
                 None => {
-                    quote_spanned!(span=> ::std::clone::Clone::clone(inputs.get::<#ty>(#text)?))
+                    quote_spanned!(span=> ::std::clone::Clone::clone(__inputs.get::<#ty>(#text)?))
                 }
             },
         }

@@ -1,6 +1,8 @@
 //! The code that the attribute makes.
+//!
+//! What it names itself begins with `__`: a variable may not be called as an app of the same module is.
 
-use proc_macro2::{Span, TokenStream};
+use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
 use syn::spanned::Spanned;
 use syn::{Attribute, Expr, ExprLit, Ident, Index, ItemFn, Lit, Meta, ReturnType, Type};
@@ -109,9 +111,9 @@ impl Output {
         let value = match self.fallible {
             true => quote! {
                 match #body {
-                    ::std::result::Result::Ok(value) => value,
-                    ::std::result::Result::Err(error) => {
-                        return ::std::result::Result::Err(::std::convert::From::from(error));
+                    ::std::result::Result::Ok(__value) => __value,
+                    ::std::result::Result::Err(__error) => {
+                        return ::std::result::Result::Err(::std::convert::From::from(__error));
                     }
                 }
             },
@@ -122,8 +124,8 @@ impl Output {
             false => quote!(with),
         };
         quote! {
-            let value = #value;
-            ::std::result::Result::Ok(::sde::ResultMap::new().#with("result", value))
+            let __value = #value;
+            ::std::result::Result::Ok(::sde::ResultMap::new().#with("result", __value))
         }
     }
 }
@@ -137,8 +139,6 @@ fn call_method(function: &ItemFn, arguments: &Arguments, output: &Output) -> Tok
         quote!(#name: #ty)
     });
     let names = arguments.list.iter().map(|argument| &argument.name);
-    // A name of its own kind: a parameter of the function may be called `sde` too.
-    let handle = Ident::new("sde", Span::mixed_site());
     quote! {
         /// Gives the remembered result for these arguments, or computes and
         /// remembers it.
@@ -148,18 +148,18 @@ fn call_method(function: &ItemFn, arguments: &Arguments, output: &Output) -> Tok
         #[allow(clippy::too_many_arguments)]
         #visibility fn call(
             &self,
-            #handle: &::sde::Handle,
+            __sde: &::sde::Handle,
             #(#parameters),*
         ) -> ::sde::Result<::sde::Value<#value>> {
             static FACTS: ::sde::__private::LinkedFacts = ::sde::__private::LinkedFacts::new();
-            let mut call = __SdeCall(
+            let mut __call = __SdeCall(
                 (::std::marker::PhantomData, ::std::default::Default::default()),
                 #(::std::option::Option::Some(#names),)*
             );
-            let results = #handle.call_linked(self, &FACTS, &mut call)?;
-            match call.0.1.take() {
-                ::std::option::Option::Some(value) => ::std::result::Result::Ok(value),
-                ::std::option::Option::None => results.unwrap_or_default().get("result"),
+            let __results = __sde.call_linked(self, &FACTS, &mut __call)?;
+            match __call.0.1.take() {
+                ::std::option::Option::Some(__value) => ::std::result::Result::Ok(__value),
+                ::std::option::Option::None => __results.unwrap_or_default().get("result"),
             }
         }
     }
@@ -181,7 +181,7 @@ fn app_impl(
     let body = body(function);
     let call = call_impl(arguments, output);
     let from_inputs = arguments.list.iter().map(Argument::found_in_inputs);
-    let handle = arguments.takes_handle.then(|| quote!(sde,));
+    let handle = arguments.takes_handle.then(|| quote!(__sde,));
     let run = output.to_map(&quote!(__sde_body(#handle #(#from_inputs),*)));
     quote! {
         #body
@@ -190,9 +190,9 @@ fn app_impl(
         impl ::sde::Fingerprint for #name {
             fn fingerprint(
                 &self,
-                to: &mut ::sde::Encoder<'_>,
+                __to: &mut ::sde::Encoder<'_>,
             ) -> ::std::result::Result<(), ::sde::FingerprintError> {
-                to.structure(#stable, |_| ::std::result::Result::Ok(()))
+                __to.structure(#stable, |_| ::std::result::Result::Ok(()))
             }
         }
 
@@ -203,10 +203,10 @@ fn app_impl(
 
             fn run(
                 &self,
-                sde: &::sde::Handle,
-                inputs: &::sde::Inputs,
+                __sde: &::sde::Handle,
+                __inputs: &::sde::Inputs,
             ) -> ::std::result::Result<::sde::ResultMap, ::sde::AppError> {
-                let _ = (sde, inputs);
+                let _ = (__sde, __inputs);
                 #run
             }
         }
@@ -241,9 +241,9 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
     let encoded = arguments.list.iter().map(encode);
     let taken: Vec<_> = places
         .iter()
-        .map(|place| format_ident!("taken_{}", place))
+        .map(|place| format_ident!("__taken_{}", place))
         .collect();
-    let handle = arguments.takes_handle.then(|| quote!(sde,));
+    let handle = arguments.takes_handle.then(|| quote!(__sde,));
     let run = output.to_map(&quote!(__sde_body(#handle #(#taken),*)));
     let value = &output.value;
     quote! {
@@ -259,42 +259,42 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
         impl ::sde::__private::Call for __SdeCall<'_> {
             fn encode(
                 &self,
-                to: &mut ::sde::Encoder<'_>,
+                __to: &mut ::sde::Encoder<'_>,
             ) -> ::std::result::Result<(), ::sde::FingerprintError> {
-                #(if let ::std::option::Option::Some(value) = &self.#places {
+                #(if let ::std::option::Option::Some(__value) = &self.#places {
                     #encoded
                 })*
-                let _ = to;
+                let _ = __to;
                 ::std::result::Result::Ok(())
             }
 
-            fn take_one(&self, value: &::sde::ErasedValue) -> bool {
-                let value = value.downcast::<#value>();
-                let taken = value.is_some();
-                self.0.1.set(value);
-                taken
+            fn take_one(&self, __value: &::sde::ErasedValue) -> bool {
+                let __value = __value.downcast::<#value>();
+                let __is_taken = __value.is_some();
+                self.0.1.set(__value);
+                __is_taken
             }
 
             fn summaries(
                 &self,
-                listed: &mut ::sde::__private::Listed<'_>,
+                __listed: &mut ::sde::__private::Listed<'_>,
             ) -> ::std::vec::Vec<::sde::ValueSummary> {
-                let mut summaries = ::std::vec::Vec::new();
-                #(summaries.extend(
+                let mut __summaries = ::std::vec::Vec::new();
+                #(__summaries.extend(
                     self.#places
                         .as_ref()
-                        .map(|value| ::sde::__private::summary(#texts, value, listed)),
+                        .map(|__value| ::sde::__private::summary(#texts, __value, __listed)),
                 );)*
-                let _ = listed;
-                summaries
+                let _ = __listed;
+                __summaries
             }
 
             fn compute(
                 &mut self,
                 _: &dyn ::sde::App,
-                sde: &::sde::Handle,
+                __sde: &::sde::Handle,
             ) -> ::std::result::Result<::sde::ResultMap, ::sde::AppError> {
-                let _ = sde;
+                let _ = __sde;
                 #(let ::std::option::Option::Some(#taken) = self.#places.take() else {
                     return ::std::result::Result::Err(::sde::AppError::message(
                         "a call was computed twice",
@@ -306,17 +306,17 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
     }
 }
 
-/// Writes an argument called `value`. What stands before it is made when the program is
+/// Writes an argument called `__value`. What stands before it is made when the program is
 /// compiled, unless its name is very long.
 fn encode(argument: &Argument) -> TokenStream {
     let text = &argument.text;
     if text.len() >= 0x80 {
-        return quote!(to.named(#text, value)?;);
+        return quote!(__to.named(#text, __value)?;);
     }
     let length = text.len() + 2;
     quote! {
         static FRAME: [u8; #length] = ::sde::__private::name_frame(#text);
-        to.framed_name(&FRAME, #text, value)?;
+        __to.framed_name(&FRAME, #text, __value)?;
     }
 }
 

@@ -199,6 +199,7 @@ impl Builder {
             apps: app_store::AppStore::default(),
             known: Known::linked(),
             epoch: AtomicU64::new(0),
+            failure_epoch: AtomicU64::new(0),
             observers: self.observers,
             archiver: RwLock::new(self.archiver),
             policy: self.policy,

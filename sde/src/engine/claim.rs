@@ -24,8 +24,8 @@ impl Engine {
             if known_nondeterministic {
                 return self.fly_alone(run, call, true);
             }
-            let epoch = (!refresh).then(|| self.epoch());
-            let claimed = run.cache.claim(run.key, epoch, |entry| {
+            let failed_in = (!refresh).then(|| self.failure_epoch());
+            let claimed = run.cache.claim(run.key, failed_in, |entry| {
                 !refresh && entry.is_whole_and_checked(self.epoch())
             });
             match claimed {
@@ -54,7 +54,10 @@ impl Engine {
 
     /// Claims a key whose entry is whole and was refused.
     fn claim_refused(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Option<Outcome>, Error> {
-        match run.cache.claim(run.key, Some(self.epoch()), |_| false) {
+        match run
+            .cache
+            .claim(run.key, Some(self.failure_epoch()), |_| false)
+        {
             Claimed::Mine(flight, previous) => self
                 .with_claim(run, call, &flight, previous.as_ref())
                 .map(Some),

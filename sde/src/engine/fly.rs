@@ -126,7 +126,7 @@ impl Engine {
         previous: Option<&Entry>,
     ) -> Result<Outcome, Error> {
         let flight = claim.flight;
-        let epoch = self.epoch();
+        let failure_epoch = self.failure_epoch();
         if let Some(loaded) = self.load(run, previous) {
             flight.set_given(&loaded.map);
             let standing = claim.publish(Arc::clone(&loaded.entry));
@@ -154,7 +154,7 @@ impl Engine {
                 Ok(self.computed(run, served, Source::Computed))
             }
             Err(unpublished) => {
-                claim.fail(&unpublished.error, unpublished.failure, epoch);
+                claim.fail(&unpublished.error, unpublished.failure, failure_epoch);
                 self.give_up(run, unpublished)
             }
         }

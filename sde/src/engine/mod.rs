@@ -90,6 +90,8 @@ pub(crate) struct Engine {
     known: known::Known,
     /// Raised by whatever may make a remembered result one not to be used.
     epoch: AtomicU64,
+    /// The same for a remembered failure.
+    failure_epoch: AtomicU64,
     observers: Vec<Box<dyn Observer>>,
     archiver: RwLock<Option<Arc<dyn Archiver>>>,
     policy: SavePolicy,
@@ -115,8 +117,19 @@ impl Engine {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// Empties the first level of every cache, and has each entry checked anew.
+    /// What failed in this epoch would fail again.
+    fn failure_epoch(&self) -> u64 {
+        self.failure_epoch.load(Ordering::Acquire)
+    }
+
+    /// Empties the first level of every cache, has each entry checked anew, and has what failed tried again.
     fn raise_epoch(&self) {
+        self.failure_epoch.fetch_add(1, Ordering::AcqRel);
+        self.raise_result_epoch();
+    }
+
+    /// The same for results alone, where nothing has come that may end a failure.
+    fn raise_result_epoch(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }
 

@@ -87,6 +87,31 @@ fn apps_without_a_limit_keep_everything() {
     assert_eq!((sde.stats().total.computed, evicted(&log)), (100, 0));
 }
 
+/// What was let go is no reason to try again what can't be done.
+#[test]
+fn a_failure_is_remembered_when_room_is_made() {
+    static TRIED: AtomicUsize = AtomicUsize::new(0);
+    #[sde::app]
+    fn square_root(of: f64) -> Result<f64, AppError> {
+        TRIED.fetch_add(1, Ordering::Relaxed);
+        match of < 0.0 {
+            true => Err(AppError::message("it is negative").permanent()),
+            false => Ok(of.sqrt()),
+        }
+    }
+    let (sde, log) = limited(0);
+    square_root.call(&sde, -1.0).unwrap_err();
+    zeros.call(&sde, 1_000).unwrap();
+    zeros.call(&sde, 1_001).unwrap();
+    assert_ne!(evicted(&log), 0);
+    square_root.call(&sde, -1.0).unwrap_err();
+    assert_eq!(TRIED.load(Ordering::Relaxed), 1);
+    // It is tried again when it was cleaned.
+    sde.clean_cache("square_root", []).unwrap();
+    square_root.call(&sde, -1.0).unwrap_err();
+    assert_eq!(TRIED.load(Ordering::Relaxed), 2);
+}
+
 /// How many of them there are.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
 

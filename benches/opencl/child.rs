@@ -15,7 +15,7 @@ use opencl3::memory::{Buffer, CL_MEM_READ_WRITE, ClMem};
 use opencl3::program::Program as ClProgram;
 use opencl3::types::{CL_TRUE, cl_float};
 use sde::Sde;
-use sde_opencl::{Context, Environment, KernelDir, Settings, devices};
+use sde_opencl::{Context, DRIVER_CACHES, Environment, KernelDir, Settings, devices};
 
 use crate::kernels::{GROUP, ITEMS, NAME, program, source};
 
@@ -41,7 +41,7 @@ pub fn start(how: &str, count: usize, folder: &Path, drivers: &Path) -> Told {
     let program = std::env::current_exe().expect("where this program is");
     let mut command = Command::new(program);
     command.args([START, how, &count.to_string()]).arg(folder);
-    command.env("POCL_CACHE_DIR", drivers);
+    command.envs(DRIVER_CACHES.iter().map(|name| (name, drivers)));
     let output = command.output().expect("the process starts");
     let said = String::from_utf8_lossy(&output.stdout);
     let why = String::from_utf8_lossy(&output.stderr);
@@ -58,10 +58,17 @@ pub fn start(how: &str, count: usize, folder: &Path, drivers: &Path) -> Told {
     }
 }
 
+/// Which of all devices is measured: the first, unless a variable says another.
+pub fn number_of_device() -> usize {
+    let number = std::env::var("SDE_OPENCL_DEVICE").ok();
+    number.map_or(0, |number| number.parse().expect("the number of a device"))
+}
+
 /// Is such a process.
 pub fn be(begun: Instant, how: &str, count: usize, folder: &Path) {
     let found = devices().expect("a device");
-    let opencl = Arc::new(ClContext::from_device(&found[0].device).expect("a context"));
+    let device = &found[number_of_device()].device;
+    let opencl = Arc::new(ClContext::from_device(device).expect("a context"));
     let place = Place::new(&opencl);
     let (mut first_launch, mut again) = (None, Duration::ZERO);
     let mut note = |took: Duration| {

@@ -1,7 +1,8 @@
 //! Rows 17 and 18 of the speed table: what it costs to have kernels, in a new process and in a loop.
 //!
 //! `cargo run --release -p sde-benches-opencl` prints the table in Markdown; names after `--` are the
-//! parts to run. Row 17 needs a device, and takes some minutes; row 18 needs none.
+//! parts to run. Row 17 needs a device, and takes some minutes; row 18 needs none. `SDE_OPENCL_DEVICE=1` takes
+//! the second device that is found.
 
 mod child;
 mod kernels;
@@ -31,7 +32,11 @@ fn main() {
     }
     if wanted("starts") {
         match sde_opencl::devices() {
-            Ok(_) => starts::rows().iter().for_each(Row::print),
+            Ok(found) => {
+                let info = &found[child::number_of_device()].info;
+                eprintln!("row 17 on {}, {}", info.name.trim(), info.driver);
+                starts::rows().iter().for_each(Row::print);
+            }
             Err(error) => eprintln!("row 17 is left out: {error}"),
         }
     }

@@ -54,7 +54,8 @@ pub use driver::{DeviceInfo, DeviceType, Found, Refusal, devices};
 pub use error::Error;
 pub use foreign::Foreign;
 pub use identity::{
-    Descriptor, DeviceIdentity, Environment, FullKey, Included, Material, ProgramKey, ProgramSpec,
+    DRIVER_CACHES, Descriptor, DeviceIdentity, Environment, FullKey, Included, Material,
+    ProgramKey, ProgramSpec,
 };
 pub use live::{Kernel, Launch, Object, Program};
 pub use persistent::{

@@ -26,7 +26,8 @@ usage: kernels [options]
   --json                one JSON object on standard output in place of the table
   --help                this text
 
-Caches of the driver itself are left out of it: each process has an empty POCL_CACHE_DIR.
+Caches of the driver itself are left out of it: each process has an empty directory
+for it, as far as the driver can be told so.
 ";
 
 /// Above this the integrals are too many for an example.

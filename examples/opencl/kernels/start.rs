@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use sde::Sde;
-use sde_opencl::Settings;
+use sde_opencl::{DRIVER_CACHES, Settings};
 use serde::{Deserialize, Serialize};
 
 use crate::device::Gpu;
@@ -60,7 +60,7 @@ fn process(name: &str, cache: &Path, options: &Options) -> Result<Told, Failure>
         .args(&options.said)
         .args(["--start", name, "--cache"])
         .arg(cache)
-        .env("POCL_CACHE_DIR", drivers.path())
+        .envs(DRIVER_CACHES.iter().map(|name| (name, drivers.path())))
         .stdout(Stdio::piped());
     let child = command.spawn().map_err(Failure::of_calculation)?;
     let output = child.wait_with_output().map_err(Failure::of_calculation)?;

@@ -25,6 +25,17 @@ const WITHOUT_EFFECT: &[&str] = &[
     "POCL_TRACING_OPT",
 ];
 
+/// The variables that tell drivers where the directories of their own caches are: PoCL, NVIDIA's, Intel's,
+/// AMD's, Mesa's. A process that is given empty ones there begins as on a new machine, which is
+/// what one wants to measure or to test.
+pub const DRIVER_CACHES: &[&str] = &[
+    "POCL_CACHE_DIR",
+    "CUDA_CACHE_PATH",
+    "NEO_CACHE_DIR",
+    "AMD_COMGR_CACHE_DIR",
+    "MESA_SHADER_CACHE_DIR",
+];
+
 /// Options for every build, beside those of the program and of the call.
 pub(crate) const BUILD_OPTIONS: &str = "SDE_OPENCL_BUILD_OPTIONS";
 

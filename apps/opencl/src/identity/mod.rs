@@ -18,6 +18,6 @@ mod spec;
 pub use descriptor::Descriptor;
 pub(crate) use descriptor::{Describe, Made};
 pub use device::DeviceIdentity;
-pub use environment::Environment;
+pub use environment::{DRIVER_CACHES, Environment};
 pub use full_key::{FullKey, Included, Material, ProgramKey};
 pub use spec::ProgramSpec;

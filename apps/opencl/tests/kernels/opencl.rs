@@ -16,7 +16,9 @@ use opencl3::memory::{Buffer, CL_MEM_READ_WRITE};
 use opencl3::program::Program as ClProgram;
 use opencl3::types::{CL_TRUE, cl_float};
 use sde::Sde;
-use sde_opencl::{Context, Environment, Error, KernelDir, Launch, ProgramSpec, Settings, devices};
+use sde_opencl::{
+    Context, DRIVER_CACHES, Environment, Error, KernelDir, Launch, ProgramSpec, Settings, devices,
+};
 use tempfile::TempDir;
 
 use crate::child::{Worker, listen, tell};
@@ -31,14 +33,16 @@ const SOURCE: &str = "
     kernel void half_of(global float *y) { y[get_global_id(0)] /= 2; }
 ";
 
-/// All devices of the first platform in one context; nothing if there are none.
+/// All devices of the first platform in one context, or of that of the device of this number; nothing if
+/// there are none.
 fn context(dir: Option<&Path>) -> Option<Context> {
     let found = match devices() {
         Ok(found) => found,
         Err(Error::NoOpenCl { .. }) => return None,
         Err(error) => panic!("{error}"),
     };
-    let first = found[0].device.platform().unwrap();
+    let number = std::env::var("SDE_OPENCL_DEVICE").map_or(0, |number| number.parse().unwrap());
+    let first = found[number].device.platform().unwrap();
     let same = found
         .iter()
         .filter(|one| one.device.platform().unwrap() == first);
@@ -155,7 +159,8 @@ pub fn build_many(dir: &Path) {
 fn start(job: &str, kept: &TempDir, more: &[(&str, &str)]) -> (Worker, TempDir) {
     let drivers = folder();
     let path = drivers.path().to_str().unwrap().to_owned();
-    let settings = [&[("POCL_CACHE_DIR", &*path)], more].concat();
+    let own = DRIVER_CACHES.iter().map(|name| (*name, &*path));
+    let settings: Vec<_> = own.chain(more.iter().copied()).collect();
     (Worker::start(job, kept.path(), &settings), drivers)
 }
 
@@ -174,8 +179,8 @@ fn told(worker: &mut Worker, test: &str) -> Option<Vec<String>> {
 fn a_new_process_loads_what_another_built_and_launched() {
     let test = "a_new_process_loads_what_another_built_and_launched";
     let kept = folder();
-    let two = [("POCL_DEVICES", "pthread")];
-    let (mut worker, _drivers) = start("launch", &kept, &two);
+    let one = [("POCL_DEVICES", "pthread")];
+    let (mut worker, _drivers) = start("launch", &kept, &one);
     let Some(first) = told(&mut worker, test) else {
         return;
     };
@@ -183,7 +188,7 @@ fn a_new_process_loads_what_another_built_and_launched() {
         first,
         ["devices 1", "builds 1", "loads 0", "shared 0", "kept 2"]
     );
-    let (mut worker, _drivers) = start("launch", &kept, &two);
+    let (mut worker, _drivers) = start("launch", &kept, &one);
     let second = told(&mut worker, test).unwrap();
     assert_eq!(
         second,
@@ -210,10 +215,15 @@ pub fn look_with_many_threads() {
 /// names that were not there yet, and the process ended.
 #[test]
 fn many_threads_may_look_for_devices_first() {
+    let test = "many_threads_may_look_for_devices_first";
     let kept = folder();
     for _ in 0..8 {
         let (mut worker, _drivers) = start("threads", &kept, &[]);
         let told = worker.next();
+        if told.as_deref() == Some("{0}") {
+            println!("skipped opencl::{test}: there is no OpenCL device here");
+            return;
+        }
         let one_count = told.as_deref().is_some_and(|told| !told.contains(','));
         assert!(one_count, "{told:?}");
     }

@@ -37,14 +37,14 @@ pub(crate) fn open(
         _ => Ok(Vec::new()),
     };
     let told = all(group, &first)?.swap_remove(0);
-    let terms = terms(&options, dir)?;
-    let opened = begin(options, dir, &told);
-    let own = opened.as_ref().map(|store| {
+    // Whatever fails on this rank alone is told to all, who wait for it.
+    let opened = terms(&options, dir).and_then(|terms| Ok((begin(options, dir, &told)?, terms)));
+    let own = opened.as_ref().map(|(store, terms)| {
         let writer = &store.0.committer.ground().writer.0[..];
-        [writer, &short(&terms)].concat()
+        [writer, &short(terms)].concat()
     });
     let said = all(group, &own.map_err(ToString::to_string))?;
-    let store = opened?;
+    let (store, terms) = opened?;
     let differs = |one: &&Vec<u8>| one.get(16..) != said[0].get(16..);
     if let Some(rank) = said.iter().position(|one| differs(&one)) {
         let why = format!(

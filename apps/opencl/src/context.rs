@@ -29,7 +29,7 @@ pub(crate) struct Inner {
     number: u64,
     pub(crate) driver: Box<dyn Driver>,
     pub(crate) identities: Vec<DeviceIdentity>,
-    environment: Environment,
+    pub(crate) environment: Environment,
     pub(crate) store: Option<Arc<dyn KernelStore>>,
     pub(crate) notes: Notes,
     bits: Option<usize>,
@@ -201,8 +201,9 @@ impl Context {
     /// A program that is [not cacheable](Descriptor::is_cacheable) is built each time.
     ///
     /// # Errors
-    /// If it does not build: the same error for all, until the app's cache is cleaned. If the driver
-    /// refuses, or resources are lacking still.
+    /// If it does not build: the same error for all, until the app's cache is cleaned. If it would have to be
+    /// built, and what it includes was changed since it was described. If the driver refuses, or
+    /// resources are lacking still.
     pub fn program(
         &self,
         sde: &Handle,

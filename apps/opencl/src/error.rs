@@ -61,6 +61,14 @@ pub enum Error {
         /// What the system says.
         why: String,
     },
+    /// What a compiler would read is not what the program was described with.
+    #[error(
+        "a file that {program} includes, or a switch of the driver in the environment, was changed after the program was described; describe it again"
+    )]
+    Changed {
+        /// The program.
+        program: String,
+    },
     /// The options can't be told apart.
     #[error("the build options `{options}` are not understood: {why}")]
     Options {

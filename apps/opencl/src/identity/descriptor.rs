@@ -16,8 +16,9 @@ use crate::cacheable::NotCacheable;
 /// A program described for a device: read-only, and cheap to clone and to compare.
 ///
 /// Made by [`Context::describe`](crate::Context::describe), which reads the files that the source
-/// includes. Make it once and keep it: a later change of such a file is seen when the
-/// program is described again, not before.
+/// includes. Make it once and keep it. If such a file, or a switch of the driver, is changed later, the
+/// program is still had where it is remembered or kept; where it would have to be built it is an error,
+/// [`Error::Changed`], until it is described again.
 #[derive(Clone)]
 pub struct Descriptor(Arc<Inner>);
 

@@ -14,6 +14,7 @@ mod environment;
 mod full_key;
 mod options;
 mod spec;
+mod unchanged;
 
 pub use descriptor::Descriptor;
 pub(crate) use descriptor::{Describe, Made};

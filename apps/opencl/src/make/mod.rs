@@ -46,11 +46,17 @@ pub(crate) fn object(
 ) -> Result<Object, Error> {
     let making = Making::new(context, device, descriptor)?;
     let begun = Instant::now();
-    let raw = making.create()?;
-    let driver = &*context.0.driver;
-    let compiled = driver.compile(raw.get(), device, descriptor.options());
-    let log = making.log(raw.get());
-    compiled.map_err(|refusal| making.failed("compiling", refusal, log.clone()))?;
+    let (raw, log) = making.as_described(|| {
+        let raw = making.create()?;
+        let compiled = making
+            .driver()
+            .compile(raw.get(), device, descriptor.options());
+        let log = making.log(raw.get());
+        match compiled {
+            Ok(()) => Ok((raw, log)),
+            Err(refusal) => Err(making.failed("compiling", refusal, log)),
+        }
+    })?;
     making.note_built(begun.elapsed());
     Ok(Object::new(context, descriptor, raw.take(), log))
 }
@@ -132,14 +138,36 @@ impl<'a> Making<'a> {
 
     /// Builds source or intermediate language.
     fn compile(&self) -> Result<(Owned<'a>, String), Error> {
-        let raw = self.create()?;
-        let options = self.descriptor.options();
-        let built = self.driver().build(raw.get(), self.device, options);
-        let log = self.log(raw.get());
-        match built {
-            Ok(()) => Ok((raw, log)),
-            Err(refusal) => Err(self.failed("building", refusal, log)),
+        self.as_described(|| {
+            let raw = self.create()?;
+            let options = self.descriptor.options();
+            let built = self.driver().build(raw.get(), self.device, options);
+            let log = self.log(raw.get());
+            match built {
+                Ok(()) => Ok((raw, log)),
+                Err(refusal) => Err(self.failed("building", refusal, log)),
+            }
+        })
+    }
+
+    /// What a compiler makes, or the error it ends with, if it read what is in the key: either is
+    /// remembered under that.
+    fn as_described<T>(&self, compile: impl FnOnce() -> Result<T, Error>) -> Result<T, Error> {
+        if self.descriptor.is_cacheable().is_err() {
+            return compile();
         }
+        let look = || {
+            let stamps = self.descriptor.unchanged(&self.context.0.environment);
+            let program = self.descriptor.name().to_owned();
+            stamps.ok_or(Error::Changed { program })
+        };
+        let before = look()?;
+        let outcome = compile();
+        if look()? != before {
+            let program = self.descriptor.name().to_owned();
+            return Err(Error::Changed { program });
+        }
+        outcome
     }
 
     fn link(&self, sde: &Handle, parts: &[Descriptor]) -> Result<(Owned<'a>, String), Error> {

@@ -11,6 +11,7 @@
 )]
 
 mod blobs;
+mod changed;
 mod child;
 mod cycles;
 mod damage;

@@ -1,0 +1,45 @@
+//! Whether a compiler reads what the key was made from.
+//!
+//! A program is described once and compiled later, perhaps hours later, when it was let go meanwhile. The
+//! compiler reads the included files itself, and the driver its switches. If they are others by then,
+//! the code is not that of the key, and may not be kept or remembered under it. So they are looked at before
+//! each compilation and after it; what was changed and put back in between is told by the files' times.
+
+use std::fs;
+use std::time::SystemTime;
+
+use super::closure::closure;
+use super::full_key::{FullKey, Material};
+use super::options::Options;
+use super::{Descriptor, Environment};
+
+/// When each included file was written last, where the system says so.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Stamps(Vec<Option<SystemTime>>);
+
+impl Descriptor {
+    /// Nothing, if a file that is included or a switch of the driver is another than when this was
+    /// described. The parts of a linked program are described, and asked, by themselves.
+    pub(crate) fn unchanged(&self, environment: &Environment) -> Option<Stamps> {
+        let full = self.full_key();
+        let is_same = environment.look().0 == full.switches;
+        is_same.then(|| full.stamps()).flatten()
+    }
+}
+
+impl FullKey {
+    fn stamps(&self) -> Option<Stamps> {
+        let Material::Source { text, included } = &self.material else {
+            return Some(Stamps(Vec::new()));
+        };
+        let options = Options {
+            list: self.options.clone(),
+        };
+        // The times first: a file that is written between the two is another one then.
+        let files = included.iter().filter_map(|one| one.path.as_ref());
+        let written = |path| fs::metadata(path).and_then(|file| file.modified()).ok();
+        let stamps = Stamps(files.map(written).collect());
+        let now = closure(text, "", &options.include_dirs()).ok()?;
+        (now.included == *included).then_some(stamps)
+    }
+}

@@ -13,6 +13,13 @@ pub enum NotCacheable {
         /// The line.
         line: String,
     },
+    /// The source reads a file in a way that is not followed: the next one of a name, or one that is no text.
+    Directive {
+        /// Where: file and line.
+        at: String,
+        /// The line.
+        line: String,
+    },
     /// The source asks which files there are, or for the time.
     Volatile {
         /// Where: file and line.
@@ -20,7 +27,7 @@ pub enum NotCacheable {
         /// The word that asks.
         word: &'static str,
     },
-    /// The options name a file that the compiler reads or writes, which nobody follows.
+    /// An option that is not one of those known to read and write no file that is not followed.
     Option {
         /// The option.
         option: String,
@@ -39,12 +46,21 @@ impl fmt::Display for NotCacheable {
             Self::ComputedInclude { at, line } => {
                 write!(f, "{at} includes what a macro says: `{line}`")
             }
+            Self::Directive { at, line } => {
+                write!(
+                    f,
+                    "{at} reads a file in a way that is not followed: `{line}`"
+                )
+            }
             Self::Volatile { at, word } => write!(
                 f,
                 "{at} has {word}, which is another from one build to the next"
             ),
             Self::Option { option } => {
-                write!(f, "the option {option} names files that are not followed")
+                write!(
+                    f,
+                    "the option {option} is not known to leave alone files that are not followed"
+                )
             }
             Self::Part(why) => write!(f, "a part of it: {why}"),
             Self::NoSource => f.write_str("it does not give what it was made from"),

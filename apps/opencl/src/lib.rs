@@ -54,7 +54,7 @@ pub use driver::{DeviceInfo, DeviceType, Found, Refusal, devices};
 pub use error::Error;
 pub use foreign::Foreign;
 pub use identity::{
-    DRIVER_CACHES, Descriptor, DeviceIdentity, Environment, FullKey, Included, Material,
+    Content, DRIVER_CACHES, Descriptor, DeviceIdentity, Environment, FullKey, Included, Material,
     ProgramKey, ProgramSpec,
 };
 pub use live::{Kernel, Launch, Object, Program};

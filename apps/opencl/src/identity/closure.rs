@@ -4,16 +4,21 @@
 //! a compiler. So includes are looked for as the compiler would, in every branch of every condition: a
 //! file too many in the key costs a build, one too few gives old code. A file that is missing where
 //! only some builds would read it is noted as missing, so that the key is another once it is
-//! there; one that every build reads is an error here, by name.
+//! there; one that every build reads is an error here, by name. Some drivers look in the working
+//! directory too, and not all at the same turn: what is there counts beside what is found elsewhere.
 
 use std::collections::HashSet;
 use std::fs;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use super::full_key::Included;
+use super::full_key::{Content, Included};
 use crate::Error;
 use crate::cacheable::NotCacheable;
+
+mod lines;
+
+use lines::{Reads, directive, file_name, logical_lines, read_by};
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -23,7 +28,18 @@ pub(super) struct Closure {
 }
 
 /// Words after which a file is another one in each build.
-const VOLATILE: &[&str] = &["__DATE__", "__TIME__", "__TIMESTAMP__", "__has_include"];
+const VOLATILE: &[&str] = &[
+    "__DATE__",
+    "__TIME__",
+    "__TIMESTAMP__",
+    "__has_include",
+    "__has_embed",
+];
+
+/// The first of them that a text has.
+pub(super) fn volatile_in(text: &str) -> Option<&'static str> {
+    VOLATILE.iter().copied().find(|word| text.contains(word))
+}
 
 /// The closure of a source that has no file of its own.
 pub(super) fn closure(source: &str, name: &str, dirs: &[PathBuf]) -> Result<Closure, Error> {
@@ -32,7 +48,12 @@ pub(super) fn closure(source: &str, name: &str, dirs: &[PathBuf]) -> Result<Clos
         seen: HashSet::new(),
         found: Closure::default(),
     };
-    walk.text(source, name, None)?;
+    walk.text(&Reader {
+        text: source,
+        name,
+        dir: None,
+        is_certain: true,
+    })?;
     Ok(walk.found)
 }
 
@@ -43,12 +64,34 @@ struct Walk<'a> {
     found: Closure,
 }
 
+/// A text that includes others.
+struct Reader<'a> {
+    text: &'a str,
+    name: &'a str,
+    /// The directory that it is in, if it is a file.
+    dir: Option<&'a Path>,
+    /// Whether every build reads it.
+    is_certain: bool,
+}
+
+/// A file by the name that it is included by.
+struct Wanted<'a> {
+    file: &'a str,
+    /// Whether the name is between angle brackets.
+    is_angled: bool,
+    /// Whether every build reads it.
+    is_certain: bool,
+}
+
 impl Walk<'_> {
-    fn text(&mut self, text: &str, name: &str, dir: Option<&Path>) -> Result<(), Error> {
+    fn text(&mut self, reader: &Reader<'_>) -> Result<(), Error> {
         // How many conditions are open: what is beneath one is not read by every build.
         let mut depth = 0_usize;
-        for (number, line) in logical_lines(text) {
-            self.look_for_volatile(&line, name, number);
+        for (number, line) in logical_lines(reader.text) {
+            let at = || format!("{}:{number}", reader.name);
+            if let Some(word) = volatile_in(&line) {
+                self.refuse(NotCacheable::Volatile { at: at(), word });
+            }
             let Some(directive) = directive(&line) else {
                 continue;
             };
@@ -56,70 +99,102 @@ impl Walk<'_> {
                 depth += 1;
             } else if directive.starts_with("endif") {
                 depth = depth.saturating_sub(1);
-            } else if let Some(what) = included_by(directive) {
-                match file_name(what) {
-                    Some((file, angled)) => {
-                        let is_certain = depth == 0 && !angled;
-                        self.include(file, angled, name, dir, is_certain)?;
+            }
+            let line = || line.trim().to_owned();
+            match read_by(directive) {
+                None => {}
+                Some(Reads::Unfollowed) => self.refuse(NotCacheable::Directive {
+                    at: at(),
+                    line: line(),
+                }),
+                Some(Reads::File(what)) => match file_name(what) {
+                    Some((file, is_angled)) => {
+                        let is_certain = reader.is_certain && depth == 0 && !is_angled;
+                        let wanted = Wanted {
+                            file,
+                            is_angled,
+                            is_certain,
+                        };
+                        self.include(&wanted, reader)?;
                     }
                     None => self.refuse(NotCacheable::ComputedInclude {
-                        at: format!("{name}:{number}"),
-                        line: line.trim().to_owned(),
+                        at: at(),
+                        line: line(),
                     }),
-                }
+                },
             }
         }
         Ok(())
     }
 
-    fn include(
-        &mut self,
-        file: &str,
-        angled: bool,
-        from: &str,
-        dir: Option<&Path>,
-        is_certain: bool,
-    ) -> Result<(), Error> {
-        let beside = dir.filter(|_| !angled);
-        let seen = (file.to_owned(), beside.map(Path::to_owned));
+    fn include(&mut self, wanted: &Wanted<'_>, reader: &Reader<'_>) -> Result<(), Error> {
+        let beside = reader.dir.filter(|_| !wanted.is_angled);
+        let seen = (wanted.file.to_owned(), beside.map(Path::to_owned));
         if !self.seen.insert(seen) {
             return Ok(());
         }
         let places = beside.into_iter().chain(self.dirs.iter().map(|dir| &**dir));
+        let mut first = None;
         for place in places {
-            let path = place.join(file);
-            let Some(text) = read(&path)? else {
-                continue;
-            };
-            let shown = path.display().to_string();
-            self.found.included.push(Included {
-                name: file.to_owned(),
-                path: Some(shown.clone()),
-                text: Some(text.clone()),
-            });
-            return self.text(&text, &shown, path.parent());
+            let path = place.join(wanted.file);
+            if let Some(bytes) = read(&path)? {
+                first = Some((path, bytes));
+                break;
+            }
         }
-        if is_certain {
+        // An absolute name stays what it is in each of the places.
+        let here = Path::new(".").join(wanted.file);
+        let in_working_dir = read(&here)?.filter(|_| match &first {
+            Some((path, _)) => !is_same_file(path, &here),
+            None => true,
+        });
+        if first.is_none() && in_working_dir.is_none() {
+            return self.missing(wanted, reader);
+        }
+        if let Some((path, bytes)) = first {
+            self.found(wanted, &path, bytes)?;
+        }
+        match in_working_dir {
+            Some(bytes) => {
+                let perhaps = Wanted {
+                    is_certain: false,
+                    ..*wanted
+                };
+                self.found(&perhaps, &here, bytes)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn found(&mut self, wanted: &Wanted<'_>, path: &Path, bytes: Vec<u8>) -> Result<(), Error> {
+        let shown = path.display().to_string();
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        self.found.included.push(Included {
+            name: wanted.file.to_owned(),
+            path: Some(shown.clone()),
+            content: Some(Content::of(bytes)),
+        });
+        self.text(&Reader {
+            text: &text,
+            name: &shown,
+            dir: path.parent(),
+            is_certain: wanted.is_certain,
+        })
+    }
+
+    fn missing(&mut self, wanted: &Wanted<'_>, reader: &Reader<'_>) -> Result<(), Error> {
+        if wanted.is_certain {
             return Err(Error::NoInclude {
-                name: file.to_owned(),
-                from: from.to_owned(),
+                name: wanted.file.to_owned(),
+                from: reader.name.to_owned(),
             });
         }
         self.found.included.push(Included {
-            name: file.to_owned(),
+            name: wanted.file.to_owned(),
             path: None,
-            text: None,
+            content: None,
         });
         Ok(())
-    }
-
-    fn look_for_volatile(&mut self, line: &str, name: &str, number: usize) {
-        if let Some(word) = VOLATILE.iter().find(|word| line.contains(**word)) {
-            self.refuse(NotCacheable::Volatile {
-                at: format!("{name}:{number}"),
-                word,
-            });
-        }
     }
 
     /// The first reason stands.
@@ -128,105 +203,26 @@ impl Walk<'_> {
     }
 }
 
-/// The content, if there is such a file. Bytes that are no text are kept apart all the same.
-fn read(path: &Path) -> Result<Option<String>, Error> {
-    let failed = |why: String| Error::Include {
-        path: path.to_owned(),
-        why,
-    };
+/// Whether it is one file by two names: then what it includes is the same by either.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
+
+/// The content, if there is such a file.
+fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
     match fs::read(path) {
-        Ok(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Ok(Some(text)),
-            Err(_) => Err(failed("it is not UTF-8".to_owned())),
-        },
+        Ok(bytes) => Ok(Some(bytes)),
         Err(error) => match error.kind() {
             ErrorKind::NotFound | ErrorKind::IsADirectory | ErrorKind::NotADirectory => Ok(None),
-            _ => Err(failed(error.to_string())),
+            _ => Err(Error::Include {
+                path: path.to_owned(),
+                why: error.to_string(),
+            }),
         },
     }
-}
-
-/// Lines as the preprocessor sees them: joined where one ends with a backslash, comments taken
-/// out. With the number of the first line of each.
-fn logical_lines(text: &str) -> Vec<(usize, String)> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    let (mut number, mut first) = (1, 1);
-    let mut quote = None;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match (c, chars.peek()) {
-            ('\\', Some('\n')) => {
-                chars.next();
-                number += 1;
-            }
-            ('\\', Some('\r')) => {
-                chars.next();
-                if chars.next_if_eq(&'\n').is_some() {
-                    number += 1;
-                }
-            }
-            ('\\', Some(_)) if quote.is_some() => {
-                line.push(c);
-                line.extend(chars.next());
-            }
-            ('/', Some('/')) if quote.is_none() => {
-                while chars.next_if(|next| *next != '\n').is_some() {}
-            }
-            ('/', Some('*')) if quote.is_none() => {
-                chars.next();
-                let mut last = ' ';
-                for inner in chars.by_ref() {
-                    number += usize::from(inner == '\n');
-                    if (last, inner) == ('*', '/') {
-                        break;
-                    }
-                    last = inner;
-                }
-                line.push(' ');
-            }
-            ('\n', _) => {
-                lines.push((first, std::mem::take(&mut line)));
-                number += 1;
-                first = number;
-                quote = None;
-            }
-            _ => {
-                match quote {
-                    Some(open) if open == c => quote = None,
-                    None if c == '"' || c == '\'' => quote = Some(c),
-                    _ => {}
-                }
-                line.push(c);
-            }
-        }
-    }
-    lines.push((first, line));
-    lines
-}
-
-/// What follows the `#` of a directive.
-fn directive(line: &str) -> Option<&str> {
-    let line = line.trim_start();
-    let after = line.strip_prefix('#').or_else(|| line.strip_prefix("%:"));
-    after.map(str::trim_start)
-}
-
-/// What an including directive names.
-fn included_by(directive: &str) -> Option<&str> {
-    let words = ["include_next", "include", "import", "embed"];
-    let after = words.iter().find_map(|word| directive.strip_prefix(word))?;
-    let is_word = after.starts_with(|c: char| c.is_alphanumeric() || c == '_');
-    (!is_word).then(|| after.trim())
-}
-
-/// The name between quotes or angle brackets, and whether it is the latter.
-fn file_name(what: &str) -> Option<(&str, bool)> {
-    if let Some(rest) = what.strip_prefix('"') {
-        return rest.split_once('"').map(|(name, _)| (name, false));
-    }
-    let rest = what.strip_prefix('<')?;
-    rest.split_once('>').map(|(name, _)| (name, true))
 }
 
 #[cfg(test)]

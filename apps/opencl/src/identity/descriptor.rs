@@ -68,11 +68,7 @@ impl Describe<'_> {
         }
         let name = spec.name.clone();
         let (material, made, not_cacheable) = self.material(spec, &options)?;
-        let unfollowed = options.unfollowed();
-        let not_cacheable = not_cacheable.or_else(|| {
-            let option = unfollowed?.clone();
-            Some(NotCacheable::Option { option })
-        });
+        let not_cacheable = not_cacheable.or_else(|| options.not_cacheable());
         let full = FullKey {
             format: FORMAT,
             material,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::DeviceIdentity;
 
 /// Raised when what a key is made of, or how binaries are kept, changes.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 /// The 256-bit name of one build: program, options, device, driver and switches.
 #[derive(
@@ -107,7 +107,29 @@ pub struct Included {
     /// Where it was found, as the compiler will see it; `None` if it is nowhere.
     pub path: Option<String>,
     /// Its content.
-    pub text: Option<String>,
+    pub content: Option<Content>,
+}
+
+/// The content of a file. Compilers take bytes that are no text too, in comments for example.
+#[derive(Clone, Debug, PartialEq, Eq, Fingerprint, Serialize, Deserialize)]
+pub enum Content {
+    /// A text.
+    Text(String),
+    /// Bytes that are not UTF-8.
+    Bytes(Vec<u8>),
+}
+
+impl Content {
+    pub(super) fn of(bytes: Vec<u8>) -> Self {
+        String::from_utf8(bytes).map_or_else(|error| Self::Bytes(error.into_bytes()), Self::Text)
+    }
+
+    fn length(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+        }
+    }
 }
 
 impl FullKey {
@@ -122,8 +144,8 @@ impl Material {
     pub(crate) fn length(&self) -> usize {
         match self {
             Self::Source { text, included } => {
-                let texts = included.iter().filter_map(|one| one.text.as_ref());
-                text.len() + texts.map(String::len).sum::<usize>()
+                let contents = included.iter().filter_map(|one| one.content.as_ref());
+                text.len() + contents.map(Content::length).sum::<usize>()
             }
             Self::Il { bytes, .. } => bytes.len(),
             Self::Linked { parts } => parts.iter().map(|part| part.material.length()).sum(),

@@ -20,5 +20,5 @@ pub use descriptor::Descriptor;
 pub(crate) use descriptor::{Describe, Made};
 pub use device::DeviceIdentity;
 pub use environment::{DRIVER_CACHES, Environment};
-pub use full_key::{FullKey, Included, Material, ProgramKey};
+pub use full_key::{Content, FullKey, Included, Material, ProgramKey};
 pub use spec::ProgramSpec;

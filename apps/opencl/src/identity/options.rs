@@ -6,7 +6,9 @@
 
 use std::path::PathBuf;
 
+use super::closure::volatile_in;
 use crate::Error;
+use crate::cacheable::NotCacheable;
 
 /// The options of a build.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -22,8 +24,8 @@ impl Options {
         while let Some(word) = words.next() {
             let takes_next = matches!(&*word, "-D" | "-I" | "-U");
             match (takes_next, takes_next.then(|| words.next()).flatten()) {
-                (true, Some(next)) => self.list.push(word + &next),
-                (true, None) => {
+                (true, Some(next)) if !next.is_empty() => self.list.push(word + &next),
+                (true, _) => {
                     return Err(Error::Options {
                         options: text.to_owned(),
                         why: format!("nothing follows {word}"),
@@ -43,21 +45,19 @@ impl Options {
             .collect()
     }
 
-    /// An option with files behind it that nobody follows.
-    pub(super) fn unfollowed(&self) -> Option<&String> {
-        let reads = [
-            "-include",
-            "-imacros",
-            "-isystem",
-            "-iquote",
-            "-idirafter",
-            "@",
-            "-x",
-        ];
-        let reads_files = |option: &&String| {
-            reads.iter().any(|name| option.starts_with(name)) || *option == "-save-temps"
+    /// An option that may read or write files nobody follows, or after which each build is another.
+    pub(super) fn not_cacheable(&self) -> Option<NotCacheable> {
+        let why = |option: &String| {
+            let volatile = volatile_in(option).map(|word| NotCacheable::Volatile {
+                at: format!("the option {option}"),
+                word,
+            });
+            let unknown = || NotCacheable::Option {
+                option: option.clone(),
+            };
+            volatile.or_else(|| (!reads_no_file(option)).then(unknown))
         };
-        self.list.iter().find(reads_files)
+        self.list.iter().find_map(why)
     }
 
     /// As a driver takes them.
@@ -65,6 +65,32 @@ impl Options {
         let quoted: Vec<String> = self.list.iter().map(|option| quote(option)).collect();
         quoted.join(" ")
     }
+}
+
+/// Whether it is known that an option reads no file, but in the directories it names for the source,
+/// and writes none. Compilers have many that do, under several names each; so these are told by name, and
+/// all others are not.
+fn reads_no_file(option: &str) -> bool {
+    const WHOLE: [&str; 4] = ["-w", "-g", "-create-library", "-enable-link-options"];
+    const BEGIN: [&str; 5] = ["-cl-", "-spir-std=", "-std=", "-O", "-W"];
+    // No comma: `-Wp,` hands options on to another program. No slash: no path.
+    let is_word = |rest: &str| {
+        let mut chars = rest.chars();
+        chars.all(|c| c.is_ascii_alphanumeric() || "-_+.=".contains(c))
+    };
+    // A directive ends with the line.
+    let is_macro = |rest: &str| !rest.is_empty() && !rest.contains(['\n', '\r']);
+    // `-I-` and `-I=` search in ways of their own.
+    let is_dir = |rest: &str| is_macro(rest) && !rest.starts_with(['-', '=']);
+    let follows = |begin: &str, holds: &dyn Fn(&str) -> bool| {
+        let rest = option.strip_prefix(begin);
+        rest.is_some_and(holds)
+    };
+    WHOLE.contains(&option)
+        || follows("-D", &is_macro)
+        || follows("-U", &is_macro)
+        || follows("-I", &is_dir)
+        || BEGIN.iter().any(|begin| follows(begin, &is_word))
 }
 
 fn quote(option: &str) -> String {
@@ -137,8 +163,57 @@ mod tests {
 
     #[test]
     fn what_can_not_be_told_apart_is_an_error() {
-        for wrong in ["-D", "\"open", "ends\\", "nu\0ll"] {
+        for wrong in ["-D", "-I \"\" -DX", "\"open", "ends\\", "nu\0ll"] {
             assert!(Options::default().add(wrong).is_err(), "{wrong:?}");
         }
+    }
+    /// Those that are known, and no others.
+    #[test]
+    fn an_option_that_may_read_a_file_is_not_cacheable() {
+        let why = |text: &str| {
+            let mut all = Options::default();
+            all.add(text).unwrap();
+            all.not_cacheable()
+        };
+        let plain = "-DA=1 -D \"B=/a b\" -UA -Iinclude -I /usr/include -cl-std=CL3.0 -cl-mad-enable -w -Werror \
+                     -Wno-error=x -g -O0 -std=CL2.0 -create-library";
+        assert_eq!(why(plain), None);
+        for wrong in [
+            "-include a.h",
+            "-includea.h",
+            "--include=a.h",
+            "--include a.h",
+            "--include-directory=a",
+            "-imacros a.h",
+            "-isystem a",
+            "-iquote a",
+            "-idirafter a",
+            "-iprefix a",
+            "-iwithprefix a",
+            "-iwithprefixbefore a",
+            "--sysroot=a",
+            "-isysroot a",
+            "-save-temps",
+            "-save-temps=cwd",
+            "-x cl",
+            "-Wp,-include,a.h",
+            "-I-",
+            "-I=a",
+            "@file",
+            "file.cl",
+            "-fmodule-file=a",
+            "-Xclang -include",
+            "-cl-a=/b",
+        ] {
+            assert!(
+                matches!(why(wrong), Some(NotCacheable::Option { .. })),
+                "{wrong}"
+            );
+        }
+        let clock = why("-DA=1 -DWHEN=__TIME__").unwrap();
+        let text =
+            "the option -DWHEN=__TIME__ has __TIME__, which is another from one build to the next";
+        assert_eq!(clock.to_string(), text);
+        assert!(why("\"-DA=1\n#include <a.h>\"").is_some());
     }
 }

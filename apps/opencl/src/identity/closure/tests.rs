@@ -12,7 +12,7 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 
 fn names(source: &str, folder: &tempfile::TempDir) -> Vec<String> {
     let found = closure(source, "test", &[folder.path().to_owned()]).unwrap();
-    let names = found.included.into_iter().map(|one| match one.text {
+    let names = found.included.into_iter().map(|one| match one.content {
         Some(_) => one.name,
         None => format!("no {}", one.name),
     });
@@ -62,4 +62,90 @@ fn what_only_the_compiler_can_know_is_not_cacheable() {
         matches!(why("\nint t = __TIME__;"), Some(NotCacheable::Volatile { at, .. }) if at == "t:2")
     );
     assert_eq!(why("#includes \"x\"\nint included;"), None);
+}
+
+#[test]
+fn an_absolute_name_needs_no_directory() {
+    let folder = folder(&[("a.h", "int a;")]);
+    let path = folder.path().join("a.h");
+    let path = path.to_str().unwrap();
+    for source in [
+        format!("#include \"{path}\""),
+        format!("#include <{path}>"),
+        format!("#if X\n#include \"{path}\"\n#endif"),
+    ] {
+        let found = closure(&source, "t", &[]).unwrap();
+        let content = Some(Content::Text("int a;".to_owned()));
+        assert_eq!(found.included[0].content, content, "{source}");
+    }
+    let gone = format!("#if X\n#include \"{path}.gone\"\n#endif");
+    assert_eq!(closure(&gone, "t", &[]).unwrap().included[0].content, None);
+}
+
+/// The tests run in the directory of the crate.
+#[test]
+fn what_is_in_the_working_directory_counts_beside_what_is_found() {
+    let contents = |source: &str, dirs: &[PathBuf]| {
+        let found = closure(source, "t", dirs).unwrap();
+        let contents = found.included.into_iter().map(|one| one.content.unwrap());
+        contents.collect::<Vec<_>>()
+    };
+    let here = Content::of(fs::read("Cargo.toml").unwrap());
+    for source in ["#include \"Cargo.toml\"", "#include <Cargo.toml>"] {
+        assert_eq!(contents(source, &[]), [here.clone()]);
+        let folder = folder(&[("Cargo.toml", "other")]);
+        let both = [Content::Text("other".to_owned()), here.clone()];
+        assert_eq!(contents(source, &[folder.path().to_owned()]), both);
+        // One file by two names is one.
+        let dir = std::env::current_dir().unwrap();
+        assert_eq!(contents(source, &[dir]), [here.clone()]);
+    }
+}
+
+#[test]
+fn the_next_file_of_a_name_and_embedded_files_are_not_followed() {
+    let folder = folder(&[("a.h", "#include_next <a.h>")]);
+    let dirs = [folder.path().to_owned()];
+    let why = |source: &str| closure(source, "t", &dirs).unwrap().not_cacheable;
+    for source in [
+        "#include \"a.h\"",
+        "# embed \"a.h\"",
+        "#include_next\"a.h\"",
+    ] {
+        assert!(
+            matches!(why(source), Some(NotCacheable::Directive { .. })),
+            "{source}"
+        );
+    }
+    assert_eq!(why("#embedded x\n#include_nextly <a.h>"), None);
+    assert_eq!(
+        names("#import \"b.h\"", &self::folder(&[("b.h", "")])),
+        ["b.h"]
+    );
+}
+
+#[test]
+fn a_header_that_is_no_text_is_followed_and_its_bytes_count() {
+    let folder = folder(&[("b.h", "")]);
+    let latin = |letter: u8| {
+        let mut bytes = b"/* F".to_vec();
+        bytes.push(letter);
+        bytes.extend_from_slice(b"r */\n#include \"b.h\"\n");
+        fs::write(folder.path().join("a.h"), &bytes).unwrap();
+        let found = closure("#include \"a.h\"", "t", &[folder.path().to_owned()]).unwrap();
+        assert_eq!(found.included[0].content, Some(Content::Bytes(bytes)));
+        assert_eq!(found.included[1].name, "b.h");
+        found.included
+    };
+    assert_ne!(latin(0xfc), latin(0xe4));
+}
+
+#[test]
+fn what_only_some_builds_read_may_miss_what_it_includes() {
+    let folder = folder(&[("nv.h", "#include \"gone.h\"")]);
+    let source = "#ifdef NV\n#include \"nv.h\"\n#endif";
+    assert_eq!(names(source, &folder), ["nv.h", "no gone.h"]);
+    assert_eq!(names("#include <nv.h>", &folder), ["nv.h", "no gone.h"]);
+    let dirs = [folder.path().to_owned()];
+    assert!(closure("#include \"nv.h\"", "t", &dirs).is_err());
 }

@@ -10,12 +10,16 @@
 
 use sde::{AppError, Builder, Handle, MemorySize};
 
+use crate::Error;
 use crate::context::Context;
 use crate::identity::Descriptor;
 use crate::live::{Kernel, Object, Program};
 use crate::make;
 
 /// A live program, built or made from a kept binary.
+///
+/// One that is not cacheable is refused, since it would be remembered: [`Context::program`] builds it.
+/// What it fails with is had by [`Error::from`].
 #[sde::app(
     name = "sde_opencl.ProgramBuild",
     version = "1",
@@ -30,10 +34,35 @@ pub fn program_build(
     device: usize,
     program: &Descriptor,
 ) -> Result<Program, AppError> {
-    make::program(sde, context, device, program).map_err(crate::Error::for_app)
+    let made = cacheable(program).and_then(|()| make::program(sde, context, device, program));
+    made.map_err(|error| error.for_app(program))
 }
 
-/// A part of a linked program, compiled.
+/// The same of a program that is not to be remembered: this is run beside the cache only.
+#[sde::app(
+    name = "sde_opencl.ProgramAnew",
+    version = "1",
+    tags(expendable),
+    gpu,
+    sized,
+    about = "a live program of OpenCL that is built each time"
+)]
+pub(crate) fn program_anew(
+    sde: &Handle,
+    context: &Context,
+    device: usize,
+    program: &Descriptor,
+) -> Result<Program, AppError> {
+    make::program(sde, context, device, program).map_err(|error| error.for_app(program))
+}
+
+/// A run is remembered by its key, and the key of such a program does not tell it.
+fn cacheable(program: &Descriptor) -> Result<(), Error> {
+    let is_cacheable = program.is_cacheable();
+    is_cacheable.map_err(|why| Error::NotCacheable(why.clone()))
+}
+
+/// A part of a linked program, compiled. One that is not cacheable is refused.
 #[sde::app(
     name = "sde_opencl.Object",
     version = "1",
@@ -43,10 +72,11 @@ pub fn program_build(
     about = "a compiled part of a program of OpenCL"
 )]
 pub fn object(context: &Context, device: usize, program: &Descriptor) -> Result<Object, AppError> {
-    make::object(context, device, program).map_err(crate::Error::for_app)
+    let made = cacheable(program).and_then(|()| make::object(context, device, program));
+    made.map_err(|error| error.for_app(program))
 }
 
-/// A kernel of a program.
+/// A kernel of a program. One that is not cacheable is refused: [`Context::kernel`] has its kernels.
 #[sde::app(
     name = "sde_opencl.Kernel",
     version = "1",
@@ -62,9 +92,9 @@ pub fn kernel(
     program: &Descriptor,
     name: &str,
 ) -> Result<Kernel, AppError> {
-    let program = context.program_once(sde, device, program);
-    let made = program.and_then(|program| Kernel::of(&program, name));
-    made.map_err(crate::Error::for_app)
+    let live = cacheable(program).and_then(|()| context.program_once(sde, device, program));
+    let made = live.and_then(|live| Kernel::of(&live, name));
+    made.map_err(|error| error.for_app(program))
 }
 
 /// The names of these apps, those first that hold others' results.

@@ -12,6 +12,7 @@ use crate::apps;
 use crate::driver::opencl::OpenCl;
 use crate::driver::simulated::Simulated;
 use crate::driver::{DeviceInfo, Driver};
+use crate::error::given;
 use crate::identity::{Describe, Descriptor, DeviceIdentity, Environment, ProgramSpec};
 use crate::live::{Idle, Kernel, Live, Program};
 use crate::persistent::{KernelDir, KernelStore, Settings};
@@ -221,10 +222,9 @@ impl Context {
         program: &Descriptor,
     ) -> Result<Value<Program>, Error> {
         if program.is_cacheable().is_ok() {
-            let found = apps::program_build.call(sde, self, device, program)?;
-            // It is not, if two programs have one digest.
-            if found.descriptor().is_same(program) {
-                return Ok(found);
+            let outcome = apps::program_build.call(sde, self, device, program);
+            if let Some(outcome) = given(outcome, program, |found| found.descriptor()) {
+                return outcome;
             }
         }
         self.program_anew(sde, device, program)
@@ -243,9 +243,10 @@ impl Context {
     ) -> Result<Value<Kernel>, Error> {
         self.with_room(sde, || {
             if program.is_cacheable().is_ok() {
-                let found = apps::kernel.call(sde, self, device, program, name)?;
-                if found.program().descriptor().is_same(program) {
-                    return Ok(found);
+                let outcome = apps::kernel.call(sde, self, device, program, name);
+                let own = given(outcome, program, |found| found.program().descriptor());
+                if let Some(outcome) = own {
+                    return outcome;
                 }
             }
             let program = self.program_once(sde, device, program)?;
@@ -253,7 +254,7 @@ impl Context {
         })
     }
 
-    /// Runs the app beside the cache: nothing is looked up or remembered.
+    /// Has it by an app of its own, beside the cache: nothing is looked up or remembered.
     fn program_anew(
         &self,
         sde: &Handle,
@@ -261,7 +262,7 @@ impl Context {
         program: &Descriptor,
     ) -> Result<Value<Program>, Error> {
         let inputs = inputs! { context: self.clone(), device: device, program: program.clone() };
-        let request = sde.request(&apps::program_build, &inputs);
+        let request = sde.request(&apps::program_anew, &inputs);
         let made = request.policy(Policy::Bypass).names(&["result"]).run()?;
         Ok(made.results.get::<Program>("result")?)
     }

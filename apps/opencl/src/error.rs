@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::cacheable::NotCacheable;
 use crate::driver::Refusal;
+use crate::identity::Descriptor;
 
 /// What kept a program or a kernel from being had.
 ///
@@ -157,20 +158,51 @@ impl Error {
     }
 
     /// As the error of an app.
-    pub(crate) fn for_app(self) -> sde::AppError {
-        match self.is_permanent() {
-            true => sde::AppError::from(self).permanent(),
-            false => sde::AppError::from(self),
+    pub(crate) fn for_app(self, program: &Descriptor) -> sde::AppError {
+        let is_permanent = self.is_permanent();
+        let failed = sde::AppError::from(Failed {
+            program: program.clone(),
+            error: self,
+        });
+        match is_permanent {
+            true => failed.permanent(),
+            false => failed,
         }
     }
+}
+
+/// What an app of this crate failed with, and for which program: whoever gets it may have asked for
+/// another one of the same digest.
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("{error}")]
+struct Failed {
+    program: Descriptor,
+    error: Error,
 }
 
 impl From<sde::Error> for Error {
     /// What an app of this crate failed with, if that is it: through all runs beneath one another.
     fn from(error: sde::Error) -> Self {
-        match error.app_error::<Self>() {
-            Some(own) => own.clone(),
+        match error.app_error::<Failed>() {
+            Some(failed) => failed.error.clone(),
             None => Self::Engine(error),
         }
     }
+}
+
+/// What an app of this crate gave, result or error, if it gave it for this program; nothing if for another
+/// of the same digest.
+pub(crate) fn given<T>(
+    outcome: Result<T, sde::Error>,
+    program: &Descriptor,
+    of: impl FnOnce(&T) -> &Descriptor,
+) -> Option<Result<T, Error>> {
+    let is_of_it = match &outcome {
+        Ok(found) => of(found).is_same(program),
+        Err(error) => match error.app_error::<Failed>() {
+            Some(failed) => failed.program.is_same(program),
+            None => true,
+        },
+    };
+    is_of_it.then(|| outcome.map_err(Error::from))
 }

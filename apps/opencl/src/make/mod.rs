@@ -12,6 +12,7 @@ use crate::Error;
 use crate::apps;
 use crate::context::Context;
 use crate::driver::{Driver, RawProgram, Refusal};
+use crate::error::given;
 use crate::identity::{Descriptor, Made, Material};
 use crate::live::{Facts, Object, Program};
 use crate::stats::Event;
@@ -196,9 +197,9 @@ impl<'a> Making<'a> {
     /// A compiled part: remembered, or compiled.
     fn part(&self, sde: &Handle, part: &Descriptor) -> Result<Value<Object>, Error> {
         if part.is_cacheable().is_ok() {
-            let found = apps::object.call(sde, self.context, self.device, part)?;
-            if found.descriptor.is_same(part) {
-                return Ok(found);
+            let outcome = apps::object.call(sde, self.context, self.device, part);
+            if let Some(outcome) = given(outcome, part, |found| &found.descriptor) {
+                return outcome;
             }
         }
         object(self.context, self.device, part).map(Value::new)

@@ -193,6 +193,52 @@ fn programs_that_share_a_digest_are_never_mistaken() {
     }
 }
 
+/// An error is remembered as a program is, and is no more another program's.
+#[test]
+fn programs_that_share_a_digest_have_errors_of_their_own() {
+    let driver = Simulated::new();
+    let context = quiet(&driver).cut_digests_to(1).build().unwrap();
+    let sde = Sde::new();
+    let mut keys = HashSet::new();
+    for round in 0..2 {
+        for n in 0..12 {
+            let is_good = n % 3 == 0;
+            let part = ProgramSpec::source(match is_good {
+                true => format!("kernel void k{n}() {{}}"),
+                false => format!("#error because of {n}!"),
+            });
+            let spec = match n % 2 {
+                0 => part.named(format!("number {n}")),
+                _ => ProgramSpec::linked([part]).named(format!("number {n}")),
+            };
+            let program = context.describe(0, &spec).unwrap();
+            keys.insert(program.key());
+            let whole = context.program(&sde, 0, &program).map(|_| ());
+            for name in [format!("k{n}"), "none".to_owned()] {
+                let kernel = context.kernel(&sde, 0, &program, &name).map(|_| ());
+                let text = match (is_good, kernel) {
+                    (true, kernel) if name != "none" => {
+                        kernel.unwrap();
+                        continue;
+                    }
+                    (true, kernel) => kernel.unwrap_err().to_string(),
+                    (false, kernel) => {
+                        let whole = whole.clone().unwrap_err();
+                        assert!(whole.to_string().contains(&format!("of {n}!")), "{whole}");
+                        kernel.unwrap_err().to_string()
+                    }
+                };
+                let own = match is_good {
+                    true => format!("number {n} has no kernel \"none\"; it has: k{n}"),
+                    false => format!("because of {n}!"),
+                };
+                assert!(text.contains(&own), "round {round}, {n}: {text}");
+            }
+        }
+    }
+    assert_eq!(keys.len(), 2);
+}
+
 #[test]
 fn linked_parts_may_share_a_digest_too() {
     let context = quiet(&Simulated::new()).cut_digests_to(1).build().unwrap();
@@ -243,6 +289,20 @@ fn a_program_that_no_key_can_hold_is_built_each_time_and_never_kept() {
     let sde = Sde::new();
     for _ in 0..2 {
         context.kernel(&sde, 0, &program, "k").unwrap();
+    }
+    // The apps would remember it, and are for who knows what can be.
+    let refused = [
+        sde_opencl::program_build
+            .call(&sde, &context, 0, &program)
+            .err(),
+        sde_opencl::kernel
+            .call(&sde, &context, 0, &program, "k")
+            .err(),
+        sde_opencl::object.call(&sde, &context, 0, &program).err(),
+    ];
+    for error in refused {
+        let error = Error::from(error.unwrap());
+        assert!(matches!(error, Error::NotCacheable(_)), "{error}");
     }
     assert_eq!(driver.counts().builds, 2);
     assert_eq!(context.stats().kept, 0);

@@ -34,6 +34,11 @@ pub enum NotCacheable {
     },
     /// A part of a linked program is not cacheable.
     Part(Box<NotCacheable>),
+    /// A foreign program was built, and here it can't be told from what.
+    NotFollowed {
+        /// What was not found, read or understood.
+        why: String,
+    },
     /// A foreign program does not give the source or the intermediate language it was made from.
     NoSource,
     /// A foreign program is not one that kernels can be had from.
@@ -63,6 +68,12 @@ impl fmt::Display for NotCacheable {
                 )
             }
             Self::Part(why) => write!(f, "a part of it: {why}"),
+            Self::NotFollowed { why } => {
+                write!(
+                    f,
+                    "it was built, and here it can't be told from what: {why}"
+                )
+            }
             Self::NoSource => f.write_str("it does not give what it was made from"),
             Self::NotExecutable => f.write_str("it was not built, or is a library"),
         }

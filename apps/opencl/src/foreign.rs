@@ -86,12 +86,12 @@ impl Context {
         let spec = ProgramSpec::source(source).option(options);
         let descriptor = match self.describe_built(device, &spec) {
             Ok(descriptor) => descriptor,
-            // It was built, so what can't be found or understood here is our ignorance.
-            Err(Error::NoInclude { name, from }) => {
-                return Ok(Err(NotCacheable::ComputedInclude {
-                    at: from,
-                    line: name,
-                }));
+            // It was built, so what can't be found, read or understood here is our ignorance.
+            Err(
+                error @ (Error::NoInclude { .. } | Error::Include { .. } | Error::Options { .. }),
+            ) => {
+                let why = error.to_string();
+                return Ok(Err(NotCacheable::NotFollowed { why }));
             }
             Err(error) => return Err(error),
         };
@@ -171,6 +171,39 @@ impl Foreign {
                 notes.note(&Event::StoreFailed { why });
                 Ok(false)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Driver;
+    use crate::driver::simulated::Simulated;
+
+    /// A driver builds it, and here something is missing, can't be read, or is not understood.
+    #[test]
+    fn what_can_not_be_told_of_a_foreign_program_is_a_reason_and_no_error() {
+        let folder = tempfile::tempdir().unwrap();
+        let looping = folder.path().join("loop.h");
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(&looping, &looping).unwrap();
+        let looping = format!("#include \"{}\"", looping.display());
+        for (source, options) in [
+            ("#include \"gone.h\"", ""),
+            (&*looping, ""),
+            ("", "-DQ=\""),
+            ("", "-D"),
+        ] {
+            let driver = Simulated::new();
+            let context = Context::simulated(&driver).build().unwrap();
+            let source = format!("{source}\nkernel void k() {{}}");
+            let raw = driver.with_source(&source).unwrap();
+            driver.build(&raw, 0, options).unwrap();
+            let foreign = context.adopt(0, raw).unwrap();
+            let why = foreign.is_cacheable().unwrap_err();
+            assert!(matches!(why, NotCacheable::NotFollowed { .. }), "{why}");
+            assert_eq!(driver.counts().programs, 0);
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! kernels/store  a store of SDE, read by the program `sde` like any other: an entry for each program
-//! kernels/locks  256 empty files, to be locked while somebody builds
+//! kernels/locks  empty files, to be locked while somebody builds
 //! ```
 //!
 //! The store brings what is hard about it: nothing half-written is ever seen, what is damaged is a
@@ -20,10 +20,12 @@ use sde::{
     Inputs, Key, Record, ResultMap, ResultSpec, SavedEntry, SavedResult, Sde, Selection, Storable,
     StoredEntry, Tags, Value, inputs,
 };
+use sde_archives::medium::{Disk, Medium};
 use sde_archives::{Compacted, DirStore, Options, Retention};
 use serde::{Deserialize, Serialize};
 
 use super::locks::Locks;
+use super::own::{self, Links};
 use super::settings::{Mode, Settings};
 use super::{KernelStore, StoreError, StoredProgram, Turn, Wanted};
 use crate::driver::DeviceType;
@@ -74,11 +76,22 @@ impl KernelDir {
         if let Some(medium) = &settings.medium {
             options = options.medium(Arc::clone(medium));
         }
+        // Whoever can write to it can put another store in place of the one that is looked at next.
+        let medium: Arc<dyn Medium> = match &settings.medium {
+            Some(medium) => Arc::clone(medium),
+            None => Arc::new(Disk),
+        };
+        let locks = Locks::new(dir.join("locks"), settings.patience);
+        let made = match writes {
+            true => own::make(&*medium, &dir, Links::Followed).and_then(|()| locks.make()),
+            false => own::check(&*medium, &dir, Links::Followed),
+        };
+        made.map_err(|error| StoreError::new(doing, error))?;
         let store = options.open(dir.join("store"));
         let store = store.map_err(|error| StoreError::new(doing, error))?;
         Ok(Self(Arc::new(Inner {
             store,
-            locks: Locks::new(dir.join("locks"), settings.patience),
+            locks,
             settings,
             keys: Sde::new(),
             tidied: AtomicBool::new(false),
@@ -219,6 +232,12 @@ impl KernelStore for KernelDir {
         let turn = self.0.locks.turn(&wanted.key);
         self.refresh();
         turn
+    }
+
+    fn turn_at_once(&self, wanted: &Wanted<'_>) -> Option<Turn> {
+        let turn = self.0.locks.turn_at_once(&wanted.key)?;
+        self.refresh();
+        Some(turn)
     }
 
     fn refresh(&self) {

@@ -13,6 +13,7 @@
 
 mod dir;
 mod locks;
+mod own;
 mod settings;
 
 use std::any::Any;
@@ -171,6 +172,12 @@ pub trait KernelStore: Send + Sync {
     fn turn(&self, wanted: &Wanted<'_>) -> Turn {
         let _ = wanted;
         Turn::default()
+    }
+
+    /// The same for who need not build: gives nothing, at once, if somebody else has the turn.
+    fn turn_at_once(&self, wanted: &Wanted<'_>) -> Option<Turn> {
+        let _ = wanted;
+        Some(Turn::default())
     }
 
     /// Has what others put until now be found by [`get`](Self::get), where that takes a look.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sde::Sde;
 use sde_opencl::driver::simulated::Simulated;
-use sde_opencl::{KernelDir, KernelStore, ProgramSpec, Settings, Wanted};
+use sde_opencl::{Descriptor, KernelDir, KernelStore, ProgramSpec, Settings, Wanted};
 
 use crate::child::{Worker, listen, tell};
 use crate::fixture::{COPY, anew, copy, folder, keeping, quiet};
@@ -147,6 +147,41 @@ fn who_finds_what_he_wants_asks_for_no_turn() {
     let (driver, context) = anew(kept.path());
     assert_eq!((driver.counts().builds, context.stats().waits), (0, 0));
     drop(turn);
+}
+
+/// Each program has its own turn, but for one in 65,536.
+#[test]
+fn who_builds_another_program_does_not_wait() {
+    let kept = folder();
+    let dir = KernelDir::open(Settings::new().dir(kept.path())).unwrap();
+    let context = quiet(&Simulated::new()).build().unwrap();
+    let described = |n: usize| {
+        let spec = ProgramSpec::source(format!("kernel void k{n}() {{}}"));
+        context.describe(0, &spec).unwrap()
+    };
+    let one = described(0);
+    // Keys that have only their first byte in common.
+    let other = (1..).map(described).find(|other| {
+        let (one, other) = (one.key(), other.key());
+        one.as_bytes()[0] == other.as_bytes()[0] && one.as_bytes()[1] != other.as_bytes()[1]
+    });
+    let other = other.unwrap();
+    let wanted = |program: &Descriptor| {
+        let device_type = context.devices()[0].kind;
+        (program.key(), program.full_key().clone(), device_type)
+    };
+    let [one, other] = [wanted(&one), wanted(&other)];
+    let wanted = |(key, full, device_type): &(_, _, _)| Wanted {
+        key: *key,
+        full,
+        device_type: *device_type,
+    };
+    let first = dir.turn(&wanted(&one));
+    assert!(first.held.is_some() && dir.turn_at_once(&wanted(&one)).is_none());
+    let second = dir.turn(&wanted(&other));
+    assert!(second.held.is_some() && second.waited.is_none());
+    drop(first);
+    assert!(dir.turn_at_once(&wanted(&one)).is_some());
 }
 
 /// A kill at any moment of a put leaves all that was told, and nothing half.

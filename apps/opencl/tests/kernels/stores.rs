@@ -163,18 +163,83 @@ fn binaries_that_are_too_small_or_too_large_are_not_kept() {
     assert_eq!(run(Settings::new()), (1, 0));
 }
 
+/// The directory as well as what is in it: who can write to it can put another store there.
 #[test]
 fn a_directory_that_others_can_write_to_is_refused() {
     let kept = folder();
     anew(kept.path());
-    let store = kept.path().join("store");
-    let open = || KernelDir::open(Settings::new().dir(kept.path()));
-    assert!(open().is_ok());
-    let mode = |bits| std::fs::set_permissions(&store, PermissionsExt::from_mode(bits)).unwrap();
-    mode(0o777);
-    assert!(open().is_err());
-    mode(0o700);
-    assert!(open().is_ok());
+    let open = |read: bool| {
+        let kinds = DeviceType::ALL.into_iter().filter(|_| read);
+        let settings = kinds.fold(Settings::new(), |settings, kind| {
+            settings.mode(kind, Mode::Read)
+        });
+        KernelDir::open(settings.dir(kept.path()))
+    };
+    let places = [
+        kept.path(),
+        &kept.path().join("store"),
+        &kept.path().join("locks"),
+    ];
+    for place in places {
+        let mode = |bits| std::fs::set_permissions(place, PermissionsExt::from_mode(bits)).unwrap();
+        assert!(open(false).is_ok(), "{}", place.display());
+        for bits in [0o777, 0o1777, 0o720] {
+            mode(bits);
+            let error = open(false).err().unwrap().to_string();
+            assert!(error.contains("others can write"), "{error}");
+            // Who only reads takes no lock.
+            assert_eq!(open(true).is_ok(), place.ends_with("locks"));
+        }
+        mode(0o700);
+    }
+    assert!(open(false).is_ok());
+}
+
+#[test]
+fn what_is_made_is_the_users_alone() {
+    let above = folder();
+    let dir = above.path().join("cache").join("sde").join("kernels");
+    KernelDir::open(Settings::new().dir(&dir)).unwrap();
+    anew(&dir);
+    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    for made in [
+        &dir,
+        dir.parent().unwrap(),
+        &dir.join("locks"),
+        &dir.join("store"),
+    ] {
+        assert_eq!(mode(made), 0o700, "{}", made.display());
+    }
+    for lock in std::fs::read_dir(dir.join("locks")).unwrap() {
+        assert_eq!(mode(&lock.unwrap().path()), 0o600);
+    }
+}
+
+/// The directory may be a link of the user's, but what is in it is ours.
+#[test]
+fn links_in_the_directory_lead_nowhere() {
+    let (kept, elsewhere) = (folder(), folder());
+    let link = elsewhere.path().join("link");
+    std::os::unix::fs::symlink(kept.path(), &link).unwrap();
+    anew(&link);
+    assert_eq!(anew(&link).0.counts().builds, 0);
+
+    let locks = kept.path().join("locks");
+    let program = copy(&quiet(&Simulated::new()).build().unwrap());
+    let [first, second, ..] = *program.key().as_bytes();
+    let lock = locks.join(format!("{first:02x}{second:02x}"));
+    std::fs::remove_file(&lock).unwrap();
+    std::fs::remove_dir_all(kept.path().join("store")).unwrap();
+    let target = elsewhere.path().join("target");
+    std::os::unix::fs::symlink(&target, &lock).unwrap();
+    assert_eq!(anew(kept.path()).1.stats().kept, 1);
+    assert!(!target.exists());
+
+    std::fs::remove_dir_all(&locks).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path(), &locks).unwrap();
+    let error = KernelDir::open(Settings::new().dir(kept.path()));
+    let error = error.err().unwrap().to_string();
+    assert!(error.contains("it is a link"), "{error}");
 }
 
 /// A user's own store, that may lie.

@@ -96,6 +96,7 @@ pub fn be(begun: Instant, how: &str, count: usize, folder: &Path) {
             let kernel = context.kernel(&sde, 0, &program, NAME).expect("a kernel");
             let launch = kernel.launch().expect("a launch");
             note(place.launch(launch.opencl().expect("a real one")));
+            launch.enqueued();
             programs.push(program);
         }
         all = begun.elapsed();
@@ -104,6 +105,7 @@ pub fn be(begun: Instant, how: &str, count: usize, folder: &Path) {
             let kernel = context.kernel(&sde, 0, program, NAME).expect("a kernel");
             let launch = kernel.launch().expect("a launch");
             place.launch(launch.opencl().expect("a real one"));
+            launch.enqueued();
         }
         again = once_more.elapsed();
     }

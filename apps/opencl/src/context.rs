@@ -14,6 +14,7 @@ use crate::driver::simulated::Simulated;
 use crate::driver::{DeviceInfo, Driver};
 use crate::error::given;
 use crate::identity::{Describe, Descriptor, DeviceIdentity, Environment, ProgramSpec};
+use crate::keep::{self, Ended};
 use crate::live::{Idle, Kernel, Live, Program};
 use crate::persistent::{KernelDir, KernelStore, Settings};
 use crate::stats::{Event, Notes, Stats};
@@ -272,14 +273,23 @@ impl Context {
             Err(error) if error.is_out_of_resources() => {
                 let why = error.to_string();
                 self.0.notes.note(&Event::OutOfResources { why });
-                self.release_idle();
-                for app in apps::NAMES {
-                    sde.make_room(app, 0);
-                }
+                self.release_unused(sde);
                 have()
             }
             outcome => outcome,
         }
+    }
+
+    /// Lets go what an engine remembers of programs and kernels and nobody holds, and kernels that wait for
+    /// their next launch: for who lacks a resource elsewhere, as for a buffer. What is let go so is not captured once
+    /// more; call [`keep_launched`](Self::keep_launched) before for that.
+    pub fn release_unused(&self, sde: &Handle) {
+        keep::let_go(|| {
+            self.release_idle();
+            for app in apps::NAMES {
+                sde.make_room(app, 0);
+            }
+        });
     }
 
     /// Releases kernels that wait for their next launch. They are made again when they are needed.
@@ -292,19 +302,25 @@ impl Context {
     }
 
     /// Keeps the binaries of programs whose kernels were launched since they were last kept, as they
-    /// are now: many drivers finish code at the first launch. Call it when queues have finished;
-    /// otherwise it is done when a program is dropped. Gives how many were kept.
+    /// are now: many drivers finish code at the first launch. Call it when queues have finished, which
+    /// it relies on. It is done too when a program is dropped, for those of its kernels of whose launches the
+    /// driver has let go. Gives how many were kept.
     ///
-    /// It may take as long as a build: some drivers compile what they have not when they are asked for the
-    /// binary.
+    /// It also tries again to keep what could not be kept. It may take as long as a build: some drivers make
+    /// the program once more for that. What another process is just building or capturing is left to it.
     pub fn keep_launched(&self) -> usize {
         let live: Vec<_> = lock(&self.0.live)
             .iter()
             .filter_map(Weak::upgrade)
             .collect();
-        live.iter()
-            .filter(|program| program.keep_if_better())
-            .count()
+        let keep = |program: &&Arc<Live>| {
+            let kept = program.keep_if_better(Ended::All);
+            kept.unwrap_or_else(|error| {
+                tracing::warn!("a binary could not be captured after a launch: {error}");
+                false
+            })
+        };
+        live.iter().filter(keep).count()
     }
 
     /// What happened so far.

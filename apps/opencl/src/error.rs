@@ -157,6 +157,19 @@ impl Error {
         matches!(self, Self::OutOfResources { .. })
     }
 
+    /// What a driver refused: for lack of resources, or for another reason.
+    pub(crate) fn refused(what: impl Into<String>, device: &str, refusal: Refusal) -> Self {
+        let device = device.to_owned();
+        match refusal.is_out_of_resources() {
+            true => Self::OutOfResources { device, refusal },
+            false => Self::Driver {
+                what: what.into(),
+                device,
+                refusal,
+            },
+        }
+    }
+
     /// As the error of an app.
     pub(crate) fn for_app(self, program: &Descriptor) -> sde::AppError {
         let is_permanent = self.is_permanent();

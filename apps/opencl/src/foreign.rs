@@ -17,8 +17,8 @@ use crate::cacheable::NotCacheable;
 use crate::context::Context;
 use crate::driver::{BinaryKind, RawProgram, opencl};
 use crate::identity::{Descriptor, ProgramSpec};
+use crate::keep::Code;
 use crate::live::{Facts, Program};
-use crate::stats::Event;
 
 /// A program that somebody else made.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl Context {
     pub unsafe fn foreign(&self, device: usize, program: cl_program) -> Result<Foreign, Error> {
         // SAFETY: the caller says that it is alive.
         let raw = unsafe { opencl::retain(program) };
-        let raw = raw.map_err(|refusal| self.foreign_refused(refusal))?;
+        let raw = raw.map_err(|refusal| self.foreign_refused(device, refusal))?;
         self.adopt(device, raw)
     }
 
@@ -51,9 +51,14 @@ impl Context {
         let driver = &*self.0.driver;
         let described = self.describe_foreign(device, &raw);
         let found = match described {
-            Ok(Ok((descriptor, facts))) => {
-                Ok(Program::new(self, device, &descriptor, raw, facts, None))
-            }
+            Ok(Ok((descriptor, facts))) => Ok(Program::new(
+                self,
+                device,
+                &descriptor,
+                raw,
+                facts,
+                Code::built(),
+            )),
             Ok(Err(why)) => {
                 driver.release_program(raw);
                 Err(why)
@@ -72,7 +77,7 @@ impl Context {
         raw: &RawProgram,
     ) -> Result<Result<(Descriptor, Facts), NotCacheable>, Error> {
         let driver = &*self.0.driver;
-        let refused = |refusal| self.foreign_refused(refusal);
+        let refused = |refusal| self.foreign_refused(device, refusal);
         let facts = driver.foreign(raw, device).map_err(refused)?;
         let source = facts.source.trim_end_matches('\0');
         if facts.kind != BinaryKind::Executable {
@@ -106,16 +111,10 @@ impl Context {
         Ok(Ok((descriptor, facts)))
     }
 
-    fn foreign_refused(&self, refusal: crate::Refusal) -> Error {
-        Error::Driver {
-            what: "looking at a foreign program".to_owned(),
-            device: self
-                .devices()
-                .first()
-                .map_or("", |device| &device.name)
-                .to_owned(),
-            refusal,
-        }
+    fn foreign_refused(&self, device: usize, refusal: crate::Refusal) -> Error {
+        let device = self.devices().get(device);
+        let device = device.map_or("a device that is not there", |device| &device.name);
+        Error::refused("looking at a foreign program", device, refusal)
     }
 }
 
@@ -143,35 +142,7 @@ impl Foreign {
     /// # Errors
     /// If its key is not known, or the driver refuses to give the binary.
     pub fn keep(&self) -> Result<bool, Error> {
-        let program = self.program()?;
-        let live = &program.0;
-        let Some(store) = &live.context.0.store else {
-            return Ok(false);
-        };
-        let Some(kept) = program.to_keep()? else {
-            return Ok(false);
-        };
-        if !store.keeps(kept.device_type) {
-            return Ok(false);
-        }
-        let notes = &live.context.0.notes;
-        match store.put(std::slice::from_ref(&kept)) {
-            Ok(0) => Ok(false),
-            Ok(_) => {
-                live.note_kept(&kept);
-                notes.note(&Event::Kept {
-                    key: kept.key,
-                    bytes: kept.binary.len(),
-                    replaced: false,
-                });
-                Ok(true)
-            }
-            Err(error) => {
-                let why = error.to_string();
-                notes.note(&Event::StoreFailed { why });
-                Ok(false)
-            }
-        }
+        self.program()?.0.keep_foreign()
     }
 }
 

@@ -41,6 +41,7 @@ mod error;
 mod foreign;
 mod guide;
 mod identity;
+mod keep;
 mod live;
 mod make;
 mod persistent;

@@ -17,6 +17,14 @@ pub enum Event {
         /// How long it took.
         took: Duration,
     },
+    /// A compiler, or a driver that has it in a cache of its own, made it once more for its binary, with
+    /// what was finished at launches.
+    Recompiled {
+        /// The program.
+        key: ProgramKey,
+        /// How long it took.
+        took: Duration,
+    },
     /// It was made from a kept binary.
     Loaded {
         /// The program.
@@ -75,6 +83,9 @@ pub enum Event {
 pub struct Stats {
     /// Compilers that ran.
     pub builds: u64,
+    /// Programs that were made once more for their binaries, after launches. Some drivers have them in a
+    /// cache of their own; then it is no build.
+    pub recompiled: u64,
     /// Programs from kept binaries.
     pub loads: u64,
     /// Programs from the binary of another device of equal identity.
@@ -100,7 +111,7 @@ type Observer = dyn Fn(&Event) + Send + Sync;
 /// The counts of a context, and who is told.
 #[derive(Default)]
 pub(crate) struct Notes {
-    counts: [AtomicU64; 10],
+    counts: [AtomicU64; 11],
     pub(crate) observer: Option<Box<Observer>>,
 }
 
@@ -111,6 +122,10 @@ impl Notes {
             Event::Built { key, took } => {
                 add(0);
                 tracing::debug!("built {key:?} in {took:?}");
+            }
+            Event::Recompiled { key, took } => {
+                add(10);
+                tracing::debug!("{key:?} was made once more for its binary in {took:?}");
             }
             Event::Loaded { .. } => {
                 add(1);
@@ -155,6 +170,7 @@ impl Notes {
         let of = |at: usize| self.counts[at].load(Ordering::Relaxed);
         Stats {
             builds: of(0),
+            recompiled: of(10),
             loads: of(1),
             shared: of(2),
             refused: of(3),

@@ -220,6 +220,7 @@ impl Gpu {
             )
         };
         enqueued.map_err(failed("launching a kernel"))?;
+        launch.enqueued();
         queue.finish().map_err(failed("waiting for a kernel"))?;
         self.meter().launched(family, begun.elapsed());
         Ok(())

@@ -161,10 +161,10 @@ pub(crate) trait Driver: Send + Sync {
     fn context(&self) -> Option<&std::sync::Arc<opencl3::context::Context>> {
         None
     }
-    /// Whether the binary of a program stays what it was when it was first asked for, or given, although
-    /// code was finished since. Then a new program of the same source has that code in its binary, and
-    /// costs little, since the driver finds it in a cache of its own.
-    fn freezes_binaries(&self, device: usize) -> bool;
+    /// Where the code is that was finished at a launch.
+    fn captures(&self, device: usize) -> Capture;
+    /// Whether a launch of the kernel may not have ended. Who says no is to be believed.
+    fn may_be_queued(&self, kernel: &RawKernel) -> bool;
     /// What is known of a program that somebody else made.
     fn foreign(&self, program: &RawProgram, device: usize) -> Done<ForeignFacts>;
 }
@@ -179,6 +179,20 @@ pub(crate) struct ForeignFacts {
     /// The options it was built with.
     pub(crate) options: String,
     pub(crate) kind: BinaryKind,
+}
+
+/// Where a driver has the code that it finishes at a launch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Capture {
+    /// In the binary of the program, whenever that is asked for.
+    #[default]
+    SameProgram,
+    /// The binary stays what it was when it was first asked for, or given. A new program of the same
+    /// source has that code in its binary, with what was in the binaries that were loaded, and costs
+    /// little, since the driver finds it in a cache of its own.
+    NewProgram,
+    /// In no binary.
+    Never,
 }
 
 /// What a program is ready for.

@@ -22,7 +22,7 @@ use opencl3::{error_codes, kernel, program};
 
 use super::Refusal;
 use super::{
-    BinaryKind, DeviceInfo, DeviceType, Done, Driver, ForeignFacts, RawKernel, RawProgram,
+    BinaryKind, Capture, DeviceInfo, DeviceType, Done, Driver, ForeignFacts, RawKernel, RawProgram,
 };
 use crate::Error;
 use crate::context::lock;
@@ -110,7 +110,11 @@ pub(crate) struct OpenCl {
     context: Arc<Context>,
     devices: Vec<DeviceInfo>,
     ids: Vec<Id>,
+    /// Whether PoCL keeps what it compiles.
+    has_pocl_cache: bool,
 }
+
+const POCL: &str = "Portable Computing Language";
 
 /// A device of the context.
 struct Id(cl_device_id);
@@ -129,6 +133,9 @@ impl OpenCl {
             devices: devices.collect::<Result<_, _>>()?,
             ids: ids.iter().map(|id| Id(*id)).collect(),
             context,
+            // As PoCL reads it.
+            has_pocl_cache: std::env::var_os("POCL_KERNEL_CACHE")
+                .is_none_or(|said| said.as_encoded_bytes().starts_with(b"1")),
         })
     }
 
@@ -298,10 +305,23 @@ impl Driver for OpenCl {
     }
 
     /// PoCL compiles for a size of work groups at the first launch with that size, and keeps what it
-    /// made in its cache, from where binaries are put together once for each program.
-    fn freezes_binaries(&self, device: usize) -> bool {
+    /// made in its cache, from where binaries are put together once for each program. Without that
+    /// cache there is nothing to put together.
+    fn captures(&self, device: usize) -> Capture {
         let device = self.devices.get(device);
-        device.is_some_and(|device| device.platform == "Portable Computing Language")
+        match device.is_some_and(|device| device.platform == POCL) {
+            false => Capture::SameProgram,
+            true if self.has_pocl_cache => Capture::NewProgram,
+            true => Capture::Never,
+        }
+    }
+
+    /// A command in a queue of PoCL holds its kernel. Where commands don't, nothing is finished at a launch
+    /// that a binary would have.
+    fn may_be_queued(&self, kernel: &RawKernel) -> bool {
+        let kernel = kernel.0 as cl_kernel;
+        let count = kernel::get_kernel_info(kernel, kernel::CL_KERNEL_REFERENCE_COUNT);
+        count.map_or(true, |count| u32::from(count) > 1)
     }
 
     fn foreign(&self, program: &RawProgram, device: usize) -> Done<ForeignFacts> {

@@ -28,7 +28,7 @@ use std::sync::{Arc, Mutex};
 
 use super::Refusal;
 use super::{
-    BinaryKind, DeviceInfo, DeviceType, Done, Driver, ForeignFacts, RawKernel, RawProgram,
+    BinaryKind, Capture, DeviceInfo, DeviceType, Done, Driver, ForeignFacts, RawKernel, RawProgram,
 };
 use crate::context::lock;
 
@@ -60,7 +60,9 @@ struct State {
     shortages: usize,
     room: Option<usize>,
     gives_no_binaries: bool,
-    freezes_binaries: bool,
+    captures: Capture,
+    is_busy: bool,
+    kernel_shortages: usize,
 }
 
 /// What was asked of a simulated driver.
@@ -140,7 +142,22 @@ impl Simulated {
 
     /// It gives the binary of a program as it first was, whatever was launched since.
     pub fn freeze_binaries(&self) {
-        lock(&self.state).freezes_binaries = true;
+        lock(&self.state).captures = Capture::NewProgram;
+    }
+
+    /// It has no finished code in any binary.
+    pub fn finish_in_memory(&self) {
+        lock(&self.state).captures = Capture::Never;
+    }
+
+    /// Whether its queues have launches that have not ended.
+    pub fn is_busy(&self, is_busy: bool) {
+        lock(&self.state).is_busy = is_busy;
+    }
+
+    /// The next `times` kernels are not made for lack of resources.
+    pub fn run_out_of_kernels(&self, times: usize) {
+        lock(&self.state).kernel_shortages = times;
     }
 
     /// Calls this in each build, with the text, with nothing locked: to wait there, or to panic.
@@ -338,6 +355,10 @@ impl Driver for Simulated {
     fn kernel(&self, program: &RawProgram, _: &str) -> Done<RawKernel> {
         self.get(program)?;
         let mut state = lock(&self.state);
+        if state.kernel_shortages > 0 {
+            state.kernel_shortages -= 1;
+            return Err(refused("making a kernel", OUT_OF_RESOURCES));
+        }
         state.next += 1;
         let number = state.next;
         state.kernels.insert(number, program.0);
@@ -352,8 +373,12 @@ impl Driver for Simulated {
         lock(&self.state).kernels.remove(&kernel.0);
     }
 
-    fn freezes_binaries(&self, _: usize) -> bool {
-        lock(&self.state).freezes_binaries
+    fn captures(&self, _: usize) -> Capture {
+        lock(&self.state).captures
+    }
+
+    fn may_be_queued(&self, _: &RawKernel) -> bool {
+        lock(&self.state).is_busy
     }
 
     fn foreign(&self, program: &RawProgram, _: usize) -> Done<ForeignFacts> {

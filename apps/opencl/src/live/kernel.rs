@@ -6,7 +6,6 @@
 
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use opencl3::types::cl_kernel;
@@ -16,6 +15,7 @@ use super::program::Program;
 use crate::Error;
 use crate::context::lock;
 use crate::driver::RawKernel;
+use crate::stats::Event;
 
 /// How many kernels wait for a launch: as many as there are threads on most machines that launch.
 const IDLE: usize = 64;
@@ -59,7 +59,7 @@ impl Kernel {
             name: name.to_owned(),
             raw: Mutex::default(),
         });
-        let first = idle.make()?;
+        let first = idle.make_with_room()?;
         lock(&idle.raw).push(first);
         program.0.context.note_idle(&idle);
         Ok(Self(idle))
@@ -81,19 +81,19 @@ impl Kernel {
     /// when it is dropped, with the arguments it has; the next launch sets its own.
     ///
     /// # Errors
-    /// If the driver has no more.
+    /// If the driver has no more, also after the kernels of this context that wait for a launch were let go.
+    /// [`Context::release_unused`](crate::Context::release_unused) lets go programs too.
     pub fn launch(&self) -> Result<Launch, Error> {
         let idle = lock(&self.0.raw).pop();
         let raw = match idle {
             Some(raw) => raw,
-            None => self.0.make()?,
+            None => self.0.make_with_room()?,
         };
         let view = opencl3::kernel::Kernel::new(raw.address() as cl_kernel);
         Ok(Launch {
             idle: Arc::clone(&self.0),
             raw: Some(raw),
             view: ManuallyDrop::new(view),
-            enqueued: AtomicBool::new(false),
         })
     }
 }
@@ -105,10 +105,31 @@ impl Idle {
         made.map_err(|refusal| live.refused(&format!("creating the kernel {}", self.name), refusal))
     }
 
+    /// The same, once more without the kernels that nobody launches, if there is no room for one.
+    fn make_with_room(&self) -> Result<RawKernel, Error> {
+        match self.make() {
+            Err(error) if error.is_out_of_resources() => {
+                let context = &self.program.0.context;
+                let why = error.to_string();
+                context.0.notes.note(&Event::OutOfResources { why });
+                context.release_idle();
+                self.make()
+            }
+            outcome => outcome,
+        }
+    }
+
     pub(crate) fn release(&self) {
         let raw = std::mem::take(&mut *lock(&self.raw));
-        let driver = &*self.program.0.context.0.driver;
-        raw.into_iter().for_each(|raw| driver.release_kernel(raw));
+        raw.into_iter().for_each(|raw| self.give_back(raw));
+    }
+
+    fn give_back(&self, raw: RawKernel) {
+        let live = &self.program.0;
+        if live.driver().may_be_queued(&raw) {
+            live.code.note_perhaps_queued(&self.name);
+        }
+        live.driver().release_kernel(raw);
     }
 }
 
@@ -134,31 +155,29 @@ pub struct Launch {
     raw: Option<RawKernel>,
     /// The same, for opencl3. It does not own it.
     view: ManuallyDrop<opencl3::kernel::Kernel>,
-    enqueued: AtomicBool,
 }
 
 impl Launch {
     /// The kernel, to set its arguments and to enqueue it, with `ExecuteKernel` for example;
-    /// `None` on a simulated driver.
+    /// `None` on a simulated driver. Say [`enqueued`](Self::enqueued) when it was.
     #[must_use]
     pub fn opencl(&self) -> Option<&opencl3::kernel::Kernel> {
         self.idle.program.0.context.opencl()?;
-        self.enqueued();
         Some(&self.view)
     }
 
-    /// Says that it was enqueued, so that the binary is captured again. [`opencl`](Self::opencl) says it
-    /// too.
+    /// Says that it was enqueued, so that the binary is captured again, with the code that the driver
+    /// finishes at the first launch. Who does not say it loses no more than that.
+    ///
+    /// It is noted for the kernel, whatever the size of its work groups. A driver that compiles for each
+    /// size has code in the kept binary for those it was launched with before that was captured.
     pub fn enqueued(&self) {
-        self.enqueued.store(true, Ordering::Relaxed);
+        self.idle.program.0.code.note_launch(&self.idle.name);
     }
 }
 
 impl Drop for Launch {
     fn drop(&mut self) {
-        if self.enqueued.load(Ordering::Relaxed) {
-            self.idle.program.0.note_launch(&self.idle.name);
-        }
         let Some(raw) = self.raw.take() else {
             return;
         };
@@ -167,7 +186,7 @@ impl Drop for Launch {
             idle.push(raw);
         } else {
             drop(idle);
-            self.idle.program.0.context.0.driver.release_kernel(raw);
+            self.idle.give_back(raw);
         }
     }
 }

@@ -1,21 +1,16 @@
 //! Live programs, and their binaries.
 
-use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
-
-use sde::key::Digest;
 
 use super::kernel::Kernel;
 use crate::Error;
-use crate::context::{Context, lock};
+use crate::context::Context;
 use crate::driver::RawProgram;
 use crate::identity::Descriptor;
-use crate::make;
-use crate::persistent::{StoredProgram, Wanted};
-use crate::stats::Event;
+use crate::keep::{Code, Ended};
 
 /// A program that kernels can be had from. Cloning is cheap, and clones are one program.
 #[derive(Clone)]
@@ -43,11 +38,8 @@ pub(crate) struct Live {
     pub(crate) descriptor: Descriptor,
     /// Always there until it is dropped.
     raw: Option<RawProgram>,
-    facts: Facts,
-    /// Kernels that were launched in this process.
-    launched: Mutex<BTreeSet<String>>,
-    /// Kernels that had been launched when the kept binary was captured; `None` if none is kept.
-    kept: Mutex<Option<BTreeSet<String>>>,
+    pub(crate) facts: Facts,
+    pub(crate) code: Code,
     /// How long the binary is, as far as is known.
     bytes: AtomicUsize,
 }
@@ -59,17 +51,15 @@ impl Program {
         descriptor: &Descriptor,
         raw: RawProgram,
         facts: Facts,
-        kept: Option<&[String]>,
+        code: Code,
     ) -> Self {
-        let kept = kept.map(|launched| launched.iter().cloned().collect());
         let live = Arc::new(Live {
             context: context.clone(),
             device,
             descriptor: descriptor.clone(),
             raw: Some(raw),
             facts,
-            launched: Mutex::default(),
-            kept: Mutex::new(kept),
+            code,
             bytes: AtomicUsize::new(estimate(descriptor)),
         });
         context.note_live(&live);
@@ -106,14 +96,16 @@ impl Program {
         self.0.device
     }
 
-    /// The binary, as the driver gives it now; empty if it gives none.
+    /// The binary, with the code that was finished at launches until now; empty if the driver gives none.
+    /// Ask for it when the launches have ended.
+    ///
+    /// It may take as long as a build after a launch: some drivers put the code that they finish then into the binary
+    /// of a new program only, which is made for that.
     ///
     /// # Errors
     /// If the driver refuses.
     pub fn binary(&self) -> Result<Vec<u8>, Error> {
-        let live = &self.0;
-        let binary = live.driver().binary(live.raw(), live.device);
-        binary.map_err(|refusal| live.refused("reading a binary", refusal))
+        Ok(self.0.capture(Ended::All)?.0)
     }
 
     /// How much memory it is taken to need.
@@ -128,11 +120,6 @@ impl Program {
     pub fn kernel(&self, name: &str) -> Result<Kernel, Error> {
         Kernel::alone(self, name)
     }
-
-    /// As it is to be kept, with the binary as it is now; `None` if the driver gives none.
-    pub(crate) fn to_keep(&self) -> Result<Option<StoredProgram>, Error> {
-        self.0.to_keep()
-    }
 }
 
 impl Live {
@@ -144,131 +131,27 @@ impl Live {
         }
     }
 
-    fn driver(&self) -> &dyn crate::driver::Driver {
+    pub(crate) fn driver(&self) -> &dyn crate::driver::Driver {
         &*self.context.0.driver
-    }
-
-    pub(crate) fn note_launch(&self, kernel: &str) {
-        let mut launched = lock(&self.launched);
-        if !launched.contains(kernel) {
-            launched.insert(kernel.to_owned());
-        }
     }
 
     pub(crate) fn note_bytes(&self, binary: &[u8]) {
         self.bytes.store(binary.len(), Ordering::Relaxed);
     }
 
-    pub(crate) fn note_kept(&self, program: &StoredProgram) {
-        self.note_bytes(&program.binary);
-        *lock(&self.kept) = Some(program.launched.iter().cloned().collect());
-    }
-
-    fn to_keep(&self) -> Result<Option<StoredProgram>, Error> {
-        // What is launched while the binary is read may be in it; it is not relied on.
-        let launched = lock(&self.launched).clone();
-        let kept = lock(&self.kept).clone().unwrap_or_default();
-        let is_first = lock(&self.kept).is_none();
-        let binary = match is_first || !self.driver().freezes_binaries(self.device) {
-            true => {
-                let binary = self.driver().binary(self.raw(), self.device);
-                binary.map_err(|refusal| self.refused("reading a binary", refusal))?
-            }
-            false => make::binary_anew(&self.context, self.device, &self.descriptor)?,
-        };
-        if binary.is_empty() {
-            return Ok(None);
-        }
-        let program = StoredProgram {
-            key: self.descriptor.key(),
-            full: self.descriptor.full_key().clone(),
-            device_type: self.context.devices()[self.device].kind,
-            name: self.descriptor.name().to_owned(),
-            binary,
-            log: self.facts.log.clone(),
-            build_time: self.facts.build_time,
-            kernels: self.facts.kernels.clone(),
-            // A binary that was loaded has what was in it.
-            launched: launched.union(&kept).cloned().collect(),
-            checksum: Digest::from_bytes([0; 32]),
-        };
-        Ok(Some(program.seal()))
-    }
-
-    /// Keeps the binary if kernels were launched that the kept one has no finished code for. Gives
-    /// whether it did.
-    pub(crate) fn keep_if_better(&self) -> bool {
-        let Some(store) = &self.context.0.store else {
-            return false;
-        };
-        let kind = self.context.devices()[self.device].kind;
-        let is_better = match &*lock(&self.kept) {
-            None => false,
-            Some(kept) => !lock(&self.launched).is_subset(kept),
-        };
-        if !is_better || !store.keeps(kind) || self.descriptor.is_cacheable().is_err() {
-            return false;
-        }
-        let notes = &self.context.0.notes;
-        let program = match self.to_keep() {
-            Ok(Some(program)) => program,
-            Ok(None) => return false,
-            Err(error) => {
-                tracing::warn!("a binary could not be captured after a launch: {error}");
-                return false;
-            }
-        };
-        let wanted = Wanted {
-            key: program.key,
-            full: &program.full,
-            device_type: kind,
-        };
-        // Another process may have kept one that is as good meanwhile.
-        store.refresh();
-        let there = store
-            .look(&[wanted])
-            .ok()
-            .and_then(|mut found| found.pop()?);
-        let there = there.filter(|there| there.is_whole() && there.full == program.full);
-        if there.is_some_and(|there| !program.is_better_than(&there)) {
-            self.note_kept(&program);
-            return false;
-        }
-        match store.put(std::slice::from_ref(&program)) {
-            Ok(0) => false,
-            Ok(_) => {
-                self.note_kept(&program);
-                notes.note(&Event::Kept {
-                    key: program.key,
-                    bytes: program.binary.len(),
-                    replaced: true,
-                });
-                true
-            }
-            Err(error) => {
-                let why = error.to_string();
-                notes.note(&Event::StoreFailed { why });
-                false
-            }
-        }
-    }
-
     pub(crate) fn refused(&self, doing: &str, refusal: crate::Refusal) -> Error {
-        let device = self.context.devices()[self.device].name.clone();
-        match refusal.is_out_of_resources() {
-            true => Error::OutOfResources { device, refusal },
-            false => Error::Driver {
-                what: format!("{doing} of {}", self.descriptor.name()),
-                device,
-                refusal,
-            },
-        }
+        let device = &self.context.devices()[self.device].name;
+        Error::refused(
+            format!("{doing} of {}", self.descriptor.name()),
+            device,
+            refusal,
+        )
     }
 }
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.keep_if_better();
+        self.keep_at_the_end();
         if let Some(raw) = self.raw.take() {
             self.driver().release_program(raw);
         }

@@ -4,6 +4,7 @@ use sde::Handle;
 
 use super::Making;
 use crate::Error;
+use crate::keep::Code;
 use crate::live::{Facts, Program};
 use crate::persistent::{KernelStore, StoredProgram, Turn, Wanted};
 use crate::stats::Event;
@@ -40,7 +41,7 @@ impl Making<'_> {
             return Ok(program);
         }
         let program = self.build(sde)?;
-        self.keep(store, &program, second.is_there);
+        program.0.keep_built(store, second.is_there);
         drop(held);
         Ok(program)
     }
@@ -99,7 +100,7 @@ impl Making<'_> {
         match self.with_binary(&found.binary) {
             Ok(raw) => {
                 self.note(&Event::Loaded { key });
-                let program = self.live(raw, facts, Some(&found.launched));
+                let program = self.live(raw, facts, Code::from_store(&found.launched));
                 program.0.note_bytes(&found.binary);
                 Ok(Some(program))
             }
@@ -109,29 +110,6 @@ impl Making<'_> {
                 self.note(&Event::Refused { key, why });
                 Ok(None)
             }
-        }
-    }
-
-    fn keep(&self, store: &dyn KernelStore, program: &Program, replaced: bool) {
-        let kept = match program.to_keep() {
-            Ok(Some(kept)) => kept,
-            Ok(None) => return,
-            Err(error) => {
-                tracing::warn!("a program is not kept, its driver gives no binary: {error}");
-                return;
-            }
-        };
-        match store.put(std::slice::from_ref(&kept)) {
-            Ok(0) => {}
-            Ok(_) => {
-                program.0.note_kept(&kept);
-                self.note(&Event::Kept {
-                    key: kept.key,
-                    bytes: kept.binary.len(),
-                    replaced,
-                });
-            }
-            Err(error) => self.store_failed(&error),
         }
     }
 

@@ -14,6 +14,7 @@ use crate::context::Context;
 use crate::driver::{Driver, RawProgram, Refusal};
 use crate::error::given;
 use crate::identity::{Descriptor, Made, Material};
+use crate::keep::Code;
 use crate::live::{Facts, Object, Program};
 use crate::stats::Event;
 
@@ -97,8 +98,8 @@ impl<'a> Making<'a> {
     /// From the binary of an equal device's program. If its driver gives none, or refuses it, this
     /// device builds for itself.
     fn share(&self, sde: &Handle, first: usize) -> Result<Option<Program>, Error> {
-        let other = self.context.program(sde, first, self.descriptor)?;
-        let binary = other.binary().unwrap_or_default();
+        let other = self.context.program_once(sde, first, self.descriptor)?;
+        let binary = other.0.binary_as_it_is().unwrap_or_default();
         if binary.is_empty() {
             return Ok(None);
         }
@@ -111,7 +112,7 @@ impl<'a> Making<'a> {
             Ok(raw) => {
                 let key = self.descriptor.key();
                 self.note(&Event::Shared { key });
-                let program = self.live(raw, facts, None);
+                let program = self.live(raw, facts, Code::shared(&other.0.code));
                 program.0.note_bytes(&binary);
                 Ok(Some(program))
             }
@@ -134,7 +135,7 @@ impl<'a> Making<'a> {
             build_time,
             kernels,
         };
-        Ok(self.live(raw.take(), facts, None))
+        Ok(self.live(raw.take(), facts, Code::built()))
     }
 
     /// Builds source or intermediate language.
@@ -256,8 +257,8 @@ impl<'a> Making<'a> {
         names.map_err(|refusal| self.refused(refusal))
     }
 
-    fn live(&self, raw: RawProgram, facts: Facts, kept: Option<&[String]>) -> Program {
-        Program::new(self.context, self.device, self.descriptor, raw, facts, kept)
+    fn live(&self, raw: RawProgram, facts: Facts, code: Code) -> Program {
+        Program::new(self.context, self.device, self.descriptor, raw, facts, code)
     }
 
     fn log(&self, raw: &RawProgram) -> String {
@@ -280,15 +281,12 @@ impl<'a> Making<'a> {
     }
 
     fn refused(&self, refusal: Refusal) -> Error {
-        let device = self.context.devices()[self.device].name.clone();
-        match refusal.is_out_of_resources() {
-            true => Error::OutOfResources { device, refusal },
-            false => Error::Driver {
-                what: format!("making {}", self.descriptor.name()),
-                device,
-                refusal,
-            },
-        }
+        let device = &self.context.devices()[self.device].name;
+        Error::refused(
+            format!("making {}", self.descriptor.name()),
+            device,
+            refusal,
+        )
     }
 }
 
@@ -321,5 +319,5 @@ pub(crate) fn from_binary(
 ) -> Result<Result<Program, Refusal>, Error> {
     let making = Making::new(context, device, descriptor)?;
     let made = making.with_binary(binary);
-    Ok(made.map(|raw| making.live(raw, facts, None)))
+    Ok(made.map(|raw| making.live(raw, facts, Code::loaded(&[]))))
 }

@@ -4,7 +4,7 @@ use sde::Sde;
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{BlobError, ProgramSpec};
 
-use crate::fixture::{context, copy};
+use crate::fixture::{context, copy, folder, keeping};
 
 fn blob() -> Vec<u8> {
     let context = context(&Simulated::new());
@@ -26,6 +26,30 @@ fn a_blob_makes_the_program_again_with_no_build() {
     assert_eq!(program.blob().unwrap(), blob);
     drop(program);
     assert_eq!(driver.counts().programs, 0);
+}
+
+/// PoCL gives what it gave first, so a new program is made.
+#[test]
+fn a_blob_has_what_was_finished_at_launches() {
+    let kept = folder();
+    for has_store in [false, true] {
+        let driver = Simulated::new();
+        driver.freeze_binaries();
+        let context = match has_store {
+            false => context(&driver),
+            true => keeping(&driver, kept.path()),
+        };
+        let kernel = context
+            .kernel(&Sde::new(), 0, &copy(&context), "copy")
+            .unwrap();
+        let recompiled = || {
+            kernel.program().blob().unwrap();
+            context.stats().recompiled
+        };
+        assert_eq!(recompiled(), 0);
+        kernel.launch().unwrap().enqueued();
+        assert_eq!(recompiled(), 1);
+    }
 }
 
 #[test]

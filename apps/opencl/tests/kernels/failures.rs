@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use sde::{Sde, Value};
-use sde_opencl::driver::simulated::Simulated;
+use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{Error, ProgramSpec};
 
 use crate::fixture::{context, copy, folder, keeping};
@@ -95,6 +95,37 @@ fn out_of_resources_for_good_is_an_error_that_is_not_remembered() {
         .unwrap();
     context.program(&sde, 0, &other).unwrap();
     assert_eq!(context.stats().evictions, 2);
+}
+
+#[test]
+fn a_launch_that_lacks_resources_lets_go_idle_kernels_and_tries_once_more() {
+    let driver = Simulated::new();
+    let context = context(&driver);
+    let (sde, program) = (Sde::new(), copy(&context));
+    let [copy, other] =
+        ["copy", "move"].map(|name| context.kernel(&sde, 0, &program, name).unwrap());
+    let held = copy.launch().unwrap();
+    assert_eq!(driver.counts().kernels, 2);
+    driver.run_out_of_kernels(1);
+    let second = copy.launch().unwrap();
+    // The idle one of the other kernel went.
+    assert_eq!((driver.counts().kernels, context.stats().evictions), (2, 1));
+    driver.run_out_of_kernels(2);
+    let error = other.launch().unwrap_err();
+    assert!(error.is_out_of_resources(), "{error}");
+    drop((held, second));
+}
+
+/// One eviction and one more try, not one for each of the devices.
+#[test]
+fn a_twin_that_lacks_resources_is_tried_twice() {
+    let driver = Simulated::with(vec![device("twin", "1"), device("twin", "1")]);
+    let context = context(&driver);
+    let program = copy(&context);
+    driver.run_out(usize::MAX);
+    let error = context.program(&Sde::new(), 1, &program).unwrap_err();
+    assert!(error.is_out_of_resources(), "{error}");
+    assert_eq!(context.stats().evictions, 1);
 }
 
 /// The engine's promise, kept for builds: one waiter takes over, and nothing is poisoned.

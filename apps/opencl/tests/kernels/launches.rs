@@ -3,10 +3,11 @@
 use std::path::Path;
 
 use sde::Sde;
-use sde_opencl::driver::simulated::Simulated;
-use sde_opencl::{Context, Stats};
+use sde_opencl::driver::simulated::{Simulated, device};
+use sde_opencl::{Context, KernelDir, KernelStore, ProgramSpec, Settings, Stats, Wanted};
 
-use crate::fixture::{copy, folder, keeping};
+use crate::fixture::{COPY, copy, folder, keeping, quiet};
+use crate::stores::Own;
 
 /// Launches these kernels and gives what came of it.
 fn launch(kept: &Path, names: &[&str]) -> Stats {
@@ -46,8 +47,178 @@ fn a_driver_that_freezes_binaries_is_asked_for_that_of_a_new_program() {
     driver.freeze_binaries();
     let context = keeping(&driver, kept.path());
     launch_in(&context, &["copy"]);
-    assert_eq!((driver.counts().builds, context.stats().builds), (2, 1));
-    assert_eq!((context.stats().replaced, driver.counts().programs), (1, 0));
+    let stats = context.stats();
+    assert_eq!(driver.counts().builds, 2);
+    assert_eq!((stats.builds, stats.recompiled), (1, 1));
+    assert_eq!((stats.replaced, driver.counts().programs), (1, 0));
+}
+
+/// It costs a build to find out what others have kept already.
+#[test]
+fn what_is_there_is_looked_at_before_anything_is_made() {
+    let kept = folder();
+    let contexts: Vec<_> = (0..8)
+        .map(|_| {
+            let driver = Simulated::new();
+            driver.freeze_binaries();
+            (keeping(&driver, kept.path()), driver, Sde::new())
+        })
+        .collect();
+    for (context, _, sde) in &contexts {
+        let kernel = context.kernel(sde, 0, &copy(context), "copy").unwrap();
+        kernel.launch().unwrap().enqueued();
+    }
+    let stats = contexts.iter().map(|(context, driver, sde)| {
+        let before = context.stats();
+        sde.make_room("sde_opencl.Kernel", 0);
+        sde.make_room("sde_opencl.ProgramBuild", 0);
+        assert_eq!(driver.counts().programs, 0);
+        (before.builds, context.stats())
+    });
+    let stats: Vec<_> = stats.collect();
+    let sum = |of: fn(&Stats) -> u64| stats.iter().map(|(_, stats)| of(stats)).sum::<u64>();
+    assert_eq!((sum(|s| s.builds), sum(|s| s.recompiled)), (1, 1));
+    let counted: usize = contexts
+        .iter()
+        .map(|(_, driver, _)| driver.counts().builds)
+        .sum();
+    assert_eq!((counted, sum(|s| s.kept), sum(|s| s.replaced)), (2, 2, 1));
+}
+
+/// Who has the turn is at it; this one neither waits nor does the same.
+#[test]
+fn what_somebody_else_captures_is_left_to_him() {
+    let kept = folder();
+    let driver = Simulated::new();
+    driver.freeze_binaries();
+    let dir = KernelDir::open(Settings::new().dir(kept.path())).unwrap();
+    let context = keeping(&driver, kept.path());
+    let (sde, program) = (Sde::new(), copy(&context));
+    let kernel = context.kernel(&sde, 0, &program, "copy").unwrap();
+    kernel.launch().unwrap().enqueued();
+    let turn = dir.turn(&Wanted {
+        key: program.key(),
+        full: program.full_key(),
+        device_type: context.devices()[0].kind,
+    });
+    assert!(turn.held.is_some());
+    assert_eq!(
+        (context.keep_launched(), context.stats().recompiled),
+        (0, 0)
+    );
+    drop(turn);
+    assert_eq!(
+        (context.keep_launched(), context.stats().recompiled),
+        (1, 1)
+    );
+}
+
+#[test]
+fn nothing_is_made_where_resources_are_lacking() {
+    let kept = folder();
+    let driver = Simulated::new();
+    driver.freeze_binaries();
+    let context = keeping(&driver, kept.path());
+    let sde = Sde::new();
+    let kernel = context.kernel(&sde, 0, &copy(&context), "copy").unwrap();
+    kernel.launch().unwrap().enqueued();
+    drop(kernel);
+    context.release_unused(&sde);
+    assert_eq!(
+        (driver.counts().programs, context.stats().recompiled),
+        (0, 0)
+    );
+    // Those that leave later are captured.
+    let kernel = context.kernel(&sde, 0, &copy(&context), "copy").unwrap();
+    kernel.launch().unwrap().enqueued();
+    drop((kernel, sde));
+    assert_eq!(
+        (context.stats().recompiled, context.stats().replaced),
+        (1, 1)
+    );
+}
+
+/// Devices of equal identity have one binary, whichever is launched on.
+#[test]
+fn a_launch_on_a_twin_counts() {
+    let kept = folder();
+    let twins = || Simulated::with(vec![device("twin", "1"), device("twin", "1")]);
+    let launch = |at: usize| {
+        let context = keeping(&twins(), kept.path());
+        let sde = Sde::new();
+        for device in 0..2 {
+            let program = context
+                .describe(device, &ProgramSpec::source(COPY))
+                .unwrap();
+            let kernel = context.kernel(&sde, device, &program, "copy").unwrap();
+            if device == at {
+                kernel.launch().unwrap().enqueued();
+            }
+        }
+        drop(sde);
+        context.stats()
+    };
+    let first = launch(1);
+    assert_eq!((first.builds, first.kept, first.replaced), (1, 2, 1));
+    assert_eq!(launch(0).kept, 0);
+    assert_eq!(launch(1).kept, 0);
+}
+
+/// What could not be kept is tried again.
+#[test]
+fn a_put_that_failed_is_tried_again() {
+    let own = Own::default();
+    let context = quiet(&Simulated::new())
+        .keep_in(own.clone())
+        .build()
+        .unwrap();
+    let sde = Sde::new();
+    *own.fails.lock().unwrap() = true;
+    let kernel = context.kernel(&sde, 0, &copy(&context), "copy").unwrap();
+    assert_eq!((context.keep_launched(), context.stats().kept), (0, 0));
+    *own.fails.lock().unwrap() = false;
+    kernel.launch().unwrap().enqueued();
+    assert_eq!((context.keep_launched(), context.stats().kept), (1, 1));
+    let kept = own.kept.lock().unwrap();
+    assert_eq!(kept.values().next().unwrap().launched, ["copy"]);
+}
+
+/// Launches that are still queued may not have finished anything.
+#[test]
+fn what_is_still_queued_when_a_program_goes_is_not_said_to_be_finished() {
+    let kept = folder();
+    let driver = Simulated::new();
+    driver.is_busy(true);
+    let context = keeping(&driver, kept.path());
+    launch_in(&context, &["copy"]);
+    assert_eq!((context.stats().kept, driver.counts().programs), (1, 0));
+    // Another process captures it.
+    assert_eq!(launch(kept.path(), &["copy"]).replaced, 1);
+}
+
+/// A launch counts when it is enqueued, not when it is let go, and not when it is looked at.
+#[test]
+fn a_launch_that_is_held_counts_and_one_that_is_handed_out_does_not() {
+    let kept = folder();
+    let context = keeping(&Simulated::new(), kept.path());
+    let sde = Sde::new();
+    let kernel = context.kernel(&sde, 0, &copy(&context), "copy").unwrap();
+    let held = kernel.launch().unwrap();
+    let _ = held.opencl();
+    assert_eq!(context.keep_launched(), 0);
+    held.enqueued();
+    assert_eq!(context.keep_launched(), 1);
+}
+
+/// A driver that has finished code in memory only.
+#[test]
+fn where_binaries_have_no_finished_code_nothing_is_captured() {
+    let kept = folder();
+    let driver = Simulated::new();
+    driver.finish_in_memory();
+    let context = keeping(&driver, kept.path());
+    launch_in(&context, &["copy"]);
+    assert_eq!((context.stats().kept, context.stats().recompiled), (1, 0));
 }
 
 #[test]

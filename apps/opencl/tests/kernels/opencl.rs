@@ -89,6 +89,7 @@ fn run(context: &Context, device: usize, launch: &Launch) -> Vec<cl_float> {
             .set_global_work_size(N)
             .enqueue_nd_range(&queue)
             .unwrap();
+        launch.enqueued();
         let mut out = vec![0.0; N];
         queue
             .enqueue_read_buffer(&y, CL_TRUE, 0, &mut out, &[])

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use sde::Sde;
 use sde_opencl::driver::simulated::Simulated;
-use sde_opencl::{Descriptor, KernelDir, KernelStore, ProgramSpec, Settings, Wanted};
+use sde_opencl::{Descriptor, DeviceType, KernelDir, KernelStore, ProgramSpec, Settings, Wanted};
 
 use crate::child::{Worker, listen, tell};
 use crate::fixture::{COPY, anew, copy, folder, keeping, quiet};
@@ -166,16 +166,13 @@ fn who_builds_another_program_does_not_wait() {
         one.as_bytes()[0] == other.as_bytes()[0] && one.as_bytes()[1] != other.as_bytes()[1]
     });
     let other = other.unwrap();
-    let wanted = |program: &Descriptor| {
-        let device_type = context.devices()[0].kind;
-        (program.key(), program.full_key().clone(), device_type)
-    };
-    let [one, other] = [wanted(&one), wanted(&other)];
-    let wanted = |(key, full, device_type): &(_, _, _)| Wanted {
-        key: *key,
-        full,
-        device_type: *device_type,
-    };
+    fn wanted(program: &Descriptor) -> Wanted<'_> {
+        Wanted {
+            key: program.key(),
+            full: program.full_key(),
+            device_type: DeviceType::Cpu,
+        }
+    }
     let first = dir.turn(&wanted(&one));
     assert!(first.held.is_some() && dir.turn_at_once(&wanted(&one)).is_none());
     let second = dir.turn(&wanted(&other));

@@ -1,0 +1,327 @@
+//! Keeping binaries: when a program was built, when kernels of it were launched since, when a user
+//! says so.
+//!
+//! Many drivers finish code at the first launch, so a binary that is captured before has no code for
+//! the device in it, and each new process compiles it again. So what was launched is noted, and the
+//! binary captured once more: when the program is let go, or when a user says that his queues have
+//! finished. That costs a build with some drivers. So it is found out first whether the kept binary lacks
+//! anything; of several processes that find so one captures it, and the others leave it to that one.
+//!
+//! What a kept binary is said to have, nobody captures again. So that is said only of kernels
+//! whose launches are known to have ended, and not where a driver puts no finished code into binaries.
+
+use std::cell::Cell;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use sde::key::Digest;
+
+use crate::context::lock;
+use crate::driver::Capture;
+use crate::live::Live;
+use crate::persistent::{KernelStore, StoreError, StoredProgram, Wanted};
+use crate::stats::Event;
+use crate::{Error, make};
+
+/// Names of kernels.
+pub(crate) type Names = BTreeSet<String>;
+
+/// What the store has of a program, as far as this process knows.
+#[derive(Debug, Default)]
+pub(crate) enum Kept {
+    /// It is not for us to keep: there is no store, or it does not want it.
+    #[default]
+    NotOurs,
+    /// It is to be kept, and could not be so far.
+    NotYet,
+    /// It is kept, with finished code for these kernels.
+    With(Names),
+}
+
+/// The code of a live program: what was finished, and what of it is in which binary.
+#[derive(Debug, Default)]
+pub(crate) struct Code {
+    /// What was finished in the binary that it was made from.
+    loaded: Names,
+    launched: Mutex<Launched>,
+    /// What is finished in the binary that its driver has put together for it; some do that once.
+    frozen: Mutex<Option<Names>>,
+    /// Programs of devices of equal identity have one of these.
+    kept: Arc<Mutex<Kept>>,
+}
+
+#[derive(Debug, Default)]
+struct Launched {
+    all: Names,
+    /// Those that were given back to the driver while it still had a use of them.
+    perhaps_queued: Names,
+}
+
+/// Whose launches are taken to have ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// Those of which the driver has let go.
+    IfTheDriverSaysSo,
+    /// All: a user says so.
+    All,
+}
+
+impl Code {
+    /// Of a program that was built.
+    pub(crate) fn built() -> Self {
+        Self::default()
+    }
+
+    /// Of a program from a binary that has finished code for these kernels.
+    pub(crate) fn loaded(names: &[String]) -> Self {
+        let loaded: Names = names.iter().cloned().collect();
+        Self {
+            frozen: Mutex::new(Some(loaded.clone())),
+            loaded,
+            ..Self::default()
+        }
+    }
+
+    /// The same, of which the store has the binary.
+    pub(crate) fn from_store(names: &[String]) -> Self {
+        let code = Self::loaded(names);
+        *lock(&code.kept) = Kept::With(code.loaded.clone());
+        code
+    }
+
+    /// Of a program from the binary of another one, that of a device of equal identity.
+    pub(crate) fn shared(other: &Self) -> Self {
+        Self {
+            loaded: other.loaded.clone(),
+            frozen: Mutex::new(Some(other.loaded.clone())),
+            kept: Arc::clone(&other.kept),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn note_launch(&self, kernel: &str) {
+        let mut launched = lock(&self.launched);
+        if !launched.all.contains(kernel) {
+            launched.all.insert(kernel.to_owned());
+        }
+        launched.perhaps_queued.remove(kernel);
+    }
+
+    pub(crate) fn note_perhaps_queued(&self, kernel: &str) {
+        let mut launched = lock(&self.launched);
+        launched.perhaps_queued.insert(kernel.to_owned());
+    }
+
+    fn launched(&self, ended: Ended) -> Names {
+        let launched = lock(&self.launched);
+        match ended {
+            Ended::All => launched.all.clone(),
+            Ended::IfTheDriverSaysSo => {
+                let at_rest = launched.all.difference(&launched.perhaps_queued);
+                at_rest.cloned().collect()
+            }
+        }
+    }
+
+    /// Whether something is to be done so that a binary with these is kept.
+    fn lacks(&self, names: &Names) -> bool {
+        match &*lock(&self.kept) {
+            Kept::NotOurs => false,
+            Kept::NotYet => true,
+            Kept::With(kept) => !names.is_subset(kept),
+        }
+    }
+
+    fn set_kept(&self, kept: Kept) {
+        *lock(&self.kept) = kept;
+    }
+}
+
+thread_local! {
+    static LETTING_GO: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Lets go of programs without capturing them: where resources are lacking is no place to build.
+pub(crate) fn let_go(what: impl FnOnce()) {
+    struct Before(bool);
+    impl Drop for Before {
+        fn drop(&mut self) {
+            LETTING_GO.set(self.0);
+        }
+    }
+    let _before = Before(LETTING_GO.replace(true));
+    what();
+}
+
+impl Live {
+    /// The binary with all that was finished, and for which kernels that is.
+    pub(crate) fn capture(&self, ended: Ended) -> Result<(Vec<u8>, Names), Error> {
+        let names = self.finished(ended);
+        let is_new_program_better = self.driver().captures(self.device) == Capture::NewProgram
+            && lock(&self.code.frozen)
+                .as_ref()
+                .is_some_and(|frozen| !names.is_subset(frozen));
+        let binary = match is_new_program_better {
+            false => self.binary(&names)?,
+            true => {
+                let begun = Instant::now();
+                let binary = make::binary_anew(&self.context, self.device, &self.descriptor)?;
+                let (key, took) = (self.descriptor.key(), begun.elapsed());
+                self.note(&Event::Recompiled { key, took });
+                binary
+            }
+        };
+        Ok((binary, names))
+    }
+
+    /// The binary as it is, whatever was launched since it was put together.
+    pub(crate) fn binary_as_it_is(&self) -> Result<Vec<u8>, Error> {
+        self.binary(&self.finished(Ended::IfTheDriverSaysSo))
+    }
+
+    /// The binary of the program itself. If it is put together now, it has code for what was launched before.
+    fn binary(&self, finished: &Names) -> Result<Vec<u8>, Error> {
+        lock(&self.code.frozen).get_or_insert_with(|| finished.clone());
+        let binary = self.driver().binary(self.raw(), self.device);
+        binary.map_err(|refusal| self.refused("reading a binary", refusal))
+    }
+
+    /// For which kernels a binary that is captured now has finished code.
+    fn finished(&self, ended: Ended) -> Names {
+        let mut names = self.code.loaded.clone();
+        if self.driver().captures(self.device) != Capture::Never {
+            names.extend(self.code.launched(ended));
+        }
+        names
+    }
+
+    /// Keeps the binary of a program that was just built. The caller has the turn.
+    pub(crate) fn keep_built(&self, store: &dyn KernelStore, replaced: bool) {
+        self.code.set_kept(Kept::NotYet);
+        if let Err(error) = self.put(store, Ended::IfTheDriverSaysSo, replaced) {
+            self.code.set_kept(Kept::NotOurs);
+            tracing::warn!("a program is not kept, its driver gives no binary: {error}");
+        }
+    }
+
+    /// Keeps the binary of a program that this crate did not build. Gives whether the store has it.
+    pub(crate) fn keep_foreign(&self) -> Result<bool, Error> {
+        {
+            let mut kept = lock(&self.code.kept);
+            if matches!(*kept, Kept::NotOurs) {
+                *kept = Kept::NotYet;
+            }
+        }
+        self.keep_if_better(Ended::IfTheDriverSaysSo)?;
+        Ok(matches!(*lock(&self.code.kept), Kept::With(_)))
+    }
+
+    /// Keeps the binary if none is kept, or kernels were launched that the kept one has no finished
+    /// code for. Gives whether it did.
+    pub(crate) fn keep_if_better(&self, ended: Ended) -> Result<bool, Error> {
+        let Some(store) = &self.context.0.store else {
+            return Ok(false);
+        };
+        let names = self.finished(ended);
+        let kind = self.context.devices()[self.device].kind;
+        if !self.code.lacks(&names) || !store.keeps(kind) || self.descriptor.is_cacheable().is_err()
+        {
+            return Ok(false);
+        }
+        let wanted = Wanted {
+            key: self.descriptor.key(),
+            full: self.descriptor.full_key(),
+            device_type: kind,
+        };
+        // Whoever has it builds it or captures it. This one may be asked again, and waits for nobody.
+        let Some(_turn) = store.turn_at_once(&wanted) else {
+            return Ok(false);
+        };
+        let there = match store.look(&[wanted]) {
+            Ok(mut found) => found.pop().flatten(),
+            Err(error) => {
+                self.store_failed(&error);
+                return Ok(false);
+            }
+        };
+        let is_there = there.is_some();
+        let there = there.filter(|there| there.is_whole() && there.full == *wanted.full);
+        if let Some(there) = there {
+            let has: Names = there.launched.into_iter().collect();
+            if names.is_subset(&has) {
+                self.code.set_kept(Kept::With(has));
+                return Ok(false);
+            }
+        }
+        self.put(&**store, ended, is_there)
+    }
+
+    fn put(&self, store: &dyn KernelStore, ended: Ended, replaced: bool) -> Result<bool, Error> {
+        let Some(program) = self.to_keep(ended)? else {
+            self.code.set_kept(Kept::NotOurs);
+            return Ok(false);
+        };
+        match store.put(std::slice::from_ref(&program)) {
+            Ok(0) => {
+                self.code.set_kept(Kept::NotOurs);
+                Ok(false)
+            }
+            Ok(_) => {
+                self.note_bytes(&program.binary);
+                self.note(&Event::Kept {
+                    key: program.key,
+                    bytes: program.binary.len(),
+                    replaced,
+                });
+                let launched = program.launched.into_iter().collect();
+                self.code.set_kept(Kept::With(launched));
+                Ok(true)
+            }
+            Err(error) => {
+                self.store_failed(&error);
+                Ok(false)
+            }
+        }
+    }
+
+    /// As it is to be kept; nothing if the driver gives no binary.
+    fn to_keep(&self, ended: Ended) -> Result<Option<StoredProgram>, Error> {
+        let (binary, launched) = self.capture(ended)?;
+        if binary.is_empty() {
+            return Ok(None);
+        }
+        let program = StoredProgram {
+            key: self.descriptor.key(),
+            full: self.descriptor.full_key().clone(),
+            device_type: self.context.devices()[self.device].kind,
+            name: self.descriptor.name().to_owned(),
+            binary,
+            log: self.facts.log.clone(),
+            build_time: self.facts.build_time,
+            kernels: self.facts.kernels.clone(),
+            launched: launched.into_iter().collect(),
+            checksum: Digest::from_bytes([0; 32]),
+        };
+        Ok(Some(program.seal()))
+    }
+
+    /// When the program is let go.
+    pub(crate) fn keep_at_the_end(&self) {
+        if LETTING_GO.get() {
+            return;
+        }
+        if let Err(error) = self.keep_if_better(Ended::IfTheDriverSaysSo) {
+            tracing::warn!("a binary could not be captured after a launch: {error}");
+        }
+    }
+
+    fn note(&self, event: &Event) {
+        self.context.0.notes.note(event);
+    }
+
+    fn store_failed(&self, error: &StoreError) {
+        let why = error.to_string();
+        self.note(&Event::StoreFailed { why });
+    }
+}

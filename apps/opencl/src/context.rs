@@ -269,7 +269,7 @@ impl Context {
     }
 
     fn with_room<T>(&self, sde: &Handle, have: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-        match have() {
+        keep::giving(|| match have() {
             Err(error) if error.is_out_of_resources() => {
                 let why = error.to_string();
                 self.0.notes.note(&Event::OutOfResources { why });
@@ -277,7 +277,7 @@ impl Context {
                 have()
             }
             outcome => outcome,
-        }
+        })
     }
 
     /// Lets go what an engine remembers of programs and kernels and nobody holds, and kernels that wait for
@@ -306,7 +306,7 @@ impl Context {
     /// it relies on. It is done too when a program is dropped, for those of its kernels of whose launches the
     /// driver has let go. Gives how many were kept.
     ///
-    /// It also tries again to keep what could not be kept. It may take as long as a build: some drivers make
+    /// It also notes what was used of the store, and tries again to keep what could not be kept. It may take as long as a build: some drivers make
     /// the program once more for that. What another process is just building or capturing is left to it.
     pub fn keep_launched(&self) -> usize {
         let live: Vec<_> = lock(&self.0.live)
@@ -320,7 +320,11 @@ impl Context {
                 false
             })
         };
-        live.iter().filter(keep).count()
+        let count = live.iter().filter(keep).count();
+        if let Some(store) = &self.0.store {
+            store.note_uses();
+        }
+        count
     }
 
     /// What happened so far.

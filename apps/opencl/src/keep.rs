@@ -10,7 +10,7 @@
 //! What a kept binary is said to have, nobody captures again. So that is said only of kernels
 //! whose launches are known to have ended, and not where a driver puts no finished code into binaries.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
@@ -19,8 +19,8 @@ use sde::key::Digest;
 
 use crate::context::lock;
 use crate::driver::Capture;
-use crate::live::Live;
-use crate::persistent::{KernelStore, StoreError, StoredProgram, Wanted};
+use crate::live::{Live, Program};
+use crate::persistent::{KernelStore, StoreError, StoredProgram, Turn, Wanted};
 use crate::stats::Event;
 use crate::{Error, make};
 
@@ -140,6 +140,50 @@ impl Code {
 
 thread_local! {
     static LETTING_GO: Cell<bool> = const { Cell::new(false) };
+    /// How many calls there are that keep at their end what was built in them.
+    static GIVING: Cell<usize> = const { Cell::new(0) };
+    static BUILT: RefCell<Vec<Built>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A program that was built, and is kept once those have it who wait for it.
+struct Built {
+    program: Program,
+    replaced: bool,
+    /// Others are kept from building it until it is kept.
+    _turn: Turn,
+}
+
+/// Has something, and keeps what was built for that when it has been given to all who wait: only the builder
+/// waits for the disk.
+pub(crate) fn giving<T>(have: impl FnOnce() -> T) -> T {
+    struct Given;
+    impl Drop for Given {
+        fn drop(&mut self) {
+            GIVING.set(GIVING.get() - 1);
+            for built in BUILT.take() {
+                built.program.0.keep_built(built.replaced);
+            }
+        }
+    }
+    GIVING.set(GIVING.get() + 1);
+    let _given = Given;
+    have()
+}
+
+/// Keeps the binary of a program that this thread built, when it has given it to those who wait.
+pub(crate) fn keep_built(program: &Program, turn: Turn, replaced: bool) {
+    program.0.code.set_kept(Kept::NotYet);
+    match GIVING.get() {
+        // An app of this crate was called, and nobody knows when it has ended.
+        0 => program.0.keep_built(replaced),
+        _ => BUILT.with_borrow_mut(|built| {
+            built.push(Built {
+                program: program.clone(),
+                replaced,
+                _turn: turn,
+            });
+        }),
+    }
 }
 
 /// Lets go of programs without capturing them: where resources are lacking is no place to build.
@@ -197,9 +241,11 @@ impl Live {
     }
 
     /// Keeps the binary of a program that was just built. The caller has the turn.
-    pub(crate) fn keep_built(&self, store: &dyn KernelStore, replaced: bool) {
-        self.code.set_kept(Kept::NotYet);
-        if let Err(error) = self.put(store, Ended::IfTheDriverSaysSo, replaced) {
+    fn keep_built(&self, replaced: bool) {
+        let Some(store) = &self.context.0.store else {
+            return;
+        };
+        if let Err(error) = self.put(&**store, Ended::IfTheDriverSaysSo, replaced) {
             self.code.set_kept(Kept::NotOurs);
             tracing::warn!("a program is not kept, its driver gives no binary: {error}");
         }

@@ -4,9 +4,9 @@ use sde::Handle;
 
 use super::Making;
 use crate::Error;
-use crate::keep::Code;
+use crate::keep::{Code, keep_built};
 use crate::live::{Facts, Program};
-use crate::persistent::{KernelStore, StoredProgram, Turn, Wanted};
+use crate::persistent::{KernelStore, StoredProgram, Wanted};
 use crate::stats::Event;
 
 /// What a store has for a program.
@@ -28,8 +28,8 @@ impl Making<'_> {
         if !store.keeps(device_type) {
             return self.build(sde);
         }
-        let Turn { held, waited } = store.turn(&self.wanted());
-        if let Some(took) = waited {
+        let turn = store.turn(&self.wanted());
+        if let Some(took) = turn.waited {
             let key = self.descriptor.key();
             self.note(&Event::Waited { key, took });
         }
@@ -41,8 +41,7 @@ impl Making<'_> {
             return Ok(program);
         }
         let program = self.build(sde)?;
-        program.0.keep_built(store, second.is_there);
-        drop(held);
+        keep_built(&program, turn, second.is_there);
         Ok(program)
     }
 

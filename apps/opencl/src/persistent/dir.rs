@@ -49,6 +49,8 @@ struct Inner {
     keys: Sde,
     /// Whether what is too old was looked for.
     tidied: AtomicBool,
+    /// Whether something was used since that was last noted.
+    used: AtomicBool,
     writes: bool,
 }
 
@@ -95,6 +97,7 @@ impl KernelDir {
             settings,
             keys: Sde::new(),
             tidied: AtomicBool::new(false),
+            used: AtomicBool::new(false),
             writes,
         })))
     }
@@ -150,32 +153,65 @@ impl KernelDir {
         Ok(found.and_then(|entry| read(&entry)))
     }
 
-    /// Whether so many bytes may be added; makes room if there is too little.
+    /// How many bytes may be added; makes room if there is too little for so many.
     ///
-    /// Somebody else may be making room already. What is put meanwhile must not fill the disk, so if there is a quarter more than
-    /// there should be, it is not put.
-    fn has_room(&self, bytes: u64) -> Result<bool, StoreError> {
+    /// Somebody else may be making room already. What is put meanwhile must not fill the disk, so there is never
+    /// more than a quarter more than there should be.
+    fn room(&self, bytes: u64) -> Result<u64, StoreError> {
+        let settings = &self.0.settings;
         let first = !self.0.tidied.swap(true, Ordering::Relaxed);
-        let Some(capacity) = self.0.settings.capacity else {
-            if first && self.0.settings.max_age.is_some() {
-                self.tidy()?;
-            }
-            return Ok(true);
-        };
-        if bytes > capacity {
-            return Ok(false);
-        }
-        let is_over = self.bytes() + bytes > capacity;
-        if is_over || (first && self.0.settings.max_age.is_some()) {
+        let is_over = settings
+            .capacity
+            .is_some_and(|capacity| self.bytes() + bytes > capacity);
+        if is_over || (first && settings.max_age.is_some()) {
             self.tidy()?;
         }
-        Ok(!is_over || self.bytes() + bytes <= capacity + capacity / 4)
+        Ok(match settings.capacity {
+            None => u64::MAX,
+            Some(capacity) if is_over => (capacity + capacity / 4).saturating_sub(self.bytes()),
+            Some(_) => bytes,
+        })
+    }
+
+    /// Those of these programs that the settings let in and there is room for.
+    fn wanted<'a>(
+        &self,
+        programs: &'a [StoredProgram],
+    ) -> Result<Vec<&'a StoredProgram>, StoreError> {
+        let settings = &self.0.settings;
+        let sizes = settings.min_binary..=settings.max_binary;
+        let capacity = settings.capacity.unwrap_or(u64::MAX);
+        let mut wanted: Vec<_> = programs.iter().collect();
+        wanted.retain(|program| {
+            settings.of(program.device_type) == Mode::ReadWrite
+                && sizes.contains(&(program.binary.len() as u64))
+                && size(program) <= capacity
+        });
+        if wanted.is_empty() {
+            return Ok(wanted);
+        }
+        let mut left = self.room(wanted.iter().map(|program| size(program)).sum())?;
+        wanted.retain(|program| match left.checked_sub(size(program)) {
+            Some(less) => {
+                left = less;
+                true
+            }
+            None => {
+                tracing::debug!("there is no room in {}", self.describe());
+                false
+            }
+        });
+        Ok(wanted)
     }
 }
 
 impl KernelStore for KernelDir {
     fn get(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<StoredProgram>>, StoreError> {
-        let find = |key: &Key| self.0.store.find(key);
+        let find = |key: &Key| {
+            let found = self.0.store.find(key)?;
+            self.0.used.fetch_or(found.is_some(), Ordering::Relaxed);
+            Ok(found)
+        };
         wanted.iter().map(|one| self.one(one, find)).collect()
     }
 
@@ -186,19 +222,8 @@ impl KernelStore for KernelDir {
 
     fn put(&self, programs: &[StoredProgram]) -> Result<usize, StoreError> {
         let doing = "keeping a binary";
-        let settings = &self.0.settings;
-        let sizes = settings.min_binary..=settings.max_binary;
-        let mut wanted: Vec<_> = programs.iter().collect();
-        wanted.retain(|program| {
-            settings.of(program.device_type) == Mode::ReadWrite
-                && sizes.contains(&(program.binary.len() as u64))
-        });
+        let wanted = self.wanted(programs)?;
         if wanted.is_empty() {
-            return Ok(0);
-        }
-        let bytes = wanted.iter().map(|program| size(program));
-        if !self.has_room(bytes.sum())? {
-            tracing::debug!("there is no room in {}", self.describe());
             return Ok(0);
         }
         let entries = wanted.into_iter().map(saved).collect::<Result<Vec<_>, _>>();
@@ -215,7 +240,9 @@ impl KernelStore for KernelDir {
             Err(ArchiveError::Removed { .. }) => self.0.store.save(&batch),
             outcome => outcome,
         };
-        match saved.map_err(failed)?.left_out.first() {
+        let saved = saved.map_err(failed)?;
+        self.note_uses();
+        match saved.left_out.first() {
             Some(why) => Err(failed(why.clone())),
             None => Ok(batch.entries.len()),
         }
@@ -240,6 +267,12 @@ impl KernelStore for KernelDir {
         Some(turn)
     }
 
+    fn note_uses(&self) {
+        if self.0.writes && self.0.used.swap(false, Ordering::Relaxed) {
+            self.0.note_uses();
+        }
+    }
+
     fn refresh(&self) {
         if let Err(error) = self.0.store.refresh() {
             tracing::warn!("what others kept could not be looked for: {error}");
@@ -251,13 +284,19 @@ impl KernelStore for KernelDir {
     }
 }
 
+impl Inner {
+    fn note_uses(&self) {
+        if let Err(error) = self.store.commit(Selection::Archive) {
+            tracing::warn!("what was used of the kernel cache could not be noted: {error}");
+        }
+    }
+}
+
 impl Drop for Inner {
     /// Notes what was used, so that it does not leave first.
     fn drop(&mut self) {
-        if self.writes
-            && let Err(error) = self.store.commit(Selection::Archive)
-        {
-            tracing::warn!("what was used of the kernel cache could not be noted: {error}");
+        if self.writes {
+            self.note_uses();
         }
     }
 }

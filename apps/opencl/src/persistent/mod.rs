@@ -154,7 +154,7 @@ pub trait KernelStore: Send + Sync {
     }
 
     /// Keeps these programs, each in place of an earlier one of its key; gives how many. One that the
-    /// store doesn't want, or has no room for, is left out; it is no error.
+    /// store doesn't want, or has no room for, is left out, and the others are kept; it is no error.
     ///
     /// # Errors
     /// If they could not be kept.
@@ -179,6 +179,10 @@ pub trait KernelStore: Send + Sync {
         let _ = wanted;
         Some(Turn::default())
     }
+
+    /// Writes down what was used until now, where uses are counted: a process may never come to an end
+    /// in which that could be done.
+    fn note_uses(&self) {}
 
     /// Has what others put until now be found by [`get`](Self::get), where that takes a look.
     fn refresh(&self) {}

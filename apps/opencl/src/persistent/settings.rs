@@ -1,6 +1,7 @@
 //! How binaries are kept: by a program, or by environment variables.
 
 use std::env;
+use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -103,7 +104,7 @@ impl Settings {
     /// # Errors
     /// If one has a value that is not understood.
     pub fn from_env() -> Result<Self, SettingsError> {
-        Self::from_variables(|name| env::var(name).ok())
+        Self::from_os(|name: &str| env::var_os(name))
     }
 
     /// As [`from_env`](Self::from_env), with variables from elsewhere.
@@ -113,6 +114,10 @@ impl Settings {
     pub fn from_variables(
         variable: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, SettingsError> {
+        Self::from_os(|name| variable(name).map(OsString::from))
+    }
+
+    fn from_os(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, SettingsError> {
         let from = Variables(&variable);
         let mut settings = Self::new();
         const MODE: &str = "`off`, `read` or `read-write`";
@@ -146,12 +151,8 @@ impl Settings {
         if let Some(seconds) = from.parsed::<u32>("SDE_KERNEL_CACHE_WAIT", "a number of seconds")? {
             settings.patience = Duration::from_secs(seconds.into());
         }
-        match variable("SDE_KERNEL_CACHE_ORDER").as_deref() {
-            None | Some("" | "lru") => {}
-            Some("fifo") => settings.order = Order::FirstIn,
-            Some(value) => {
-                return Err(wrong("SDE_KERNEL_CACHE_ORDER", value, "`lru` or `fifo`"));
-            }
+        if let Some(InWords(order)) = from.parsed("SDE_KERNEL_CACHE_ORDER", "`lru` or `fifo`")? {
+            settings.order = order;
         }
         Ok(settings)
     }
@@ -171,12 +172,19 @@ impl Settings {
         self
     }
 
-    /// How many bytes may be kept (8 GiB). For a while the files may have a quarter more, and, while room
+    /// How many bytes may be kept (8 GiB); with 0 nothing is. For a while the files may have a quarter more, and, while room
     /// is made, what is copied too: never more than twice this, and a binary for each process. What
     /// is built when there is no room is not kept.
     #[must_use]
     pub fn capacity(mut self, bytes: u64) -> Self {
         self.capacity = Some(bytes);
+        self
+    }
+
+    /// As many bytes may be kept as there are, which is what 0 says in the environment.
+    #[must_use]
+    pub fn unlimited(mut self) -> Self {
+        self.capacity = None;
         self
     }
 
@@ -187,10 +195,19 @@ impl Settings {
         self
     }
 
-    /// What was neither built nor used for so long goes.
+    /// What was neither built nor used for so long goes, with zero all of it (there is no limit of age). It is looked for when a
+    /// process keeps a binary for the first time, by [`KernelDir::tidy`](super::KernelDir::tidy), and whenever
+    /// room is made. Until then it is used.
     #[must_use]
     pub fn max_age(mut self, age: Duration) -> Self {
         self.max_age = Some(age);
+        self
+    }
+
+    /// Nothing goes for its age, which is what 0 says in the environment.
+    #[must_use]
+    pub fn any_age(mut self) -> Self {
+        self.max_age = None;
         self
     }
 
@@ -247,7 +264,22 @@ impl Settings {
 
 struct Variables<'a, F>(&'a F);
 
-impl<F: Fn(&str) -> Option<String>> Variables<'_, F> {
+/// An order as a variable has it.
+struct InWords(Order);
+
+impl FromStr for InWords {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        match text {
+            "lru" => Ok(Self(Order::LeastRecentlyUsed)),
+            "fifo" => Ok(Self(Order::FirstIn)),
+            _ => Err(()),
+        }
+    }
+}
+
+impl<F: Fn(&str) -> Option<OsString>> Variables<'_, F> {
     fn parsed<T: FromStr>(
         &self,
         name: &str,
@@ -256,9 +288,9 @@ impl<F: Fn(&str) -> Option<String>> Variables<'_, F> {
         match (self.0)(name) {
             None => Ok(None),
             Some(text) if text.is_empty() => Ok(None),
-            Some(text) => match text.parse() {
-                Ok(value) => Ok(Some(value)),
-                Err(_) => Err(wrong(name, &text, wanted)),
+            Some(text) => match text.to_str().and_then(|text| text.parse().ok()) {
+                Some(value) => Ok(Some(value)),
+                None => Err(wrong(name, &text.to_string_lossy(), wanted)),
             },
         }
     }
@@ -335,6 +367,32 @@ mod tests {
         ]);
         let unlimited = unlimited.unwrap();
         assert_eq!((unlimited.capacity, unlimited.max_age), (None, None));
+        let called = Settings::new().max_age(Duration::ZERO).any_age();
+        let called = called.capacity(0).unlimited();
+        assert_eq!(format!("{unlimited:?}"), format!("{called:?}"));
+    }
+
+    /// A directory may have any name; nothing else has a value that is no text.
+    #[cfg(unix)]
+    #[test]
+    fn a_value_that_is_no_text_is_an_error_but_for_the_directory() {
+        use std::os::unix::ffi::OsStringExt;
+
+        let settings = |there: &'static str| {
+            Settings::from_os(move |name| {
+                let value = OsString::from_vec(b"/no\xfftext".to_vec());
+                (name == there).then_some(value)
+            })
+        };
+        let dir = settings("SDE_KERNEL_CACHE_DIR").unwrap().dir.unwrap();
+        assert_eq!(dir.as_os_str().as_encoded_bytes(), b"/no\xfftext");
+        for name in [
+            "SDE_KERNEL_CACHE",
+            "SDE_KERNEL_CACHE_MAX_SIZE",
+            "SDE_KERNEL_CACHE_ORDER",
+        ] {
+            assert_eq!(settings(name).unwrap_err().name, name);
+        }
     }
 
     #[test]

@@ -112,6 +112,24 @@ fn what_is_too_old_goes() {
     assert!(there(kept.path(), 1).is_empty());
 }
 
+/// Nobody calls `tidy`: a process looks once, when it first keeps something.
+#[test]
+fn what_is_too_old_goes_by_itself_when_a_process_first_keeps_something() {
+    let kept = folder();
+    let keep = |settings: Settings, programs: &[usize]| {
+        let dir = KernelDir::open(settings.dir(kept.path())).unwrap();
+        let context = quiet(&Simulated::new()).keep_in(dir).build().unwrap();
+        programs.iter().for_each(|n| make(&context, *n));
+    };
+    let none = || Settings::new().max_age(std::time::Duration::ZERO);
+    keep(Settings::new(), &[0]);
+    // Who only reads leaves it there, and it is used.
+    keep(none(), &[0]);
+    assert_eq!(there(kept.path(), 1), [0]);
+    keep(none().unlimited(), &[1, 2]);
+    assert_eq!(there(kept.path(), 3), [1, 2]);
+}
+
 /// Readers find it or they don't; nothing else, and no error.
 #[test]
 fn readers_go_on_while_somebody_makes_room() {

@@ -320,6 +320,79 @@ fn a_store_of_ones_own_takes_the_place_of_ours() {
     });
 }
 
+/// One that is too large, or for which there is no room left, is no reason to leave out others.
+#[test]
+fn of_several_programs_those_are_kept_that_there_is_room_for() {
+    let own = Own::default();
+    let context = quiet(&Simulated::new())
+        .keep_in(own.clone())
+        .build()
+        .unwrap();
+    let sizes = [1000, 200_000, 20_000, 20_000, 1000];
+    let programs = sizes.iter().enumerate().map(|(n, size)| {
+        let filling = " ".repeat(*size);
+        let spec = ProgramSpec::source(format!("kernel void k{n}() {{}}{filling}"));
+        let program = context.describe(0, &spec).unwrap();
+        context.program(&Sde::new(), 0, &program).unwrap();
+        own.kept.lock().unwrap()[&program.key()].clone()
+    });
+    let programs: Vec<_> = programs.collect();
+    let kept = folder();
+    let settings = Settings::new().dir(kept.path()).capacity(60_000);
+    let dir = KernelDir::open(settings).unwrap();
+    assert_eq!(dir.put(&programs).unwrap(), 3);
+    let is_there = programs.iter().map(|program| {
+        let wanted = Wanted {
+            key: program.key,
+            full: &program.full,
+            device_type: program.device_type,
+        };
+        dir.get(&[wanted]).unwrap()[0].is_some()
+    });
+    assert_eq!(
+        is_there.collect::<Vec<_>>(),
+        [true, false, true, false, true]
+    );
+}
+
+/// A context in a `static` is never dropped.
+#[test]
+fn uses_are_noted_in_a_process_that_never_lets_go() {
+    let kept = folder();
+    anew(kept.path());
+    assert_eq!(uses(kept.path()), [] as [u64; 0]);
+    let context = keeping(&Simulated::new(), kept.path());
+    let sde = Sde::new();
+    context.program(&sde, 0, &copy(&context)).unwrap();
+    context.keep_launched();
+    assert_eq!(uses(kept.path()), [1]);
+    let other = keeping(&Simulated::new(), kept.path());
+    other.program(&Sde::new(), 0, &copy(&other)).unwrap();
+    let program = other
+        .describe(0, &ProgramSpec::source("kernel void k() {}"))
+        .unwrap();
+    other.program(&Sde::new(), 0, &program).unwrap();
+    assert_eq!(uses(kept.path()), [1, 1]);
+    std::mem::forget((context, other, sde));
+}
+
+/// How often each entry was used, one number for each time that it was noted.
+fn uses(kept: &std::path::Path) -> Vec<u64> {
+    use sde_archives::inspect::{Inspection, Item};
+
+    let mut uses = Vec::new();
+    let store = Inspection::open(kept.join("store")).unwrap();
+    for segment in store.segments().unwrap() {
+        let walked = segment.walk(|item| {
+            if let Item::Uses { uses: more, .. } = item {
+                uses.extend(more.iter().map(|one| one.count));
+            }
+        });
+        walked.unwrap();
+    }
+    uses
+}
+
 /// The program `sde` reads these without our types: what it looks for must be there, under these names.
 #[test]
 fn what_the_program_sde_reads_is_there() {

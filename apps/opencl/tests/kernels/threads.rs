@@ -1,14 +1,14 @@
 //! Many threads and one program.
 
-use std::sync::Barrier;
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 
 use rayon::prelude::*;
-use sde::{Sde, Value};
+use sde::{Event, EventLog, Sde, Value};
 use sde_opencl::driver::simulated::Simulated;
-use sde_opencl::{Context, ProgramSpec};
+use sde_opencl::{Context, KernelStore, ProgramSpec, StoreError, StoredProgram, Wanted};
 
-use crate::fixture::{context, copy, folder, keeping};
+use crate::fixture::{context, copy, folder, keeping, quiet};
 
 #[test]
 fn three_hundred_threads_build_once_and_have_one_kernel() {
@@ -39,6 +39,44 @@ fn three_hundred_threads_build_once_and_have_one_kernel() {
             .all(|kernel| Value::ptr_eq(kernel, &kernels[0]))
     );
     assert_eq!((driver.counts().builds, context.stats().kept), (1, 1));
+}
+
+/// A store that tells what was done when something was put.
+#[derive(Clone, Default)]
+struct Telling(EventLog, Arc<Mutex<Vec<Vec<String>>>>);
+
+impl KernelStore for Telling {
+    fn get(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<StoredProgram>>, StoreError> {
+        Ok(vec![None; wanted.len()])
+    }
+
+    fn put(&self, programs: &[StoredProgram]) -> Result<usize, StoreError> {
+        let finished = |event: &Event| match event {
+            Event::Finished { app, .. } => Some(app.to_string()),
+            _ => None,
+        };
+        let done = self.0.events().iter().filter_map(finished).collect();
+        self.1.lock().unwrap().push(done);
+        Ok(programs.len())
+    }
+
+    fn describe(&self) -> String {
+        "a witness".to_owned()
+    }
+}
+
+/// All who wait have it before its builder waits for the disk.
+#[test]
+fn nobody_but_the_builder_waits_for_the_store() {
+    let store = Telling::default();
+    let context = quiet(&Simulated::new())
+        .keep_in(store.clone())
+        .build()
+        .unwrap();
+    let sde = Sde::builder().observer(store.0.clone()).build().unwrap();
+    context.kernel(&sde, 0, &copy(&context), "copy").unwrap();
+    let puts = store.1.lock().unwrap().clone();
+    assert_eq!(puts, [["sde_opencl.ProgramBuild", "sde_opencl.Kernel"]]);
 }
 
 /// Two contexts know nothing of each other in memory; in the store they take turns.

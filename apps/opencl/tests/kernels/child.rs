@@ -24,6 +24,7 @@ fn job() {
         "launch" => opencl::launch_and_tell(&dir),
         "many" => opencl::build_many(&dir),
         "threads" => opencl::look_with_many_threads(),
+        "some" => opencl::launch_some(&dir),
         "several" => opencl::several(&dir),
         other => panic!("no job is called {other}"),
     }

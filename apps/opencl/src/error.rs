@@ -97,10 +97,16 @@ pub enum Error {
         log: String,
     },
     /// The device takes no intermediate language, or not this one.
-    #[error("{device} takes no program in an intermediate language; give it the source")]
+    #[error(
+        "{device} does not take the intermediate language of {program}: {why}; give it the source"
+    )]
     NoIl {
         /// The device.
         device: String,
+        /// The program.
+        program: String,
+        /// That it takes none, or what the driver said.
+        why: String,
     },
     /// Memory or another resource was lacking, also after all that is not in use was let go.
     #[error(

@@ -90,6 +90,14 @@ impl Refusal {
         )
     }
 
+    /// Whether a module in an intermediate language is at fault, if it was given one to make a program of.
+    #[must_use]
+    pub(crate) fn is_of_the_module(self) -> bool {
+        const INVALID_VALUE: i32 = -30;
+        const INVALID_OPERATION: i32 = -59;
+        matches!(self.code, INVALID_VALUE | INVALID_OPERATION)
+    }
+
     /// Whether the program is at fault, so that the same build would fail in the same way again.
     #[must_use]
     pub fn is_of_the_program(self) -> bool {

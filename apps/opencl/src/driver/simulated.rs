@@ -34,6 +34,7 @@ use crate::context::lock;
 
 const OUT_OF_RESOURCES: i32 = -5;
 const BUILD_PROGRAM_FAILURE: i32 = -11;
+const INVALID_VALUE: i32 = -30;
 const INVALID_BINARY: i32 = -42;
 const INVALID_PROGRAM: i32 = -44;
 const INVALID_SPEC_ID: i32 = -71;
@@ -75,6 +76,8 @@ pub struct Counts {
     pub compiles: usize,
     /// Links.
     pub links: usize,
+    /// Programs made from an intermediate language; it refuses a module of no bytes.
+    pub from_il: usize,
     /// Programs made from binaries.
     pub from_binary: usize,
     /// Damaged binaries that were given to it: a real driver would have ended the process.
@@ -263,6 +266,10 @@ impl Driver for Simulated {
     }
 
     fn with_il(&self, il: &[u8]) -> Done<RawProgram> {
+        lock(&self.state).counts.from_il += 1;
+        if il.is_empty() {
+            return Err(refused("taking a module", INVALID_VALUE));
+        }
         self.add(Program {
             text: String::from_utf8_lossy(il).into_owned(),
             is_il: true,

@@ -3,6 +3,10 @@
 //! They are made alike only where that can change nothing: how they are parted by blanks, and whether
 //! a blank is between `-D` or `-I` and what belongs to it. Their order stays: the last `-D` of
 //! a name counts, and directories are searched in turn.
+//!
+//! OpenCL does not say how an option that has a blank in it is written. PoCL 3.1 takes quotes after the
+//! `-D`; it takes none around the whole option, none in quotes (so that a macro that is a text can't be
+//! had there), and finds no directory with a blank in its name.
 
 use std::path::PathBuf;
 
@@ -18,7 +22,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Appends what is written in a text, with `"` and `\` as in OpenCL's option strings.
+    /// Appends what is written in a text: blanks between `"` are kept, and so is what follows a `\`.
     pub(super) fn add(&mut self, text: &str) -> Result<(), Error> {
         let mut words = words(text)?.into_iter();
         while let Some(word) = words.next() {
@@ -78,10 +82,20 @@ fn reads_no_file(option: &str) -> bool {
         let mut chars = rest.chars();
         chars.all(|c| c.is_ascii_alphanumeric() || "-_+.=".contains(c))
     };
-    // A directive ends with the line.
-    let is_macro = |rest: &str| !rest.is_empty() && !rest.contains(['\n', '\r']);
-    // `-I-` and `-I=` search in ways of their own.
-    let is_dir = |rest: &str| is_macro(rest) && !rest.starts_with(['-', '=']);
+    // A directive ends with the line; and to a driver that parts options at blanks whatever the quotes,
+    // a value must not have one that reads a file.
+    let may_read = |word: &str| {
+        ["-i", "-I", "--", "@"]
+            .iter()
+            .any(|name| word.starts_with(name))
+    };
+    let is_macro = |rest: &str| {
+        let is_line = !rest.is_empty() && !rest.contains(['\n', '\r']);
+        is_line && !rest.split_whitespace().skip(1).any(may_read)
+    };
+    // `-I-` and `-I=` search in ways of their own; and not all drivers find what needs quotes, so that they
+    // may read a file of the next directory.
+    let is_dir = |rest: &str| is_plain(rest) && !rest.starts_with(['-', '=']);
     let follows = |begin: &str, holds: &dyn Fn(&str) -> bool| {
         let rest = option.strip_prefix(begin);
         rest.is_some_and(holds)
@@ -93,11 +107,21 @@ fn reads_no_file(option: &str) -> bool {
         || BEGIN.iter().any(|begin| follows(begin, &is_word))
 }
 
+/// Whether it needs no quotes.
+fn is_plain(text: &str) -> bool {
+    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c == '"' || c == '\\')
+}
+
 fn quote(option: &str) -> String {
-    let plain = |c: char| !c.is_whitespace() && c != '"' && c != '\\';
-    match option.chars().all(plain) && !option.is_empty() {
+    match is_plain(option) {
         true => option.to_owned(),
-        false => format!("\"{}\"", option.replace('\\', "\\\\").replace('"', "\\\"")),
+        false => {
+            let names = ["-D", "-I", "-U"];
+            let name = names.into_iter().find(|name| option.starts_with(name));
+            let (name, rest) = option.split_at(name.map_or(0, str::len));
+            let rest = rest.replace('\\', "\\\\").replace('"', "\\\"");
+            format!("{name}\"{rest}\"")
+        }
     }
 }
 
@@ -158,6 +182,10 @@ mod tests {
             .unwrap();
         assert_eq!(two.list, ["-DTEXT=a b", "-Idir with blanks", "-DQ=\"x\""]);
         assert_eq!(options(&[&two.text()]), two.list);
+        assert!(
+            two.text()
+                .starts_with(r#"-D"TEXT=a b" -I"dir with blanks""#)
+        );
         assert_eq!(two.include_dirs(), [PathBuf::from("dir with blanks")]);
     }
 
@@ -199,11 +227,13 @@ mod tests {
             "-Wp,-include,a.h",
             "-I-",
             "-I=a",
+            "-I\"a b\"",
             "@file",
             "file.cl",
             "-fmodule-file=a",
             "-Xclang -include",
             "-cl-a=/b",
+            "-D\"A=1 -I/elsewhere\"",
         ] {
             assert!(
                 matches!(why(wrong), Some(NotCacheable::Option { .. })),

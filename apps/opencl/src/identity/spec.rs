@@ -87,7 +87,8 @@ impl ProgramSpec {
         self
     }
 
-    /// A macro: `-D name=value`.
+    /// A macro: `-D name=value`. A value with a blank is given in quotes, which OpenCL leaves to the driver: PoCL
+    /// takes them, but no value that has quotes itself.
     #[must_use]
     pub fn define(mut self, name: &str, value: impl std::fmt::Display) -> Self {
         let define = format!("-D{name}={value}");
@@ -95,7 +96,8 @@ impl ProgramSpec {
         self
     }
 
-    /// A directory in which included files are looked for: `-I dir`.
+    /// A directory in which included files are looked for: `-I dir`. A blank in its name is not understood by
+    /// all drivers, and makes the program one that is not cacheable.
     #[must_use]
     pub fn include_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         let option = format!("-I{}", dir.into().display());

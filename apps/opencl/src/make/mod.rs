@@ -212,12 +212,15 @@ impl<'a> Making<'a> {
         let raw = match &self.descriptor.full_key().material {
             Material::Source { text, .. } => driver.with_source(text),
             Material::Il { bytes, .. } => {
-                let device = &self.context.devices()[self.device];
-                if device.il.is_empty() {
-                    let device = device.name.clone();
-                    return Err(Error::NoIl { device });
+                if self.context.devices()[self.device].il.is_empty() {
+                    return Err(self.no_il("it takes none".to_owned()));
                 }
-                driver.with_il(bytes)
+                match driver.with_il(bytes) {
+                    Err(refusal) if refusal.is_of_the_module() => {
+                        return Err(self.no_il(refusal.to_string()));
+                    }
+                    made => made,
+                }
             }
             Material::Linked { .. } => {
                 return Err(Error::Parts {
@@ -234,6 +237,14 @@ impl<'a> Making<'a> {
             }
         }
         Ok(raw)
+    }
+
+    fn no_il(&self, why: String) -> Error {
+        Error::NoIl {
+            device: self.context.devices()[self.device].name.clone(),
+            program: self.descriptor.name().to_owned(),
+            why,
+        }
     }
 
     /// A built program from bytes that were checked.

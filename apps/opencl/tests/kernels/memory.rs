@@ -85,6 +85,16 @@ fn an_intermediate_language_is_built_with_its_constants() {
     let error = without.program(&sde, 0, &program).unwrap_err();
     assert!(matches!(error, sde_opencl::Error::NoIl { .. }), "{error}");
     assert_eq!(refusing.counts().programs, 0);
+
+    // A module that is refused is refused for good, and the driver is asked once.
+    let wrong = with_il.describe(0, &ProgramSpec::il(*b"")).unwrap();
+    let before = driver.counts().from_il;
+    for _ in 0..2 {
+        let error = with_il.program(&sde, 0, &wrong).unwrap_err();
+        assert!(matches!(error, sde_opencl::Error::NoIl { .. }), "{error}");
+        assert!(error.is_permanent());
+    }
+    assert_eq!(driver.counts().from_il, before + 1);
 }
 
 #[test]

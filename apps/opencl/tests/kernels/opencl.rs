@@ -428,6 +428,13 @@ pub fn several(dir: &Path) {
     let kernel = context.kernel(&sde, 0, &linked, "axpy").unwrap();
     assert_eq!(run(&context, 0, &kernel.launch().unwrap()), expected());
 
+    // A macro with blanks reaches the compiler whole.
+    let spaced = ProgramSpec::source(SOURCE).define("OFFSET", "(0.5f + 0.5f)");
+    let program = context.describe(0, &spaced).unwrap();
+    program.is_cacheable().unwrap();
+    let kernel = context.kernel(&sde, 0, &program, "axpy").unwrap();
+    assert_eq!(run(&context, 0, &kernel.launch().unwrap()), expected());
+
     // A blob, in the place of a build.
     let plain = context.describe(0, &axpy()).unwrap();
     let kernel = context.kernel(&sde, 0, &plain, "axpy").unwrap();

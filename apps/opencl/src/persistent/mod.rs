@@ -12,6 +12,7 @@
 //! checksum before a driver sees the bytes.
 
 mod dir;
+mod entry;
 mod locks;
 mod own;
 mod settings;
@@ -82,14 +83,6 @@ impl StoredProgram {
         let all = (about, kind, &self.name, &self.build_time, &self.binary);
         // Texts, lists and bytes always have a fingerprint.
         commit(&all).map_or(Digest::from_bytes([0; 32]), |made| made.digest())
-    }
-
-    /// Whether it has finished code for kernels for which the other has none.
-    #[must_use]
-    pub fn is_better_than(&self, other: &Self) -> bool {
-        self.launched
-            .iter()
-            .any(|name| !other.launched.contains(name))
     }
 }
 

@@ -10,193 +10,24 @@
 //! What a kept binary is said to have, nobody captures again. So that is said only of kernels
 //! whose launches are known to have ended, and not where a driver puts no finished code into binaries.
 
-use std::cell::{Cell, RefCell};
-use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+mod code;
+mod giving;
+
 use std::time::Instant;
 
 use sde::key::Digest;
 
 use crate::context::lock;
 use crate::driver::Capture;
-use crate::live::{Live, Program};
-use crate::persistent::{KernelStore, StoreError, StoredProgram, Turn, Wanted};
+use crate::live::Live;
+use crate::persistent::{KernelStore, StoreError, StoredProgram, Wanted};
 use crate::stats::Event;
 use crate::{Error, make};
 
-/// Names of kernels.
-pub(crate) type Names = BTreeSet<String>;
-
-/// What the store has of a program, as far as this process knows.
-#[derive(Debug, Default)]
-pub(crate) enum Kept {
-    /// It is not for us to keep: there is no store, or it does not want it.
-    #[default]
-    NotOurs,
-    /// It is to be kept, and could not be so far.
-    NotYet,
-    /// It is kept, with finished code for these kernels.
-    With(Names),
-}
-
-/// The code of a live program: what was finished, and what of it is in which binary.
-#[derive(Debug, Default)]
-pub(crate) struct Code {
-    /// What was finished in the binary that it was made from.
-    loaded: Names,
-    launched: Mutex<Launched>,
-    /// What is finished in the binary that its driver has put together for it; some do that once.
-    frozen: Mutex<Option<Names>>,
-    /// Programs of devices of equal identity have one of these.
-    kept: Arc<Mutex<Kept>>,
-}
-
-#[derive(Debug, Default)]
-struct Launched {
-    all: Names,
-    /// Those that were given back to the driver while it still had a use of them.
-    perhaps_queued: Names,
-}
-
-/// Whose launches are taken to have ended.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// Those of which the driver has let go.
-    IfTheDriverSaysSo,
-    /// All: a user says so.
-    All,
-}
-
-impl Code {
-    /// Of a program that was built.
-    pub(crate) fn built() -> Self {
-        Self::default()
-    }
-
-    /// Of a program from a binary that has finished code for these kernels.
-    pub(crate) fn loaded(names: &[String]) -> Self {
-        let loaded: Names = names.iter().cloned().collect();
-        Self {
-            frozen: Mutex::new(Some(loaded.clone())),
-            loaded,
-            ..Self::default()
-        }
-    }
-
-    /// The same, of which the store has the binary.
-    pub(crate) fn from_store(names: &[String]) -> Self {
-        let code = Self::loaded(names);
-        *lock(&code.kept) = Kept::With(code.loaded.clone());
-        code
-    }
-
-    /// Of a program from the binary of another one, that of a device of equal identity.
-    pub(crate) fn shared(other: &Self) -> Self {
-        Self {
-            loaded: other.loaded.clone(),
-            frozen: Mutex::new(Some(other.loaded.clone())),
-            kept: Arc::clone(&other.kept),
-            ..Self::default()
-        }
-    }
-
-    pub(crate) fn note_launch(&self, kernel: &str) {
-        let mut launched = lock(&self.launched);
-        if !launched.all.contains(kernel) {
-            launched.all.insert(kernel.to_owned());
-        }
-        launched.perhaps_queued.remove(kernel);
-    }
-
-    pub(crate) fn note_perhaps_queued(&self, kernel: &str) {
-        let mut launched = lock(&self.launched);
-        launched.perhaps_queued.insert(kernel.to_owned());
-    }
-
-    fn launched(&self, ended: Ended) -> Names {
-        let launched = lock(&self.launched);
-        match ended {
-            Ended::All => launched.all.clone(),
-            Ended::IfTheDriverSaysSo => {
-                let at_rest = launched.all.difference(&launched.perhaps_queued);
-                at_rest.cloned().collect()
-            }
-        }
-    }
-
-    /// Whether something is to be done so that a binary with these is kept.
-    fn lacks(&self, names: &Names) -> bool {
-        match &*lock(&self.kept) {
-            Kept::NotOurs => false,
-            Kept::NotYet => true,
-            Kept::With(kept) => !names.is_subset(kept),
-        }
-    }
-
-    fn set_kept(&self, kept: Kept) {
-        *lock(&self.kept) = kept;
-    }
-}
-
-thread_local! {
-    static LETTING_GO: Cell<bool> = const { Cell::new(false) };
-    /// How many calls there are that keep at their end what was built in them.
-    static GIVING: Cell<usize> = const { Cell::new(0) };
-    static BUILT: RefCell<Vec<Built>> = const { RefCell::new(Vec::new()) };
-}
-
-/// A program that was built, and is kept once those have it who wait for it.
-struct Built {
-    program: Program,
-    replaced: bool,
-    /// Others are kept from building it until it is kept.
-    _turn: Turn,
-}
-
-/// Has something, and keeps what was built for that when it has been given to all who wait: only the builder
-/// waits for the disk.
-pub(crate) fn giving<T>(have: impl FnOnce() -> T) -> T {
-    struct Given;
-    impl Drop for Given {
-        fn drop(&mut self) {
-            GIVING.set(GIVING.get() - 1);
-            for built in BUILT.take() {
-                built.program.0.keep_built(built.replaced);
-            }
-        }
-    }
-    GIVING.set(GIVING.get() + 1);
-    let _given = Given;
-    have()
-}
-
-/// Keeps the binary of a program that this thread built, when it has given it to those who wait.
-pub(crate) fn keep_built(program: &Program, turn: Turn, replaced: bool) {
-    program.0.code.set_kept(Kept::NotYet);
-    match GIVING.get() {
-        // An app of this crate was called, and nobody knows when it has ended.
-        0 => program.0.keep_built(replaced),
-        _ => BUILT.with_borrow_mut(|built| {
-            built.push(Built {
-                program: program.clone(),
-                replaced,
-                _turn: turn,
-            });
-        }),
-    }
-}
-
-/// Lets go of programs without capturing them: where resources are lacking is no place to build.
-pub(crate) fn let_go(what: impl FnOnce()) {
-    struct Before(bool);
-    impl Drop for Before {
-        fn drop(&mut self) {
-            LETTING_GO.set(self.0);
-        }
-    }
-    let _before = Before(LETTING_GO.replace(true));
-    what();
-}
+pub(crate) use code::{Code, Ended};
+use code::{Kept, Names};
+use giving::is_letting_go;
+pub(crate) use giving::{giving, keep_built, let_go};
 
 impl Live {
     /// The binary with all that was finished, and for which kernels that is.
@@ -354,7 +185,7 @@ impl Live {
 
     /// When the program is let go.
     pub(crate) fn keep_at_the_end(&self) {
-        if LETTING_GO.get() {
+        if is_letting_go() {
             return;
         }
         if let Err(error) = self.keep_if_better(Ended::IfTheDriverSaysSo) {

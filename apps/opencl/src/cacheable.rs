@@ -20,6 +20,11 @@ pub enum NotCacheable {
         /// The line.
         line: String,
     },
+    /// The source has a trigraph that may be part of a directive, which some compilers read and others do not.
+    Trigraph {
+        /// Where: file and line.
+        at: String,
+    },
     /// The source asks which files there are, or for the time.
     Volatile {
         /// Where: file and line.
@@ -57,6 +62,10 @@ impl fmt::Display for NotCacheable {
                     "{at} reads a file in a way that is not followed: `{line}`"
                 )
             }
+            Self::Trigraph { at } => write!(
+                f,
+                "{at} has a trigraph, which some compilers read and others do not"
+            ),
             Self::Volatile { at, word } => write!(
                 f,
                 "{at} has {word}, which is another from one build to the next"

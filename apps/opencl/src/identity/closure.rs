@@ -18,7 +18,7 @@ use crate::cacheable::NotCacheable;
 
 mod lines;
 
-use lines::{Reads, directive, file_name, logical_lines, read_by};
+use lines::{Reads, directive, file_name, logical_lines, read_by, trigraph};
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -87,6 +87,10 @@ impl Walk<'_> {
     fn text(&mut self, reader: &Reader<'_>) -> Result<(), Error> {
         // How many conditions are open: what is beneath one is not read by every build.
         let mut depth = 0_usize;
+        if let Some(number) = trigraph(reader.text) {
+            let at = format!("{}:{number}", reader.name);
+            self.refuse(NotCacheable::Trigraph { at });
+        }
         for (number, line) in logical_lines(reader.text) {
             let at = || format!("{}:{number}", reader.name);
             if let Some(word) = volatile_in(&line) {

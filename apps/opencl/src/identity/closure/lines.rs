@@ -5,45 +5,33 @@
 pub(super) fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut lines = Vec::new();
     let mut line = String::new();
-    let (mut number, mut first) = (1, 1);
+    let mut first = 1;
     let mut quote = None;
-    let mut chars = text.chars().peekable();
-    while let Some(c) = chars.next() {
-        match (c, chars.peek()) {
-            ('\\', Some('\n')) => {
-                chars.next();
-                number += 1;
+    let mut chars = joined(text).into_iter().peekable();
+    while let Some((number, c)) = chars.next() {
+        match (c, chars.peek().map(|(_, next)| *next)) {
+            ('\n', _) => {
+                lines.push((first, std::mem::take(&mut line)));
+                first = number + 1;
+                quote = None;
             }
-            ('\\', Some('\r')) => {
+            ('\\', Some(next)) if quote.is_some() && next != '\n' => {
+                line.extend([c, next]);
                 chars.next();
-                if chars.next_if_eq(&'\n').is_some() {
-                    number += 1;
-                }
-            }
-            ('\\', Some(_)) if quote.is_some() => {
-                line.push(c);
-                line.extend(chars.next());
             }
             ('/', Some('/')) if quote.is_none() => {
-                while chars.next_if(|next| *next != '\n').is_some() {}
+                while chars.next_if(|(_, next)| *next != '\n').is_some() {}
             }
             ('/', Some('*')) if quote.is_none() => {
                 chars.next();
                 let mut last = ' ';
-                for inner in chars.by_ref() {
-                    number += usize::from(inner == '\n');
+                for (_, inner) in chars.by_ref() {
                     if (last, inner) == ('*', '/') {
                         break;
                     }
                     last = inner;
                 }
                 line.push(' ');
-            }
-            ('\n', _) => {
-                lines.push((first, std::mem::take(&mut line)));
-                number += 1;
-                first = number;
-                quote = None;
             }
             _ => {
                 match quote {
@@ -57,6 +45,47 @@ pub(super) fn logical_lines(text: &str) -> Vec<(usize, String)> {
     }
     lines.push((first, line));
     lines
+}
+
+/// What is left when lines that end with a backslash are joined, which comes before all else: each
+/// character with the number of its line. Blanks may follow the backslash, as Clang has it.
+fn joined(text: &str) -> Vec<(usize, char)> {
+    const BLANKS: [char; 4] = [' ', '\t', '\u{b}', '\u{c}'];
+    let mut chars = Vec::with_capacity(text.len());
+    let mut number = 1;
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let after = &rest[c.len_utf8()..];
+        let next_line = match c {
+            '\\' => after_line_end(after.trim_start_matches(BLANKS)),
+            _ => None,
+        };
+        rest = if let Some(next_line) = next_line {
+            number += 1;
+            next_line
+        } else if let Some(next_line) = after_line_end(rest) {
+            chars.push((number, '\n'));
+            number += 1;
+            next_line
+        } else {
+            chars.push((number, c));
+            after
+        };
+    }
+    chars
+}
+
+/// What follows, if it begins with one of the three ends of a line.
+fn after_line_end(text: &str) -> Option<&str> {
+    let after = text.strip_prefix("\r\n");
+    after.or_else(|| text.strip_prefix(['\n', '\r']))
+}
+
+/// The line of the first trigraph by which a directive or the end of a line can be written. Whether it is
+/// one depends on the compiler.
+pub(super) fn trigraph(text: &str) -> Option<usize> {
+    let at = ["??=", "??/"].iter().filter_map(|one| text.find(one)).min();
+    at.map(|at| text[..at].split('\n').count())
 }
 
 /// What follows the `#` of a directive.

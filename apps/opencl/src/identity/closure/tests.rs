@@ -38,6 +38,25 @@ fn lines_are_joined_and_comments_are_no_lines() {
     assert_eq!(names(source, &folder), ["a.h", "b.h"]);
 }
 
+/// As PoCL does: those of the first list include the file, those of the second do not.
+#[test]
+fn lines_are_joined_before_comments_are_seen() {
+    let folder = folder(&[("a.h", "")]);
+    for source in [
+        "/\\\n* */ #include \"a.h\"",
+        "#inc\\ \t\nlude \"a.h\"",
+        "// x\r#include \"a.h\"",
+        "// x\r\n#inc\\\r\nlude \"a.h\"",
+        "\u{b}%:include\t\"a.h\"",
+        "#include \"a.h\"\\\n",
+    ] {
+        assert_eq!(names(source, &folder), ["a.h"], "{source:?}");
+    }
+    for source in ["// x\\\n#include \"a.h\"", "/* *\n/ #include \"a.h\" */"] {
+        assert!(names(source, &folder).is_empty(), "{source:?}");
+    }
+}
+
 #[test]
 fn missing_is_an_error_where_every_build_reads_it_and_noted_elsewhere() {
     let folder = folder(&[]);
@@ -60,6 +79,9 @@ fn what_only_the_compiler_can_know_is_not_cacheable() {
     );
     assert!(
         matches!(why("\nint t = __TIME__;"), Some(NotCacheable::Volatile { at, .. }) if at == "t:2")
+    );
+    assert!(
+        matches!(why("\n??=include \"x\""), Some(NotCacheable::Trigraph { at }) if at == "t:2")
     );
     assert_eq!(why("#includes \"x\"\nint included;"), None);
 }

@@ -41,7 +41,7 @@ pub enum NotCacheable {
     Part(Box<NotCacheable>),
     /// A foreign program was built, and here it can't be told from what.
     NotFollowed {
-        /// What was not found, read or understood.
+        /// What was not found, read or understood, or may have changed since.
         why: String,
     },
     /// A foreign program does not give the source or the intermediate language it was made from.

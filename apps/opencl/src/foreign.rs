@@ -16,7 +16,7 @@ use crate::Error;
 use crate::cacheable::NotCacheable;
 use crate::context::Context;
 use crate::driver::{BinaryKind, RawProgram, opencl};
-use crate::identity::{Descriptor, ProgramSpec};
+use crate::identity::{Descriptor, Material, ProgramSpec};
 use crate::keep::Code;
 use crate::live::{Facts, Program};
 
@@ -30,9 +30,9 @@ impl Context {
     /// Takes a look at a program that was made on this context by OpenCL's own calls, and shares it: the
     /// caller's goes on to be his.
     ///
-    /// If it was built from source, and all that the source includes is found, its key is that of the same
-    /// program by [`describe`](Self::describe). What is included is read now: it is taken to
-    /// be what it was when the program was built.
+    /// If it was built from a source that includes nothing, its key is that of the same program by
+    /// [`describe`](Self::describe). Files may have changed since the build, so of a program that includes some the
+    /// key is not known. The switches of the driver are taken to be what they were then.
     ///
     /// # Safety
     /// `program` must be a program of OpenCL that is alive.
@@ -103,6 +103,13 @@ impl Context {
         if let Err(why) = descriptor.is_cacheable() {
             return Ok(Err(why.clone()));
         }
+        if let Material::Source { included, .. } = &descriptor.full_key().material
+            && let Some(file) = included.first()
+        {
+            // Whoever built it may have read another text than there is now.
+            let why = format!("it includes {}, which may have changed since", file.name);
+            return Ok(Err(NotCacheable::NotFollowed { why }));
+        }
         let facts = Facts {
             log: driver.log(raw, device).map_err(refused)?,
             build_time: Duration::ZERO,
@@ -151,6 +158,25 @@ mod tests {
     use super::*;
     use crate::driver::Driver;
     use crate::driver::simulated::Simulated;
+
+    #[test]
+    fn a_foreign_program_that_includes_files_has_no_key() {
+        let folder = tempfile::tempdir().unwrap();
+        let header = folder.path().join("one.h");
+        std::fs::write(&header, "#define ONE 1\n").unwrap();
+        for includes in [true, false] {
+            let driver = Simulated::new();
+            let context = Context::simulated(&driver).build().unwrap();
+            let source = match includes {
+                true => format!("#include \"{}\"\nkernel void k() {{}}", header.display()),
+                false => "kernel void k() {}".to_owned(),
+            };
+            let raw = driver.with_source(&source).unwrap();
+            driver.build(&raw, 0, "").unwrap();
+            let foreign = context.adopt(0, raw).unwrap();
+            assert_eq!(foreign.is_cacheable().is_ok(), !includes);
+        }
+    }
 
     /// A driver builds it, and here something is missing, can't be read, or is not understood.
     #[test]

@@ -18,6 +18,7 @@ use std::time::Duration;
 
 use sde::key::commit;
 
+use crate::cacheable::NotCacheable;
 use crate::context::Context;
 use crate::driver::Refusal;
 use crate::identity::Descriptor;
@@ -31,6 +32,12 @@ const HEAD: usize = 8 + 32 + 32;
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlobError {
+    /// It can't be told what a build of this program reads, so no name stands for it.
+    #[error("there are no blobs of this program, {why}; build it each time")]
+    NotCacheable {
+        /// Why not.
+        why: NotCacheable,
+    },
     /// The driver gives no binaries.
     #[error("{device} gives no binaries, so there are no blobs; build from source each time")]
     Unsupported {
@@ -76,8 +83,10 @@ impl Program {
     /// Take them after the first launch: many drivers finish code only then.
     ///
     /// # Errors
-    /// [`BlobError::Unsupported`] if the driver gives no binary; if it refuses.
+    /// [`BlobError::NotCacheable`] if the program is not; [`BlobError::Unsupported`] if the driver gives no
+    /// binary; if it refuses.
     pub fn blob(&self) -> Result<Vec<u8>, BlobError> {
+        named(self.descriptor())?;
         let binary = self.binary().map_err(BlobError::Other)?;
         if binary.is_empty() {
             let device = self.descriptor().full_key().device.name.clone();
@@ -103,19 +112,26 @@ impl Context {
     /// another. No cache knows of it: it lives as long as it is held.
     ///
     /// # Errors
-    /// If the bytes are no blob, of another program, or damaged: then no driver saw them. If the driver
-    /// refuses them.
+    /// If the program is not cacheable, the bytes are no blob, of another program, or damaged: then no driver
+    /// saw them. If the driver refuses them.
     pub fn from_blob(
         &self,
         device: usize,
         descriptor: &Descriptor,
         blob: &[u8],
     ) -> Result<Program, BlobError> {
+        named(descriptor)?;
         let (facts, binary) = parse(descriptor, blob)?;
         let made = make::from_binary(self, device, descriptor, binary, facts);
         let made = made.map_err(BlobError::Other)?;
         made.map_err(|refusal| BlobError::Refused { refusal })
     }
+}
+
+/// That the name of a program stands for all that it is made of.
+fn named(descriptor: &Descriptor) -> Result<(), BlobError> {
+    let cacheable = descriptor.is_cacheable();
+    cacheable.map_err(|why| BlobError::NotCacheable { why: why.clone() })
 }
 
 fn parse<'a>(descriptor: &Descriptor, blob: &'a [u8]) -> Result<(Facts, &'a [u8]), BlobError> {

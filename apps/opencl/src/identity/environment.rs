@@ -10,7 +10,14 @@ use std::env;
 use std::sync::Arc;
 
 /// How the names of variables begin that drivers look at.
-const PREFIXES: &[&str] = &["POCL_", "IGC_"];
+const PREFIXES: &[&str] = &[
+    "POCL_",
+    "IGC_",
+    "AMD_OCL_",
+    "CLOVER_EXTRA_",
+    "RUSTICL_",
+    "CL_CONFIG_",
+];
 
 /// Variables that change no code: where the driver keeps its own cache or its notes, and
 /// which devices it shows (a device's identity is in the key by itself).
@@ -59,12 +66,17 @@ pub struct Environment {
 }
 
 impl Default for Environment {
-    /// The process's environment: `POCL_*` and `IGC_*`, but for the variables known to change no code.
+    /// The process's environment: variables whose names begin as those of PoCL, Intel's compilers and
+    /// runtimes, AMD's and Mesa's drivers do, but for those known to change no code.
     fn default() -> Self {
         Self::reading(|| {
             let all = env::vars_os();
             all.map(|(name, value)| {
-                let text = |raw: std::ffi::OsString| raw.to_string_lossy().into_owned();
+                // What is no text is told apart too.
+                let text = |raw: std::ffi::OsString| {
+                    let text = raw.into_string();
+                    text.unwrap_or_else(|raw| raw.as_encoded_bytes().escape_ascii().to_string())
+                };
                 (text(name), text(value))
             })
             .collect()

@@ -1,9 +1,12 @@
 //! Programs that a store has, and builds that are kept in one.
 
+use std::collections::BTreeSet;
+
 use sde::Handle;
 
 use super::Making;
 use crate::Error;
+use crate::driver::RawProgram;
 use crate::keep::{Code, keep_built};
 use crate::live::{Facts, Program};
 use crate::persistent::{KernelStore, StoredProgram, Wanted};
@@ -97,6 +100,12 @@ impl Making<'_> {
             kernels: found.kernels.clone(),
         };
         match self.with_binary(&found.binary) {
+            Ok(raw) if !self.has_kernels(&raw, &found.kernels) => {
+                self.context.0.driver.release_program(raw);
+                let why = "it has not the kernels that it is said to have".to_owned();
+                self.note(&Event::Refused { key, why });
+                Ok(None)
+            }
             Ok(raw) => {
                 self.note(&Event::Loaded { key });
                 let program = self.live(raw, facts, Code::from_store(&found.launched));
@@ -110,6 +119,15 @@ impl Making<'_> {
                 Ok(None)
             }
         }
+    }
+
+    /// Whether a driver finds these kernels, in whatever order.
+    fn has_kernels(&self, raw: &RawProgram, kernels: &[String]) -> bool {
+        let names: Option<BTreeSet<_>> = self
+            .kernel_names(raw)
+            .ok()
+            .map(|names| names.into_iter().collect());
+        names.is_some_and(|names| names.iter().eq(kernels.iter().collect::<BTreeSet<_>>()))
     }
 
     fn store_failed(&self, error: &crate::StoreError) {

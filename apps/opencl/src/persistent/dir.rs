@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use sde::{ArchiveError, Archiver, Batch, Key, Sde, Selection, StoredEntry};
+use sde::{ArchiveError, Archiver, Batch, Key, SavedEntry, Sde, Selection, StoredEntry};
 use sde_archives::medium::{Disk, Medium};
 use sde_archives::{Compacted, DirStore, Options, Retention};
 
@@ -25,6 +25,9 @@ use crate::driver::DeviceType;
 
 /// A segment is at most this large, so that little of a store is in files that are being written.
 const SEGMENT: u64 = 16 << 20;
+
+/// More files than this are put together, since whoever opens the store reads something of each.
+const MANY: usize = 128;
 
 /// Binaries in a directory, for all processes of a user; see [`Settings`].
 ///
@@ -58,6 +61,8 @@ impl KernelDir {
             let why = "there is neither XDG_CACHE_HOME nor HOME; set SDE_KERNEL_CACHE_DIR";
             StoreError::new(doing, why)
         })?;
+        // Wherever the process goes later.
+        let dir = std::path::absolute(dir).map_err(|error| StoreError::new(doing, error))?;
         let writes = settings.modes.contains(&Mode::ReadWrite);
         let segment = settings.capacity.map_or(SEGMENT, |bytes| bytes / 32);
         let mut options = Options::new()
@@ -100,17 +105,7 @@ impl KernelDir {
     /// # Errors
     /// If the store can't be read or written. What was there is still there then.
     pub fn tidy(&self) -> Result<Compacted, StoreError> {
-        let settings = &self.0.settings;
-        let mut retention = Retention::new().results().order(settings.order);
-        if let Some(capacity) = settings.capacity {
-            // Not to the brim, or the next put would begin again.
-            retention = retention.max_bytes(capacity / 4 * 3);
-        }
-        if let Some(age) = settings.max_age {
-            retention = retention.max_age(age);
-        }
-        let done = self.0.store.compact(&retention);
-        done.map_err(|error| StoreError::new("making room in the kernel cache", error))
+        self.0.tidy()
     }
 
     /// How many bytes the files of the binaries have.
@@ -127,6 +122,17 @@ impl KernelDir {
     #[must_use]
     pub fn path(&self) -> &std::path::Path {
         self.0.store.path()
+    }
+
+    /// Has an entry count in place of one that is there. The later one counts, and a clock may have been
+    /// wrong when that was made.
+    fn date_after_what_is_there(&self, entry: &mut SavedEntry) {
+        // What can't be read is replaced in any case.
+        if let Ok(Some(there)) = self.0.store.look(&entry.record.key) {
+            let there = there.record.made_at;
+            let after = there.checked_add(Duration::from_nanos(1));
+            entry.record.made_at = entry.record.made_at.max(after.unwrap_or(there));
+        }
     }
 
     /// One program, as `find` has it.
@@ -219,7 +225,10 @@ impl KernelStore for KernelDir {
             return Ok(0);
         }
         let entries = wanted.into_iter().map(saved).collect::<Result<Vec<_>, _>>();
-        let entries = entries.map_err(|why| StoreError::new(doing, why))?;
+        let mut entries = entries.map_err(|why| StoreError::new(doing, why))?;
+        for entry in &mut entries {
+            self.date_after_what_is_there(entry);
+        }
         let batch = Batch {
             selection: Selection::Archive,
             entries,
@@ -277,6 +286,36 @@ impl KernelStore for KernelDir {
 }
 
 impl Inner {
+    fn tidy(&self) -> Result<Compacted, StoreError> {
+        let settings = &self.settings;
+        let mut retention = Retention::new().results().order(settings.order);
+        if let Some(capacity) = settings.capacity {
+            // Not to the brim, or the next put would begin again.
+            retention = retention.max_bytes(capacity / 4 * 3);
+        }
+        if let Some(age) = settings.max_age {
+            retention = retention.max_age(age);
+        }
+        let done = self.store.compact(&retention);
+        done.map_err(|error| StoreError::new("making room in the kernel cache", error))
+    }
+
+    /// How many files there are with binaries, or with notes of their use.
+    fn files(&self) -> usize {
+        let folder = self.store.path().join("results");
+        std::fs::read_dir(folder).map_or(0, Iterator::count)
+    }
+
+    /// Each process that used something leaves a short file, so that they are many some day.
+    fn tidy_if_files_are_many(&self) {
+        if self.files() <= MANY {
+            return;
+        }
+        if let Err(error) = self.tidy() {
+            tracing::warn!("the kernel cache has many files: {error}");
+        }
+    }
+
     fn note_uses(&self) {
         if let Err(error) = self.store.commit(Selection::Archive) {
             tracing::warn!("what was used of the kernel cache could not be noted: {error}");
@@ -289,6 +328,10 @@ impl Drop for Inner {
     fn drop(&mut self) {
         if self.writes {
             self.note_uses();
+            self.tidy_if_files_are_many();
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

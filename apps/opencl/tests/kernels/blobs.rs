@@ -122,3 +122,17 @@ fn each_reason_has_a_type() {
     let error = program.blob().unwrap_err();
     assert!(matches!(error, BlobError::Unsupported { .. }), "{error}");
 }
+
+/// What it includes is not in its name.
+#[test]
+fn a_program_that_is_not_cacheable_has_no_blob() {
+    let driver = Simulated::new();
+    let context = context(&driver);
+    let spec = ProgramSpec::source("kernel void k() { char *at = __TIME__; }");
+    let program = context.describe(0, &spec).unwrap();
+    let made = context.program(&Sde::new(), 0, &program).unwrap();
+    let error = made.blob().unwrap_err();
+    assert!(matches!(error, BlobError::NotCacheable { .. }), "{error}");
+    let error = context.from_blob(0, &program, &blob()).unwrap_err();
+    assert!(matches!(error, BlobError::NotCacheable { .. }), "{error}");
+}

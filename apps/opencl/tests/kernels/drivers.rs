@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use sde::Sde;
 use sde_opencl::driver::simulated::Simulated;
-use sde_opencl::{Event, KernelDir, Settings};
+use sde_opencl::{Event, KernelDir, KernelStore, Settings, Wanted};
 
 use crate::fixture::{anew, context, copy, folder, keeping, quiet};
 
@@ -66,4 +66,27 @@ fn a_driver_that_gives_no_binaries_builds_each_time_and_keeps_nothing() {
     let program = copy(&context);
     context.program(&Sde::new(), 1, &program).unwrap();
     assert_eq!(driver.counts().builds, 2);
+}
+
+/// A driver may take what it would not run.
+#[test]
+fn a_binary_without_its_kernels_is_built_anew_and_replaced() {
+    let kept = folder();
+    let (_, context) = anew(kept.path());
+    let dir = KernelDir::open(Settings::new().dir(kept.path())).unwrap();
+    let program = copy(&context);
+    let wanted = Wanted {
+        key: program.key(),
+        full: program.full_key(),
+        device_type: context.devices()[0].kind,
+    };
+    let mut there = dir.get(&[wanted]).unwrap().pop().flatten().unwrap();
+    there.kernels.push("gone".to_owned());
+    dir.put(&[there.seal()]).unwrap();
+    drop(dir);
+    let (driver, context) = anew(kept.path());
+    let stats = context.stats();
+    assert_eq!((stats.refused, driver.counts().builds), (1, 1));
+    drop(context);
+    assert_eq!(anew(kept.path()).0.counts().builds, 0);
 }

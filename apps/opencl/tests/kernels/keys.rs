@@ -7,7 +7,7 @@ use sde::Sde;
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{Context, DeviceInfo, Environment, Error, ProgramKey, ProgramSpec};
 
-use crate::fixture::{COPY, context, folder, keeping, quiet};
+use crate::fixture::{COPY, context, copy, folder, keeping, quiet};
 
 fn key(context: &Context, spec: &ProgramSpec) -> ProgramKey {
     context.describe(0, spec).unwrap().key()
@@ -321,5 +321,43 @@ fn a_program_that_no_key_can_hold_is_built_each_time_and_never_kept() {
     ] {
         let program = context.describe(0, &spec).unwrap();
         assert!(program.is_cacheable().is_err(), "{spec:?}");
+    }
+}
+
+/// Editors of some systems write one.
+#[test]
+fn a_mark_of_the_byte_order_hides_no_include() {
+    let headers = folder();
+    let of = |size: &str| {
+        fs::write(headers.path().join("deeper.h"), size).unwrap();
+        fs::write(
+            headers.path().join("size.h"),
+            "\u{feff}#include \"deeper.h\"",
+        )
+        .unwrap();
+        let source = format!("\u{feff}#include \"size.h\"\n{COPY}");
+        let spec = ProgramSpec::source(source).include_dir(headers.path());
+        let context = context(&Simulated::new());
+        context.describe(0, &spec).unwrap().key()
+    };
+    assert_eq!(of("#define SIZE 1"), of("#define SIZE 1"));
+    assert_ne!(of("#define SIZE 1"), of("#define SIZE 2"));
+}
+
+#[test]
+fn switches_of_other_drivers_count_by_themselves() {
+    let key = |name: &str| {
+        let variables = vec![(name.to_owned(), "x".to_owned())];
+        let environment = Environment::reading(move || variables.clone());
+        let driver = Simulated::new();
+        let context = Context::simulated(&driver).environment(environment).build();
+        copy(&context.unwrap()).key()
+    };
+    for name in [
+        "AMD_OCL_BUILD_OPTIONS_APPEND",
+        "CLOVER_EXTRA_BUILD_OPTIONS",
+        "RUSTICL_FEATURES",
+    ] {
+        assert_ne!(key(name), key("HOME"), "{name}");
     }
 }

@@ -46,6 +46,28 @@ fn there(kept: &std::path::Path, programs: usize) -> Vec<usize> {
     (0..programs).filter(found).collect()
 }
 
+/// A process that only finds what it wants notes its uses in a file of its own.
+#[test]
+fn processes_that_use_what_is_there_do_not_leave_files_for_ever() {
+    let kept = folder();
+    let driver = Simulated::new();
+    let files = || {
+        std::fs::read_dir(kept.path().join("store/results"))
+            .unwrap()
+            .count()
+    };
+    let mut most = 0;
+    for _ in 0..200 {
+        let dir = KernelDir::open(Settings::new().dir(kept.path())).unwrap();
+        let context = quiet(&driver).keep_in(dir).build().unwrap();
+        make(&context, 0);
+        drop(context);
+        most = most.max(files());
+    }
+    assert_eq!(driver.counts().builds, 1);
+    assert!((50..140).contains(&most), "{most} files");
+}
+
 #[test]
 fn writers_stay_within_the_room_and_what_they_are_just_writing() {
     const WRITERS: u64 = 4;

@@ -7,6 +7,8 @@ pub(super) fn logical_lines(text: &str) -> Vec<(usize, String)> {
     let mut line = String::new();
     let mut first = 1;
     let mut quote = None;
+    // A mark of the byte order stands before the text, and compilers pass over it.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut chars = joined(text).into_iter().peekable();
     while let Some((number, c)) = chars.next() {
         match (c, chars.peek().map(|(_, next)| *next)) {

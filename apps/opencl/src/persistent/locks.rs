@@ -8,22 +8,77 @@
 //! Where there are no locks, or they do not hold between machines, two processes build the same
 //! program, and the later one replaces what the earlier one put.
 
-use std::any::Any;
+use std::collections::HashMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::PathBuf;
-use std::thread;
+use std::sync::{LazyLock, Mutex};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use sde_archives::medium::{Disk, FileKind, Medium};
 
 use super::Turn;
 use super::own::{self, Links};
+use crate::context::lock;
 use crate::identity::ProgramKey;
 
 /// How long to wait before looking again: from the first to the last.
 const FIRST_LOOK: Duration = Duration::from_millis(1);
 const LAST_LOOK: Duration = Duration::from_millis(50);
+
+/// Which thread of this process has which lock. A thread that steals jobs while it builds may come to the
+/// lock that it has, and would wait for itself.
+static HELD: LazyLock<Mutex<HashMap<PathBuf, ThreadId>>> = LazyLock::new(Mutex::default);
+
+/// A lock that this process has.
+struct Held {
+    path: PathBuf,
+    _file: File,
+}
+
+impl Held {
+    fn by_this_thread(path: PathBuf, file: File) -> Self {
+        lock(&HELD).insert(path.clone(), thread::current().id());
+        Self { path, _file: file }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // Before the system gives it to somebody else: the file is closed after this.
+        lock(&HELD).remove(&self.path);
+    }
+}
+
+/// A lock file, which may be somebody else's.
+struct LockFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl LockFile {
+    /// Whether it is ours now.
+    fn try_lock(&self) -> io::Result<bool> {
+        match self.file.try_lock() {
+            Ok(()) => Ok(true),
+            Err(TryLockError::WouldBlock) => Ok(false),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+
+    /// Whether it lies beneath what this thread is doing.
+    fn is_of_this_thread(&self) -> bool {
+        lock(&HELD).get(&self.path) == Some(&thread::current().id())
+    }
+
+    fn held(self, waited: Option<Duration>) -> Turn {
+        Turn {
+            held: Some(Box::new(Held::by_this_thread(self.path, self.file))),
+            waited,
+        }
+    }
+}
 
 pub(super) struct Locks {
     dir: PathBuf,
@@ -50,20 +105,23 @@ impl Locks {
     pub(super) fn turn_at_once(&self, key: &ProgramKey) -> Option<Turn> {
         let turn = self
             .open(key)
-            .and_then(|file| try_lock(&file).map(|is_ours| (file, is_ours)));
+            .and_then(|file| file.try_lock().map(|is_ours| (file, is_ours)));
         match turn {
-            Ok((file, true)) => Some(held(file, None)),
+            Ok((file, true)) => Some(file.held(None)),
             Ok((_, false)) => None,
             Err(error) => Some(no_lock(key, &error)),
         }
     }
 
     /// A look now and then, since no lock of the system waits for a bounded time.
-    fn wait(&self, file: File, key: &ProgramKey) -> io::Result<Turn> {
+    fn wait(&self, file: LockFile, key: &ProgramKey) -> io::Result<Turn> {
         let since = Instant::now();
         let mut waited = None;
         let mut pause = FIRST_LOOK;
-        while !try_lock(&file)? {
+        while !file.try_lock()? {
+            if file.is_of_this_thread() {
+                return Ok(Turn::default());
+            }
             waited = Some(since.elapsed());
             let left = self.patience.saturating_sub(since.elapsed());
             if left.is_zero() {
@@ -76,10 +134,10 @@ impl Locks {
             thread::sleep(pause.min(left));
             pause = (pause * 2).min(LAST_LOOK);
         }
-        Ok(held(file, waited))
+        Ok(file.held(waited))
     }
 
-    fn open(&self, key: &ProgramKey) -> io::Result<File> {
+    fn open(&self, key: &ProgramKey) -> io::Result<LockFile> {
         let [first, second, ..] = *key.as_bytes();
         let path = self.dir.join(format!("{first:02x}{second:02x}"));
         // It would be made wherever a link leads, and opening a pipe may not be what one does.
@@ -89,30 +147,14 @@ impl Locks {
             let why = format!("{} is not a regular file", path.display());
             return Err(io::Error::other(why));
         }
-        match options().open(&path) {
+        let file = match options().open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 self.make()?;
                 options().open(&path)
             }
             outcome => outcome,
-        }
-    }
-}
-
-/// Whether it is ours now.
-fn try_lock(file: &File) -> io::Result<bool> {
-    match file.try_lock() {
-        Ok(()) => Ok(true),
-        Err(TryLockError::WouldBlock) => Ok(false),
-        Err(TryLockError::Error(error)) => Err(error),
-    }
-}
-
-fn held(file: File, waited: Option<Duration>) -> Turn {
-    let held: Box<dyn Any + Send> = Box::new(file);
-    Turn {
-        held: Some(held),
-        waited,
+        }?;
+        Ok(LockFile { path, file })
     }
 }
 

@@ -1,12 +1,16 @@
 //! Many threads and one program.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use rayon::prelude::*;
 use sde::{Event, EventLog, Sde, Value};
 use sde_opencl::driver::simulated::Simulated;
-use sde_opencl::{Context, KernelStore, ProgramSpec, StoreError, StoredProgram, Wanted};
+use sde_opencl::{
+    Context, KernelDir, KernelStore, ProgramSpec, Settings, StoreError, StoredProgram, Wanted,
+};
 
 use crate::fixture::{context, copy, folder, keeping, quiet};
 
@@ -169,4 +173,33 @@ fn raw_rayon_inside_and_outside_does_not_hang_in_a_thousand_runs() {
     for run in 0..1000 {
         under_rayon(1 + run % 16);
     }
+}
+
+/// A thread that steals a job while it builds comes to the lock that it has itself.
+#[test]
+fn a_thread_does_not_wait_for_its_own_turn() {
+    let kept = folder();
+    let driver = Simulated::new();
+    // Who waits for himself waits as long as that.
+    let settings = Settings::new()
+        .dir(kept.path())
+        .patience(Duration::from_secs(2));
+    let dir = KernelDir::open(settings).unwrap();
+    let context = quiet(&driver).keep_in(dir).build().unwrap();
+    let (sde, program) = (Sde::new(), copy(&context));
+    let is_first = AtomicBool::new(true);
+    driver.in_build(move |_| {
+        if is_first.swap(false, Ordering::SeqCst) {
+            while let Some(rayon::Yield::Executed) = rayon::yield_now() {}
+        }
+    });
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+    one.unwrap().scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|_| drop(context.program(&sde, 0, &program).unwrap()));
+        }
+        context.program(&sde, 0, &program).unwrap();
+    });
+    assert!(driver.counts().builds > 1, "nothing was stolen");
+    assert_eq!(context.stats().waits, 0);
 }

@@ -133,7 +133,9 @@ impl Walk<'_> {
 
     fn include(&mut self, wanted: &Wanted<'_>, reader: &Reader<'_>) -> Result<(), Error> {
         let beside = reader.dir.filter(|_| !wanted.is_angled);
-        let seen = (wanted.file.to_owned(), beside.map(Path::to_owned));
+        // By one name of the directory, or files that include one another by `..` have ever longer names.
+        let real = |dir: &Path| dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+        let seen = (wanted.file.to_owned(), beside.map(real));
         if !self.seen.insert(seen) {
             return Ok(());
         }

@@ -162,7 +162,10 @@ impl KernelDir {
             .capacity
             .is_some_and(|capacity| self.bytes() + bytes > capacity);
         if is_over || (first && settings.max_age.is_some()) {
-            self.tidy()?;
+            // There may be room all the same.
+            if let Err(error) = self.tidy() {
+                tracing::warn!("{error}");
+            }
         }
         Ok(match settings.capacity {
             None => u64::MAX,

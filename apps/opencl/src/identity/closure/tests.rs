@@ -171,3 +171,16 @@ fn what_only_some_builds_read_may_miss_what_it_includes() {
     let dirs = [folder.path().to_owned()];
     assert!(closure("#include \"nv.h\"", "t", &dirs).is_err());
 }
+
+/// Each is guarded, so that a compiler comes to an end, too.
+#[test]
+fn files_that_include_one_another_by_the_parent_are_read_once() {
+    let folder = folder(&[]);
+    for (dir, name, other) in [("a", "x.h", "../b/y.h"), ("b", "y.h", "../a/x.h")] {
+        fs::create_dir(folder.path().join(dir)).unwrap();
+        let text = format!("#ifndef {dir}\n#define {dir}\n#include \"{other}\"\n#endif\n");
+        fs::write(folder.path().join(dir).join(name), text).unwrap();
+    }
+    let found = closure("#include \"a/x.h\"", "t", &[folder.path().to_owned()]).unwrap();
+    assert!(found.included.len() <= 3, "{:?}", found.included);
+}

@@ -9,40 +9,51 @@
 //! things make that work:
 //!
 //! - Hydra kills the process group of each rank. A guard has one of its own.
-//! - Hydra hears that a rank has ended when its output and its connection to Hydra are closed. The guard
-//!   holds them too, so it has spoken before Hydra kills the other ranks.
-//! - Then their guards see their pipes end as well. They say nothing, since they see that another guard
-//!   is gone: its rank is the one to be named. A rank that ends the job itself dismisses its guard first.
+//! - Hydra kills the other ranks some milliseconds after one and its guard have ended, or the one alone, and their guards
+//!   see their pipes end as well. So the first guard of a node to see that makes a file in the directory for temporary files, which can be
+//!   made once, and speaks. The others find it there, say nothing, and remove it when all have looked.
+//! - A rank that ends the job itself dismisses its guard first.
 //!
-//! Guards look at guards and not at ranks, since a rank can die of another's death before Hydra hears of
-//! either (UCX aborts one that was reading the other's memory). Then both are named: a guard that has spoken
-//! stays for a second, in which Hydra kills nobody, and others whose ranks have died find it there.
-//! If guards looked at ranks, each would leave it to the other.
+//! A rank can die of another's death before Hydra hears of either: UCX aborts one that was reading the other's
+//! memory. Then the first to speak may not be the one to be named. So the guard of a rank that died of anything but a
+//! `SIGKILL` speaks whoever has spoken, and makes no file.
+//!
+//! On each of the other nodes the guard of one rank that Hydra has killed may speak too, some time after.
 //!
 //! A guard ends with its rank, whatever happens, and costs a process that sleeps.
 
 use std::io::Write;
 use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::{Communicator, CommunicatorCollectives};
+use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 
 /// What Hydra tells the processes that it starts, whatever version of it.
 const HYDRA: &str = "HYDI_CONTROL_FD";
 
-/// First the numbers of the other guards of this node, then the word at the end. A process that has
-/// ended and that nobody has asked about is a zombie, `Z`.
+/// First the name of the file, then the word at the end. The last number in `stat` is what a process has died of; without
+/// it, or if nobody can ask any more, it is taken to be a kill. With `-C` a file is made by one only.
 const SCRIPT: &str = r#"
-read -r others || exit 0
+says=$1
+rank=$2
+read -r spoken || exit 0
 read -r done && exit 0
-for other in $others; do
-    read -r state 2>/dev/null <"/proc/$other/stat" || exit 0
-    case $state in *') Z '* | *') X '*) exit 0 ;; esac
-done
-printf '%s\n' "$1" >&2
-sleep 1
+read -r state 2>/dev/null <"/proc/$rank/stat"
+case $state in
+*' 9' | *' 0' | '')
+    set -C
+    if ! true 2>/dev/null >"$spoken" && [ -e "$spoken" ]; then
+        sleep 1
+        rm -f "$spoken"
+        exit 0
+    fi
+    ;;
+esac
+printf '%s\n' "$says" >&2
 "#;
 
 static GUARD: Mutex<Option<Child>> = Mutex::new(None);
@@ -54,36 +65,43 @@ pub(crate) fn post(world: &SimpleCommunicator) {
     }
     // Without a shell the rank is not named, and nothing else is lost.
     let mut guard = start(world).ok();
-    let others = others(world, guard.as_ref().map_or(0, Child::id));
+    let spoken = spoken(world);
     if let Some(pipe) = guard.as_mut().and_then(|guard| guard.stdin.as_mut()) {
-        let _ = writeln!(pipe, "{others}");
+        let _ = writeln!(pipe, "{}", spoken.display());
     }
     *GUARD.lock().unwrap_or_else(PoisonError::into_inner) = guard;
-    // A guard that has not been told whom to look at says nothing: none goes on before all have.
+    // A guard that has not been told the file says nothing: none goes on before all have.
     world.barrier();
 }
 
 fn start(world: &SimpleCommunicator) -> std::io::Result<Child> {
+    let own = std::process::id();
     let says = format!(
-        "rank {} of {} (process {}) was killed, or has aborted; the job ends",
+        "rank {} of {} (process {own}) was killed, or has aborted; the job ends",
         world.rank(),
         world.size(),
-        std::process::id()
     );
     Command::new("/bin/sh")
-        .args(["-c", SCRIPT, "sh", &says])
+        .args(["-c", SCRIPT, "sh", &says, &own.to_string()])
         .stdin(Stdio::piped())
         .process_group(0)
         .spawn()
 }
 
-/// The guards of the other ranks on this node. Collective.
-fn others(world: &SimpleCommunicator, own: u32) -> String {
+/// A file of this node and this job, which is not there yet; none for a rank that is alone there. Collective.
+fn spoken(world: &SimpleCommunicator) -> PathBuf {
     let node = world.split_shared(world.rank());
-    let mut all = vec![0_u32; usize::try_from(node.size()).unwrap_or(1)];
-    node.all_gather_into(&own, &mut all[..]);
-    let others = all.iter().filter(|id| **id != 0 && **id != own);
-    others.map(u32::to_string).collect::<Vec<_>>().join(" ")
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let mut name = [
+        u64::from(std::process::id()),
+        since.map_or(0, |since| since.as_nanos() as u64),
+    ];
+    node.process_at_rank(0).broadcast_into(&mut name[..]);
+    if node.size() == 1 {
+        return PathBuf::new();
+    }
+    let [process, nanos] = name;
+    std::env::temp_dir().join(format!("sde-guard-{process}-{nanos}"))
 }
 
 /// Ends the guard: this rank is done, or has said itself what it dies of.

@@ -11,7 +11,8 @@
 //! - Hydra kills the process group of each rank. A guard has one of its own.
 //! - Hydra kills the other ranks some milliseconds after one and its guard have ended, or the one alone, and their guards
 //!   see their pipes end as well. So the first guard of a node to see that makes a file in the directory for temporary files, which can be
-//!   made once, and speaks. The others find it there, say nothing, and remove it when all have looked.
+//!   made once, and speaks. The others find it there, say nothing, and remove it when all have looked. Where none is
+//!   left to do that, the file stays, empty.
 //! - A rank that ends the job itself dismisses its guard first.
 //!
 //! A rank can die of another's death before Hydra hears of either: UCX aborts one that was reading the other's

@@ -13,7 +13,7 @@
 //!   see their pipes end as well. So the first guard of a node to see that makes a file in the directory for temporary files, which can be
 //!   made once, and speaks. The others find it there, say nothing, and remove it when all have looked. Where none is
 //!   left to do that, the file stays, empty.
-//! - A rank that ends the job itself dismisses its guard first.
+//! - A rank that ends the job itself has its guard make the file first.
 //!
 //! A rank can die of another's death before Hydra hears of either: UCX aborts one that was reading the other's
 //! memory. Then the first to speak may not be the one to be named. So the guard of a rank that died of anything but a
@@ -36,13 +36,18 @@ use mpi::traits::{Communicator, CommunicatorCollectives, Root};
 /// What Hydra tells the processes that it starts, whatever version of it.
 const HYDRA: &str = "HYDI_CONTROL_FD";
 
-/// First the name of the file, then the word at the end. The last number in `stat` is what a process has died of; without
+/// First the name of the file, then `done` or `told` at the end. The last number in `stat` is what a process has died of; without
 /// it, or if nobody can ask any more, it is taken to be a kill. With `-C` a file is made by one only.
 const SCRIPT: &str = r#"
 says=$1
 rank=$2
 read -r spoken || exit 0
-read -r done && exit 0
+if read -r word; then
+    [ "$word" = told ] || exit 0
+    set -C
+    true 2>/dev/null >"$spoken"
+    exit 0
+fi
 read -r state 2>/dev/null <"/proc/$rank/stat"
 case $state in
 *' 9' | *' 0' | '')
@@ -105,12 +110,22 @@ fn spoken(world: &SimpleCommunicator) -> PathBuf {
     std::env::temp_dir().join(format!("sde-guard-{process}-{nanos}"))
 }
 
-/// Ends the guard: this rank is done, or has said itself what it dies of.
+/// Ends the guard: this rank is done.
 pub(crate) fn dismiss() {
+    end("done");
+}
+
+/// Ends the guard: this rank has said itself what the job ends of, and those of the ranks that are killed for
+/// it need say nothing.
+pub(crate) fn told() {
+    end("told");
+}
+
+fn end(word: &str) {
     let guard = GUARD.lock().unwrap_or_else(PoisonError::into_inner).take();
     if let Some(mut guard) = guard {
         if let Some(mut pipe) = guard.stdin.take() {
-            let _ = pipe.write_all(b"done\n");
+            let _ = writeln!(pipe, "{word}");
         }
         let _ = guard.wait();
     }

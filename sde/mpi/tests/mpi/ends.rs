@@ -16,8 +16,14 @@ fn a_rank_that_panics_ends_the_job_by_name() {
         let last = size - 1;
         job.failed_with(&format!("rank {last} of {size} panicked: no way on ("));
         job.failed_with("; ending the job");
+        nobody_else_is_named(&job);
         assert!(job.took < SECONDS, "{job:#?}");
     }
+}
+
+/// The other ranks are killed because of it, which is nothing to be told.
+fn nobody_else_is_named(job: &mpirun::Job) {
+    assert!(!job.stderr.contains("was killed"), "{job:#?}");
 }
 
 #[test]
@@ -60,6 +66,7 @@ fn a_rank_that_exits_ends_the_job() {
         let job = job(size, "exit");
         let last = size - 1;
         job.failed_with(&format!("rank {last} of {size} exits without having ended"));
+        nobody_else_is_named(&job);
         assert!(job.took < SECONDS, "{job:#?}");
     }
 }

@@ -43,6 +43,7 @@ mod guide;
 mod identity;
 mod keep;
 mod live;
+mod lock;
 mod make;
 mod persistent;
 mod stats;

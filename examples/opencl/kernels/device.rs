@@ -20,7 +20,7 @@ use sde::{Fingerprint, Handle, Value};
 use sde_opencl::{Context, DeviceIdentity, DeviceInfo, Kernel, ProgramSpec, Settings};
 
 use crate::failure::Failure;
-use crate::meter::{Family, Had, Meter};
+use crate::meter::{Family, Meter};
 use crate::source::Element;
 
 /// What can go wrong between a kernel and its results.
@@ -118,24 +118,29 @@ impl Gpu {
         meter.unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A kernel: remembered, loaded or built.
-    pub fn kernel(
+    /// Kernels of one family, in order: each remembered, loaded or built, several at a time.
+    pub fn kernels(
         &self,
         sde: &Handle,
         family: Family,
-        program: &ProgramSpec,
-    ) -> Result<Value<Kernel>, sde_opencl::Error> {
-        let (begun, before) = (Instant::now(), self.context().stats());
-        let program = self.context().describe(0, program)?;
-        let kernel = self.context().kernel(sde, 0, &program, family.name())?;
-        let (took, after) = (begun.elapsed(), self.context().stats());
-        let how = match () {
-            () if after.builds > before.builds => Had::Built,
-            () if after.loads > before.loads => Had::Loaded,
-            () => Had::Ready,
-        };
-        self.meter().had(family, how, took);
-        Ok(kernel)
+        programs: &[ProgramSpec],
+    ) -> Result<Vec<Value<Kernel>>, sde_opencl::Error> {
+        let (begun, before, context) = (Instant::now(), self.context().stats(), self.context());
+        let programs = programs.iter().map(|spec| context.describe(0, spec));
+        let programs = programs.collect::<Result<Vec<_>, _>>()?;
+        // They stay for as long as `live` does, and the kernels are had of them.
+        let live = context.programs(sde, 0, &programs).into_iter();
+        let _live = live.collect::<Result<Vec<_>, _>>()?;
+        let kernels = programs.iter();
+        let kernels = kernels.map(|program| context.kernel(sde, 0, program, family.name()));
+        let kernels = kernels.collect::<Result<Vec<_>, _>>()?;
+        let (took, after) = (begun.elapsed(), context.stats());
+        let built = after.builds - before.builds;
+        let loaded = after.loads - before.loads;
+        let ready = (kernels.len() as u64).saturating_sub(built + loaded);
+        let had = [built, loaded, ready];
+        self.meter().had(family, had, took);
+        Ok(kernels)
     }
 
     /// Numbers on the device.

@@ -29,10 +29,10 @@ pub fn device_product(
         ));
     }
     let program = source::product(element, tile, transposed);
-    let kernel = gpu.kernel(sde, Family::Product, &program)?;
+    let kernels = gpu.kernels(sde, Family::Product, &[program])?;
     match element {
-        Element::Float => multiply::<f32>(gpu, &kernel, tile, a, b),
-        Element::Double => multiply::<f64>(gpu, &kernel, tile, a, b),
+        Element::Float => multiply::<f32>(gpu, &kernels[0], tile, a, b),
+        Element::Double => multiply::<f64>(gpu, &kernels[0], tile, a, b),
     }
 }
 

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use sde::{App, AppError, AppInfo, Fingerprint, Handle, Inputs, ResultMap, ResultSpec, Tag};
 use sde_apps::basis::MolecularBasis;
 use sde_apps::integrals::Repulsion;
+use sde_opencl::Kernel;
 
 use crate::device::{Argument, Gpu, Numbers};
 use crate::meter::Family;
@@ -152,28 +153,45 @@ type Done<T> = Result<T, AppError>;
 
 impl DeviceRepulsion {
     fn compute<T: Real>(&self, sde: &Handle, basis: &MolecularBasis) -> Done<Vec<f64>> {
+        let classes = classes(basis);
+        let momenta: Vec<_> = classes.keys().copied().collect();
+        let of_pairs = momenta
+            .iter()
+            .map(|pair| source::pairs(self.element, *pair));
+        let of_pairs: Vec<_> = of_pairs.collect();
+        let of_quartets = momenta.iter().enumerate().flat_map(|(n, bra)| {
+            let kets = momenta[..=n].iter();
+            kets.map(|ket| source::repulsion(self.element, *bra, *ket))
+        });
+        let of_quartets: Vec<_> = of_quartets.collect();
+        let of_pairs = self.gpu.kernels(sde, Family::Pairs, &of_pairs)?;
+        let of_quartets = self.gpu.kernels(sde, Family::Repulsion, &of_quartets)?;
         let mut made = Vec::new();
-        for (momenta, pairs) in classes(basis) {
+        for ((momenta, pairs), kernel) in classes.into_iter().zip(&of_pairs) {
             made.push(Class {
-                made: self.pairs::<T>(sde, momenta, &pairs)?,
+                made: self.pairs::<T>(kernel, momenta, &pairs)?,
                 momenta,
                 pairs,
             });
         }
         let places = triangle(triangle(basis.functions(), 0), 0);
         let mut values = vec![0.0; places];
+        let mut kernels = of_quartets.iter();
         for (n, bra) in made.iter().enumerate() {
-            for ket in &made[..=n] {
-                self.quartets(sde, bra, ket, &mut values)?;
+            for (ket, kernel) in made[..=n].iter().zip(kernels.by_ref()) {
+                self.quartets(kernel, bra, ket, &mut values)?;
             }
         }
         Ok(values)
     }
 
-    fn pairs<T: Real>(&self, sde: &Handle, momenta: [usize; 2], pairs: &Pairs) -> Done<Numbers<T>> {
+    fn pairs<T: Real>(
+        &self,
+        kernel: &Kernel,
+        momenta: [usize; 2],
+        pairs: &Pairs,
+    ) -> Done<Numbers<T>> {
         let gpu = &self.gpu;
-        let program = source::pairs(self.element, momenta);
-        let kernel = gpu.kernel(sde, Family::Pairs, &program)?;
         let count = pairs.numbers.len() / 9;
         let numbers: Vec<T> = pairs.numbers.iter().map(|x| T::of(*x)).collect();
         let numbers = gpu.buffer(&numbers)?;
@@ -186,21 +204,19 @@ impl DeviceRepulsion {
         let items = count.next_multiple_of(GROUP);
         // SAFETY: two buffers and an `int`; each of the first `count` items reads 9 numbers of the
         // first and writes `pair_length` of the second, the others do nothing.
-        unsafe { gpu.launch(Family::Pairs, &kernel, &arguments, &[items], &[GROUP]) }
+        unsafe { gpu.launch(Family::Pairs, kernel, &arguments, &[items], &[GROUP]) }
             .map_err(told)?;
         Ok(made)
     }
 
     fn quartets<T: Real>(
         &self,
-        sde: &Handle,
+        kernel: &Kernel,
         bra: &Class<T>,
         ket: &Class<T>,
         values: &mut [f64],
     ) -> Done<()> {
         let gpu = &self.gpu;
-        let program = source::repulsion(self.element, bra.momenta, ket.momenta);
-        let kernel = gpu.kernel(sde, Family::Repulsion, &program)?;
         let is_same = bra.momenta == ket.momenta;
         let (bras, kets) = (bra.pairs.starts.len(), ket.pairs.starts.len());
         let all =
@@ -225,7 +241,7 @@ impl DeviceRepulsion {
         let items = all.len().next_multiple_of(GROUP);
         // SAFETY: four buffers and an `int`; each of the first items reads its quartet and the pairs of
         // primitives that it names, which were made for these classes, and writes `width` numbers.
-        unsafe { gpu.launch(Family::Repulsion, &kernel, &arguments, &[items], &[GROUP]) }
+        unsafe { gpu.launch(Family::Repulsion, kernel, &arguments, &[items], &[GROUP]) }
             .map_err(told)?;
         let out = gpu.read(&out)?;
         for ([b, k], block) in all.iter().zip(out.chunks(width)) {

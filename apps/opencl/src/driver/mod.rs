@@ -2,7 +2,8 @@
 //!
 //! A driver that runs out of memory, refuses a binary that it made itself, or was updated over
 //! night can't be had for a test. So all calls go through one trait with two sides: OpenCL, and a
-//! [simulated] driver that does on demand what no device here does.
+//! [simulated] driver that does on demand what no device here does; and before either
+//! [faults] can be put, which have chosen calls fail.
 //!
 //! A program is built for one device at a time. With several devices in a context there is a
 //! program for each; those of equal identity share the binary. That is also how SYCL's cache keys
@@ -11,6 +12,7 @@
 //! The trait is closed: a raw program or kernel is made by one driver, owned by one holder, given back
 //! to that driver once, and never seen outside of this crate. Safe code can't get at a dangling one.
 
+pub mod faults;
 pub(crate) mod opencl;
 pub mod simulated;
 

@@ -25,7 +25,7 @@ use super::{
     BinaryKind, Capture, DeviceInfo, DeviceType, Done, Driver, ForeignFacts, RawKernel, RawProgram,
 };
 use crate::Error;
-use crate::context::lock;
+use crate::lock::lock;
 
 /// A device that was found, to be put into a context.
 #[derive(Clone, Debug)]

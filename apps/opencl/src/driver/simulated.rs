@@ -1,9 +1,9 @@
 //! A driver that does nothing but what a test asks of it.
 //!
-//! It "builds" by taking note of the text, and its binaries are small. It can lack resources, refuse a
-//! binary, take an intermediate language, give no binaries, wait or panic in a build. It counts
+//! It "builds" by taking note of the text, and its binaries are small. It can be full, take an
+//! intermediate language, give no binaries, wait or panic in a build. It counts
 //! what is made and what is given back; and it notes what would end the process with a real
-//! driver: a binary that is damaged.
+//! driver: a binary that is damaged. Calls that fail are had with [`faults`](super::faults).
 //!
 //! ```
 //! use sde::Sde;
@@ -30,7 +30,7 @@ use super::Refusal;
 use super::{
     BinaryKind, Capture, DeviceInfo, DeviceType, Done, Driver, ForeignFacts, RawKernel, RawProgram,
 };
-use crate::context::lock;
+use crate::lock::lock;
 
 const OUT_OF_RESOURCES: i32 = -5;
 const BUILD_PROGRAM_FAILURE: i32 = -11;
@@ -57,13 +57,10 @@ struct State {
     programs: HashMap<usize, Program>,
     kernels: HashMap<usize, usize>,
     counts: Counts,
-    refusals: usize,
-    shortages: usize,
     room: Option<usize>,
     gives_no_binaries: bool,
     captures: Capture,
     is_busy: bool,
-    kernel_shortages: usize,
 }
 
 /// What was asked of a simulated driver.
@@ -123,16 +120,6 @@ impl Simulated {
         }
     }
 
-    /// The next `times` binaries are refused, although they are whole.
-    pub fn refuse_binaries(&self, times: usize) {
-        lock(&self.state).refusals = times;
-    }
-
-    /// The next `times` programs are not made for lack of resources.
-    pub fn run_out(&self, times: usize) {
-        lock(&self.state).shortages = times;
-    }
-
     /// No more than so many programs may live at once.
     pub fn room_for(&self, programs: usize) {
         lock(&self.state).room = Some(programs);
@@ -158,11 +145,6 @@ impl Simulated {
         lock(&self.state).is_busy = is_busy;
     }
 
-    /// The next `times` kernels are not made for lack of resources.
-    pub fn run_out_of_kernels(&self, times: usize) {
-        lock(&self.state).kernel_shortages = times;
-    }
-
     /// Calls this in each build, with the text, with nothing locked: to wait there, or to panic.
     pub fn in_build(&self, hook: impl Fn(&str) + Send + Sync + 'static) {
         *lock(&self.in_build) = Arc::new(hook);
@@ -181,9 +163,7 @@ impl Simulated {
 
     fn add(&self, program: Program) -> Done<RawProgram> {
         let mut state = lock(&self.state);
-        let is_full = state.room.is_some_and(|room| state.programs.len() >= room);
-        if is_full || state.shortages > 0 {
-            state.shortages = state.shortages.saturating_sub(1);
+        if state.room.is_some_and(|room| state.programs.len() >= room) {
             return Err(refused("making a program", OUT_OF_RESOURCES));
         }
         state.next += 1;
@@ -278,14 +258,7 @@ impl Driver for Simulated {
     }
 
     fn with_binary(&self, _: usize, binary: &[u8]) -> Done<RawProgram> {
-        {
-            let mut state = lock(&self.state);
-            state.counts.from_binary += 1;
-            if state.refusals > 0 {
-                state.refusals -= 1;
-                return Err(refused("taking a binary", INVALID_BINARY));
-            }
-        }
+        lock(&self.state).counts.from_binary += 1;
         let code = binary.strip_prefix(MAGIC).and_then(|rest| {
             let (code, check) = rest.split_at_checked(rest.len().checked_sub(8)?)?;
             (check == sum(code)).then(|| String::from_utf8_lossy(code).into_owned())
@@ -362,10 +335,6 @@ impl Driver for Simulated {
     fn kernel(&self, program: &RawProgram, _: &str) -> Done<RawKernel> {
         self.get(program)?;
         let mut state = lock(&self.state);
-        if state.kernel_shortages > 0 {
-            state.kernel_shortages -= 1;
-            return Err(refused("making a kernel", OUT_OF_RESOURCES));
-        }
         state.next += 1;
         let number = state.next;
         state.kernels.insert(number, program.0);

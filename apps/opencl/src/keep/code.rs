@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
-use crate::context::lock;
+use crate::lock::lock;
 
 /// Names of kernels.
 pub(crate) type Names = BTreeSet<String>;

@@ -12,15 +12,16 @@
 
 mod code;
 mod giving;
+mod together;
 
 use std::time::Instant;
 
 use sde::key::Digest;
 
-use crate::context::lock;
 use crate::driver::Capture;
 use crate::live::Live;
-use crate::persistent::{KernelStore, StoreError, StoredProgram, Wanted};
+use crate::lock::lock;
+use crate::persistent::{StoredProgram, Turn, Wanted};
 use crate::stats::Event;
 use crate::{Error, make};
 
@@ -28,6 +29,8 @@ pub(crate) use code::{Code, Ended};
 use code::{Kept, Names};
 use giving::is_letting_go;
 pub(crate) use giving::{giving, keep_built, let_go};
+use together::Captured;
+pub(crate) use together::launched;
 
 impl Live {
     /// The binary with all that was finished, and for which kernels that is.
@@ -76,9 +79,14 @@ impl Live {
         let Some(store) = &self.context.0.store else {
             return;
         };
-        if let Err(error) = self.put(&**store, Ended::IfTheDriverSaysSo, replaced) {
-            self.code.set_kept(Kept::NotOurs);
-            tracing::warn!("a program is not kept, its driver gives no binary: {error}");
+        match self.captured(Ended::IfTheDriverSaysSo, replaced, None) {
+            Ok(captured) => {
+                together::put(&self.context, &**store, captured.into_iter().collect());
+            }
+            Err(error) => {
+                self.code.set_kept(Kept::NotOurs);
+                tracing::warn!("a program is not kept, its driver gives no binary: {error}");
+            }
         }
     }
 
@@ -95,16 +103,27 @@ impl Live {
     }
 
     /// Keeps the binary if none is kept, or kernels were launched that the kept one has no finished
-    /// code for. Gives whether it did.
-    pub(crate) fn keep_if_better(&self, ended: Ended) -> Result<bool, Error> {
+    /// code for.
+    fn keep_if_better(&self, ended: Ended) -> Result<(), Error> {
+        if let Some(store) = &self.context.0.store
+            && let Some(captured) = self.captured_if_better(ended)?
+        {
+            together::put(&self.context, &**store, vec![captured]);
+        }
+        Ok(())
+    }
+
+    /// The binary, if it is to be kept: none is, or kernels were launched that the kept one has no
+    /// finished code for.
+    fn captured_if_better(&self, ended: Ended) -> Result<Option<Captured<'_>>, Error> {
         let Some(store) = &self.context.0.store else {
-            return Ok(false);
+            return Ok(None);
         };
         let names = self.finished(ended);
         let kind = self.context.devices()[self.device].kind;
         if !self.code.lacks(&names) || !store.keeps(kind) || self.descriptor.is_cacheable().is_err()
         {
-            return Ok(false);
+            return Ok(None);
         }
         let wanted = Wanted {
             key: self.descriptor.key(),
@@ -112,14 +131,14 @@ impl Live {
             device_type: kind,
         };
         // Whoever has it builds it or captures it. This one may be asked again, and waits for nobody.
-        let Some(_turn) = store.turn_at_once(&wanted) else {
-            return Ok(false);
+        let Some(turn) = store.turn_at_once(&wanted) else {
+            return Ok(None);
         };
         let there = match store.look(&[wanted]) {
             Ok(mut found) => found.pop().flatten(),
             Err(error) => {
-                self.store_failed(&error);
-                return Ok(false);
+                self.context.store_failed(&error);
+                return Ok(None);
             }
         };
         let is_there = there.is_some();
@@ -128,38 +147,29 @@ impl Live {
             let has: Names = there.launched.into_iter().collect();
             if names.is_subset(&has) {
                 self.code.set_kept(Kept::With(has));
-                return Ok(false);
+                return Ok(None);
             }
         }
-        self.put(&**store, ended, is_there)
+        self.captured(ended, is_there, Some(turn))
     }
 
-    fn put(&self, store: &dyn KernelStore, ended: Ended, replaced: bool) -> Result<bool, Error> {
+    /// The binary as it is to be kept; nothing if the driver gives none.
+    fn captured(
+        &self,
+        ended: Ended,
+        replaced: bool,
+        turn: Option<Turn>,
+    ) -> Result<Option<Captured<'_>>, Error> {
         let Some(program) = self.to_keep(ended)? else {
             self.code.set_kept(Kept::NotOurs);
-            return Ok(false);
+            return Ok(None);
         };
-        match store.put(std::slice::from_ref(&program)) {
-            Ok(0) => {
-                self.code.set_kept(Kept::NotOurs);
-                Ok(false)
-            }
-            Ok(_) => {
-                self.note_bytes(&program.binary);
-                self.note(&Event::Kept {
-                    key: program.key,
-                    bytes: program.binary.len(),
-                    replaced,
-                });
-                let launched = program.launched.into_iter().collect();
-                self.code.set_kept(Kept::With(launched));
-                Ok(true)
-            }
-            Err(error) => {
-                self.store_failed(&error);
-                Ok(false)
-            }
-        }
+        Ok(Some(Captured {
+            live: self,
+            program,
+            replaced,
+            turn,
+        }))
     }
 
     /// As it is to be kept; nothing if the driver gives no binary.
@@ -195,10 +205,5 @@ impl Live {
 
     fn note(&self, event: &Event) {
         self.context.0.notes.note(event);
-    }
-
-    fn store_failed(&self, error: &StoreError) {
-        let why = error.to_string();
-        self.note(&Event::StoreFailed { why });
     }
 }

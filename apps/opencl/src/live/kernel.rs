@@ -13,8 +13,8 @@ use sde::Value;
 
 use super::program::Program;
 use crate::Error;
-use crate::context::lock;
 use crate::driver::RawKernel;
+use crate::lock::lock;
 use crate::stats::Event;
 
 /// How many kernels wait for a launch: as many as there are threads on most machines that launch.
@@ -61,7 +61,7 @@ impl Kernel {
         });
         let first = idle.make_with_room()?;
         lock(&idle.raw).push(first);
-        program.0.context.note_idle(&idle);
+        program.0.context.0.living.note_idle(&idle);
         Ok(Self(idle))
     }
 

@@ -62,7 +62,7 @@ impl Program {
             code,
             bytes: AtomicUsize::new(estimate(descriptor)),
         });
-        context.note_live(&live);
+        context.0.living.note_program(&live);
         Self(live)
     }
 

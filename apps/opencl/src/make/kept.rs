@@ -23,7 +23,10 @@ struct Kept {
 impl Making<'_> {
     /// With a store: what it has, or a build that is kept in it.
     pub(super) fn kept(&self, sde: &Handle, store: &dyn KernelStore) -> Result<Program, Error> {
-        let first = self.find(store);
+        let first = match self.context.0.brought.take(&self.wanted()) {
+            Some(found) => self.checked(found),
+            None => self.find(store),
+        };
         if let Some(program) = self.load(first.program.as_ref())? {
             return Ok(program);
         }
@@ -61,10 +64,14 @@ impl Making<'_> {
         let found = match store.get(&[self.wanted()]) {
             Ok(found) => found.into_iter().next().flatten(),
             Err(error) => {
-                self.store_failed(&error);
+                self.context.store_failed(&error);
                 None
             }
         };
+        self.checked(found)
+    }
+
+    fn checked(&self, found: Option<StoredProgram>) -> Kept {
         let Some(found) = found else {
             return Kept::default();
         };
@@ -128,10 +135,5 @@ impl Making<'_> {
             .ok()
             .map(|names| names.into_iter().collect());
         names.is_some_and(|names| names.iter().eq(kernels.iter().collect::<BTreeSet<_>>()))
-    }
-
-    fn store_failed(&self, error: &crate::StoreError) {
-        let why = error.to_string();
-        self.note(&Event::StoreFailed { why });
     }
 }

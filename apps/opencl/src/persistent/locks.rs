@@ -20,8 +20,8 @@ use sde_archives::medium::{Disk, FileKind, Medium};
 
 use super::Turn;
 use super::own::{self, Links};
-use crate::context::lock;
 use crate::identity::ProgramKey;
+use crate::lock::lock;
 
 /// How long to wait before looking again: from the first to the last.
 const FIRST_LOOK: Duration = Duration::from_millis(1);

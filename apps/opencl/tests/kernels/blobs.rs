@@ -1,10 +1,11 @@
 //! Binaries as bytes that a user keeps.
 
 use sde::Sde;
+use sde_opencl::driver::faults::Call;
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{BlobError, ProgramSpec};
 
-use crate::fixture::{context, copy, folder, keeping};
+use crate::fixture::{INVALID_BINARY, context, copy, faulty, folder, keeping};
 
 fn blob() -> Vec<u8> {
     let context = context(&Simulated::new());
@@ -103,7 +104,7 @@ fn lengths_in_a_blob_are_not_believed() {
 fn each_reason_has_a_type() {
     let blob = blob();
     let driver = Simulated::new();
-    let context = context(&driver);
+    let (context, faults) = faulty(&driver);
     let other = context
         .describe(0, &ProgramSpec::source("kernel void k() {}"))
         .unwrap();
@@ -114,7 +115,7 @@ fn each_reason_has_a_type() {
         matches!(error, BlobError::NotABlob { length: 8 }),
         "{error}"
     );
-    driver.refuse_binaries(1);
+    faults.fail(&[Call::CreateWithBinary], 1, INVALID_BINARY);
     let error = context.from_blob(0, &copy(&context), &blob).unwrap_err();
     assert!(matches!(error, BlobError::Refused { .. }), "{error}");
     let program = context.program(&Sde::new(), 0, &copy(&context)).unwrap();

@@ -5,6 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
+use crate::opencl::{devices, launches, programs, shared};
 use crate::{killed, opencl, processes};
 
 const JOB: &str = "SDE_OPENCL_TEST_JOB";
@@ -21,11 +22,16 @@ fn job() {
         "keep" => killed::keep_and_replace(&dir),
         "hold" => processes::hold(&dir),
         "put" => processes::put_for_ever(&dir),
-        "launch" => opencl::launch_and_tell(&dir),
-        "many" => opencl::build_many(&dir),
-        "threads" => opencl::look_with_many_threads(),
-        "some" => opencl::launch_some(&dir),
-        "several" => opencl::several(&dir),
+        "launch" => devices::launch_and_tell(&dir),
+        "threads" => devices::look_with_many_threads(),
+        "some" => launches::launch_some(&dir),
+        "many" => shared::build_many(&dir),
+        "linked" => opencl::job(&dir, programs::linked),
+        "spaced" => opencl::job(&dir, programs::spaced),
+        "blob" => opencl::job(&dir, programs::blob),
+        "wrong" => opencl::job(&dir, programs::wrong),
+        "foreign" => opencl::job(&dir, programs::foreign),
+        "faults" => opencl::faults::each_call_fails_once(&dir),
         other => panic!("no job is called {other}"),
     }
 }

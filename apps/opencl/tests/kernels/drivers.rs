@@ -3,22 +3,26 @@
 use std::sync::{Arc, Mutex};
 
 use sde::Sde;
+use sde_opencl::driver::faults::{Call, Faults};
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{Event, KernelDir, KernelStore, Settings, Wanted};
 
-use crate::fixture::{anew, context, copy, folder, keeping, quiet};
+use crate::fixture::{
+    INVALID_BINARY, OUT_OF_RESOURCES, anew, context, copy, folder, keep, keeping, quiet,
+};
 
 #[test]
 fn a_refused_binary_is_built_replaced_and_counted() {
     let kept = folder();
     anew(kept.path());
-    let driver = Simulated::new();
-    driver.refuse_binaries(1);
+    let (driver, faults) = (Simulated::new(), Faults::new());
+    faults.fail(&[Call::CreateWithBinary], 1, INVALID_BINARY);
     let told = Arc::new(Mutex::new(Vec::new()));
     let observer = Arc::clone(&told);
     let dir = KernelDir::open(Settings::new().dir(kept.path())).unwrap();
     let context = quiet(&driver)
         .keep_in(dir)
+        .faults(&faults)
         .observer(move |event: &Event| observer.lock().unwrap().push(event.clone()))
         .build()
         .unwrap();
@@ -27,7 +31,9 @@ fn a_refused_binary_is_built_replaced_and_counted() {
     let stats = context.stats();
     assert_eq!((stats.refused, stats.builds, stats.replaced), (1, 1, 1));
     // It was not tried a second time once the turn was had.
-    assert_eq!(driver.counts().from_binary, 1);
+    let tries = faults.made();
+    let tries = tries.iter().filter(|call| **call == Call::CreateWithBinary);
+    assert_eq!(tries.count(), 1);
     let told = told.lock().unwrap();
     let refused = told
         .iter()
@@ -42,9 +48,9 @@ fn a_refused_binary_is_built_replaced_and_counted() {
 fn no_resources_for_a_kept_binary_are_no_reason_to_build() {
     let kept = folder();
     anew(kept.path());
-    let driver = Simulated::new();
-    driver.run_out(1);
-    let context = keeping(&driver, kept.path());
+    let (driver, faults) = (Simulated::new(), Faults::new());
+    faults.fail(&[Call::CreateWithBinary], 1, OUT_OF_RESOURCES);
+    let context = keep(quiet(&driver).faults(&faults), kept.path());
     context.program(&Sde::new(), 0, &copy(&context)).unwrap();
     assert_eq!((driver.counts().builds, context.stats().evictions), (0, 1));
 }

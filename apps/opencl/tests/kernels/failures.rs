@@ -5,10 +5,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use sde::{Sde, Value};
+use sde_opencl::driver::faults::Call;
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{Error, ProgramSpec};
 
-use crate::fixture::{context, copy, folder, keeping};
+use crate::fixture::{OUT_OF_RESOURCES, context, copy, faulty, folder, keeping};
 
 #[test]
 fn a_source_that_does_not_compile_is_tried_once_and_says_why() {
@@ -82,14 +83,13 @@ fn out_of_resources_lets_go_what_is_idle_and_tries_once_more() {
 
 #[test]
 fn out_of_resources_for_good_is_an_error_that_is_not_remembered() {
-    let driver = Simulated::new();
-    let context = context(&driver);
+    let (context, faults) = faulty(&Simulated::new());
     let (sde, program) = (Sde::new(), copy(&context));
-    driver.run_out(2);
+    faults.fail(&Call::THAT_MAKE_PROGRAMS, 2, OUT_OF_RESOURCES);
     let error = context.program(&sde, 0, &program).unwrap_err();
     assert!(matches!(error, Error::OutOfResources { .. }), "{error}");
     context.program(&sde, 0, &program).unwrap();
-    driver.run_out(1);
+    faults.fail(&Call::THAT_MAKE_PROGRAMS, 1, OUT_OF_RESOURCES);
     let other = context
         .describe(0, &ProgramSpec::source("kernel void k() {}"))
         .unwrap();
@@ -100,17 +100,17 @@ fn out_of_resources_for_good_is_an_error_that_is_not_remembered() {
 #[test]
 fn a_launch_that_lacks_resources_lets_go_idle_kernels_and_tries_once_more() {
     let driver = Simulated::new();
-    let context = context(&driver);
+    let (context, faults) = faulty(&driver);
     let (sde, program) = (Sde::new(), copy(&context));
     let [copy, other] =
         ["copy", "move"].map(|name| context.kernel(&sde, 0, &program, name).unwrap());
     let held = copy.launch().unwrap();
     assert_eq!(driver.counts().kernels, 2);
-    driver.run_out_of_kernels(1);
+    faults.fail(&[Call::CreateKernel], 1, OUT_OF_RESOURCES);
     let second = copy.launch().unwrap();
     // The idle one of the other kernel went.
     assert_eq!((driver.counts().kernels, context.stats().evictions), (2, 1));
-    driver.run_out_of_kernels(2);
+    faults.fail(&[Call::CreateKernel], 2, OUT_OF_RESOURCES);
     let error = other.launch().unwrap_err();
     assert!(error.is_out_of_resources(), "{error}");
     drop((held, second));
@@ -120,9 +120,9 @@ fn a_launch_that_lacks_resources_lets_go_idle_kernels_and_tries_once_more() {
 #[test]
 fn a_twin_that_lacks_resources_is_tried_twice() {
     let driver = Simulated::with(vec![device("twin", "1"), device("twin", "1")]);
-    let context = context(&driver);
+    let (context, faults) = faulty(&driver);
     let program = copy(&context);
-    driver.run_out(usize::MAX);
+    faults.fail(&Call::THAT_MAKE_PROGRAMS, usize::MAX, OUT_OF_RESOURCES);
     let error = context.program(&Sde::new(), 1, &program).unwrap_err();
     assert!(error.is_out_of_resources(), "{error}");
     assert_eq!(context.stats().evictions, 1);

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use sde::Sde;
+use sde_opencl::driver::faults::Faults;
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{
     Context, ContextBuilder, Descriptor, Environment, KernelDir, ProgramSpec, Settings,
@@ -20,10 +21,24 @@ pub fn context(driver: &Simulated) -> Context {
     quiet(driver).build().unwrap()
 }
 
+pub const OUT_OF_RESOURCES: i32 = -5;
+pub const INVALID_BINARY: i32 = -42;
+
+/// A context with calls that can be made to fail.
+pub fn faulty(driver: &Simulated) -> (Context, Faults) {
+    let faults = Faults::new();
+    let context = quiet(driver).faults(&faults).build().unwrap();
+    (context, faults)
+}
+
 /// A context that keeps binaries in a folder; a new one is what a new process has.
 pub fn keeping(driver: &Simulated, folder: &Path) -> Context {
+    keep(quiet(driver), folder)
+}
+
+pub fn keep(builder: ContextBuilder, folder: &Path) -> Context {
     let dir = KernelDir::open(Settings::new().dir(folder)).unwrap();
-    quiet(driver).keep_in(dir).build().unwrap()
+    builder.keep_in(dir).build().unwrap()
 }
 
 pub fn folder() -> TempDir {

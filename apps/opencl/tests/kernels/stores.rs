@@ -1,17 +1,15 @@
 //! Binaries that outlive the process: ours, and a user's own.
 
-use std::collections::HashMap;
 use std::os::unix::fs::PermissionsExt;
-use std::sync::{Arc, Mutex};
 
 use sde::Sde;
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{
-    DeviceType, KernelDir, KernelStore, Mode, ProgramKey, ProgramSpec, Settings, StoreError,
-    StoredProgram, Wanted,
+    DeviceType, KernelDir, KernelStore, Mode, ProgramSpec, Settings, StoredProgram, Wanted,
 };
 
 use crate::fixture::{COPY, anew, copy, folder, keeping, quiet};
+use crate::own::Own;
 
 #[test]
 fn what_one_process_built_the_next_one_loads() {
@@ -240,42 +238,6 @@ fn links_in_the_directory_lead_nowhere() {
     let error = KernelDir::open(Settings::new().dir(kept.path()));
     let error = error.err().unwrap().to_string();
     assert!(error.contains("it is a link"), "{error}");
-}
-
-/// A user's own store, that may lie.
-#[derive(Clone, Default)]
-pub struct Own {
-    pub kept: Arc<Mutex<HashMap<ProgramKey, StoredProgram>>>,
-    pub fails: Arc<Mutex<bool>>,
-}
-
-impl KernelStore for Own {
-    fn get(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<StoredProgram>>, StoreError> {
-        if *self.fails.lock().unwrap() {
-            return Err(StoreError::new("asking the database", "it is down"));
-        }
-        let kept = self.kept.lock().unwrap();
-        Ok(wanted
-            .iter()
-            .map(|one| kept.get(&one.key).cloned())
-            .collect())
-    }
-
-    fn put(&self, programs: &[StoredProgram]) -> Result<usize, StoreError> {
-        if *self.fails.lock().unwrap() {
-            return Err(StoreError::new("writing to the database", "it is down"));
-        }
-        let programs = programs.iter().cloned();
-        self.kept
-            .lock()
-            .unwrap()
-            .extend(programs.map(|program| (program.key, program)));
-        Ok(1)
-    }
-
-    fn describe(&self) -> String {
-        "a map".to_owned()
-    }
 }
 
 #[test]

@@ -1,0 +1,131 @@
+//! Many programs at once: asked of the store together, then loaded and built on several threads.
+//!
+//! A store that is a server or a database takes as long to answer for one program as for a hundred. So
+//! all that are not live are asked for in one call, and what comes waits here for those who will look for it. It is
+//! checked as all is that comes from a store, by who takes it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
+
+use sde::{Handle, Value};
+
+use super::Context;
+use crate::Error;
+use crate::identity::{Descriptor, ProgramKey};
+use crate::live::Program;
+use crate::lock::lock;
+use crate::persistent::{StoredProgram, Wanted};
+
+/// What a store gave and nobody has taken yet.
+#[derive(Default)]
+pub(crate) struct Brought(Mutex<HashMap<ProgramKey, Option<StoredProgram>>>);
+
+impl Brought {
+    /// What the store said of a program: that there is none, or what it has. It is taken once: whoever looks a second
+    /// time wants to see what was put since.
+    pub(crate) fn take(&self, wanted: &Wanted<'_>) -> Option<Option<StoredProgram>> {
+        let mut there = lock(&self.0);
+        let is_other = matches!(there.get(&wanted.key)?, Some(found) if found.full != *wanted.full);
+        match is_other {
+            true => None,
+            false => there.remove(&wanted.key),
+        }
+    }
+}
+
+/// Takes away what nobody took.
+struct Leftovers<'a> {
+    context: &'a Context,
+    keys: HashSet<ProgramKey>,
+}
+
+impl Drop for Leftovers<'_> {
+    fn drop(&mut self) {
+        let mut there = lock(&self.context.0.brought.0);
+        self.keys.iter().for_each(|key| drop(there.remove(key)));
+    }
+}
+
+impl Context {
+    /// Many live programs, in order: what is not live is asked of the store in one call, and is
+    /// loaded or built on as many threads as the engine has. For the start of a program that knows which
+    /// kernels it will need; [`kernel`](Self::kernel) then finds them live.
+    ///
+    /// One that fails keeps no other from being had.
+    ///
+    /// ```
+    /// use sde::Sde;
+    /// use sde_opencl::driver::simulated::Simulated;
+    /// use sde_opencl::{Context, Error, ProgramSpec};
+    ///
+    /// # fn main() -> Result<(), Error> {
+    /// let context = Context::simulated(&Simulated::new()).build()?;
+    /// let scale = ProgramSpec::source("kernel void scale(global T *x, T by) { x[get_global_id(0)] *= by; }");
+    /// let all = ["float", "double", "half"].map(|number| context.describe(0, &scale.clone().define("T", number)));
+    /// let all = all.into_iter().collect::<Result<Vec<_>, _>>()?;
+    ///
+    /// let programs = context.programs(&Sde::new(), 0, &all).into_iter().collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(programs[2].kernel_names(), ["scale"]);
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// For each as [`program`](Self::program). If the store can't be asked, that is noted, and all are
+    /// had one by one.
+    ///
+    /// # Panics
+    /// If a build panics, after those that had begun have ended.
+    pub fn programs(
+        &self,
+        sde: &Handle,
+        device: usize,
+        programs: &[Descriptor],
+    ) -> Vec<Result<Value<Program>, Error>> {
+        let _leftovers = self.bring(device, programs);
+        sde.par_each(programs, |sde, program| self.program(sde, device, program))
+    }
+
+    /// Asks the store for those of these programs that are not live.
+    fn bring(&self, device: usize, programs: &[Descriptor]) -> Option<Leftovers<'_>> {
+        let store = self.0.store.as_deref()?;
+        // A program for a device is had by way of the first one like it.
+        let device = self.first_like(device);
+        let device_type = self.devices().get(device)?.kind;
+        let identity = self.identity(device).ok()?;
+        let mut seen = self.0.living.keys(device);
+        let wanted: Vec<_> = programs
+            .iter()
+            .filter(|program| {
+                program.is_cacheable().is_ok()
+                    && program.full_key().device == *identity
+                    && seen.insert(program.key())
+            })
+            .map(|program| Wanted {
+                key: program.key(),
+                full: program.full_key(),
+                device_type,
+            })
+            .collect();
+        if wanted.len() < 2 {
+            return None;
+        }
+        let found = match store.get(&wanted) {
+            Ok(found) => found,
+            Err(error) => {
+                self.store_failed(&error);
+                return None;
+            }
+        };
+        let keys = wanted.iter().map(|wanted| wanted.key);
+        let keys: HashSet<_> = keys.collect();
+        // By its place in the answer, whatever it says of itself.
+        let found = wanted.iter().zip(found);
+        let found = found.map(|(wanted, found)| (wanted.key, found));
+        lock(&self.0.brought.0).extend(found);
+        Some(Leftovers {
+            context: self,
+            keys,
+        })
+    }
+}

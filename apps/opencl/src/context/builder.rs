@@ -1,0 +1,121 @@
+//! Setting up a context.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::ahead::Brought;
+use super::living::Living;
+use super::{Context, Inner};
+use crate::Error;
+use crate::driver::Driver;
+use crate::driver::faults::{Faults, Faulty};
+use crate::driver::opencl::OpenCl;
+use crate::driver::simulated::Simulated;
+use crate::identity::{DeviceIdentity, Environment};
+use crate::persistent::{KernelDir, KernelStore, Settings};
+use crate::stats::{Event, Notes};
+
+static CONTEXTS: AtomicU64 = AtomicU64::new(1);
+
+/// Sets up a [`Context`].
+#[must_use = "a builder does nothing until `build` is called"]
+pub struct ContextBuilder {
+    driver: Result<Box<dyn Driver>, Error>,
+    environment: Environment,
+    store: Option<Arc<dyn KernelStore>>,
+    notes: Notes,
+    bits: Option<usize>,
+}
+
+impl ContextBuilder {
+    fn new(driver: Result<Box<dyn Driver>, Error>) -> Self {
+        Self {
+            driver,
+            environment: Environment::default(),
+            store: None,
+            notes: Notes::default(),
+            bits: None,
+        }
+    }
+
+    /// Keeps binaries here: a [`KernelDir`](crate::KernelDir), or a store of your own. Without this
+    /// nothing outlives the process.
+    pub fn keep_in(mut self, store: impl KernelStore + 'static) -> Self {
+        self.store = Some(Arc::new(store));
+        self
+    }
+
+    /// Keeps binaries in a [`KernelDir`](crate::KernelDir) with these settings. Where that can't be
+    /// opened, a warning says so, and nothing is kept; nor if it is off for all kinds of devices.
+    pub fn keep(mut self, settings: Settings) -> Self {
+        if settings.is_off() {
+            return self;
+        }
+        match KernelDir::open(settings) {
+            Ok(dir) => self.store = Some(Arc::new(dir)),
+            Err(error) => tracing::warn!("{error}"),
+        }
+        self
+    }
+
+    /// Which environment variables change what the driver makes.
+    pub fn environment(mut self, environment: Environment) -> Self {
+        self.environment = environment;
+        self
+    }
+
+    /// Tells somebody what happens, on the thread where it does.
+    pub fn observer(mut self, observer: impl Fn(&Event) + Send + Sync + 'static) -> Self {
+        self.notes.observer = Some(Box::new(observer));
+        self
+    }
+
+    /// Has calls of the driver fail, for a test; see [`Faults`].
+    pub fn faults(mut self, faults: &Faults) -> Self {
+        let faults = faults.clone();
+        self.driver = self
+            .driver
+            .map(|driver| Box::new(Faulty { driver, faults }) as Box<dyn Driver>);
+        self
+    }
+
+    /// Uses only the first bits of each digest, so that a test meets programs that share one.
+    #[doc(hidden)]
+    pub fn cut_digests_to(mut self, bits: usize) -> Self {
+        self.bits = Some(bits);
+        self
+    }
+
+    /// Makes the context.
+    ///
+    /// # Errors
+    /// If a device does not say what it is.
+    pub fn build(self) -> Result<Context, Error> {
+        let driver = self.driver?;
+        Ok(Context(Arc::new(Inner {
+            number: CONTEXTS.fetch_add(1, Ordering::Relaxed),
+            identities: driver.devices().iter().map(DeviceIdentity::of).collect(),
+            driver,
+            environment: self.environment,
+            store: self.store,
+            notes: self.notes,
+            bits: self.bits,
+            living: Living::default(),
+            brought: Brought::default(),
+        })))
+    }
+}
+
+impl Context {
+    /// On a context of OpenCL, with its devices in their order. It stays alive for as long as anything
+    /// that was built on it.
+    pub fn on(context: Arc<opencl3::context::Context>) -> ContextBuilder {
+        let driver = OpenCl::on(context);
+        ContextBuilder::new(driver.map(|driver| Box::new(driver) as Box<dyn Driver>))
+    }
+
+    /// On a driver that does nothing but what a test asks of it.
+    pub fn simulated(driver: &Simulated) -> ContextBuilder {
+        ContextBuilder::new(Ok(Box::new(driver.clone())))
+    }
+}

@@ -1,0 +1,133 @@
+//! Having programs and kernels, and letting go of them.
+
+use sde::{Handle, Policy, Value, inputs};
+
+use super::Context;
+use crate::Error;
+use crate::apps;
+use crate::error::given;
+use crate::identity::Descriptor;
+use crate::keep;
+use crate::live::{Kernel, Program};
+use crate::stats::Event;
+
+impl Context {
+    /// A live program: remembered, waited for, made from a kept binary, or built.
+    ///
+    /// `sde` is the engine, or the handle of an app that needs the program. If a resource is
+    /// lacking, what nobody holds is let go and the build tried once more.
+    ///
+    /// A program that is [not cacheable](Descriptor::is_cacheable) is built each time.
+    ///
+    /// # Errors
+    /// If it does not build: the same error for all, until the app's cache is cleaned. If it would have to be
+    /// built, and what it includes was changed since it was described. If the driver refuses, or
+    /// resources are lacking still.
+    pub fn program(
+        &self,
+        sde: &Handle,
+        device: usize,
+        program: &Descriptor,
+    ) -> Result<Value<Program>, Error> {
+        self.with_room(sde, || self.program_once(sde, device, program))
+    }
+
+    /// The same, but for the second try.
+    pub(crate) fn program_once(
+        &self,
+        sde: &Handle,
+        device: usize,
+        program: &Descriptor,
+    ) -> Result<Value<Program>, Error> {
+        if program.is_cacheable().is_ok() {
+            let outcome = apps::program_build.call(sde, self, device, program);
+            if let Some(outcome) = given(outcome, program, |found| found.descriptor()) {
+                return outcome;
+            }
+        }
+        self.program_anew(sde, device, program)
+    }
+
+    /// A kernel of a program, which is had as [`program`](Self::program) has it.
+    ///
+    /// # Errors
+    /// As [`program`](Self::program), and if the program has no such kernel.
+    pub fn kernel(
+        &self,
+        sde: &Handle,
+        device: usize,
+        program: &Descriptor,
+        name: &str,
+    ) -> Result<Value<Kernel>, Error> {
+        self.with_room(sde, || {
+            if program.is_cacheable().is_ok() {
+                let outcome = apps::kernel.call(sde, self, device, program, name);
+                let own = given(outcome, program, |found| found.program().descriptor());
+                if let Some(outcome) = own {
+                    return outcome;
+                }
+            }
+            let program = self.program_once(sde, device, program)?;
+            Ok(Value::new(Kernel::of(&program, name)?))
+        })
+    }
+
+    /// Has it by an app of its own, beside the cache: nothing is looked up or remembered.
+    fn program_anew(
+        &self,
+        sde: &Handle,
+        device: usize,
+        program: &Descriptor,
+    ) -> Result<Value<Program>, Error> {
+        let inputs = inputs! { context: self.clone(), device: device, program: program.clone() };
+        let request = sde.request(&apps::program_anew, &inputs);
+        let made = request.policy(Policy::Bypass).names(&["result"]).run()?;
+        Ok(made.results.get::<Program>("result")?)
+    }
+
+    fn with_room<T>(&self, sde: &Handle, have: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+        keep::giving(|| match have() {
+            Err(error) if error.is_out_of_resources() => {
+                let why = error.to_string();
+                self.0.notes.note(&Event::OutOfResources { why });
+                self.release_unused(sde);
+                have()
+            }
+            outcome => outcome,
+        })
+    }
+
+    /// Lets go what an engine remembers of programs and kernels and nobody holds, and kernels that wait for
+    /// their next launch: for who lacks a resource elsewhere, as for a buffer. What is let go so is not captured once
+    /// more; call [`keep_launched`](Self::keep_launched) before for that.
+    pub fn release_unused(&self, sde: &Handle) {
+        keep::let_go(|| {
+            self.release_idle();
+            for app in apps::NAMES {
+                sde.make_room(app, 0);
+            }
+        });
+    }
+
+    /// Releases kernels that wait for their next launch. They are made again when they are needed.
+    pub fn release_idle(&self) {
+        for kernels in self.0.living.idle() {
+            kernels.release();
+        }
+    }
+
+    /// Keeps the binaries of programs whose kernels were launched since they were last kept, as they
+    /// are now: many drivers finish code at the first launch. Call it when queues have finished, which
+    /// it relies on. It is done too when a program is dropped, for those of its kernels of whose launches the
+    /// driver has let go. Gives how many were kept.
+    ///
+    /// It also notes what was used of the store, and tries again to keep what could not be kept. It may take as long as a build: some drivers make
+    /// the program once more for that. What another process is just building or capturing is left to it.
+    pub fn keep_launched(&self) -> usize {
+        let count = keep::launched(self, &self.0.living.programs());
+        if let Some(store) = &self.0.store {
+            store.note_uses();
+        }
+        count
+    }
+}

@@ -1,0 +1,155 @@
+//! Devices with their live programs and kernels.
+
+mod ahead;
+mod builder;
+mod had;
+mod living;
+
+use std::fmt;
+use std::sync::Arc;
+
+use sde::Fingerprint;
+use sde::key::{Encoder, FingerprintError, Short};
+
+use crate::Error;
+use crate::driver::{DeviceInfo, Driver};
+use crate::identity::{Describe, Descriptor, DeviceIdentity, Environment, ProgramSpec};
+use crate::persistent::{KernelStore, StoreError};
+use crate::stats::{Event, Notes, Stats};
+
+use ahead::Brought;
+pub use builder::ContextBuilder;
+use living::Living;
+
+/// A set of devices whose programs and kernels are remembered together.
+///
+/// A clone is the same context. Two that were built are two, also on one context of OpenCL: what is
+/// live in one is not found in the other, but their binaries are shared. Build one and clone it.
+///
+/// What an [`Sde`](sde::Sde) remembers of a context holds it: programs, kernels, and the context of OpenCL. They stay
+/// when the last clone is dropped, until they are cleaned, make room within a [limit](crate::memory_limit), or the
+/// `Sde` goes. A program that builds context after context sets a limit, or cleans.
+#[derive(Clone)]
+pub struct Context(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    /// No two contexts of a process share one.
+    number: u64,
+    pub(crate) driver: Box<dyn Driver>,
+    pub(crate) identities: Vec<DeviceIdentity>,
+    pub(crate) environment: Environment,
+    pub(crate) store: Option<Arc<dyn KernelStore>>,
+    pub(crate) notes: Notes,
+    bits: Option<usize>,
+    pub(crate) living: Living,
+    pub(crate) brought: Brought,
+}
+
+impl Context {
+    /// The context of OpenCL; `None` on a simulated driver.
+    #[must_use]
+    pub fn opencl(&self) -> Option<&Arc<opencl3::context::Context>> {
+        self.0.driver.context()
+    }
+
+    /// What the drivers say of the devices.
+    #[must_use]
+    pub fn devices(&self) -> &[DeviceInfo] {
+        self.0.driver.devices()
+    }
+
+    /// Describes a program for a device: reads what it includes, adds what the environment says,
+    /// makes the key. It takes from microseconds to milliseconds, depending on what is
+    /// included: do it once, and keep what comes of it.
+    ///
+    /// # Errors
+    /// If there is no such device, an included file is missing or can't be read, or the options
+    /// are not understood.
+    pub fn describe(&self, device: usize, program: &ProgramSpec) -> Result<Descriptor, Error> {
+        self.describe_with(device, program, "")
+    }
+
+    /// The same, with options of this call after those of the program. Those of a linked program are the
+    /// linker's.
+    ///
+    /// # Errors
+    /// As [`describe`](Self::describe).
+    pub fn describe_with(
+        &self,
+        device: usize,
+        program: &ProgramSpec,
+        options: &str,
+    ) -> Result<Descriptor, Error> {
+        self.describing(device, options, false)?.describe(program)
+    }
+
+    /// A program that was built with its own options and no others.
+    pub(crate) fn describe_built(
+        &self,
+        device: usize,
+        program: &ProgramSpec,
+    ) -> Result<Descriptor, Error> {
+        self.describing(device, "", true)?.describe(program)
+    }
+
+    fn describing<'a>(
+        &'a self,
+        device: usize,
+        options: &'a str,
+        is_built: bool,
+    ) -> Result<Describe<'a>, Error> {
+        Ok(Describe {
+            device: self.identity(device)?,
+            environment: &self.0.environment,
+            options,
+            is_built,
+            bits: self.0.bits,
+        })
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.0.notes.stats()
+    }
+
+    pub(crate) fn store_failed(&self, error: &StoreError) {
+        let of = self.0.store.as_ref().map(|store| store.describe());
+        let why = format!("{}: {error}", of.unwrap_or_default());
+        self.0.notes.note(&Event::StoreFailed { why });
+    }
+
+    pub(crate) fn identity(&self, device: usize) -> Result<&DeviceIdentity, Error> {
+        self.0.identities.get(device).ok_or(Error::NoDevice {
+            device,
+            devices: self.0.identities.len(),
+        })
+    }
+
+    /// The first device with the same identity.
+    pub(crate) fn first_like(&self, device: usize) -> usize {
+        let identities = &self.0.identities;
+        let same = |identity: &DeviceIdentity| Some(identity) == identities.get(device);
+        identities.iter().position(same).unwrap_or(device)
+    }
+}
+
+/// By its number: what is live in one context is of no use in another.
+impl Fingerprint for Context {
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.structure("Context", |fields| fields.field("number", &self.0.number))
+    }
+
+    fn describe(&self, out: &mut Short) {
+        out.show(format_args!("context {}", self.0.number));
+    }
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context")
+            .field("number", &self.0.number)
+            .field("devices", &self.0.identities)
+            .finish_non_exhaustive()
+    }
+}

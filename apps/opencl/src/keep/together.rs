@@ -1,0 +1,112 @@
+//! Binaries on their way to the store, several in one call.
+//!
+//! A store that is a server or a database takes as long to keep one as to keep a hundred, so what is captured at one time is put at
+//! one time. But whoever waits for a program waits for its turn, which is held until it is kept: so a batch
+//! is put before it is large, or old.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::Ended;
+use super::code::Kept;
+use crate::context::Context;
+use crate::live::Live;
+use crate::persistent::{KernelStore, StoredProgram, Turn, Wanted};
+use crate::stats::Event;
+
+/// How many bytes of binaries wait to be put together, and how long the first of them waits.
+const BYTES: usize = 64 << 20;
+const TIME: Duration = Duration::from_secs(1);
+
+/// A binary to be kept.
+pub(super) struct Captured<'a> {
+    pub(super) live: &'a Live,
+    pub(super) program: StoredProgram,
+    /// Whether there was one before.
+    pub(super) replaced: bool,
+    /// Others are kept from building or capturing it meanwhile; nothing if somebody else has it for us.
+    pub(super) turn: Option<Turn>,
+}
+
+/// Keeps what was launched since it was last kept, of all these programs. Gives how many.
+pub(crate) fn launched(context: &Context, programs: &[Arc<Live>]) -> usize {
+    let Some(store) = &context.0.store else {
+        return 0;
+    };
+    let mut count = 0;
+    let mut batch = Vec::new();
+    let (mut bytes, mut since) = (0, Instant::now());
+    for program in programs {
+        let captured = match program.captured_if_better(Ended::All) {
+            Ok(Some(captured)) => captured,
+            Ok(None) => continue,
+            Err(error) => {
+                tracing::warn!("a binary could not be captured after a launch: {error}");
+                continue;
+            }
+        };
+        if batch.is_empty() {
+            since = Instant::now();
+        }
+        bytes += captured.program.binary.len();
+        batch.push(captured);
+        if bytes >= BYTES || since.elapsed() >= TIME {
+            count += put(context, &**store, std::mem::take(&mut batch));
+            bytes = 0;
+        }
+    }
+    count + put(context, &**store, batch)
+}
+
+/// Keeps these. Gives how many the store has now.
+pub(super) fn put(context: &Context, store: &dyn KernelStore, batch: Vec<Captured<'_>>) -> usize {
+    let mut programs = Vec::with_capacity(batch.len());
+    let mut abouts = Vec::with_capacity(batch.len());
+    for captured in batch {
+        programs.push(captured.program);
+        abouts.push((captured.live, captured.replaced, captured.turn));
+    }
+    if programs.is_empty() {
+        return 0;
+    }
+    let there = match store.put(&programs) {
+        Ok(count) if count >= programs.len() => vec![true; programs.len()],
+        Ok(0) => vec![false; programs.len()],
+        Ok(_) => which(store, &programs),
+        Err(error) => {
+            context.store_failed(&error);
+            return 0;
+        }
+    };
+    for ((program, (live, replaced, _)), is_there) in programs.iter().zip(&abouts).zip(&there) {
+        if !is_there {
+            live.code.set_kept(Kept::NotOurs);
+            continue;
+        }
+        live.note_bytes(&program.binary);
+        live.code
+            .set_kept(Kept::With(program.launched.iter().cloned().collect()));
+        context.0.notes.note(&Event::Kept {
+            key: program.key,
+            bytes: program.binary.len(),
+            replaced: *replaced,
+        });
+    }
+    there.into_iter().filter(|is_there| *is_there).count()
+}
+
+/// Which of these a store has that said that it kept some.
+fn which(store: &dyn KernelStore, programs: &[StoredProgram]) -> Vec<bool> {
+    let wanted = programs.iter().map(|program| Wanted {
+        key: program.key,
+        full: &program.full,
+        device_type: program.device_type,
+    });
+    let found = store.look(&wanted.collect::<Vec<_>>()).unwrap_or_default();
+    let mut found = found.into_iter();
+    let has = |program: &StoredProgram| {
+        let found = found.next().flatten();
+        found.is_some_and(|found| found.checksum == program.checksum)
+    };
+    programs.iter().map(has).collect()
+}

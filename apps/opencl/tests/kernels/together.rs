@@ -1,0 +1,176 @@
+//! Many programs at once.
+
+use std::sync::{Arc, Mutex};
+
+use sde::Sde;
+use sde_opencl::driver::simulated::{Simulated, device};
+use sde_opencl::{Context, Descriptor, Error, Event, ProgramSpec};
+
+use crate::fixture::{context, copy, quiet};
+use crate::own::Own;
+
+fn on(driver: &Simulated, own: &Own) -> Context {
+    quiet(driver).keep_in(own.clone()).build().unwrap()
+}
+
+fn ten(context: &Context) -> Vec<Descriptor> {
+    let spec = |n| ProgramSpec::source(format!("kernel void k{n}() {{}}"));
+    let all = (0..10).map(|n| context.describe(0, &spec(n)).unwrap());
+    all.collect()
+}
+
+#[test]
+fn programs_that_are_not_live_are_asked_for_in_one_call() {
+    let own = Own::default();
+    let driver = Simulated::new();
+    let first = on(&driver, &own);
+    let all = ten(&first);
+    let programs = first.programs(&Sde::new(), 0, &all);
+    assert!(programs.iter().all(Result::is_ok));
+    assert_eq!(driver.counts().builds, 10);
+    // Each looks again once it has the turn to build, and is kept when it was built.
+    let (gets, puts) = own.calls();
+    assert_eq!((gets[0], gets.len()), (10, 11));
+    assert_eq!(puts, [1; 10]);
+    drop((programs, first));
+
+    let driver = Simulated::new();
+    let second = on(&driver, &own);
+    let (sde, all) = (Sde::new(), ten(&second));
+    let live = second.program(&sde, 0, &all[3]).unwrap();
+    own.calls();
+    let programs = second.programs(&sde, 0, &all);
+    for (n, program) in programs.iter().enumerate() {
+        let names = program.as_ref().unwrap().kernel_names();
+        assert_eq!(names, [format!("k{n}")]);
+    }
+    assert!(sde::Value::ptr_eq(programs[3].as_ref().unwrap(), &live));
+    assert_eq!(own.calls(), (vec![9], vec![]));
+    let stats = second.stats();
+    assert_eq!((stats.builds, stats.loads), (0, 10));
+    // All are live now.
+    second.programs(&sde, 0, &all);
+    assert_eq!(own.calls(), (vec![], vec![]));
+}
+
+/// A device that is like another has its programs by way of that one.
+#[test]
+fn a_twin_asks_for_what_the_first_device_has_not() {
+    let own = Own::default();
+    let twins = || Simulated::with(vec![device("twin", "1"), device("twin", "1")]);
+    for builds in [10, 0] {
+        let driver = twins();
+        let context = on(&driver, &own);
+        let programs = context.programs(&Sde::new(), 1, &ten(&context));
+        assert!(programs.iter().all(Result::is_ok));
+        assert_eq!(driver.counts().builds, builds);
+        assert_eq!(own.calls().0[0], 10);
+        drop((programs, context));
+    }
+}
+
+#[test]
+fn one_that_fails_keeps_no_other_from_being_had() {
+    let driver = Simulated::new();
+    let context = context(&driver);
+    let mut all = ten(&context);
+    let wrong = ProgramSpec::source("#error no");
+    all.insert(4, context.describe(0, &wrong).unwrap());
+    // What can't be remembered is built each time, beside the others.
+    let now = ProgramSpec::source("kernel void k() { char *now = __TIME__; }");
+    all.push(context.describe(0, &now).unwrap());
+    let programs = context.programs(&Sde::new(), 0, &all);
+    for (n, program) in programs.iter().enumerate() {
+        match (n, program) {
+            (4, Err(Error::Build { .. })) => {}
+            (n, Ok(_)) if n != 4 => {}
+            (n, other) => panic!("{n}: {other:?}"),
+        }
+    }
+}
+
+/// What comes in one call is checked as what comes alone.
+#[test]
+fn a_store_that_lies_or_fails_is_not_believed() {
+    let own = Own::default();
+    let driver = Simulated::new();
+    let first = on(&driver, &own);
+    first.programs(&Sde::new(), 0, &ten(&first));
+    drop(first);
+    {
+        let mut kept = own.kept.lock().unwrap();
+        let keys: Vec<_> = kept.keys().copied().collect();
+        let other = kept[&keys[1]].clone();
+        kept.get_mut(&keys[0]).unwrap().binary[6] ^= 1;
+        kept.insert(keys[2], other);
+    }
+    let driver = Simulated::new();
+    let second = on(&driver, &own);
+    let programs = second.programs(&Sde::new(), 0, &ten(&second));
+    for (n, program) in programs.iter().enumerate() {
+        let names = program.as_ref().unwrap().kernel_names();
+        assert_eq!(names, [format!("k{n}")]);
+    }
+    // Two were not fit, and were not when they were looked at again.
+    let stats = second.stats();
+    assert_eq!((stats.builds, stats.loads, stats.unfit), (2, 8, 4));
+    assert_eq!((stats.replaced, driver.counts().damaged), (2, 0));
+    *own.fails.lock().unwrap() = true;
+    let driver = Simulated::new();
+    let third = on(&driver, &own);
+    let programs = third.programs(&Sde::new(), 0, &ten(&third));
+    assert!(programs.iter().all(Result::is_ok));
+    assert_eq!(driver.counts().builds, 10);
+}
+
+/// What was launched is put together: all in one call, and what there was no room for is not tried again.
+#[test]
+fn what_was_launched_is_kept_in_one_call() {
+    let own = Own::default();
+    let driver = Simulated::new();
+    let told = Arc::new(Mutex::new(0));
+    let observer = Arc::clone(&told);
+    let context = quiet(&driver)
+        .keep_in(own.clone())
+        .observer(move |event: &Event| {
+            *observer.lock().unwrap() += usize::from(matches!(event, Event::Kept { .. }));
+        })
+        .build()
+        .unwrap();
+    let sde = Sde::new();
+    *own.room.lock().unwrap() = Some(0);
+    let all = ten(&context);
+    for (n, program) in all.iter().enumerate() {
+        let kernel = context.kernel(&sde, 0, program, &format!("k{n}")).unwrap();
+        kernel.launch().unwrap().enqueued();
+    }
+    // There was no room when they were built, so they are not ours to keep.
+    assert_eq!((context.keep_launched(), *told.lock().unwrap()), (0, 0));
+
+    *own.room.lock().unwrap() = Some(7);
+    sde.clean_cache("sde_opencl.Kernel", []).unwrap();
+    sde.clean_cache("sde_opencl.ProgramBuild", []).unwrap();
+    *own.fails.lock().unwrap() = true;
+    for (n, program) in all.iter().enumerate() {
+        let kernel = context.kernel(&sde, 0, program, &format!("k{n}")).unwrap();
+        kernel.launch().unwrap().enqueued();
+    }
+    *own.fails.lock().unwrap() = false;
+    own.calls();
+    assert_eq!((context.keep_launched(), *told.lock().unwrap()), (7, 7));
+    assert_eq!(own.calls().1, [10]);
+    assert_eq!((context.keep_launched(), own.calls().1), (0, vec![]));
+    let kept = own.kept.lock().unwrap();
+    assert!(kept.values().all(|program| program.launched.len() == 1));
+}
+
+/// It is the same program, whoever asked for it in which way.
+#[test]
+fn a_program_asked_for_twice_in_one_list_is_built_once() {
+    let driver = Simulated::new();
+    let context = context(&driver);
+    let programs = vec![copy(&context); 5];
+    let programs = context.programs(&Sde::new(), 0, &programs);
+    assert!(programs.iter().all(Result::is_ok));
+    assert_eq!(driver.counts().builds, 1);
+}

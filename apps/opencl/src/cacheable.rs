@@ -70,6 +70,10 @@ impl fmt::Display for NotCacheable {
                 f,
                 "{at} has {word}, which is another from one build to the next"
             ),
+            Self::Option { option } if !option.starts_with(['-', '@', '"']) => write!(
+                f,
+                "`{option}` stands alone among the options; a value with a blank is given in quotes, or by `define`"
+            ),
             Self::Option { option } => {
                 write!(
                     f,

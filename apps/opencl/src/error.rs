@@ -46,13 +46,16 @@ pub enum Error {
     },
     /// A file that the source includes is not there.
     #[error(
-        "{from} includes \"{name}\", which is in none of the include directories; add its directory"
+        "{from} includes \"{name}\", which is not in {}; add its directory",
+        places(looked_in)
     )]
     NoInclude {
         /// The name in the source.
         name: String,
         /// The file, or the source, that includes it.
         from: String,
+        /// The directories that were looked in, beside the working directory.
+        looked_in: Vec<PathBuf>,
     },
     /// A file that the source includes can't be read.
     #[error("reading {}, which the source includes: {why}", path.display())]
@@ -144,6 +147,11 @@ pub enum Error {
     /// The engine failed.
     #[error("{0}")]
     Engine(sde::Error),
+}
+
+fn places(dirs: &[PathBuf]) -> String {
+    let dirs = dirs.iter().map(|dir| format!("{}, ", dir.display()));
+    dirs.collect::<String>() + "or the working directory"
 }
 
 impl Error {

@@ -50,6 +50,9 @@ impl Context {
 
     /// A kernel of a program, which is had as [`program`](Self::program) has it.
     ///
+    /// A program that is [not cacheable](Descriptor::is_cacheable) is built by each such call: have it by `program` once,
+    /// and its kernels of that, by [`Program::kernel`].
+    ///
     /// # Errors
     /// As [`program`](Self::program), and if the program has no such kernel.
     pub fn kernel(

@@ -182,12 +182,12 @@ pub(crate) trait Driver: Send + Sync {
 /// What a driver tells of a program that somebody else made.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ForeignFacts {
-    /// Empty if it was not made from source.
-    pub(crate) source: String,
+    /// Empty if it was not made from source. It may end with null bytes, and need not be UTF-8.
+    pub(crate) source: Vec<u8>,
     /// Empty if it was not made from an intermediate language.
     pub(crate) il: Vec<u8>,
-    /// The options it was built with.
-    pub(crate) options: String,
+    /// The options it was built with, as the source.
+    pub(crate) options: Vec<u8>,
     pub(crate) kind: BinaryKind,
 }
 

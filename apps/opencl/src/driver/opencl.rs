@@ -175,6 +175,8 @@ impl Driver for OpenCl {
     }
 
     fn with_source(&self, text: &str) -> Done<RawProgram> {
+        // A length of 0 is to OpenCL a text that ends with a null byte, which this has not.
+        let text = if text.is_empty() { "\n" } else { text };
         program::create_program_with_source(self.context.get(), &[text])
             .map(RawProgram::of)
             .map_err(refused("clCreateProgramWithSource"))
@@ -271,6 +273,12 @@ impl Driver for OpenCl {
     }
 
     fn kernel_names(&self, program: &RawProgram) -> Done<Vec<String>> {
+        let count = program::get_program_info(program.get(), program::CL_PROGRAM_NUM_KERNELS);
+        let count: usize = count.map_err(refused("clGetProgramInfo"))?.into();
+        if count == 0 {
+            // PoCL gives a byte then that nobody wrote.
+            return Ok(Vec::new());
+        }
         let names = program::get_program_info(program.get(), program::CL_PROGRAM_KERNEL_NAMES);
         let names: String = names.map_err(refused("clGetProgramInfo"))?.into();
         let mut names: Vec<String> = names.split(';').map(str::to_owned).collect();
@@ -341,12 +349,21 @@ impl Driver for OpenCl {
             ));
         }
         let kind: u32 = of_build(program::CL_PROGRAM_BINARY_TYPE)?.into();
+        let bytes_of_program = |name| {
+            program::get_program_data(program.get(), name).map_err(refused("clGetProgramInfo"))
+        };
         Ok(ForeignFacts {
-            source: of_program(program::CL_PROGRAM_SOURCE)?.into(),
+            // As bytes: what is no text must not become one.
+            source: bytes_of_program(program::CL_PROGRAM_SOURCE)?,
             // Drivers before OpenCL 2.1 do not know the question.
             il: program::get_program_data(program.get(), program::CL_PROGRAM_IL)
                 .unwrap_or_default(),
-            options: of_build(program::CL_PROGRAM_BUILD_OPTIONS)?.into(),
+            options: program::get_program_build_data(
+                program.get(),
+                id,
+                program::CL_PROGRAM_BUILD_OPTIONS,
+            )
+            .map_err(refused("clGetProgramBuildInfo"))?,
             kind: match kind {
                 program::CL_PROGRAM_BINARY_TYPE_EXECUTABLE => BinaryKind::Executable,
                 program::CL_PROGRAM_BINARY_TYPE_NONE => BinaryKind::Nothing,

@@ -360,13 +360,13 @@ impl Driver for Simulated {
     fn foreign(&self, program: &RawProgram, _: usize) -> Done<ForeignFacts> {
         let program = self.get(program)?;
         let (source, il) = match program.is_il {
-            true => (String::new(), program.text.into_bytes()),
-            false => (program.text, Vec::new()),
+            true => (Vec::new(), program.text.into_bytes()),
+            false => (program.text.into_bytes(), Vec::new()),
         };
         Ok(ForeignFacts {
             source,
             il,
-            options: program.options,
+            options: program.options.into_bytes(),
             kind: program.kind,
         })
     }

@@ -18,7 +18,7 @@ use crate::cacheable::NotCacheable;
 
 mod lines;
 
-use lines::{Reads, directive, file_name, logical_lines, read_by, trigraph};
+use lines::{Reads, directive, each_line, file_name, read_by, trigraph};
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -36,29 +36,57 @@ const VOLATILE: &[&str] = &[
     "__has_embed",
 ];
 
-/// The first of them that a text has.
+/// The first of them that a text has, not as a part of a longer name.
 pub(super) fn volatile_in(text: &str) -> Option<&'static str> {
-    VOLATILE.iter().copied().find(|word| text.contains(word))
+    let is_alone = |word: &str| {
+        let of_a_name = |c: char| c.is_alphanumeric() || c == '_';
+        text.match_indices(word).any(|(at, _)| {
+            !text[..at].ends_with(of_a_name) && !text[at + word.len()..].starts_with(of_a_name)
+        })
+    };
+    VOLATILE.iter().copied().find(|word| is_alone(word))
 }
 
-/// The closure of a source that has no file of its own.
-pub(super) fn closure(source: &str, name: &str, dirs: &[PathBuf]) -> Result<Closure, Error> {
+/// How deep files may include one another: compilers stop here too.
+const DEEPEST: usize = 200;
+
+/// The closure of a source that has no file of its own. `reads` are the files of which a user says that they are all
+/// that is included by what a macro says.
+pub(super) fn closure(
+    source: &str,
+    name: &str,
+    dirs: &[PathBuf],
+    reads: &[String],
+) -> Result<Closure, Error> {
     let mut walk = Walk {
         dirs,
+        has_promise: !reads.is_empty(),
         seen: HashSet::new(),
         found: Closure::default(),
     };
-    walk.text(&Reader {
+    let source = Reader {
         text: source,
         name,
         dir: None,
         is_certain: true,
-    })?;
+        depth: 0,
+    };
+    walk.text(&source)?;
+    for file in reads {
+        let wanted = Wanted {
+            file,
+            is_angled: false,
+            is_certain: true,
+        };
+        walk.include(&wanted, &source)?;
+    }
     Ok(walk.found)
 }
 
 struct Walk<'a> {
     dirs: &'a [PathBuf],
+    /// Whether a user says what is included by macros.
+    has_promise: bool,
     /// By name and by the directory it was searched from first.
     seen: HashSet<(String, Option<PathBuf>)>,
     found: Closure,
@@ -72,6 +100,8 @@ struct Reader<'a> {
     dir: Option<&'a Path>,
     /// Whether every build reads it.
     is_certain: bool,
+    /// How many files include one another up to it.
+    depth: usize,
 }
 
 /// A file by the name that it is included by.
@@ -86,34 +116,36 @@ struct Wanted<'a> {
 impl Walk<'_> {
     fn text(&mut self, reader: &Reader<'_>) -> Result<(), Error> {
         // How many conditions are open: what is beneath one is not read by every build.
-        let mut depth = 0_usize;
+        let mut conditions = 0_usize;
         if let Some(number) = trigraph(reader.text) {
             let at = format!("{}:{number}", reader.name);
             self.refuse(NotCacheable::Trigraph { at });
         }
-        for (number, line) in logical_lines(reader.text) {
+        each_line(reader.text, |number, line| {
             let at = || format!("{}:{number}", reader.name);
-            if let Some(word) = volatile_in(&line) {
+            if let Some(word) = volatile_in(line) {
                 self.refuse(NotCacheable::Volatile { at: at(), word });
             }
-            let Some(directive) = directive(&line) else {
-                continue;
+            let Some(directive) = directive(line) else {
+                return Ok(());
             };
             if directive.starts_with("if") {
-                depth += 1;
+                conditions += 1;
             } else if directive.starts_with("endif") {
-                depth = depth.saturating_sub(1);
+                conditions = conditions.saturating_sub(1);
             }
             let line = || line.trim().to_owned();
+            let unfollowed = || NotCacheable::Directive {
+                at: at(),
+                line: line(),
+            };
             match read_by(directive) {
                 None => {}
-                Some(Reads::Unfollowed) => self.refuse(NotCacheable::Directive {
-                    at: at(),
-                    line: line(),
-                }),
+                Some(Reads::Unfollowed) => self.refuse(unfollowed()),
+                Some(Reads::File(_)) if reader.depth >= DEEPEST => self.refuse(unfollowed()),
                 Some(Reads::File(what)) => match file_name(what) {
                     Some((file, is_angled)) => {
-                        let is_certain = reader.is_certain && depth == 0 && !is_angled;
+                        let is_certain = reader.is_certain && conditions == 0 && !is_angled;
                         let wanted = Wanted {
                             file,
                             is_angled,
@@ -121,14 +153,15 @@ impl Walk<'_> {
                         };
                         self.include(&wanted, reader)?;
                     }
+                    None if self.has_promise => {}
                     None => self.refuse(NotCacheable::ComputedInclude {
                         at: at(),
                         line: line(),
                     }),
                 },
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn include(&mut self, wanted: &Wanted<'_>, reader: &Reader<'_>) -> Result<(), Error> {
@@ -158,7 +191,7 @@ impl Walk<'_> {
             return self.missing(wanted, reader);
         }
         if let Some((path, bytes)) = first {
-            self.found(wanted, &path, bytes)?;
+            self.found(wanted, &path, bytes, reader)?;
         }
         match in_working_dir {
             Some(bytes) => {
@@ -166,13 +199,19 @@ impl Walk<'_> {
                     is_certain: false,
                     ..*wanted
                 };
-                self.found(&perhaps, &here, bytes)
+                self.found(&perhaps, &here, bytes, reader)
             }
             None => Ok(()),
         }
     }
 
-    fn found(&mut self, wanted: &Wanted<'_>, path: &Path, bytes: Vec<u8>) -> Result<(), Error> {
+    fn found(
+        &mut self,
+        wanted: &Wanted<'_>,
+        path: &Path,
+        bytes: Vec<u8>,
+        by: &Reader<'_>,
+    ) -> Result<(), Error> {
         let shown = path.display().to_string();
         let text = String::from_utf8_lossy(&bytes).into_owned();
         self.found.included.push(Included {
@@ -185,6 +224,7 @@ impl Walk<'_> {
             name: &shown,
             dir: path.parent(),
             is_certain: wanted.is_certain,
+            depth: by.depth + 1,
         })
     }
 
@@ -193,6 +233,7 @@ impl Walk<'_> {
             return Err(Error::NoInclude {
                 name: wanted.file.to_owned(),
                 from: reader.name.to_owned(),
+                looked_in: self.looked_in(reader),
             });
         }
         self.found.included.push(Included {
@@ -201,6 +242,11 @@ impl Walk<'_> {
             content: None,
         });
         Ok(())
+    }
+
+    fn looked_in(&self, reader: &Reader<'_>) -> Vec<PathBuf> {
+        let beside = reader.dir.into_iter().map(Path::to_owned);
+        beside.chain(self.dirs.iter().cloned()).collect()
     }
 
     /// The first reason stands.

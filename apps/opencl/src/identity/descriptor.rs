@@ -58,7 +58,7 @@ impl Describe<'_> {
         for option in &spec.options {
             match option {
                 OptionText::Text(text) => options.add(text)?,
-                OptionText::One(one) => options.list.push(one.clone()),
+                OptionText::One(one) => options.add_one(one)?,
             }
         }
         options.add(self.options)?;
@@ -98,13 +98,20 @@ impl Describe<'_> {
                 why: "only an intermediate language has them; use `define`".to_owned(),
             });
         }
+        if !(spec.reads.is_empty() || matches!(spec.what, What::Source(_))) {
+            return Err(Error::Options {
+                options: spec.reads.join(", "),
+                why: "only a source includes files; name them with the part that does".to_owned(),
+            });
+        }
         match &spec.what {
             What::Source(text) => {
                 let name = spec.name.as_deref().unwrap_or("the source");
-                let found = closure(text, name, &options.include_dirs())?;
+                let found = closure(text, name, &options.include_dirs(), &spec.reads)?;
                 let material = Material::Source {
                     text: text.to_string(),
                     included: found.included,
+                    reads: spec.reads.clone(),
                 };
                 Ok((material, Made::Built, found.not_cacheable))
             }

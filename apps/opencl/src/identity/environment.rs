@@ -19,14 +19,16 @@ const PREFIXES: &[&str] = &[
     "CL_CONFIG_",
 ];
 
-/// Variables that change no code: where the driver keeps its own cache or its notes, and
-/// which devices it shows (a device's identity is in the key by itself).
+/// Variables that change no code: where the driver keeps its own cache or its notes, how many threads run
+/// kernels and where, and which devices it shows (a device's identity is in the key by itself).
 const WITHOUT_EFFECT: &[&str] = &[
+    "POCL_AFFINITY",
     "POCL_CACHE_DIR",
     "POCL_DEBUG",
     "POCL_DEVICES",
     "POCL_KERNEL_CACHE",
     "POCL_LEAVE_KERNEL_COMPILER_TEMP_FILES",
+    "POCL_MAX_PTHREAD_COUNT",
     "POCL_TRACING",
     "POCL_TRACING_FILTER",
     "POCL_TRACING_OPT",

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::DeviceIdentity;
 
 /// Raised when what a key is made of, or how binaries are kept, changes.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 
 /// The 256-bit name of one build: program, options, device, driver and switches.
 #[derive(
@@ -67,7 +67,7 @@ pub struct FullKey {
     pub format: u32,
     /// What is compiled.
     pub material: Material,
-    /// Options from the program, the call and the environment, in this order.
+    /// Options from the program, the call and the environment, in this order, as they are sent: parted by blanks.
     pub options: Vec<String>,
     /// The device and its driver.
     pub device: DeviceIdentity,
@@ -84,6 +84,8 @@ pub enum Material {
         text: String,
         /// Every file that it includes, or would if it were there, in the order met.
         included: Vec<Included>,
+        /// The files that a user named, of all that are included by what a macro says.
+        reads: Vec<String>,
     },
     /// An intermediate language.
     Il {
@@ -143,7 +145,7 @@ impl Material {
     /// How long all is that a compiler reads.
     pub(crate) fn length(&self) -> usize {
         match self {
-            Self::Source { text, included } => {
+            Self::Source { text, included, .. } => {
                 let contents = included.iter().filter_map(|one| one.content.as_ref());
                 text.len() + contents.map(Content::length).sum::<usize>()
             }

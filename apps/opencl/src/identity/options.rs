@@ -1,12 +1,14 @@
-//! Build options from all the places they come from, as one list.
+//! Build options from all the places they come from, as a driver is given them.
 //!
-//! They are made alike only where that can change nothing: how they are parted by blanks, and whether
-//! a blank is between `-D` or `-I` and what belongs to it. Their order stays: the last `-D` of
+//! OpenCL does not say how an option that has a blank, a quote or a backslash in it is written, and drivers
+//! differ: PoCL 3.1 takes quotes after the `-D`, none around the whole option, and a backslash for what it is;
+//! others take away what protects a character. So a text with any of these goes to the driver as it was written, and is in
+//! the key as it was written. In all other texts it does not count how options are parted by blanks, and whether a
+//! blank is between `-D` or `-I` and what belongs to it. The order stays: the last `-D` of
 //! a name counts, and directories are searched in turn.
 //!
-//! OpenCL does not say how an option that has a blank in it is written. PoCL 3.1 takes quotes after the
-//! `-D`; it takes none around the whole option, none in quotes (so that a macro that is a text can't be
-//! had there), and finds no directory with a blank in its name.
+//! What an option means has to be known for two questions only: in which directories a compiler looks for included
+//! files, and whether it may read others. Where the answer depends on how the driver reads quotes, it is that it may.
 
 use std::path::PathBuf;
 
@@ -14,236 +16,174 @@ use super::closure::volatile_in;
 use crate::Error;
 use crate::cacheable::NotCacheable;
 
+mod known;
+
+use known::reads_no_file;
+
+/// What drivers read in different ways.
+const QUOTING: [char; 3] = ['"', '\'', '\\'];
+
 /// The options of a build.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
-    /// Each on its own, unquoted.
+    /// As they are sent: an option each, or a text with quotes or backslashes as its author wrote it.
     pub(super) list: Vec<String>,
 }
 
+fn wrong(options: &str, why: impl Into<String>) -> Error {
+    Error::Options {
+        options: options.to_owned(),
+        why: why.into(),
+    }
+}
+
+fn is_blank(c: char) -> bool {
+    c.is_ascii_whitespace() || c == '\u{b}'
+}
+
 impl Options {
-    /// Appends what is written in a text: blanks between `"` are kept, and so is what follows a `\`.
+    /// Appends what is written in a text.
     pub(super) fn add(&mut self, text: &str) -> Result<(), Error> {
-        let mut words = words(text)?.into_iter();
-        while let Some(word) = words.next() {
-            let takes_next = matches!(&*word, "-D" | "-I" | "-U");
-            match (takes_next, takes_next.then(|| words.next()).flatten()) {
-                (true, Some(next)) if !next.is_empty() => self.list.push(word + &next),
-                (true, _) => {
-                    return Err(Error::Options {
-                        options: text.to_owned(),
-                        why: format!("nothing follows {word}"),
-                    });
-                }
-                (false, _) => self.list.push(word),
-            }
+        no_null(text)?;
+        let text = text.trim_matches(is_blank);
+        // A text whose quotes are not understood is the driver's to understand.
+        let words = words(text).unwrap_or_default();
+        let options = joined(words).map_err(|alone| wrong(text, alone))?;
+        match text.contains(QUOTING) {
+            true => self.list.push(text.to_owned()),
+            false => self.list.extend(options),
         }
+        Ok(())
+    }
+
+    /// Appends one option, whatever is in it: `-D` or `-I` and what belongs to it.
+    pub(super) fn add_one(&mut self, option: &str) -> Result<(), Error> {
+        no_null(option)?;
+        let option = match (option.contains(is_blank), option.contains(QUOTING)) {
+            (false, _) => option.to_owned(),
+            (true, false) => format!("{}\"{}\"", &option[..2], &option[2..]),
+            (true, true) => {
+                let why = "drivers differ in how they read a blank beside a quote or a backslash; \
+                           write the macro into the source, or give the directory another name";
+                return Err(wrong(option, why));
+            }
+        };
+        self.list.push(option);
         Ok(())
     }
 
     /// Where included files are looked for, in turn.
     pub(super) fn include_dirs(&self) -> Vec<PathBuf> {
-        let options = self.list.iter();
-        options
-            .filter_map(|option| option.strip_prefix("-I").map(PathBuf::from))
-            .collect()
+        let options = self.list.iter().filter_map(|text| by_quotes(text));
+        options.flat_map(|options| dirs(&options)).collect()
     }
 
     /// An option that may read or write files nobody follows, or after which each build is another.
     pub(super) fn not_cacheable(&self) -> Option<NotCacheable> {
-        let why = |option: &String| {
-            let volatile = volatile_in(option).map(|word| NotCacheable::Volatile {
-                at: format!("the option {option}"),
+        let why = |text: &String| {
+            let volatile = volatile_in(text).map(|word| NotCacheable::Volatile {
+                at: format!("the option {text}"),
                 word,
             });
-            let unknown = || NotCacheable::Option {
-                option: option.clone(),
-            };
-            volatile.or_else(|| (!reads_no_file(option)).then(unknown))
+            volatile.or_else(|| unknown_in(text).map(|option| NotCacheable::Option { option }))
         };
         self.list.iter().find_map(why)
     }
 
     /// As a driver takes them.
     pub(super) fn text(&self) -> String {
-        let quoted: Vec<String> = self.list.iter().map(|option| quote(option)).collect();
-        quoted.join(" ")
+        self.list.join(" ")
     }
 }
 
-/// Whether it is known that an option reads no file, but in the directories it names for the source,
-/// and writes none. Compilers have many that do, under several names each; so these are told by name, and
-/// all others are not.
-fn reads_no_file(option: &str) -> bool {
-    const WHOLE: [&str; 4] = ["-w", "-g", "-create-library", "-enable-link-options"];
-    const BEGIN: [&str; 5] = ["-cl-", "-spir-std=", "-std=", "-O", "-W"];
-    // No comma: `-Wp,` hands options on to another program. No slash: no path.
-    let is_word = |rest: &str| {
-        let mut chars = rest.chars();
-        chars.all(|c| c.is_ascii_alphanumeric() || "-_+.=".contains(c))
-    };
-    // A directive ends with the line; and to a driver that parts options at blanks whatever the quotes,
-    // a value must not have one that reads a file.
-    let may_read = |word: &str| {
-        ["-i", "-I", "--", "@"]
-            .iter()
-            .any(|name| word.starts_with(name))
-    };
-    let is_macro = |rest: &str| {
-        let is_line = !rest.is_empty() && !rest.contains(['\n', '\r']);
-        is_line && !rest.split_whitespace().skip(1).any(may_read)
-    };
-    // `-I-` and `-I=` search in ways of their own; and not all drivers find what needs quotes, so that they
-    // may read a file of the next directory.
-    let is_dir = |rest: &str| is_plain(rest) && !rest.starts_with(['-', '=']);
-    let follows = |begin: &str, holds: &dyn Fn(&str) -> bool| {
-        let rest = option.strip_prefix(begin);
-        rest.is_some_and(holds)
-    };
-    WHOLE.contains(&option)
-        || follows("-D", &is_macro)
-        || follows("-U", &is_macro)
-        || follows("-I", &is_dir)
-        || BEGIN.iter().any(|begin| follows(begin, &is_word))
-}
-
-/// Whether it needs no quotes.
-fn is_plain(text: &str) -> bool {
-    !text.is_empty() && !text.contains(|c: char| c.is_whitespace() || c == '"' || c == '\\')
-}
-
-fn quote(option: &str) -> String {
-    match is_plain(option) {
-        true => option.to_owned(),
-        false => {
-            let names = ["-D", "-I", "-U"];
-            let name = names.into_iter().find(|name| option.starts_with(name));
-            let (name, rest) = option.split_at(name.map_or(0, str::len));
-            let rest = rest.replace('\\', "\\\\").replace('"', "\\\"");
-            format!("{name}\"{rest}\"")
-        }
+fn no_null(text: &str) -> Result<(), Error> {
+    match text.contains('\0') {
+        true => Err(wrong(text, "there is a null byte in them")),
+        false => Ok(()),
     }
 }
 
-fn words(text: &str) -> Result<Vec<String>, Error> {
-    let wrong = |why: &str| Error::Options {
-        options: text.to_owned(),
-        why: why.to_owned(),
-    };
+/// The words of a text: blanks between `"` do not part them, and the quotes are taken away. Nothing if one is not closed.
+fn words(text: &str) -> Option<Vec<String>> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
-    let mut quoted = false;
-    let mut chars = text.chars();
-    while let Some(c) = chars.next() {
+    let mut is_quoted = false;
+    for c in text.chars() {
         match c {
-            '\0' => return Err(wrong("there is a null byte in them")),
             '"' => {
-                quoted = !quoted;
+                is_quoted = !is_quoted;
                 word.get_or_insert_default();
             }
-            '\\' => {
-                let next = chars.next().ok_or_else(|| wrong("they end with a \\"))?;
-                word.get_or_insert_default().push(next);
-            }
-            c if c.is_whitespace() && !quoted => words.extend(word.take()),
+            c if is_blank(c) && !is_quoted => words.extend(word.take()),
             c => word.get_or_insert_default().push(c),
         }
     }
-    if quoted {
-        return Err(wrong("a \" is not closed"));
-    }
     words.extend(word);
-    Ok(words)
+    (!is_quoted).then_some(words)
+}
+
+/// Words as options: what stands behind `-D`, `-U` and `-I` belongs to them.
+///
+/// # Errors
+/// That nothing does.
+fn joined(words: impl IntoIterator<Item = String>) -> Result<Vec<String>, String> {
+    let mut words = words.into_iter();
+    let mut options = Vec::new();
+    while let Some(word) = words.next() {
+        let between = match &*word {
+            "-D" | "-U" | "-I" => "",
+            "-cl-nv-arch" | "-cl-nv-maxrregcount" | "-cl-nv-opt-level" => " ",
+            _ => {
+                options.push(word);
+                continue;
+            }
+        };
+        match words.next() {
+            Some(next) if !next.is_empty() => options.push(word + between + &next),
+            _ => return Err(format!("nothing follows {word}")),
+        }
+    }
+    Ok(options)
+}
+
+/// The options of a text for a driver that parts them at the blanks outside of quotes.
+fn by_quotes(text: &str) -> Option<Vec<String>> {
+    match text.contains(QUOTING) {
+        true => joined(words(text)?).ok(),
+        false => Some(vec![text.to_owned()]),
+    }
+}
+
+/// The same for one that parts them at all blanks.
+fn by_blanks(text: &str) -> Option<Vec<String>> {
+    let words = text.split(is_blank).filter(|word| !word.is_empty());
+    joined(words.map(str::to_owned)).ok()
+}
+
+fn dirs(options: &[String]) -> Vec<PathBuf> {
+    let dirs = options.iter().filter_map(|one| one.strip_prefix("-I"));
+    dirs.map(PathBuf::from).collect()
+}
+
+/// What of a text is not known to leave alone files that are not followed, for drivers that read quotes and for others.
+fn unknown_in(text: &str) -> Option<String> {
+    let unknown = |options: &[String]| options.iter().find(|one| !reads_no_file(one)).cloned();
+    let Some(quoted) = by_quotes(text) else {
+        return Some(text.to_owned());
+    };
+    if !text.contains(QUOTING) {
+        return unknown(&quoted);
+    }
+    // No quote has a blank in it that would make another option, so it does not matter who reads them how.
+    let parted = by_blanks(text).filter(|parted| unknown(parted).is_none());
+    if parted.is_some_and(|parted| dirs(&parted) == dirs(&quoted)) {
+        return None;
+    }
+    match text.contains(['\'', '\\']) {
+        true => Some(text.to_owned()),
+        false => unknown(&quoted),
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn options(texts: &[&str]) -> Vec<String> {
-        let mut options = Options::default();
-        texts.iter().for_each(|text| options.add(text).unwrap());
-        options.list
-    }
-
-    #[test]
-    fn blanks_do_not_count_and_order_does() {
-        assert_eq!(
-            options(&["-D  A=1   -cl-mad-enable", "-I x"]),
-            options(&["-DA=1 -cl-mad-enable -Ix"])
-        );
-        assert_ne!(options(&["-DA=1 -DA=2"]), options(&["-DA=2 -DA=1"]));
-    }
-
-    #[test]
-    fn quoted_blanks_stay_and_come_back_as_they_were() {
-        let mut two = Options::default();
-        two.add(r#"-D "TEXT=a b" -I"dir with blanks" -DQ=\"x\""#)
-            .unwrap();
-        assert_eq!(two.list, ["-DTEXT=a b", "-Idir with blanks", "-DQ=\"x\""]);
-        assert_eq!(options(&[&two.text()]), two.list);
-        assert!(
-            two.text()
-                .starts_with(r#"-D"TEXT=a b" -I"dir with blanks""#)
-        );
-        assert_eq!(two.include_dirs(), [PathBuf::from("dir with blanks")]);
-    }
-
-    #[test]
-    fn what_can_not_be_told_apart_is_an_error() {
-        for wrong in ["-D", "-I \"\" -DX", "\"open", "ends\\", "nu\0ll"] {
-            assert!(Options::default().add(wrong).is_err(), "{wrong:?}");
-        }
-    }
-    /// Those that are known, and no others.
-    #[test]
-    fn an_option_that_may_read_a_file_is_not_cacheable() {
-        let why = |text: &str| {
-            let mut all = Options::default();
-            all.add(text).unwrap();
-            all.not_cacheable()
-        };
-        let plain = "-DA=1 -D \"B=/a b\" -UA -Iinclude -I /usr/include -cl-std=CL3.0 -cl-mad-enable -w -Werror \
-                     -Wno-error=x -g -O0 -std=CL2.0 -create-library";
-        assert_eq!(why(plain), None);
-        for wrong in [
-            "-include a.h",
-            "-includea.h",
-            "--include=a.h",
-            "--include a.h",
-            "--include-directory=a",
-            "-imacros a.h",
-            "-isystem a",
-            "-iquote a",
-            "-idirafter a",
-            "-iprefix a",
-            "-iwithprefix a",
-            "-iwithprefixbefore a",
-            "--sysroot=a",
-            "-isysroot a",
-            "-save-temps",
-            "-save-temps=cwd",
-            "-x cl",
-            "-Wp,-include,a.h",
-            "-I-",
-            "-I=a",
-            "-I\"a b\"",
-            "@file",
-            "file.cl",
-            "-fmodule-file=a",
-            "-Xclang -include",
-            "-cl-a=/b",
-            "-D\"A=1 -I/elsewhere\"",
-        ] {
-            assert!(
-                matches!(why(wrong), Some(NotCacheable::Option { .. })),
-                "{wrong}"
-            );
-        }
-        let clock = why("-DA=1 -DWHEN=__TIME__").unwrap();
-        let text =
-            "the option -DWHEN=__TIME__ has __TIME__, which is another from one build to the next";
-        assert_eq!(clock.to_string(), text);
-        assert!(why("\"-DA=1\n#include <a.h>\"").is_some());
-    }
-}
+mod tests;

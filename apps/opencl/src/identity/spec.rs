@@ -27,6 +27,7 @@ pub struct ProgramSpec {
     /// As a driver takes them, in the order they were given.
     pub(super) options: Vec<OptionText>,
     pub(super) constants: Vec<(u32, Vec<u8>)>,
+    pub(super) reads: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -51,6 +52,7 @@ impl ProgramSpec {
             name: None,
             options: Vec::new(),
             constants: Vec::new(),
+            reads: Vec::new(),
         }
     }
 
@@ -80,15 +82,17 @@ impl ProgramSpec {
         self
     }
 
-    /// Options, parted by blanks, as `clBuildProgram` takes them.
+    /// Options, parted by blanks, as `clBuildProgram` takes them. A text that has quotes or backslashes goes to the
+    /// driver as it is written: what they mean is the driver's affair.
     #[must_use]
     pub fn option(mut self, text: impl Into<String>) -> Self {
         self.options.push(OptionText::Text(text.into()));
         self
     }
 
-    /// A macro: `-D name=value`. A value with a blank is given in quotes, which OpenCL leaves to the driver: PoCL
-    /// takes them, but no value that has quotes itself.
+    /// A macro: `-D name=value`. A value with a blank is put into quotes, which OpenCL leaves to the driver: PoCL
+    /// takes them. One with a blank and with quotes or backslashes there is no way to write that all drivers
+    /// understand: describing it is an error. Others go to the driver as they are.
     #[must_use]
     pub fn define(mut self, name: &str, value: impl std::fmt::Display) -> Self {
         let define = format!("-D{name}={value}");
@@ -102,6 +106,25 @@ impl ProgramSpec {
     pub fn include_dir(mut self, dir: impl Into<PathBuf>) -> Self {
         let option = format!("-I{}", dir.into().display());
         self.options.push(OptionText::One(option));
+        self
+    }
+
+    /// A file that the source includes by what a macro says, as `#include FILE` does, looked for as any other. What it
+    /// includes is followed. Without this such a source is not cacheable, since what the macro says is the compiler's
+    /// to find out. **It is a promise** that those that are named are all that are included in this way, in the source and
+    /// in what it includes: of others no change would be noticed.
+    ///
+    /// ```
+    /// # use sde_opencl::ProgramSpec;
+    /// let spec = ProgramSpec::source("#include KERNEL")
+    ///     .define("KERNEL", "\"axpy.cl\"")
+    ///     .include_dir("kernels")
+    ///     .reads("axpy.cl");
+    /// # let _ = spec;
+    /// ```
+    #[must_use]
+    pub fn reads(mut self, file: impl Into<String>) -> Self {
+        self.reads.push(file.into());
         self
     }
 

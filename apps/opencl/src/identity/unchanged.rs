@@ -29,7 +29,12 @@ impl Descriptor {
 
 impl FullKey {
     fn stamps(&self) -> Option<Stamps> {
-        let Material::Source { text, included } = &self.material else {
+        let Material::Source {
+            text,
+            included,
+            reads,
+        } = &self.material
+        else {
             return Some(Stamps(Vec::new()));
         };
         let options = Options {
@@ -39,7 +44,7 @@ impl FullKey {
         let files = included.iter().filter_map(|one| one.path.as_ref());
         let written = |path| fs::metadata(path).and_then(|file| file.modified()).ok();
         let stamps = Stamps(files.map(written).collect());
-        let now = closure(text, "", &options.include_dirs()).ok()?;
+        let now = closure(text, "", &options.include_dirs(), reads).ok()?;
         (now.included == *included).then_some(stamps)
     }
 }

@@ -31,6 +31,8 @@ fn job() {
         "blob" => opencl::job(&dir, programs::blob),
         "wrong" => opencl::job(&dir, programs::wrong),
         "foreign" => opencl::job(&dir, programs::foreign),
+        "options" => opencl::job(&dir, programs::options),
+        "bare" => opencl::job(&dir, programs::bare),
         "faults" => opencl::faults::each_call_fails_once(&dir),
         other => panic!("no job is called {other}"),
     }

@@ -68,10 +68,10 @@ fn what_cannot_change_the_code_is_not_in_the_key() {
 fn keys_are_golden() {
     let context = context(&Simulated::new());
     let spec = ProgramSpec::source(COPY).define("A", 1);
-    let golden = "d318bb8331207d21f82ea10dec9655079f52fe6ec7f9ad5a20d660dcfdb7801c";
+    let golden = "8b39fdd990c8d7d85034f61ee430fa6239061914ced9fa1c433b394ba5bbb710";
     assert_eq!(key(&context, &spec).to_string(), golden);
     let both = ProgramSpec::linked([spec, ProgramSpec::il(*b"il").constant(3, *b"x")]);
-    let golden = "d7e7d47d8acc101b1de2e666356359c9c3c43ca7006e5560fef00739fb6b4ec3";
+    let golden = "799b3c6e6d91871477b0a6e85a5b985d1d7d6a6e4d7173286b7a2ce8c3de8b9c";
     assert_eq!(key(&context, &both).to_string(), golden);
 }
 

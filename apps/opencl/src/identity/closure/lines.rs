@@ -1,86 +1,149 @@
 //! What a preprocessor sees of a text: lines, and the directives that read files.
 
-/// Lines as the preprocessor sees them: joined where one ends with a backslash, comments taken
-/// out. With the number of the first line of each.
-pub(super) fn logical_lines(text: &str) -> Vec<(usize, String)> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    let mut first = 1;
-    let mut quote = None;
+/// Calls a function with each line that may matter as the preprocessor sees it, with the number of its first line: joined where
+/// one ends with a backslash, comments taken out. Those that are no directive and have no `__` in them are left out.
+///
+/// It goes by bytes, and keeps one line at a time: headers have megabytes.
+///
+/// # Errors
+/// What the function gives.
+pub(super) fn each_line<E>(
+    text: &str,
+    mut call: impl FnMut(usize, &str) -> Result<(), E>,
+) -> Result<(), E> {
     // A mark of the byte order stands before the text, and compilers pass over it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut chars = joined(text).into_iter().peekable();
-    while let Some((number, c)) = chars.next() {
-        match (c, chars.peek().map(|(_, next)| *next)) {
-            ('\n', _) => {
-                lines.push((first, std::mem::take(&mut line)));
-                first = number + 1;
-                quote = None;
-            }
-            ('\\', Some(next)) if quote.is_some() && next != '\n' => {
-                line.extend([c, next]);
-                chars.next();
-            }
-            ('/', Some('/')) if quote.is_none() => {
-                while chars.next_if(|(_, next)| *next != '\n').is_some() {}
-            }
-            ('/', Some('*')) if quote.is_none() => {
-                chars.next();
-                let mut last = ' ';
-                for (_, inner) in chars.by_ref() {
-                    if (last, inner) == ('*', '/') {
-                        break;
+    let mut cursor = Cursor {
+        bytes: text.as_bytes(),
+        at: 0,
+        number: 1,
+    };
+    let mut line = Vec::new();
+    loop {
+        let first = cursor.number;
+        line.clear();
+        let is_end = cursor.line(&mut line);
+        if may_matter(&line) {
+            // It is a text without some of its bytes, all of them characters.
+            call(first, &String::from_utf8_lossy(&line))?;
+        }
+        if is_end {
+            return Ok(());
+        }
+    }
+}
+
+fn may_matter(line: &[u8]) -> bool {
+    let first = line
+        .iter()
+        .find(|byte| !byte.is_ascii_whitespace() && **byte != 0xb);
+    matches!(first, Some(b'#' | b'%')) || line.windows(2).any(|two| two == b"__")
+}
+
+/// A place in a text, of which lines that end with a backslash are joined, which comes before all else. Blanks may
+/// follow the backslash, as Clang has it.
+struct Cursor<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    number: usize,
+}
+
+impl Cursor<'_> {
+    /// Appends the rest of a line without its comments. Gives whether it is the last.
+    fn line(&mut self, line: &mut Vec<u8>) -> bool {
+        let mut quote = None;
+        while let Some(byte) = self.next() {
+            match (byte, quote) {
+                (b'\n', _) => return false,
+                (b'\\', Some(_)) => {
+                    line.push(byte);
+                    if self.peek() != Some(b'\n') {
+                        line.extend(self.next());
                     }
-                    last = inner;
                 }
-                line.push(' ');
+                (b'/', None) if self.peek() == Some(b'/') => {
+                    while self.peek().is_some_and(|byte| byte != b'\n') {
+                        self.next();
+                    }
+                }
+                (b'/', None) if self.peek() == Some(b'*') => {
+                    self.next();
+                    self.comment();
+                    line.push(b' ');
+                }
+                _ => {
+                    match quote {
+                        Some(open) if open == byte => quote = None,
+                        None if matches!(byte, b'"' | b'\'') => quote = Some(byte),
+                        _ => {}
+                    }
+                    line.push(byte);
+                }
             }
-            _ => {
-                match quote {
-                    Some(open) if open == c => quote = None,
-                    None if c == '"' || c == '\'' => quote = Some(c),
-                    _ => {}
-                }
-                line.push(c);
+        }
+        true
+    }
+
+    /// Goes on behind a comment.
+    fn comment(&mut self) {
+        let mut last = 0;
+        while let Some(byte) = self.next() {
+            if (last, byte) == (b'*', b'/') {
+                return;
+            }
+            last = byte;
+        }
+    }
+
+    /// The next byte, and the place after it. Each of the three ends of a line is one `\n`.
+    fn next(&mut self) -> Option<u8> {
+        self.join();
+        let byte = *self.bytes.get(self.at)?;
+        match line_end(&self.bytes[self.at..]) {
+            0 => {
+                self.at += 1;
+                Some(byte)
+            }
+            length => {
+                self.at += length;
+                self.number += 1;
+                Some(b'\n')
             }
         }
     }
-    lines.push((first, line));
-    lines
-}
 
-/// What is left when lines that end with a backslash are joined, which comes before all else: each
-/// character with the number of its line. Blanks may follow the backslash, as Clang has it.
-fn joined(text: &str) -> Vec<(usize, char)> {
-    const BLANKS: [char; 4] = [' ', '\t', '\u{b}', '\u{c}'];
-    let mut chars = Vec::with_capacity(text.len());
-    let mut number = 1;
-    let mut rest = text;
-    while let Some(c) = rest.chars().next() {
-        let after = &rest[c.len_utf8()..];
-        let next_line = match c {
-            '\\' => after_line_end(after.trim_start_matches(BLANKS)),
-            _ => None,
-        };
-        rest = if let Some(next_line) = next_line {
-            number += 1;
-            next_line
-        } else if let Some(next_line) = after_line_end(rest) {
-            chars.push((number, '\n'));
-            number += 1;
-            next_line
-        } else {
-            chars.push((number, c));
-            after
-        };
+    fn peek(&mut self) -> Option<u8> {
+        self.join();
+        let byte = *self.bytes.get(self.at)?;
+        Some(if byte == b'\r' { b'\n' } else { byte })
     }
-    chars
+
+    /// Goes to the next line if this one ends here with a backslash.
+    fn join(&mut self) {
+        while self.bytes.get(self.at) == Some(&b'\\') {
+            let rest = &self.bytes[self.at + 1..];
+            let blanks = rest
+                .iter()
+                .take_while(|byte| matches!(byte, b' ' | b'\t' | 0xb | 0xc));
+            let blanks = blanks.count();
+            match line_end(&rest[blanks..]) {
+                0 => return,
+                length => {
+                    self.at += 1 + blanks + length;
+                    self.number += 1;
+                }
+            }
+        }
+    }
 }
 
-/// What follows, if it begins with one of the three ends of a line.
-fn after_line_end(text: &str) -> Option<&str> {
-    let after = text.strip_prefix("\r\n");
-    after.or_else(|| text.strip_prefix(['\n', '\r']))
+/// How long the end of a line is that these bytes begin with: 0 if they begin with none.
+fn line_end(bytes: &[u8]) -> usize {
+    match bytes {
+        [b'\r', b'\n', ..] => 2,
+        [b'\r' | b'\n', ..] => 1,
+        _ => 0,
+    }
 }
 
 /// The line of the first trigraph by which a directive or the end of a line can be written. Whether it is

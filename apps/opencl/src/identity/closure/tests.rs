@@ -11,7 +11,7 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 fn names(source: &str, folder: &tempfile::TempDir) -> Vec<String> {
-    let found = closure(source, "test", &[folder.path().to_owned()]).unwrap();
+    let found = closure(source, "test", &[folder.path().to_owned()], &[]).unwrap();
     let names = found.included.into_iter().map(|one| match one.content {
         Some(_) => one.name,
         None => format!("no {}", one.name),
@@ -61,19 +61,25 @@ fn lines_are_joined_before_comments_are_seen() {
 fn missing_is_an_error_where_every_build_reads_it_and_noted_elsewhere() {
     let folder = folder(&[]);
     let dirs = [folder.path().to_owned()];
-    let error = closure("\n#include \"gone.h\"", "my.cl", &dirs).unwrap_err();
+    let error = closure("\n#include \"gone.h\"", "my.cl", &dirs, &[]).unwrap_err();
     assert!(
-        matches!(&error, Error::NoInclude { name, from } if name == "gone.h" && from == "my.cl")
+        matches!(&error, Error::NoInclude { name, from, .. } if name == "gone.h" && from == "my.cl")
+    );
+    let text = error.to_string();
+    let place = folder.path().display().to_string();
+    assert!(
+        text.contains(&format!("not in {place}, or the working directory")),
+        "{text}"
     );
     let source = "#ifdef X\n#if Y\n#endif\n#include \"gone.h\"\n#endif\n#include <system.h>";
     assert_eq!(names(source, &folder), ["no gone.h", "no system.h"]);
     let after = "#if X\n#endif\n#include \"gone.h\"";
-    assert!(closure(after, "my.cl", &dirs).is_err());
+    assert!(closure(after, "my.cl", &dirs, &[]).is_err());
 }
 
 #[test]
 fn what_only_the_compiler_can_know_is_not_cacheable() {
-    let why = |text: &str| closure(text, "t", &[]).unwrap().not_cacheable;
+    let why = |text: &str| closure(text, "t", &[], &[]).unwrap().not_cacheable;
     assert!(
         matches!(why("#include NAME"), Some(NotCacheable::ComputedInclude { at, .. }) if at == "t:1")
     );
@@ -96,19 +102,22 @@ fn an_absolute_name_needs_no_directory() {
         format!("#include <{path}>"),
         format!("#if X\n#include \"{path}\"\n#endif"),
     ] {
-        let found = closure(&source, "t", &[]).unwrap();
+        let found = closure(&source, "t", &[], &[]).unwrap();
         let content = Some(Content::Text("int a;".to_owned()));
         assert_eq!(found.included[0].content, content, "{source}");
     }
     let gone = format!("#if X\n#include \"{path}.gone\"\n#endif");
-    assert_eq!(closure(&gone, "t", &[]).unwrap().included[0].content, None);
+    assert_eq!(
+        closure(&gone, "t", &[], &[]).unwrap().included[0].content,
+        None
+    );
 }
 
 /// The tests run in the directory of the crate.
 #[test]
 fn what_is_in_the_working_directory_counts_beside_what_is_found() {
     let contents = |source: &str, dirs: &[PathBuf]| {
-        let found = closure(source, "t", dirs).unwrap();
+        let found = closure(source, "t", dirs, &[]).unwrap();
         let contents = found.included.into_iter().map(|one| one.content.unwrap());
         contents.collect::<Vec<_>>()
     };
@@ -128,7 +137,7 @@ fn what_is_in_the_working_directory_counts_beside_what_is_found() {
 fn the_next_file_of_a_name_and_embedded_files_are_not_followed() {
     let folder = folder(&[("a.h", "#include_next <a.h>")]);
     let dirs = [folder.path().to_owned()];
-    let why = |source: &str| closure(source, "t", &dirs).unwrap().not_cacheable;
+    let why = |source: &str| closure(source, "t", &dirs, &[]).unwrap().not_cacheable;
     for source in [
         "#include \"a.h\"",
         "# embed \"a.h\"",
@@ -154,7 +163,7 @@ fn a_header_that_is_no_text_is_followed_and_its_bytes_count() {
         bytes.push(letter);
         bytes.extend_from_slice(b"r */\n#include \"b.h\"\n");
         fs::write(folder.path().join("a.h"), &bytes).unwrap();
-        let found = closure("#include \"a.h\"", "t", &[folder.path().to_owned()]).unwrap();
+        let found = closure("#include \"a.h\"", "t", &[folder.path().to_owned()], &[]).unwrap();
         assert_eq!(found.included[0].content, Some(Content::Bytes(bytes)));
         assert_eq!(found.included[1].name, "b.h");
         found.included
@@ -169,7 +178,7 @@ fn what_only_some_builds_read_may_miss_what_it_includes() {
     assert_eq!(names(source, &folder), ["nv.h", "no gone.h"]);
     assert_eq!(names("#include <nv.h>", &folder), ["nv.h", "no gone.h"]);
     let dirs = [folder.path().to_owned()];
-    assert!(closure("#include \"nv.h\"", "t", &dirs).is_err());
+    assert!(closure("#include \"nv.h\"", "t", &dirs, &[]).is_err());
 }
 
 /// Each is guarded, so that a compiler comes to an end, too.
@@ -181,6 +190,49 @@ fn files_that_include_one_another_by_the_parent_are_read_once() {
         let text = format!("#ifndef {dir}\n#define {dir}\n#include \"{other}\"\n#endif\n");
         fs::write(folder.path().join(dir).join(name), text).unwrap();
     }
-    let found = closure("#include \"a/x.h\"", "t", &[folder.path().to_owned()]).unwrap();
+    let found = closure("#include \"a/x.h\"", "t", &[folder.path().to_owned()], &[]).unwrap();
     assert!(found.included.len() <= 3, "{:?}", found.included);
+}
+
+/// As hashcat names its headers.
+#[test]
+fn what_a_user_says_of_computed_includes_is_followed() {
+    let folder = folder(&[
+        ("a.h", "#include \"b.h\"\n#include OTHER"),
+        ("b.h", "int b;"),
+    ]);
+    let dirs = [folder.path().to_owned()];
+    let source = "#include M2S(PATH/a.h)";
+    let found = closure(source, "t", &dirs, &["a.h".to_owned()]).unwrap();
+    let names: Vec<_> = found.included.iter().map(|one| &*one.name).collect();
+    assert_eq!((names, found.not_cacheable), (vec!["a.h", "b.h"], None));
+    let error = closure(source, "t", &dirs, &["gone.h".to_owned()]).unwrap_err();
+    assert!(matches!(error, Error::NoInclude { .. }), "{error}");
+    // It is a promise of these and of nothing else.
+    let source = "#include FILE\nint t = __TIME__;";
+    let found = closure(source, "t", &dirs, &["b.h".to_owned()]).unwrap();
+    assert!(matches!(
+        found.not_cacheable,
+        Some(NotCacheable::Volatile { .. })
+    ));
+}
+
+/// Files that each include the next one overflowed the stack.
+#[test]
+fn files_that_include_one_another_too_deep_are_not_followed() {
+    let files = |count: usize| {
+        let text = |n: usize| (format!("{n}.h"), format!("#include \"{}.h\"", n + 1));
+        let mut all: Vec<_> = (0..count).map(text).collect();
+        all.push((format!("{count}.h"), String::new()));
+        let all: Vec<_> = all.iter().map(|(name, text)| (&**name, &**text)).collect();
+        folder(&all)
+    };
+    let why = |count: usize| {
+        let folder = files(count);
+        let dirs = [folder.path().to_owned()];
+        let found = closure("#include \"0.h\"", "t", &dirs, &[]).unwrap();
+        found.not_cacheable
+    };
+    assert_eq!(why(150), None);
+    assert!(matches!(why(3000), Some(NotCacheable::Directive { .. })));
 }

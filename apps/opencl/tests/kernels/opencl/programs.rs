@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use opencl3::program::Program as ClProgram;
 use sde::Sde;
-use sde_opencl::{Context, Environment, ProgramSpec};
+use sde_opencl::{Context, Environment, Program, ProgramSpec};
 
 use super::{SOURCE, axpy, expected, in_a_process, run};
 use crate::fixture::folder;
@@ -33,6 +33,58 @@ fn a_source_that_does_not_compile_says_what_the_compiler_said() {
 #[test]
 fn a_program_made_by_opencl_is_kept_for_all() {
     in_a_process("a_program_made_by_opencl_is_kept_for_all", "foreign");
+}
+
+#[test]
+fn options_reach_the_compiler_as_they_are_written() {
+    in_a_process("options_reach_the_compiler_as_they_are_written", "options");
+}
+
+#[test]
+fn programs_without_kernels_are_kept_as_others() {
+    in_a_process("programs_without_kernels_are_kept_as_others", "bare");
+}
+
+/// The options of this crate and those of OpenCL's own call make the same code, also where there are quotes and
+/// backslashes: taken away by us, a `'\\n'` computed with the letter n.
+pub fn options(context: &Context) {
+    let sde = Sde::new();
+    let source = SOURCE.replace("OFFSET", "(X)");
+    for (option, offset) in [(r"-DX='\n'", 10.0), (r"-DX='\0'", 0.0), ("-DX='n'", 110.0)] {
+        let expected: Vec<_> = expected().iter().map(|y| y - 1.0 + offset).collect();
+        let compute = |program: &Program| {
+            let kernel = program.kernel("axpy").unwrap();
+            run(context, 0, &kernel.launch().unwrap())
+        };
+        let spec = ProgramSpec::source(&*source);
+        let (_, value) = option.split_once('=').unwrap();
+        for spec in [spec.clone().option(option), spec.define("X", value)] {
+            let described = context.describe(0, &spec).unwrap();
+            described.is_cacheable().unwrap();
+            let program = context.program(&sde, 0, &described).unwrap();
+            assert_eq!(compute(&program), expected, "{option}");
+        }
+        let opencl = context.opencl().unwrap();
+        let program = ClProgram::create_and_build_from_source(opencl, &source, option).unwrap();
+        // SAFETY: it is alive.
+        let foreign = unsafe { context.foreign(0, program.get()) }.unwrap();
+        let foreign = foreign.program().unwrap();
+        assert_eq!(compute(foreign), expected, "{option}");
+        assert_eq!(foreign.descriptor().full_key().options, [option]);
+    }
+}
+
+/// PoCL gives a name that nobody wrote to a program without kernels, and an empty source ended the process.
+pub fn bare(context: &Context) {
+    for source in ["int f(int x) { return x; }", " ", ""] {
+        let program = context.describe(0, &ProgramSpec::source(source)).unwrap();
+        for _ in 0..3 {
+            let made = context.program(&Sde::new(), 0, &program).unwrap();
+            assert!(made.kernel_names().is_empty());
+        }
+    }
+    let stats = context.stats();
+    assert_eq!((stats.builds, stats.loads, stats.refused), (3, 6, 0));
 }
 
 /// A source with a header, linked with another source.

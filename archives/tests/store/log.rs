@@ -1,4 +1,4 @@
-//! What is warned of.
+//! What is told by `tracing`.
 
 use std::fmt::{Debug, Write};
 use std::sync::{Arc, Mutex};
@@ -7,13 +7,12 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
-/// Keeps warnings.
-#[derive(Clone, Default)]
-struct Warnings(Arc<Mutex<Vec<String>>>);
+/// Hands on what is told, of a level and those above it.
+struct Listener<F>(Level, F);
 
-impl Subscriber for Warnings {
+impl<F: Fn(String) + Send + Sync + 'static> Subscriber for Listener<F> {
     fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::WARN
+        *metadata.level() <= self.0
     }
     fn new_span(&self, _: &Attributes<'_>) -> Id {
         Id::from_u64(1)
@@ -23,7 +22,7 @@ impl Subscriber for Warnings {
     fn event(&self, event: &Event<'_>) {
         let mut text = Text::default();
         event.record(&mut text);
-        self.0.lock().unwrap().push(text.0);
+        self.1(text.0);
     }
     fn enter(&self, _: &Id) {}
     fn exit(&self, _: &Id) {}
@@ -38,10 +37,24 @@ impl Visit for Text {
     }
 }
 
+/// Does something and hands on what is told of this level, and those above it, on this thread.
+pub fn listening<T>(
+    level: Level,
+    listener: impl Fn(String) + Send + Sync + 'static,
+    job: impl FnOnce() -> T,
+) -> T {
+    tracing::subscriber::with_default(Listener(level, listener), job)
+}
+
 /// Does something and gives the warnings that came on this thread.
 pub fn warnings<T>(job: impl FnOnce() -> T) -> (T, Vec<String>) {
-    let kept = Warnings::default();
-    let given = tracing::subscriber::with_default(kept.clone(), job);
-    let warnings = kept.0.lock().unwrap().clone();
+    let warnings = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&warnings);
+    let given = listening(
+        Level::WARN,
+        move |text| kept.lock().unwrap().push(text),
+        job,
+    );
+    let warnings = warnings.lock().unwrap().clone();
     (given, warnings)
 }

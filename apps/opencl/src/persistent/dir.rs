@@ -8,12 +8,13 @@
 //! The store brings what is hard about it: nothing half-written is ever seen, what is damaged is a
 //! miss, readers take no lock, and a compaction makes room while others read and write.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sde::{ArchiveError, Archiver, Batch, Key, SavedEntry, Sde, Selection, StoredEntry};
-use sde_archives::medium::{Disk, Medium};
 use sde_archives::{Compacted, DirStore, Options, Retention};
 
 use super::entry::{read, run_key, saved, size};
@@ -50,7 +51,7 @@ struct Inner {
 }
 
 impl KernelDir {
-    /// Opens the directory, or makes it.
+    /// Opens the directory, or makes it. One that is there and can't be written to is read, and a warning says so.
     ///
     /// # Errors
     /// If there is no directory to be had, it belongs to somebody else or others can write to it, or
@@ -63,31 +64,50 @@ impl KernelDir {
         })?;
         // Wherever the process goes later.
         let dir = std::path::absolute(dir).map_err(|error| StoreError::new(doing, error))?;
-        let writes = settings.modes.contains(&Mode::ReadWrite);
+        // Whoever can write to it can put another store in place of the one that is looked at next.
+        let medium = settings.on();
+        let locks = Locks::new(dir.join("locks"), settings.patience);
+        let failed = |error: io::Error| StoreError::new(doing, error);
+        if !settings.modes.contains(&Mode::ReadWrite) {
+            own::check(&*medium, &dir, Links::Followed).map_err(failed)?;
+            return Self::open_in(&dir, locks, settings, false);
+        }
+        let made = own::make(&*medium, &dir, Links::Followed)
+            .and_then(|()| locks.make())
+            .and_then(|()| own::try_to_write(&*medium, &dir));
+        let Err(why) = made else {
+            return Self::open_in(&dir, locks, settings, true);
+        };
+        let is_there = matches!(medium.look(&dir.join("store")), Ok(Some(_)));
+        if !(is_there && own::is_of_writing(&why)) {
+            return Err(failed(why));
+        }
+        own::check(&*medium, &dir, Links::Followed).map_err(failed)?;
+        let opened = Self::open_in(&dir, locks, settings.only_read(), false)?;
+        tracing::warn!(
+            "{} can't be written to ({why}); it is only read",
+            opened.describe()
+        );
+        Ok(opened)
+    }
+
+    fn open_in(
+        dir: &Path,
+        locks: Locks,
+        settings: Settings,
+        writes: bool,
+    ) -> Result<Self, StoreError> {
         let segment = settings.capacity.map_or(SEGMENT, |bytes| bytes / 32);
         let mut options = Options::new()
             .segment_size(segment.clamp(1 << 12, SEGMENT))
-            .grace(Duration::ZERO);
+            .grace(Duration::ZERO)
+            .medium(settings.on());
         options = match writes {
             true => options.record_uses(),
             false => options.read_only(),
         };
-        if let Some(medium) = &settings.medium {
-            options = options.medium(Arc::clone(medium));
-        }
-        // Whoever can write to it can put another store in place of the one that is looked at next.
-        let medium: Arc<dyn Medium> = match &settings.medium {
-            Some(medium) => Arc::clone(medium),
-            None => Arc::new(Disk),
-        };
-        let locks = Locks::new(dir.join("locks"), settings.patience);
-        let made = match writes {
-            true => own::make(&*medium, &dir, Links::Followed).and_then(|()| locks.make()),
-            false => own::check(&*medium, &dir, Links::Followed),
-        };
-        made.map_err(|error| StoreError::new(doing, error))?;
         let store = options.open(dir.join("store"));
-        let store = store.map_err(|error| StoreError::new(doing, error))?;
+        let store = store.map_err(|error| StoreError::new("opening the kernel cache", error))?;
         Ok(Self(Arc::new(Inner {
             store,
             locks,

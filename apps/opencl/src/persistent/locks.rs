@@ -122,6 +122,12 @@ impl Locks {
             if file.is_of_this_thread() {
                 return Ok(Turn::default());
             }
+            if waited.is_none() {
+                tracing::info!(
+                    "waiting for whoever builds {key:?}, or a program that shares its lock, up to {:?}",
+                    self.patience
+                );
+            }
             waited = Some(since.elapsed());
             let left = self.patience.saturating_sub(since.elapsed());
             if left.is_zero() {

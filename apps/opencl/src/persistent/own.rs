@@ -50,6 +50,28 @@ fn made(outcome: io::Result<()>) -> io::Result<()> {
     }
 }
 
+/// Whether files can be made in a directory: one is, and removed.
+///
+/// # Errors
+/// If not.
+pub(super) fn try_to_write(medium: &dyn Medium, dir: &Path) -> io::Result<()> {
+    let unique = format!(
+        ".try-{}-{:?}",
+        std::process::id(),
+        std::thread::current().id()
+    );
+    let file = dir.join(unique);
+    made(medium.create(&file).map(drop))?;
+    medium.remove(&file)
+}
+
+/// Whether the system says that nothing can be written, and not this crate that nothing should be.
+pub(super) fn is_of_writing(error: &io::Error) -> bool {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    let is_the_systems = error.raw_os_error().is_some();
+    is_the_systems && matches!(error.kind(), PermissionDenied | ReadOnlyFilesystem)
+}
+
 /// Refuses a directory that is not this user's alone. One that is not there is no matter.
 ///
 /// # Errors

@@ -5,9 +5,11 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use sde_archives::Order;
+use sde_archives::medium::{Disk, Medium};
 
 use crate::driver::DeviceType;
 
@@ -71,7 +73,7 @@ pub struct Settings {
     pub(super) min_binary: u64,
     pub(super) max_binary: u64,
     pub(super) patience: Duration,
-    pub(super) medium: Option<std::sync::Arc<dyn sde_archives::medium::Medium>>,
+    pub(super) medium: Option<Arc<dyn Medium>>,
 }
 
 impl Default for Settings {
@@ -233,9 +235,27 @@ impl Settings {
         self
     }
 
+    /// The same, where nothing can be written.
+    pub(super) fn only_read(mut self) -> Self {
+        for mode in &mut self.modes {
+            if *mode == Mode::ReadWrite {
+                *mode = Mode::Read;
+            }
+        }
+        self
+    }
+
+    /// What it is on.
+    pub(super) fn on(&self) -> Arc<dyn Medium> {
+        match &self.medium {
+            Some(medium) => Arc::clone(medium),
+            None => Arc::new(Disk),
+        }
+    }
+
     /// Another medium than the disk, for tests.
     #[must_use]
-    pub fn medium(mut self, medium: std::sync::Arc<dyn sde_archives::medium::Medium>) -> Self {
+    pub fn medium(mut self, medium: Arc<dyn Medium>) -> Self {
         self.medium = Some(medium);
         self
     }

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use sde::Sde;
 use sde_archives::medium::{Disk, Found, Medium, MediumFile, Site};
 use sde_opencl::driver::simulated::Simulated;
-use sde_opencl::{KernelDir, Settings};
+use sde_opencl::{KernelDir, ProgramSpec, Settings};
 
 use crate::fixture::{anew, copy, folder, quiet};
+use crate::log;
 
 const ENOSPC: i32 = 28;
 const EACCES: i32 = 13;
@@ -159,6 +160,36 @@ fn the_program_is_there_whatever_the_disk_says() {
             "{code}"
         );
     }
+}
+
+/// As an administrator fills one for all, or a node mounts it: what is kept there is had, and nothing is tried in vain.
+#[test]
+fn a_cache_on_a_disk_that_can_only_be_read_is_read() {
+    let kept = folder();
+    anew(kept.path());
+    for code in [EROFS, EACCES] {
+        let medium = Failing::default();
+        medium.writes.store(code, Ordering::SeqCst);
+        let settings = Settings::new().dir(kept.path()).medium(Arc::new(medium));
+        let (dir, warnings) = log::warnings(|| KernelDir::open(settings).unwrap());
+        assert!(warnings[0].contains("it is only read"), "{warnings:?}");
+        let driver = Simulated::new();
+        let context = quiet(&driver).keep_in(dir).build().unwrap();
+        context.program(&Sde::new(), 0, &copy(&context)).unwrap();
+        let other = ProgramSpec::source("kernel void other() {}");
+        let other = context.describe(0, &other).unwrap();
+        context.program(&Sde::new(), 0, &other).unwrap();
+        let stats = context.stats();
+        assert_eq!((stats.loads, stats.builds, stats.kept), (1, 1, 0));
+        assert_eq!(stats.store_failures, 0);
+    }
+    // Where there is nothing to read it is an error.
+    let medium = Failing::default();
+    medium.writes.store(EROFS, Ordering::SeqCst);
+    let nothing = Settings::new().dir(kept.path().join("nothing"));
+    let error = KernelDir::open(nothing.medium(Arc::new(medium)));
+    let error = error.err().unwrap().to_string();
+    assert!(error.contains("not kept"), "{error}");
 }
 
 #[test]

@@ -6,9 +6,11 @@ use std::time::Duration;
 use sde::Sde;
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{Descriptor, DeviceType, KernelDir, KernelStore, ProgramSpec, Settings, Wanted};
+use tracing::Level;
 
 use crate::child::{Worker, listen, tell};
 use crate::fixture::{COPY, anew, copy, folder, keeping, quiet};
+use crate::log;
 
 /// How many kernels many processes ask for at once.
 const PROGRAMS: usize = 64;
@@ -101,13 +103,20 @@ fn whoever_waits_for_a_builder_that_is_killed_builds() {
         .build()
         .unwrap();
     let program = copy(&context);
+    let build = || context.program(&Sde::new(), 0, &program).map(|_| ());
+    let (at_the_lock, comes) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| context.program(&Sde::new(), 0, &program).map(|_| ()));
-        // It can't go on before this, whenever it came to the lock.
+        let listener = move |text: String| {
+            if text.starts_with("waiting for whoever builds") {
+                at_the_lock.send(()).unwrap();
+            }
+        };
+        let waiting = scope.spawn(|| log::listening(Level::INFO, listener, build));
+        comes.recv().unwrap();
         holder.kill();
         waiting.join().unwrap().unwrap();
     });
-    assert_eq!(driver.counts().builds, 1);
+    assert_eq!((driver.counts().builds, context.stats().waits), (1, 1));
     assert_eq!(anew(kept.path()).0.counts().builds, 0);
 }
 

@@ -83,12 +83,8 @@ fn builds_on_two_threads_that_need_one_another_are_an_error_with_the_path() {
     };
     let path = path_of(error).unwrap_or_else(|| panic!("{error}"));
     assert!(path.len() >= 2, "{path:?}");
-    // Whoever waited for the one that was told may build it once more for itself.
-    assert!(
-        (2..=3).contains(&driver.counts().builds),
-        "{:?}",
-        driver.counts()
-    );
+    // The build that was told went on, but rests on an error that may pass: who waited for it builds for itself.
+    assert_eq!(driver.counts().builds, 3);
     driver.in_build(|_| {});
 }
 

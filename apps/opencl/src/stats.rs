@@ -1,9 +1,10 @@
 //! What happened, as counts and as told to whoever wants to know.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::identity::ProgramKey;
+use crate::lock::lock;
 
 /// One thing that happened to a program. Lookups that found it live in memory are the engine's to
 /// tell ([`sde::Event`]).
@@ -111,75 +112,63 @@ type Observer = dyn Fn(&Event) + Send + Sync;
 /// The counts of a context, and who is told.
 #[derive(Default)]
 pub(crate) struct Notes {
-    counts: [AtomicU64; 11],
+    /// None of these happens often: a lookup of what is live is not among them.
+    counts: Mutex<Stats>,
     pub(crate) observer: Option<Box<Observer>>,
 }
 
 impl Notes {
     pub(crate) fn note(&self, event: &Event) {
-        let add = |at: usize| self.counts[at].fetch_add(1, Ordering::Relaxed);
-        match event {
-            Event::Built { key, took } => {
-                add(0);
-                tracing::debug!("built {key:?} in {took:?}");
-            }
-            Event::Recompiled { key, took } => {
-                add(10);
-                tracing::debug!("{key:?} was made once more for its binary in {took:?}");
-            }
-            Event::Loaded { .. } => {
-                add(1);
-            }
-            Event::Shared { .. } => {
-                add(2);
-            }
-            Event::Refused { key, why } => {
-                add(3);
-                tracing::warn!(
-                    "the driver refuses the kept binary of {key:?} ({why}); it is built anew"
-                );
-            }
-            Event::Unfit { key, why } => {
-                add(4);
-                tracing::warn!("what is kept for {key:?} is not used: {why}; it is built anew");
-            }
-            Event::Kept { replaced, .. } => {
-                add(5);
-                if *replaced {
-                    add(6);
-                }
-            }
-            Event::Waited { .. } => {
-                add(7);
-            }
-            Event::OutOfResources { why } => {
-                add(8);
-                tracing::info!("letting go what is not in use: {why}");
-            }
-            Event::StoreFailed { why } => {
-                add(9);
-                tracing::warn!("{why}");
-            }
-        }
+        event.count(&mut lock(&self.counts));
+        event.log();
         if let Some(observer) = &self.observer {
             observer(event);
         }
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        let of = |at: usize| self.counts[at].load(Ordering::Relaxed);
-        Stats {
-            builds: of(0),
-            recompiled: of(10),
-            loads: of(1),
-            shared: of(2),
-            refused: of(3),
-            unfit: of(4),
-            kept: of(5),
-            replaced: of(6),
-            waits: of(7),
-            evictions: of(8),
-            store_failures: of(9),
+        *lock(&self.counts)
+    }
+}
+
+impl Event {
+    fn count(&self, stats: &mut Stats) {
+        let count = match self {
+            Self::Built { .. } => &mut stats.builds,
+            Self::Recompiled { .. } => &mut stats.recompiled,
+            Self::Loaded { .. } => &mut stats.loads,
+            Self::Shared { .. } => &mut stats.shared,
+            Self::Refused { .. } => &mut stats.refused,
+            Self::Unfit { .. } => &mut stats.unfit,
+            Self::Kept { replaced, .. } => {
+                stats.replaced += u64::from(*replaced);
+                &mut stats.kept
+            }
+            Self::Waited { .. } => &mut stats.waits,
+            Self::OutOfResources { .. } => &mut stats.evictions,
+            Self::StoreFailed { .. } => &mut stats.store_failures,
+        };
+        *count += 1;
+    }
+
+    fn log(&self) {
+        match self {
+            Self::Built { key, took } => tracing::debug!("built {key:?} in {took:?}"),
+            Self::Recompiled { key, took } => {
+                tracing::debug!("{key:?} was made once more for its binary in {took:?}");
+            }
+            Self::Refused { key, why } => tracing::warn!(
+                "the driver refuses the kept binary of {key:?} ({why}); it is built anew"
+            ),
+            Self::Unfit { key, why } => {
+                tracing::warn!("what is kept for {key:?} is not used: {why}; it is built anew");
+            }
+            Self::OutOfResources { why } => {
+                tracing::info!("letting go what is not in use: {why}");
+            }
+            Self::StoreFailed { why } => tracing::warn!("{why}"),
+            Self::Loaded { .. } | Self::Shared { .. } | Self::Kept { .. } | Self::Waited { .. } => {
+            }
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Which module of `sde` may use which.
+//! Which module of `sde`, and of `sde-opencl`, may use which.
 //!
 //! Inside the engine's crate the arrows point down: the cache may use keys, a key knows of no cache.
 //! That keeps each layer testable without those above it, and the claim logic small enough for a
@@ -7,145 +7,182 @@
 use std::collections::BTreeMap;
 
 use super::none;
-use super::paths::{Source, scan};
+use super::paths::{Source, scan_of};
 use super::repository::{TextFile, text_files};
 
-/// From the bottom up. Modules of one layer may use each other and all layers below.
-const LAYERS: &[&[&str]] = &[
-    &[
-        "bulk",
-        "error",
-        "event",
-        "key",
-        "sync",
-        "last_value",
-        "parallel",
-        "process_group",
-    ],
-    &["inputs", "result_map", "app", "distributed", "progress"],
-    &["cache"],
-    &["checkpoint", "process_set"],
-    &["engine"],
-];
+/// A crate with its modules.
+struct Layered {
+    name: &'static str,
+    src: &'static str,
+    /// From the bottom up. Modules of one layer may use each other and all layers below.
+    layers: &'static [&'static [&'static str]],
+    /// The modules that may use `std::fs`, and why no others.
+    may_read_files: (&'static [&'static str], &'static str),
+}
 
-/// The engine knows of no files, except where a key is made of a file's content.
-const MAY_READ_FILES: &[&str] = &["key"];
+const SDE: Layered = Layered {
+    name: "sde",
+    src: "sde/src/",
+    layers: &[
+        &[
+            "bulk",
+            "error",
+            "event",
+            "key",
+            "sync",
+            "last_value",
+            "parallel",
+            "process_group",
+        ],
+        &["inputs", "result_map", "app", "distributed", "progress"],
+        &["cache"],
+        &["checkpoint", "process_set"],
+        &["engine"],
+    ],
+    // Where a key is made of a file's content.
+    may_read_files: (&["key"], "files are for an Archiver"),
+};
+
+/// Keys know of no live program, and what is kept of no context.
+const OPENCL: Layered = Layered {
+    name: "sde-opencl",
+    src: "apps/opencl/src/",
+    layers: &[
+        &["lock"],
+        &["cacheable", "driver", "error", "identity"],
+        &["persistent", "stats"],
+        &["apps", "context", "keep", "live", "make"],
+        &["blob", "foreign", "guide"],
+    ],
+    may_read_files: (
+        &["identity", "persistent"],
+        "included files are those of keys, kept ones of the store",
+    ),
+};
 
 /// What macros need in other crates, re-exported at the root; nothing else may use it.
 const FOR_MACROS: &str = "__private";
 
-/// `lib.rs` is above all layers: it names what is public.
-const ROOT: &str = "sde/src/lib.rs";
-
-fn layer(module: &str) -> Option<usize> {
-    LAYERS.iter().position(|layer| layer.contains(&module))
-}
-
-/// The module that a file under `sde/src/` is the source of.
-fn module_of(path: &str) -> Vec<String> {
-    let inside = path
-        .trim_start_matches("sde/src/")
-        .trim_end_matches(".rs")
-        .trim_end_matches("/mod");
-    inside.split('/').map(str::to_owned).collect()
-}
-
-fn breaches(files: &[(String, String)]) -> Vec<String> {
-    let mut found = Vec::new();
-    let mut sources: Vec<(&str, Vec<String>, Source)> = Vec::new();
-    for (path, text) in files {
-        let module = if path == ROOT {
-            Vec::new()
-        } else {
-            module_of(path)
-        };
-        match scan(text, &module) {
-            Ok(source) => sources.push((path, module, source)),
-            Err(why) => found.push(format!("{path} is not Rust: {why}")),
-        }
+impl Layered {
+    fn layer(&self, module: &str) -> Option<usize> {
+        self.layers.iter().position(|layer| layer.contains(&module))
     }
-    let test_modules: Vec<Vec<String>> = sources
-        .iter()
-        .flat_map(|(_, _, source)| source.test_modules.clone())
-        .collect();
-    let public = public_names(&sources);
-    for (path, module, source) in &sources {
-        let for_tests = test_modules.iter().any(|tests| module.starts_with(tests));
-        if *path != ROOT && !for_tests {
-            check(path, &module[0], source, &public, &mut found);
-        }
+
+    /// It is above all layers: it names what is public.
+    fn root(&self) -> String {
+        format!("{}lib.rs", self.src)
     }
-    found
-}
 
-/// Where the names at the crate's root come from: name -> module.
-fn public_names(sources: &[(&str, Vec<String>, Source)]) -> BTreeMap<String, String> {
-    let root = sources.iter().find(|(path, ..)| *path == ROOT);
-    let reexports = root
-        .into_iter()
-        .flat_map(|(_, _, source)| &source.reexports);
-    reexports
-        .filter_map(|path| Some((path.last()?.clone(), path.first()?.clone())))
-        .collect()
-}
+    /// The module that a file is the source of.
+    fn module_of(&self, path: &str) -> Vec<String> {
+        let inside = path
+            .trim_start_matches(self.src)
+            .trim_end_matches(".rs")
+            .trim_end_matches("/mod");
+        inside.split('/').map(str::to_owned).collect()
+    }
 
-fn check(
-    path: &str,
-    own: &str,
-    source: &Source,
-    public: &BTreeMap<String, String>,
-    found: &mut Vec<String>,
-) {
-    let Some(own_layer) = layer(own) else {
-        found.push(format!(
-            "{path}: module {own} has no layer; give it one in tests/tests/house/layers.rs"
-        ));
-        return;
-    };
-    for named in &source.paths {
-        let used = named.segments.join("::");
-        let trouble = match named.segments.first().map(String::as_str) {
-            None => Some("name the module, not the whole root".to_owned()),
-            Some("std") => {
-                let is_file = named.segments.get(1).is_some_and(|part| part == "fs");
-                (is_file && !MAY_READ_FILES.contains(&own))
-                    .then(|| format!("only {MAY_READ_FILES:?} may: files are for an Archiver"))
+    fn breaches(&self, files: &[(String, String)]) -> Vec<String> {
+        let (mut found, root) = (Vec::new(), self.root());
+        let mut sources: Vec<(&str, Vec<String>, Source)> = Vec::new();
+        for (path, text) in files {
+            let module = if *path == root {
+                Vec::new()
+            } else {
+                self.module_of(path)
+            };
+            match scan_of(self.name, text, &module) {
+                Ok(source) => sources.push((path, module, source)),
+                Err(why) => found.push(format!("{path} is not Rust: {why}")),
             }
-            Some(FOR_MACROS) if named.by_macro => None,
-            Some(target) if target == own => None,
-            Some(target) => {
-                // A module's name may also be that of a macro at the root; the module counts.
-                let known = layer(target).is_some();
-                let module = if known {
-                    target
-                } else {
-                    public.get(target).map_or(target, String::as_str)
-                };
-                match layer(module) {
-                    None => Some("name the module it is in".to_owned()),
-                    Some(above) if above > own_layer => {
-                        Some(format!("{module} is above {own}; see LAYERS"))
-                    }
-                    Some(_) => None,
+        }
+        let test_modules: Vec<Vec<String>> = sources
+            .iter()
+            .flat_map(|(_, _, source)| source.test_modules.clone())
+            .collect();
+        let public = self.public_names(&sources);
+        for (path, module, source) in &sources {
+            let for_tests = test_modules.iter().any(|tests| module.starts_with(tests));
+            if *path != root && !for_tests {
+                self.check(path, &module[0], source, &public, &mut found);
+            }
+        }
+        found
+    }
+
+    /// Where the names at the crate's root come from: name -> module.
+    fn public_names(&self, sources: &[(&str, Vec<String>, Source)]) -> BTreeMap<String, String> {
+        let root = self.root();
+        let root = sources.iter().find(|(path, ..)| *path == root);
+        let reexports = root
+            .into_iter()
+            .flat_map(|(_, _, source)| &source.reexports);
+        reexports
+            .filter_map(|path| Some((path.last()?.clone(), path.first()?.clone())))
+            .collect()
+    }
+
+    fn check(
+        &self,
+        path: &str,
+        own: &str,
+        source: &Source,
+        public: &BTreeMap<String, String>,
+        found: &mut Vec<String>,
+    ) {
+        let Some(own_layer) = self.layer(own) else {
+            found.push(format!(
+                "{path}: module {own} has no layer; give it one in tests/tests/house/layers.rs"
+            ));
+            return;
+        };
+        for named in &source.paths {
+            let used = named.segments.join("::");
+            let trouble = match named.segments.first().map(String::as_str) {
+                None => Some("name the module, not the whole root".to_owned()),
+                Some("std") => {
+                    let is_file = named.segments.get(1).is_some_and(|part| part == "fs");
+                    let (may, why) = self.may_read_files;
+                    (is_file && !may.contains(&own)).then(|| format!("only {may:?} may: {why}"))
                 }
+                Some(FOR_MACROS) if named.by_macro => None,
+                Some(target) if target == own => None,
+                Some(target) => {
+                    // A module's name may also be that of a macro at the root; the module counts.
+                    let known = self.layer(target).is_some();
+                    let module = if known {
+                        target
+                    } else {
+                        public.get(target).map_or(target, String::as_str)
+                    };
+                    match self.layer(module) {
+                        None => Some("name the module it is in".to_owned()),
+                        Some(above) if above > own_layer => {
+                            Some(format!("{module} is above {own}; see its layers"))
+                        }
+                        Some(_) => None,
+                    }
+                }
+            };
+            if let Some(trouble) = trouble {
+                found.push(format!("{path}:{} uses {used}: {trouble}", named.line));
             }
-        };
-        if let Some(trouble) = trouble {
-            found.push(format!("{path}:{} uses {used}: {trouble}", named.line));
         }
     }
 }
 
 #[test]
 fn modules_use_only_what_is_below_them() {
-    let is_source = |file: &&TextFile| file.path.starts_with("sde/src/") && file.is(".rs");
-    let files: Vec<(String, String)> = text_files()
-        .iter()
-        .filter(is_source)
-        .map(|file| (file.path.clone(), file.text.clone()))
-        .collect();
-    assert!(files.len() > 1, "sde/src was not found");
-    none(&breaches(&files));
+    for krate in [SDE, OPENCL] {
+        let is_source = |file: &&TextFile| file.path.starts_with(krate.src) && file.is(".rs");
+        let files: Vec<(String, String)> = text_files()
+            .iter()
+            .filter(is_source)
+            .map(|file| (file.path.clone(), file.text.clone()))
+            .collect();
+        assert!(files.len() > 1, "{} was not found", krate.src);
+        none(&krate.breaches(&files));
+    }
 }
 
 #[cfg(test)]
@@ -153,7 +190,7 @@ mod tests {
     use super::*;
 
     fn in_file(path: &str, text: &str) -> Vec<String> {
-        breaches(&[(path.to_owned(), text.to_owned())])
+        SDE.breaches(&[(path.to_owned(), text.to_owned())])
     }
 
     #[test]
@@ -193,8 +230,8 @@ mod tests {
         let with_root = |text: &str| {
             let root =
                 "pub use engine::Sde; pub use key::{Key, digest::Digest}; pub use sde_macros::key;";
-            breaches(&[
-                (ROOT.to_owned(), root.to_owned()),
+            SDE.breaches(&[
+                (SDE.root(), root.to_owned()),
                 ("sde/src/app.rs".to_owned(), text.to_owned()),
             ])
         };
@@ -243,6 +280,20 @@ mod tests {
         );
     }
 
+    /// To it `sde` is another crate.
+    #[test]
+    fn the_kernels_have_layers_of_their_own() {
+        let of = |path: &str, text: &str| {
+            OPENCL.breaches(&[(format!("apps/opencl/src/{path}"), text.to_owned())])
+        };
+        for good in ["use sde::engine::Sde;", "use crate::driver::Driver;"] {
+            assert_eq!(of("identity/spec.rs", good), Vec::<String>::new());
+        }
+        assert_eq!(of("identity/spec.rs", "use crate::live::Live;").len(), 1);
+        assert_eq!(of("driver/mod.rs", "use crate::context::X;").len(), 1);
+        assert_eq!(of("live/program.rs", "use std::fs;").len(), 1);
+    }
+
     #[test]
     fn tests_may_look_at_everything() {
         let files = [
@@ -255,7 +306,7 @@ mod tests {
                 "use crate::engine::Sde;".to_owned(),
             ),
         ];
-        assert_eq!(breaches(&files), Vec::<String>::new());
-        assert_eq!(breaches(&files[1..]).len(), 1);
+        assert_eq!(SDE.breaches(&files), Vec::<String>::new());
+        assert_eq!(SDE.breaches(&files[1..]).len(), 1);
     }
 }

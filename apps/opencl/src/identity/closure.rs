@@ -121,7 +121,7 @@ impl Walk<'_> {
             let at = format!("{}:{number}", reader.name);
             self.refuse(NotCacheable::Trigraph { at });
         }
-        each_line(reader.text, |number, line| {
+        each_line(reader.text, |number, line, is_doubtful| {
             let at = || format!("{}:{number}", reader.name);
             if let Some(word) = volatile_in(line) {
                 self.refuse(NotCacheable::Volatile { at: at(), word });
@@ -140,6 +140,7 @@ impl Walk<'_> {
                 line: line(),
             };
             match read_by(directive) {
+                None if is_doubtful => self.refuse(unfollowed()),
                 None => {}
                 Some(Reads::Unfollowed) => self.refuse(unfollowed()),
                 Some(Reads::File(_)) if reader.depth >= DEEPEST => self.refuse(unfollowed()),

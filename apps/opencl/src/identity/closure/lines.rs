@@ -2,6 +2,7 @@
 
 /// Calls a function with each line that may matter as the preprocessor sees it, with the number of its first line: joined where
 /// one ends with a backslash, comments taken out. Those that are no directive and have no `__` in them are left out.
+/// And with whether it is one whose end compilers see at different places.
 ///
 /// It goes by bytes, and keeps one line at a time: headers have megabytes.
 ///
@@ -9,7 +10,7 @@
 /// What the function gives.
 pub(super) fn each_line<E>(
     text: &str,
-    mut call: impl FnMut(usize, &str) -> Result<(), E>,
+    mut call: impl FnMut(usize, &str, bool) -> Result<(), E>,
 ) -> Result<(), E> {
     // A mark of the byte order stands before the text, and compilers pass over it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -17,15 +18,17 @@ pub(super) fn each_line<E>(
         bytes: text.as_bytes(),
         at: 0,
         number: 1,
+        is_doubtful: false,
     };
     let mut line = Vec::new();
     loop {
         let first = cursor.number;
         line.clear();
+        cursor.is_doubtful = false;
         let is_end = cursor.line(&mut line);
         if may_matter(&line) {
             // It is a text without some of its bytes, all of them characters.
-            call(first, &String::from_utf8_lossy(&line))?;
+            call(first, &String::from_utf8_lossy(&line), cursor.is_doubtful)?;
         }
         if is_end {
             return Ok(());
@@ -46,6 +49,9 @@ struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
     number: usize,
+    /// To some compilers the text of `#error` and `#warning` is no text of theirs, and a comment that begins in it
+    /// ends with the line; to others it goes on.
+    is_doubtful: bool,
 }
 
 impl Cursor<'_> {
@@ -68,7 +74,9 @@ impl Cursor<'_> {
                 }
                 (b'/', None) if self.peek() == Some(b'*') => {
                     self.next();
+                    let begun = self.number;
                     self.comment();
+                    self.is_doubtful |= self.number > begun && is_message(line);
                     line.push(b' ');
                 }
                 _ => {
@@ -135,6 +143,12 @@ impl Cursor<'_> {
             }
         }
     }
+}
+
+/// Whether it is a directive of which what follows is for people.
+fn is_message(line: &[u8]) -> bool {
+    let line = String::from_utf8_lossy(line);
+    directive(&line).is_some_and(|rest| rest.starts_with("error") || rest.starts_with("warning"))
 }
 
 /// How long the end of a line is that these bytes begin with: 0 if they begin with none.

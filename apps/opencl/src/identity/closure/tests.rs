@@ -181,6 +181,26 @@ fn what_only_some_builds_read_may_miss_what_it_includes() {
     assert!(closure("#include \"nv.h\"", "t", &dirs, &[]).is_err());
 }
 
+/// Clang passes over the rest of such a line, and reads the next; others take it for the beginning of a comment.
+#[test]
+fn a_comment_that_begins_in_a_message_is_not_cacheable() {
+    let why = |text: &str| closure(text, "t", &[], &[]).unwrap().not_cacheable;
+    for text in [
+        "#warning see /* there\n#include \"a.h\"\n/* */",
+        "#if X\n # error /*\n#endif */",
+        "%:error/*\n*/",
+    ] {
+        assert!(
+            matches!(why(text), Some(NotCacheable::Directive { .. })),
+            "{text}"
+        );
+    }
+    assert_eq!(
+        why("#warning see /* there */\n/*\n*/ #error don't /* x\nint x;"),
+        None
+    );
+}
+
 /// Each is guarded, so that a compiler comes to an end, too.
 #[test]
 fn files_that_include_one_another_by_the_parent_are_read_once() {

@@ -26,6 +26,9 @@ pub const SOURCE: &str = "source";
 /// Has them from the kernel cache.
 pub const CACHE: &str = "cache";
 
+/// The same, all at once before the first is launched.
+pub const TOGETHER: &str = "together";
+
 /// What a process told.
 pub struct Told {
     /// From its beginning until the last kernel had run once.
@@ -90,14 +93,18 @@ pub fn be(begun: Instant, how: &str, count: usize, folder: &Path) {
             .build()
             .expect("a context");
         let sde = Sde::new();
-        let mut programs = Vec::new();
-        for order in 0..count {
-            let program = context.describe(0, &program(order)).expect("a description");
-            let kernel = context.kernel(&sde, 0, &program, NAME).expect("a kernel");
+        let programs = (0..count).map(|order| context.describe(0, &program(order)));
+        let programs: Vec<_> = programs.map(|one| one.expect("a description")).collect();
+        // They are live for as long as these are held.
+        let _live = match how == TOGETHER {
+            true => context.programs(&sde, 0, &programs),
+            false => Vec::new(),
+        };
+        for program in &programs {
+            let kernel = context.kernel(&sde, 0, program, NAME).expect("a kernel");
             let launch = kernel.launch().expect("a launch");
             note(place.launch(launch.opencl().expect("a real one")));
             launch.enqueued();
-            programs.push(program);
         }
         all = begun.elapsed();
         let once_more = Instant::now();

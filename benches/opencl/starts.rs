@@ -11,11 +11,13 @@ use sde_benches::table::{Aim, Row};
 use sde_benches::{Measured, Tries};
 use tempfile::TempDir;
 
-use crate::child::{CACHE, SOURCE, start};
+use crate::child::{CACHE, SOURCE, TOGETHER, start};
 
 const COLD: &str = "from source, cold";
 const WARM: &str = "from source, the driver's cache warm";
 const OURS: &str = "kernel cache, new process";
+const AT_ONCE: &str = "kernel cache, new process, all at once";
+const EMPTY: &str = "kernel cache, empty";
 const MEMORY: &str = "kernel cache, in memory";
 const FIRST: &str = "the first launch";
 
@@ -23,7 +25,7 @@ const FIRST: &str = "the first launch";
 const SIZES: [(usize, usize, Duration); 3] = [
     (1, 11, Duration::from_secs(60)),
     (8, 7, Duration::from_secs(90)),
-    (64, 3, Duration::from_secs(180)),
+    (64, 3, Duration::from_secs(240)),
 ];
 
 /// Folders with what a start before these left.
@@ -66,6 +68,10 @@ fn measure(count: usize, rounds: usize, limit: Duration) -> Measured {
         start(SOURCE, count, &left.cache, &left.drivers).all
     });
     tries.case(OURS, || ours(&left.cache).all);
+    tries.case(AT_ONCE, || {
+        start(TOGETHER, count, &left.cache, folder().path()).all
+    });
+    tries.case(EMPTY, || ours(folder().path()).all);
     tries.case(MEMORY, || ours(&left.cache).again);
     tries.case(FIRST, || ours(&left.cache).first_launch);
     tries.run()
@@ -83,6 +89,8 @@ pub fn rows() -> Vec<Row> {
         for (work, reference, aim) in [
             (OURS, COLD, Aim::Faster),
             (OURS, WARM, Aim::Faster),
+            (AT_ONCE, OURS, Aim::Shown),
+            (EMPTY, COLD, Aim::Shown),
             (MEMORY, WARM, Aim::Shown),
         ] {
             rows.push(Row {

@@ -18,7 +18,7 @@ use crate::cacheable::NotCacheable;
 
 mod known;
 
-use known::reads_no_file;
+use known::{WITH_VALUE, reads_no_file};
 
 /// What drivers read in different ways.
 const QUOTING: [char; 3] = ['"', '\'', '\\'];
@@ -132,7 +132,7 @@ fn joined(words: impl IntoIterator<Item = String>) -> Result<Vec<String>, String
     while let Some(word) = words.next() {
         let between = match &*word {
             "-D" | "-U" | "-I" => "",
-            "-cl-nv-arch" | "-cl-nv-maxrregcount" | "-cl-nv-opt-level" => " ",
+            name if WITH_VALUE.contains(&name) => " ",
             _ => {
                 options.push(word);
                 continue;

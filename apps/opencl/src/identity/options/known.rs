@@ -1,5 +1,8 @@
 //! Options that are known to read no file that is not followed.
 
+/// Those that have their value behind a blank.
+pub(super) const WITH_VALUE: [&str; 3] = ["-cl-nv-arch", "-cl-nv-maxrregcount", "-cl-nv-opt-level"];
+
 /// Whether it is known that an option reads no file, but in the directories it names for the source,
 /// and writes none. Compilers have many that do, under several names each; so these are told by name, and
 /// all others are not.
@@ -14,8 +17,9 @@ pub(super) fn reads_no_file(option: &str) -> bool {
         || follows("-D", &is_macro)
         || follows("-U", &is_macro)
         || follows("-I", &is_dir)
-        // A list of extensions has commas, and some of these have their value behind a blank.
-        || follows("-cl-", &|rest| is_word(&rest.replace([',', ' '], "")))
+        // A list of extensions has commas.
+        || follows("-cl-", &|rest| is_word(&rest.replace(',', "")))
+        || WITH_VALUE.iter().any(|name| follows(name, &is_value))
         || BEGIN.iter().any(|begin| follows(begin, &is_word))
 }
 
@@ -23,6 +27,12 @@ pub(super) fn reads_no_file(option: &str) -> bool {
 fn is_word(rest: &str) -> bool {
     let mut chars = rest.chars();
     chars.all(|c| c.is_ascii_alphanumeric() || "-_+.=".contains(c))
+}
+
+/// A word behind a blank that is no option.
+fn is_value(rest: &str) -> bool {
+    let value = rest.strip_prefix(' ');
+    value.is_some_and(|value| is_word(value) && !value.starts_with('-'))
 }
 
 /// A directive ends with the line; and to a driver that parts options at blanks whatever the quotes,

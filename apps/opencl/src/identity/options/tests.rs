@@ -143,6 +143,8 @@ fn quotes_are_cacheable_where_it_does_not_matter_who_reads_them() {
         assert_eq!(why(good), None, "{good}");
     }
     for bad in [
+        r#""-cl-mad-enable -include a.h""#,
+        r#""-cl-nv-arch -include""#,
         r#"-D"A=1 -Idir -DB""#,
         r#"-DX=\" -include a.h \""#,
         r#"-DX="a\" -save-temps \"b""#,

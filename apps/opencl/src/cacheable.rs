@@ -20,8 +20,15 @@ pub enum NotCacheable {
         /// The line.
         line: String,
     },
-    /// The source has a trigraph that may be part of a directive, which some compilers read and others do not.
-    Trigraph {
+    /// The source has something that may be part of a directive or a comment, and that compilers read in different ways.
+    Ambiguous {
+        /// Where: file and line.
+        at: String,
+        /// What it has.
+        what: &'static str,
+    },
+    /// Files include one another deeper than compilers go.
+    TooDeep {
         /// Where: file and line.
         at: String,
     },
@@ -62,9 +69,12 @@ impl fmt::Display for NotCacheable {
                     "{at} reads a file in a way that is not followed: `{line}`"
                 )
             }
-            Self::Trigraph { at } => write!(
+            Self::Ambiguous { at, what } => {
+                write!(f, "{at} has {what}, which compilers read in different ways")
+            }
+            Self::TooDeep { at } => write!(
                 f,
-                "{at} has a trigraph, which some compilers read and others do not"
+                "{at} includes a file that is included by files too deep in one another for compilers"
             ),
             Self::Volatile { at, word } => write!(
                 f,

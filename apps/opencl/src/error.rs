@@ -150,8 +150,11 @@ pub enum Error {
 }
 
 fn places(dirs: &[PathBuf]) -> String {
-    let dirs = dirs.iter().map(|dir| format!("{}, ", dir.display()));
-    dirs.collect::<String>() + "or the working directory"
+    let dirs: Vec<_> = dirs.iter().map(|dir| dir.display().to_string()).collect();
+    match dirs.is_empty() {
+        true => "the working directory".to_owned(),
+        false => format!("{} or the working directory", dirs.join(", ")),
+    }
 }
 
 impl Error {

@@ -16,6 +16,9 @@ use crate::live::Program;
 use crate::lock::lock;
 use crate::persistent::{StoredProgram, Wanted};
 
+/// How many programs a store is asked for in one call: their binaries are in memory together.
+const AT_ONCE: usize = 64;
+
 /// What a store gave and nobody has taken yet.
 #[derive(Default)]
 pub(crate) struct Brought(Mutex<HashMap<ProgramKey, Option<StoredProgram>>>);
@@ -47,7 +50,7 @@ impl Drop for Leftovers<'_> {
 }
 
 impl Context {
-    /// Many live programs, in order: what is not live is asked of the store in one call, and is
+    /// Many live programs, in order: what is not live is asked of the store together, up to 64 in one call, and is
     /// loaded or built on as many threads as the engine has. For the start of a program that knows which
     /// kernels it will need; [`kernel`](Self::kernel) then finds them live.
     ///
@@ -82,8 +85,11 @@ impl Context {
         device: usize,
         programs: &[Descriptor],
     ) -> Vec<Result<Value<Program>, Error>> {
-        let _leftovers = self.bring(device, programs);
-        sde.par_each(programs, |sde, program| self.program(sde, device, program))
+        let have = |programs| {
+            let _leftovers = self.bring(device, programs);
+            sde.par_each(programs, |sde, program| self.program(sde, device, program))
+        };
+        programs.chunks(AT_ONCE).flat_map(have).collect()
     }
 
     /// Asks the store for those of these programs that are not live.

@@ -18,7 +18,7 @@ use crate::cacheable::NotCacheable;
 
 mod lines;
 
-use lines::{Reads, directive, each_line, file_name, read_by, trigraph};
+use lines::{Reads, ambiguous, directive, each_line, file_name, is_computed, read_by};
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ pub(super) fn closure(
 ) -> Result<Closure, Error> {
     let mut walk = Walk {
         dirs,
-        has_promise: !reads.is_empty(),
+        reads,
         seen: HashSet::new(),
         found: Closure::default(),
     };
@@ -71,22 +71,15 @@ pub(super) fn closure(
         is_certain: true,
         depth: 0,
     };
+    walk.promised(&source)?;
     walk.text(&source)?;
-    for file in reads {
-        let wanted = Wanted {
-            file,
-            is_angled: false,
-            is_certain: true,
-        };
-        walk.include(&wanted, &source)?;
-    }
     Ok(walk.found)
 }
 
 struct Walk<'a> {
     dirs: &'a [PathBuf],
-    /// Whether a user says what is included by macros.
-    has_promise: bool,
+    /// What is included by macros, as a user says; nothing if he does not.
+    reads: &'a [String],
     /// By name and by the directory it was searched from first.
     seen: HashSet<(String, Option<PathBuf>)>,
     found: Closure,
@@ -117,12 +110,15 @@ impl Walk<'_> {
     fn text(&mut self, reader: &Reader<'_>) -> Result<(), Error> {
         // How many conditions are open: what is beneath one is not read by every build.
         let mut conditions = 0_usize;
-        if let Some(number) = trigraph(reader.text) {
+        if let Some((number, what)) = ambiguous(reader.text) {
             let at = format!("{}:{number}", reader.name);
-            self.refuse(NotCacheable::Trigraph { at });
+            self.refuse(NotCacheable::Ambiguous { at, what });
         }
-        each_line(reader.text, |number, line, is_doubtful| {
+        each_line(reader.text, |number, line, doubt| {
             let at = || format!("{}:{number}", reader.name);
+            if let Some(what) = doubt {
+                self.refuse(NotCacheable::Ambiguous { at: at(), what });
+            }
             if let Some(word) = volatile_in(line) {
                 self.refuse(NotCacheable::Volatile { at: at(), word });
             }
@@ -140,10 +136,11 @@ impl Walk<'_> {
                 line: line(),
             };
             match read_by(directive) {
-                None if is_doubtful => self.refuse(unfollowed()),
                 None => {}
                 Some(Reads::Unfollowed) => self.refuse(unfollowed()),
-                Some(Reads::File(_)) if reader.depth >= DEEPEST => self.refuse(unfollowed()),
+                Some(Reads::File(_)) if reader.depth >= DEEPEST => {
+                    self.refuse(NotCacheable::TooDeep { at: at() });
+                }
                 Some(Reads::File(what)) => match file_name(what) {
                     Some((file, is_angled)) => {
                         let is_certain = reader.is_certain && conditions == 0 && !is_angled;
@@ -154,7 +151,8 @@ impl Walk<'_> {
                         };
                         self.include(&wanted, reader)?;
                     }
-                    None if self.has_promise => {}
+                    None if !is_computed(what) => self.refuse(unfollowed()),
+                    None if !self.reads.is_empty() => self.promised(reader)?,
                     None => self.refuse(NotCacheable::ComputedInclude {
                         at: at(),
                         line: line(),
@@ -163,6 +161,19 @@ impl Walk<'_> {
             }
             Ok(())
         })
+    }
+
+    /// What a macro names is somewhere for the source, and is looked for beside each file that has such a macro, too.
+    fn promised(&mut self, reader: &Reader<'_>) -> Result<(), Error> {
+        for file in self.reads {
+            let wanted = Wanted {
+                file,
+                is_angled: false,
+                is_certain: reader.depth == 0,
+            };
+            self.include(&wanted, reader)?;
+        }
+        Ok(())
     }
 
     fn include(&mut self, wanted: &Wanted<'_>, reader: &Reader<'_>) -> Result<(), Error> {

@@ -17,6 +17,7 @@ use crate::Error;
 use crate::cacheable::NotCacheable;
 
 mod known;
+mod readings;
 
 use known::{WITH_VALUE, reads_no_file};
 
@@ -47,7 +48,7 @@ impl Options {
         no_null(text)?;
         let text = text.trim_matches(is_blank);
         // A text whose quotes are not understood is the driver's to understand.
-        let words = words(text).unwrap_or_default();
+        let words = readings::words(text).unwrap_or_default();
         let options = joined(words).map_err(|alone| wrong(text, alone))?;
         match text.contains(QUOTING) {
             true => self.list.push(text.to_owned()),
@@ -74,20 +75,39 @@ impl Options {
 
     /// Where included files are looked for, in turn.
     pub(super) fn include_dirs(&self) -> Vec<PathBuf> {
-        let options = self.list.iter().filter_map(|text| by_quotes(text));
-        options.flat_map(|options| dirs(&options)).collect()
+        let options = readings::by_quotes(&self.text()).unwrap_or_default();
+        dirs(&options)
     }
 
     /// An option that may read or write files nobody follows, or after which each build is another.
     pub(super) fn not_cacheable(&self) -> Option<NotCacheable> {
-        let why = |text: &String| {
-            let volatile = volatile_in(text).map(|word| NotCacheable::Volatile {
-                at: format!("the option {text}"),
-                word,
-            });
-            volatile.or_else(|| unknown_in(text).map(|option| NotCacheable::Option { option }))
+        let volatile = |text: &String| {
+            let word = volatile_in(text)?;
+            let at = format!("the option {text}");
+            Some(NotCacheable::Volatile { at, word })
         };
-        self.list.iter().find_map(why)
+        let volatile = self.list.iter().find_map(volatile);
+        volatile.or_else(|| self.unknown().map(|option| NotCacheable::Option { option }))
+    }
+
+    /// What is not known to leave alone files that are not followed.
+    fn unknown(&self) -> Option<String> {
+        let unknown = |options: &[String]| options.iter().find(|one| !reads_no_file(one)).cloned();
+        let text = self.text();
+        if !text.contains(QUOTING) {
+            return unknown(&self.list);
+        }
+        // A driver reads all texts as one. However it reads quotes, it must see the same directories, and no option that
+        // is not known.
+        let Some(all) = readings::all(&text) else {
+            return Some(text);
+        };
+        let quoted = &all[0];
+        let differs = |options: &Vec<String>| dirs(options) != dirs(quoted);
+        if all.iter().any(differs) {
+            return Some(text);
+        }
+        unknown(quoted).or_else(|| all.iter().find_map(|options| unknown_option(options)))
     }
 
     /// As a driver takes them.
@@ -101,25 +121,6 @@ fn no_null(text: &str) -> Result<(), Error> {
         true => Err(wrong(text, "there is a null byte in them")),
         false => Ok(()),
     }
-}
-
-/// The words of a text: blanks between `"` do not part them, and the quotes are taken away. Nothing if one is not closed.
-fn words(text: &str) -> Option<Vec<String>> {
-    let mut words = Vec::new();
-    let mut word: Option<String> = None;
-    let mut is_quoted = false;
-    for c in text.chars() {
-        match c {
-            '"' => {
-                is_quoted = !is_quoted;
-                word.get_or_insert_default();
-            }
-            c if is_blank(c) && !is_quoted => words.extend(word.take()),
-            c => word.get_or_insert_default().push(c),
-        }
-    }
-    words.extend(word);
-    (!is_quoted).then_some(words)
 }
 
 /// Words as options: what stands behind `-D`, `-U` and `-I` belongs to them.
@@ -146,43 +147,16 @@ fn joined(words: impl IntoIterator<Item = String>) -> Result<Vec<String>, String
     Ok(options)
 }
 
-/// The options of a text for a driver that parts them at the blanks outside of quotes.
-fn by_quotes(text: &str) -> Option<Vec<String>> {
-    match text.contains(QUOTING) {
-        true => joined(words(text)?).ok(),
-        false => Some(vec![text.to_owned()]),
-    }
-}
-
-/// The same for one that parts them at all blanks.
-fn by_blanks(text: &str) -> Option<Vec<String>> {
-    let words = text.split(is_blank).filter(|word| !word.is_empty());
-    joined(words.map(str::to_owned)).ok()
-}
-
 fn dirs(options: &[String]) -> Vec<PathBuf> {
     let dirs = options.iter().filter_map(|one| one.strip_prefix("-I"));
     dirs.map(PathBuf::from).collect()
 }
 
-/// What of a text is not known to leave alone files that are not followed, for drivers that read quotes and for others.
-fn unknown_in(text: &str) -> Option<String> {
-    let unknown = |options: &[String]| options.iter().find(|one| !reads_no_file(one)).cloned();
-    let Some(quoted) = by_quotes(text) else {
-        return Some(text.to_owned());
-    };
-    if !text.contains(QUOTING) {
-        return unknown(&quoted);
-    }
-    // No quote has a blank in it that would make another option, so it does not matter who reads them how.
-    let parted = by_blanks(text).filter(|parted| unknown(parted).is_none());
-    if parted.is_some_and(|parted| dirs(&parted) == dirs(&quoted)) {
-        return None;
-    }
-    match text.contains(['\'', '\\']) {
-        true => Some(text.to_owned()),
-        false => unknown(&quoted),
-    }
+/// What looks like an option and is not known. What does not is a part of a value for a driver that parts it there.
+fn unknown_option(options: &[String]) -> Option<String> {
+    let looks_like_one = |one: &&String| one.starts_with(['-', '@', '/']);
+    let mut unknown = options.iter().filter(looks_like_one);
+    unknown.find(|one| !reads_no_file(one)).cloned()
 }
 
 #[cfg(test)]

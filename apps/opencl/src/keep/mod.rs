@@ -145,8 +145,10 @@ impl Live {
         let there = there.filter(|there| there.is_whole() && there.full == *wanted.full);
         if let Some(there) = there {
             let has: Names = there.launched.into_iter().collect();
-            if names.is_subset(&has) {
-                self.code.set_kept(Kept::With(has));
+            // What is there stays where this one would lack something of it: whoever loads that, and launches
+            // what it lacks, has both.
+            if names.is_subset(&has) || !has.is_subset(&names) {
+                self.code.set_kept(Kept::With(&has | &names));
                 return Ok(None);
             }
         }

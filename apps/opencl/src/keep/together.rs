@@ -1,11 +1,12 @@
 //! Binaries on their way to the store, several in one call.
 //!
 //! A store that is a server or a database takes as long to keep one as to keep a hundred, so what is captured at one time is put at
-//! one time. But whoever waits for a program waits for its turn, which is held until it is kept: so a batch
-//! is put before it is large, or old.
+//! one time. A turn is held while its program is captured, and not until the batch is put: others would wait for captures of
+//! programs that they do not want, and each turn is an open file. If somebody captures the same meanwhile, the later
+//! one counts.
 
+use std::collections::HashSet;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use super::Ended;
 use super::code::Kept;
@@ -14,9 +15,9 @@ use crate::live::Live;
 use crate::persistent::{KernelStore, StoredProgram, Turn, Wanted};
 use crate::stats::Event;
 
-/// How many bytes of binaries wait to be put together, and how long the first of them waits.
+/// How many binaries wait to be put together, and how many bytes they have: what is captured is lost if the process ends.
+const MANY: usize = 64;
 const BYTES: usize = 64 << 20;
-const TIME: Duration = Duration::from_secs(1);
 
 /// A binary to be kept.
 pub(super) struct Captured<'a> {
@@ -33,26 +34,26 @@ pub(crate) fn launched(context: &Context, programs: &[Arc<Live>]) -> usize {
     let Some(store) = &context.0.store else {
         return 0;
     };
-    let mut count = 0;
-    let mut batch = Vec::new();
-    let (mut bytes, mut since) = (0, Instant::now());
+    let (mut count, mut bytes) = (0, 0);
+    let (mut batch, mut keys) = (Vec::new(), HashSet::new());
     for program in programs {
-        let captured = match program.captured_if_better(Ended::All) {
-            Ok(Some(captured)) => captured,
-            Ok(None) => continue,
-            Err(error) => {
-                tracing::warn!("a binary could not be captured after a launch: {error}");
-                continue;
-            }
-        };
-        if batch.is_empty() {
-            since = Instant::now();
-        }
-        bytes += captured.program.binary.len();
-        batch.push(captured);
-        if bytes >= BYTES || since.elapsed() >= TIME {
+        // Programs of devices of equal identity have one key, and one knows what the other kept.
+        let is_in_it = !keys.insert(program.descriptor.key());
+        if is_in_it || batch.len() >= MANY || bytes >= BYTES {
             count += put(context, &**store, std::mem::take(&mut batch));
             bytes = 0;
+            keys = HashSet::from([program.descriptor.key()]);
+        }
+        match program.captured_if_better(Ended::All) {
+            Ok(Some(mut captured)) => {
+                captured.turn = None;
+                bytes += captured.program.binary.len();
+                batch.push(captured);
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::warn!("a binary could not be captured after a launch: {error}");
+            }
         }
     }
     count + put(context, &**store, batch)
@@ -71,8 +72,8 @@ pub(super) fn put(context: &Context, store: &dyn KernelStore, batch: Vec<Capture
     }
     let there = match store.put(&programs) {
         Ok(count) if count >= programs.len() => vec![true; programs.len()],
-        Ok(0) => vec![false; programs.len()],
-        Ok(_) => which(store, &programs),
+        Ok(0) if programs.len() == 1 => vec![false],
+        Ok(_) => which(context, store, &programs),
         Err(error) => {
             context.store_failed(&error);
             return 0;
@@ -95,8 +96,9 @@ pub(super) fn put(context: &Context, store: &dyn KernelStore, batch: Vec<Capture
     there.into_iter().filter(|is_there| *is_there).count()
 }
 
-/// Which of these a store has that said that it kept some.
-fn which(store: &dyn KernelStore, programs: &[StoredProgram]) -> Vec<bool> {
+/// Which of these a store has that said that it kept some. The others are put one by one: a store makes room for what is put, and
+/// may have it then.
+fn which(context: &Context, store: &dyn KernelStore, programs: &[StoredProgram]) -> Vec<bool> {
     let wanted = programs.iter().map(|program| Wanted {
         key: program.key,
         full: &program.full,
@@ -106,7 +108,18 @@ fn which(store: &dyn KernelStore, programs: &[StoredProgram]) -> Vec<bool> {
     let mut found = found.into_iter();
     let has = |program: &StoredProgram| {
         let found = found.next().flatten();
-        found.is_some_and(|found| found.checksum == program.checksum)
+        let is_there = found.is_some_and(|found| found.checksum == program.checksum);
+        is_there || put_alone(context, store, program)
     };
     programs.iter().map(has).collect()
+}
+
+fn put_alone(context: &Context, store: &dyn KernelStore, program: &StoredProgram) -> bool {
+    match store.put(std::slice::from_ref(program)) {
+        Ok(count) => count > 0,
+        Err(error) => {
+            context.store_failed(&error);
+            false
+        }
+    }
 }

@@ -1,12 +1,16 @@
 //! Many programs at once.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use sde::Sde;
 use sde_opencl::driver::simulated::{Simulated, device};
-use sde_opencl::{Context, Descriptor, Error, Event, ProgramSpec};
+use sde_opencl::{
+    Context, Descriptor, Error, Event, KernelDir, KernelStore, ProgramSpec, Settings, StoreError,
+    StoredProgram, Turn, Wanted,
+};
 
-use crate::fixture::{context, copy, quiet};
+use crate::fixture::{context, copy, folder, quiet};
 use crate::own::Own;
 
 fn on(driver: &Simulated, own: &Own) -> Context {
@@ -158,10 +162,110 @@ fn what_was_launched_is_kept_in_one_call() {
     *own.fails.lock().unwrap() = false;
     own.calls();
     assert_eq!((context.keep_launched(), *told.lock().unwrap()), (7, 7));
-    assert_eq!(own.calls().1, [10]);
+    // Those that were left out are tried alone.
+    assert_eq!(own.calls().1, [10, 1, 1, 1]);
     assert_eq!((context.keep_launched(), own.calls().1), (0, vec![]));
     let kept = own.kept.lock().unwrap();
     assert!(kept.values().all(|program| program.launched.len() == 1));
+}
+
+/// A store makes room for what is put. What there was none for in a batch, there may be for each.
+#[test]
+fn what_a_batch_had_no_room_for_is_put_alone() {
+    let kept = folder();
+    let driver = Simulated::new();
+    driver.freeze_binaries();
+    let settings = Settings::new().dir(kept.path()).capacity(300_000);
+    let dir = KernelDir::open(settings).unwrap();
+    let context = quiet(&driver).keep_in(dir).build().unwrap();
+    let sde = Sde::new();
+    let count = 40;
+    for n in 0..count {
+        let filling = "x".repeat(9_000);
+        let spec = ProgramSpec::source(format!("kernel void k{n}() {{}} {filling}"));
+        let program = context.describe(0, &spec).unwrap();
+        let kernel = context.kernel(&sde, 0, &program, &format!("k{n}")).unwrap();
+        kernel.launch().unwrap().enqueued();
+    }
+    assert_eq!(context.keep_launched(), count);
+    assert_eq!(context.keep_launched(), 0);
+}
+
+/// Of two devices of equal identity each launched another kernel: each took the place of the other's binary for ever.
+#[test]
+fn twins_that_launch_different_kernels_do_not_replace_one_another() {
+    let own = Own::default();
+    let driver = Simulated::with(vec![device("twin", "1"), device("twin", "1")]);
+    driver.freeze_binaries();
+    let context = on(&driver, &own);
+    let sde = Sde::new();
+    for (device, name) in [(0, "copy"), (1, "move")] {
+        let kernel = context.kernel(&sde, device, &copy(&context), name);
+        kernel.unwrap().launch().unwrap().enqueued();
+    }
+    own.calls();
+    assert_eq!(context.keep_launched(), 1);
+    assert_eq!((context.keep_launched(), own.calls().1), (0, vec![1]));
+    drop((sde, context));
+    // Whoever loads it and launches what it lacks has both.
+    let next = on(&driver, &own);
+    let sde = Sde::new();
+    let kernel = next.kernel(&sde, 0, &copy(&next), "move").unwrap();
+    kernel.launch().unwrap().enqueued();
+    assert_eq!(next.keep_launched(), 1);
+    let kept = own.kept.lock().unwrap();
+    assert_eq!(kept.values().next().unwrap().launched, ["copy", "move"]);
+}
+
+/// Each turn is an open file: held until the batch was put, they were more than a process may have.
+#[test]
+fn no_turn_is_held_when_a_batch_is_put() {
+    #[derive(Clone, Default)]
+    struct Turns {
+        own: Own,
+        held: Arc<AtomicUsize>,
+        at_put: Arc<Mutex<Vec<usize>>>,
+    }
+    struct Held(Arc<AtomicUsize>);
+    impl Drop for Held {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Ordering::SeqCst);
+        }
+    }
+    impl KernelStore for Turns {
+        fn get(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<StoredProgram>>, StoreError> {
+            self.own.get(wanted)
+        }
+        fn put(&self, programs: &[StoredProgram]) -> Result<usize, StoreError> {
+            self.at_put
+                .lock()
+                .unwrap()
+                .push(self.held.load(Ordering::SeqCst));
+            self.own.put(programs)
+        }
+        fn turn_at_once(&self, _: &Wanted<'_>) -> Option<Turn> {
+            self.held.fetch_add(1, Ordering::SeqCst);
+            Some(Turn {
+                held: Some(Box::new(Held(Arc::clone(&self.held)))),
+                waited: None,
+            })
+        }
+        fn describe(&self) -> String {
+            "a map with turns".to_owned()
+        }
+    }
+    let store = Turns::default();
+    let context = quiet(&Simulated::new()).keep_in(store.clone());
+    let context = context.build().unwrap();
+    let sde = Sde::new();
+    for (n, program) in ten(&context).iter().enumerate() {
+        let kernel = context.kernel(&sde, 0, program, &format!("k{n}")).unwrap();
+        kernel.launch().unwrap().enqueued();
+    }
+    store.at_put.lock().unwrap().clear();
+    assert_eq!(context.keep_launched(), 10);
+    assert_eq!(*store.at_put.lock().unwrap(), [0]);
+    assert_eq!(store.own.calls().1.last(), Some(&10));
 }
 
 /// It is the same program, whoever asked for it in which way.

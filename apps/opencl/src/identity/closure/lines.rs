@@ -2,7 +2,7 @@
 
 /// Calls a function with each line that may matter as the preprocessor sees it, with the number of its first line: joined where
 /// one ends with a backslash, comments taken out. Those that are no directive and have no `__` in them are left out.
-/// And with whether it is one whose end compilers see at different places.
+/// And with what it has that compilers read in different ways, if it matters where a comment or a line ends.
 ///
 /// It goes by bytes, and keeps one line at a time: headers have megabytes.
 ///
@@ -10,7 +10,7 @@
 /// What the function gives.
 pub(super) fn each_line<E>(
     text: &str,
-    mut call: impl FnMut(usize, &str, bool) -> Result<(), E>,
+    mut call: impl FnMut(usize, &str, Option<&'static str>) -> Result<(), E>,
 ) -> Result<(), E> {
     // A mark of the byte order stands before the text, and compilers pass over it.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -18,17 +18,17 @@ pub(super) fn each_line<E>(
         bytes: text.as_bytes(),
         at: 0,
         number: 1,
-        is_doubtful: false,
+        doubt: None,
     };
     let mut line = Vec::new();
     loop {
         let first = cursor.number;
         line.clear();
-        cursor.is_doubtful = false;
         let is_end = cursor.line(&mut line);
-        if may_matter(&line) {
+        let doubt = cursor.doubt.take();
+        if doubt.is_some() || may_matter(&line) {
             // It is a text without some of its bytes, all of them characters.
-            call(first, &String::from_utf8_lossy(&line), cursor.is_doubtful)?;
+            call(first, &String::from_utf8_lossy(&line), doubt)?;
         }
         if is_end {
             return Ok(());
@@ -49,9 +49,8 @@ struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
     number: usize,
-    /// To some compilers the text of `#error` and `#warning` is no text of theirs, and a comment that begins in it
-    /// ends with the line; to others it goes on.
-    is_doubtful: bool,
+    /// What the line has that compilers read in different ways.
+    doubt: Option<&'static str>,
 }
 
 impl Cursor<'_> {
@@ -76,13 +75,19 @@ impl Cursor<'_> {
                     self.next();
                     let begun = self.number;
                     self.comment();
-                    self.is_doubtful |= self.number > begun && is_message(line);
+                    // To some the text of `#error` is no text of theirs, and the comment ends with the line.
+                    if self.number > begun && is_message(line) {
+                        self.doubt = Some("a comment that begins in a message");
+                    }
                     line.push(b' ');
                 }
                 _ => {
                     match quote {
                         Some(open) if open == byte => quote = None,
-                        None if matches!(byte, b'"' | b'\'') => quote = Some(byte),
+                        None if matches!(byte, b'"' | b'\'') => {
+                            self.doubt = self.doubt.or_else(|| of_cpp(line, byte));
+                            quote = Some(byte);
+                        }
                         _ => {}
                     }
                     line.push(byte);
@@ -160,11 +165,36 @@ fn line_end(bytes: &[u8]) -> usize {
     }
 }
 
-/// The line of the first trigraph by which a directive or the end of a line can be written. Whether it is
-/// one depends on the compiler.
-pub(super) fn trigraph(text: &str) -> Option<usize> {
-    let at = ["??=", "??/"].iter().filter_map(|one| text.find(one)).min();
-    at.map(|at| text[..at].split('\n').count())
+/// What C++ reads in another way than C, where a quote opens behind these bytes: raw strings, which go over lines, and
+/// marks between digits.
+fn of_cpp(line: &[u8], quote: u8) -> Option<&'static str> {
+    let of_a_word = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+    let length = line.iter().rev().take_while(of_a_word).count();
+    let word = &line[line.len() - length..];
+    match (quote, word) {
+        (b'"', [.., b'R']) if word.len() <= 3 => Some("a raw string"),
+        (b'\'', [b'0'..=b'9', ..]) => Some("a mark between digits"),
+        _ => None,
+    }
+}
+
+/// The line of the first thing by which a directive or the end of a line can be written for some compilers and not
+/// for others, and what it is.
+pub(super) fn ambiguous(text: &str) -> Option<(usize, &'static str)> {
+    let all = [
+        ("??=", "a trigraph"),
+        ("??/", "a trigraph"),
+        ("\0", "a null byte"),
+        ("\n\r", "a line feed before a carriage return"),
+    ];
+    let first = |(one, what): &(&str, &'static str)| {
+        // The two ends of lines in a text that was put together are read as they are by all.
+        let mut places = text.match_indices(one);
+        let (at, _) = places.find(|(at, _)| !text[*at..].starts_with("\n\r\n"))?;
+        Some((at, *what))
+    };
+    let (at, what) = all.iter().filter_map(first).min()?;
+    Some((text[..at].split('\n').count(), what))
 }
 
 /// What follows the `#` of a directive.
@@ -200,11 +230,19 @@ pub(super) fn read_by(directive: &str) -> Option<Reads<'_>> {
     }
 }
 
-/// The name between quotes or angle brackets, and whether it is the latter.
+/// Whether what follows `#include` is a macro's to say.
+pub(super) fn is_computed(what: &str) -> bool {
+    what.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+/// The name between quotes or angle brackets, and whether it is the latter. Nothing for one with a backslash, or with what was no text:
+/// compilers look for another file than would be looked for here.
 pub(super) fn file_name(what: &str) -> Option<(&str, bool)> {
-    if let Some(rest) = what.strip_prefix('"') {
-        return rest.split_once('"').map(|(name, _)| (name, false));
-    }
-    let rest = what.strip_prefix('<')?;
-    rest.split_once('>').map(|(name, _)| (name, true))
+    let (rest, close) = match what.strip_prefix('"') {
+        Some(rest) => (rest, '"'),
+        None => (what.strip_prefix('<')?, '>'),
+    };
+    let (name, _) = rest.split_once(close)?;
+    let is_plain = !name.contains(['\\', '\u{fffd}']);
+    is_plain.then_some((name, close == '>'))
 }

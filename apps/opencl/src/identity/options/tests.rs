@@ -136,9 +136,9 @@ fn quotes_are_cacheable_where_it_does_not_matter_who_reads_them() {
     for good in [
         r"-DX='\n' -cl-mad-enable",
         r#"-DF=f("a") -Iinclude"#,
-        "-DQ=\\\"x\\\"",
         "-DX='a'",
         "-D\"A=a b\" -w",
+        "-D \"A=1\" -Iin",
     ] {
         assert_eq!(why(good), None, "{good}");
     }
@@ -149,9 +149,28 @@ fn quotes_are_cacheable_where_it_does_not_matter_who_reads_them() {
         r#"-DX=\" -include a.h \""#,
         r#"-DX="a\" -save-temps \"b""#,
         "-DX=' -save-temps '",
-        r"-DX='a b'",
+        "-DX='a b'",
         r#""-DX=\"a b\"""#,
+        // Clover
+        "-DQ='a -Iin1 -DY=b' -Iin2",
+        r"-DQ=a\ -Iin1 -Iin2",
+        // Rusticl
+        r#"-DQ="-Iin2" -Iin1"#,
+        r#"-DQ="-includein2/b.h" -Iin1"#,
+        r#"-DQ=""-Iin2 -Iin1"#,
+        "-DQ=\"x\"\t-Iin1 -Iin2",
+        "-DX='\"' -w",
+        "-DX=ends\\",
     ] {
         assert!(why(bad).is_some(), "{bad}");
+    }
+    // A driver reads all texts as one.
+    for texts in [
+        ["-DP=C:\\", "-Iin1", "-Iin2", ""],
+        ["-DQ=it's", "-Iin1", "-DY=it's", "-Iin2"],
+    ] {
+        let mut all = Options::default();
+        texts.iter().for_each(|text| all.add(text).unwrap());
+        assert!(all.not_cacheable().is_some(), "{texts:?}");
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use sde::Fingerprint;
 use sde::key::{Encoder, FingerprintError, Short};
 
-use super::closure::closure;
+use super::closure::{Closure, closure};
 use super::full_key::{FORMAT, FullKey, Material, ProgramKey};
 use super::options::Options;
 use super::spec::{OptionText, ProgramSpec, What};
@@ -107,7 +107,13 @@ impl Describe<'_> {
         match &spec.what {
             What::Source(text) => {
                 let name = spec.name.as_deref().unwrap_or("the source");
-                let found = closure(text, name, &options.include_dirs(), &spec.reads)?;
+                let found = match closure(text, name, &options.include_dirs(), &spec.reads) {
+                    // A driver may see directories in the options that are not seen here.
+                    Err(Error::NoInclude { .. }) if options.not_cacheable().is_some() => {
+                        Closure::default()
+                    }
+                    found => found?,
+                };
                 let material = Material::Source {
                     text: text.to_string(),
                     included: found.included,

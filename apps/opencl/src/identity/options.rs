@@ -73,7 +73,7 @@ impl Options {
         Ok(())
     }
 
-    /// Where included files are looked for, in turn.
+    /// Where included files are looked for, in turn, as far as that is the same for all drivers.
     pub(super) fn include_dirs(&self) -> Vec<PathBuf> {
         let options = readings::by_quotes(&self.text()).unwrap_or_default();
         dirs(&options)

@@ -361,3 +361,15 @@ fn switches_of_other_drivers_count_by_themselves() {
         assert_ne!(key(name), key("HOME"), "{name}");
     }
 }
+
+/// A shell's quotes are a part of the name for one driver, and none for another: it is the driver's to say whether the file is there.
+#[test]
+fn a_directory_that_only_a_driver_can_read_is_no_error() {
+    let context = context(&Simulated::new());
+    let source = ProgramSpec::source("#include \"a.h\"");
+    for options in ["-I 'inc'", "-DX='\"' -Iinc", "-I dir\\ with\\ blanks"] {
+        let program = context.describe(0, &source.clone().option(options));
+        program.unwrap().is_cacheable().unwrap_err();
+    }
+    assert!(context.describe(0, &source.option("-Iinc")).is_err());
+}

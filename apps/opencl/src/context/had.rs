@@ -93,6 +93,8 @@ impl Context {
             Err(error) if error.is_out_of_resources() => {
                 let why = error.to_string();
                 self.0.notes.note(&Event::OutOfResources { why });
+                // What was just built for this is had from the store then, and not built once more.
+                keep::keep_what_was_built();
                 self.release_unused(sde);
                 have()
             }
@@ -114,9 +116,11 @@ impl Context {
 
     /// Releases kernels that wait for their next launch. They are made again when they are needed.
     pub fn release_idle(&self) {
-        for kernels in self.0.living.idle() {
-            kernels.release();
-        }
+        keep::let_go(|| {
+            for kernels in self.0.living.idle() {
+                kernels.release();
+            }
+        });
     }
 
     /// Keeps the binaries of programs whose kernels were launched since they were last kept, as they

@@ -18,7 +18,9 @@ use crate::cacheable::NotCacheable;
 
 mod lines;
 
-use lines::{Reads, ambiguous, directive, each_line, file_name, is_computed, read_by};
+use lines::{
+    Reads, ambiguous, directive, each_line, file_name, is_computed, read_by, reads_by_assembly,
+};
 
 /// What was found.
 #[derive(Debug, Default)]
@@ -123,6 +125,12 @@ impl Walk<'_> {
                 self.refuse(NotCacheable::Volatile { at: at(), word });
             }
             let Some(directive) = directive(line) else {
+                if reads_by_assembly(line) {
+                    self.refuse(NotCacheable::Directive {
+                        at: at(),
+                        line: line.trim().to_owned(),
+                    });
+                }
                 return Ok(());
             };
             if directive.starts_with("if") {
@@ -277,8 +285,13 @@ fn is_same_file(one: &Path, other: &Path) -> bool {
 
 /// The content, if there is such a file.
 fn read(path: &Path) -> Result<Option<Vec<u8>>, Error> {
-    match fs::read(path) {
-        Ok(bytes) => Ok(Some(bytes)),
+    // A pipe would never give anything, and other things no end.
+    let read = fs::metadata(path).and_then(|found| match found.is_file() {
+        true => fs::read(path).map(Some),
+        false => Ok(None),
+    });
+    match read {
+        Ok(found) => Ok(found),
         Err(error) => match error.kind() {
             ErrorKind::NotFound | ErrorKind::IsADirectory | ErrorKind::NotADirectory => Ok(None),
             _ => Err(Error::Include {

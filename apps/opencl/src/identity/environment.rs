@@ -74,10 +74,12 @@ impl Default for Environment {
         Self::reading(|| {
             let all = env::vars_os();
             all.map(|(name, value)| {
-                // What is no text is told apart too.
+                // What is no text is told apart too, by a byte that no variable has.
                 let text = |raw: std::ffi::OsString| {
                     let text = raw.into_string();
-                    text.unwrap_or_else(|raw| raw.as_encoded_bytes().escape_ascii().to_string())
+                    text.unwrap_or_else(|raw| {
+                        format!("\0{}", raw.as_encoded_bytes().escape_ascii())
+                    })
                 };
                 (text(name), text(value))
             })

@@ -32,14 +32,19 @@ pub(crate) fn giving<T>(have: impl FnOnce() -> T) -> T {
     impl Drop for Given {
         fn drop(&mut self) {
             GIVING.set(GIVING.get() - 1);
-            for built in BUILT.take() {
-                built.program.0.keep_built(built.replaced);
-            }
+            keep_what_was_built();
         }
     }
     GIVING.set(GIVING.get() + 1);
     let _given = Given;
     have()
+}
+
+/// Keeps what this thread built and did not keep yet.
+pub(crate) fn keep_what_was_built() {
+    for built in BUILT.take() {
+        built.program.0.keep_built(built.replaced);
+    }
 }
 
 /// Keeps the binary of a program that this thread built, when it has given it to those who wait.

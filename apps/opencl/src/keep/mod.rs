@@ -28,7 +28,7 @@ use crate::{Error, make};
 pub(crate) use code::{Code, Ended};
 use code::{Kept, Names};
 use giving::is_letting_go;
-pub(crate) use giving::{giving, keep_built, let_go};
+pub(crate) use giving::{giving, keep_built, keep_what_was_built, let_go};
 use together::Captured;
 pub(crate) use together::launched;
 

@@ -71,8 +71,8 @@ pub(super) fn put(context: &Context, store: &dyn KernelStore, batch: Vec<Capture
         return 0;
     }
     let there = match store.put(&programs) {
-        Ok(count) if count >= programs.len() => vec![true; programs.len()],
-        Ok(0) if programs.len() == 1 => vec![false],
+        Ok(count) if count >= programs.len() => vec![Some(true); programs.len()],
+        Ok(0) if programs.len() == 1 => vec![Some(false)],
         Ok(_) => which(context, store, &programs),
         Err(error) => {
             context.store_failed(&error);
@@ -80,46 +80,51 @@ pub(super) fn put(context: &Context, store: &dyn KernelStore, batch: Vec<Capture
         }
     };
     for ((program, (live, replaced, _)), is_there) in programs.iter().zip(&abouts).zip(&there) {
-        if !is_there {
-            live.code.set_kept(Kept::NotOurs);
-            continue;
+        match is_there {
+            // It is tried again.
+            None => {}
+            Some(false) => live.code.set_kept(Kept::NotOurs),
+            Some(true) => {
+                live.note_bytes(&program.binary);
+                let launched = program.launched.iter().cloned().collect();
+                live.code.set_kept(Kept::With(launched));
+                context.0.notes.note(&Event::Kept {
+                    key: program.key,
+                    bytes: program.binary.len(),
+                    replaced: *replaced,
+                });
+            }
         }
-        live.note_bytes(&program.binary);
-        live.code
-            .set_kept(Kept::With(program.launched.iter().cloned().collect()));
-        context.0.notes.note(&Event::Kept {
-            key: program.key,
-            bytes: program.binary.len(),
-            replaced: *replaced,
-        });
     }
-    there.into_iter().filter(|is_there| *is_there).count()
+    there
+        .into_iter()
+        .filter(|is_there| *is_there == Some(true))
+        .count()
 }
 
-/// Which of these a store has that said that it kept some. The others are put one by one: a store makes room for what is put, and
-/// may have it then.
-fn which(context: &Context, store: &dyn KernelStore, programs: &[StoredProgram]) -> Vec<bool> {
+/// Which of these a store has that said that it kept some; nothing where it can't be asked. The others are put one by one: a
+/// store makes room for what is put, and may have it then.
+fn which(
+    context: &Context,
+    store: &dyn KernelStore,
+    programs: &[StoredProgram],
+) -> Vec<Option<bool>> {
     let wanted = programs.iter().map(|program| Wanted {
         key: program.key,
         full: &program.full,
         device_type: program.device_type,
     });
-    let found = store.look(&wanted.collect::<Vec<_>>()).unwrap_or_default();
-    let mut found = found.into_iter();
+    let found = store.look(&wanted.collect::<Vec<_>>());
+    let found = found.map_err(|error| context.store_failed(&error));
+    let mut found = found.unwrap_or_default().into_iter();
     let has = |program: &StoredProgram| {
         let found = found.next().flatten();
-        let is_there = found.is_some_and(|found| found.checksum == program.checksum);
-        is_there || put_alone(context, store, program)
+        if found.is_some_and(|found| found.checksum == program.checksum) {
+            return Some(true);
+        }
+        let put = store.put(std::slice::from_ref(program));
+        let count = put.map_err(|error| context.store_failed(&error)).ok()?;
+        Some(count > 0)
     };
     programs.iter().map(has).collect()
-}
-
-fn put_alone(context: &Context, store: &dyn KernelStore, program: &StoredProgram) -> bool {
-    match store.put(std::slice::from_ref(program)) {
-        Ok(count) => count > 0,
-        Err(error) => {
-            context.store_failed(&error);
-            false
-        }
-    }
 }

@@ -151,10 +151,16 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        self.keep_at_the_end();
-        if let Some(raw) = self.raw.take() {
-            self.driver().release_program(raw);
+        /// Gives it back also if a user's store panics.
+        struct GivenBack<'a>(&'a mut Live);
+        impl Drop for GivenBack<'_> {
+            fn drop(&mut self) {
+                if let Some(raw) = self.0.raw.take() {
+                    self.0.driver().release_program(raw);
+                }
+            }
         }
+        GivenBack(self).0.keep_at_the_end();
     }
 }
 

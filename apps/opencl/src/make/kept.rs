@@ -6,7 +6,7 @@ use sde::Handle;
 
 use super::Making;
 use crate::Error;
-use crate::driver::RawProgram;
+use crate::driver::{RawProgram, Refusal};
 use crate::keep::{Code, keep_built};
 use crate::live::{Facts, Program};
 use crate::persistent::{KernelStore, StoredProgram, Wanted};
@@ -106,18 +106,21 @@ impl Making<'_> {
             build_time: found.build_time,
             kernels: found.kernels.clone(),
         };
-        match self.with_binary(&found.binary) {
-            Ok(raw) if !self.has_kernels(&raw, &found.kernels) => {
-                self.context.0.driver.release_program(raw);
-                let why = "it has not the kernels that it is said to have".to_owned();
-                self.note(&Event::Refused { key, why });
-                Ok(None)
-            }
-            Ok(raw) => {
+        let loaded = self.with_binary(&found.binary).and_then(|raw| {
+            let has_kernels = self.has_kernels(raw.get(), &found.kernels)?;
+            Ok(has_kernels.then_some(raw))
+        });
+        match loaded {
+            Ok(Some(raw)) => {
                 self.note(&Event::Loaded { key });
                 let program = self.live(raw, facts, Code::from_store(&found.launched));
                 program.0.note_bytes(&found.binary);
                 Ok(Some(program))
+            }
+            Ok(None) => {
+                let why = "it has not the kernels that it is said to have".to_owned();
+                self.note(&Event::Refused { key, why });
+                Ok(None)
             }
             Err(refusal) if refusal.is_out_of_resources() => Err(self.refused(refusal)),
             Err(refusal) => {
@@ -129,11 +132,9 @@ impl Making<'_> {
     }
 
     /// Whether a driver finds these kernels, in whatever order.
-    fn has_kernels(&self, raw: &RawProgram, kernels: &[String]) -> bool {
-        let names: Option<BTreeSet<_>> = self
-            .kernel_names(raw)
-            .ok()
-            .map(|names| names.into_iter().collect());
-        names.is_some_and(|names| names.iter().eq(kernels.iter().collect::<BTreeSet<_>>()))
+    fn has_kernels(&self, raw: &RawProgram, kernels: &[String]) -> Result<bool, Refusal> {
+        let names = self.context.0.driver.kernel_names(raw)?;
+        let names: BTreeSet<_> = names.into_iter().collect();
+        Ok(names.iter().eq(kernels.iter().collect::<BTreeSet<_>>()))
     }
 }

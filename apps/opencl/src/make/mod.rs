@@ -135,7 +135,7 @@ impl<'a> Making<'a> {
             build_time,
             kernels,
         };
-        Ok(self.live(raw.take(), facts, Code::built()))
+        Ok(self.live(raw, facts, Code::built()))
     }
 
     /// Builds source or intermediate language.
@@ -185,14 +185,15 @@ impl<'a> Making<'a> {
         let raws: Vec<&RawProgram> = objects.clone().filter_map(Object::raw).collect();
         let options = self.descriptor.options();
         let mut log: String = objects.map(Object::log).collect();
-        match self.driver().link(self.device, options, &raws) {
+        // The parts may have been compiled before a switch of the driver was changed.
+        self.as_described(|| match self.driver().link(self.device, options, &raws) {
             Ok(raw) => {
                 let raw = self.own(raw);
                 log += &self.log(raw.get());
                 Ok((raw, log))
             }
             Err(refusal) => Err(self.failed("linking", refusal, log)),
-        }
+        })
     }
 
     /// A compiled part: remembered, or compiled.
@@ -248,11 +249,11 @@ impl<'a> Making<'a> {
     }
 
     /// A built program from bytes that were checked.
-    fn with_binary(&self, binary: &[u8]) -> Result<RawProgram, Refusal> {
+    fn with_binary(&self, binary: &[u8]) -> Result<Owned<'a>, Refusal> {
         let driver = self.driver();
         let raw = self.own(driver.with_binary(self.device, binary)?);
         driver.build(raw.get(), self.device, self.descriptor.options())?;
-        Ok(raw.take())
+        Ok(raw)
     }
 
     fn driver(&self) -> &'a dyn Driver {
@@ -268,7 +269,8 @@ impl<'a> Making<'a> {
         names.map_err(|refusal| self.refused(refusal))
     }
 
-    fn live(&self, raw: RawProgram, facts: Facts, code: Code) -> Program {
+    fn live(&self, raw: Owned<'a>, facts: Facts, code: Code) -> Program {
+        let raw = raw.take();
         Program::new(self.context, self.device, self.descriptor, raw, facts, code)
     }
 

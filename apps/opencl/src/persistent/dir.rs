@@ -281,13 +281,13 @@ impl KernelStore for KernelDir {
             return Turn::default();
         }
         let turn = self.0.locks.turn(&wanted.key);
-        self.refresh();
+        self.0.refresh();
         turn
     }
 
     fn turn_at_once(&self, wanted: &Wanted<'_>) -> Option<Turn> {
         let turn = self.0.locks.turn_at_once(&wanted.key)?;
-        self.refresh();
+        self.0.refresh();
         Some(turn)
     }
 
@@ -297,18 +297,19 @@ impl KernelStore for KernelDir {
         }
     }
 
-    fn refresh(&self) {
-        if let Err(error) = self.0.store.refresh() {
-            tracing::warn!("what others kept could not be looked for: {error}");
-        }
-    }
-
     fn describe(&self) -> String {
         format!("the kernel cache in {}", self.0.store.path().display())
     }
 }
 
 impl Inner {
+    /// Has what others put until now be found.
+    fn refresh(&self) {
+        if let Err(error) = self.store.refresh() {
+            tracing::warn!("what others kept could not be looked for: {error}");
+        }
+    }
+
     fn tidy(&self) -> Result<Compacted, StoreError> {
         let settings = &self.settings;
         let mut retention = Retention::new().results().order(settings.order);

@@ -129,7 +129,7 @@ pub struct Turn {
 /// A home of binaries, in place of [`KernelDir`] if a user has one: a database, a server, an archive
 /// beside the program. Eviction and tracing are its own.
 ///
-/// All are called by many threads at once. What it gives is checked before it is used.
+/// All are called by many threads at once, also while a program is dropped, and must not panic. What it gives is checked before it is used.
 pub trait KernelStore: Send + Sync {
     /// The programs of these keys, in order; `None` for one that is not there.
     ///
@@ -161,7 +161,8 @@ pub trait KernelStore: Send + Sync {
 
     /// Asks for the turn to build a program, so that of several processes one builds. Waits a bounded
     /// time; gives no turn where there is no such thing, and the caller builds. What another process
-    /// put while this one waited must be found afterwards.
+    /// put while this one waited must be found afterwards. A thread may ask for a turn that it has, where it builds what
+    /// needs another program: it must not wait for itself.
     fn turn(&self, wanted: &Wanted<'_>) -> Turn {
         let _ = wanted;
         Turn::default()
@@ -176,9 +177,6 @@ pub trait KernelStore: Send + Sync {
     /// Writes down what was used until now, where uses are counted: a process may never come to an end
     /// in which that could be done.
     fn note_uses(&self) {}
-
-    /// Has what others put until now be found by [`get`](Self::get), where that takes a look.
-    fn refresh(&self) {}
 
     /// What and where it is, for messages.
     fn describe(&self) -> String;

@@ -3,11 +3,12 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use sde::Sde;
 use sde_opencl::driver::simulated::Simulated;
-use sde_opencl::{Descriptor, Error, ProgramSpec};
+use sde_opencl::{Context, Descriptor, Environment, Error, ProgramSpec};
 use tempfile::TempDir;
 
 use crate::fixture::{COPY, folder, keeping};
@@ -158,4 +159,33 @@ fn a_header_that_appears_is_a_change() {
     fs::write(case.headers.path().join("extra.h"), "").unwrap();
     let error = context.program(&Sde::new(), 0, &program).unwrap_err();
     assert!(is_changed(&error), "{error}");
+}
+
+/// A part that is live was compiled before the change, and the linker would run after it.
+#[test]
+fn a_switch_that_is_changed_before_the_build_is_an_error() {
+    let switches = Arc::new(Mutex::new(vec![("POCL_X".to_owned(), "1".to_owned())]));
+    let read = Arc::clone(&switches);
+    let driver = Simulated::new();
+    let context = Context::simulated(&driver)
+        .environment(Environment::reading(move || read.lock().unwrap().clone()))
+        .build()
+        .unwrap();
+    let sde = Sde::new();
+    let part = ProgramSpec::source("kernel void k() {}");
+    let linked = |option: &str| {
+        let spec = ProgramSpec::linked([part.clone()]).option(option);
+        context.describe(0, &spec).unwrap()
+    };
+    let (first, second) = (linked("-w"), linked("-g"));
+    let source = context.describe(0, &part).unwrap();
+    context.program(&sde, 0, &first).unwrap();
+    switches.lock().unwrap()[0].1 = "2".to_owned();
+    for program in [&second, &source] {
+        let error = context.program(&sde, 0, program).unwrap_err();
+        assert!(matches!(error, Error::Changed { .. }), "{error}");
+    }
+    // What is live is had all the same.
+    context.program(&sde, 0, &first).unwrap();
+    assert_eq!(driver.counts().links, 1);
 }

@@ -150,6 +150,26 @@ fn each_call_of_a_driver_fails_once_and_nothing_is_lost() {
     }
 }
 
+/// What was built goes to the store before memory is made room in, and is loaded from there: not compiled once more while it
+/// is still held.
+#[test]
+fn a_kernel_that_lacks_resources_is_no_reason_to_build_its_program_again() {
+    let kept = folder();
+    let (driver, faults) = (Simulated::new(), Faults::new());
+    let context = keep(quiet(&driver).faults(&faults), kept.path());
+    let sde = Sde::new();
+    faults.fail(&[Call::CreateKernel], 2, OUT_OF_RESOURCES);
+    context.kernel(&sde, 0, &copy(&context), "copy").unwrap();
+    assert_eq!((driver.counts().builds, driver.counts().programs), (1, 1));
+    // Nor are the names that a driver could not tell.
+    drop(sde);
+    faults.fail(&[Call::KernelNames], 1, OUT_OF_RESOURCES);
+    context
+        .kernel(&Sde::new(), 0, &copy(&context), "copy")
+        .unwrap();
+    assert_eq!((driver.counts().builds, context.stats().refused), (1, 0));
+}
+
 /// Memory that is lacking once is no reason to be told, whichever call it is.
 #[test]
 fn a_lack_of_resources_at_any_call_for_a_kernel_is_overcome() {

@@ -7,7 +7,7 @@ use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{Context, KernelDir, KernelStore, ProgramSpec, Settings, Stats, Wanted};
 
 use crate::fixture::{COPY, copy, folder, keeping, quiet};
-use crate::own::Own;
+use crate::own_store::Own;
 
 /// Launches these kernels and gives what came of it.
 fn launch(kept: &Path, names: &[&str]) -> Stats {

@@ -29,7 +29,7 @@ mod launches;
 mod log;
 mod memory;
 mod opencl;
-mod own;
+mod own_store;
 mod processes;
 mod room;
 /// The tests of the store stop processes on the same disk.

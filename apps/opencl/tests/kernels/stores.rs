@@ -9,7 +9,7 @@ use sde_opencl::{
 };
 
 use crate::fixture::{COPY, anew, copy, folder, keeping, quiet};
-use crate::own::Own;
+use crate::own_store::Own;
 
 #[test]
 fn what_one_process_built_the_next_one_loads() {

@@ -11,7 +11,7 @@ use sde_opencl::{
 };
 
 use crate::fixture::{context, copy, folder, quiet};
-use crate::own::Own;
+use crate::own_store::Own;
 
 fn on(driver: &Simulated, own: &Own) -> Context {
     quiet(driver).keep_in(own.clone()).build().unwrap()
@@ -189,6 +189,25 @@ fn what_a_batch_had_no_room_for_is_put_alone() {
     }
     assert_eq!(context.keep_launched(), count);
     assert_eq!(context.keep_launched(), 0);
+}
+
+/// One that could not be put alone is tried again, as one that could not be put at all.
+#[test]
+fn what_could_not_be_put_alone_is_tried_again() {
+    let own = Own::default();
+    let context = on(&Simulated::new(), &own);
+    let sde = Sde::new();
+    for (n, program) in ten(&context).iter().enumerate() {
+        let kernel = context.kernel(&sde, 0, program, &format!("k{n}")).unwrap();
+        kernel.launch().unwrap().enqueued();
+    }
+    own.kept.lock().unwrap().clear();
+    *own.room.lock().unwrap() = Some(6);
+    *own.fails_alone.lock().unwrap() = true;
+    assert_eq!(context.keep_launched(), 6);
+    *own.room.lock().unwrap() = None;
+    *own.fails_alone.lock().unwrap() = false;
+    assert_eq!(context.keep_launched(), 4);
 }
 
 /// Of two devices of equal identity each launched another kernel: each took the place of the other's binary for ever.

@@ -1,7 +1,7 @@
 //! What a preprocessor sees of a text: lines, and the directives that read files.
 
 /// Calls a function with each line that may matter as the preprocessor sees it, with the number of its first line: joined where
-/// one ends with a backslash, comments taken out. Those that are no directive and have no `__` in them are left out.
+/// one ends with a backslash, comments taken out. Those that are no directive and have neither `__` nor `.i` in them are left out.
 /// And with what it has that compilers read in different ways, if it matters where a comment or a line ends.
 ///
 /// It goes by bytes, and keeps one line at a time: headers have megabytes.
@@ -40,7 +40,18 @@ fn may_matter(line: &[u8]) -> bool {
     let first = line
         .iter()
         .find(|byte| !byte.is_ascii_whitespace() && **byte != 0xb);
-    matches!(first, Some(b'#' | b'%')) || line.windows(2).any(|two| two == b"__")
+    matches!(first, Some(b'#' | b'%')) || line.windows(2).any(|two| two == b"__" || two == b".i")
+}
+
+/// Whether a line that is no directive has one of an assembler that reads a file.
+pub(super) fn reads_by_assembly(line: &str) -> bool {
+    let names = |word: &str| {
+        let mut places = line.match_indices(word);
+        places.any(|(at, _)| {
+            !line[at + word.len()..].starts_with(|c: char| c.is_alphanumeric() || c == '_')
+        })
+    };
+    names(".incbin") || names(".include")
 }
 
 /// A place in a text, of which lines that end with a backslash are joined, which comes before all else. Blanks may

@@ -223,6 +223,37 @@ fn what_compilers_read_in_different_ways_is_not_cacheable() {
     }
 }
 
+/// The assembler reads them, whatever the text around it looks like.
+#[test]
+fn files_that_an_assembler_reads_are_not_followed() {
+    let why = |text: &str| closure(text, "t", &[], &[]).unwrap().not_cacheable;
+    for text in [
+        "__asm__(\".incbin \\\"t.bin\\\"\");",
+        "asm(\n\"  .include \\\"t.s\\\"\"\n);",
+    ] {
+        assert!(
+            matches!(why(text), Some(NotCacheable::Directive { .. })),
+            "{text}"
+        );
+    }
+    assert_eq!(why("float a = s.i + s.included; // .incbin"), None);
+}
+
+/// Opening a pipe never ends.
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_not_read() {
+    let folder = folder(&[]);
+    let pipe = folder.path().join("pipe.h");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    for name in [pipe.to_str().unwrap(), "/dev/zero"] {
+        let source = format!("#if 0\n#include \"{name}\"\n#endif");
+        let found = closure(&source, "t", &[], &[]).unwrap();
+        assert_eq!(found.included[0].content, None, "{name}");
+    }
+}
+
 /// Made a text, it was looked for by another name, and missing for ever.
 #[test]
 fn a_name_that_is_no_text_is_not_cacheable() {

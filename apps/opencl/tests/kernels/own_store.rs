@@ -10,6 +10,8 @@ use sde_opencl::{KernelStore, ProgramKey, StoreError, StoredProgram, Wanted};
 pub struct Own {
     pub kept: Arc<Mutex<HashMap<ProgramKey, StoredProgram>>>,
     pub fails: Arc<Mutex<bool>>,
+    /// Only puts of one program.
+    pub fails_alone: Arc<Mutex<bool>>,
     /// How many programs it has room for; no limit if nothing is said.
     pub room: Arc<Mutex<Option<usize>>>,
     /// Of how many programs each call was.
@@ -42,7 +44,8 @@ impl KernelStore for Own {
 
     fn put(&self, programs: &[StoredProgram]) -> Result<usize, StoreError> {
         self.puts.lock().unwrap().push(programs.len());
-        if *self.fails.lock().unwrap() {
+        let fails_alone = programs.len() == 1 && *self.fails_alone.lock().unwrap();
+        if fails_alone || *self.fails.lock().unwrap() {
             return Err(StoreError::new("writing to the database", "it is down"));
         }
         let mut kept = self.kept.lock().unwrap();

@@ -108,7 +108,8 @@ pub(crate) const NAMES: [&str; 3] = [
 /// used longest ago are let go, but for what somebody holds: a program goes only when none of its kernels is remembered or held.
 ///
 /// A program counts with the length of its binary where that is known, else with an estimate; a kernel
-/// counts with its part of the program. As the limit holds for either, both together may be twice as much.
+/// counts with its part of the program. The limit holds for programs, for kernels and for compiled parts of programs each, so all together may
+/// be three times as much.
 ///
 /// ```
 /// use sde::Sde;

@@ -36,11 +36,11 @@ pub enum Event {
         /// The program.
         key: ProgramKey,
     },
-    /// The driver refused a kept binary that was whole. It is built anew, and replaced.
+    /// The driver refused a kept binary that was whole, or found other kernels in it. It is built anew, and replaced.
     Refused {
         /// The program.
         key: ProgramKey,
-        /// What the driver said.
+        /// What the driver said, or what is wrong with the kernels.
         why: String,
     },
     /// What a store gave was damaged or of another program, and no driver saw it.
@@ -101,8 +101,9 @@ pub struct Stats {
     pub replaced: u64,
     /// Waits for another builder.
     pub waits: u64,
-    /// How often what is not in use was let go for lack of a resource.
-    pub evictions: u64,
+    /// How often a resource was lacking, and what is not in use was let go. What leaves for a limit of memory is the engine's
+    /// to count.
+    pub out_of_resources: u64,
     /// Failures of the store.
     pub store_failures: u64,
 }
@@ -145,7 +146,7 @@ impl Event {
                 &mut stats.kept
             }
             Self::Waited { .. } => &mut stats.waits,
-            Self::OutOfResources { .. } => &mut stats.evictions,
+            Self::OutOfResources { .. } => &mut stats.out_of_resources,
             Self::StoreFailed { .. } => &mut stats.store_failures,
         };
         *count += 1;

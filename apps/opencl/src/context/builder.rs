@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::ahead::Brought;
+use super::batch::Brought;
 use super::living::Living;
 use super::{Context, Inner};
 use crate::Error;

@@ -1,9 +1,9 @@
 //! Devices with their live programs and kernels.
 
-mod ahead;
+mod batch;
 mod builder;
-mod had;
 mod living;
+mod programs;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::identity::{Describe, Descriptor, DeviceIdentity, Environment, Program
 use crate::persistent::{KernelStore, StoreError};
 use crate::stats::{Event, Notes, Stats};
 
-use ahead::Brought;
+use batch::Brought;
 pub use builder::ContextBuilder;
 use living::Living;
 
@@ -63,8 +63,8 @@ impl Context {
     /// included: do it once, and keep what comes of it.
     ///
     /// # Errors
-    /// If there is no such device, an included file is missing or can't be read, or the options
-    /// are not understood.
+    /// If there is no such device; an included file is missing or can't be read; the options, constants or promised files
+    /// make no sense; a linked program has no parts, or such as are linked themselves.
     pub fn describe(&self, device: usize, program: &ProgramSpec) -> Result<Descriptor, Error> {
         self.describe_with(device, program, "")
     }

@@ -20,7 +20,7 @@
 //! faults.fail(&[Call::CreateKernel], 1, OUT_OF_RESOURCES);
 //! // What is idle is let go, and the call is tried once more.
 //! context.kernel(&Sde::new(), 0, &program, "copy")?;
-//! assert_eq!(context.stats().evictions, 1);
+//! assert_eq!(context.stats().out_of_resources, 1);
 //! # Ok(())
 //! # }
 //! ```

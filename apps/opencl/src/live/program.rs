@@ -78,7 +78,8 @@ impl Program {
         &self.0.facts.log
     }
 
-    /// How long the build took, wherever it was.
+    /// How long the build took, in this process or in the one whose binary it has; nothing for a program from a blob, and one
+    /// that somebody else made.
     #[must_use]
     pub fn build_time(&self) -> Duration {
         self.0.facts.build_time

@@ -162,7 +162,7 @@ fn the_program_is_there_whatever_the_disk_says() {
     }
 }
 
-/// As an administrator fills one for all, or a node mounts it: what is kept there is had, and nothing is tried in vain.
+/// As where a node mounts the home of its user: what is kept there is had, and nothing is tried in vain.
 #[test]
 fn a_cache_on_a_disk_that_can_only_be_read_is_read() {
     let kept = folder();

@@ -76,7 +76,7 @@ fn out_of_resources_lets_go_what_is_idle_and_tries_once_more() {
         make(n).unwrap();
     }
     // Two fit: the one in use stayed, the others made room for one another.
-    assert_eq!(context.stats().evictions, 3);
+    assert_eq!(context.stats().out_of_resources, 3);
     assert!(Value::ptr_eq(&held, &make(0).unwrap()));
     assert_eq!(driver.counts().builds, 5);
 }
@@ -94,7 +94,7 @@ fn out_of_resources_for_good_is_an_error_that_is_not_remembered() {
         .describe(0, &ProgramSpec::source("kernel void k() {}"))
         .unwrap();
     context.program(&sde, 0, &other).unwrap();
-    assert_eq!(context.stats().evictions, 2);
+    assert_eq!(context.stats().out_of_resources, 2);
 }
 
 #[test]
@@ -109,7 +109,10 @@ fn a_launch_that_lacks_resources_lets_go_idle_kernels_and_tries_once_more() {
     faults.fail(&[Call::CreateKernel], 1, OUT_OF_RESOURCES);
     let second = copy.launch().unwrap();
     // The idle one of the other kernel went.
-    assert_eq!((driver.counts().kernels, context.stats().evictions), (2, 1));
+    assert_eq!(
+        (driver.counts().kernels, context.stats().out_of_resources),
+        (2, 1)
+    );
     faults.fail(&[Call::CreateKernel], 2, OUT_OF_RESOURCES);
     let error = other.launch().unwrap_err();
     assert!(error.is_out_of_resources(), "{error}");
@@ -125,7 +128,7 @@ fn a_twin_that_lacks_resources_is_tried_twice() {
     faults.fail(&Call::THAT_MAKE_PROGRAMS, usize::MAX, OUT_OF_RESOURCES);
     let error = context.program(&Sde::new(), 1, &program).unwrap_err();
     assert!(error.is_out_of_resources(), "{error}");
-    assert_eq!(context.stats().evictions, 1);
+    assert_eq!(context.stats().out_of_resources, 1);
 }
 
 /// The engine's promise, kept for builds: one waiter takes over, and nothing is poisoned.

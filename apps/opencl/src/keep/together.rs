@@ -25,7 +25,7 @@ pub(super) struct Captured<'a> {
     pub(super) program: StoredProgram,
     /// Whether there was one before.
     pub(super) replaced: bool,
-    /// Others are kept from building or capturing it meanwhile; nothing if somebody else has it for us.
+    /// Keeps others from building or capturing it; nothing if it is held elsewhere, or by nobody until it is put.
     pub(super) turn: Option<Turn>,
 }
 

@@ -25,7 +25,6 @@ mod killed;
 mod launches;
 /// What is told by `tracing`.
 #[path = "../../../../archives/tests/store/log.rs"]
-#[allow(dead_code, reason = "not all of it is needed here")]
 mod log;
 mod memory;
 mod opencl;

@@ -23,6 +23,14 @@ fn ten(context: &Context) -> Vec<Descriptor> {
     all.collect()
 }
 
+/// Has the kernel of each of them, and launches it.
+fn launch_ten(sde: &Sde, context: &Context) {
+    for (n, program) in ten(context).iter().enumerate() {
+        let kernel = context.kernel(sde, 0, program, &format!("k{n}")).unwrap();
+        kernel.launch().unwrap().enqueued();
+    }
+}
+
 #[test]
 fn programs_that_are_not_live_are_asked_for_in_one_call() {
     let own = Own::default();
@@ -143,11 +151,7 @@ fn what_was_launched_is_kept_in_one_call() {
         .unwrap();
     let sde = Sde::new();
     *own.room.lock().unwrap() = Some(0);
-    let all = ten(&context);
-    for (n, program) in all.iter().enumerate() {
-        let kernel = context.kernel(&sde, 0, program, &format!("k{n}")).unwrap();
-        kernel.launch().unwrap().enqueued();
-    }
+    launch_ten(&sde, &context);
     // There was no room when they were built, so they are not ours to keep.
     assert_eq!((context.keep_launched(), *told.lock().unwrap()), (0, 0));
 
@@ -155,10 +159,7 @@ fn what_was_launched_is_kept_in_one_call() {
     sde.clean_cache("sde_opencl.Kernel", []).unwrap();
     sde.clean_cache("sde_opencl.ProgramBuild", []).unwrap();
     *own.fails.lock().unwrap() = true;
-    for (n, program) in all.iter().enumerate() {
-        let kernel = context.kernel(&sde, 0, program, &format!("k{n}")).unwrap();
-        kernel.launch().unwrap().enqueued();
-    }
+    launch_ten(&sde, &context);
     *own.fails.lock().unwrap() = false;
     own.calls();
     assert_eq!((context.keep_launched(), *told.lock().unwrap()), (7, 7));
@@ -197,10 +198,7 @@ fn what_could_not_be_put_alone_is_tried_again() {
     let own = Own::default();
     let context = on(&Simulated::new(), &own);
     let sde = Sde::new();
-    for (n, program) in ten(&context).iter().enumerate() {
-        let kernel = context.kernel(&sde, 0, program, &format!("k{n}")).unwrap();
-        kernel.launch().unwrap().enqueued();
-    }
+    launch_ten(&sde, &context);
     own.kept.lock().unwrap().clear();
     *own.room.lock().unwrap() = Some(6);
     *own.fails_alone.lock().unwrap() = true;
@@ -277,10 +275,7 @@ fn no_turn_is_held_when_a_batch_is_put() {
     let context = quiet(&Simulated::new()).keep_in(store.clone());
     let context = context.build().unwrap();
     let sde = Sde::new();
-    for (n, program) in ten(&context).iter().enumerate() {
-        let kernel = context.kernel(&sde, 0, program, &format!("k{n}")).unwrap();
-        kernel.launch().unwrap().enqueued();
-    }
+    launch_ten(&sde, &context);
     store.at_put.lock().unwrap().clear();
     assert_eq!(context.keep_launched(), 10);
     assert_eq!(*store.at_put.lock().unwrap(), [0]);

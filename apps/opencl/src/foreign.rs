@@ -90,6 +90,11 @@ impl Context {
             let why = "its source, or its options, are not UTF-8".to_owned();
             return Ok(Err(NotCacheable::NotFollowed { why }));
         };
+        // Here they would be parted as those are that are sent; how the driver parted them nobody tells.
+        if options.contains(|c: char| c.is_ascii_control()) {
+            let why = "its options have blanks that are no spaces".to_owned();
+            return Ok(Err(NotCacheable::NotFollowed { why }));
+        }
         let spec = ProgramSpec::source(source).option(options);
         let descriptor = match self.describe_built(device, &spec) {
             Ok(descriptor) => descriptor,
@@ -201,7 +206,12 @@ mod tests {
         #[cfg(unix)]
         std::os::unix::fs::symlink(&looping, &looping).unwrap();
         let looping = format!("#include \"{}\"", looping.display());
-        for (source, options) in [("#include \"gone.h\"", ""), (&*looping, ""), ("", "-D")] {
+        for (source, options) in [
+            ("#include \"gone.h\"", ""),
+            (&*looping, ""),
+            ("", "-D"),
+            ("", "-DA=1\t-DB=2"),
+        ] {
             let driver = Simulated::new();
             let context = Context::simulated(&driver).build().unwrap();
             let source = format!("{source}\nkernel void k() {{}}");

@@ -124,26 +124,19 @@ impl Walk<'_> {
             if let Some(word) = volatile_in(line) {
                 self.refuse(NotCacheable::Volatile { at: at(), word });
             }
-            let Some(directive) = directive(line) else {
-                if reads_by_assembly(line) {
-                    self.refuse(NotCacheable::Directive {
-                        at: at(),
-                        line: line.trim().to_owned(),
-                    });
-                }
-                return Ok(());
-            };
-            if directive.starts_with("if") {
+            let directive = directive(line);
+            if directive.is_some_and(|directive| directive.starts_with("if")) {
                 conditions += 1;
-            } else if directive.starts_with("endif") {
+            } else if directive.is_some_and(|directive| directive.starts_with("endif")) {
                 conditions = conditions.saturating_sub(1);
             }
-            let line = || line.trim().to_owned();
+            let shown = || line.trim().to_owned();
             let unfollowed = || NotCacheable::Directive {
                 at: at(),
-                line: line(),
+                line: shown(),
             };
-            match read_by(directive) {
+            match directive.and_then(read_by) {
+                None if reads_by_assembly(line) => self.refuse(unfollowed()),
                 None => {}
                 Some(Reads::Unfollowed) => self.refuse(unfollowed()),
                 Some(Reads::File(_)) if reader.depth >= DEEPEST => {
@@ -163,7 +156,7 @@ impl Walk<'_> {
                     None if !self.reads.is_empty() => self.promised(reader)?,
                     None => self.refuse(NotCacheable::ComputedInclude {
                         at: at(),
-                        line: line(),
+                        line: shown(),
                     }),
                 },
             }

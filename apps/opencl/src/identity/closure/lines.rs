@@ -43,7 +43,7 @@ fn may_matter(line: &[u8]) -> bool {
     matches!(first, Some(b'#' | b'%')) || line.windows(2).any(|two| two == b"__" || two == b".i")
 }
 
-/// Whether a line that is no directive has one of an assembler that reads a file.
+/// Whether a line has a directive of an assembler that reads a file.
 pub(super) fn reads_by_assembly(line: &str) -> bool {
     let names = |word: &str| {
         let mut places = line.match_indices(word);

@@ -229,6 +229,7 @@ fn files_that_an_assembler_reads_are_not_followed() {
     let why = |text: &str| closure(text, "t", &[], &[]).unwrap().not_cacheable;
     for text in [
         "__asm__(\".incbin \\\"t.bin\\\"\");",
+        "#define DATA __asm__(\".incbin \\\"t.bin\\\"\")",
         "asm(\n\"  .include \\\"t.s\\\"\"\n);",
     ] {
         assert!(
@@ -237,6 +238,7 @@ fn files_that_an_assembler_reads_are_not_followed() {
         );
     }
     assert_eq!(why("float a = s.i + s.included; // .incbin"), None);
+    assert_eq!(why("#if X\n#include \"gone.include\"\n#endif"), None);
 }
 
 /// Opening a pipe never ends.

@@ -34,7 +34,7 @@ struct Unchecked {
 }
 
 /// The values given for a matrix do not fill its shape.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("{values} values cannot fill a matrix of {rows} rows and {columns} columns")]
 pub struct ShapeError {
     /// Rows asked for.
@@ -44,6 +44,8 @@ pub struct ShapeError {
     /// Values given.
     pub values: usize,
 }
+
+sde::debug_as_said!(ShapeError);
 
 impl TryFrom<Unchecked> for Matrix {
     type Error = ShapeError;

@@ -17,16 +17,18 @@ use crate::frame::{NewFrame, Written};
 pub(crate) struct Ahead<'scope, 'env: 'scope> {
     to: &'env Committer,
     scope: &'scope Scope<'scope, 'env>,
-    writer: Writer<'scope, 'env>,
+    /// Nobody before the first part.
+    writer: Option<Writer<'scope, 'env>>,
 }
 
 enum Writer<'scope, 'env> {
-    Here(Save<'env>),
     Thread {
         /// Takes a part when the one before it is written: no more than two are in memory.
         parts: SyncSender<Vec<NewFrame>>,
         thread: ScopedJoinHandle<'scope, Result<Save<'env>, ArchiveError>>,
     },
+    /// The system had no thread to give.
+    Here(Save<'env>),
     /// The save has failed.
     Failed(ArchiveError),
 }
@@ -36,17 +38,14 @@ impl<'scope, 'env> Ahead<'scope, 'env> {
         Self {
             to,
             scope,
-            writer: Writer::Here(to.begin()),
+            writer: None,
         }
     }
 
     /// Hands on a part. It may fail later, and then the next call or the last says so.
     pub(crate) fn part(&mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
-        if matches!(self.writer, Writer::Here(_)) {
-            self.start();
-        }
-        match &mut self.writer {
-            // The system has no thread to give.
+        let (to, scope) = (self.to, self.scope);
+        match self.writer.get_or_insert_with(|| start(to, scope)) {
             Writer::Here(save) => save.part(frames),
             Writer::Thread { parts, .. } => match parts.send(frames) {
                 Ok(()) => Ok(()),
@@ -61,37 +60,41 @@ impl<'scope, 'env> Ahead<'scope, 'env> {
         self.stop()?.finish(frames)
     }
 
-    /// Has a thread write from now on, if there is one. Nothing has been written before.
-    fn start(&mut self) {
-        let (parts, next) = sync_channel::<Vec<NewFrame>>(0);
-        let mut save = self.to.begin();
-        let write = move || {
-            next.iter().try_for_each(|frames| save.part(frames))?;
-            Ok(save)
-        };
-        let thread = Builder::new().name("sde-save".to_owned());
-        if let Ok(thread) = thread.spawn_scoped(self.scope, write) {
-            self.writer = Writer::Thread { parts, thread };
-        }
-    }
-
     /// Waits until all parts are written.
     fn stop(&mut self) -> Result<Save<'env>, ArchiveError> {
-        let gone = ArchiveError::Other("this save has ended already".to_owned());
-        let ended = match std::mem::replace(&mut self.writer, Writer::Failed(gone)) {
-            Writer::Here(save) => Ok(save),
-            Writer::Thread { parts, thread } => {
+        let ended = match self.writer.take() {
+            None => Ok(self.to.begin()),
+            Some(Writer::Here(save)) => Ok(save),
+            Some(Writer::Thread { parts, thread }) => {
                 drop(parts);
                 match thread.join() {
                     Ok(ended) => ended,
                     Err(panic) => std::panic::resume_unwind(panic),
                 }
             }
-            Writer::Failed(error) => Err(error),
+            Some(Writer::Failed(error)) => Err(error),
         };
         if let Err(error) = &ended {
-            self.writer = Writer::Failed(error.clone());
+            self.writer = Some(Writer::Failed(error.clone()));
         }
         ended
+    }
+}
+
+/// Has a thread write from the first part on, if there is one.
+fn start<'scope, 'env>(
+    to: &'env Committer,
+    scope: &'scope Scope<'scope, 'env>,
+) -> Writer<'scope, 'env> {
+    let (parts, next) = sync_channel::<Vec<NewFrame>>(0);
+    let mut save = to.begin();
+    let write = move || {
+        next.iter().try_for_each(|frames| save.part(frames))?;
+        Ok(save)
+    };
+    let thread = Builder::new().name("sde-save".to_owned());
+    match thread.spawn_scoped(scope, write) {
+        Ok(thread) => Writer::Thread { parts, thread },
+        Err(_) => Writer::Here(to.begin()),
     }
 }

@@ -10,6 +10,8 @@ use std::sync::Mutex;
 use sde::key::BuildKeyHasher;
 use sde::{Batch, Key, RunId, SavedEntry, SavedResult, Selection, StoredEntry};
 
+use crate::class::Class;
+use crate::save::classes;
 use crate::store::lock;
 
 /// The entries that may be given once more.
@@ -47,7 +49,9 @@ impl Archived {
         let mut rows = lock(&self.0);
         for entry in &batch.entries {
             let whole = |result: &SavedResult| !result.tags.is_archived() || result.value.is_some();
-            if !entry.results.iter().all(whole) {
+            // A checkpoint of intermediates alone leaves nothing in an archive's folder, not even the record.
+            let is_there = classes(entry, batch.selection).any(|class| class == Class::Result);
+            if !is_there || !entry.results.iter().all(whole) {
                 continue;
             }
             let (key, run) = (entry.record.key, entry.record.run);

@@ -49,7 +49,7 @@ impl DirStore {
         if is_empty {
             return Err(ArchiveError::Removed { path: dir.clone() });
         }
-        tracing::warn!(
+        sde::warning!(
             "the FORMAT file of the store in {} was removed, and is written again",
             dir.display()
         );

@@ -40,6 +40,9 @@ struct Queue {
     writing: bool,
 }
 
+/// A segment that has no index, and how much of it is durable.
+pub(crate) type Durable = (PathBuf, UniqueId, Class, u64);
+
 /// The lanes of a store, and the queue before them.
 pub(crate) struct Committer {
     ground: Ground,
@@ -79,7 +82,7 @@ impl Committer {
     }
 
     /// The segments of this process that have no index, as far as they are durable.
-    pub(crate) fn written(&self) -> Vec<(PathBuf, UniqueId, Class, u64)> {
+    pub(crate) fn written(&self) -> Vec<Durable> {
         let lanes = lock(&self.lanes);
         let durable = lanes.iter().flat_map(Lane::durable);
         durable
@@ -88,7 +91,7 @@ impl Committer {
     }
 
     /// Those of them that are not written to any more.
-    pub(crate) fn ended(&self) -> Vec<(PathBuf, UniqueId, Class, u64)> {
+    pub(crate) fn ended(&self) -> Vec<Durable> {
         let lanes = lock(&self.lanes);
         let ended = lanes.iter().flat_map(Lane::ended);
         ended
@@ -96,15 +99,16 @@ impl Committer {
             .collect()
     }
 
-    /// Seals what is long enough, or all; gives the tables.
-    pub(crate) fn seal(&self, all: bool) -> Vec<Table> {
+    /// Seals what is as long as is said of its class. The tables are given while nobody else can ask what
+    /// is [written](Self::written): a segment is among that, or its table has been given.
+    pub(crate) fn seal(&self, length: impl Fn(Class) -> u64, mut each: impl FnMut(Table)) {
         let mut lanes = lock(&self.lanes);
-        let seal = |lane: &mut Lane| {
+        for (class, lane) in Class::ALL.into_iter().zip(&mut *lanes) {
             // Another thread may have put a part of its save there. If this fails it is told.
-            lane.sync(&self.ground).ok()?;
-            lane.seal(&self.ground, all)
-        };
-        lanes.iter_mut().filter_map(seal).collect()
+            if lane.sync(&self.ground).is_ok() {
+                lane.seal(length(class)).into_iter().for_each(&mut each);
+            }
+        }
     }
 
     /// The store was removed, with all that is written to now: the next save begins anew, and no

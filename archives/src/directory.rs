@@ -158,7 +158,7 @@ pub(crate) fn check_parts(
                 ),
             ));
         }
-        tracing::warn!(
+        sde::warning!(
             "{} is passed over: it is no folder; the rest of the store is read",
             dir.join(name).display()
         );
@@ -222,7 +222,7 @@ pub(crate) fn remove_unfinished(medium: &dyn Medium, store: &Path, grace: Durati
         for path in unfinished.map(|name| dir.join(name)) {
             let found = medium.look(&path).ok().flatten();
             let at = found.and_then(|found| found.written_at);
-            let age = at.and_then(|at| at.elapsed().ok());
+            let age = at.and_then(|at| medium.now().duration_since(at).ok());
             if age.is_some_and(|age| age > old) {
                 // One that is left does no harm.
                 let _ = medium.remove(&path);

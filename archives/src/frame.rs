@@ -22,8 +22,8 @@ pub(crate) enum Payloads {
     },
 }
 
-/// How much is copied at once.
-const COPIED: u64 = 1 << 20;
+/// How much is read at once.
+const PIECE: u64 = 1 << 20;
 
 /// What a frame holds. Where it goes, and so its header, is not known yet.
 pub(crate) struct NewFrame {
@@ -108,22 +108,30 @@ impl NewFrame {
 
 impl Payloads {
     /// Gives all bytes, one piece after the other.
-    pub(crate) fn each(&self, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    pub(crate) fn each(&self, take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         match self {
             Self::Encoded(values) => values.iter().flat_map(Encoded::slices).try_for_each(take),
-            Self::Copied { from, at, length } => {
-                let mut piece = vec![0; COPIED.min(*length) as usize];
-                let (mut at, end) = (*at, at.saturating_add(*length));
-                while at < end {
-                    let piece = &mut piece[..COPIED.min(end - at) as usize];
-                    from.read_at(piece, at)?;
-                    take(piece)?;
-                    at += piece.len() as u64;
-                }
-                Ok(())
-            }
+            Self::Copied { from, at, length } => pieces(&**from, *at, *length, take),
         }
     }
+}
+
+/// Gives bytes of a file, one piece after the other.
+pub(crate) fn pieces(
+    file: &dyn MediumFile,
+    mut at: u64,
+    length: u64,
+    mut take: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut piece = vec![0; PIECE.min(length) as usize];
+    let end = at.saturating_add(length);
+    while at < end {
+        let piece = &mut piece[..PIECE.min(end - at) as usize];
+        file.read_at(piece, at)?;
+        take(piece)?;
+        at += piece.len() as u64;
+    }
+    Ok(())
 }
 
 /// A frame that is on the medium for good.

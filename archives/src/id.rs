@@ -3,8 +3,11 @@
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::medium::Medium;
 
 /// What a segment, and each frame in it, is bound to: 128 random bits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -66,22 +69,31 @@ impl fmt::Display for UniqueId {
 
 /// The time of day, in nanoseconds since 1970. Ages are counted from it: the stamps of a store are later
 /// than all that was seen there, so a single clock far ahead would make all else old.
-pub(crate) fn now() -> u64 {
-    nanos(SystemTime::now())
+pub(crate) fn now(medium: &dyn Medium) -> u64 {
+    nanos(medium.now())
 }
 
 /// When something was saved, in nanoseconds since 1970: later than all that this
 /// store was seen to have, whatever the clock says.
-#[derive(Default)]
-pub(crate) struct Clock(AtomicU64);
+pub(crate) struct Clock {
+    medium: Arc<dyn Medium>,
+    last: AtomicU64,
+}
 
 impl Clock {
+    pub(crate) fn new(medium: &Arc<dyn Medium>) -> Self {
+        Self {
+            medium: Arc::clone(medium),
+            last: AtomicU64::default(),
+        }
+    }
+
     /// A time later than all others given or seen.
     pub(crate) fn stamp(&self) -> u64 {
-        let now = now();
+        let now = now(&*self.medium);
         let later = |last: u64| now.max(last.saturating_add(1));
         let last = self
-            .0
+            .last
             .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| {
                 Some(later(last))
             });
@@ -90,7 +102,7 @@ impl Clock {
 
     /// Takes note of a time that was read.
     pub(crate) fn saw(&self, stamp: u64) {
-        self.0.fetch_max(stamp, Ordering::AcqRel);
+        self.last.fetch_max(stamp, Ordering::AcqRel);
     }
 }
 
@@ -102,10 +114,11 @@ fn nanos(time: SystemTime) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::medium::Disk;
 
     #[test]
     fn stamps_rise_above_what_was_seen() {
-        let clock = Clock::default();
+        let clock = Clock::new(&(Arc::new(Disk) as _));
         let first = clock.stamp();
         assert!(clock.stamp() > first);
         let future = first + 1_000_000_000_000;

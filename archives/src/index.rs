@@ -175,6 +175,21 @@ impl Index {
             .collect()
     }
 
+    /// Since when the states of a run are of use, by the frames that `counts` is true of: the last of them,
+    /// and those that were saved after an entry.
+    pub(crate) fn of_use(&self, key: &Key, states: usize, counts: impl Fn(&Place) -> bool) -> u64 {
+        let mut all = self.frames(key);
+        all.retain(|at| counts(&at.place));
+        let ended = all.iter().find(|at| at.kind == FrameKind::Entry);
+        let ended = ended.map_or(0, |entry| entry.saved_at.saturating_add(1));
+        let saved = all.iter().filter(|at| at.kind == FrameKind::Scratch);
+        let mut saved: Vec<u64> = saved.map(|at| at.saved_at).collect();
+        // One that was written twice is one.
+        saved.dedup();
+        let since = saved.get(states.saturating_sub(1)).copied();
+        since.unwrap_or(0).max(ended)
+    }
+
     /// All marks, the oldest first.
     pub(crate) fn marks(&self) -> &[Mark] {
         &self.marks

@@ -147,17 +147,16 @@ impl Lane {
         self.on_open("syncing", ground, |open| open.sync(ground))
     }
 
-    /// Seals the segment if it is long enough, or if `anyway`; gives its table.
-    pub(crate) fn seal(&mut self, ground: &Ground, anyway: bool) -> Option<Table> {
+    /// Seals the segment if it is as long as this; gives its table.
+    pub(crate) fn seal(&mut self, length: u64) -> Option<Table> {
         self.leave_to_parent();
-        let long = |open: &Open| anyway || open.end >= ground.segment_size;
-        let mut open = self.open.take_if(|open| long(open))?;
+        let mut open = self.open.take_if(|open| open.end >= length)?;
         match open.seal() {
-            Ok(table) => table,
+            Ok(table) => Some(table),
             Err(error) => {
                 // Its frames are on the medium: only the index is not.
                 let path = open.segment.path.display();
-                tracing::warn!("{path} has no index, it is read from end to end: {error}");
+                sde::warning!("{path} has no index, it is read from end to end: {error}");
                 self.ended.push((open.segment, open.durable));
                 None
             }
@@ -192,10 +191,6 @@ impl Lane {
             if !(in_vain && ground.medium.remove(&path).is_ok()) {
                 self.ended.extend(open);
             }
-            tracing::warn!(
-                "{} is not written to any more after an error: {error}; the next save begins a new file",
-                path.display()
-            );
             ArchiveError::io(doing, path, error)
         })
     }
@@ -316,16 +311,15 @@ impl Open {
         Err(io::Error::new(io::ErrorKind::InvalidData, why))
     }
 
-    fn seal(&mut self) -> io::Result<Option<Table>> {
+    fn seal(&mut self) -> io::Result<Table> {
         self.flush()?;
         let rows = std::mem::take(&mut self.rows);
         let marks = std::mem::take(&mut self.marks);
-        let Some((table, tail)) = Table::seal(&self.segment, rows, marks, self.end) else {
-            return Ok(None);
-        };
+        let sealed = Table::seal(&self.segment, rows, marks, self.end);
+        let (table, tail) = sealed.ok_or(io::ErrorKind::FileTooLarge)?;
         // Not synced: it says nothing that the frames do not, and has checksums.
         self.file.append(&[&tail])?;
-        Ok(Some(table))
+        Ok(table)
     }
 }
 
@@ -361,7 +355,7 @@ mod tests {
         let before = std::fs::read(&parents.path).unwrap();
         // As it is after a fork.
         lane.open.as_mut().unwrap().process ^= 1;
-        assert!(lane.seal(&ground, true).is_none());
+        assert!(lane.seal(0).is_none());
         let own = lane.put(&frame(), &ground).unwrap().segment;
         lane.sync(&ground).unwrap();
         assert_ne!(own.path, parents.path);

@@ -85,7 +85,7 @@ impl Lineage {
 
     fn refuse(&mut self, path: &Path, name: &str, why: &str) {
         let path = path.display();
-        tracing::warn!("{path} is left out: {why}; the generation before it counts instead");
+        sde::warning!("{path} is left out: {why}; the generation before it counts instead");
         self.damaged.insert(name.to_owned());
     }
 
@@ -229,6 +229,8 @@ fn publish(
     let published = medium.publish(from, to);
     match (read(medium, to), published) {
         (Ok(found), _) if found == *manifest => Ok(()),
+        // Others have gone on from it since, and removed it.
+        (Err(_), Ok(())) if matches!(medium.look(to), Ok(None)) => Ok(()),
         (_, Err(error)) => Err(ArchiveError::io("naming", to, error)),
         (Ok(_), Ok(())) => Err(ArchiveError::Other(format!(
             "{} is another manifest than was written; save again",

@@ -58,7 +58,7 @@ pub(crate) struct Retired {
     pub(crate) id: String,
     /// So many bytes of it were looked at, and what counts of them is in other segments.
     pub(crate) length: u64,
-    /// When, in nanoseconds since 1970.
+    /// When, in nanoseconds since 1970; 0 if nobody needs time to read it.
     pub(crate) at: u64,
 }
 

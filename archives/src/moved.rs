@@ -17,8 +17,14 @@ struct Followed {
     /// A map that somebody keeps must not keep the store open.
     store: Weak<Inner>,
     key: Key,
-    run: RunId,
-    name: String,
+    what: What,
+}
+
+/// What of a key it is.
+enum What {
+    Result(RunId, String),
+    /// Any state is as good.
+    State,
 }
 
 impl DirStore {
@@ -30,12 +36,21 @@ impl DirStore {
                     payload,
                     store: Arc::downgrade(&self.0),
                     key: entry.record.key,
-                    run: entry.record.run,
-                    name: result.name.clone(),
+                    what: What::Result(entry.record.run, result.name.clone()),
                 }));
             }
         }
         entry
+    }
+
+    /// The same of a scratch state.
+    pub(crate) fn followed_state(&self, payload: Arc<dyn Payload>, key: Key) -> Arc<dyn Payload> {
+        Arc::new(Followed {
+            payload,
+            store: Arc::downgrade(&self.0),
+            key,
+            what: What::State,
+        })
     }
 }
 
@@ -44,10 +59,13 @@ impl Followed {
     fn again(&self) -> Option<Arc<dyn Payload>> {
         let store = DirStore(self.store.upgrade()?);
         store.refresh().ok()?;
+        let What::Result(run, name) = &self.what else {
+            return store.scratch(&self.key).ok()?.0;
+        };
         let found = best(&store.0.medium, &store.candidates(&self.key), &self.key).ok()?;
-        let entry = found.entry.filter(|entry| entry.record.run == self.run)?;
+        let entry = found.entry.filter(|entry| entry.record.run == *run)?;
         let mut results = entry.results.into_iter();
-        results.find(|result| result.name == self.name)?.payload
+        results.find(|result| result.name == *name)?.payload
     }
 }
 

@@ -126,9 +126,10 @@ impl Options {
     /// and the frames of those that have none.
     ///
     /// No value is read here. Those of up to 16 MiB are read and checked when their entry is looked
-    /// for, and read a second time when they are asked for, mostly from the page cache; so looking
-    /// for an entry takes as long as reading all its values that are no longer than that. A longer
-    /// value is read when it is asked for, and a scratch state of any length when it is looked for.
+    /// for; those of up to 64 KiB are kept until they are asked for, longer ones are then read a second
+    /// time, mostly from the page cache. So looking for an entry takes as long as reading all its values
+    /// that are no longer than 16 MiB. A longer value is read when it is asked for, and a scratch state
+    /// of any length when it is looked for.
     ///
     /// # Errors
     /// If something else is in the directory, or a store of another format, or others

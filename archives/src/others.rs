@@ -46,7 +46,7 @@ impl DirStore {
             };
             if let Err(why) = &synced {
                 let path = one.path.display();
-                tracing::warn!("{path} is not vouched for, it can't be made durable: {why}");
+                sde::warning!("{path} is not vouched for, it can't be made durable: {why}");
             }
             synced.is_ok()
         });

@@ -65,7 +65,7 @@ impl DirStore {
     /// if one can't be read.
     fn results(&self) -> Result<Vec<Candidate>, ArchiveError> {
         let inner = &*self.0;
-        inner.seal(true);
+        inner.seal(|_| 0);
         self.refresh()?;
         let retired = lock(&inner.lineage).retired();
         let known: Vec<(PathBuf, Arc<Segment>)> = {

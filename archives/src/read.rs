@@ -1,7 +1,7 @@
 //! Reading one frame again, and the values in it.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use sde::key::Digest;
 use sde::{ArchiveError, Codec, ErasedValue, Key, Payload, Record, StoredEntry, StoredResult};
@@ -10,6 +10,7 @@ use serde::de::DeserializeOwned;
 use crate::cbor;
 use crate::class::Class;
 use crate::compact::EntryFacts;
+use crate::frame::pieces;
 use crate::index::Place;
 use crate::medium::{Medium, MediumFile};
 use crate::metadata::{EntryMetadata, PayloadMetadata, ScratchMetadata};
@@ -20,6 +21,8 @@ use crate::table::bytes as bytes_of;
 /// A value up to this size is checked as soon as its entry is found, so that
 /// a damaged one is a miss. A larger one is checked when it is asked for.
 const CHECKED_WHEN_FOUND: u64 = 16 << 20;
+/// The bytes of one up to this size are kept from then until it is asked for.
+const KEPT_WHEN_FOUND: u64 = 64 << 10;
 
 const GONE: &str = "its file is gone; a compaction may have put it elsewhere";
 
@@ -40,7 +43,8 @@ impl Trouble {
     fn io(segment: &Segment, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::Damaged("its file was cut short".to_owned()),
-            io::ErrorKind::NotFound => Self::Gone,
+            // A network file system may say the second of a file that somebody else removed.
+            io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle => Self::Gone,
             _ => Self::Io(ArchiveError::io("reading", &segment.path, error)),
         }
     }
@@ -51,7 +55,7 @@ impl Trouble {
     pub(crate) fn warned(self, key: &Key, what: &str) -> Option<ArchiveError> {
         match self {
             Self::Damaged(why) | Self::OtherType(why) => {
-                tracing::warn!("{what} of {} can't be used: {why}", key.short());
+                sde::warning!("{what} of {} can't be used: {why}", key.short());
                 None
             }
             Self::Gone => None,
@@ -145,8 +149,8 @@ pub(crate) fn facts(
             continue;
         };
         let payload = frame.payload(payload, String::new());
-        match payload.and_then(|payload| payload.bytes(&*frame.file)) {
-            Ok(_) => sound.push(result.name),
+        match payload.and_then(|payload| payload.check(&*frame.file)) {
+            Ok(()) => sound.push(result.name),
             Err(Trouble::Damaged(_)) => {
                 damaged = true;
                 rank.has_results &= !result.tags.is_archived();
@@ -172,6 +176,18 @@ pub(crate) fn scratch(
         OpenFrame::read::<ScratchMetadata>(medium, place, FrameKind::Scratch, key)?;
     let of = format!("the scratch of {}", key.short());
     Ok(frame.sound(metadata.payload, of, u64::MAX))
+}
+
+/// What a compaction wants to know of a scratch state: that it is whole.
+pub(crate) fn check_scratch(
+    medium: &Arc<dyn Medium>,
+    place: &Place,
+    key: &Key,
+) -> Result<(), Trouble> {
+    let (frame, metadata) =
+        OpenFrame::read::<ScratchMetadata>(medium, place, FrameKind::Scratch, key)?;
+    let payload = frame.payload(metadata.payload, String::new())?;
+    payload.check(&*frame.file)
 }
 
 /// An open frame.
@@ -234,8 +250,13 @@ impl<'a> OpenFrame<'a> {
                 let why = "it was found to be damaged before".to_owned();
                 return Err(Trouble::Damaged(why));
             }
-            if payload.length <= checked {
-                payload.bytes(&*self.file)?;
+            match payload.length {
+                ..=KEPT_WHEN_FOUND => {
+                    let bytes = payload.bytes(&*self.file)?;
+                    *payload.kept() = Some(bytes);
+                }
+                length if length <= checked => payload.check(&*self.file)?,
+                _ => {}
             }
             Ok(payload)
         });
@@ -244,7 +265,7 @@ impl<'a> OpenFrame<'a> {
             Err(trouble) => {
                 let error = ArchiveError::from(trouble);
                 let path = self.segment.path.display();
-                tracing::warn!("{of} in {path} can't be used: {error}");
+                sde::warning!("{of} in {path} can't be used: {error}");
                 None
             }
         }
@@ -268,6 +289,7 @@ impl<'a> OpenFrame<'a> {
             type_name: metadata.type_name,
             schema: metadata.schema,
             of,
+            kept: Mutex::default(),
         })
     }
 }
@@ -283,9 +305,33 @@ struct FilePayload {
     type_name: String,
     schema: Digest,
     of: String,
+    /// What was read and checked when it was found, for who asks first.
+    kept: Mutex<Option<Vec<u8>>>,
 }
 
 impl FilePayload {
+    fn kept(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the bytes are those that were saved. They are read a piece at a time.
+    fn check(&self, file: &dyn MediumFile) -> Result<(), Trouble> {
+        let mut digest = blake3::Hasher::new();
+        let read = pieces(file, self.at, self.length, |piece| {
+            digest.update(piece);
+            Ok(())
+        });
+        read.map_err(|error| Trouble::io(&self.segment, error))?;
+        self.compare(digest.finalize())
+    }
+
+    fn compare(&self, digest: blake3::Hash) -> Result<(), Trouble> {
+        match *digest.as_bytes() == self.checksum {
+            true => Ok(()),
+            false => Err(Trouble::Damaged("its bytes are not those saved".to_owned())),
+        }
+    }
+
     /// The bytes, which are those that were saved.
     fn bytes(&self, file: &dyn MediumFile) -> Result<Vec<u8>, Trouble> {
         let failed = |error| Trouble::io(&self.segment, error);
@@ -296,10 +342,7 @@ impl FilePayload {
         }
         let bytes = bytes_of(file, self.at, self.length).map_err(failed)?;
         // One thread only: BLAKE3 on several would steal other work while it waits.
-        match *blake3::hash(&bytes).as_bytes() == self.checksum {
-            true => Ok(bytes),
-            false => Err(Trouble::Damaged("its bytes are not those saved".to_owned())),
-        }
+        self.compare(blake3::hash(&bytes)).map(|()| bytes)
     }
 
     fn read(&self, codec: &Codec) -> Result<ErasedValue, Trouble> {
@@ -311,9 +354,13 @@ impl FilePayload {
             };
             return Err(Trouble::OtherType(why));
         }
-        let file = self.medium.open(&self.segment.path);
-        let file = file.map_err(|error| Trouble::io(&self.segment, error))?;
-        let bytes = self.bytes(&*file)?;
+        let bytes = match self.kept().take() {
+            Some(bytes) => bytes,
+            None => {
+                let file = self.medium.open(&self.segment.path);
+                self.bytes(&*file.map_err(|error| Trouble::io(&self.segment, error))?)?
+            }
+        };
         cbor::decode(&bytes, codec).map_err(Trouble::Damaged)
     }
 }
@@ -337,7 +384,7 @@ impl Payload for FilePayload {
                 }
                 gone_or_io => gone_or_io.into(),
             };
-            tracing::warn!("{error}");
+            sde::warning!("{error}");
             error
         })
     }

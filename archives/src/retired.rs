@@ -5,12 +5,18 @@
 //! systems. So before it is removed it is closed, that is given another name, which its writer
 //! notices before it acknowledges anything more; if it has grown beyond what was copied of
 //! it, it stays, and what it has beyond that counts.
+//!
+//! What a writer has [superseded](crate::trim) itself needs no such time, and says so: it was replaced at
+//! time 0.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::id::UniqueId;
 use crate::manifest::{Manifest, Retired};
 use crate::medium::Medium;
+use crate::scan;
+use crate::segment::FrameKind;
 use crate::store::{DirStore, lock};
 
 /// What the name of a closed segment ends with, before the extension.
@@ -63,26 +69,34 @@ impl DirStore {
             return false;
         };
         // Only the file that was replaced, whatever has its name now.
-        let found = crate::scan::open(medium, &path);
+        let found = scan::open(medium, &path);
         if !matches!(found, Ok(Some(Ok(segment))) if segment.id == *id) {
             return false;
         }
         let removed = remove(medium, &path, *length);
         removed.unwrap_or_else(|error| {
-            let path = path.display();
-            tracing::warn!("{path} was replaced and can't be removed: {error}");
+            // Others may be at it too.
+            if error.kind() != io::ErrorKind::NotFound {
+                let path = path.display();
+                sde::warning!("{path} was replaced and can't be removed: {error}");
+            }
             false
         })
     }
 }
 
-/// Removes a segment whose writer may be alive after all, unless it has grown beyond what was copied
-/// of it. Gives whether it did.
-pub(crate) fn remove(medium: &dyn Medium, path: &Path, length: u64) -> std::io::Result<bool> {
+/// Removes a segment whose writer may be alive after all, unless it has more whole frames than were
+/// copied of it. Gives whether it did.
+pub(crate) fn remove(medium: &dyn Medium, path: &Path, length: u64) -> io::Result<bool> {
     let closed = close(medium, path)?;
-    let grown = medium
-        .look(&closed)?
-        .is_none_or(|found| found.length > length);
+    let Some(Ok(segment)) = scan::open(medium, &closed)? else {
+        return Ok(false);
+    };
+    let mut grown = false;
+    // What is acknowledged from now on is elsewhere, so what is not whole by now is of no use.
+    scan::scan_with(medium, &segment, length, |frame| {
+        grown |= frame.header.kind != Some(FrameKind::Index);
+    })?;
     match grown {
         true => Ok(false),
         false => medium.remove(&closed).map(|()| true),
@@ -90,7 +104,7 @@ pub(crate) fn remove(medium: &dyn Medium, path: &Path, length: u64) -> std::io::
 }
 
 /// Takes the name away under which its writer looks for it.
-fn close(medium: &dyn Medium, path: &Path) -> std::io::Result<PathBuf> {
+fn close(medium: &dyn Medium, path: &Path) -> io::Result<PathBuf> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     if stem.ends_with(CLOSED) {
         return Ok(path.to_owned());

@@ -154,7 +154,10 @@ impl<'scope, 'env> Framer<'scope, 'env> {
 
 /// The classes that an entry has something for. An archive has the record of every
 /// entry, also of one that has no values in it.
-fn classes(entry: &SavedEntry, selection: Selection) -> impl Iterator<Item = Class> {
+pub(crate) fn classes(
+    entry: &SavedEntry,
+    selection: Selection,
+) -> impl Iterator<Item = Class> + use<> {
     let has = |class: Class| {
         let of_class =
             |result: &SavedResult| Class::of(result.tags) == Some(class) && result.value.is_some();

@@ -33,6 +33,25 @@ pub(crate) struct Scanned {
     pub(crate) damaged: Vec<(Range<u64>, String)>,
 }
 
+impl Scanned {
+    /// Warns of what is left out.
+    pub(crate) fn warn(&self, path: &Path) {
+        let path = path.display();
+        for (place, why) in &self.damaged {
+            let (from, to) = (place.start, place.end);
+            sde::warning!(
+                "bytes {from}..{to} of {path} are left out: {why}; what they held is computed again when needed"
+            );
+        }
+        if self.end < self.length {
+            let left = self.length - self.end;
+            sde::warning!(
+                "the last {left} bytes of {path} are left out: a save was cut short there, or goes on"
+            );
+        }
+    }
+}
+
 /// Reads the header of a segment; `None` if the file is too short to have one.
 pub(crate) fn open(
     medium: &dyn Medium,
@@ -88,7 +107,7 @@ pub(crate) fn scan_with(
     window.pass_trailer(segment, &mut scanned)?;
     if window.zeros >= TOLD {
         let (path, zeros) = (segment.path.display(), window.zeros);
-        tracing::warn!(
+        sde::warning!(
             "in {path} {zeros} bytes are zeros where frames should be; they are passed over, what is \
              whole before and after them is used"
         );

@@ -13,7 +13,7 @@ use crate::directory::is_no_folder;
 use crate::id::UniqueId;
 use crate::lane::{EXTENSION, folder};
 use crate::medium::{Found, Medium};
-use crate::scan::{self, Scanned};
+use crate::scan;
 use crate::segment::{SEGMENT_HEADER, Segment};
 use crate::table::{Row, Table};
 use crate::trust::{Distrusted, Trust};
@@ -23,6 +23,8 @@ pub(crate) struct Seen {
     trust: Trust,
     distrusted: Distrusted,
     files: HashMap<PathBuf, Progress>,
+    /// The segments that this process has sealed.
+    sealed: HashSet<UniqueId>,
     /// Replaced by a compaction up to a length, and only still there for those who read them.
     retired: HashMap<UniqueId, u64>,
     /// Those of which that was not known when the directory was looked at last.
@@ -88,6 +90,7 @@ impl Seen {
             trust,
             distrusted: Distrusted::default(),
             files: HashMap::new(),
+            sealed: HashSet::new(),
             retired: HashMap::new(),
             newly_retired: HashSet::new(),
             doubted: HashSet::new(),
@@ -197,10 +200,15 @@ impl Seen {
             .retain(|_, progress| !progress.id().is_some_and(|id| goes(&id)));
     }
 
-    /// Has a segment of this process left alone.
-    pub(crate) fn own(&mut self, segment: &Arc<Segment>) {
+    /// Has a segment of this process left alone, unless another thread has sealed it since: then what
+    /// is in it is known. Gives whether it has not.
+    pub(crate) fn own(&mut self, segment: &Arc<Segment>) -> bool {
+        if self.sealed.contains(&segment.id) {
+            return false;
+        }
         let progress = Progress::Own(Arc::clone(segment));
         self.files.insert(segment.path.clone(), progress);
+        true
     }
 
     /// Has segments left out from now on, up to a length.
@@ -256,11 +264,17 @@ impl Seen {
         })
     }
 
+    /// The segments that this process has sealed, so that all in them is durable.
+    pub(crate) fn all_sealed(&self) -> HashSet<UniqueId> {
+        self.sealed.clone()
+    }
+
     /// Takes note of a segment that this process has sealed.
-    pub(crate) fn sealed(&mut self, table: &Table, length: u64) {
+    pub(crate) fn sealed(&mut self, table: &Table) {
+        self.sealed.insert(table.segment.id);
         let progress = Progress::Read {
             segment: Arc::clone(&table.segment),
-            length,
+            length: table.length,
             end: table.end,
         };
         self.files.insert(table.segment.path.clone(), progress);
@@ -288,7 +302,7 @@ impl Seen {
             match self.look_at(medium, &path, class, &mut news) {
                 // Another rank that found it was faster.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-                Err(error) => tracing::warn!("{} can't be read: {error}", path.display()),
+                Err(error) => sde::warning!("{} can't be read: {error}", path.display()),
                 Ok(()) => {}
             }
         }
@@ -316,7 +330,7 @@ impl Seen {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => all = false,
                 Err(error) => {
-                    tracing::warn!("{} can't be read: {error}", path.display());
+                    sde::warning!("{} can't be read: {error}", path.display());
                     self.unread.push(ArchiveError::io("reading", path, error));
                 }
             }
@@ -420,7 +434,7 @@ impl Seen {
     }
 
     fn refuse(&mut self, path: &Path, length: u64, why: &str) {
-        tracing::warn!("{} is left out: {why}", path.display());
+        sde::warning!("{} is left out: {why}", path.display());
         let progress = Progress::Refused(length);
         self.files.insert(path.to_owned(), progress);
     }
@@ -444,7 +458,7 @@ impl Seen {
             }
         }
         let scanned = scan::scan(medium, segment, from)?;
-        warn(&segment.path, &scanned);
+        scanned.warn(&segment.path);
         news.marks.extend(scanned.marks);
         news.frames.push((Arc::clone(segment), scanned.rows));
         Ok(scanned.frames_end)
@@ -471,22 +485,4 @@ fn segments(medium: &dyn Medium, store: &Path) -> Result<BTreeMap<PathBuf, Class
         there.extend(segments.map(|path| (path, class)));
     }
     Ok(there)
-}
-
-fn warn(path: &Path, scanned: &Scanned) {
-    for (place, why) in &scanned.damaged {
-        tracing::warn!(
-            "bytes {}..{} of {} are left out: {why}; what they held is computed again when needed",
-            place.start,
-            place.end,
-            path.display()
-        );
-    }
-    if scanned.end < scanned.length {
-        tracing::warn!(
-            "the last {} bytes of {} are left out: a save was cut short there, or goes on",
-            scanned.length - scanned.end,
-            path.display()
-        );
-    }
 }

@@ -21,6 +21,9 @@ use crate::id::UniqueId;
 pub(crate) const SEGMENT_HEADER: usize = 64;
 /// The length of a frame's header.
 pub(crate) const FRAME_HEADER: usize = 96;
+/// Metadata, and an index, that is longer is neither written nor read: no run has as many inputs, and a
+/// file may say anything of its lengths.
+pub(crate) const LONGEST: u64 = 64 << 20;
 
 pub(crate) const SEGMENT_MAGIC: &[u8; 8] = b"SDEstore";
 pub(crate) const FRAME_MAGIC: &[u8; 4] = b"SDEf";
@@ -175,10 +178,11 @@ pub(crate) struct FrameHeader {
 impl FrameHeader {
     /// The header of a frame with this metadata; `None` if that is too long.
     pub(crate) fn new(kind: FrameKind, metadata: &[u8], payloads: u64) -> Option<Self> {
+        let length = u32::try_from(metadata.len()).ok();
         Some(Self {
             kind: Some(kind),
             code: kind.code(),
-            metadata: u32::try_from(metadata.len()).ok()?,
+            metadata: length.filter(|length| u64::from(*length) <= LONGEST)?,
             payloads,
             saved_at: 0,
             key: Key::from_bytes([0; 32]),
@@ -228,6 +232,10 @@ impl FrameHeader {
         if &bytes[..4] != FRAME_MAGIC || bytes[80..] != frame_check(segment, at, bytes) {
             return None;
         }
+        let metadata = u32_at(bytes, 8);
+        if u64::from(metadata) > LONGEST {
+            return None;
+        }
         let mut metadata_checksum = [0; 16];
         metadata_checksum.copy_from_slice(&bytes[64..80]);
         let mut key = [0; 32];
@@ -235,7 +243,7 @@ impl FrameHeader {
         Some(Self {
             kind: FrameKind::of(bytes[4]),
             code: bytes[4],
-            metadata: u32_at(bytes, 8),
+            metadata,
             payloads: u64_at(bytes, 16),
             saved_at: u64_at(bytes, 24),
             key: Key::from_bytes(key),

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, SystemTime};
 
 use sde::{
     ArchiveError, Archiver, Batch, Key, Mark, Payload, ProcessGroup, Record, Saved, SavedEntry,
@@ -25,8 +25,8 @@ use crate::options::Options;
 use crate::read;
 use crate::save::Framer;
 use crate::seen::{News, Seen};
-use crate::table::Table;
 use crate::together::Team;
+use crate::trim::Trim;
 use crate::trust::Trust;
 use crate::uses::Uses;
 
@@ -79,7 +79,8 @@ pub(crate) struct Inner {
     pub(crate) committer: Committer,
     pub(crate) archived: Archived,
     pub(crate) unvouched: Mutex<HashSet<Selection>>,
-    looked: Mutex<Instant>,
+    pub(crate) trim: Trim,
+    looked: Mutex<SystemTime>,
     /// How many ranks write to the store at most when all commit together.
     pub(crate) writers: usize,
     /// The ranks that have opened it together.
@@ -126,20 +127,22 @@ impl DirStore {
             writer: UniqueId::new(),
             segment_size: options.segment_size,
         };
+        let medium = options.medium;
         Self(Arc::new(Inner {
-            medium: options.medium,
+            clock: Clock::new(&medium),
+            looked: Mutex::new(medium.now()),
+            medium,
             dir,
             read_only: options.read_only,
             grace: options.grace,
             uses: options.record_uses.then(Uses::default),
-            clock: Clock::default(),
             index: RwLock::default(),
             seen: Mutex::new(seen),
             lineage: Mutex::new(Lineage::new(trust)),
             committer: Committer::new(ground),
             archived: Archived::default(),
             unvouched: Mutex::default(),
-            looked: Mutex::new(Instant::now()),
+            trim: Trim::default(),
             writers: options.writers,
             team: OnceLock::new(),
         }))
@@ -188,21 +191,20 @@ impl DirStore {
             // One listing of ten thousand ranks each second is what they have opened it together for.
             return false;
         }
-        {
-            let mut looked = lock(&self.0.looked);
-            if looked.elapsed() < LOOK_AGAIN && !gone {
-                return false;
-            }
-            *looked = Instant::now();
+        let age = self.0.medium.now().duration_since(*lock(&self.0.looked));
+        if age.is_ok_and(|age| age < LOOK_AGAIN) && !gone {
+            return false;
         }
         let refreshed = match gone {
             true => self.refresh().map(|()| true),
             false => self.refresh_if_idle(),
         };
+        // Only now: a look may take longer than that.
+        *lock(&self.0.looked) = self.0.medium.now();
         match refreshed {
             Ok(done) => done,
             Err(error) => {
-                tracing::warn!("what others saved could not be looked for: {error}");
+                sde::warning!("what others saved could not be looked for: {error}");
                 false
             }
         }
@@ -267,15 +269,13 @@ impl Inner {
 
     /// Takes note of what this process has written.
     pub(crate) fn add_written(&self, written: Vec<Written>) {
-        {
-            // Before the index knows of it: nobody is to read it a second time.
-            let mut seen = lock(&self.seen);
-            for one in &written {
-                seen.own(&one.segment);
-            }
-        }
+        // Before the index knows of it: nobody is to read it a second time.
+        let mut seen = lock(&self.seen);
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
         for one in written {
+            if !seen.own(&one.segment) {
+                continue;
+            }
             if let Some(row) = one.row {
                 index.add(&one.segment, &[row]);
             }
@@ -285,30 +285,30 @@ impl Inner {
         }
     }
 
-    /// Seals what has grown long, or all; the tables take the place of single frames.
-    pub(crate) fn seal(&self, all: bool) {
-        let tables = self.committer.seal(all);
-        self.add_sealed(tables);
-    }
-
-    pub(crate) fn add_sealed(&self, tables: Vec<Table>) {
-        for table in tables {
-            let length = self.medium.look(&table.segment.path);
-            let length = length
-                .ok()
-                .flatten()
-                .map_or(table.end, |found| found.length);
-            lock(&self.seen).sealed(&table, length);
+    /// Seals what is as long as is said of its class; the tables take the place of single frames. Gives
+    /// whether there was scratch among it.
+    pub(crate) fn seal(&self, length: impl Fn(Class) -> u64) -> bool {
+        let mut scratch = false;
+        self.committer.seal(length, |table| {
+            scratch |= table.segment.class == Class::Scratch;
+            lock(&self.seen).sealed(&table);
             let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
             index.add_table(table);
-        }
+        });
+        scratch
+    }
+
+    /// Forgets what was in segments.
+    pub(crate) fn forget(&self, goes: impl Fn(&UniqueId) -> bool) {
+        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
+        index.remove_all(goes);
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         if !self.read_only {
-            self.committer.seal(true);
+            self.committer.seal(|_| 0, drop);
             self.team.get().into_iter().for_each(Team::end);
         }
     }
@@ -346,7 +346,7 @@ impl Archiver for DirStore {
                 unvouched.insert(Selection::Archive);
             }
         }
-        inner.seal(false);
+        self.seal_what_is_long();
         Ok(Saved::without(left_out))
     }
 
@@ -374,6 +374,10 @@ impl Archiver for DirStore {
         }
         self.0.archived.committed();
         Ok(())
+    }
+
+    fn archives_checkpoints(&self) -> bool {
+        true
     }
 
     fn commits_together(&self) -> bool {
@@ -405,7 +409,7 @@ impl Archiver for DirStore {
             }
             (found, gone) = self.scratch(key)?;
         }
-        Ok(found)
+        Ok(found.map(|payload| self.followed_state(payload, *key)))
     }
 
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {

@@ -19,7 +19,7 @@ use crate::cbor;
 use crate::filter::Filter;
 use crate::medium::MediumFile;
 use crate::segment::{
-    FRAME_HEADER, FrameHeader, FrameKind, SEGMENT_HEADER, Segment, aligned, checksum,
+    FRAME_HEADER, FrameHeader, FrameKind, LONGEST, SEGMENT_HEADER, Segment, aligned, checksum,
 };
 
 /// The length of a row: key, place and kind, time of saving.
@@ -87,10 +87,13 @@ pub(crate) struct Table {
     pub(crate) latest: u64,
     /// Where the index frame begins: up to there reach the frames.
     pub(crate) end: u64,
+    /// How long the file is.
+    pub(crate) length: u64,
 }
 
 impl Table {
-    /// The frame and the trailer that seal a segment which ends here, and the table.
+    /// The frame and the trailer that seal a segment which ends here, and the table; `None` if they would
+    /// be too long.
     pub(crate) fn seal(
         segment: &Arc<Segment>,
         mut rows: Vec<Row>,
@@ -107,6 +110,9 @@ impl Table {
             marks,
         };
         let text = cbor::to_bytes(&metadata).ok()?;
+        if bytes.len() as u64 > LONGEST {
+            return None;
+        }
         let header = FrameHeader::new(FrameKind::Index, &text, bytes.len() as u64)?;
         let mut tail = header.bytes(segment, end).to_vec();
         tail.extend_from_slice(&text);
@@ -121,6 +127,7 @@ impl Table {
             marks: metadata.marks,
             latest,
             end,
+            length: end + tail.len() as u64,
         };
         Some((table, tail))
     }
@@ -155,11 +162,18 @@ impl Table {
             marks: metadata.marks,
             latest: metadata.latest,
             end: at,
+            length,
         }))
     }
 
-    /// The table of a segment that somebody else has read: sorted rows, and where the index begins.
-    pub(crate) fn told(segment: &Arc<Segment>, rows: Vec<u8>, latest: u64, end: u64) -> Self {
+    /// The table of a segment that somebody else has read: sorted rows, where the index begins, and how
+    /// long the file is.
+    pub(crate) fn told(
+        segment: &Arc<Segment>,
+        rows: Vec<u8>,
+        latest: u64,
+        (end, length): (u64, u64),
+    ) -> Self {
         Self {
             segment: Arc::clone(segment),
             filter: filter(&rows),
@@ -167,6 +181,7 @@ impl Table {
             marks: Vec::new(),
             latest,
             end,
+            length,
         }
     }
 
@@ -283,7 +298,7 @@ fn index_frame(
     let mut header = [0; FRAME_HEADER];
     file.read_at(&mut header, at)?;
     let header = FrameHeader::read(&header, segment, at)
-        .filter(|header| header.kind == Some(FrameKind::Index))
+        .filter(|header| header.kind == Some(FrameKind::Index) && header.payloads <= LONGEST)
         .filter(|header| aligned(header.end(at)) == length - TRAILER as u64);
     Ok(header.map(|header| (at, header)))
 }

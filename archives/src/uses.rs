@@ -44,18 +44,26 @@ pub(crate) fn add(to: &mut UsesOf, key: Key, one: Use) {
 }
 
 /// What the metadata of a frame of uses is.
-#[derive(Serialize, Deserialize)]
+#[derive(PartialEq, Serialize, Deserialize)]
 pub(crate) struct UsesMetadata {
     pub(crate) uses: Vec<(Key, Use)>,
 }
 
-impl UsesMetadata {
-    /// In the order of the keys.
-    pub(crate) fn new(uses: UsesOf) -> Self {
-        let mut uses: Vec<_> = uses.into_iter().collect();
-        uses.sort_unstable_by_key(|(key, _)| *key.as_bytes());
-        Self { uses }
-    }
+/// How many uses a frame has at most.
+const MOST: usize = 1 << 16;
+
+/// The frames of these uses, in the order of the keys.
+pub(crate) fn frames(uses: UsesOf) -> Result<Vec<NewFrame>, ArchiveError> {
+    let mut uses: Vec<_> = uses.into_iter().collect();
+    uses.sort_unstable_by_key(|(key, _)| *key.as_bytes());
+    let frame = |uses: &[(Key, Use)]| {
+        let uses = uses.to_vec();
+        cbor::to_bytes(&UsesMetadata { uses }).and_then(|metadata| {
+            NewFrame::new(Class::Result, FrameKind::Uses, metadata, Vec::new())
+        })
+    };
+    let frames = uses.chunks(MOST).map(frame).collect::<Result<_, _>>();
+    frames.map_err(ArchiveError::Other)
 }
 
 /// The uses that are not written yet.
@@ -92,12 +100,8 @@ impl DirStore {
         if taken.is_empty() {
             return Ok(());
         }
-        let frame = cbor::to_bytes(&UsesMetadata::new(taken.clone()))
-            .and_then(|metadata| {
-                NewFrame::new(Class::Result, FrameKind::Uses, metadata, Vec::new())
-            })
-            .map_err(ArchiveError::Other);
-        let written = frame.and_then(|frame| self.0.committer.begin().finish(vec![frame]));
+        let written =
+            frames(taken.clone()).and_then(|frames| self.0.committer.begin().finish(frames));
         match written {
             Ok(written) => self.0.add_written(written),
             Err(error) => {

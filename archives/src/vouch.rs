@@ -6,6 +6,7 @@ use std::path::Path;
 use sde::{ArchiveError, Selection};
 
 use crate::class::Class;
+use crate::committer::Durable;
 use crate::id::UniqueId;
 use crate::lineage::Lineage;
 use crate::manifest::{Listed, Manifest, Retired};
@@ -53,6 +54,8 @@ impl DirStore {
         let mut lineage = lock(&inner.lineage);
         let retired = self.still_retired(&lineage, retired);
         let (generation, parents) = lineage.next(selection);
+        // Before those that are known: what is sealed in between is among both then, and else among none.
+        let written = self.written();
         let known = self.durable(&lineage, stays);
         let manifest = Manifest {
             kind: selection.name().to_owned(),
@@ -60,7 +63,7 @@ impl DirStore {
             writer: inner.committer.ground().writer.to_string(),
             at: inner.clock.stamp(),
             parents,
-            segments: self.listed(selection, known, &retired),
+            segments: self.listed(selection, written, known, &retired),
             retired,
         };
         lineage.commit(&*inner.medium, &inner.dir, manifest, selection)?;
@@ -86,17 +89,27 @@ impl DirStore {
         all
     }
 
+    /// The segments that this process has not sealed, as far as they are durable: of those it knows
+    /// better than by reading what is on the medium.
+    fn written(&self) -> Vec<Durable> {
+        match self.0.team.get() {
+            None => self.0.committer.written(),
+            // What of it counts is in others' segments, or will be.
+            Some(_) => Vec::new(),
+        }
+    }
+
     /// The segments that a manifest vouches for, in the order of their names.
-    fn listed(&self, selection: Selection, known: Vec<Known>, retired: &[Retired]) -> Vec<Listed> {
+    fn listed(
+        &self,
+        selection: Selection,
+        written: Vec<Durable>,
+        known: Vec<Known>,
+        retired: &[Retired],
+    ) -> Vec<Listed> {
         let inner = &*self.0;
         let in_selection =
             |class: Class| selection == Selection::Checkpoint || class == Class::Result;
-        // Of a segment of its own a process knows better than by reading what is on the medium.
-        let written = match inner.team.get() {
-            None => inner.committer.written(),
-            // What of it counts is in others' segments, or will be.
-            Some(_) => Vec::new(),
-        };
         let own: HashSet<UniqueId> = written.iter().map(|(_, id, ..)| *id).collect();
         let mut listed: Vec<Listed> = known
             .into_iter()
@@ -124,7 +137,7 @@ impl DirStore {
     /// Warns of segments that a manifest vouches for and that are not there, or not whole.
     pub(crate) fn warn_of_losses(&self) {
         for loss in self.losses() {
-            tracing::warn!("{loss}; what they held is computed again when needed");
+            sde::warning!("{loss}; what they held is computed again when needed");
         }
     }
 

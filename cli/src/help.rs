@@ -68,8 +68,9 @@ usage: sde show STORE KEY [options]
         "explain" => {
             "\
 Why an entry is another than the nearest earlier one of its app, and so was
-computed: which input, field, parameter, sub-app, callee or version differs, and
-both values.
+computed: which input, field, parameter, sub-app, callee, helper or version
+differs, and both values. The nearest is one of its own key, or else the one
+from which the fewest inputs and settings differ.
 
 usage: sde explain STORE KEY [KEY2] [options]
 

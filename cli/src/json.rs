@@ -44,6 +44,8 @@ fn setup(setup: &AppSetup) -> Json {
     });
     json!({
         "short": setup.short,
+        "helpers": values(&setup.helpers),
+        "source": setup.source.map(|digest| digest.to_string()),
         "fields": values(&setup.fields),
         "parameters": values(&setup.parameters),
         "transparent": values(&setup.transparent),

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use options::{Asked, Options};
-use sde::{ArchiveError, Builder, Event, ProgressBar, ResultMap, SavePolicy, Sde, Value, inputs};
+use sde::{ArchiveError, Builder, Event, ResultMap, SavePolicy, Sde, Value, inputs};
 use sde_apps::hartree_fock::Scan;
 use sde_archives::DirStore;
 
@@ -111,34 +111,25 @@ fn set_threads(options: &Options) -> Result<(), Failure> {
 fn open(options: &Options, saved: &Arc<AtomicUsize>, ranks: impl Ranks) -> Result<Sde, Failure> {
     let saved = Arc::clone(saved);
     let verbose = options.verbose;
-    let mut builder = Sde::builder();
-    if ranks.is_first() {
-        builder = builder.observer(ProgressBar::new());
-    }
-    builder = builder
+    let mut builder = Sde::builder()
+        .program_defaults()
+        .save(SavePolicy::EveryResult)
         .observer(move |event: &Event| {
             if verbose {
                 log::tell(event);
             }
         })
-        .observer(move |event: &Event| match event {
-            Event::Saved { entries, .. } => {
+        .observer(move |event: &Event| {
+            if let Event::Saved { entries, .. } = event {
                 saved.fetch_add(*entries, Ordering::Relaxed);
             }
-            Event::Warning { message } => eprintln!("warning: {message}"),
-            _ => {}
         });
     if let Some(threads) = options.threads {
         builder = builder.threads(threads);
     }
     if let Some(directory) = &options.store {
         let store = ranks.open(directory).map_err(Failure::of_input)?;
-        builder = builder.store(store).save(SavePolicy::EveryResult);
-        // A batch system's word that time is nearly up.
-        #[cfg(unix)]
-        {
-            builder = builder.checkpoint_on_signals();
-        }
+        builder = builder.store(store);
     }
     let builder = ranks.put_on(builder);
     builder

@@ -149,29 +149,7 @@ fn draw(
             points.dipoles[at].magnitude_debye()
         )?;
     }
-    writeln!(
-        text,
-        "\nWhat each app did; its time has in it the time of those that it ran."
-    )?;
-    writeln!(
-        text,
-        "{:<18} {:>8} {:>10} {:>8} {:>6} {:>7} {:>10}",
-        "app", "computed", "last value", "map", "waits", "loaded", "time"
-    )?;
-    let stats = sde.stats();
-    let all = stats.apps.iter().map(|(name, app)| (name.as_str(), app));
-    for (name, app) in all {
-        writeln!(
-            text,
-            "{name:<18} {:>8} {:>10} {:>8} {:>6} {:>7} {:>9.3}s",
-            app.computed,
-            app.last_value_hits,
-            app.map_hits,
-            app.waits,
-            app.loads,
-            app.time_spent.as_secs_f64()
-        )?;
-    }
+    writeln!(text, "\nWhat each app did:\n{}", sde.stats())?;
     let all = match counts.ranks {
         1 => String::new(),
         ranks => format!("rank 0 of {ranks} above, all of them: "),

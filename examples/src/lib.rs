@@ -2,7 +2,7 @@
 //!
 //! | program | shows |
 //! |---|---|
-//! | `first_steps` | a function that is remembered, in twenty lines |
+//! | `sweep` | a sweep that is computed once, in twenty lines: the program of the README |
 //! | `water_scan` | Hartree-Fock energies along a bond or angle, saved and taken up again |
 //!
 //! Run one with `cargo run --release -p sde-examples --example NAME`.

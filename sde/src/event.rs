@@ -163,6 +163,17 @@ pub enum Event {
         done: usize,
         /// How much of it there is.
         total: usize,
+        /// Whether it is beside other work that is told of: within `par_map`, `par_each` or `join`, on one of rayon's
+        /// workers, or saving what nobody waits for.
+        nested: bool,
+    },
+    /// The process got a signal that the engine was [told](crate::Builder::checkpoint_on_signals) to listen to, and saves
+    /// what is new.
+    Signal {
+        /// Its name: `SIGTERM`, for example.
+        signal: &'static str,
+        /// Whether the process ends when all is saved.
+        ends: bool,
     },
 }
 
@@ -174,6 +185,12 @@ pub enum Event {
 pub trait Observer: Send + Sync {
     /// Takes note of one event.
     fn observe(&self, event: &Event);
+
+    /// Whether it wants to be told of hits. If no observer does, a hit costs what it costs without any; if one does, all are
+    /// told.
+    fn hears_hits(&self) -> bool {
+        true
+    }
 }
 
 impl<F: Fn(&Event) + Send + Sync> Observer for F {

@@ -35,7 +35,7 @@
 //! 3. The results are recorded, made visible, and given out as [`Value`]s: shared,
 //!    read-only, never copied.
 //! 4. [`Sde::checkpoint`] and [`Sde::archive`] save what their tags say ([`Tag`]);
-//!    [`Sde::finish`] archives at the end of a program.
+//!    [`Sde::finish`] does both at the end of a program.
 //! 5. [`Sde::clean_cache`] frees memory. Values that were given out stay valid; the
 //!    records stay.
 //! 6. In a later process the entry is found in the store, provided that the code of
@@ -58,6 +58,7 @@ mod app;
 pub mod bulk;
 mod cache;
 mod checkpoint;
+mod console;
 mod distributed;
 mod engine;
 mod error;
@@ -68,8 +69,6 @@ pub mod last_value;
 mod parallel;
 mod process_group;
 mod process_set;
-#[cfg(feature = "progress")]
-mod progress;
 mod result_map;
 mod sync;
 
@@ -84,15 +83,13 @@ pub use checkpoint::{
     Archiver, Batch, Mark, MemoryArchiver, SavePolicy, Saved, SavedEntry, SavedResult,
     SavedScratch, Selection, StoredEntry, StoredResult,
 };
-pub use distributed::{Block, DistArray, Distributed, HandOver, Layout, SavedParts};
+pub use distributed::{Block, DistArray, Distributed, HandOver, Layout, SavedParts, Whereabouts};
 pub use engine::{Apps, Builder, Invalidated, Sde, Stats};
 pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, RunId, Source};
 pub use inputs::{Inputs, ValueSummary};
 pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key};
 pub use process_group::{GroupError, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
-#[cfg(feature = "progress")]
-pub use progress::ProgressBar;
 pub use result_map::{
     Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
     Wire,
@@ -110,11 +107,12 @@ pub use result_map::{
 /// - Parameters can be owned or shared references, `&Path` and slices among them; a lifetime
 ///   is not named. Their names, types and values are
 ///   in the key; all need [`Fingerprint`](trait@Fingerprint). The erased form clones those that are owned.
-/// - `Result<T, E>` is taken apart: `E` can be any error, or an [`AppError`].
+/// - `Result<T, E>` is taken apart: `E` can be an [`AppError`], any error, a box of one, a text or an
+///   `anyhow::Error`.
 /// - `Value<T>` as parameter or result is shared, not copied.
 /// - `T` must be [`Storable`], unless it is tagged `expendable` or `no_cache`.
 /// - The digest of the function's tokens is in the key, without documentation and
-///   format; a `version` takes its place. What the function calls is not in it.
+///   format, and with it those of the [helpers](macro@helper) that it names; a `version` takes their place.
 ///
 /// | in the brackets | meaning |
 /// |---|---|
@@ -122,7 +120,7 @@ pub use result_map::{
 /// | `version = ".."` | takes the place of the source's digest; raise it by hand |
 /// | `tags(intermediate)`, `expendable`, `no_cache`, `distributed` | the tags of the result |
 /// | `about = ".."`, `author = ".."`, `citation = ".."` | metadata; `about` is by default the first paragraph of the documentation |
-/// | `failures = "permanent"` or `"transient"` | how long errors last, where they don't say |
+/// | `failures = "permanent"` or `"transient"` | how [long](Failure) errors last, where they don't say; not `permanent` for a child process, which Ctrl-C kills too |
 /// | `nondeterministic`, `distributed`, `not_thread_safe`, `gpu` | the traits of [`AppInfo`] |
 /// | `sized` | the result tells how much memory it takes ([`MemorySize`]) |
 ///
@@ -158,17 +156,86 @@ pub use result_map::{
 /// #[sde::app]
 /// fn open(width: u32) -> Window { Window(std::ptr::null()) }
 /// ```
+///
+/// Nor does one that is tagged `distributed` and can't be put together from the parts of several ranks:
+///
+/// ```compile_fail
+/// #[sde::app(distributed, tags(distributed))]
+/// fn own_numbers(sde: &sde::Handle) -> Result<Vec<usize>, sde::Error> { Ok(vec![sde.rank()?]) }
+/// ```
 pub use sde_macros::app;
 
-pub use sde_macros::Fingerprint;
+/// Has a function or a constant count as code of the apps that name it.
+///
+/// The digest of an [`#[sde::app]`](macro@app) function covers the function's own tokens. A plain function that it calls
+/// is not among them: edit that one, and results made with the old one go on being used, unless it is marked as
+/// a helper. A helper stays what it is; there is no cost for a call.
+///
+/// ```
+/// use sde::Sde;
+///
+/// /// Of light, in m/s.
+/// #[sde::helper]
+/// const SPEED: f64 = 299_792_458.0;
+///
+/// struct Particle { mass: f64 }
+///
+/// impl Particle {
+///     #[sde::helper]
+///     fn energy_at_rest(&self) -> f64 {
+///         self.mass * SPEED.powi(2)
+///     }
+/// }
+///
+/// #[sde::app]
+/// fn released(mass: f64, share: f64) -> f64 {
+///     share * Particle { mass }.energy_at_rest()
+/// }
+///
+/// let sde = Sde::new();
+/// released.call(&sde, 1e-3, 0.01)?;
+/// let helpers = &sde.records()[0].setup.helpers;
+/// assert_eq!(helpers.len(), 2);
+/// assert!(helpers[1].name.ends_with("energy_at_rest"));
+/// # Ok::<(), sde::Error>(())
+/// ```
+///
+/// It stands on functions, methods and constants, generic or not, in a module, an `impl`, a trait or a function.
+///
+/// An app's helpers are those whose names stand in its function, those whose names stand in these, and so on, also in other
+/// crates of the program. All of one name count, wherever they are; too many cost a computation once one
+/// of them is edited. Another helper, another text of it or another module in its crate is other code, and the
+/// app's results are computed again; [`Part::Helper`] names what changed. An app that names none has
+/// the key that it had. One with a `version` says itself when its code is another: there helpers do not count, nor do they in
+/// types that implement [`App`].
+///
+/// A helper has to be named: what calls it under another name, through a function or a macro that is not marked, or
+/// by an operator, does not see it. The guide's page on keys has the list.
+///
+/// What has no body can't be marked:
+///
+/// ```compile_fail
+/// #[sde::helper]
+/// struct Particle { mass: f64 }
+/// ```
+pub use sde_macros::helper;
+
+pub use sde_macros::{Distributed, Fingerprint};
 
 /// What the macros need; not for direct use.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::app::{LinkedFacts, in_module};
+    pub use crate::app::{FunctionCode, LinkedFacts, LinkedHelper};
+    pub use crate::console::show_warning;
+    pub use crate::distributed::{
+        check_same, join_outlines, outline_of_same, outlines_of, part_for,
+    };
+    pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};
+    pub use crate::error::said;
     pub use crate::inputs::{Call, plain, summary};
     pub use crate::key::{Listed, name_frame};
     pub use inventory;
+    pub use tracing;
 }
 
 // The derive macro writes `::sde`, also in this crate's own tests.

@@ -36,7 +36,7 @@ fn opaque(seed: u8) -> NotSaved {
     NotSaved(std::sync::Mutex::new(seed))
 }
 
-#[sde::app(tags(expendable, distributed))]
+#[sde::app(tags(expendable))]
 fn owned(list: Vec<u32>, name: String) -> usize {
     list.len() + name.len()
 }

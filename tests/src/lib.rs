@@ -15,7 +15,7 @@ mod watchdog;
 
 pub use contract::{check_contract, check_late, check_leave};
 pub use lying::{Lie, Lying};
-pub use made::{Made, made, number, number_info, x, y};
+pub use made::{Made, a_linked_helper, made, number, number_info, x, y};
 pub use signal::{Counter, Gate, LIMIT, until};
 pub use watch::Watch;
 pub use watchdog::Watchdog;

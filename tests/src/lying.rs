@@ -6,6 +6,8 @@ use sde::{
     ArchiveError, Archiver, Batch, Key, Mark, MemoryArchiver, Payload, Record, Saved, StoredEntry,
 };
 
+use crate::Counter;
+
 /// What the store does wrong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Lie {
@@ -29,6 +31,7 @@ pub enum Lie {
 pub struct Lying {
     truth: MemoryArchiver,
     lie: Arc<Mutex<Lie>>,
+    searched: Counter,
 }
 
 impl Lying {
@@ -47,6 +50,12 @@ impl Lying {
     #[must_use]
     pub fn truth(&self) -> &MemoryArchiver {
         &self.truth
+    }
+
+    /// How often all records of an app were asked for.
+    #[must_use]
+    pub fn searched(&self) -> usize {
+        self.searched.get()
     }
 
     fn lie(&self) -> MutexGuard<'_, Lie> {
@@ -90,6 +99,7 @@ impl Archiver for Lying {
     }
 
     fn records(&self, app: &str, each: &mut dyn FnMut(Record)) -> Result<(), ArchiveError> {
+        self.searched.add();
         match *self.lie() {
             Lie::FindFails => Err(fails()),
             _ => self.truth.records(app, each),

@@ -101,3 +101,10 @@ impl App for Made {
         self.not_ready.clone()
     }
 }
+
+/// A helper of another crate than the apps that name it.
+#[sde::helper]
+#[must_use]
+pub fn a_linked_helper(x: f64) -> f64 {
+    2.0 * x
+}

@@ -29,7 +29,7 @@ const MAGIC: &[u8; 8] = b"SDEBLOB1";
 const HEAD: usize = 8 + 32 + 32;
 
 /// Why there is no blob, or no program from one.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum BlobError {
     /// It can't be told what a build of this program reads, so no name stands for it.
@@ -76,6 +76,8 @@ pub enum BlobError {
     #[error("{0}")]
     Other(Error),
 }
+
+sde::debug_as_said!(BlobError);
 
 impl Program {
     /// The bytes to keep under [`Descriptor::blob_id`].

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Why a program is built anew each time it is asked for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NotCacheable {
     /// What the source includes is computed while it is compiled.
@@ -56,6 +56,8 @@ pub enum NotCacheable {
     /// A foreign program is not one that kernels can be had from.
     NotExecutable,
 }
+
+sde::debug_as_said!(NotCacheable);
 
 impl fmt::Display for NotCacheable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -10,7 +10,7 @@ use crate::identity::Descriptor;
 ///
 /// One that is [permanent](Error::is_permanent) is remembered in memory: the same build is not tried
 /// again, and everybody gets the same error.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// There is no OpenCL on this machine.
@@ -148,6 +148,8 @@ pub enum Error {
     #[error("{0}")]
     Engine(sde::Error),
 }
+
+sde::debug_as_said!(Error);
 
 fn places(dirs: &[PathBuf]) -> String {
     let dirs: Vec<_> = dirs.iter().map(|dir| dir.display().to_string()).collect();

@@ -158,16 +158,16 @@ impl Event {
             Self::Recompiled { key, took } => {
                 tracing::debug!("{key:?} was made once more for its binary in {took:?}");
             }
-            Self::Refused { key, why } => tracing::warn!(
+            Self::Refused { key, why } => sde::warning!(
                 "the driver refuses the kept binary of {key:?} ({why}); it is built anew"
             ),
             Self::Unfit { key, why } => {
-                tracing::warn!("what is kept for {key:?} is not used: {why}; it is built anew");
+                sde::warning!("what is kept for {key:?} is not used: {why}; it is built anew");
             }
             Self::OutOfResources { why } => {
                 tracing::info!("letting go what is not in use: {why}");
             }
-            Self::StoreFailed { why } => tracing::warn!("{why}"),
+            Self::StoreFailed { why } => sde::warning!("{why}"),
             Self::Loaded { .. } | Self::Shared { .. } | Self::Kept { .. } | Self::Waited { .. } => {
             }
         }

@@ -4,7 +4,7 @@ use crate::text::{quoted, quoted_path};
 use std::path::PathBuf;
 
 /// Why a basis set could not be found, read or put on a molecule.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum BasisError {
     /// No set of this name is built in.
@@ -58,3 +58,5 @@ pub enum BasisError {
         name: String,
     },
 }
+
+sde::debug_as_said!(BasisError);

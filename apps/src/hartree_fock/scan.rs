@@ -23,7 +23,7 @@ use crate::scf::DipoleMoment;
 pub struct Scan;
 
 /// One point of a scan could not be computed.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[error("the point {value} of the scan failed: {source}")]
 pub struct PointFailed {
     /// The value of the coordinate.
@@ -31,6 +31,8 @@ pub struct PointFailed {
     /// Why.
     pub source: sde::Error,
 }
+
+sde::debug_as_said!(PointFailed);
 
 impl App for Scan {
     fn info(&self) -> AppInfo {

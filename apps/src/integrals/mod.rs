@@ -17,7 +17,7 @@ pub(crate) use repulsion::triangle;
 pub use repulsion::{DEFAULT_MEMORY_LIMIT, NEGLIGIBLE, Repulsion};
 
 /// Why integrals could not be computed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum IntegralError {
     /// The repulsion integrals do not fit.
@@ -42,3 +42,5 @@ pub enum IntegralError {
         values: usize,
     },
 }
+
+sde::debug_as_said!(IntegralError);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Why a molecule could not be made, read or moved.
 ///
 /// Atoms are counted from 1 in the messages and in the fields, as in the files people edit.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum MoleculeError {
     /// The file could not be read at all.
@@ -184,6 +184,8 @@ pub enum MoleculeError {
         why: String,
     },
 }
+
+sde::debug_as_said!(MoleculeError);
 
 impl MoleculeError {
     /// Says in which file the error is.

@@ -1,7 +1,7 @@
 //! What can go wrong in a self-consistent field.
 
 /// Why a self-consistent field could not be computed.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScfError {
     /// The iterations have not settled.
@@ -58,3 +58,5 @@ pub enum ScfError {
     #[error("the history of the iterations is empty; put one Fock matrix into it first")]
     NoHistory,
 }
+
+sde::debug_as_said!(ScfError);

@@ -7,15 +7,14 @@ use sde::ArchiveError;
 
 use super::plan::Plan;
 use super::survey::{Candidate, Held, What};
-use crate::cbor;
 use crate::class::Class;
 use crate::frame::NewFrame;
 use crate::lane::{Ground, Lane};
 use crate::medium::MediumFile;
 use crate::scan;
-use crate::segment::{FrameHeader, FrameKind, SEGMENT_HEADER, Segment};
+use crate::segment::{FrameHeader, Segment};
 use crate::table::Table;
-use crate::uses::{UsesMetadata, UsesOf};
+use crate::uses;
 
 /// Copies what a plan keeps of some classes, makes it durable and reads it back; gives how many
 /// segments that took. If it fails, what was written is removed.
@@ -32,7 +31,9 @@ pub(crate) fn all(ground: &Ground, plan: &Plan, classes: &[Class]) -> Result<usi
             }
         }
         if *class == Class::Result {
-            copier.uses(plan.uses.clone())?;
+            for frame in uses::frames(plan.uses.clone())? {
+                copier.put(&frame, None)?;
+            }
         }
         copiers.push(copier);
     }
@@ -66,7 +67,8 @@ struct Copier<'a> {
     class: Class,
     lane: Lane,
     sealed: Vec<Arc<Segment>>,
-    frames: usize,
+    /// What was put there, in this order.
+    put: Vec<(FrameHeader, Option<&'a What>)>,
     /// All files that were begun.
     begun: Vec<PathBuf>,
 }
@@ -78,43 +80,34 @@ impl<'a> Copier<'a> {
             class,
             lane: Lane::new(class),
             sealed: Vec::new(),
-            frames: 0,
+            put: Vec::new(),
             begun: Vec::new(),
         }
     }
 
     /// Copies frames of a segment, in the order of their places.
-    fn copy<'f>(
+    fn copy(
         &mut self,
         from: &Candidate,
-        frames: impl Iterator<Item = &'f Held>,
+        frames: impl Iterator<Item = &'a Held>,
     ) -> Result<(), ArchiveError> {
         let path = &from.segment.path;
         let failed = |error| ArchiveError::io("reading", path, error);
         let file = self.ground.medium.open(path).map_err(failed)?;
         let file: Arc<dyn MediumFile> = Arc::from(file);
         for held in frames {
-            self.put(&frame(self.class, held, &file).map_err(failed)?)?;
+            let frame = frame(self.class, held, &file).map_err(failed)?;
+            self.put(&frame, Some(&held.what))?;
         }
         Ok(())
     }
 
-    /// Writes the uses of entries, added up.
-    fn uses(&mut self, uses: UsesOf) -> Result<(), ArchiveError> {
-        if uses.is_empty() {
-            return Ok(());
-        }
-        let frame = cbor::to_bytes(&UsesMetadata::new(uses))
-            .and_then(|metadata| NewFrame::new(self.class, FrameKind::Uses, metadata, Vec::new()));
-        self.put(&frame.map_err(ArchiveError::Other)?)
-    }
-
-    fn put(&mut self, frame: &NewFrame) -> Result<(), ArchiveError> {
+    fn put(&mut self, frame: &NewFrame, what: Option<&'a What>) -> Result<(), ArchiveError> {
         let written = self.lane.put(frame, self.ground)?;
         if self.begun.last() != Some(&written.segment.path) {
             self.begun.push(written.segment.path.clone());
         }
-        self.frames += 1;
+        self.put.push((frame.header, what));
         if self.lane.length() >= self.ground.segment_size {
             self.seal()?;
         }
@@ -123,49 +116,51 @@ impl<'a> Copier<'a> {
 
     fn seal(&mut self) -> Result<(), ArchiveError> {
         self.lane.sync(self.ground)?;
-        let sealed = self.lane.seal(self.ground, true);
+        let sealed = self.lane.seal(0);
         self.sealed.extend(sealed.map(|table| table.segment));
         Ok(())
-    }
-
-    /// What was written stays.
-    fn take(&mut self) {
-        self.begun.clear();
     }
 
     /// Makes all of it durable, reads it back and gives how many segments it is.
     fn finish(&mut self) -> Result<usize, ArchiveError> {
         self.seal()?;
-        let mut frames = 0;
+        let mut back = Vec::new();
         for segment in &self.sealed {
-            frames += self.check(segment)?;
+            back.extend(self.read_back(segment)?);
         }
-        if frames != self.frames || self.sealed.len() != self.begun.len() {
+        let is_same = |(put, back): (&(FrameHeader, Option<&What>), &Held)| {
+            put.0 == back.header && put.1.is_none_or(|what| *what == back.what)
+        };
+        let is_whole = back.len() == self.put.len() && self.put.iter().zip(&back).all(is_same);
+        if !is_whole || self.sealed.len() != self.begun.len() {
             return Err(ArchiveError::Other(format!(
-                "a compaction wrote {} frames and reads {frames} back; nothing was replaced, see whether the disk is sound",
-                self.frames
+                "of {} frames that a compaction wrote not all read back as they were written; nothing was replaced, see whether the disk is sound",
+                self.put.len()
             )));
         }
         Ok(self.sealed.len())
     }
 
-    /// How many frames of those put there can be read in a segment.
-    fn check(&self, segment: &Arc<Segment>) -> Result<usize, ArchiveError> {
-        let medium = &*self.ground.medium;
+    /// What a segment holds of what was put there, if others will find it.
+    fn read_back(&self, segment: &Arc<Segment>) -> Result<Vec<Held>, ArchiveError> {
+        let medium = &self.ground.medium;
         let failed = |error| ArchiveError::io("reading back", &segment.path, error);
         let file = medium.open(&segment.path).map_err(failed)?;
         let length = file.length().map_err(failed)?;
+        let header = scan::open(&**medium, &segment.path).map_err(failed)?;
         let table = Table::read(segment, &*file, length).map_err(failed)?;
-        if table.is_none() {
-            return Ok(0);
+        if !matches!(header, Some(Ok(found)) if found.id == segment.id) || table.is_none() {
+            return Ok(Vec::new());
         }
-        let mut frames = 0;
-        let of_its_own = |kind| matches!(kind, Some(FrameKind::About | FrameKind::Index));
-        let scanned = scan::scan_with(medium, segment, SEGMENT_HEADER as u64, |frame| {
-            frames += usize::from(!of_its_own(frame.header.kind));
-        });
-        scanned.map_err(failed)?;
+        let back = Candidate::survey(medium, Arc::clone(segment), 0, true);
+        let mut frames = back.map_err(failed)?.frames;
+        frames.retain(|held| held.what != What::OfSegment);
         Ok(frames)
+    }
+
+    /// What was written stays.
+    fn take(&mut self) {
+        self.begun.clear();
     }
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn live(candidates: &[Candidate], around: &Around) -> Live {
                     *latest = (mark.at, at);
                 }
             }
-            What::Unknown => live.unknown.push(at),
+            What::Unknown(_) => live.unknown.push(at),
             What::Uses(_) | What::OfSegment | What::Damaged => {}
         }
     }

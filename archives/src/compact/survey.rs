@@ -7,9 +7,11 @@ use sde::{Key, Mark};
 
 use crate::cbor;
 use crate::class::Class;
+use crate::frame::pieces;
+use crate::index::Place;
 use crate::medium::Medium;
 use crate::rank::Rank;
-use crate::read;
+use crate::read::{self, Trouble};
 use crate::scan::{self, FoundFrame};
 use crate::segment::{FrameHeader, FrameKind, SEGMENT_HEADER, Segment, aligned};
 use crate::uses::{self, UsesMetadata, UsesOf};
@@ -17,7 +19,7 @@ use crate::uses::{self, UsesMetadata, UsesOf};
 /// A segment that nobody writes to any more, as far as is known.
 pub(crate) struct Candidate {
     pub(crate) segment: Arc<Segment>,
-    /// Up to here it was looked at.
+    /// Up to here it is whole frames: what comes after, if anything, its writer may still finish.
     pub(crate) length: u64,
     /// Whether its writer has ended it. If not, he is taken for dead.
     pub(crate) sealed: bool,
@@ -34,8 +36,10 @@ pub(crate) struct Held {
 }
 
 /// What a frame holds, as far as it matters for whether it is kept.
+#[derive(PartialEq)]
 pub(crate) enum What {
     Entry(EntryFacts),
+    /// A state that is whole.
     Scratch,
     Mark(Mark),
     Uses(UsesMetadata),
@@ -43,8 +47,8 @@ pub(crate) enum What {
     OfSegment,
     /// Damaged: of no use to anybody.
     Damaged,
-    /// Of a kind that a later release added: it is kept.
-    Unknown,
+    /// Of a kind that a later release added: it is kept. The BLAKE3 digest of its payloads.
+    Unknown([u8; 32]),
 }
 
 /// What counts of an entry.
@@ -99,8 +103,7 @@ impl Candidate {
         Ok(Self {
             damaged: !scanned.damaged.is_empty() || frames.iter().any(is_damaged),
             frames,
-            // What was cut short at the end is nobody's: its save was never acknowledged.
-            length: scanned.length.max(scanned.end),
+            length: scanned.end,
             sealed,
             segment,
         })
@@ -132,16 +135,14 @@ pub(crate) fn uses(medium: &Arc<dyn Medium>, segment: &Segment, to: &mut UsesOf)
 }
 
 fn what(medium: &Arc<dyn Medium>, segment: &Arc<Segment>, frame: &FoundFrame) -> io::Result<What> {
+    let (at, key) = (frame.at, &frame.header.key);
     match frame.header.kind {
-        Some(FrameKind::Entry) => Ok(
-            match read::facts(medium, segment, frame.at, &frame.header.key) {
-                Ok(facts) => What::Entry(facts),
-                Err(read::Trouble::Io(error)) => return Err(io::Error::other(error)),
-                Err(read::Trouble::Gone) => return Err(io::ErrorKind::NotFound.into()),
-                Err(read::Trouble::Damaged(_) | read::Trouble::OtherType(_)) => What::Damaged,
-            },
-        ),
-        Some(FrameKind::Scratch) => Ok(What::Scratch),
+        Some(FrameKind::Entry) => of_value(read::facts(medium, segment, at, key).map(What::Entry)),
+        Some(FrameKind::Scratch) => {
+            let segment = Arc::clone(segment);
+            let checked = read::check_scratch(medium, &Place { segment, at }, key);
+            of_value(checked.map(|()| What::Scratch))
+        }
         Some(FrameKind::Mark) => {
             Ok(metadata(medium, segment, frame)?.map_or(What::Damaged, What::Mark))
         }
@@ -149,8 +150,29 @@ fn what(medium: &Arc<dyn Medium>, segment: &Arc<Segment>, frame: &FoundFrame) ->
             Ok(metadata(medium, segment, frame)?.map_or(What::Damaged, What::Uses))
         }
         Some(FrameKind::About | FrameKind::Index) => Ok(What::OfSegment),
-        None => Ok(What::Unknown),
+        None => Ok(What::Unknown(digest(medium, segment, frame)?)),
     }
+}
+
+/// What is damaged is of no use; what can't be read may be.
+fn of_value(found: Result<What, Trouble>) -> io::Result<What> {
+    match found {
+        Err(Trouble::Io(error)) => Err(io::Error::other(error)),
+        Err(Trouble::Gone) => Err(io::ErrorKind::NotFound.into()),
+        Err(Trouble::Damaged(_) | Trouble::OtherType(_)) => Ok(What::Damaged),
+        Ok(what) => Ok(what),
+    }
+}
+
+fn digest(medium: &Arc<dyn Medium>, segment: &Segment, frame: &FoundFrame) -> io::Result<[u8; 32]> {
+    let file = medium.open(&segment.path)?;
+    let (at, length) = (frame.header.payloads_at(frame.at), frame.header.payloads);
+    let mut digest = blake3::Hasher::new();
+    pieces(&*file, at, length, |piece| {
+        digest.update(piece);
+        Ok(())
+    })?;
+    Ok(*digest.finalize().as_bytes())
 }
 
 fn metadata<T: serde::de::DeserializeOwned>(

@@ -77,7 +77,7 @@ pub struct RetiredSegment {
     pub id: Option<SegmentId>,
     /// Up to where it is replaced.
     pub length: u64,
-    /// When that was, in nanoseconds since 1970.
+    /// When that was, in nanoseconds since 1970; 0 if nobody is given time to read it.
     pub at: u64,
 }
 

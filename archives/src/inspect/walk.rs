@@ -18,9 +18,6 @@ use crate::segment::{
 use crate::table::{TRAILER, Table};
 use crate::uses::UsesMetadata;
 
-/// Metadata that is longer is not read: no run has as many inputs.
-const LONGEST: u32 = 64 << 20;
-
 /// What a walk found of the segment as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -139,12 +136,8 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
     }
 
     fn metadata(&mut self, frame: &FoundFrame) -> io::Result<Result<Vec<u8>, String>> {
-        let length = frame.header.metadata;
-        if length > LONGEST {
-            return Ok(Err(format!("it says that its metadata has {length} bytes")));
-        }
         let at = FrameHeader::metadata_at(frame.at);
-        let Some(metadata) = self.window.get(at, length.into())? else {
+        let Some(metadata) = self.window.get(at, frame.header.metadata.into())? else {
             return Ok(Err("it ends too early".to_owned()));
         };
         Ok(match checksum(metadata) == frame.header.metadata_checksum {

@@ -96,11 +96,8 @@ impl Medium for Disk {
     }
 
     fn user(&self) -> Option<u32> {
-        // The owner of what this process makes, without a call that needs `unsafe`.
         #[cfg(target_os = "linux")]
-        return std::fs::metadata("/proc/self")
-            .ok()
-            .map(|own| std::os::unix::fs::MetadataExt::uid(&own));
+        return Some(rustix::process::geteuid().as_raw());
         #[cfg(not(target_os = "linux"))]
         None
     }

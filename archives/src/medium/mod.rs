@@ -136,6 +136,11 @@ pub trait Medium: Send + Sync + fmt::Debug {
         None
     }
 
+    /// The time of day, by which ages are told.
+    fn now(&self) -> SystemTime {
+        SystemTime::now()
+    }
+
     /// Takes a lock that the system gives back when its holder ends, however he ends; `None` if
     /// somebody has it. Nothing but politeness may rest on it: there are file systems where all
     /// have it.

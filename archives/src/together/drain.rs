@@ -12,9 +12,7 @@ use std::sync::{Arc, Mutex};
 use sde::ArchiveError;
 
 use super::told::Told;
-use crate::cbor;
-use crate::class::Class;
-use crate::committer::{Committer, Save};
+use crate::committer::Committer;
 use crate::compact::{Candidate, EntryFacts, Plan, What, copy};
 use crate::frame::{NewFrame, Written};
 use crate::id::UniqueId;
@@ -22,9 +20,10 @@ use crate::index::Place;
 use crate::lane::Ground;
 use crate::medium::{Medium, MediumFile};
 use crate::read::{self, Trouble};
-use crate::segment::{FrameKind, SEGMENT_HEADER, Segment};
+use crate::segment::{SEGMENT_HEADER, Segment};
 use crate::store::lock;
-use crate::uses::{UsesMetadata, UsesOf};
+use crate::table::Table;
+use crate::uses;
 
 /// The segments of a writer.
 pub(super) struct Drain {
@@ -63,7 +62,7 @@ impl Drain {
 
     /// Seals all segments.
     pub(super) fn end(&self) {
-        self.committer.seal(true);
+        self.committer.seal(|_| 0, drop);
     }
 
     /// Writes what counts of some segments.
@@ -106,23 +105,13 @@ impl Drain {
             );
             save.part(frames)?;
         }
-        let written = self.finish(save, plan.uses.clone())?;
+        let written = save.finish(uses::frames(plan.uses.clone())?)?;
         if let Err(why) = self.check(&written, &facts) {
             // Nobody knows what else is not as it should be there.
             self.committer.forget();
             return Err(why);
         }
         Ok(self.tell(&written))
-    }
-
-    fn finish(&self, save: Save<'_>, uses: UsesOf) -> Result<Vec<Written>, ArchiveError> {
-        if uses.is_empty() {
-            return save.finish(Vec::new());
-        }
-        let frame = cbor::to_bytes(&UsesMetadata::new(uses)).and_then(|metadata| {
-            NewFrame::new(Class::Result, FrameKind::Uses, metadata, Vec::new())
-        });
-        save.finish(vec![frame.map_err(ArchiveError::Other)?])
     }
 
     /// Reads back what was written: what is missing there would be lost with the sources.
@@ -149,7 +138,7 @@ impl Drain {
             }
         };
         // Uses come last, and have no facts.
-        let expected = facts.iter().copied().chain([None]);
+        let expected = facts.iter().copied().chain(std::iter::repeat(None));
         for (one, facts) in written.iter().zip(expected) {
             let back =
                 is_back(one, facts).map_err(|trouble: Trouble| ArchiveError::from(trouble))?;
@@ -165,13 +154,12 @@ impl Drain {
 
     /// What others are to know of what was written.
     fn tell(&self, written: &[Written]) -> Told {
-        let medium = &*self.committer.ground().medium;
         let mut ends = HashMap::new();
-        for table in self.committer.seal(false) {
-            let found = medium.look(&table.segment.path).ok().flatten();
-            let length = found.map_or(table.end, |found| found.length);
-            ends.insert(table.segment.id, (table.end, length));
-        }
+        let long = self.committer.ground().segment_size;
+        let sealed = |table: Table| {
+            ends.insert(table.segment.id, (table.end, table.length));
+        };
+        self.committer.seal(|_| long, sealed);
         for (_, id, _, length) in self.committer.written() {
             ends.insert(id, (length, length));
         }
@@ -194,48 +182,17 @@ fn survey(medium: &Arc<dyn Medium>, source: &Source) -> Result<Option<Candidate>
         }
         surveyed => surveyed.map_err(|error| ArchiveError::io("reading", path, error))?,
     };
-    let cut = candidate.length < source.length;
-    let mut candidate = candidate;
-    let damaged = leave_out_damaged(medium, &mut candidate)? || candidate.damaged || cut;
-    if !damaged {
+    if !candidate.damaged && candidate.length >= source.length {
         return Ok(Some(candidate));
     }
     let path = path.display();
     if source.is_left_behind {
-        tracing::warn!(
-            "{path} was left by another job and is damaged; what is whole in it is used"
-        );
+        sde::warning!("{path} was left by another job and is damaged; what is whole in it is used");
         return Ok(Some(candidate));
     }
     // On a network file system that may be a late view of what its rank has written.
-    tracing::warn!("{path} is not what its rank has written; it stays where it is");
+    sde::warning!("{path} is not what its rank has written; it stays where it is");
     Ok(None)
-}
-
-/// A compaction leaves damaged states to who looks for them. Here one must not be taken for one that was
-/// not copied well. Gives whether there was one.
-fn leave_out_damaged(
-    medium: &Arc<dyn Medium>,
-    candidate: &mut Candidate,
-) -> Result<bool, ArchiveError> {
-    let mut damaged = false;
-    for held in &mut candidate.frames {
-        if matches!(held.what, What::Scratch) {
-            let place = Place {
-                segment: Arc::clone(&candidate.segment),
-                at: held.at,
-            };
-            match read::scratch(medium, &place, &held.header.key) {
-                Ok(Some(_)) => {}
-                Ok(None) | Err(Trouble::Damaged(_) | Trouble::OtherType(_)) => {
-                    held.what = What::Damaged;
-                    damaged = true;
-                }
-                Err(trouble) => return Err(trouble.into()),
-            }
-        }
-    }
-    Ok(damaged)
 }
 
 /// The frames of a segment that are kept, to be written elsewhere.

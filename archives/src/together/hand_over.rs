@@ -17,19 +17,14 @@ impl DirStore {
     /// of a node gives what ranks of an earlier job have left on its disk, too.
     pub(super) fn hand_over(&self, team: &Team) -> Vec<Journal> {
         let inner = &*self.0;
-        inner.seal(true);
+        inner.seal(|_| 0);
         let own = inner.committer.ground().writer;
-        let read: Vec<(Known, u64)> = lock(&inner.seen).with_lengths().collect();
+        let read: Vec<Known> = lock(&inner.seen).known().collect();
         let is_heir = team.is_local && team.parts.leader(team.rank) == team.rank;
-        let sealed = read.into_iter().filter(|(known, _)| {
+        let sealed = read.into_iter().filter(|known| {
             known.segment.writer == own || (is_heir && self.is_left_behind(team, known))
         });
-        let sealed = sealed.map(|(known, length)| Journal {
-            class: known.class,
-            id: known.id,
-            writer: known.segment.writer,
-            length,
-        });
+        let sealed = sealed.map(|known| Journal::of(&known));
         // Those that were left after an error, as far as they are durable. Not what another thread has
         // begun to write since: the next commit takes that.
         let left = inner.committer.ended().into_iter();
@@ -52,19 +47,13 @@ impl DirStore {
         let inner = &*self.0;
         let short = inner.committer.ground().segment_size / 4;
         let seen = lock(&inner.seen);
-        let left = seen.with_lengths().filter(|(known, length)| {
-            *length < short
+        let left = seen.known().filter(|known| {
+            known.length < short
                 && !team.writers.contains(&known.segment.writer)
                 && lane::path(&inner.dir, known.class, &known.segment.writer, &known.id)
                     == known.path
         });
-        let left = left.map(|(known, length)| Journal {
-            class: known.class,
-            id: known.id,
-            writer: known.segment.writer,
-            length,
-        });
-        let mut left: Vec<_> = left.collect();
+        let mut left: Vec<_> = left.map(|known| Journal::of(&known)).collect();
         if team.rank != 0 || left.len() <= MANY {
             return Vec::new();
         }
@@ -74,13 +63,7 @@ impl DirStore {
 
     /// Whether a segment on the node's disk is nobody's.
     fn is_left_behind(&self, team: &Team, known: &Known) -> bool {
-        let journal = Journal {
-            class: known.class,
-            id: known.id,
-            writer: known.segment.writer,
-            length: 0,
-        };
-        journal.path(&team.dir) == known.path
+        Journal::of(known).path(&team.dir) == known.path
             && !team.writers.contains(&known.segment.writer)
             && self.is_left(known)
     }
@@ -110,12 +93,7 @@ impl DirStore {
             seen.retire(replaced);
         }
         inner.committer.let_go(goes);
-        let mut index = inner.index.write();
-        index
-            .as_mut()
-            .unwrap_or_else(|poisoned| poisoned.get_mut())
-            .remove_all(goes);
-        drop(index);
+        inner.forget(goes);
         let own = inner.committer.ground().writer;
         for journal in mine.iter().filter(|journal| goes(&journal.id)) {
             let path = journal.path(&team.dir);
@@ -126,7 +104,7 @@ impl DirStore {
             };
             if let Err(error) = removed {
                 let path = path.display();
-                tracing::warn!("{path} was written elsewhere and can't be removed: {error}");
+                sde::warning!("{path} was written elsewhere and can't be removed: {error}");
             }
         }
     }

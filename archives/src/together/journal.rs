@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::class::Class;
 use crate::id::UniqueId;
 use crate::lane;
+use crate::seen::Known;
 use crate::segment::Segment;
 
 /// A segment that nobody appends to any more.
@@ -16,7 +17,7 @@ pub(super) struct Journal {
     pub(super) class: Class,
     pub(super) id: UniqueId,
     pub(super) writer: UniqueId,
-    /// How long its file is.
+    /// Up to where its frames reach.
     pub(super) length: u64,
 }
 
@@ -24,6 +25,16 @@ pub(super) struct Journal {
 pub(super) const BYTES: usize = 41;
 
 impl Journal {
+    /// As it is known here.
+    pub(super) fn of(known: &Known) -> Self {
+        Self {
+            class: known.class,
+            id: known.id,
+            writer: known.segment.writer,
+            length: known.length,
+        }
+    }
+
     /// Where it is, in the folder that ranks append to.
     pub(super) fn path(&self, dir: &Path) -> PathBuf {
         lane::path(dir, self.class, &self.writer, &self.id)

@@ -97,6 +97,8 @@ impl DirStore {
                 group.size()
             )));
         }
+        // What is handed over stays until it is let go.
+        let _alone = lock(&self.0.trim.alone);
         let mine = Handed {
             own: self.hand_over(team),
             left_over: self.left_over(team),

@@ -174,7 +174,7 @@ impl Told {
                     &segment,
                     part.rows.clone(),
                     part.latest,
-                    part.end,
+                    (part.end, part.length),
                 )),
                 false => index.add(&segment, &Row::all(&part.rows)),
             }

@@ -4,9 +4,11 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::MutexGuard;
+use std::time::SystemTime;
 
 use sde_archives::medium::{FileKind, Found, Medium, MediumFile, Site};
 
+use super::gate::Gate;
 use super::orders::{CHANGING, Call, Error, Verdict};
 use super::sim::{Sim, State};
 use super::world::{Id, Node};
@@ -15,6 +17,9 @@ use super::world::{Id, Node};
 struct Entered<'a> {
     state: MutexGuard<'a, State>,
     then: Option<Error>,
+    /// Of a write: where it is held up in the middle, and which bit of it changes.
+    halfway: Option<Gate>,
+    spoilt: Option<usize>,
 }
 
 /// A call that is not to be done.
@@ -39,9 +44,12 @@ impl Sim {
             other => other,
         };
         let changes = CHANGING.contains(&call) && !matches!(call, Call::Close | Call::Sync);
-        let mut then = None;
+        let (mut then, mut halfway, mut spoilt) = (None, None, None);
         match verdict {
             Verdict::Do => {}
+            Verdict::StopHalfway(gate) => halfway = Some(gate),
+            Verdict::Spoil(bit) => spoilt = Some(bit),
+            Verdict::Take(time) => self.pass_time(time),
             Verdict::Fail(error) => return Err(Refused { state, error }),
             Verdict::FailDone(error) => then = Some(error),
             Verdict::Stop(gate) => {
@@ -54,7 +62,12 @@ impl Sim {
             let error = Error::ReadOnly;
             return Err(Refused { state, error });
         }
-        Ok(Entered { state, then })
+        Ok(Entered {
+            state,
+            then,
+            halfway,
+            spoilt,
+        })
     }
 
     fn call(&self, call: Call) -> io::Result<Entered<'_>> {
@@ -155,11 +168,15 @@ impl Medium for Sim {
         entered.done(())
     }
 
+    fn now(&self) -> SystemTime {
+        SystemTime::now() + *self.ahead.lock().unwrap()
+    }
+
     fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
         let mut entered = self.call(Call::Lock)?;
         let state = &mut *entered.state;
         let id = state.world.existing(path)?;
-        if !state.locked.insert(id) {
+        if !state.locked.insert(id) && !state.lying_locks {
             return Ok(None);
         }
         let lock = Lock(self.clone(), id);
@@ -214,10 +231,22 @@ impl Handle {
 
 impl MediumFile for Handle {
     fn append(&mut self, slices: &[&[u8]]) -> io::Result<()> {
-        let bytes = slices.concat();
+        let mut bytes = slices.concat();
         let (mut state, error, written) = match self.sim.enter(Call::Write) {
             Ok(entered) => {
-                let state = entered.state;
+                let mut state = entered.state;
+                if let Some(bit) = entered.spoilt {
+                    let at = bit / 8 % bytes.len();
+                    bytes[at] ^= 1 << (bit % 8);
+                }
+                if let Some(gate) = entered.halfway {
+                    let rest = bytes.split_off(bytes.len() / 2);
+                    state.world.file(self.id).append(&bytes);
+                    drop(state);
+                    gate.pass();
+                    state = self.sim.state();
+                    bytes = rest;
+                }
                 let used = state.world.bytes();
                 let room = state.room.map(|room| room.saturating_sub(used) as usize);
                 match room.filter(|room| *room < bytes.len()) {
@@ -268,6 +297,7 @@ impl MediumFile for Handle {
 
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
         let mut entered = self.sim.call(Call::Read)?;
+        entered.state.bytes_read += buffer.len() as u64;
         let bytes = &entered.state.world.file(self.id).bytes;
         let from = usize::try_from(at).unwrap_or(usize::MAX);
         let there = bytes.get(from..).and_then(|left| left.get(..buffer.len()));

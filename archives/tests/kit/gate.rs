@@ -36,7 +36,7 @@ impl Gate {
     }
 
     /// Is held up.
-    pub(super) fn pass(&self) {
+    pub fn pass(&self) {
         self.0.0.lock().unwrap().came = true;
         self.0.1.notify_all();
         self.wait(|state| state.open);

@@ -9,6 +9,9 @@ use sde::{
     SavedResult, SavedScratch, Sde, Selection, Storable, Tag, Tags, inputs,
 };
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::gate::Gate;
 use super::random::Random;
 
 /// The names of an entry's results.
@@ -19,6 +22,22 @@ pub const TEXT: &str = "text";
 #[sde::app]
 fn made(x: f64) -> f64 {
     x
+}
+
+/// A value that waits while it is written.
+pub struct Slow(pub Gate);
+
+impl Serialize for Slow {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        self.0.pass();
+        to.serialize_unit()
+    }
+}
+
+impl<'de> Deserialize<'de> for Slow {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        <()>::deserialize(from).map(|()| Self(Gate::default()))
+    }
 }
 
 /// A record as the engine makes it.

@@ -5,6 +5,8 @@
 //!
 //! - lose what was not, as after a power failure ([`Sim::power_loss`]);
 //! - fail, stop or lose its power at any chosen call ([`Order`]);
+//! - write what it was not given ([`Then::Spoil`]), and give everybody each lock ([`Sim::lying_locks`]);
+//! - have the clock of a process ahead ([`Sim::pass_time`]);
 //! - be full, or read-only ([`Sim::room`], [`Sim::read_only`]);
 //! - leave out the syncs of one place in the source ([`Sim::leave_out`]).
 //!

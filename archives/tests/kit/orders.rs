@@ -1,6 +1,7 @@
 //! What a simulated medium is told to do at which call.
 
 use std::io;
+use std::time::Duration;
 
 use super::gate::Gate;
 
@@ -62,6 +63,12 @@ pub enum Then {
     PowerOff,
     /// Whoever makes the call waits there.
     Stop(Gate),
+    /// The same in the middle of a write: half of it is written, the rest comes when the gate is opened.
+    StopHalfway(Gate),
+    /// This bit of what is written, counted round, is another, and nobody is told.
+    Spoil(usize),
+    /// This one takes so long, and so do all later ones.
+    Take(Duration),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,6 +99,9 @@ pub(super) enum Verdict {
     Fail(Error),
     FailDone(Error),
     Stop(Gate),
+    StopHalfway(Gate),
+    Spoil(usize),
+    Take(Duration),
 }
 
 /// Counts calls, and knows what was ordered.
@@ -133,6 +143,11 @@ impl Orders {
                 Then::FailOn(error) if *came >= order.at => verdict = Verdict::Fail(*error),
                 Then::FailDone(error) if *came == order.at => verdict = Verdict::FailDone(*error),
                 Then::Stop(gate) if *came == order.at => verdict = Verdict::Stop(gate.clone()),
+                Then::StopHalfway(gate) if *came == order.at => {
+                    verdict = Verdict::StopHalfway(gate.clone());
+                }
+                Then::Take(time) if *came >= order.at => verdict = Verdict::Take(*time),
+                Then::Spoil(bit) if *came == order.at => verdict = Verdict::Spoil(*bit),
                 Then::PowerOff if *came == order.at => {
                     self.off = true;
                     verdict = Verdict::Fail(Error::PowerOff);

@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use sde_archives::medium::Site;
 
@@ -19,6 +20,8 @@ pub struct Sim {
     state: Arc<Mutex<State>>,
     /// What was ordered for this process alone; its own power failure is that it is killed.
     pub(super) process: Arc<Mutex<Orders>>,
+    /// How far the clock of this process is ahead.
+    pub(super) ahead: Arc<Mutex<Duration>>,
     number: usize,
 }
 
@@ -43,6 +46,10 @@ pub(super) struct State {
     sites: BTreeMap<Place, u64>,
     pub(super) misdeeds: Vec<String>,
     pub(super) locked: HashSet<Id>,
+    /// Whoever asks for a lock has it.
+    pub(super) lying_locks: bool,
+    /// How many bytes were read.
+    pub(super) bytes_read: u64,
 }
 
 /// A place in the source: file, line, column.
@@ -73,10 +80,13 @@ impl Sim {
             sites: BTreeMap::new(),
             misdeeds: Vec::new(),
             locked: HashSet::new(),
+            lying_locks: false,
+            bytes_read: 0,
         };
         Self {
             state: Arc::new(Mutex::new(state)),
             process: Arc::default(),
+            ahead: Arc::default(),
             number: next_process(),
         }
     }
@@ -86,8 +96,14 @@ impl Sim {
         Self {
             state: Arc::clone(&self.state),
             process: Arc::default(),
+            ahead: Arc::default(),
             number: next_process(),
         }
+    }
+
+    /// Sets the clock of this process forward.
+    pub fn pass_time(&self, time: Duration) {
+        *self.ahead.lock().unwrap() += time;
     }
 
     /// Which process this is.
@@ -134,6 +150,7 @@ impl Sim {
 
     fn take_over(&self, before: &State) {
         let mut state = self.state();
+        state.lying_locks = before.lying_locks;
         state.left_out.clone_from(&before.left_out);
         state.sites.clone_from(&before.sites);
         state.misdeeds.clone_from(&before.misdeeds);
@@ -171,6 +188,16 @@ impl Sim {
 
     pub fn read_only(&self, read_only: bool) {
         self.state().read_only = read_only;
+    }
+
+    /// From now on all have each lock that they ask for.
+    pub fn lying_locks(&self) {
+        self.state().lying_locks = true;
+    }
+
+    /// How many bytes were read so far.
+    pub fn bytes_read(&self) -> u64 {
+        self.state().bytes_read
     }
 
     /// The syncs that are asked for at this place do nothing, and say that they did.

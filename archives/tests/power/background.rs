@@ -1,6 +1,6 @@
 //! A save that is stuck in the medium holds up nobody: hits and computations go on.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use sde::SavePolicy;
 
@@ -9,7 +9,7 @@ use crate::kit::{CHANGING, Gate, Order, Sim, Then};
 
 /// Saves ten results and begins a save of others, which stops in this call. Meanwhile `job` is done.
 /// Gives whether the call came.
-fn stopped_in(at: u64, job: impl FnOnce(&sde::Sde)) -> bool {
+fn stopped_in(at: u64, job: impl FnOnce(&Sim, &sde::Sde)) -> bool {
     let sim = Sim::new();
     let sde = engine(open(&sim).unwrap(), SavePolicy::OnRequest);
     for number in 0..10 {
@@ -29,7 +29,7 @@ fn stopped_in(at: u64, job: impl FnOnce(&sde::Sde)) -> bool {
         });
         let comes = gate.wait_for_somebody();
         if comes {
-            job(&sde);
+            job(&sim, &sde);
             gate.open();
         }
         saving.join().unwrap().unwrap();
@@ -43,7 +43,7 @@ fn stopped_in(at: u64, job: impl FnOnce(&sde::Sde)) -> bool {
     comes
 }
 
-fn hits_and_computations(sde: &sde::Sde) {
+fn hits_and_computations(_: &Sim, sde: &sde::Sde) {
     for number in 0..20 {
         assert_eq!(*page.call(sde, number).unwrap(), expected(number));
     }
@@ -67,12 +67,9 @@ fn stopped_in_each_call_of_a_checkpoint() {
 #[test]
 fn a_miss_does_not_wait_to_look_again() {
     for at in [5, 12, 14, 16] {
-        stopped_in(at, |sde| {
-            // Until it is time for a miss to look again.
-            let begin = Instant::now();
-            while begin.elapsed() < Duration::from_millis(1100) {
-                std::thread::yield_now();
-            }
+        stopped_in(at, |sim, sde| {
+            // It is time for a miss to look again.
+            sim.pass_time(Duration::from_secs(2));
             for number in 10..13 {
                 assert_eq!(*page.call(sde, number).unwrap(), expected(number));
             }

@@ -126,6 +126,12 @@ fn job() {
         "orbit" => super::kill::one_orbit(Path::new(&dir)),
         "together" => super::together::work(Path::new(&dir)),
         "fill" => super::kill::fill(Path::new(&dir)),
+        #[cfg(target_os = "linux")]
+        "no thread" => super::limits::save_without_a_thread(Path::new(&dir)),
+        #[cfg(target_os = "linux")]
+        "little memory" => super::limits::load_with_little_memory(Path::new(&dir)),
+        #[cfg(target_os = "linux")]
+        "user" => super::limits::tell_the_user(),
         other => panic!("no such job: {other}"),
     }
 }

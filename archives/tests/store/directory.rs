@@ -50,7 +50,7 @@ fn a_store_is_made_with_its_parents_and_belongs_to_its_owner() {
     sde.finish().unwrap();
     assert_eq!(mode(&store), 0o700);
     let names = contents(&store);
-    assert_eq!(names.len(), 5, "{:?}", names.keys());
+    assert_eq!(names.len(), 6, "{:?}", names.keys());
     for path in names.keys().filter(|path| path.parent() != Some(&store)) {
         assert_eq!(mode(path.parent().unwrap()), 0o700);
         assert_eq!(mode(path), 0o600);

@@ -17,6 +17,9 @@ mod fixture;
 mod folders;
 mod generations;
 mod kill;
+mod known_to_fail;
+#[cfg(target_os = "linux")]
+mod limits;
 mod log;
 mod ranks;
 mod recompute;

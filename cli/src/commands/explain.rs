@@ -1,7 +1,5 @@
 //! `sde explain`: why an entry is another than an earlier one.
 
-use std::cmp::Reverse;
-
 use sde::{Difference, Record};
 use serde_json::json;
 
@@ -46,28 +44,20 @@ fn latest(store: &mut Store, key: &Prefix) -> Result<Record, Failure> {
     Ok(found.swap_remove(0).entry.record)
 }
 
-/// The most alike of all that were made before it by the same app; of several the latest.
+/// The most alike of all that were made before it by the same app.
 fn nearest(
     store: &mut Store,
     record: &Record,
 ) -> Result<Option<(Record, Vec<Difference>)>, Failure> {
-    let mut best: Option<(Record, Vec<Difference>)> = None;
+    let (mut nearest, mut found) = (None, None);
     store.entries(|_, entry| {
         let other = entry.record;
         let is_earlier = (other.made_at, other.run) < (record.made_at, record.run);
-        if other.app != record.app || !is_earlier {
-            return;
-        }
-        let differences = record.differences(&other);
-        let rank = |record: &Record, found: &[Difference]| (found.len(), Reverse(record.made_at));
-        let is_nearer = best
-            .as_ref()
-            .is_none_or(|(known, found)| rank(&other, &differences) < rank(known, found));
-        if is_nearer {
-            best = Some((other, differences));
+        if other.app == record.app && is_earlier && record.look_at(&other, &mut nearest) {
+            found = Some(other);
         }
     })?;
-    Ok(best)
+    Ok(found.zip(nearest.map(|nearest| nearest.differences)))
 }
 
 fn title(record: &Record) -> String {

@@ -171,6 +171,7 @@ fn print_values(
 }
 
 fn print_setup(setup: &AppSetup, depth: usize, out: &mut Output) -> Result<(), Failure> {
+    print_values("helpers", &setup.helpers, depth, out)?;
     print_values("fields", &setup.fields, depth, out)?;
     print_values("parameters", &setup.parameters, depth, out)?;
     print_values(

@@ -144,6 +144,22 @@ fn explain_names_what_differs() {
     assert!(again.contains("the same run was computed again"), "{again}");
 }
 
+/// Found by using it: an edited app was compared with what it had made of other settings since the edit.
+#[test]
+fn explain_compares_with_the_run_before_the_edit() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let engine = super::kit::engine(&path);
+    let [_, _, key] = [("1", 4), ("2", 5), ("2", 4)].map(|(version, order)| {
+        let app = super::kit::Solver { order, version };
+        engine.request(&app, &::sde::inputs! {}).run().unwrap().key
+    });
+    drop(engine);
+    let text = sde(["explain", path.to_str().unwrap(), &key.to_string()]).well();
+    assert!(text.contains("version: \"1\" -> \"2\""), "{text}");
+    assert!(!text.contains("order"), "{text}");
+}
+
 /// "The same run was computed again", it said.
 #[test]
 fn an_entry_compared_with_itself_is_the_same() {

@@ -11,6 +11,7 @@ mod export;
 mod folders;
 mod kernels;
 mod kit;
+mod known_to_fail;
 mod look;
 mod rank;
 mod rooms;

@@ -148,6 +148,16 @@ fn gc_says_beforehand_what_it_removes() {
     assert_eq!(sample.run("gc", &now).well(), "nothing to do\n");
 }
 
+/// Found by hostile use: it was told that somebody else makes room, and to try later. It only reads.
+#[test]
+fn a_dry_run_is_told_while_somebody_else_makes_room() {
+    let sample = Sample::new();
+    let format = std::fs::File::open(sample.path.join("FORMAT")).unwrap();
+    format.lock().unwrap();
+    assert_eq!(sample.run("gc", &[]).status, 2);
+    sample.run("gc", &["--dry-run"]).well();
+}
+
 /// The default policy goes by uses, which hardly any store has.
 #[test]
 fn gc_says_if_there_are_no_uses_to_go_by() {

@@ -1,7 +1,6 @@
 //! Two ways to solve the Poisson equation.
 
-use sde::key::Digest;
-use sde::{AppError, DistArray, Distributed, HandOver, Handle, SavedParts};
+use sde::{AppError, DistArray, Distributed, Handle};
 use serde::{Deserialize, Serialize};
 
 use crate::rows::Rows;
@@ -11,63 +10,11 @@ const ENOUGH: f64 = 1e-12;
 const MOST: u32 = 10_000;
 
 /// A potential, and how many steps it took: a type whose parts go wherever those of the array go.
-#[derive(Serialize, Deserialize)]
+#[derive(Distributed, Serialize, Deserialize)]
 pub struct Solution {
+    #[distributed(same)]
     pub iterations: u32,
     pub potential: DistArray<f64>,
-}
-
-impl Distributed for Solution {
-    fn outline(&self) -> Vec<u64> {
-        let mut outline = self.potential.outline();
-        outline.push(u64::from(self.iterations));
-        outline
-    }
-
-    fn hand_over(part: Option<&Self>, over: &HandOver<'_>) -> Result<Option<Self>, AppError> {
-        let iterations = iterations_of(over.outlines())?;
-        let over = over.with_outlines(of_arrays(over.outlines()));
-        let potential = DistArray::hand_over(part.map(|part| &part.potential), &over)?;
-        Ok(potential.map(|potential| Self {
-            iterations,
-            potential,
-        }))
-    }
-
-    fn assemble(parts: &SavedParts<'_, Self>, rank: usize, ranks: usize) -> Result<Self, AppError> {
-        let outlines = of_arrays(parts.outlines());
-        let read = |part: usize| Ok(parts.read(part)?.potential);
-        let arrays = SavedParts::new(&outlines, &read);
-        Ok(Self {
-            iterations: iterations_of(parts.outlines())?,
-            potential: DistArray::assemble(&arrays, rank, ranks)?,
-        })
-    }
-
-    fn check(outlines: &[Vec<u64>]) -> Result<(), AppError> {
-        iterations_of(outlines)?;
-        DistArray::<f64>::check(&of_arrays(outlines))
-    }
-
-    fn settle(&self, set: u64, origin: Digest) {
-        self.potential.settle(set, origin);
-    }
-}
-
-fn of_arrays(outlines: &[Vec<u64>]) -> Vec<Vec<u64>> {
-    let array = |outline: &Vec<u64>| outline[..outline.len().saturating_sub(1)].to_vec();
-    outlines.iter().map(array).collect()
-}
-
-fn iterations_of(outlines: &[Vec<u64>]) -> Result<u32, AppError> {
-    let first = outlines.first().and_then(|outline| outline.last()).copied();
-    let same = outlines
-        .iter()
-        .all(|outline| outline.last().copied() == first);
-    let number = first
-        .filter(|_| same)
-        .and_then(|number| u32::try_from(number).ok());
-    number.ok_or_else(|| AppError::message("the parts are of different solutions"))
 }
 
 /// Conjugate gradients.

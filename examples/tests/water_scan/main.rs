@@ -1,14 +1,15 @@
-//! `water_scan` as a person runs it: a process, its output, its exit status, and
+//! The examples as a person runs them, `water_scan` above all: a process, its output, its exit status, and
 //! what is left when it is killed.
 
 mod killed;
 mod kit;
+mod sweep;
 mod told;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use kit::{computed, energies, example, json, path, run, table, words};
+use kit::{computed, energies, json, path, run, table, words};
 
 #[test]
 fn a_plain_run_shows_the_points_and_what_was_remembered() {
@@ -33,9 +34,7 @@ fn a_plain_run_shows_the_points_and_what_was_remembered() {
         1,
         "one point is the lowest: {first}"
     );
-    let levels = [
-        "app", "computed", "last", "value", "map", "waits", "loaded", "time",
-    ];
+    let levels = ["app", "computed", "in", "memory", "time", "saved"];
     assert_eq!(words(&first, "app"), levels);
     assert_eq!(words(&first, "Rhf")[1], "3");
     let told = format!("\n{} computed, ", computed(&report));
@@ -46,19 +45,9 @@ fn a_plain_run_shows_the_points_and_what_was_remembered() {
         second.contains("\n0 computed, 1 remembered, 0 duplicates"),
         "{second}"
     );
-    assert_eq!(words(&second, "Scan")[5], "1");
+    assert_eq!(words(&second, "Scan")[3], "1", "loaded");
     assert_eq!(words(&second, "1.0000")[1], words(&first, "1.0000")[1]);
     assert!(table(&["--scan", "none"]).contains("nothing saved"));
-}
-
-#[test]
-fn the_first_steps_are_remembered() {
-    let output = example("first_steps").output().expect("it starts");
-    assert!(output.status.success(), "{output:?}");
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(text.contains("27 -> 1 in 111 steps (Computed)"), "{text}");
-    assert!(text.contains("97 -> 1 in 118 steps (LastValue)"), "{text}");
-    assert!(text.contains(" remembered"), "{text}");
 }
 
 #[test]

@@ -3,7 +3,10 @@
 #![forbid(unsafe_code)]
 
 mod app;
+mod digest;
+mod distributed;
 mod fingerprint;
+mod helper;
 
 use proc_macro::TokenStream;
 
@@ -11,6 +14,23 @@ use proc_macro::TokenStream;
 #[proc_macro_attribute]
 pub fn app(attribute: TokenStream, item: TokenStream) -> TokenStream {
     app::app(attribute.into(), item.into())
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Has a function count as code of the apps that name it; documented in the crate `sde`.
+#[proc_macro_attribute]
+pub fn helper(attribute: TokenStream, item: TokenStream) -> TokenStream {
+    helper::helper(&attribute.into(), item.into())
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Derives `Distributed`; documented in the crate `sde`.
+#[proc_macro_derive(Distributed, attributes(distributed))]
+pub fn derive_distributed(item: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(item as syn::DeriveInput);
+    distributed::derive(&input)
         .unwrap_or_else(syn::Error::into_compile_error)
         .into()
 }

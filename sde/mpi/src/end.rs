@@ -54,11 +54,12 @@ extern "C" fn exits() {
     }
 }
 
-/// Has the message of a panic of a thread kept.
+/// Has the message of a panic of a thread kept, or of a helper: that panic goes on in the thread that it helps.
 fn watch_for_panics(here: ThreadId) {
     let before = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        if thread::current().id() == here {
+        let thread = thread::current();
+        if thread.id() == here || thread.name() == Some("sde-helper") {
             keep(panic);
         }
         before(panic);

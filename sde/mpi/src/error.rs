@@ -1,7 +1,7 @@
 //! Why a session can't be started.
 
 /// MPI can't be started, or not as the engine needs it.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
     /// There is a session, or somebody else has started MPI.
@@ -26,3 +26,5 @@ pub enum StartError {
         granted: String,
     },
 }
+
+sde::debug_as_said!(StartError);

@@ -16,8 +16,8 @@
 //! - A rank that ends the job itself has its guard make the file first.
 //!
 //! A rank can die of another's death before Hydra hears of either: UCX aborts one that was reading the other's
-//! memory. Then the first to speak may not be the one to be named. So the guard of a rank that died of anything but a
-//! `SIGKILL` speaks whoever has spoken, and makes no file.
+//! memory. So the guard of a rank that died of anything but a `SIGKILL` speaks whoever has spoken. It makes the file too,
+//! for those that Hydra kills after it; that of a rank which was killed before has mostly spoken by then.
 //!
 //! On each of the other nodes the guard of one rank that Hydra has killed may speak too, some time after.
 //!
@@ -58,6 +58,7 @@ case $state in
         exit 0
     fi
     ;;
+*) true 2>/dev/null >"$spoken" ;;
 esac
 printf '%s\n' "$says" >&2
 "#;

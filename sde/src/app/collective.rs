@@ -51,29 +51,7 @@ impl Handle {
         let Some(ranks) = self.together(|| format!("gathers {what}"))? else {
             return Ok(vec![value]);
         };
-        let codec = Codec::of::<T>();
-        let mut bytes = Vec::new();
-        let wire = self.wire()?;
-        let erased = ErasedValue::from(value.clone());
-        let encoded = wire.encode(&erased, &codec, &mut bytes);
-        let encoded = encoded
-            .map(|()| bytes)
-            .map_err(|source| not_sent(what, source));
-        let notice = Notice::about(Act::Gather, what, codec.type_name());
-        let all = ranks.gather(notice, encoded)?;
-        let decoded: Result<Vec<_>, Error> = all
-            .by_rank()
-            .enumerate()
-            .map(|(rank, bytes)| {
-                if rank == ranks.rank() {
-                    return Ok(value.clone());
-                }
-                let value = wire.decode(bytes, &codec);
-                let value = value.map_err(|source| not_sent(what, source))?;
-                value.downcast().ok_or_else(|| not_sent(what, wrong_type()))
-            })
-            .collect();
-        ranks.agree(what, decoded)
+        gather_values(ranks, &*self.wire()?, what, value)
     }
 
     /// The ranks that this handle's code runs on, all of which join in what is about to be
@@ -110,6 +88,36 @@ impl Handle {
             .wire()
             .ok_or_else(|| not_here("has no way to write values for others".to_owned()))
     }
+}
+
+/// Gives each of these ranks the values of all.
+pub(crate) fn gather_values<T: Storable>(
+    ranks: &Ranks,
+    wire: &dyn Wire,
+    what: &str,
+    value: Value<T>,
+) -> Result<Vec<Value<T>>, Error> {
+    let codec = Codec::of::<T>();
+    let mut bytes = Vec::new();
+    let encoded = wire.encode(&ErasedValue::from(value.clone()), &codec, &mut bytes);
+    let encoded = encoded
+        .map(|()| bytes)
+        .map_err(|source| not_sent(what, source));
+    let notice = Notice::about(Act::Gather, what, codec.type_name());
+    let all = ranks.gather(notice, encoded)?;
+    let decoded: Result<Vec<_>, Error> = all
+        .by_rank()
+        .enumerate()
+        .map(|(rank, bytes)| {
+            if rank == ranks.rank() {
+                return Ok(value.clone());
+            }
+            let value = wire.decode(bytes, &codec);
+            let value = value.map_err(|source| not_sent(what, source))?;
+            value.downcast().ok_or_else(|| not_sent(what, wrong_type()))
+        })
+        .collect();
+    ranks.agree(what, decoded)
 }
 
 fn not_sent(what: &str, source: crate::error::ArchiveError) -> Error {

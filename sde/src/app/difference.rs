@@ -5,6 +5,7 @@
 //! was given as 1e-9 in one script and as 1e-09f32 in the other. Records have a digest and a short
 //! text of everything that enters a key, so what differs can be named.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::time::SystemTime;
@@ -13,6 +14,7 @@ use super::frame::Callee;
 use super::identity::{AppId, CodeId};
 use super::summary::AppSetup;
 use crate::error::printable;
+use crate::event::RunId;
 use crate::inputs::ValueSummary;
 use crate::key::Key;
 
@@ -38,6 +40,9 @@ pub enum Part {
     App,
     /// Its version or source.
     Code,
+    /// The helper of this path, which counts as the app's code
+    /// ([`#[sde::helper]`](macro@crate::helper)).
+    Helper(String),
     /// The input of this name.
     Input(String),
     /// The same inputs in another order.
@@ -56,13 +61,14 @@ pub enum Part {
 }
 
 impl Part {
-    /// What kind of thing it is, in one word: `app`, `version`, `input`, `order`, `field`,
+    /// What kind of thing it is, in one word: `app`, `version`, `helper`, `input`, `order`, `field`,
     /// `parameter`, `slot`, `itself` or `callee`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::App => "app",
             Self::Code => "version",
+            Self::Helper(_) => "helper",
             Self::Input(_) => "input",
             Self::InputOrder => "order",
             Self::Field(_) => "field",
@@ -73,11 +79,17 @@ impl Part {
         }
     }
 
+    /// Whether it is of the code, and nothing that was given.
+    const fn is_code(&self) -> bool {
+        matches!(self, Self::Code | Self::Helper(_) | Self::Callee(_))
+    }
+
     /// What it is called, if there may be several of its kind.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match self {
-            Self::Input(name)
+            Self::Helper(name)
+            | Self::Input(name)
             | Self::Field(name)
             | Self::Parameter(name)
             | Self::Slot(name)
@@ -118,16 +130,39 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The remembered run that one which has not been made is most like.
+/// The remembered run that another is most like.
+///
+/// That is an earlier computation of the same key; else the one from which the fewest inputs and settings differ, whatever was
+/// edited; of several the one with the fewest differences, and of these the latest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Nearest {
     /// Its key.
     pub key: Key,
+    /// The computation.
+    pub run: RunId,
     /// When it was made.
     pub made_at: SystemTime,
     /// In what they differ.
     pub differences: Vec<Difference>,
+}
+
+impl Nearest {
+    /// The less of two is nearer to the run of this key.
+    pub(crate) fn rank(&self, key: &Key) -> impl Ord + use<> {
+        let given = self.differences.iter().filter(|one| !one.part.is_code());
+        let counts = (given.count(), self.differences.len());
+        (self.key != *key, counts, Reverse((self.made_at, self.run)))
+    }
+}
+
+/// `most like [5c2f6f1d2a3b] but for input "basis": "STO-3G" -> "6-31G*"`, on one line.
+impl fmt::Display for Nearest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let differences = self.differences.iter().map(ToString::to_string);
+        let differences = differences.collect::<Vec<_>>().join("; ");
+        write!(f, "most like [{}] but for {differences}", self.key.short())
+    }
 }
 
 /// What is compared of a run.
@@ -196,8 +231,15 @@ fn of_apps(found: &mut Vec<Difference>, slots: &mut Vec<String>, [then, now]: [S
         found,
         slots,
         Part::Code,
-        Some(code(then.code)),
-        Some(code(now.code)),
+        Some(own_code(&then)),
+        Some(own_code(&now)),
+    );
+    of_values(
+        found,
+        slots,
+        Part::Helper,
+        &then.setup.helpers,
+        &now.setup.helpers,
     );
     of_values(
         found,
@@ -248,6 +290,14 @@ fn of_apps(found: &mut Vec<Difference>, slots: &mut Vec<String>, [then, now]: [S
             ))
         };
         push(found, slots, Part::Itself, unseen(&then), unseen(&now));
+    }
+}
+
+/// Its version or source, without its helpers.
+fn own_code(side: &Side<'_>) -> String {
+    match side.setup.source {
+        Some(own) => code(&CodeId::Source(own)),
+        None => code(side.code),
     }
 }
 

@@ -9,9 +9,9 @@
 //! has both links.
 
 use std::cell::RefCell;
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cancel::CancelToken;
 use super::identity::{AppId, CodeId};
@@ -34,12 +34,19 @@ pub(crate) struct Frame {
     pub(crate) depth: usize,
     /// Who wants the result.
     pub(crate) interest: Interest,
+    /// Whether the caller, or one of those above it, can give up.
+    can_be_cancelled: bool,
     /// Whether it computes for all who ask, or for its caller alone.
     pub(crate) claimed: bool,
+    /// Whether it is on a rayon worker, or beneath a run that is: a worker may be held up until it
+    /// has ended, whatever thread it is on.
+    pub(crate) on_rayon: bool,
     active: AtomicBool,
     /// Whether anybody was told that nobody wants the result.
     gave_up: AtomicBool,
     nondeterministic: AtomicBool,
+    /// Whether a run beneath it was made in place of another that was not to be used.
+    anew: AtomicBool,
     callees: Mutex<Callees>,
 }
 
@@ -68,19 +75,73 @@ impl Interest {
 }
 
 /// The runs made by one run.
-#[derive(Clone, Default, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Callees {
-    /// The runs it called itself, in the order they ended.
-    pub(crate) direct: Vec<(Arc<str>, Key)>,
+#[derive(Default)]
+struct Callees {
+    /// The runs it called itself.
+    direct: Calls,
     /// What the runs beneath it depend on, at any depth.
-    pub(crate) beneath: BTreeSet<Callee>,
+    beneath: Arc<BTreeSet<Callee>>,
+}
+
+/// An app and a key.
+pub(crate) type AppCall = (Arc<str>, Key);
+
+/// Calls in the order in which they ended. As they only come, a length says what they were at some time: each
+/// state of a scratch has that, not a copy.
+#[derive(Clone, Default)]
+struct Calls(Arc<Mutex<Vec<AppCall>>>);
+
+impl Calls {
+    fn list(&self) -> MutexGuard<'_, Vec<AppCall>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What a run had called when it saved a state of its scratch.
 #[derive(serde::Serialize, serde::Deserialize)]
+#[serde(from = "StoredRestsOn", into = "StoredRestsOn")]
+#[derive(Clone)]
 pub(crate) struct RestsOn {
-    pub(crate) callees: Callees,
+    calls: Calls,
+    length: usize,
+    pub(crate) beneath: Arc<BTreeSet<Callee>>,
     nondeterministic: bool,
+}
+
+/// The same as it is stored.
+#[derive(serde::Serialize, serde::Deserialize)]
+struct StoredRestsOn {
+    callees: StoredCallees,
+    nondeterministic: bool,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct StoredCallees {
+    direct: Vec<AppCall>,
+    beneath: Arc<BTreeSet<Callee>>,
+}
+
+impl From<RestsOn> for StoredRestsOn {
+    fn from(rests_on: RestsOn) -> Self {
+        Self {
+            callees: StoredCallees {
+                direct: rests_on.calls.list()[..rests_on.length].to_vec(),
+                beneath: rests_on.beneath,
+            },
+            nondeterministic: rests_on.nondeterministic,
+        }
+    }
+}
+
+impl From<StoredRestsOn> for RestsOn {
+    fn from(stored: StoredRestsOn) -> Self {
+        Self {
+            length: stored.callees.direct.len(),
+            calls: Calls(Arc::new(Mutex::new(stored.callees.direct))),
+            beneath: stored.callees.beneath,
+            nondeterministic: stored.nondeterministic,
+        }
+    }
 }
 
 /// Something that has to be as it was for a remembered result to be current.
@@ -112,6 +173,42 @@ pub enum Callee {
     },
 }
 
+impl Callee {
+    /// Has all that tells it from another enter a digest.
+    pub(crate) fn enter(&self, digest: &mut blake3::Hasher) {
+        let mut part = |part: &[u8]| {
+            digest.update(&(part.len() as u64).to_le_bytes());
+            digest.update(part);
+        };
+        match self {
+            Self::Code {
+                app,
+                code,
+                defaults,
+            } => {
+                part(b"code");
+                part(app.as_bytes());
+                let (kind, code) = match code {
+                    CodeId::Version(version) => (&b"version"[..], version.as_bytes()),
+                    CodeId::Source(source) => (&b"source"[..], &source.as_bytes()[..]),
+                };
+                part(kind);
+                part(code);
+                part(defaults.as_ref().map_or(&[], |digest| digest.as_bytes()));
+            }
+            Self::Named { name, id } => {
+                part(b"named");
+                part(name.as_bytes());
+                part(id.as_bytes());
+            }
+            Self::Absent { name } => {
+                part(b"absent");
+                part(name.as_bytes());
+            }
+        }
+    }
+}
+
 impl Frame {
     pub(crate) fn new(
         facts: Arc<Facts>,
@@ -123,10 +220,17 @@ impl Frame {
         claimed: bool,
     ) -> Self {
         let below = Place::here().top;
+        let runs = [&parent, &above, &below];
+        let on_rayon = on_rayon_worker() || runs.into_iter().flatten().any(|run| run.on_rayon);
+        let above_can = parent
+            .as_ref()
+            .is_some_and(|parent| parent.can_be_cancelled);
         Self {
             facts,
             key,
             engine,
+            can_be_cancelled: above_can || interest.token.is_some(),
+            on_rayon,
             depth: 1 + depth(parent.as_ref(), below.as_ref()),
             parent,
             above,
@@ -136,6 +240,7 @@ impl Frame {
             active: AtomicBool::new(true),
             gave_up: AtomicBool::new(false),
             nondeterministic: AtomicBool::new(false),
+            anew: AtomicBool::new(false),
             callees: Mutex::default(),
         }
     }
@@ -143,6 +248,9 @@ impl Frame {
     /// Whether nobody wants the result any more: the caller gave up, or the run
     /// that it is part of, and nobody else waits for it.
     pub(crate) fn is_unwanted(&self) -> bool {
+        if !self.can_be_cancelled {
+            return false;
+        }
         let given_up = self.interest.token().is_some_and(CancelToken::is_cancelled)
             || self
                 .parent
@@ -181,8 +289,7 @@ impl Frame {
 
     /// Notes a run made by this one.
     pub(crate) fn called(&self, app: &Arc<str>, key: Key) {
-        let mut callees = self.callees.lock().unwrap_or_else(PoisonError::into_inner);
-        callees.direct.push((Arc::clone(app), key));
+        self.callees().direct.list().push((Arc::clone(app), key));
     }
 
     /// Notes what this run depends on, and whether any of it was non-deterministic.
@@ -194,36 +301,66 @@ impl Frame {
         if nondeterministic {
             self.nondeterministic.store(true, Ordering::Relaxed);
         }
-        let mut callees = self.callees.lock().unwrap_or_else(PoisonError::into_inner);
-        callees.beneath.extend(beneath);
+        let mut callees = self.callees();
+        for callee in beneath {
+            if !callees.beneath.contains(&callee) {
+                Arc::make_mut(&mut callees.beneath).insert(callee);
+            }
+        }
     }
 
     /// What this run rests on so far.
     pub(crate) fn rests_on(&self) -> RestsOn {
-        let callees = self.callees.lock().unwrap_or_else(PoisonError::into_inner);
+        let callees = self.callees();
+        let length = callees.direct.list().len();
         RestsOn {
-            callees: callees.clone(),
+            calls: callees.direct.clone(),
+            length,
+            beneath: Arc::clone(&callees.beneath),
             nondeterministic: self.saw_nondeterminism(),
         }
     }
 
     /// Goes on from what an earlier, unfinished run of this key left.
     pub(crate) fn inherit(&self, from: &RestsOn) {
-        self.depends(from.callees.beneath.iter().cloned(), from.nondeterministic);
-        let mut callees = self.callees.lock().unwrap_or_else(PoisonError::into_inner);
-        for call in &from.callees.direct {
-            if !callees.direct.contains(call) {
-                callees.direct.push(call.clone());
-            }
-        }
+        self.depends(from.beneath.iter().cloned(), from.nondeterministic);
+        // A state does not tell whether what was called for it was.
+        self.note_anew(true);
+        let earlier = from.calls.list()[..from.length].to_vec();
+        let callees = self.callees();
+        let mut direct = callees.direct.list();
+        let known: HashSet<_> = direct.iter().cloned().collect();
+        direct.extend(earlier.into_iter().filter(|call| !known.contains(call)));
     }
 
-    pub(crate) fn take_callees(&self) -> Callees {
-        std::mem::take(&mut *self.callees.lock().unwrap_or_else(PoisonError::into_inner))
+    /// The runs that it called itself, and what it depends on.
+    pub(crate) fn take_callees(&self) -> (Vec<AppCall>, Arc<BTreeSet<Callee>>) {
+        let callees = std::mem::take(&mut *self.callees());
+        let direct = Arc::try_unwrap(callees.direct.0).map_or_else(
+            // A state of its scratch has them too.
+            |shared| Calls(shared).list().clone(),
+            |own| own.into_inner().unwrap_or_else(PoisonError::into_inner),
+        );
+        (direct, callees.beneath)
+    }
+
+    fn callees(&self) -> MutexGuard<'_, Callees> {
+        self.callees.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn saw_nondeterminism(&self) -> bool {
         self.nondeterministic.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether a run beneath this one was made in place of another.
+    pub(crate) fn note_anew(&self, anew: bool) {
+        if anew {
+            self.anew.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn is_anew(&self) -> bool {
+        self.anew.load(Ordering::Relaxed)
     }
 }
 
@@ -249,28 +386,36 @@ pub(crate) fn stack(frame: Option<&Arc<Frame>>) -> impl Iterator<Item = &Arc<Fra
     std::iter::successors(frame, |frame| frame.below.as_ref())
 }
 
-/// Where a thread is: what is on top of its stack, and whether that is all there
-/// is.
+/// Whether this thread is one of rayon's workers: pieces of runs that the engine can't see may lie on its
+/// stack between those it sees.
+fn on_rayon_worker() -> bool {
+    rayon::current_thread_index().is_some()
+}
+
+/// Where a thread is.
 #[derive(Clone, Default)]
 pub(crate) struct Place {
+    /// The run on top of its stack.
     pub(crate) top: Option<Arc<Frame>>,
-    /// Whether the thread is a rayon worker, or works for one: pieces of runs that
-    /// the engine can't see may lie between those it sees.
-    pub(crate) tainted: bool,
     /// Whether the thread does a share of work that others have shares of too.
     shares: bool,
 }
 
 thread_local! {
-    static PLACE: RefCell<Place> = const { RefCell::new(Place { top: None, tainted: false, shares: false }) };
+    static PLACE: RefCell<Place> = const { RefCell::new(Place { top: None, shares: false }) };
 }
 
 impl Place {
     /// The place of this thread.
     pub(crate) fn here() -> Self {
-        let mut place = PLACE.with_borrow(Clone::clone);
-        place.tainted |= rayon::current_thread_index().is_some();
-        place
+        PLACE.with_borrow(Clone::clone)
+    }
+
+    /// Whether a rayon worker may be held up until a call ends that is made here on behalf of a run: then
+    /// the call must neither wait for another run without bound, nor for helpers.
+    pub(crate) fn is_on_rayon(&self, on_behalf_of: Option<&Arc<Frame>>) -> bool {
+        let runs = [self.top.as_ref(), on_behalf_of];
+        on_rayon_worker() || runs.into_iter().flatten().any(|run| run.on_rayon)
     }
 
     /// This place, for a share of work that others have shares of too.
@@ -284,7 +429,7 @@ impl Place {
     /// Whether other things go on beside what happens here, so that its order is not that
     /// of the program.
     pub(crate) fn is_beside(&self) -> bool {
-        self.shares || self.tainted
+        self.shares || on_rayon_worker()
     }
 
     /// This thread's place with one more run on top.
@@ -299,13 +444,7 @@ impl Place {
     /// the thread is doing, unless it may be doing several things.
     #[inline]
     pub(crate) fn caller() -> Option<Arc<Frame>> {
-        PLACE.with_borrow(|place| place.top.as_ref().and_then(|top| place.caller_is(top)))
-    }
-
-    #[inline(never)]
-    fn caller_is(&self, top: &Arc<Frame>) -> Option<Arc<Frame>> {
-        let ambiguous = self.tainted || rayon::current_thread_index().is_some();
-        (!ambiguous).then(|| Arc::clone(top))
+        PLACE.with_borrow(|place| place.top.as_ref().and_then(sole_caller))
     }
 
     /// Makes this the place of this thread for as long as the guard lives.
@@ -315,6 +454,11 @@ impl Place {
             _not_send: std::marker::PhantomData,
         }
     }
+}
+
+#[inline(never)]
+fn sole_caller(top: &Arc<Frame>) -> Option<Arc<Frame>> {
+    (!on_rayon_worker()).then(|| Arc::clone(top))
 }
 
 /// Takes back what [`Place::enter`] did.

@@ -58,7 +58,7 @@ pub trait Runtime: Send + Sync {
     fn save_scratch(&self, frame: &Arc<Frame>, state: ScratchState);
     /// Whether what a scratch state rests on is as it was.
     fn may_go_on(&self, frame: &Frame, from: &RestsOn) -> bool;
-    fn progress(&self, label: &str, done: usize, total: usize);
+    fn progress(&self, label: &str, done: usize, total: usize, nested: bool);
     fn make_room(&self, app: &str, keep: usize) -> usize;
     fn parallel(&self) -> &crate::parallel::Helpers;
     /// How values are written for other ranks.
@@ -306,7 +306,8 @@ impl Handle {
     /// ended.
     pub fn progress(&self, label: &str, done: usize, total: usize) {
         if self.check_active().is_ok() {
-            self.runtime.progress(label, done, total);
+            let nested = Place::here().is_beside();
+            self.runtime.progress(label, done, total, nested);
         }
     }
 
@@ -324,14 +325,24 @@ impl Handle {
             names: Some(&["result"]),
             cancel: None,
         };
+        let subject = self.linked(app, facts)?;
+        let outcome = self.runtime.call(self, &subject, call, &OPTIONS)?;
+        Ok(outcome.map(|outcome| outcome.results))
+    }
+
+    /// An app that was linked into the program.
+    #[inline]
+    pub(super) fn linked<'a>(
+        &self,
+        app: &'a dyn App,
+        facts: &'a super::prepared::LinkedFacts,
+    ) -> Result<Subject<'a>, Error> {
         let facts = facts.get(app);
-        let subject = Subject {
+        Ok(Subject {
             app,
             facts: facts.inspect_err(|_| self.rests_on_what_passes())?,
             by_name: None,
-        };
-        let outcome = self.runtime.call(self, &subject, call, &OPTIONS)?;
-        Ok(outcome.map(|outcome| outcome.results))
+        })
     }
 
     /// Runs a call with inputs.
@@ -420,6 +431,10 @@ impl Handle {
     /// Tells engines apart.
     pub(crate) fn engine(&self) -> usize {
         Arc::as_ptr(&self.runtime).cast::<()>() as usize
+    }
+
+    pub(super) fn frame(&self) -> Option<&Arc<Frame>> {
+        self.frame.as_ref()
     }
 
     /// The run this handle belongs to.

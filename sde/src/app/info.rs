@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::time::Duration;
 
+use super::helpers::FunctionCode;
 use super::identity::CodeId;
 use super::parameter::Parameter;
 use super::slot::Slot;
 use crate::distributed::{DistOps, Distributed, HandOver};
 use crate::error::{AppError, Failure};
-use crate::key::Digest;
-use crate::result_map::{Codec, MemorySize, ResultMap, SizeOf, Storable, Tags};
+use crate::result_map::{Codec, MemorySize, ResultMap, SizeOf, Storable, Tag, Tags};
 
 /// The description of an app: its identity, its traits, what it takes and what it
 /// returns.
@@ -44,6 +44,8 @@ pub struct AppInfo {
     pub(crate) slots: Vec<Slot>,
     pub(crate) results: Vec<ResultSpec>,
     pub(crate) synchronize: Option<Synchronize>,
+    /// Of a function known by its source.
+    pub(super) source: Option<&'static FunctionCode>,
 }
 
 /// Makes a rank's results from those of the ranks that had them; see [`AppInfo::synchronize`].
@@ -64,11 +66,11 @@ impl AppInfo {
     /// the macros.
     #[doc(hidden)]
     #[must_use]
-    pub fn from_source(name: &'static str, digest: [u8; 32]) -> Self {
-        Self::with_code(
-            Cow::Borrowed(name),
-            CodeId::Source(Digest::from_bytes(digest)),
-        )
+    pub fn from_source(name: &'static str, source: &'static FunctionCode) -> Self {
+        Self {
+            source: Some(source),
+            ..Self::with_code(Cow::Borrowed(name), source.code().clone())
+        }
     }
 
     fn with_code(name: Cow<'static, str>, code: CodeId) -> Self {
@@ -87,6 +89,7 @@ impl AppInfo {
             slots: Vec::new(),
             results: Vec::new(),
             synchronize: None,
+            source: None,
         }
     }
 
@@ -293,7 +296,7 @@ impl ResultSpec {
         Self {
             name: name.into(),
             about: Cow::Borrowed(""),
-            tags: crate::result_map::Tag::Expendable.into(),
+            tags: Tag::Expendable.into(),
             codec: None,
             parts: None,
             size: SizeOf::flat::<T>(),
@@ -306,7 +309,7 @@ impl ResultSpec {
     #[must_use]
     pub fn distributed<T: Distributed>(name: impl Into<Cow<'static, str>>) -> Self {
         Self {
-            tags: crate::result_map::Tag::Distributed.into(),
+            tags: Tag::Distributed.into(),
             parts: Some(DistOps::of::<T>()),
             ..Self::new::<T>(name)
         }
@@ -328,11 +331,32 @@ impl ResultSpec {
         self
     }
 
-    /// The result with these tags in place of those it had.
+    /// The result with these tags in place of those it had; what is declared by
+    /// [`distributed`](Self::distributed) is tagged so besides, and nothing else may be.
     #[must_use]
     pub fn tagged(mut self, tags: impl Into<Tags>) -> Self {
-        self.tags = tags.into();
+        self.tags = self.all_tags(tags.into());
         self
+    }
+
+    /// The tags of a value, of those that are said of it.
+    pub(crate) fn all_tags(&self, said: Tags) -> Tags {
+        match self.parts {
+            Some(_) => said.with(Tag::Distributed),
+            None => said,
+        }
+    }
+
+    /// Why a value with these tags is none of this result.
+    pub(crate) fn refused(&self, tags: Tags) -> Option<String> {
+        let is_whole = self.parts.is_none() && tags.contains(Tag::Distributed);
+        is_whole.then(|| {
+            format!(
+                "\"{}\" is tagged distributed, and nothing says how a {} is put together from the parts of several ranks: \
+                 declare it with `ResultSpec::distributed`, or leave the tag out",
+                self.name, self.type_name
+            )
+        })
     }
 
     /// The name.

@@ -59,11 +59,15 @@ impl Instance {
     /// If the app has no such parameter, the value is of another type than the
     /// parameter's, or a check refuses it.
     pub fn set<T: Fingerprint + Send + Sync + 'static>(
-        mut self,
+        self,
         name: &str,
         value: T,
     ) -> Result<Self, Error> {
-        self.setup.set(name, Setting::new(value))?;
+        self.with_setting(name, Setting::new(value))
+    }
+
+    pub(crate) fn with_setting(mut self, name: &str, setting: Setting) -> Result<Self, Error> {
+        self.setup.set(name, setting)?;
         Ok(self)
     }
 

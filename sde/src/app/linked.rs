@@ -81,16 +81,6 @@ pub(crate) fn linked_apps() -> impl Iterator<Item = AppInfo> {
         .map(|linked| (linked.describe)())
 }
 
-/// The digest of a function that was given no name, with the module it is in: the
-/// same text may call another helper elsewhere.
-#[doc(hidden)]
-#[must_use]
-pub fn in_module(source: [u8; 32], module: &str) -> [u8; 32] {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&source).update(module.as_bytes());
-    *hasher.finalize().as_bytes()
-}
-
 /// Functions that have one name and one code, and need not be one function.
 struct Clash {
     app: AppInfo,

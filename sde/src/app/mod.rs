@@ -15,10 +15,13 @@ mod difference;
 mod fetch;
 mod frame;
 mod handle;
+mod helpers;
 mod identity;
 mod info;
 mod instance;
 mod linked;
+mod own_time;
+mod par_call;
 mod parameter;
 mod prepared;
 mod request;
@@ -32,19 +35,26 @@ mod together;
 
 pub use cancel::CancelToken;
 pub(crate) use cancel::Wake;
+pub(crate) use collective::gather_values;
 pub(crate) use defaults::Defaults;
 pub use definition::App;
 pub(crate) use difference::{Compared, of_callees, of_keys};
 pub use difference::{Difference, Nearest, Part};
+
 pub use frame::Callee;
-pub(crate) use frame::{Callees, Frame, Interest, Place, RestsOn, ancestry, depth_here, stack};
+pub(crate) use frame::{
+    AppCall, Frame, Interest, OnThread, Place, RestsOn, ancestry, depth_here, stack,
+};
 pub use handle::Handle;
 pub(crate) use handle::Runtime;
+pub use helpers::{FunctionCode, LinkedHelper};
 pub use identity::{AppId, CodeId};
 pub use info::{AppInfo, Cost, ResultSpec, Synchronize};
 pub use instance::Instance;
-pub use linked::{LinkedApp, in_module};
+pub use linked::LinkedApp;
 pub(crate) use linked::{TypeIndex, linked_apps};
+pub(crate) use own_time::{Beneath, BodyTime};
+pub(crate) use parameter::Setting;
 pub use parameter::{Parameter, Settings};
 pub(crate) use prepared::{Facts, Resolver, Subject, prepare};
 pub use prepared::{LinkedFacts, Prepared};

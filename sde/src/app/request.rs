@@ -1,5 +1,7 @@
 //! One request for a run, with all that can be said of it.
 
+use std::fmt;
+
 use super::cancel::CancelToken;
 use super::difference::Nearest;
 use super::handle::Handle;
@@ -152,6 +154,24 @@ impl Peek {
             | Self::Load { key, .. }
             | Self::Wait { key }
             | Self::Miss { key, .. } => *key,
+        }
+    }
+}
+
+/// What it would do and why, on one line.
+impl fmt::Display for Peek {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[{}] ", self.key().short())?;
+        match self {
+            Self::Hit { made_by, .. } => write!(f, "is in memory, made by {made_by}"),
+            Self::Load { made_by, .. } => write!(f, "is in the store, made by {made_by}"),
+            Self::Wait { .. } => f.write_str("is being computed"),
+            Self::Miss { why, nearest, .. } => {
+                write!(f, "would be computed: {why}")?;
+                nearest
+                    .as_ref()
+                    .map_or(Ok(()), |nearest| write!(f, "; {nearest}"))
+            }
         }
     }
 }

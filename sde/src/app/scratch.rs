@@ -19,20 +19,29 @@ use crate::result_map::{Codec, ErasedValue, Storable, Value};
 /// ```
 /// use sde::{AppError, Handle, Sde};
 ///
-/// /// Heron's rule, which can be stopped and taken up at any step.
-/// #[sde::app]
-/// fn square_root(sde: &Handle, of: f64) -> Result<f64, AppError> {
-///     let scratch = sde.scratch::<(u32, f64)>();
-///     let (mut step, mut x) = scratch.load()?.map_or((0, of), |state| *state);
-///     while step < 60 {
-///         x = 0.5 * (x + of / x);
-///         step += 1;
-///         scratch.save((step, x))?;
-///     }
-///     Ok(x)
+/// #[derive(Clone, serde::Serialize, serde::Deserialize)]
+/// struct State {
+///     step: u32,
+///     x: Vec<f64>,
 /// }
 ///
-/// assert_eq!(*square_root.call(&Sde::new(), 9.0)?, 3.0);
+/// /// Heron's rule, which can be stopped and taken up at any step.
+/// #[sde::app]
+/// fn square_roots(sde: &Handle, of: &[f64]) -> Result<Vec<f64>, AppError> {
+///     let scratch = sde.scratch::<State>();
+///     let mut state = match scratch.load()? {
+///         Some(saved) => State::clone(&saved),
+///         None => State { step: 0, x: of.to_vec() },
+///     };
+///     while state.step < 60 {
+///         state.x.iter_mut().zip(of).for_each(|(x, of)| *x = 0.5 * (*x + of / *x));
+///         state.step += 1;
+///         scratch.save(state.clone())?;
+///     }
+///     Ok(state.x)
+/// }
+///
+/// assert_eq!(**square_roots.call(&Sde::new(), &[4.0, 9.0])?, [2.0, 3.0]);
 /// # Ok::<(), sde::Error>(())
 /// ```
 pub struct Scratch<'a, T> {
@@ -66,7 +75,8 @@ impl<'a, T: Storable> Scratch<'a, T> {
 
     /// The state saved by an earlier, unfinished run of this key, if there is
     /// one. A state that is damaged or of another type counts as none, and so does
-    /// one for which an app was called that is another now; an event says so.
+    /// one for which an app was called that is another now; an event says so. The state is
+    /// shared: a clone of what is in the `Value` is yours to change.
     ///
     /// # Errors
     /// If the handle belongs to no run, or to one that has ended.

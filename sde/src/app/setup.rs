@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::definition::App;
-use super::info::AppInfo;
+use super::info::{AppInfo, ResultSpec};
 use super::parameter::{Parameter, Setting, Settings};
 use super::slot::SubApp;
 use crate::error::{Error, ErrorKind, join_names};
@@ -100,7 +100,28 @@ impl Setup {
             info.parameters.iter().map(|p| &*p.name).collect(),
         )?;
         names("slot", info.slots.iter().map(|s| &*s.name).collect())?;
-        names("result", info.results.iter().map(|r| &*r.name).collect())
+        names("result", info.results.iter().map(|r| &*r.name).collect())?;
+        match info.results.iter().find_map(|spec| self.refused(spec)) {
+            None => Ok(()),
+            Some(why) => Err(ErrorKind::Undeclared {
+                app: self.name(),
+                why,
+            }
+            .into()),
+        }
+    }
+
+    /// Why the app can't declare such a result.
+    fn refused(&self, spec: &ResultSpec) -> Option<String> {
+        let is_ordinary = spec.parts.is_some() && !self.info.distributed;
+        let ordinary = || {
+            format!(
+                "\"{}\" lies on several ranks, and the app is not `distributed`, so that they do not make it together",
+                spec.name
+            )
+        };
+        spec.refused(spec.tags)
+            .or_else(|| is_ordinary.then(ordinary))
     }
 
     /// Runs the checks of every parameter that has a value.

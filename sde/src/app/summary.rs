@@ -32,6 +32,12 @@ pub struct AppSetup {
     /// The apps in its slots.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slots: Vec<SlotSummary>,
+    /// The helpers that count as its code ([`#[sde::helper]`](macro@crate::helper)).
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub helpers: Vec<ValueSummary>,
+    /// The digest of its own source, if helpers count besides.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<Digest>,
     /// Who wrote it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub authors: Vec<String>,
@@ -74,6 +80,11 @@ impl AppSetup {
             citations: facts.info.citations().map(str::to_owned).collect(),
             ..Self::default()
         };
+        if let Some(source) = facts.info.source {
+            let (helpers, own) = source.helpers();
+            setup.helpers = helpers.to_vec();
+            setup.source = own;
+        }
         for declared in &facts.info.parameters {
             let Some(setting) = facts.settings.get(&declared.name) else {
                 continue;

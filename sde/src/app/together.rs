@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::frame::Place;
 use super::handle::Handle;
+use super::own_time::add_waiting;
 use super::request::Options;
 use super::source::AppSource;
 use super::subset::Transfer;
@@ -128,9 +129,7 @@ impl Handle {
     ) -> (A, B) {
         let a = Once::new(a);
         let b = Once::new(b);
-        let place = Place::here().sharing();
-        self.runtime().parallel().share(1, &|| {
-            let _on_thread = place.clone().enter();
+        self.share(1, || {
             a.run(self);
             b.run(self);
         });
@@ -140,22 +139,49 @@ impl Handle {
         }
     }
 
+    /// Does work on this thread and on up to so many helpers. On a rayon worker, and beneath one, on this thread alone:
+    /// it would have to wait for helpers, which may wait for that worker.
+    pub(super) fn share(&self, helpers: usize, work: impl Fn() + Sync) {
+        let place = Place::here();
+        let helpers = match place.is_on_rayon(self.frame()) {
+            true => 0,
+            false => helpers,
+        };
+        let place = place.sharing();
+        let waited = self.runtime().parallel().share(helpers, &|| {
+            let _on_thread = place.clone().enter();
+            work();
+        });
+        add_waiting(waited);
+    }
+
     pub(crate) fn in_parallel<T: Sync, R: Send>(
         &self,
         items: &[T],
         label: &str,
         each: impl Fn(&Self, &T) -> R + Sync,
     ) -> Vec<R> {
+        let all = self.in_parallel_until(items, label, each, || false);
+        all.into_iter().flatten().collect()
+    }
+
+    /// The same, where nothing more begins once `ended` says so: what was not begun is `None`.
+    pub(super) fn in_parallel_until<T: Sync, R: Send>(
+        &self,
+        items: &[T],
+        label: &str,
+        each: impl Fn(&Self, &T) -> R + Sync,
+        ended: impl Fn() -> bool + Sync,
+    ) -> Vec<Option<R>> {
         let next = AtomicUsize::new(0);
         let done = AtomicUsize::new(0);
         let stopped = AtomicBool::new(false);
         let results: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
-        let place = Place::here().sharing();
-        let helpers = items.len().saturating_sub(1);
-        self.runtime().parallel().share(helpers, &|| {
-            let _on_thread = place.clone().enter();
+        let nested = Place::here().is_beside();
+        self.runtime().progress(label, 0, items.len(), nested);
+        self.share(items.len().saturating_sub(1), || {
             let _on_panic = StopOnPanic(&stopped);
-            while !stopped.load(Ordering::Relaxed) {
+            while !stopped.load(Ordering::Relaxed) && !ended() {
                 let at = next.fetch_add(1, Ordering::Relaxed);
                 let (Some(item), Some(slot)) = (items.get(at), results.get(at)) else {
                     return;
@@ -163,18 +189,23 @@ impl Handle {
                 let result = each(self, item);
                 *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                self.progress(label, done, items.len());
+                self.runtime().progress(label, done, items.len(), nested);
             }
         });
+        let done = done.into_inner();
+        if done < items.len() {
+            // It ended early: that is all there is.
+            self.runtime().progress(label, done, done, nested);
+        }
         results
             .into_iter()
-            .filter_map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner))
+            .map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner))
             .collect()
     }
 }
 
 /// Has the others take up nothing more when one panics.
-struct StopOnPanic<'a>(&'a AtomicBool);
+pub(super) struct StopOnPanic<'a>(pub(super) &'a AtomicBool);
 
 impl Drop for StopOnPanic<'_> {
     fn drop(&mut self) {
@@ -185,7 +216,7 @@ impl Drop for StopOnPanic<'_> {
 }
 
 /// The distinct inputs, and where among them each of the list is.
-fn distinct(list: &[Inputs], keep_all: bool) -> (Vec<&Inputs>, Vec<usize>) {
+pub(super) fn distinct(list: &[Inputs], keep_all: bool) -> (Vec<&Inputs>, Vec<usize>) {
     let mut distinct: Vec<&Inputs> = Vec::with_capacity(list.len());
     let mut places: HashMap<&[u8], usize> = HashMap::with_capacity(list.len());
     let place_of = list

@@ -36,12 +36,15 @@ pub(crate) struct AppCache {
     /// The runs that have a turn, if the app is not thread-safe: one for all, and one
     /// for those beneath each run, by the address of its frame.
     pub(crate) turns: Mutex<HashMap<usize, Arc<RunFlight>>>,
+    /// How many runs go on without a claim, of which the map knows nothing.
+    pub(crate) unclaimed: AtomicUsize,
     /// Raised when the contents are swapped; a flight of an earlier one publishes
     /// to its waiters only.
     generation: AtomicU64,
 }
 
 /// What the map holds for one key.
+#[derive(Clone)]
 pub(crate) enum Slot {
     /// An entry; some of its values may be gone.
     Ready(Arc<Entry>),
@@ -49,6 +52,23 @@ pub(crate) enum Slot {
     Flying(Arc<RunFlight>, Option<Arc<Entry>>),
     /// An error that would come again, in this epoch.
     Failed(Error, u64),
+}
+
+impl Slot {
+    /// The entry, whatever is left of it; also while it is being computed again.
+    fn entry(&self) -> Option<&Arc<Entry>> {
+        match self {
+            Self::Ready(entry) | Self::Flying(_, Some(entry)) => Some(entry),
+            Self::Flying(_, None) | Self::Failed(..) => None,
+        }
+    }
+}
+
+/// What becomes of what the map holds for a key.
+enum Change {
+    Keep,
+    Put(Slot),
+    Remove,
 }
 
 /// What came of claiming a key.
@@ -146,6 +166,7 @@ impl AppCache {
             scratches: Scratches::default(),
             room: Room::new(limit),
             turns: Mutex::default(),
+            unclaimed: AtomicUsize::new(0),
             generation: AtomicU64::new(0),
         }
     }
@@ -153,10 +174,7 @@ impl AppCache {
     /// The entry of a key, whatever is left of it. Also while it is being computed again,
     /// to fill a gap or afresh: what it has is as good until then.
     pub(crate) fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
-        match &*self.map.get(key)? {
-            Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => Some(Arc::clone(entry)),
-            Slot::Flying(_, None) | Slot::Failed(..) => None,
-        }
+        self.look_ready(key, Arc::clone)
     }
 
     /// The failure that is remembered for a key in this epoch.
@@ -175,10 +193,12 @@ impl AppCache {
         key: &Key,
         look: impl FnOnce(&Arc<Entry>) -> R,
     ) -> Option<R> {
-        match &*self.map.get(key)? {
-            Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => Some(look(entry)),
-            Slot::Flying(_, None) | Slot::Failed(..) => None,
-        }
+        self.map.get(key)?.entry().map(look)
+    }
+
+    /// Whether a run of this key may be going on, in this engine.
+    pub(crate) fn may_be_running(&self, key: &Key) -> bool {
+        self.is_flying(key) || self.unclaimed.load(Ordering::Acquire) > 0
     }
 
     /// Whether the key is being computed.
@@ -196,32 +216,45 @@ impl AppCache {
         epoch: Option<u64>,
         serves: impl Fn(&Entry) -> bool,
     ) -> Claimed {
+        let (claimed, _before) = self.change(key, |slot| match slot {
+            Some(Slot::Ready(entry)) if serves(entry) => {
+                (Claimed::Ready(Arc::clone(entry)), Change::Keep)
+            }
+            Some(Slot::Failed(error, in_epoch)) if Some(*in_epoch) == epoch => {
+                (Claimed::Failed(error.clone()), Change::Keep)
+            }
+            Some(Slot::Flying(flight, _)) if !flight.is_over() => {
+                (Claimed::Theirs(Arc::clone(flight)), Change::Keep)
+            }
+            slot => {
+                let previous = slot.and_then(Slot::entry).cloned();
+                let flight = self.new_flight(key);
+                let flying = Slot::Flying(Arc::clone(&flight), previous.clone());
+                (Claimed::Mine(flight, previous), Change::Put(flying))
+            }
+        });
+        claimed
+    }
+
+    /// Changes what the map holds for a key. What it held is given back: it is to be dropped when
+    /// the map's lock is free again, since destructors may use the cache.
+    fn change<R>(
+        &self,
+        key: Key,
+        change: impl FnOnce(Option<&Slot>) -> (R, Change),
+    ) -> (R, Option<Slot>) {
         match self.map.entry(key) {
             Place::Vacant(vacant) => {
-                let flight = self.new_flight(key);
-                vacant.insert(Slot::Flying(Arc::clone(&flight), None));
-                Claimed::Mine(flight, None)
+                let (result, change) = change(None);
+                if let Change::Put(slot) = change {
+                    vacant.insert(slot);
+                }
+                (result, None)
             }
-            Place::Occupied(mut occupied) => match occupied.get() {
-                Slot::Ready(entry) if serves(entry) => Claimed::Ready(Arc::clone(entry)),
-                Slot::Failed(error, in_epoch) if Some(*in_epoch) == epoch => {
-                    Claimed::Failed(error.clone())
-                }
-                Slot::Flying(flight, _) if !flight.is_over() => Claimed::Theirs(Arc::clone(flight)),
-                Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => {
-                    let previous = Arc::clone(entry);
-                    let flight = self.new_flight(key);
-                    occupied.insert(Slot::Flying(
-                        Arc::clone(&flight),
-                        Some(Arc::clone(&previous)),
-                    ));
-                    Claimed::Mine(flight, Some(previous))
-                }
-                Slot::Flying(_, None) | Slot::Failed(..) => {
-                    let flight = self.new_flight(key);
-                    occupied.insert(Slot::Flying(Arc::clone(&flight), None));
-                    Claimed::Mine(flight, None)
-                }
+            Place::Occupied(mut occupied) => match change(Some(occupied.get())) {
+                (result, Change::Keep) => (result, None),
+                (result, Change::Put(slot)) => (result, Some(occupied.insert(slot))),
+                (result, Change::Remove) => (result, Some(occupied.remove())),
             },
         }
     }
@@ -260,32 +293,23 @@ impl AppCache {
     }
 
     pub(super) fn make_visible(&self, flight: &RunFlight, entry: Arc<Entry>) -> Arc<Entry> {
-        let slot = self.map.entry(flight.key);
-        // With the guard held: whoever swaps the contents raises the generation
-        // first and needs this guard to take the entry out.
-        let current = self.is_current(flight);
-        match slot {
-            Place::Vacant(vacant) => {
-                if current {
-                    vacant.insert(Slot::Ready(Arc::clone(&entry)));
-                }
-                entry
-            }
-            Place::Occupied(mut occupied) => match occupied.get() {
-                Slot::Flying(flying, _) if std::ptr::eq(&**flying, flight) => {
-                    occupied.insert(Slot::Ready(Arc::clone(&entry)));
-                    entry
-                }
+        let put = |entry: Arc<Entry>| (Arc::clone(&entry), Change::Put(Slot::Ready(entry)));
+        let (visible, _before) = self.change(flight.key, |slot| {
+            // With the guard held: whoever swaps the contents raises the generation
+            // first and needs this guard to take the entry out.
+            let current = self.is_current(flight);
+            match slot {
+                Some(Slot::Flying(flying, _)) if std::ptr::eq(&**flying, flight) => put(entry),
                 // Somebody computed the same beside this flight and was faster.
-                Slot::Ready(first) if current && first.lacks(None).is_none() => Arc::clone(first),
-                // What he published was cleaned since; this caller is still to get it whole.
-                Slot::Ready(_) if current => {
-                    occupied.insert(Slot::Ready(Arc::clone(&entry)));
-                    entry
+                Some(Slot::Ready(first)) if current && first.lacks(None).is_none() => {
+                    (Arc::clone(first), Change::Keep)
                 }
-                _ => entry,
-            },
-        }
+                // What he published was cleaned since; this caller is still to get it whole.
+                Some(Slot::Ready(_)) | None if current => put(entry),
+                _ => (entry, Change::Keep),
+            }
+        });
+        visible
     }
 
     /// Puts an entry there without a flight: the latest record of a
@@ -293,23 +317,21 @@ impl AppCache {
     ///
     /// Says whether it is there: not if the contents were swapped since `generation`.
     pub(crate) fn record(&self, entry: &Arc<Entry>, generation: u64) -> bool {
-        // Held until the map's lock is free again: destructors may use the cache.
-        let _before = self.entry(&entry.record.key);
-        let slot = self.map.entry(entry.record.key);
-        if self.generation() != generation {
-            return false;
-        }
-        match slot {
-            Place::Vacant(vacant) => {
-                vacant.insert(Slot::Ready(Arc::clone(entry)));
+        let (recorded, _before) = self.change(entry.record.key, |slot| {
+            let entry = Arc::clone(entry);
+            match slot {
+                _ if self.generation() != generation => (false, Change::Keep),
+                Some(Slot::Flying(flight, _)) => {
+                    let flying = Slot::Flying(Arc::clone(flight), Some(entry));
+                    (true, Change::Put(flying))
+                }
+                _ => (true, Change::Put(Slot::Ready(entry))),
             }
-            Place::Occupied(mut occupied) => match occupied.get_mut() {
-                Slot::Flying(_, previous) => *previous = Some(Arc::clone(entry)),
-                slot => *slot = Slot::Ready(Arc::clone(entry)),
-            },
+        });
+        if recorded {
+            self.room.added(entry);
         }
-        self.room.added(entry);
-        true
+        recorded
     }
 
     /// Ends the flight in an error, or has a waiter take over; says which. What
@@ -322,64 +344,65 @@ impl AppCache {
         retry: bool,
         keep: Option<u64>,
     ) -> bool {
-        if flight.flight.fail(error.clone(), retry) {
+        // Before the flight is over, which has others claim the key. One that is kept is not retried.
+        if keep.is_none() && flight.flight.fail(error.clone(), retry) {
             return true;
         }
-        if let Place::Occupied(mut occupied) = self.map.entry(flight.key) {
-            match occupied.get_mut() {
-                Slot::Flying(flying, previous) if std::ptr::eq(&**flying, flight) => {
-                    match previous.take() {
-                        Some(previous) => {
-                            occupied.insert(Slot::Ready(previous));
-                        }
-                        None => match keep {
-                            Some(epoch) => {
-                                occupied.insert(Slot::Failed(error.clone(), epoch));
-                            }
-                            None => {
-                                occupied.remove();
-                            }
-                        },
-                    }
-                }
-                _ => {}
+        let ((), _before) = self.change(flight.key, |slot| match (slot, keep) {
+            (Some(Slot::Flying(flying, _)), _) if !std::ptr::eq(&**flying, flight) => {
+                ((), Change::Keep)
             }
+            (Some(Slot::Flying(_, Some(previous))), _) => {
+                ((), Change::Put(Slot::Ready(Arc::clone(previous))))
+            }
+            (Some(Slot::Flying(_, None)), Some(epoch)) => {
+                ((), Change::Put(Slot::Failed(error.clone(), epoch)))
+            }
+            (Some(Slot::Flying(_, None)), None) => ((), Change::Remove),
+            _ => ((), Change::Keep),
+        });
+        if keep.is_some() {
+            flight.flight.fail(error.clone(), false);
         }
         false
     }
 
     /// Drops the values for which `drop` says so, and remembered failures.
     pub(crate) fn clean(&self, drop: impl Fn(&Named) -> bool, why: &'static str) {
-        // Held until the map's locks are free again: destructors may use the cache.
-        let _before = self.entries();
+        // Dropped when the map's locks are free again: destructors may use the cache.
+        let (mut before, mut after) = (Vec::new(), Vec::new());
         self.map.retain(|_, slot| {
+            before.push(slot.clone());
             if let Slot::Ready(entry) | Slot::Flying(_, Some(entry)) = slot
                 && entry.results.results().iter().any(&drop)
             {
                 *entry = Arc::new(entry.without(&drop, why));
+                after.push(Arc::clone(entry));
             }
             !matches!(slot, Slot::Failed(..))
         });
+        self.room.cleaned(after.iter().map(|entry| &**entry));
         self.recent.clear();
     }
 
-    /// Forgets everything; flights under way end with their waiters only.
-    pub(crate) fn forget_all(&self) {
+    /// Forgets everything; flights under way end with their waiters only. Gives what is to be dropped.
+    pub(crate) fn forget_all(&self) -> impl Sized + use<> {
         self.generation.fetch_add(1, Ordering::AcqRel);
-        let _before = self.entries();
-        self.map.clear();
-        self.scratches.clear();
+        let mut before = Vec::new();
+        self.map.retain(|_, slot| {
+            before.push(slot.clone());
+            false
+        });
+        self.room.forget_all();
         self.recent.clear();
+        (before, self.scratches.take_all())
     }
 
     /// Every entry, whatever is left of it.
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         self.map
             .iter()
-            .filter_map(|slot| match &*slot {
-                Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => Some(Arc::clone(entry)),
-                _ => None,
-            })
+            .filter_map(|slot| slot.entry().cloned())
             .collect()
     }
 

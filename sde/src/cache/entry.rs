@@ -1,11 +1,13 @@
 //! What the cache holds for one key.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use super::stats::nanos;
-use crate::app::{AppId, AppSetup, Callee, CodeId, Compared, Difference, of_callees, of_keys};
+use crate::app::{
+    AppId, AppSetup, Callee, CodeId, Compared, Difference, Nearest, of_callees, of_keys,
+};
 use crate::event::RunId;
 use crate::inputs::ValueSummary;
 use crate::key::Key;
@@ -36,6 +38,11 @@ pub struct Record {
     pub beneath: Vec<Callee>,
     /// Whether it, or a run beneath it, was non-deterministic.
     pub nondeterministic: bool,
+    /// Whether it, or a run beneath it, may have been made in place of another that was not to be used: refreshed, or
+    /// invalidated; one that went on from a saved state may. What it returned may be other than what runs of its key
+    /// returned before.
+    #[serde(default)]
+    pub anew: bool,
     /// When it was made.
     pub made_at: SystemTime,
     /// How long it took.
@@ -61,24 +68,55 @@ impl Record {
     }
 
     /// The same, without what ran beneath.
-    pub(crate) fn key_differences(&self, earlier: &Self) -> Vec<Difference> {
+    fn key_differences(&self, earlier: &Self) -> Vec<Difference> {
         match self.key == earlier.key {
             true => Vec::new(),
             false => of_keys(earlier.compared(), self.compared()),
         }
     }
 
-    /// The run that this one is most like, and in what it differs: of those with the fewest
-    /// differences the latest.
+    /// The run that this one is most like, and in what it differs; see [`Nearest`].
     #[must_use]
     pub fn nearest<'a>(
         &self,
         others: impl IntoIterator<Item = &'a Self>,
     ) -> Option<(&'a Self, Vec<Difference>)> {
-        let compared = others
-            .into_iter()
-            .map(|other| (other, self.differences(other)));
-        compared.min_by_key(|(other, found)| (found.len(), std::cmp::Reverse(other.made_at)))
+        let compared = others.into_iter().map(|other| {
+            let differences = self.differences(other);
+            (other, other.as_nearest(differences))
+        });
+        let nearest = compared.min_by_key(|(_, found)| found.rank(&self.key));
+        nearest.map(|(other, found)| (other, found.differences))
+    }
+
+    /// Takes `other` in place of the `nearest` so far, if this run is more like it, and says whether it did: for
+    /// records that come one by one.
+    pub fn look_at(&self, other: &Self, nearest: &mut Option<Nearest>) -> bool {
+        self.weigh(other.as_nearest(self.differences(other)), nearest)
+    }
+
+    /// The same for a run that was not made, of which it is not known what would run beneath.
+    pub(crate) fn look_at_key(&self, other: &Self, nearest: &mut Option<Nearest>) {
+        self.weigh(other.as_nearest(self.key_differences(other)), nearest);
+    }
+
+    fn weigh(&self, found: Nearest, nearest: &mut Option<Nearest>) -> bool {
+        let rank = found.rank(&self.key);
+        let known = nearest.as_ref();
+        let is_nearer = known.is_none_or(|known| rank < known.rank(&self.key));
+        if is_nearer {
+            *nearest = Some(found);
+        }
+        is_nearer
+    }
+
+    fn as_nearest(&self, differences: Vec<Difference>) -> Nearest {
+        Nearest {
+            key: self.key,
+            run: self.run,
+            made_at: self.made_at,
+            differences,
+        }
     }
 
     fn compared(&self) -> Compared<'_> {
@@ -109,6 +147,7 @@ pub(crate) struct Entry {
     /// If there is no other result than one called `result`, and it is held: that one.
     pub(crate) only: Option<ErasedValue>,
     pub(crate) results: ResultMap,
+    bytes: OnceLock<usize>,
     pub(crate) record: Record,
 }
 
@@ -131,6 +170,7 @@ impl Entry {
             used: AtomicU64::new(0),
             only,
             results,
+            bytes: OnceLock::new(),
             record,
         }
     }
@@ -141,6 +181,12 @@ impl Entry {
             key: self.record.key,
             run: self.record.run,
         }
+    }
+
+    /// The same results under another record, which rests on what was current as this one does.
+    pub(crate) fn with_record(&self, record: Record) -> Self {
+        let checked = self.checked.load(Ordering::Acquire);
+        Self::new(record, self.results.clone(), checked)
     }
 
     pub(crate) fn is_checked(&self, epoch: u64) -> bool {
@@ -169,15 +215,22 @@ impl Entry {
         }
     }
 
-    /// How much memory its values take, as far as is known.
+    /// How much memory its values take, as far as is known. Asked of them once.
     pub(crate) fn bytes(&self) -> usize {
         let bytes = |named: &Named| match (&named.content, named.size) {
             (Content::Held(value), Some(size)) => size.of(value),
             (Content::Stored(stored), _) => stored.bytes(),
             _ => 0,
         };
-        let all = self.results.results().iter().map(bytes);
-        all.fold(0, usize::saturating_add)
+        let all = || self.results.results().iter().map(bytes);
+        *self
+            .bytes
+            .get_or_init(|| all().fold(0, usize::saturating_add))
+    }
+
+    /// The same, if it was asked for before, as it is where it is limited.
+    pub(crate) fn known_bytes(&self) -> usize {
+        self.bytes.get().copied().unwrap_or(0)
     }
 
     /// Whether somebody else holds a value of it.

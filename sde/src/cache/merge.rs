@@ -42,7 +42,7 @@ pub(crate) fn merge(
             .iter()
             .find(|named| named.name == spec.name)
             .and_then(|named| named.tags)
-            .unwrap_or(spec.tags);
+            .map_or(spec.tags, |tags| spec.all_tags(tags));
         check_result(spec, &new, tags).map_err(undeclared)?;
         let old = previous.and_then(|entry| still_there(entry, &spec.name));
         given.push(Named {
@@ -91,6 +91,9 @@ fn check_result(spec: &ResultSpec, value: &ErasedValue, tags: Tags) -> Result<()
             spec.type_name,
             value.type_name()
         ));
+    }
+    if let Some(why) = spec.refused(tags) {
+        return Err(why);
     }
     if let Some((a, b)) = tags.conflict() {
         return Err(format!(

@@ -40,6 +40,7 @@ fn entry(number: u64) -> Arc<Entry> {
         calls: Vec::new(),
         beneath: Vec::new(),
         nondeterministic: false,
+        anew: false,
         made_at: SystemTime::UNIX_EPOCH,
         took: Duration::ZERO,
         host: "".into(),

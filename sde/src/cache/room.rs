@@ -5,15 +5,17 @@
 //! were used longest ago go, until seven eighths are left; what somebody holds stays, since dropping it
 //! would free nothing. The records of the runs stay too.
 //!
-//! Uses are dated by how many entries had come by then, and written to an entry only if that has
-//! changed: hits of several threads on one entry must not write to the same place again and again.
+//! Entries are listed by when they were used last, as far as that is known: a hit only writes the time into its
+//! entry (hits of several threads on one entry must not write to the same place again and again, so
+//! the time is how many entries had come by then), and an entry that is about to go is listed anew if it was used since.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::app_cache::{AppCache, Slot};
 use super::entry::Entry;
-use crate::key::Key;
+use crate::key::{BuildKeyHasher, Key};
 
 /// Why a value is gone.
 const WHY: &str = "it was dropped to make room";
@@ -22,20 +24,55 @@ const WHY: &str = "it was dropped to make room";
 #[derive(Default)]
 pub(crate) struct Room {
     limit: Option<usize>,
-    /// How many bytes the entries hold. Those that come while they are counted may be in it twice,
-    /// until they are counted again; none is left out.
-    held: AtomicUsize,
+    /// Beyond this room is made. More than the limit while much of what there is can't go: it is not looked at
+    /// again for each entry that comes.
+    next: AtomicUsize,
+    /// How many bytes are listed.
+    bytes: AtomicUsize,
     /// How many entries have come.
     time: AtomicU64,
-    counting: Mutex<()>,
+    listed: Mutex<Listed>,
+    /// Whether it was told that some values have no size.
+    pub(crate) told: AtomicBool,
+}
+
+/// What has to go goes in pieces of so many bytes: a store that it is saved to first makes a copy.
+const PIECE: usize = 16 << 20;
+
+/// The entries with values, the one that was used longest ago first.
+#[derive(Default)]
+struct Listed {
+    by_use: BTreeMap<(u64, Key), usize>,
+    used: HashMap<Key, u64, BuildKeyHasher>,
+    bytes: usize,
+}
+
+impl Listed {
+    /// Lists an entry as it is now.
+    fn put(&mut self, entry: &Entry) {
+        let (key, used, bytes) = (entry.record.key, entry.used(), entry.bytes());
+        if let Some(before) = self.used.remove(&key) {
+            self.bytes -= self.by_use.remove(&(before, key)).unwrap_or_default();
+        }
+        if bytes > 0 {
+            self.used.insert(key, used);
+            self.by_use.insert((used, key), bytes);
+            self.bytes += bytes;
+        }
+    }
 }
 
 impl Room {
     pub(crate) fn new(limit: Option<usize>) -> Self {
         Self {
             limit,
+            next: AtomicUsize::new(limit.unwrap_or(usize::MAX)),
             ..Self::default()
         }
+    }
+
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limit.is_some()
     }
 
     /// Takes note of a use, if uses matter.
@@ -49,83 +86,126 @@ impl Room {
     /// Takes note of an entry that is in the map now.
     pub(super) fn added(&self, entry: &Entry) {
         if self.limit.is_some() {
-            let time = self.time.fetch_add(1, Ordering::Relaxed) + 1;
-            entry.set_used(time);
-            self.held.fetch_add(entry.bytes(), Ordering::AcqRel);
+            entry.set_used(self.time.fetch_add(1, Ordering::Relaxed) + 1);
+            self.list([entry]);
         }
+    }
+
+    /// Takes note of entries that have lost values.
+    pub(super) fn cleaned<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>) {
+        if self.limit.is_some() {
+            self.list(entries);
+        }
+    }
+
+    /// Nothing is left.
+    pub(super) fn forget_all(&self) {
+        *self.lock() = Listed::default();
+        self.bytes.store(0, Ordering::Release);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Listed> {
+        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of what entries have now.
+    fn list<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>) {
+        let mut listed = self.lock();
+        entries.into_iter().for_each(|entry| listed.put(entry));
+        self.bytes.store(listed.bytes, Ordering::Release);
     }
 
     /// How much may stay, if there is too much.
     pub(crate) fn is_over(&self) -> Option<usize> {
         let limit = self.limit?;
-        let is_over = self.held.load(Ordering::Acquire) > limit;
+        let is_over = self.bytes.load(Ordering::Acquire) > self.next.load(Ordering::Relaxed);
         is_over.then_some(limit - limit / 8)
     }
-}
 
-/// An entry that may go.
-struct Candidate {
-    key: Key,
-    used: u64,
-    bytes: usize,
+    /// Takes off the list a piece of what has to go so that no more than this is left: the entries that were used longest
+    /// ago, as far as is known, and before this time.
+    fn take_oldest(&self, keep: usize, before: u64) -> Vec<(u64, Key)> {
+        let mut listed = self.lock();
+        let mut oldest = Vec::new();
+        let keep = keep.max(listed.bytes.saturating_sub(PIECE));
+        while listed.bytes > keep
+            && let Some(first) = listed.by_use.first_entry()
+            && first.key().0 < before
+        {
+            let (at, bytes) = first.remove_entry();
+            listed.used.remove(&at.1);
+            listed.bytes -= bytes;
+            oldest.push(at);
+        }
+        self.bytes.store(listed.bytes, Ordering::Release);
+        oldest
+    }
+
+    /// What could not go is not looked at again before an eighth of the limit has come.
+    fn put_off(&self) {
+        if let Some(limit) = self.limit {
+            let left = self.bytes.load(Ordering::Acquire);
+            let next = left.saturating_add(limit / 8).max(limit);
+            self.next.store(next, Ordering::Relaxed);
+        }
+    }
 }
 
 impl AppCache {
     /// Drops values that nobody holds, those that were used longest ago first, until all that are
-    /// left take so many bytes; gives the entries that had them.
-    pub(crate) fn make_room(&self, keep: usize) -> Vec<Arc<Entry>> {
-        let _one = self
-            .room
-            .counting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        let before = self.room.held.load(Ordering::Acquire);
-        let mut candidates = self.candidates();
-        let mut held: usize = candidates.iter().map(|one| one.bytes).sum();
-        candidates.sort_unstable_by_key(|one| one.used);
+    /// left take so many bytes; gives the entries that had them. `let_go` is told what is about to be dropped.
+    pub(crate) fn make_room(&self, keep: usize, let_go: impl Fn(&[Key])) -> Vec<Arc<Entry>> {
+        let room = &self.room;
+        if room.limit.is_none() {
+            // Nobody has listed them.
+            room.list(self.entries().iter().map(|entry| &**entry));
+        }
+        let now = room.time.fetch_add(1, Ordering::Relaxed) + 1;
         let mut gone = Vec::new();
-        for one in candidates.iter().filter(|one| one.bytes > 0) {
-            if held <= keep {
+        loop {
+            let oldest = room.take_oldest(keep, now);
+            if oldest.is_empty() {
                 break;
             }
-            if let Some(entry) = self.take_values(&one.key) {
-                held -= one.bytes;
-                gone.push(entry);
+            let entries = oldest
+                .into_iter()
+                .filter_map(|(listed, key)| Some((listed, self.entry(&key)?)));
+            let (used, unused): (Vec<_>, Vec<_>) =
+                entries.partition(|(listed, entry)| entry.used() > *listed);
+            room.list(used.iter().map(|(_, entry)| &**entry));
+            let keys: Vec<Key> = unused.iter().map(|(_, entry)| entry.record.key).collect();
+            let_go(&keys);
+            for key in &keys {
+                gone.extend(self.take_values(key, now));
             }
         }
+        room.put_off();
         if !gone.is_empty() {
             // A thread's last value would keep what is to go.
             self.recent.clear();
         }
-        self.room
-            .held
-            .fetch_add(held.wrapping_sub(before), Ordering::AcqRel);
         gone
     }
 
-    fn candidates(&self) -> Vec<Candidate> {
-        let of = |entry: &Arc<Entry>| Candidate {
-            key: entry.record.key,
-            used: entry.used(),
-            bytes: entry.bytes(),
-        };
-        let entries = self.map.iter().filter_map(|slot| match &*slot {
-            Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => Some(of(entry)),
-            _ => None,
-        });
-        entries.collect()
-    }
-
-    /// Has only the record stay of an entry whose values nobody holds; gives what was there.
-    fn take_values(&self, key: &Key) -> Option<Arc<Entry>> {
+    /// Has only the record stay of an entry, if nobody holds its values; gives what was there.
+    fn take_values(&self, key: &Key, now: u64) -> Option<Arc<Entry>> {
         let mut slot = self.map.get_mut(key)?;
-        let Slot::Ready(entry) = &mut *slot else {
-            return None;
+        let (taken, stands) = match &mut *slot {
+            Slot::Ready(entry) if !entry.is_in_use() => {
+                let without = Arc::new(entry.without(|_| true, WHY));
+                (
+                    Some(std::mem::replace(entry, Arc::clone(&without))),
+                    without,
+                )
+            }
+            Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => {
+                entry.set_used(now);
+                (None, Arc::clone(entry))
+            }
+            _ => return None,
         };
-        if entry.is_in_use() {
-            return None;
-        }
-        let without = Arc::new(entry.without(|_| true, WHY));
-        Some(std::mem::replace(entry, without))
+        drop(slot);
+        self.room.list([&*stands]);
+        taken
     }
 }

@@ -45,8 +45,8 @@ impl Scratches {
         }
     }
 
-    pub(crate) fn clear(&self) {
-        let _old = std::mem::take(&mut *self.lock());
+    pub(crate) fn take_all(&self) -> impl Sized + use<> {
+        std::mem::take(&mut *self.lock())
     }
 
     /// Forgets the states of the other keys.

@@ -93,6 +93,11 @@ impl Counters {
             .add([(Count::from(source), 1), (Count::NanosSaved, nanos_saved)]);
     }
 
+    /// Counts time that a body took itself.
+    pub(crate) fn spent(&self, time: Duration) {
+        self.add(Count::NanosSpent, nanos(time));
+    }
+
     /// The line that this thread counts on.
     #[inline]
     fn line(&self) -> OnLine<'_> {
@@ -149,10 +154,11 @@ pub struct AppStats {
     pub failures: u64,
     /// Entries whose values were dropped to make room.
     pub evicted: u64,
-    /// Time from the begin of bodies to their end. The runs that a body makes are in it, and count for
-    /// their own apps too, so the sum over apps is more than the time that was spent.
+    /// Time in bodies, those that failed among them. The runs that a body makes count for their own apps, and what it
+    /// waits for there, another thread or the store, for none: the sum over apps is what the program's threads
+    /// computed.
     pub time_spent: Duration,
-    /// What the remembered results took to compute, for every hit on them.
+    /// What the remembered results took to compute, with all that was run for them, for every hit on them.
     pub time_saved: Duration,
 }
 

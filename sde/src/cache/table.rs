@@ -27,6 +27,11 @@ impl CacheTable {
         }
     }
 
+    /// The names of the apps that have limits.
+    pub(crate) fn limited(&self) -> impl Iterator<Item = &String> {
+        self.limits.keys()
+    }
+
     /// The cache of an app type, made when first asked for.
     #[inline]
     pub(crate) fn get(&self, index: TypeIndex, name: &Arc<str>) -> &Arc<AppCache> {

@@ -154,6 +154,18 @@ impl<N: PartialEq + Clone, T: Awaited> Waits<N, T> {
         verdict
     }
 
+    /// Has those who wait on behalf of a run look whether they still should.
+    pub(crate) fn wake_beneath(&self, run: &N) {
+        let edges = self.lock();
+        let beneath = edges
+            .list
+            .iter()
+            .filter(|edge| edge.from.ancestry.contains(run));
+        let awaited: Vec<_> = beneath.map(|edge| Arc::clone(&edge.awaited)).collect();
+        drop(edges);
+        awaited.iter().for_each(|awaited| awaited.wake());
+    }
+
     fn add(
         &self,
         edges: &mut Edges<N, T>,

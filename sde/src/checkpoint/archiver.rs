@@ -38,6 +38,12 @@ pub trait Archiver: Send + Sync {
         Ok(())
     }
 
+    /// Whether the results that a checkpoint saved are in the next archive too, so that the engine need not
+    /// keep them until then to save them once more.
+    fn archives_checkpoints(&self) -> bool {
+        false
+    }
+
     /// Whether this store was opened by all ranks together and is committed by all of them. Then
     /// [`commit`](Self::commit) leaves to [`commit_together`](Self::commit_together) what takes all.
     fn commits_together(&self) -> bool {
@@ -146,6 +152,17 @@ pub struct Batch {
 }
 
 impl Batch {
+    /// One with nothing in it.
+    #[must_use]
+    pub fn new(selection: Selection) -> Self {
+        Self {
+            selection,
+            entries: Vec::new(),
+            scratch: Vec::new(),
+            marks: Vec::new(),
+        }
+    }
+
     /// Whether there is nothing in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {

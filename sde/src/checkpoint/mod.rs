@@ -25,20 +25,27 @@ pub(crate) use pending::{Pending, saved};
 /// [`checkpoint`](crate::Sde::checkpoint), [`archive`](crate::Sde::archive) and
 /// [`finish`](crate::Sde::finish) save under each of them, and so does what
 /// [`checkpoint_on_signals`](crate::Builder::checkpoint_on_signals) asks for. Under all but
-/// [`Never`](Self::Never) dropping the last `Sde` archives what is new.
+/// [`Never`](Self::Never) dropping the last `Sde` saves what is new.
+///
+/// Where the values of an app have a [limit](crate::Builder::memory_limit), what has to make room and is not saved yet
+/// is saved before it goes, under all but [`Never`](Self::Never).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SavePolicy {
     /// Nothing is written that was not asked for, not on dropping the last `Sde` either: for
     /// looking into a store, or for results that are not to be kept.
     Never,
-    /// When it is asked for, and at the end: dropping the last `Sde` archives what is new, but only
+    /// When it is asked for, and at the end: dropping the last `Sde` saves what is new, but only
     /// [`finish`](crate::Sde::finish) can say that this failed. The default.
     #[default]
     OnRequest,
     /// Each entry and each scratch state is checkpointed as soon as it is made: a
     /// run returns only when its result is durable.
     EveryResult,
+    /// What is new is checkpointed by another thread, two seconds after the last time, or ten times as long as that took if that
+    /// is more: a process that is killed loses what the last seconds have brought, and a tenth of the time at most goes into saving. Runs do
+    /// not wait for it.
+    InBackground,
     /// What is new is checkpointed by another thread each time that so much time has
     /// passed. Runs do not wait for it. No time at all is an error of
     /// [`build`](crate::Builder::build).

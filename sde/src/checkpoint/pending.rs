@@ -1,18 +1,46 @@
 //! What has changed since the last save.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::archiver::{Mark, SavedEntry, SavedResult, Selection};
 use crate::cache::Entry;
+use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::{Content, Named};
 
 /// The entries and marks that a save has yet to write, for each selection.
 #[derive(Default)]
 pub(crate) struct Pending {
-    checkpoint: Mutex<Vec<Arc<Entry>>>,
-    archive: Mutex<Vec<Arc<Entry>>>,
+    checkpoint: Mutex<Unsaved>,
+    archive: Mutex<Unsaved>,
     marks: Mutex<Vec<Mark>>,
+}
+
+/// The newest entry of each key, in the order in which they came.
+#[derive(Default)]
+struct Unsaved {
+    in_order: BTreeMap<u64, Arc<Entry>>,
+    places: HashMap<Key, u64, BuildKeyHasher>,
+    next: u64,
+}
+
+impl Unsaved {
+    /// Gives the entry in whose place it comes.
+    fn put(&mut self, entry: Arc<Entry>) -> Option<Arc<Entry>> {
+        let before = self.remove(&entry.record.key);
+        self.places.insert(entry.record.key, self.next);
+        self.in_order.insert(self.next, entry);
+        self.next += 1;
+        before
+    }
+
+    fn get(&self, key: &Key) -> Option<&Arc<Entry>> {
+        self.in_order.get(self.places.get(key)?)
+    }
+
+    fn remove(&mut self, key: &Key) -> Option<Arc<Entry>> {
+        self.in_order.remove(&self.places.remove(key)?)
+    }
 }
 
 impl Pending {
@@ -25,56 +53,73 @@ impl Pending {
 
     /// Notes an entry that one selection lacks.
     pub(crate) fn add_to(&self, selection: Selection, entry: &Arc<Entry>) {
-        lock(self.list(selection)).push(only_taken(entry, selection));
+        let unsaved = only_taken(entry, selection);
+        // Dropped when the list is free again: destructors may use the cache.
+        let _before = lock(self.list(selection)).put(unsaved);
     }
 
     pub(crate) fn add_mark(&self, mark: Mark) {
         lock(&self.marks).push(mark);
     }
 
-    /// Takes what is to be saved, the newest entry of each key.
-    pub(crate) fn take(&self, selection: Selection) -> (Vec<Arc<Entry>>, Vec<Mark>) {
-        let all = std::mem::take(&mut *lock(self.list(selection)));
-        let mut seen = HashSet::with_capacity(all.len());
-        let mut newest: Vec<_> = all
-            .into_iter()
-            .rev()
-            .filter(|entry| seen.insert(entry.record.key))
-            .collect();
-        newest.reverse();
-        (newest, std::mem::take(&mut *lock(&self.marks)))
+    /// How many entries are to be saved.
+    pub(crate) fn number(&self, selection: Selection) -> usize {
+        lock(self.list(selection)).in_order.len()
     }
 
-    /// Takes one entry off the list because it is being saved on its own.
-    pub(crate) fn forget(&self, selection: Selection, entry: &Arc<Entry>) {
+    /// Takes some of the entries that are to be saved, so many or of so many bytes, and all marks.
+    pub(crate) fn take(
+        &self,
+        selection: Selection,
+        most: usize,
+        most_bytes: usize,
+    ) -> (Vec<Arc<Entry>>, Vec<Mark>) {
         let mut list = lock(self.list(selection));
-        let same = |other: &Arc<Entry>| {
-            other.record.key == entry.record.key && other.record.run == entry.record.run
-        };
-        if let Some(at) = list.iter().rposition(same) {
-            list.swap_remove(at);
+        let mut taken = Vec::new();
+        let mut bytes = 0_usize;
+        while taken.len() < most
+            && bytes < most_bytes
+            && let Some((_, entry)) = list.in_order.pop_first()
+        {
+            list.places.remove(&entry.record.key);
+            bytes = bytes.saturating_add(entry.known_bytes());
+            taken.push(entry);
+        }
+        (taken, std::mem::take(&mut *lock(&self.marks)))
+    }
+
+    /// The entries of these keys that a selection lacks.
+    pub(crate) fn of(&self, selection: Selection, keys: &[Key]) -> Vec<Arc<Entry>> {
+        let list = lock(self.list(selection));
+        let found = keys.iter().filter_map(|key| list.get(key));
+        found.cloned().collect()
+    }
+
+    /// Takes an entry off a list, because it is saved or never to be.
+    pub(crate) fn forget(&self, selection: Selection, entry: &Entry) {
+        let mut list = lock(self.list(selection));
+        let (key, run) = (&entry.record.key, entry.record.run);
+        let is_listed = list.get(key).is_some_and(|one| one.record.run == run);
+        let before = is_listed.then(|| list.remove(key));
+        drop(list);
+        drop(before);
+    }
+
+    /// Puts back what could not be saved, but for what has a newer entry since.
+    pub(crate) fn put_back(&self, selection: Selection, entries: Vec<Arc<Entry>>) {
+        let mut list = lock(self.list(selection));
+        for entry in entries {
+            if list.get(&entry.record.key).is_none() {
+                list.put(entry);
+            }
         }
     }
 
-    /// Puts back what could not be saved, before what came since.
-    pub(crate) fn put_back(
-        &self,
-        selection: Selection,
-        entries: Vec<Arc<Entry>>,
-        marks: Vec<Mark>,
-    ) {
-        lock(self.list(selection)).splice(0..0, entries);
+    pub(crate) fn put_back_marks(&self, marks: Vec<Mark>) {
         lock(&self.marks).splice(0..0, marks);
     }
 
-    /// Forgets everything: another store takes this one's place.
-    pub(crate) fn clear(&self) {
-        lock(&self.checkpoint).clear();
-        lock(&self.archive).clear();
-        lock(&self.marks).clear();
-    }
-
-    fn list(&self, selection: Selection) -> &Mutex<Vec<Arc<Entry>>> {
+    fn list(&self, selection: Selection) -> &Mutex<Unsaved> {
         match selection {
             Selection::Checkpoint => &self.checkpoint,
             Selection::Archive => &self.archive,

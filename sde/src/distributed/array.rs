@@ -8,6 +8,7 @@ use super::hand_over::HandOver;
 use super::layout::{Layout, refused};
 use super::moves::{Move, copy};
 use super::part::{Distributed, SavedParts};
+use super::whereabouts::Whereabouts;
 use crate::app::Handle;
 use crate::bulk::Element;
 use crate::error::{AppError, Error, ErrorKind};
@@ -36,7 +37,7 @@ use crate::process_group::{Act, Notice, Ranks};
 /// ```
 ///
 /// # As an input
-/// An array that an app returned is known by that: its key is that of the run, whatever ranks it lies
+/// An array that an app returned is known by that: by the run and the code beneath it, whatever ranks it lies
 /// on. One that was made otherwise can be an input after [`keyed`](Self::keyed), by its content. It can be
 /// an input of `distributed` apps only: an ordinary one would see one rank's part of it.
 ///
@@ -358,10 +359,10 @@ impl<T: Element> Distributed for DistArray<T> {
         Ok(())
     }
 
-    fn settle(&self, set: u64, origin: Digest) {
-        self.set.store(set, Ordering::Relaxed);
+    fn settle(&self, at: &Whereabouts) {
+        self.set.store(at.set, Ordering::Relaxed);
         // An array that was an input keeps the name that it had.
-        let _ = self.origin.set(origin);
+        let _ = self.origin.set(at.next_origin());
     }
 }
 

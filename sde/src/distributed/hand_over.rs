@@ -2,17 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use crate::error::Error;
+use crate::app::gather_values;
+use crate::error::{Error, ErrorKind};
 use crate::process_group::{Act, Notice, Ranks, parts};
+use crate::result_map::{Storable, Value, Wire};
 
 /// Which ranks had a value, and which are to have it.
 ///
 /// All ranks are numbered as in the larger of the process sets, whose ranks all take part. On a
 /// split every rank had the value, and each of the subsets is to have the whole of it. On
 /// a release the ranks of one subset had it, and all ranks are to have it.
-#[derive(Debug)]
 pub struct HandOver<'a> {
     pub(crate) ranks: &'a Ranks,
+    pub(crate) wire: &'a dyn Wire,
     pub(crate) from: Vec<usize>,
     pub(crate) to: Vec<Vec<usize>>,
     pub(crate) outlines: Vec<Vec<u64>>,
@@ -58,6 +60,7 @@ impl HandOver<'_> {
     pub fn with_outlines(&self, outlines: Vec<Vec<u64>>) -> Self {
         Self {
             ranks: self.ranks,
+            wire: self.wire,
             from: self.from.clone(),
             to: self.to.clone(),
             outlines,
@@ -80,6 +83,21 @@ impl HandOver<'_> {
         let in_set = |ranks: &Vec<usize>| ranks.iter().position(|rank| *rank == own);
         let mut sets = self.to.iter().enumerate();
         sets.find_map(|(set, ranks)| Some((set, in_set(ranks)?)))
+    }
+
+    /// What is the same on all ranks that had the value, for those too that had none: what the first of
+    /// [`from`](Self::from) has. Collective; `own` is what this rank has.
+    ///
+    /// # Errors
+    /// The same on all ranks, if one does something else, or the value can't be sent.
+    pub fn same<T: Storable + Clone>(&self, own: Option<&T>) -> Result<T, Error> {
+        let first = self.from.first().copied();
+        let own = own.filter(|_| first == Some(self.rank())).cloned();
+        let all = gather_values(self.ranks, self.wire, SAME, Value::new(own))?;
+        let found = first.and_then(|first| (**all.get(first)?).clone());
+        let rank = self.ranks.in_program(first.unwrap_or(0));
+        let message = "it has no part of a value that it is to hand over".to_owned();
+        found.ok_or_else(|| ErrorKind::OnRank { rank, message }.into())
     }
 
     /// Gives each rank the bytes that the others have for it; both lists are by rank. Collective.
@@ -114,5 +132,12 @@ impl HandOver<'_> {
     }
 }
 
+impl std::fmt::Debug for HandOver<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "HandOver(from {:?} to {:?})", self.from, self.to)
+    }
+}
+
 /// What is exchanged, for messages.
+const SAME: &str = "what is the same on all ranks";
 const WHAT: &str = "parts of a value";

@@ -7,6 +7,7 @@
 
 mod array;
 mod block;
+mod fields;
 mod hand_over;
 #[cfg(test)]
 mod hostile;
@@ -16,10 +17,14 @@ mod moves;
 mod ops;
 mod part;
 mod shard;
+mod whereabouts;
 
 pub use array::DistArray;
 pub use block::Block;
+#[doc(hidden)]
+pub use fields::{check_same, join_outlines, outline_of_same, outlines_of, part_for};
 pub use hand_over::HandOver;
 pub use layout::Layout;
 pub(crate) use ops::DistOps;
 pub use part::{Distributed, SavedParts};
+pub use whereabouts::Whereabouts;

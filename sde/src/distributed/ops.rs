@@ -2,8 +2,8 @@
 
 use super::hand_over::HandOver;
 use super::part::{Distributed, SavedParts};
+use super::whereabouts::Whereabouts;
 use crate::error::{AppError, ArchiveError};
-use crate::key::Digest;
 use crate::result_map::ErasedValue;
 
 type HandOverFn = fn(Option<&ErasedValue>, &HandOver<'_>) -> Result<Option<ErasedValue>, AppError>;
@@ -18,7 +18,7 @@ pub(crate) struct DistOps {
     pub(crate) bytes: fn(&ErasedValue) -> usize,
     pub(crate) hand_over: HandOverFn,
     pub(crate) assemble: AssembleFn,
-    pub(crate) settle: fn(&ErasedValue, u64, Digest),
+    pub(crate) settle: fn(&ErasedValue, &Whereabouts),
     pub(crate) check: fn(&[Vec<u64>]) -> Result<(), AppError>,
 }
 
@@ -51,9 +51,9 @@ impl DistOps {
                 T::assemble(&parts, rank, ranks).map(ErasedValue::new)
             },
             check: T::check,
-            settle: |value, set, origin| {
+            settle: |value, at| {
                 if let Some(value) = value.downcast_ref::<T>() {
-                    value.settle(set, origin);
+                    value.settle(at);
                 }
             },
         }

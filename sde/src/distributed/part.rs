@@ -1,8 +1,8 @@
 //! What a type must be able to do whose values lie on several ranks.
 
 use super::hand_over::HandOver;
+use super::whereabouts::Whereabouts;
 use crate::error::{AppError, ArchiveError};
-use crate::key::Digest;
 use crate::result_map::Storable;
 
 /// One rank's part of a value that lies on several ranks.
@@ -11,6 +11,49 @@ use crate::result_map::Storable;
 /// [`ResultSpec::distributed`](crate::ResultSpec::distributed), by an app that is `distributed`. The
 /// engine saves each rank's part for itself, and calls these functions, on all ranks that are
 /// concerned, when process sets change and when the parts are loaded.
+///
+/// # Deriving it
+///
+/// A struct derives it whose fields are `Distributed` themselves, [`DistArray`](crate::DistArray)s above all, or the
+/// same on all ranks:
+///
+/// ```
+/// use sde::{DistArray, Distributed, Handle, Sde};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Distributed, Serialize, Deserialize)]
+/// struct Solution {
+///     /// How many steps it took.
+///     #[distributed(same)]
+///     steps: u32,
+///     potential: DistArray<f64>,
+///     field: DistArray<f64>,
+/// }
+///
+/// #[sde::app(distributed, tags(distributed))]
+/// fn solve(sde: &Handle, size: usize) -> Result<Solution, sde::Error> {
+///     let potential = DistArray::from_fn(sde, &[size], |at| at[0] as f64)?;
+///     let field = potential.map(|_| -1.0);
+///     Ok(Solution { steps: 1, potential, field })
+/// }
+///
+/// #[sde::app(distributed)]
+/// fn sum(sde: &Handle, array: &DistArray<f64>) -> Result<f64, sde::Error> {
+///     Ok(array.gather(sde)?.iter().sum())
+/// }
+///
+/// let sde = Sde::new();
+/// let solution = solve.call(&sde, 4)?;
+/// // Each array is an input of its own.
+/// assert_eq!(*sum.call(&sde, &solution.potential)?, 6.0);
+/// assert_eq!(*sum.call(&sde, &solution.field)?, -4.0);
+/// # Ok::<(), sde::Error>(())
+/// ```
+///
+/// What is `#[distributed(same)]` is sent by one rank for all when ranks are released, and read from one part when
+/// they are loaded. It must be [`Fingerprint`](trait@crate::Fingerprint) and `Clone`: a digest of it is compared after the
+/// body, and where it differs the run is an error. When parts are loaded, each of the other fields reads those that
+/// it needs: a struct of three arrays reads a part three times.
 pub trait Distributed: Storable + Sized {
     /// What other ranks must know of this part to move it: where it belongs, as a rule. Parts
     /// of one value together must be whole; see [`check`](Self::check).
@@ -47,10 +90,10 @@ pub trait Distributed: Storable + Sized {
         Ok(())
     }
 
-    /// Takes note of the process set that it lives on, and of the run and result that it is, by
-    /// which it is known as an input of other runs. Called once, when it was made, moved or loaded.
-    fn settle(&self, set: u64, origin: Digest) {
-        let _ = (set, origin);
+    /// Takes note of the process set that it lies on, and of what it is known by as an input of other
+    /// runs: what has arrays in it has each of them do so. Called once, when it was made, moved or loaded.
+    fn settle(&self, at: &Whereabouts) {
+        let _ = at;
     }
 }
 

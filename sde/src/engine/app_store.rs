@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::Engine;
-use crate::app::{AppId, AppInfo, Instance, Prepared, Resolver, SubApp, Subject, prepare};
+use crate::app::{AppId, AppInfo, Instance, Prepared, Resolver, Setting, SubApp, Subject, prepare};
 use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::key::Fingerprint;
 
@@ -18,6 +18,8 @@ pub(super) struct AppStore(RwLock<BTreeMap<String, Registered>>);
 #[derive(Clone)]
 struct Registered {
     instance: Instance,
+    /// How often that was changed.
+    changes: u64,
     frozen: bool,
     /// Made when first needed; good for one version of the store.
     prepared: Option<(u64, Prepared)>,
@@ -28,12 +30,19 @@ impl AppStore {
         self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn instance(&self, name: &str) -> Result<Instance, Error> {
+    fn registered(&self, name: &str) -> Result<Registered, Error> {
         let apps = self.read();
-        match apps.get(name) {
-            Some(registered) => Ok(registered.instance.clone()),
-            None => Err(unknown(name, &apps)),
-        }
+        apps.get(name).cloned().ok_or_else(|| {
+            ErrorKind::UnknownApp {
+                name: name.to_owned(),
+                known: apps.keys().cloned().collect(),
+            }
+            .into()
+        })
+    }
+
+    pub(super) fn instance(&self, name: &str) -> Result<Instance, Error> {
+        Ok(self.registered(name)?.instance)
     }
 
     /// The app registered under a name, prepared; what is kept is good as long as
@@ -94,26 +103,31 @@ impl AppStore {
         self.read().get(name).is_some_and(|app| app.frozen)
     }
 
+    /// Changes an app that has not run. The change calls the app's checks, which may look into the registry: it
+    /// is made without a lock, and once more if another came between.
     fn change(
         &self,
         name: &str,
-        change: impl FnOnce(Instance) -> Result<Instance, Error>,
+        change: impl Fn(Instance) -> Result<Instance, Error>,
     ) -> Result<(), Error> {
-        let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if !apps.contains_key(name) {
-            return Err(unknown(name, &apps));
-        }
-        if let Some(registered) = apps.get_mut(name) {
-            if registered.frozen {
-                return Err(ErrorKind::Frozen {
-                    name: name.to_owned(),
-                }
-                .into());
+        loop {
+            let before = self.registered(name)?;
+            if before.frozen {
+                let name = name.to_owned();
+                return Err(ErrorKind::Frozen { name }.into());
             }
-            registered.instance = change(registered.instance.clone())?;
-            registered.prepared = None;
+            let changed = change(before.instance)?;
+            let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            if let Some(registered) = apps.get_mut(name)
+                && registered.changes == before.changes
+                && !registered.frozen
+            {
+                registered.instance = changed;
+                registered.prepared = None;
+                registered.changes += 1;
+                return Ok(());
+            }
         }
-        Ok(())
     }
 
     fn insert(&self, name: &str, instance: Instance) -> Result<(), Error> {
@@ -126,20 +140,13 @@ impl AppStore {
         }
         let registered = Registered {
             instance,
+            changes: 0,
             frozen: false,
             prepared: None,
         };
         apps.insert(name.to_owned(), registered);
         Ok(())
     }
-}
-
-fn unknown(name: &str, apps: &BTreeMap<String, Registered>) -> Error {
-    ErrorKind::UnknownApp {
-        name: name.to_owned(),
-        known: apps.keys().cloned().collect(),
-    }
-    .into()
 }
 
 pub(super) struct InStore<'a>(pub(super) &'a Engine);
@@ -241,9 +248,10 @@ impl Apps<'_> {
         parameter: &str,
         value: T,
     ) -> Result<(), Error> {
-        self.0
-            .apps
-            .change(name, |instance| instance.set(parameter, value))?;
+        let setting = Setting::new(value);
+        self.0.apps.change(name, |instance| {
+            instance.with_setting(parameter, setting.clone())
+        })?;
         self.0.raise_epoch();
         Ok(())
     }
@@ -253,9 +261,10 @@ impl Apps<'_> {
     /// # Errors
     /// If there is no such app or slot, or the app has run.
     pub fn set_sub_app(&self, name: &str, slot: &str, app: impl Into<SubApp>) -> Result<(), Error> {
+        let app = app.into();
         self.0
             .apps
-            .change(name, |instance| instance.with_sub_app(slot, app))?;
+            .change(name, |instance| instance.with_sub_app(slot, app.clone()))?;
         self.0.note_instance(&self.0.apps.instance(name)?);
         self.0.raise_epoch();
         Ok(())

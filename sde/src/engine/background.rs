@@ -8,7 +8,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use super::Engine;
-use crate::checkpoint::Selection;
+use crate::checkpoint::{SavePolicy, Selection};
 
 /// The thread, if it is there, and what it is to do.
 #[derive(Default)]
@@ -28,16 +28,17 @@ struct State {
 }
 
 impl Background {
-    /// Starts the thread; it saves at intervals, if one is given.
-    pub(super) fn start(engine: &Arc<Engine>, interval: Option<Duration>) -> io::Result<()> {
+    /// Starts the thread.
+    pub(super) fn start(engine: &Arc<Engine>) -> io::Result<()> {
         let shared = &engine.background.0;
         if std::mem::replace(&mut shared.lock().started, true) {
             return Ok(());
         }
         let (of_thread, weak) = (Arc::clone(shared), Arc::downgrade(engine));
+        let policy = engine.policy;
         let started = std::thread::Builder::new()
             .name("sde-checkpoint".to_owned())
-            .spawn(move || of_thread.work(&weak, interval));
+            .spawn(move || of_thread.work(&weak, policy));
         if started.is_err() {
             shared.lock().started = false;
         }
@@ -63,12 +64,15 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn work(&self, engine: &Weak<Engine>, interval: Option<Duration>) {
-        while self.wait(interval) {
+    fn work(&self, engine: &Weak<Engine>, policy: SavePolicy) {
+        let mut last_took = Duration::ZERO;
+        while self.wait(pause(policy, last_took)) {
             let Some(engine) = engine.upgrade() else {
                 return;
             };
+            let start = Instant::now();
             engine.checkpoint_or_warn("in the background");
+            last_took = start.elapsed();
         }
     }
 
@@ -98,13 +102,36 @@ impl Shared {
     }
 }
 
+/// How long to wait before the next checkpoint, if the policy makes them unasked.
+pub(super) fn pause(policy: SavePolicy, last_took: Duration) -> Option<Duration> {
+    match policy {
+        SavePolicy::Interval(interval) => Some(interval),
+        SavePolicy::InBackground => Some((10 * last_took).max(Duration::from_secs(2))),
+        SavePolicy::Never | SavePolicy::OnRequest | SavePolicy::EveryResult => None,
+    }
+}
+
 impl Engine {
     /// A checkpoint whose caller can't be told of an error.
     pub(super) fn checkpoint_or_warn(&self, when: &str) {
         if self.archiver().is_some()
-            && let Err(error) = self.save(Selection::Checkpoint)
+            && let Err(error) = self.save(Selection::Checkpoint, false)
         {
             self.warn(|| format!("a checkpoint {when} failed: {error}; the next one tries again"));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checkpoints_in_the_background_take_a_tenth_of_the_time() {
+        let after = |took| pause(SavePolicy::InBackground, Duration::from_millis(took));
+        assert_eq!(after(0), Some(Duration::from_secs(2)));
+        assert_eq!(after(200), Some(Duration::from_secs(2)));
+        assert_eq!(after(30_000), Some(Duration::from_secs(300)));
+        assert_eq!(pause(SavePolicy::OnRequest, Duration::ZERO), None);
     }
 }

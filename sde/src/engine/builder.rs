@@ -2,10 +2,10 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, SystemTime};
 
-use super::background::Background;
+use super::background::{Background, pause};
 use super::known::Known;
 use super::sde::Sde;
 #[cfg(unix)]
@@ -13,6 +13,7 @@ use super::signals;
 use super::{Engine, app_store, invalidate};
 use crate::cache::CacheTable;
 use crate::checkpoint::{Archiver, Pending, SavePolicy};
+use crate::console::Console;
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Observer;
 use crate::parallel::Helpers;
@@ -26,8 +27,8 @@ pub struct Builder {
     observers: Vec<Box<dyn Observer>>,
     archiver: Option<Arc<dyn Archiver>>,
     policy: SavePolicy,
-    #[cfg(unix)]
     signals: bool,
+    console: Option<Console>,
     threads: Option<usize>,
     rayon_patience: Duration,
     max_depth: usize,
@@ -47,14 +48,14 @@ impl Default for Builder {
             observers: Vec::new(),
             archiver: None,
             policy: SavePolicy::OnRequest,
-            #[cfg(unix)]
             signals: false,
+            console: None,
             threads: None,
             rayon_patience: Duration::from_millis(100),
             max_depth: MAX_DEPTH,
             memory_limits: HashMap::new(),
             process_group: None,
-            rank_patience: Duration::from_secs(60),
+            rank_patience: Duration::from_secs(10),
         }
     }
 }
@@ -78,15 +79,45 @@ impl Builder {
         self
     }
 
-    /// Has a checkpoint made when the process gets SIGUSR1, after which it goes on, or
-    /// SIGTERM, after which it ends as it would have without this. Batch systems send
-    /// such a signal some time before they kill a job.
+    /// What a program with a person before it, or a batch system around it, wants: results are saved
+    /// [in the background](SavePolicy::InBackground) and [on signals](Self::checkpoint_on_signals), and the first rank tells on
+    /// standard error what a person should know. That is each [`Warning`](crate::Event::Warning) once, on one line, and those of stores too, unless a
+    /// `tracing` subscriber wants warnings; that a signal has come, and what is new is saved; and a bar for the outermost work that takes longer than
+    /// half a second, if standard error is a terminal and the environment has neither `CI` nor `TERM=dumb`.
     ///
-    /// A thread makes the checkpoint; runs go on meanwhile. A second SIGTERM ends the process at
-    /// once. A failure is a warning event. The handlers stay for the life of the process;
-    /// a program that has its own for these signals does better to call
-    /// [`checkpoint`](Sde::checkpoint) itself.
-    #[cfg(unix)]
+    /// [`quiet`](Self::quiet), [`without_progress`](Self::without_progress),
+    /// [`without_signals`](Self::without_signals) and [`save`](Self::save) take back one thing each. A store that is opened warns
+    /// whichever engine of the process is not quiet.
+    pub fn program_defaults(mut self) -> Self {
+        self.console = Some(Console::new());
+        self.checkpoint_on_signals().save(SavePolicy::InBackground)
+    }
+
+    /// Nothing is printed: no warnings, no progress.
+    pub fn quiet(mut self) -> Self {
+        self.console = None;
+        self
+    }
+
+    /// No bar is drawn.
+    pub fn without_progress(mut self) -> Self {
+        self.console = self.console.map(Console::without_progress);
+        self
+    }
+
+    /// Signals do what they do without an engine.
+    pub fn without_signals(mut self) -> Self {
+        self.signals = false;
+        self
+    }
+
+    /// Has a checkpoint made when the process gets SIGINT (Ctrl-C), SIGTERM or SIGHUP, after which it ends as it would have without
+    /// this; or SIGUSR1, after which it goes on. Batch systems send such a signal some time before they kill a job. Does
+    /// nothing where there are no such signals.
+    ///
+    /// A signal that the process ignores (`nohup`), or that the program handles itself when the first engine with signals is built, is left
+    /// alone: set your own handlers before.  A thread makes the checkpoint; runs go on meanwhile. A second signal that ends the process does so at
+    /// once. A failure is a warning event. The handlers stay for the life of the process.
     pub fn checkpoint_on_signals(mut self) -> Self {
         self.signals = true;
         self
@@ -101,11 +132,12 @@ impl Builder {
     }
 
     /// How long one of rayon's workers waits for another run before it computes
-    /// the result too; 100 ms if nothing is said.
+    /// the result too; 100 ms if nothing is said. The same for all threads on which runs beneath
+    /// one on a worker are made.
     ///
     /// Rayon's workers steal work while they wait, and what is waited for may be
     /// suspended below on the same stack, where the engine can't see it. Other
-    /// threads, those of `par_map` and `join` among them, wait without bound.
+    /// threads wait without bound.
     pub fn rayon_patience(mut self, patience: Duration) -> Self {
         self.rayon_patience = patience;
         self
@@ -127,9 +159,9 @@ impl Builder {
     /// that were used longest ago are dropped, but for what somebody else holds, until seven eighths
     /// of that are left. Computing them again, or reading them from the store, gives them back.
     ///
-    /// Sizes are those that [`ResultSpec::sized`](crate::ResultSpec::sized) tells. What is not saved
-    /// yet is held by the list of what is to be saved until then. The values of distributed apps
-    /// stay. Costs a look at every entry of the app each time that the limit is passed.
+    /// Sizes are those that [`ResultSpec::sized`](crate::ResultSpec::sized) tells. What is to be saved and is not yet is saved
+    /// before it goes. The values of distributed apps stay. If the program has shown no app of that name when the last [`Sde`]
+    /// goes, a warning says so.
     ///
     /// ```
     /// use sde::Sde;
@@ -165,7 +197,8 @@ impl Builder {
     }
 
     /// How long a rank waits for others before a [`Warning`](crate::Event::Warning) names those
-    /// that are late; a minute if nothing is said. It goes on waiting.
+    /// that are late; 10 seconds if nothing is said. It goes on waiting, and says so again each time that it has
+    /// waited twice as long.
     pub fn rank_patience(mut self, patience: Duration) -> Self {
         self.rank_patience = patience;
         self
@@ -174,7 +207,7 @@ impl Builder {
     /// Makes the engine.
     ///
     /// # Errors
-    /// If the store can't be read. If the policy is an interval, or signals are to be listened
+    /// If the store can't be read. If another thread is to save, or signals are to be listened
     /// to, and the system gives no thread for it; if the interval is no time at all.
     pub fn build(self) -> Result<Sde, Error> {
         if self.policy == SavePolicy::Interval(Duration::ZERO) {
@@ -191,24 +224,31 @@ impl Builder {
             }
             read_marks(&**archiver, &marks)?;
         }
-        #[cfg(unix)]
-        let signals = self.signals;
         let (group, wire) = self.process_group.unzip();
+        let mut observers = self.observers;
+        let is_first = group.as_ref().is_none_or(|group| group.rank() == 0);
+        if let Some(console) = self.console.filter(|_| is_first) {
+            console.begin();
+            observers.push(Box::new(console));
+        }
         let engine = Engine {
             caches: CacheTable::new(self.memory_limits),
             apps: app_store::AppStore::default(),
             known: Known::linked(),
             epoch: AtomicU64::new(0),
             failure_epoch: AtomicU64::new(0),
-            observers: self.observers,
+            hears_hits: observers.iter().any(|observer| observer.hears_hits()),
+            observers,
             archiver: RwLock::new(self.archiver),
             policy: self.policy,
             background: Background::default(),
             pending: Pending::default(),
             saving: RwLock::new(()),
+            one_saves: Mutex::new(()),
             marks,
             process: random_number(),
             runs: AtomicU64::new(0),
+            unsaved: AtomicU64::new(u64::MAX),
             rayon_patience: self.rayon_patience,
             helpers: Helpers::new(threads),
             max_depth: self.max_depth,
@@ -216,11 +256,11 @@ impl Builder {
             sets: Sets::default(),
         };
         let sde = Sde::of(engine, group.map(|group| (group, self.rank_patience)));
-        if let SavePolicy::Interval(interval) = self.policy {
-            Background::start(sde.engine(), Some(interval)).map_err(no_thread)?;
+        if pause(self.policy, Duration::ZERO).is_some() {
+            Background::start(sde.engine()).map_err(no_thread)?;
         }
         #[cfg(unix)]
-        if signals {
+        if self.signals {
             signals::listen(sde.engine()).map_err(no_thread)?;
         }
         Ok(sde)

@@ -17,13 +17,6 @@ impl Engine {
         let names = run.options.names;
         let refresh = run.options.policy == Policy::Refresh;
         loop {
-            let known_nondeterministic = run
-                .cache
-                .entry(&run.key)
-                .is_some_and(|entry| entry.record.nondeterministic);
-            if known_nondeterministic {
-                return self.fly_alone(run, call, true);
-            }
             let failed_in = (!refresh).then(|| self.failure_epoch());
             let claimed = run.cache.claim(run.key, failed_in, |entry| {
                 !refresh && entry.is_whole_and_checked(self.epoch())
@@ -75,6 +68,7 @@ impl Engine {
         previous: Option<&Arc<Entry>>,
     ) -> Result<Outcome, Error> {
         let claim = Claim::won(run.cache, flight);
+        let begun = self.begin(run, Some(flight));
         if run.options.policy != Policy::Refresh
             && let Some(entry) = previous
             && let Ok(map) = self.serve(entry, run.options.names)
@@ -90,10 +84,11 @@ impl Engine {
             return Ok(self.conclude(run, served, Source::Map));
         }
         self.tell_stale(run, previous.map(|entry| &**entry));
-        self.fly(run, call, claim, previous.map(|entry| &**entry))
+        self.fly(run, call, claim, begun, previous.map(|entry| &**entry))
     }
 
     fn tell_stale(&self, run: &Run<'_>, previous: Option<&Entry>) {
+        let previous = previous.filter(|entry| !entry.record.nondeterministic);
         let why = previous.and_then(|entry| self.refusal(entry, run.options.names));
         if let Some(why) = why {
             self.tell(|| Event::Stale {

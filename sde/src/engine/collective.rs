@@ -7,20 +7,23 @@
 //! (see [`Ranks`]).
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Engine;
 use super::fly::Unpublished;
 use super::miss::{cancelled, own_cycle, unknown_name};
-use super::parts::has_parts;
+use super::parts::{has_parts, settle};
 use super::run::{Run, Served};
-use crate::app::{Facts, Handle, Options, Outcome, Place, Policy, Subject};
+use crate::app::{Callee, Facts, Handle, Options, Outcome, Place, Policy, Subject, gather_values};
+use crate::cache::{Entry, Record};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
-use crate::key::{FingerprintError, Key, Volatile, keyed, with_encoder};
-use crate::process_group::{Act, Notice, Ranks, Says, chain};
+use crate::key::{FingerprintError, Key, Listed, Volatile, keyed, with_encoder};
+use crate::process_group::{Act, Given, Notice, Ranks, Says, chain};
 use crate::process_set::{ProcessSet, Together};
+use crate::result_map::Value;
 
 /// The inputs of a run, encoded.
 type Encoded = (Key, Box<[u8]>, Option<Box<Volatile>>);
@@ -53,6 +56,7 @@ impl Engine {
             encoded,
             volatile,
             found: Cell::new(None),
+            found_anew: Cell::new(false),
         };
         let unfit = unfit.or_else(|| self.unfit(&run));
         let set = self.sets.of(ranks).ok_or(ErrorKind::Released)?;
@@ -89,7 +93,8 @@ impl Engine {
         let has = held.as_ref().map(|(served, _)| served.entry.record.run);
         let own = self.next_run();
         let notice = asked(run).saying(Says::Run { next: own, has });
-        let met = ranks.meet_all_well(notice.with_failure(unfit.as_ref().map(chain)))?;
+        let notice = notice.with_failure(unfit.as_ref().map(chain));
+        let met = ranks.meet_all_well_giving(notice, &|| given(run, call))?;
         // One run has one name everywhere, which the first rank gives it.
         let next = match met[0].says {
             Says::Run { next, .. } => next,
@@ -153,15 +158,16 @@ impl Engine {
         let ranks = &*set.ranks;
         let ran = {
             let _level = ranks.level();
-            let ran = self.run_body(run, call, None, number);
+            let ran = self.run_body(run, call, self.begin(run, None), number);
             let made = self.publishable(run, ran, None);
-            let why = made
-                .as_ref()
-                .err()
-                .map(|unpublished| unpublished.error.clone());
-            let ended = ranks.end(&run.subject.facts.name, run.key, why.map_or(Ok(()), Err));
+            let (says, why) = match &made {
+                Ok(published) => (rests_on(&published.entry.record), None),
+                Err(unpublished) => (Says::Nothing, Some(chain(&unpublished.error))),
+            };
+            let ended = ranks.end_saying(says, &run.subject.facts.name, run.key, why);
             match (made, ended) {
-                (made, Ok(())) => made,
+                (Ok(published), Ok(met)) => Ok((published, met)),
+                (Err(unpublished), Ok(_)) => Err(unpublished),
                 (Err(unpublished), Err(_)) if unpublished.is_panic() => Err(unpublished),
                 // Alone it needs nobody's word for what went wrong.
                 (Err(unpublished), Err(_)) if ranks.size() == 1 => Err(unpublished),
@@ -169,8 +175,10 @@ impl Engine {
             }
         };
         match ran {
-            Ok(published) => {
-                let entry = Arc::new(published.entry);
+            Ok((published, met)) => {
+                let entry = self.resting_on_all(ranks, published.entry, &met)?;
+                settle(run.from, run.subject.facts, &entry);
+                let entry = Arc::new(entry);
                 if !entry.record.nondeterministic {
                     self.check_replicas(ranks, run.subject.facts, &entry)?;
                 }
@@ -188,6 +196,47 @@ impl Engine {
             Err(unpublished) => Err(unpublished.resume_panic()),
         }
     }
+
+    /// The entry with a record of what the run rests on anywhere: each rank may have called other apps for
+    /// its part, and all of them must find the same of it.
+    fn resting_on_all(&self, ranks: &Ranks, own: Entry, met: &[Notice]) -> Result<Entry, Error> {
+        if met.iter().all(|other| other.says == met[0].says) {
+            return Ok(own);
+        }
+        let mut record = own.record.clone();
+        let mine: RestsOn = (record.beneath, record.nondeterministic, record.anew);
+        let what = "what a run rests on";
+        let all = gather_values(ranks, &*self.wire()?, what, Value::new(mine))?;
+        let beneath = all.iter().flat_map(|of_rank| of_rank.0.iter().cloned());
+        record.beneath = beneath.collect::<BTreeSet<_>>().into_iter().collect();
+        record.nondeterministic = all.iter().any(|of_rank| of_rank.1);
+        record.anew = all.iter().any(|of_rank| of_rank.2);
+        Ok(own.with_record(record))
+    }
+}
+
+/// Of a record: what ran beneath, whether that was deterministic, and whether it was made in place of another.
+type RestsOn = (Vec<Callee>, bool, bool);
+
+/// The same for ranks to compare.
+fn rests_on(record: &Record) -> Says {
+    let mut digest = blake3::Hasher::new();
+    digest.update(&[u8::from(record.nondeterministic), u8::from(record.anew)]);
+    for callee in &record.beneath {
+        callee.enter(&mut digest);
+    }
+    Says::digest(&digest.finalize())
+}
+
+/// What a run is given besides the code of the app, for a rank that is told that another gives it something else.
+fn given(run: &Run<'_>, call: &dyn Call) -> Given {
+    let setup = run.subject.facts.setup(run.subject.app);
+    let inputs = call.summaries(&mut Listed::new(&run.encoded));
+    let values = setup.fields.iter().chain(&setup.parameters).chain(&inputs);
+    let values = values.map(|value| (format!("{} = {}", value.name, value.short), value.digest));
+    let slots = setup.slots.iter();
+    let slots = slots.map(|slot| (format!("{} = {}", slot.slot, slot.app), slot.id.0));
+    values.chain(slots).collect()
 }
 
 /// What all ranks must ask for alike: the run, and what may be taken of what is remembered and left there.

@@ -55,7 +55,7 @@ impl Engine {
     pub(super) fn commits_by_the_way(&self) -> bool {
         let saves = matches!(
             self.policy,
-            SavePolicy::EveryResult | SavePolicy::Interval(_)
+            SavePolicy::EveryResult | SavePolicy::InBackground | SavePolicy::Interval(_)
         );
         saves && self.commits_together()
     }

@@ -1,17 +1,21 @@
 //! Running the body, and making what came of it known.
 
 use std::any::Any;
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
 
 use super::Engine;
 use super::clock;
 use super::machine;
 use super::parts::settle;
 use super::run::{Run, Served};
-use crate::app::{Callees, Frame, Handle, Outcome, Place, Policy};
-use crate::cache::{AppCache, Count, Entry, Published, Record, RunFlight, merge};
+use crate::app::{
+    AppCall, BodyTime, Callee, Frame, Handle, Interest, OnThread, Outcome, Place, Policy,
+};
+use crate::cache::{AppCache, Entry, Published, Record, RunFlight, merge};
 use crate::error::{AppError, Error, ErrorKind, Failure};
 use crate::event::{Event, RunId, Source};
 use crate::inputs::{Call, ValueSummary};
@@ -22,8 +26,10 @@ use crate::result_map::ResultMap;
 pub(super) struct Ran {
     body: Body,
     inputs: Vec<ValueSummary>,
-    callees: Callees,
+    calls: Vec<AppCall>,
+    beneath: Arc<BTreeSet<Callee>>,
     nondeterministic: bool,
+    anew: bool,
     run: RunId,
     made_at: SystemTime,
     took: Duration,
@@ -33,6 +39,22 @@ pub(super) struct Ran {
     gave_up: bool,
     /// The epoch in which it began.
     epoch: u64,
+}
+
+/// A run that this thread is at.
+pub(super) struct Begun {
+    frame: Arc<Frame>,
+    _on_thread: OnThread,
+    /// If it has no claim: where that is counted.
+    unclaimed_in: Option<Arc<AppCache>>,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if let Some(cache) = &self.unclaimed_in {
+            cache.unclaimed.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
 }
 
 enum Body {
@@ -123,28 +145,28 @@ impl Engine {
         run: &Run<'_>,
         call: &mut dyn Call,
         claim: Claim<'_>,
+        begun: Begun,
         previous: Option<&Entry>,
     ) -> Result<Outcome, Error> {
         let flight = claim.flight;
         let failure_epoch = self.failure_epoch();
-        if let Some(loaded) = self.load(run, previous) {
+        // What may come out otherwise is not looked for.
+        let may_load = previous.is_none_or(|entry| !entry.record.nondeterministic);
+        if may_load && let Some(loaded) = self.load(run, previous) {
             flight.set_given(&loaded.map);
             let standing = claim.publish(Arc::clone(&loaded.entry));
             self.sets.received.forget(&run.key);
             let served = self.standing(loaded, &standing, run.options.names);
             return Ok(self.conclude(run, served, Source::Loaded));
         }
-        let ran = self.run_body(run, call, Some(flight), self.next_run());
+        let ran = self.run_body(run, call, begun, self.next_run());
         match self.publishable(run, ran, previous) {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
                 self.note_new(run, flight, &entry);
                 flight.set_given(&published.given);
                 let standing = claim.publish(Arc::clone(&entry));
-                if run.options.policy == Policy::Refresh {
-                    // The earlier result may be a last value.
-                    self.raise_epoch();
-                }
+                self.forget_replaced(run);
                 self.remember_last(run, &standing);
                 let own = Served {
                     entry,
@@ -163,8 +185,16 @@ impl Engine {
     /// Has a new entry saved, unless it was begun before another store was loaded.
     fn note_new(&self, run: &Run<'_>, flight: &RunFlight, entry: &Arc<Entry>) {
         run.cache.scratches.remove(&run.key);
+        self.warn_of_what_has_no_size(run.cache, entry);
         if run.cache.is_current(flight) {
             self.save_new(entry);
+        }
+    }
+
+    /// After a refresh the earlier result may still be the last value of some thread.
+    fn forget_replaced(&self, run: &Run<'_>) {
+        if run.options.policy == Policy::Refresh {
+            self.raise_epoch();
         }
     }
 
@@ -176,7 +206,7 @@ impl Engine {
         call: &mut dyn Call,
         flight: &Arc<RunFlight>,
     ) -> Result<Outcome, Error> {
-        let ran = self.run_body(run, call, None, self.next_run());
+        let ran = self.run_body(run, call, self.begin(run, None), self.next_run());
         match self.publishable(run, ran, None) {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
@@ -187,6 +217,7 @@ impl Engine {
                 if Arc::ptr_eq(&entry, &standing) {
                     self.note_new(run, flight, &entry);
                 }
+                self.forget_replaced(run);
                 let own = Served {
                     entry,
                     map: published.given,
@@ -207,7 +238,7 @@ impl Engine {
         record: bool,
     ) -> Result<Outcome, Error> {
         let generation = run.cache.generation();
-        let ran = self.run_body(run, call, None, self.next_run());
+        let ran = self.run_body(run, call, self.begin(run, None), self.next_run());
         match self.publishable(run, ran, None) {
             Ok(published) => {
                 let entry = Arc::new(published.entry);
@@ -221,14 +252,32 @@ impl Engine {
         }
     }
 
-    /// Says, for a run about to start, whether anybody wants its result: its
-    /// caller, if not cancelled, or those who wait for its flight.
-    fn wanted_by(&self, run: &Run<'_>, flight: Option<&Arc<RunFlight>>) -> crate::app::Interest {
-        let flight = flight.cloned();
-        crate::app::Interest::new(
+    /// Puts a run on top of this thread's stack: it is known to be going on here before anybody is told of it.
+    pub(super) fn begin(&self, run: &Run<'_>, flight: Option<&Arc<RunFlight>>) -> Begun {
+        // Its caller wants the result, if not cancelled, and so do those who wait for its flight.
+        let others = flight.cloned();
+        let interest = Interest::new(
             run.options.cancel.clone(),
-            flight.map(|flight| Box::new(move || flight.is_wanted()) as _),
-        )
+            others.map(|flight| Box::new(move || flight.is_wanted()) as _),
+        );
+        let frame = Arc::new(Frame::new(
+            Arc::clone(run.subject.facts),
+            run.key,
+            run.from.engine(),
+            run.parent.clone(),
+            run.above.clone(),
+            interest,
+            flight.is_some(),
+        ));
+        let unclaimed_in = flight.is_none().then(|| Arc::clone(run.cache));
+        if let Some(cache) = &unclaimed_in {
+            cache.unclaimed.fetch_add(1, Ordering::AcqRel);
+        }
+        Begun {
+            unclaimed_in,
+            _on_thread: Place::on_top(Arc::clone(&frame)).enter(),
+            frame,
+        }
     }
 
     /// Runs the body, with no lock, guard or shard held.
@@ -236,44 +285,35 @@ impl Engine {
         &self,
         run: &Run<'_>,
         call: &mut dyn Call,
-        flight: Option<&Arc<RunFlight>>,
+        begun: Begun,
         number: RunId,
     ) -> Ran {
-        let facts = run.subject.facts;
+        let (facts, frame) = (run.subject.facts, &begun.frame);
         let epoch = self.epoch();
         self.tell(|| Event::Started {
             app: Arc::clone(&facts.name),
             key: run.key,
             run: number,
         });
-        let frame = Arc::new(Frame::new(
-            Arc::clone(facts),
-            run.key,
-            run.from.engine(),
-            run.parent.clone(),
-            run.above.clone(),
-            self.wanted_by(run, flight),
-            flight.is_some(),
-        ));
         let handle = Handle::new(
             Arc::clone(run.from.shared_runtime()),
-            Some(Arc::clone(&frame)),
+            Some(Arc::clone(frame)),
             run.from.shared_ranks().cloned(),
         );
         let span = tracing::debug_span!("run", app = &*facts.name, key = %run.key.short());
         let inputs = call.summaries(&mut Listed::new(&run.encoded));
         let made_at = clock::now();
-        let start = Instant::now();
+        let time = BodyTime::begin();
         let returned = {
-            let _on_thread = Place::on_top(Arc::clone(&frame)).enter();
             let _in_span = span.enter();
             catch_unwind(AssertUnwindSafe(|| call.compute(run.subject.app, &handle)))
         };
-        let took = start.elapsed();
+        let (took, own) = time.end();
+        run.cache.counters.spent(own);
         let heard = frame.heard_that_nobody_wants_it();
         let gave_up = frame.gave_up();
         frame.end();
-        let callees = frame.take_callees();
+        let (calls, beneath) = frame.take_callees();
         let body = match returned {
             Ok(Ok(results)) => Body::Returned(results),
             Ok(Err(error)) => Body::Failed(error),
@@ -281,13 +321,16 @@ impl Engine {
         };
         // A caller that goes on after a failure rests on what led to it.
         if let (false, Some(parent)) = (matches!(body, Body::Returned(_)), &run.parent) {
-            parent.depends(callees.beneath.iter().cloned(), frame.saw_nondeterminism());
+            parent.depends(beneath.iter().cloned(), frame.saw_nondeterminism());
+            parent.note_anew(frame.is_anew());
         }
         Ran {
             body,
             inputs,
-            callees,
+            calls,
+            beneath,
             nondeterministic: frame.saw_nondeterminism() || facts.nondeterministic,
+            anew: frame.is_anew() || self.is_in_place_of_another(run),
             run: number,
             made_at,
             took,
@@ -295,6 +338,16 @@ impl Engine {
             gave_up,
             epoch,
         }
+    }
+
+    /// Whether another result of the key was not to be used, or was made so itself, for all that is known here.
+    fn is_in_place_of_another(&self, run: &Run<'_>) -> bool {
+        let is_anew = |entry: Arc<Entry>| entry.record.anew;
+        matches!(run.options.policy, Policy::Refresh | Policy::Bypass)
+            || self.marks.any_of(run.key)
+            || run.found_anew.get()
+            || run.cache.entry(&run.key).is_some_and(is_anew)
+            || run.subject.facts.info.distributed && self.sets.entry(&run.key).any(is_anew)
     }
 
     /// What is to be published, or why nothing is.
@@ -324,10 +377,17 @@ impl Engine {
                 // Somebody may have begun to wait since: let him try.
                 let failure = match ran.gave_up {
                     true => Failure::Transient,
-                    false if run.files_unchanged().is_err() => Failure::Ordinary,
-                    false => lasting(&cause, facts.info.failures),
+                    // Another file, or another try, and it may go well.
+                    false
+                        if ran.nondeterministic
+                            || self.rest_on_files(&*ran.beneath)
+                            || run.files_unchanged().is_err() =>
+                    {
+                        Failure::Ordinary
+                    }
+                    false => cause.lasts(facts.info.failures),
                 };
-                let error = match too_deep(&cause) {
+                let error = match cause.too_deep() {
                     Some(error) => error.clone(),
                     None => ErrorKind::App { app, key, cause }.into(),
                 };
@@ -350,29 +410,32 @@ impl Engine {
             run: ran.run,
             inputs: ran.inputs,
             setup: Arc::clone(facts.setup(run.subject.app)),
-            calls: ran.callees.direct,
-            beneath: ran.callees.beneath.into_iter().collect(),
+            calls: ran.calls,
+            beneath: ran.beneath.iter().cloned().collect(),
             nondeterministic: ran.nondeterministic,
+            anew: ran.anew,
             made_at: later_than(ran.made_at, run.found.get(), previous),
             took: ran.took,
             host: machine::host(),
             target: machine::target(),
         };
         let previous = previous.filter(|old| !ran.nondeterministic && self.may_fill(run, old));
-        let checked = match self.rests_on_files(&record) {
+        let checked = match self.rest_on_files(&record.beneath) {
             true => u64::MAX, // To be looked at each time.
             false => ran.epoch,
         };
         let merged = merge(facts, record, &returned, previous, checked);
-        let merged = merged.inspect(|made| settle(run.from, facts, &made.entry));
+        // What ranks make together is known when they have told one another what it rests on.
+        let merged = match run.from.shared_ranks() {
+            Some(_) => merged,
+            None => merged.inspect(|made| settle(run.from, facts, &made.entry)),
+        };
         merged.map_err(|error| Unpublished::of(error, Failure::Ordinary))
     }
 
     /// Counts and tells what was computed.
     pub(super) fn computed(&self, run: &Run<'_>, served: Served, source: Source) -> Outcome {
-        let counters = &run.cache.counters;
-        counters.add(source.into(), 1);
-        counters.add(Count::NanosSpent, served.entry.nanos);
+        run.cache.counters.add(source.into(), 1);
         if let Some(parent) = &run.parent {
             self.tell_parent(parent, run.subject, &served.entry);
         }
@@ -419,29 +482,6 @@ fn later_than(
     let known = found.max(previous.map(|entry| entry.record.made_at));
     let after = known.and_then(|known| known.checked_add(Duration::from_nanos(1)));
     after.map_or(made_at, |after| made_at.max(after))
-}
-
-/// How long a failure lasts. One that came from another run lasts as long as that
-/// says, not as long as this app's own failures do.
-pub(super) fn lasting(cause: &AppError, of_app: Failure) -> Failure {
-    if let Some(failure) = cause.failure() {
-        return failure;
-    }
-    match cause.downcast_ref::<Error>().map(Error::kind) {
-        None => of_app,
-        Some(ErrorKind::App { cause, .. }) => lasting(cause, Failure::Ordinary),
-        Some(
-            ErrorKind::Panicked { .. } | ErrorKind::Cancelled { .. } | ErrorKind::TooDeep { .. },
-        ) => Failure::Transient,
-        Some(_) => Failure::Ordinary,
-    }
-}
-
-/// The error of a run further down that was one too many. Hundreds of runs pass it
-/// on; to say so of each would hide it.
-fn too_deep(cause: &AppError) -> Option<&Error> {
-    let error = cause.downcast_ref::<Error>()?;
-    matches!(error.kind(), ErrorKind::TooDeep { .. }).then_some(error)
 }
 
 /// The text of a panic, if it has one.

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use super::hand_over::{Change, Moving};
 use crate::app::{AppInfo, ResultSpec, Synchronize};
 use crate::cache::{Entry, Record};
-use crate::distributed::{DistOps, HandOver};
+use crate::distributed::{DistOps, HandOver, Whereabouts};
 use crate::error::{AppError, Error, ErrorKind};
 use crate::process_set::{ReceivedEntry, ReceivedResult, origin_of};
-use crate::result_map::{Content, Named, Origin, ResultMap, Stored, Tags};
+use crate::result_map::{Content, Named, Origin, ResultMap, Stored, Tags, Wire};
 
 /// An entry that is handed over, as one rank sees it.
 pub(super) struct Hand<'a> {
@@ -23,6 +23,7 @@ pub(super) struct Hand<'a> {
     /// What is the same on all ranks that had it.
     pub(super) received: &'a ReceivedEntry,
     pub(super) info: &'a AppInfo,
+    pub(super) wire: &'a dyn Wire,
     /// The process set that this rank goes on with.
     pub(super) target: u64,
 }
@@ -43,9 +44,15 @@ impl Hand<'_> {
         &self.received.record
     }
 
+    /// Of a distributed result, when it has moved.
+    fn whereabouts(&self, name: &str) -> Whereabouts {
+        Whereabouts::new(self.target, origin_of(self.record(), name))
+    }
+
     fn hand_over(&self, outlines: Vec<Vec<u64>>) -> HandOver<'_> {
         HandOver {
             ranks: self.change.ranks,
+            wire: self.wire,
             from: self.moving.from.clone(),
             to: self.change.to.clone(),
             results: self.moving.outlines.clone(),
@@ -96,7 +103,7 @@ impl Hand<'_> {
                             );
                             return Err(AppError::message(why));
                         }
-                        (ops.settle)(&value, self.target, origin_of(&self.record().key, name));
+                        (ops.settle)(&value, &self.whereabouts(name));
                     }
                     Content::Held(value)
                 }
@@ -150,7 +157,7 @@ impl Hand<'_> {
         let Some(value) = self.end(moved)? else {
             return Ok(Content::Gone("no part of it is on this rank"));
         };
-        (ops.settle)(&value, self.target, origin_of(&self.record().key, name));
+        (ops.settle)(&value, &self.whereabouts(name));
         Ok(Content::Held(value))
     }
 

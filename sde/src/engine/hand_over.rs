@@ -73,6 +73,7 @@ impl Engine {
         }
         let replicated = self.replicated(change, &moving, &held)?;
         let known = self.known_by_all(change.ranks, &replicated)?;
+        let wire = self.wire()?;
         for moving in &moving {
             let (Some(received), Some(info)) =
                 (replicated.get(&moving.key), known.get(&moving.key))
@@ -85,6 +86,7 @@ impl Engine {
                 own: held.get(&moving.key).map(|entry| &**entry),
                 received,
                 info,
+                wire: &*wire,
                 target: target.ranks.id(),
             };
             if let Some(entry) = hand.over()? {

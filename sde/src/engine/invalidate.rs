@@ -5,7 +5,7 @@
 //! and a reason. It is saved with the next checkpoint or archive, can be taken
 //! back, and does not touch what the run will give when it is made again.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -22,7 +22,7 @@ use crate::key::Key;
 pub(super) struct Marks {
     /// Whether there is any, for the many programs that have none.
     any: AtomicBool,
-    reasons: RwLock<HashMap<(Key, RunId), String>>,
+    reasons: RwLock<BTreeMap<(Key, RunId), String>>,
 }
 
 impl Marks {
@@ -46,6 +46,17 @@ impl Marks {
         }
         let reasons = self.reasons.read().unwrap_or_else(PoisonError::into_inner);
         reasons.get(&(record.key, record.run)).cloned()
+    }
+
+    /// Whether any computation of this key is marked.
+    pub(super) fn any_of(&self, key: Key) -> bool {
+        if !self.any() {
+            return false;
+        }
+        let run = |process, number| RunId { process, number };
+        let all = (key, run(0, 0))..=(key, run(u64::MAX, u64::MAX));
+        let reasons = self.reasons.read().unwrap_or_else(PoisonError::into_inner);
+        reasons.range(all).next().is_some()
     }
 
     /// All of them, to be saved once more.

@@ -200,7 +200,7 @@ impl Engine {
             return None;
         }
         let why = self.changed_beneath(&entry.record.beneath);
-        if why.is_none() && !self.rests_on_files(&entry.record) {
+        if why.is_none() && !self.rest_on_files(&entry.record.beneath) {
             entry.set_checked(epoch);
         }
         why

@@ -56,6 +56,8 @@ impl Engine {
     ) -> Result<Served, Option<String>> {
         let made_at = stored.record.made_at;
         run.found.set(run.found.get().max(Some(made_at)));
+        run.found_anew
+            .set(run.found_anew.get() || stored.record.anew);
         if run.options.policy == Policy::Refresh {
             return Err(None);
         }

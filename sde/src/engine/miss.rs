@@ -146,6 +146,10 @@ pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
 
 /// The cycle, if a run is called from beneath itself.
 pub(super) fn own_cycle(run: &Run<'_>) -> Option<Vec<String>> {
+    // Not to look through all that lies above each of thousands of runs.
+    if !run.cache.may_be_running(&run.key) {
+        return None;
+    }
     let depth = ancestry(run.above.as_ref()).position(|frame| run.is(frame))?;
     let mut path: Vec<_> = ancestry(run.above.as_ref())
         .take(depth + 1)

@@ -36,6 +36,7 @@ mod sets;
 #[cfg(unix)]
 mod signals;
 mod spread;
+mod stats;
 mod turn;
 mod volatile;
 mod wait;
@@ -43,11 +44,12 @@ mod wait;
 pub use app_store::Apps;
 pub use builder::Builder;
 pub use invalidate::Invalidated;
-pub use sde::{Sde, Stats};
+pub use sde::Sde;
+pub use stats::Stats;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::Duration;
 
 use crate::cache::waits::Waits;
@@ -93,15 +95,21 @@ pub(crate) struct Engine {
     /// The same for a remembered failure.
     failure_epoch: AtomicU64,
     observers: Vec<Box<dyn Observer>>,
+    /// Whether any of them wants to be told of hits.
+    hears_hits: bool,
     archiver: RwLock<Option<Arc<dyn Archiver>>>,
     policy: SavePolicy,
     background: background::Background,
     pending: Pending,
     /// Held by whoever saves.
     saving: RwLock<()>,
+    /// Held by the one who saves what is new.
+    one_saves: Mutex<()>,
     marks: invalidate::Marks,
     process: u64,
     runs: AtomicU64,
+    /// How many runs there were when saving at the end failed, which was told.
+    unsaved: AtomicU64,
     /// How long a rayon worker waits for a flight before it computes too.
     rayon_patience: Duration,
     helpers: Helpers,

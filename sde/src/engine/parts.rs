@@ -6,6 +6,7 @@ use super::Engine;
 use crate::app::{AppInfo, Facts, Handle};
 use crate::cache::Entry;
 use crate::checkpoint::{Archiver, StoredEntry};
+use crate::distributed::Whereabouts;
 use crate::error::{AppError, Error, ErrorKind};
 use crate::process_group::{Act, Notice, Ranks, Says};
 use crate::process_set::{Outlines, StoredParts, head_of, origin_of, part_of};
@@ -95,16 +96,14 @@ impl Engine {
                 digests.update(blake3::hash(&bytes).as_bytes());
             }
         }
-        let digest = digests.finalize();
         let notice = Notice::new(Act::Agree, entry.record.key, &*facts.name);
-        let half = digest.as_bytes().first_chunk().copied();
-        let met = ranks.meet(&notice.saying(Says::Digest(half.unwrap_or_default())))?;
+        let met = ranks.meet(&notice.saying(Says::digest(&digests.finalize())))?;
         match met.iter().position(|other| other.says != met[0].says) {
             None => Ok(()),
             Some(rank) => Err(ErrorKind::Replicas {
                 app: Arc::clone(&facts.name),
                 key: entry.record.key,
-                rank,
+                rank: ranks.in_program(rank),
             }
             .into()),
         }
@@ -116,7 +115,8 @@ pub(super) fn settle(from: &Handle, facts: &Facts, entry: &Entry) {
     let set = from.shared_ranks().map_or(0, |ranks| ranks.id());
     for spec in &facts.info.results {
         if let (Some(ops), Ok(value)) = (spec.parts, entry.results.get_erased(&spec.name)) {
-            (ops.settle)(&value, set, origin_of(&entry.record.key, &spec.name));
+            let origin = origin_of(&entry.record, &spec.name);
+            (ops.settle)(&value, &Whereabouts::new(set, origin));
         }
     }
 }
@@ -195,6 +195,7 @@ pub(super) fn with_parts(
                 rank: ranks.map_or(0, |ranks| ranks.rank()),
                 ranks: ranks.map_or(1, |ranks| ranks.size()),
                 set: ranks.map_or(0, |ranks| ranks.id()),
+                origin: origin_of(&stored.record, &result.name),
             }));
         }
     }

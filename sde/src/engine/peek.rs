@@ -1,6 +1,5 @@
 //! Telling what a run would do.
 
-use std::cmp::Reverse;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -36,7 +35,7 @@ impl Engine {
             return miss("it is non-deterministic, and never looked up".to_owned());
         }
         let cache = self.cache_of(facts);
-        let mut why = "it was not run before".to_owned();
+        let mut held = None;
         if let Some(entry) = cache.entry(&key) {
             match self.refusal(&entry, None) {
                 None => {
@@ -45,7 +44,7 @@ impl Engine {
                         made_by: entry.record.run,
                     });
                 }
-                Some(reason) => why = reason,
+                Some(reason) => held = Some(reason),
             }
         } else if cache.is_flying(&key) {
             return Ok(Peek::Wait { key });
@@ -53,13 +52,20 @@ impl Engine {
             return miss(format!("it failed, and would again: {error}"));
         }
         match self.stored_refusal(facts, &key) {
-            None => Ok(Peek::Miss {
-                key,
-                why,
-                nearest: self.nearest(subject, key, inputs),
-            }),
             Some(Ok(made_by)) => Ok(Peek::Load { key, made_by }),
-            Some(Err(reason)) => miss(format!("{why}; of what is stored: {reason}")),
+            Some(Err(reason)) => miss(match held {
+                Some(why) if why == reason => why,
+                Some(why) => format!("{why}, and what is stored does not serve: {reason}"),
+                None => format!("what is stored does not serve: {reason}"),
+            }),
+            None => match held {
+                Some(why) => miss(why),
+                None => Ok(Peek::Miss {
+                    key,
+                    why: "it was not run before".to_owned(),
+                    nearest: self.nearest(subject, key, inputs),
+                }),
+            },
         }
     }
 
@@ -67,29 +73,29 @@ impl Engine {
     fn nearest(&self, subject: &Subject<'_>, key: Key, inputs: &Inputs) -> Option<Nearest> {
         let encoded = inputs.with_encoded(<[u8]>::to_vec).ok()?;
         let planned = planned(subject, key, inputs, &encoded);
-        let mut best = Best {
-            planned: &planned,
-            found: None,
+        let mut nearest = None;
+        let mut look_at = |other: &Record| {
+            if other.app == planned.app && other.key != key {
+                planned.look_at_key(other, &mut nearest);
+            }
         };
         for entry in self.cache_of(subject.facts).entries() {
-            best.look_at(&entry.record);
+            look_at(&entry.record);
         }
         if let Some(archiver) = self.archiver() {
-            let looked = archiver.records(&planned.app, &mut |record| best.look_at(&record));
+            let looked = archiver.records(&planned.app, &mut |record| look_at(&record));
             if let Err(error) = looked {
                 // What is in memory may be near enough, for a message.
-                tracing::warn!(
-                    "{} can't be asked for records: {error}",
-                    archiver.describe()
-                );
+                let store = archiver.describe();
+                self.warn(|| format!("{store} can't be asked for records: {error}"));
             }
         }
-        best.found
+        nearest
     }
 
     /// Whether the store has what a run would load, or why that does not serve;
     /// `None` if there is nothing.
-    fn stored_refusal(&self, facts: &Facts, key: &Key) -> Option<Result<RunId, String>> {
+    pub(super) fn stored_refusal(&self, facts: &Facts, key: &Key) -> Option<Result<RunId, String>> {
         let look = |stored: StoredEntry| {
             let made_by = stored.record.run;
             let entry = self.entry_of(facts, stored, None);
@@ -105,34 +111,6 @@ impl Engine {
         match self.archiver()?.find(key) {
             Ok(stored) => stored.map(look),
             Err(error) => Some(Err(error.to_string())),
-        }
-    }
-}
-
-/// The nearest so far: of those with the fewest differences the latest.
-struct Best<'a> {
-    planned: &'a Record,
-    found: Option<Nearest>,
-}
-
-impl Best<'_> {
-    fn look_at(&mut self, other: &Record) {
-        // One with this key is not another run: why it does not serve is told otherwise.
-        if other.key == self.planned.key || other.app != self.planned.app {
-            return;
-        }
-        let differences = self.planned.key_differences(other);
-        let rank = (differences.len(), Reverse(other.made_at));
-        let is_nearer = self
-            .found
-            .as_ref()
-            .is_none_or(|known| rank < (known.differences.len(), Reverse(known.made_at)));
-        if is_nearer {
-            self.found = Some(Nearest {
-                key: other.key,
-                made_at: other.made_at,
-                differences,
-            });
         }
     }
 }
@@ -154,6 +132,7 @@ fn planned(subject: &Subject<'_>, key: Key, inputs: &Inputs, encoded: &[u8]) -> 
         calls: Vec::new(),
         beneath: Vec::new(),
         nondeterministic: facts.nondeterministic,
+        anew: false,
         made_at: SystemTime::now(),
         took: Duration::ZERO,
         host: super::machine::host(),

@@ -1,12 +1,46 @@
 //! Keeping apps within the memory that they may take.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use super::Engine;
-use crate::cache::{AppCache, Count};
+use crate::cache::{AppCache, Count, Entry};
+use crate::error::printable;
 use crate::event::Event;
 
 impl Engine {
+    /// Warns of each limit that was set for no app that this program has shown: the name may be misspelt.
+    pub(super) fn warn_of_limits_without_effect(&self) {
+        for app in self.caches.limited() {
+            if let Err(error) = self.must_know(app) {
+                self.warn(|| {
+                    format!(
+                        "the memory limit of \"{}\" had no effect: {error}",
+                        printable(app)
+                    )
+                });
+            }
+        }
+    }
+
+    /// Warns, once, of a result that the limit of its app does not see.
+    pub(super) fn warn_of_what_has_no_size(&self, cache: &AppCache, entry: &Entry) {
+        let mut results = entry.results.results().iter();
+        if cache.room.is_limited()
+            && let Some(named) = results.find(|named| named.has_unknown_size())
+            && !cache.room.told.swap(true, Ordering::Relaxed)
+        {
+            self.warn(|| {
+                format!(
+                    "the memory limit of \"{}\" counts nothing of its result \"{}\", which is no list of numbers; give its \
+                     type a size with `MemorySize`, and say that the app is `sized`",
+                    printable(&cache.name),
+                    printable(&named.name)
+                )
+            });
+        }
+    }
+
     /// Makes room if the values of an app have passed its limit.
     pub(super) fn keep_within_limit(&self, cache: &AppCache) {
         if let Some(keep) = cache.room.is_over() {
@@ -21,7 +55,7 @@ impl Engine {
     }
 
     fn make_room_in(&self, cache: &AppCache, keep: usize) -> usize {
-        let evicted = cache.make_room(keep);
+        let evicted = cache.make_room(keep, |keys| self.save_before_dropping(keys));
         if evicted.is_empty() {
             return 0;
         }

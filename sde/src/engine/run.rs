@@ -4,11 +4,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use super::fly::lasting;
 use super::{Engine, Node};
-use crate::app::{Callee, Frame, Handle, Options, Outcome, Place, Policy, Subject};
+use crate::app::{Beneath, Callee, Frame, Handle, Options, Outcome, Place, Policy, Subject};
 use crate::cache::{AppCache, Count, Entry};
-use crate::error::{Error, ErrorKind, Failure};
+use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Source};
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, Volatile, keyed, with_encoder};
@@ -32,6 +31,8 @@ pub(super) struct Run<'a> {
     pub(super) volatile: Option<Box<Volatile>>,
     /// When the computation was made that was found in the store, whether it serves or not.
     pub(super) found: Cell<Option<SystemTime>>,
+    /// Whether that had been made in place of another: what is made in its place is so too.
+    pub(super) found_anew: Cell<bool>,
 }
 
 /// An entry that may be used, and the map that it gives to one caller. The two go together
@@ -91,6 +92,7 @@ impl Engine {
         if facts.info.distributed {
             let doing = || format!("runs {}", facts.name);
             if let Some(ranks) = from.together(doing)? {
+                let _beneath = Beneath::begin();
                 let outcome = self.run_together(from, ranks, subject, call, options);
                 return outcome.map(Some);
             }
@@ -128,7 +130,9 @@ impl Engine {
                     encoded,
                     volatile,
                     found: Cell::new(None),
+                    found_anew: Cell::new(false),
                 };
+                let _beneath = Beneath::begin();
                 self.miss(&run, call).map(Some)
             }
             Err(source) => {
@@ -151,7 +155,7 @@ impl Engine {
             return look.absent(keyed(&id.0, encoded), encoded);
         }
         let epoch = self.epoch();
-        let keep = look.parent.is_some() || !self.observers.is_empty();
+        let keep = look.parent.is_some() || self.hears_hits;
         let last = recent.look(id.as_bytes(), encoded, epoch, |entry| {
             look.take(entry, Source::LastValue, keep)
         });
@@ -206,8 +210,11 @@ impl Engine {
         if let Some(reason) = self.invalid(&entry.record) {
             return Err(reason);
         }
-        let map = entry.serve(names)?;
-        self.stale(entry).map_or(Ok(map), Err)
+        // Before its values are read.
+        match self.stale(entry) {
+            Some(why) => Err(why),
+            None => entry.serve(names),
+        }
     }
 
     /// Why an entry may not be used; `None` if it may.
@@ -261,6 +268,9 @@ impl Engine {
 
     fn tell_finished(&self, entry: &Entry, source: Source) {
         let record = &entry.record;
+        if source.is_hit() && !self.hears_hits {
+            return;
+        }
         self.tell(|| Event::Finished {
             app: Arc::clone(&record.app),
             key: record.key,
@@ -273,6 +283,7 @@ impl Engine {
     pub(super) fn tell_parent(&self, parent: &Frame, subject: &Subject<'_>, entry: &Entry) {
         let beneath = entry.record.beneath.iter().cloned();
         parent.called(&subject.facts.name, entry.record.key);
+        parent.note_anew(entry.record.anew);
         parent.depends(
             itself(subject).chain(beneath),
             entry.record.nondeterministic,
@@ -285,8 +296,8 @@ impl Engine {
     /// run may have the result.
     pub(super) fn failed(&self, run: &Run<'_>, error: Error) -> Error {
         if let Some(parent) = &run.parent {
-            let lasts = matches!(error.kind(), ErrorKind::App { cause, .. }
-                if lasting(cause, run.subject.facts.info.failures) == Failure::Permanent);
+            let remembered = run.cache.failure(&run.key, self.failure_epoch());
+            let lasts = remembered.is_some();
             parent.depends(itself(run.subject), !lasts);
         }
         run.cache.counters.add(Count::Failed, 1);

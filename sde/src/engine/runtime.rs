@@ -55,11 +55,12 @@ impl Runtime for Engine {
         self.still_rests_on(frame, from)
     }
 
-    fn progress(&self, label: &str, done: usize, total: usize) {
+    fn progress(&self, label: &str, done: usize, total: usize, nested: bool) {
         self.tell(|| Event::Progress {
             label: Arc::from(label),
             done,
             total,
+            nested,
         });
     }
 

@@ -1,7 +1,7 @@
 //! Saving what is new.
 
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use super::Engine;
@@ -23,69 +23,197 @@ impl Engine {
         if self.policy != SavePolicy::EveryResult {
             return;
         }
-        let batch = Batch {
-            selection: Selection::Checkpoint,
-            entries: vec![saved(entry, Selection::Checkpoint)],
-            scratch: Vec::new(),
-            marks: Vec::new(),
-        };
-        match self.write_one(&*archiver, &batch) {
-            Ok(_) => self.pending.forget(Selection::Checkpoint, entry),
-            Err(error) => self.warn(|| {
+        if let Err(error) = self.save_some(&*archiver, Selection::Checkpoint, &[Arc::clone(entry)])
+        {
+            self.warn(|| {
                 format!(
                     "{} [{}] was computed but could not be saved: {error}; the next save tries again",
                     entry.record.app,
                     entry.record.key.short()
                 )
-            }),
+            });
         }
     }
 
-    /// Saves what is new in one selection. Of several threads the first saves, the
-    /// rest find nothing left to do.
-    pub(super) fn save_new_ones(&self, selection: Selection) -> Result<(), Error> {
-        let doing = selection.name();
-        // From the collecting on: whoever comes second and finds nothing left must
-        // not say that it is saved before it is.
-        let one_at_a_time = self.saving();
-        let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
-        let (entries, marks) = self.pending.take(selection);
+    /// Saves entries on their own.
+    fn save_some(
+        &self,
+        archiver: &dyn Archiver,
+        selection: Selection,
+        entries: &[Arc<Entry>],
+    ) -> Result<(), ArchiveError> {
         let batch = Batch {
             selection,
             entries: entries
                 .iter()
                 .map(|entry| saved(entry, selection))
                 .collect(),
-            scratch: match selection {
-                Selection::Checkpoint => self.unsaved_scratch(),
-                Selection::Archive => Vec::new(),
-            },
-            marks,
+            ..Batch::new(selection)
         };
-        let written = match batch.is_empty() {
-            true => Ok((Saved::default(), Duration::ZERO)),
-            false => write(&*archiver, &batch),
+        self.write_one(archiver, &batch)?;
+        self.are_saved(archiver, selection, entries);
+        Ok(())
+    }
+
+    /// Takes entries off the lists of what is to be saved.
+    fn are_saved(&self, archiver: &dyn Archiver, selection: Selection, entries: &[Arc<Entry>]) {
+        let has_results = |entry: &Entry| {
+            let mut results = entry.results.results().iter();
+            results.any(|named| named.tags.unwrap_or_default().is_archived())
         };
-        // Also if nothing was left to write: results may have been saved one by one.
-        let committed = written.and_then(|written| archiver.commit(selection).map(|()| written));
-        if let Err(error) = &committed {
-            let marks = batch.marks.clone();
-            self.pending.put_back(selection, entries, marks);
-            for cache in self.caches.all() {
-                let keys = batch.scratch.iter().map(|scratch| scratch.key);
-                cache.scratches.put_back(keys);
+        for entry in entries {
+            self.pending.forget(selection, entry);
+            if selection == Selection::Checkpoint
+                && archiver.archives_checkpoints()
+                && has_results(entry)
+            {
+                self.pending.forget(Selection::Archive, entry);
             }
-            self.look_whether_removed(error);
         }
-        drop(one_at_a_time);
-        let failed = match &committed {
-            Ok(_) if batch.is_empty() => None,
-            _ => self.tell_written(&batch, committed).unwrap_or_else(Some),
+    }
+
+    /// Saves what is about to be dropped from memory and is to be saved sooner or later. What can't be saved is
+    /// held by the list of what is to be saved, and stays.
+    pub(super) fn save_before_dropping(&self, keys: &[Key]) {
+        let Some(archiver) = self.archiver() else {
+            return;
+        };
+        for selection in [Selection::Checkpoint, Selection::Archive] {
+            let entries = self.pending.of(selection, keys);
+            let saved = match self.policy {
+                SavePolicy::Never => {
+                    let forget = |entry: &Arc<Entry>| self.pending.forget(selection, entry);
+                    entries.iter().for_each(forget);
+                    Ok(())
+                }
+                _ if entries.is_empty() => Ok(()),
+                _ => self.save_some(&*archiver, selection, &entries),
+            };
+            if let Err(error) = saved {
+                self.warn(|| {
+                    format!("what has to make room could not be saved, and stays: {error}")
+                });
+                return;
+            }
+        }
+    }
+
+    /// Saves what is new in one selection, in parts: what is told of a long save moves on with each. Of several threads that
+    /// do so each part is saved by one.
+    pub(super) fn save_new_ones(
+        &self,
+        selection: Selection,
+        is_awaited: bool,
+    ) -> Result<(), Error> {
+        let doing = selection.name();
+        let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
+        let total = self.pending.number(selection);
+        let mut save = Save::of(total);
+        let committed = loop {
+            let part = self.save_part(&archiver, selection, &mut save);
+            // With nothing locked: observers may save too.
+            if total > FIRST_PART {
+                self.tell(|| Event::Progress {
+                    label: Arc::from(format!("saving the {doing}")),
+                    done: save.entries.len(),
+                    // However it ends, that is all there is.
+                    total: if matches!(part, Ok(true)) {
+                        total
+                    } else {
+                        save.entries.len()
+                    },
+                    nested: !is_awaited,
+                });
+            }
+            match part {
+                Ok(true) => {}
+                Ok(false) => break Ok(()),
+                Err(error) => break Err(error),
+            }
+        };
+        let Save {
+            entries,
+            scratch,
+            left_out,
+            took,
+            is_empty,
+            ..
+        } = save;
+        let failed = match committed {
+            Ok(()) if is_empty => None,
+            Ok(()) => {
+                let written = Ok((Saved::without(left_out), took));
+                let counts = (entries.len(), scratch.len());
+                self.tell_written(selection, counts, written)
+                    .unwrap_or_else(Some)
+            }
+            Err(error) => {
+                self.pending.put_back(selection, entries);
+                for cache in self.caches.all() {
+                    cache.scratches.put_back(scratch.iter().copied());
+                }
+                self.look_whether_removed(&error);
+                Some(error)
+            }
         };
         failed.map_or(Ok(()), |source| {
             let doing = format!("saving the {doing} to {}", archiver.describe());
             Err(ErrorKind::Archive { doing, source }.into())
         })
+    }
+
+    /// Saves the next part, and says whether there are more; if there are not, what is saved is committed.
+    fn save_part(
+        &self,
+        archiver: &Arc<dyn Archiver>,
+        selection: Selection,
+        save: &mut Save,
+    ) -> Result<bool, ArchiveError> {
+        // From the collecting on: whoever comes second and finds nothing left must
+        // not say that it is saved before it is.
+        let one = self.one_saves.lock();
+        let _one_at_a_time = one.unwrap_or_else(PoisonError::into_inner);
+        let _same_store = self.saves();
+        let is_same = |now: Arc<dyn Archiver>| Arc::ptr_eq(&now, archiver);
+        if !self.archiver().is_some_and(is_same) {
+            // What there was to save is forgotten.
+            *save = Save::of(0);
+            return Ok(false);
+        }
+        let most = save.at_once.min(save.left);
+        let (entries, marks) = self.pending.take(selection, most, PART_BYTES);
+        let scratch = match selection {
+            Selection::Checkpoint if save.is_empty => self.unsaved_scratch(),
+            _ => Vec::new(),
+        };
+        let batch = Batch {
+            selection,
+            entries: entries
+                .iter()
+                .map(|entry| saved(entry, selection))
+                .collect(),
+            scratch,
+            marks,
+        };
+        save.left -= entries.len();
+        let is_last = entries.is_empty() || save.left == 0;
+        save.entries.extend(entries);
+        let scratch = batch.scratch.iter().map(|scratch| scratch.key);
+        save.scratch.extend(scratch);
+        if !batch.is_empty() {
+            save.is_empty = false;
+            let written = write(&**archiver, &batch);
+            if written.is_err() {
+                self.pending.put_back_marks(batch.marks);
+            }
+            save.add(written?);
+        }
+        if is_last {
+            // Also if nothing was left to write: results may have been saved one by one.
+            archiver.commit(selection)?;
+            self.are_saved(&**archiver, selection, &save.entries);
+        }
+        Ok(!is_last)
     }
 
     /// Has the store write its results elsewhere.
@@ -111,8 +239,13 @@ impl Engine {
         ranks.agree(&what, written)
     }
 
-    /// Held by whoever saves all that is new, or exchanges the store.
-    pub(super) fn saving(&self) -> RwLockWriteGuard<'_, ()> {
+    /// Held by whoever saves.
+    fn saves(&self) -> RwLockReadGuard<'_, ()> {
+        self.saving.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Held by whoever exchanges the store.
+    pub(super) fn nobody_saves(&self) -> RwLockWriteGuard<'_, ()> {
         self.saving.write().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -122,17 +255,19 @@ impl Engine {
         batch: &Batch,
     ) -> Result<Option<ArchiveError>, ArchiveError> {
         // Many threads at once: the store may write them together.
-        let same_store = self.saving.read().unwrap_or_else(PoisonError::into_inner);
+        let same_store = self.saves();
         let written = write(archiver, batch);
         drop(same_store);
-        self.tell_written(batch, written)
+        let counts = (batch.entries.len(), batch.scratch.len());
+        self.tell_written(batch.selection, counts, written)
     }
 
     /// Tells what came of a save. What had to be left out is warned of; the first
     /// such error is given back.
     fn tell_written(
         &self,
-        batch: &Batch,
+        selection: Selection,
+        (entries, scratch): (usize, usize),
         written: Result<(Saved, Duration), ArchiveError>,
     ) -> Result<Option<ArchiveError>, ArchiveError> {
         let (saved, took) = written.inspect_err(|error| self.look_whether_removed(error))?;
@@ -140,12 +275,61 @@ impl Engine {
             self.warn(|| error.to_string());
         }
         self.tell(|| Event::Saved {
-            kind: batch.selection.name(),
-            entries: batch.entries.len(),
-            scratch: batch.scratch.len(),
+            kind: selection.name(),
+            entries,
+            scratch,
             took,
         });
         Ok(saved.left_out.into_iter().next())
+    }
+}
+
+/// So many entries are the first part of a save, and all of a short one.
+const FIRST_PART: usize = 64;
+
+/// A part of this many bytes in memory has no more entries: a limit may drop them, and the save holds them.
+const PART_BYTES: usize = 16 << 20;
+
+/// What takes less is followed by a longer part.
+const QUICK: Duration = Duration::from_millis(250);
+
+/// What takes more is followed by a shorter part.
+const SLOW: Duration = Duration::from_secs(1);
+
+/// A save of all that is new, and what it has done so far.
+struct Save {
+    /// How many entries there are yet, of those that there were when it began.
+    left: usize,
+    /// How many of them the next part has.
+    at_once: usize,
+    entries: Vec<Arc<Entry>>,
+    scratch: Vec<Key>,
+    left_out: Vec<ArchiveError>,
+    took: Duration,
+    is_empty: bool,
+}
+
+impl Save {
+    fn of(number: usize) -> Self {
+        Self {
+            left: number,
+            at_once: FIRST_PART,
+            entries: Vec::new(),
+            scratch: Vec::new(),
+            left_out: Vec::new(),
+            took: Duration::ZERO,
+            is_empty: true,
+        }
+    }
+
+    fn add(&mut self, (saved, took): (Saved, Duration)) {
+        self.left_out.extend(saved.left_out);
+        self.took += took;
+        if took < QUICK {
+            self.at_once *= 4;
+        } else if took > SLOW {
+            self.at_once = (self.at_once / 4).max(1);
+        }
     }
 }
 

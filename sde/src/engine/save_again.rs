@@ -9,15 +9,15 @@ use crate::checkpoint::Selection;
 use crate::error::{ArchiveError, Error, ErrorKind};
 
 impl Engine {
-    /// Saves what is new in one selection; if the store was removed, all that there is.
-    pub(super) fn save(&self, selection: Selection) -> Result<(), Error> {
-        let saved = self.save_new_ones(selection);
+    /// Saves what is new in one selection, for somebody who waits for it or not; if the store was removed, all that there is.
+    pub(super) fn save(&self, selection: Selection, is_awaited: bool) -> Result<(), Error> {
+        let saved = self.save_new_ones(selection, is_awaited);
         let is_removed = |error: &Error| match error.kind() {
             ErrorKind::Archive { source, .. } => matches!(source, ArchiveError::Removed { .. }),
             _ => false,
         };
         if saved.as_ref().is_err_and(is_removed) {
-            self.save_new_ones(selection)?;
+            self.save_new_ones(selection, is_awaited)?;
         }
         saved
     }

@@ -65,7 +65,7 @@ impl Engine {
 
     /// Whether a run goes on from a scratch state: what was called for it is as it was.
     pub(super) fn still_rests_on(&self, frame: &Frame, from: &RestsOn) -> bool {
-        let Some(why) = self.changed_beneath(&from.callees.beneath) else {
+        let Some(why) = self.changed_beneath(&*from.beneath) else {
             self.tell(|| Event::Resumed {
                 app: Arc::clone(&frame.facts.name),
                 key: frame.key,
@@ -94,15 +94,13 @@ impl Engine {
             return;
         }
         let batch = Batch {
-            selection: Selection::Checkpoint,
-            entries: Vec::new(),
             scratch: vec![SavedScratch {
                 app: Arc::clone(&frame.facts.name),
                 key: frame.key,
                 value: state.value.clone(),
                 codec: state.codec,
             }],
-            marks: Vec::new(),
+            ..Batch::new(Selection::Checkpoint)
         };
         match self.write_one(&*archiver, &batch) {
             Ok(_) => cache.scratches.saved(&frame.key, &state.value),

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
@@ -10,9 +11,10 @@ use super::app_store::Apps;
 use super::background::Background;
 use super::builder::{Builder, read_marks};
 use super::invalidate::Invalidated;
+use super::stats::Stats;
 use super::{Engine, invalidate};
 use crate::app::{AppSource, Callee, Handle, Runtime};
-use crate::cache::{AppStats, Record};
+use crate::cache::Record;
 use crate::checkpoint::{Archiver, SavePolicy, Selection};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
@@ -26,7 +28,7 @@ use crate::result_map::{Named, Tags};
 /// clones share one memory. It is `Send` and `Sync`, and no call holds a lock while
 /// an app runs.
 ///
-/// Dropping the last clone archives what is new, best effort, unless the policy is
+/// Dropping the last clone saves what is new, best effort, unless the policy is
 /// [`SavePolicy::Never`]; so does, for what came since, the last of the handles and runs that
 /// outlive it. Nothing important should hang on that:
 /// call [`finish`](Self::finish), which can say that it failed.
@@ -38,12 +40,13 @@ pub struct Sde {
     _last: Arc<Last>,
 }
 
-/// Archives when the last `Sde` goes, whatever handles an app has kept.
+/// Saves when the last `Sde` goes, whatever handles an app has kept.
 struct Last(Arc<Engine>, Option<Arc<Ranks>>);
 
 impl Drop for Last {
     fn drop(&mut self) {
-        self.0.archive_best_effort("the last `Sde`");
+        self.0.save_at_the_end();
+        self.0.warn_of_limits_without_effect();
         if let Some(ranks) = &self.1 {
             ranks.leave_unless_closed();
         }
@@ -61,19 +64,6 @@ impl Default for Sde {
     fn default() -> Self {
         Self::new()
     }
-}
-
-/// What happened so far, for each app and in all.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct Stats {
-    /// By the app's name.
-    pub apps: BTreeMap<String, AppStats>,
-    /// The sum over all apps. Times of nested runs count for each level.
-    pub total: AppStats,
-    /// How often something was computed in [`par_map`](Handle::par_map) that another rank had
-    /// computed too: runs beneath different items.
-    pub on_several_ranks: u64,
 }
 
 impl Sde {
@@ -247,7 +237,7 @@ impl Sde {
     /// If there is no store, or it fails; what could not be saved is saved next
     /// time.
     pub fn checkpoint(&self) -> Result<(), Error> {
-        self.engine.save(Selection::Checkpoint)
+        self.engine.save(Selection::Checkpoint, true)
     }
 
     /// Has another thread [checkpoint](Self::checkpoint), and returns at once. Runs go on
@@ -258,7 +248,7 @@ impl Sde {
     pub fn checkpoint_in_background(&self) -> Result<(), Error> {
         let doing = "checkpoint";
         self.engine.archiver().ok_or(ErrorKind::NoStore { doing })?;
-        Background::start(&self.engine, None).map_err(super::builder::no_thread)?;
+        Background::start(&self.engine).map_err(super::builder::no_thread)?;
         self.engine.background.want();
         Ok(())
     }
@@ -269,7 +259,7 @@ impl Sde {
     /// If there is no store, or it fails; what could not be saved is saved next
     /// time.
     pub fn archive(&self) -> Result<(), Error> {
-        self.engine.save(Selection::Archive)
+        self.engine.save(Selection::Archive, true)
     }
 
     /// Saves all results, and writes them to a store of their own in another directory,
@@ -285,7 +275,7 @@ impl Sde {
     /// it fails on any, or if they name different directories.
     pub fn archive_to(&self, dir: impl AsRef<Path>) -> Result<(), Error> {
         let dir = dir.as_ref();
-        let saved = self.engine.save(Selection::Archive);
+        let saved = self.engine.save(Selection::Archive, true);
         self.saved_together("archives", Selection::Archive, saved)?;
         match self.handle.together(|| "archives".to_owned())? {
             Some(ranks) => self.engine.archive_for_all(ranks, dir),
@@ -293,7 +283,8 @@ impl Sde {
         }
     }
 
-    /// Archives, and says whether that went well: the last call of a program. With
+    /// Checkpoints and archives, and says whether that went well: the last call of a program. The next one that opens the
+    /// store computes nothing that this one has, but for what is `expendable` or `no_cache`. With
     /// no store it saves nothing. In a program that runs on several ranks it is collective, and
     /// returns when all have saved.
     ///
@@ -301,10 +292,16 @@ impl Sde {
     /// If the store fails; on all ranks, if it fails on any.
     pub fn finish(&self) -> Result<(), Error> {
         let saved = match self.engine.archiver() {
-            Some(_) => self.engine.save(Selection::Archive),
+            Some(_) => self.engine.save(Selection::Checkpoint, true),
             None => Ok(()),
         };
-        self.saved_together("finishes", Selection::Archive, saved)?;
+        let saved = self.saved_together("finishes", Selection::Checkpoint, saved);
+        // Also if that failed: results come first.
+        let archived = match self.engine.archiver() {
+            Some(_) => self.engine.save(Selection::Archive, true),
+            None => Ok(()),
+        };
+        self.saved_together("finishes", Selection::Archive, saved.and(archived))?;
         if let Some(ranks) = self.handle.shared_ranks() {
             ranks.close();
         }
@@ -317,7 +314,7 @@ impl Sde {
     /// # Errors
     /// As [`checkpoint`](Self::checkpoint); on all ranks, if it fails on any.
     pub fn checkpoint_all(&self) -> Result<(), Error> {
-        let saved = self.engine.save(Selection::Checkpoint);
+        let saved = self.engine.save(Selection::Checkpoint, true);
         self.saved_together("checkpoints", Selection::Checkpoint, saved)
     }
 
@@ -354,7 +351,9 @@ impl Sde {
             None => read?,
         }
         let engine = &self.engine;
-        let _nobody_saves = engine.saving();
+        // Dropped when others may save again: destructors may use the engine.
+        let (_old, _unsaved);
+        let _nobody_saves = engine.nobody_saves();
         // Until nothing is left of the old store, what is marked in either is refused.
         let only_old = engine.marks.add(marks);
         *engine
@@ -363,9 +362,12 @@ impl Sde {
             .unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(archiver));
         // After the store: a run that begins between the two is not remembered, where
         // one that had looked in the old store must not be.
-        engine.caches.all().for_each(|cache| cache.forget_all());
+        let of_sets = engine.sets.entries();
+        let of_caches = engine.caches.all().map(|cache| cache.forget_all());
+        _old = (of_caches.collect::<Vec<_>>(), of_sets);
         engine.sets.forget_all();
-        engine.pending.clear();
+        _unsaved = [Selection::Checkpoint, Selection::Archive]
+            .map(|selection| engine.pending.take(selection, usize::MAX, usize::MAX));
         engine.raise_epoch();
         engine.marks.remove(&only_old);
         Ok(())
@@ -382,18 +384,24 @@ impl std::fmt::Debug for Sde {
 
 impl Engine {
     /// In a `drop` an error can only be warned of.
-    fn archive_best_effort(&self, dropped: &str) {
-        if self.policy != SavePolicy::Never
-            && self.archiver().is_some()
-            && let Err(error) = self.save(Selection::Archive)
-        {
-            self.warn(|| format!("the archive made on dropping {dropped} failed: {error}"));
+    fn save_at_the_end(&self) {
+        let runs = self.runs.load(Ordering::Relaxed);
+        let is_told = self.unsaved.load(Ordering::Relaxed) == runs;
+        if is_told || self.policy == SavePolicy::Never || self.archiver().is_none() {
+            return;
+        }
+        for selection in [Selection::Checkpoint, Selection::Archive] {
+            if let Err(error) = self.save(selection, true) {
+                let name = selection.name();
+                self.warn(|| format!("the {name} at the end failed: {error}"));
+                self.unsaved.store(runs, Ordering::Relaxed);
+            }
         }
     }
 }
 
 impl Drop for Engine {
     fn drop(&mut self) {
-        self.archive_best_effort("the engine");
+        self.save_at_the_end();
     }
 }

@@ -49,13 +49,16 @@ impl Engine {
         });
         let met = whole.meet(&notice)?;
         self.commit_by_the_way(whole, &met);
-        let part = Arc::new(whole.part(whole.split(color, key)?, color));
+        let parts = sets_of(&met);
+        let own = parts.iter().find(|part| part.contains(&whole.rank()));
+        let group = whole.split(color, key)?;
+        let part = Arc::new(whole.part(group, color, own.map_or(&[], |own| own)));
         let set = Arc::new(ProcessSet::new(Arc::clone(&part)));
         if let Some(outer) = self.sets.of(whole) {
             let change = Change {
                 ranks: whole,
                 from: vec![(0..whole.size()).collect()],
-                to: sets_of(&met),
+                to: parts,
                 transfer,
                 is_release: false,
             };

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Engine;
-use crate::app::{Handle, Options, Peek, Subject, Transfer};
+use crate::app::{Beneath, Facts, Handle, Options, Subject, Transfer};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::key::{FingerprintError, Key, keyed};
@@ -41,6 +41,8 @@ impl Engine {
         list: &[&Inputs],
         transfer: &Transfer,
     ) -> Result<Vec<Item>, Error> {
+        // What is waited for other ranks is no body's own time.
+        let _beneath = Beneath::begin();
         let plan = self.plan(ranks, subject, list)?;
         let own = ranks.rank();
         let mine: Vec<usize> = (0..list.len())
@@ -58,6 +60,7 @@ impl Engine {
         let computed: HashMap<usize, Item> = mine.into_iter().zip(computed).collect();
         let failures = self.tell_failures(ranks, &computed)?;
         let left = self.give_out(ranks, subject, &plan, &computed, transfer)?;
+        let left: HashMap<Key, Left> = left.into_iter().map(|left| (left.key, left)).collect();
         let items = (0..list.len()).map(|at| {
             if let Some(item) = computed.get(&at) {
                 return item.clone();
@@ -85,9 +88,9 @@ impl Engine {
         let all = Key::from_bytes(*all.finalize().as_bytes());
         ranks.meet(&Notice::new(Act::Spread, all, &*subject.facts.name))?;
         let nondeterministic = subject.facts.nondeterministic;
-        let held: Vec<bool> = list
+        let held: Vec<bool> = keys
             .iter()
-            .map(|inputs| !nondeterministic && self.has(subject, inputs))
+            .map(|key| !nondeterministic && self.has(subject.facts, *key))
             .collect();
         let bytes: Vec<u8> = held.iter().map(|held| u8::from(*held)).collect();
         let counts = vec![bytes.len(); ranks.size()];
@@ -107,10 +110,12 @@ impl Engine {
         Ok(Plan { keys, held, dealt })
     }
 
-    /// Whether this rank need not compute it.
-    fn has(&self, subject: &Subject<'_>, inputs: &Inputs) -> bool {
-        let seen = self.look_only(subject, inputs);
-        matches!(seen, Ok(Peek::Hit { .. } | Peek::Load { .. }))
+    /// Whether this rank need not compute it. Why not, `peek` tells: it looks through all that is stored.
+    fn has(&self, facts: &Facts, key: Option<Key>) -> bool {
+        let Some(key) = key else { return false };
+        let entry = self.cache_of(facts).entry(&key);
+        entry.is_some_and(|entry| self.refusal(&entry, None).is_none())
+            || matches!(self.stored_refusal(facts, &key), Some(Ok(_)))
     }
 
     /// Tells all ranks which of the items failed, and why.
@@ -131,6 +136,7 @@ impl Engine {
         let all = ranks.gather(Notice::keyless(Act::Exchange, "failures"), Ok(mine))?;
         let mut failures = HashMap::new();
         for (rank, mut of_rank) in all.by_rank().enumerate() {
+            let rank = ranks.in_program(rank);
             while let Some((at, text, more)) = failure(of_rank) {
                 let message = crate::error::told(&String::from_utf8_lossy(text));
                 failures.insert(at, ErrorKind::OnRank { rank, message }.into());
@@ -166,10 +172,10 @@ impl Engine {
         subject: &Subject<'_>,
         inputs: &Inputs,
         key: Option<Key>,
-        left: &[Left],
+        left: &HashMap<Key, Left>,
     ) -> Item {
-        if let Some(left) = left.iter().find(|left| Some(left.key) == key)
-            && !self.has(subject, inputs)
+        if let Some(left) = key.and_then(|key| left.get(&key))
+            && !self.has(subject.facts, key)
         {
             return Ok(self.elsewhere(subject, left));
         }

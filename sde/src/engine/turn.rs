@@ -13,7 +13,6 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, MutexGuard, PoisonError};
-use std::time::Instant;
 
 use super::miss::cancelled;
 use super::run::Run;
@@ -105,7 +104,7 @@ impl Engine {
             app: Arc::clone(&run.cache.name),
             key: holder.key,
         });
-        let deadline = here.tainted.then(|| Instant::now() + self.rayon_patience);
+        let deadline = self.deadline(run, &here);
         let patience = WaitPatience::new(run, holder, guard.called_off(), deadline);
         let waited = holder.flight.wait(&patience);
         drop(guard);

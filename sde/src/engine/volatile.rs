@@ -9,7 +9,6 @@ use std::sync::Arc;
 use super::Engine;
 use super::run::Run;
 use crate::app::Callee;
-use crate::cache::Record;
 use crate::error::{Error, ErrorKind};
 
 impl Run<'_> {
@@ -29,10 +28,10 @@ impl Run<'_> {
 }
 
 impl Engine {
-    /// Whether a run called an app whose identity or defaults change with what a file
+    /// Whether an app was called whose identity or defaults change with what a file
     /// holds: then no epoch says that it is still current.
-    pub(super) fn rests_on_files(&self, record: &Record) -> bool {
-        record.beneath.iter().any(|callee| match callee {
+    pub(super) fn rest_on_files<'c>(&self, beneath: impl IntoIterator<Item = &'c Callee>) -> bool {
+        beneath.into_iter().any(|callee| match callee {
             Callee::Code { defaults: None, .. } | Callee::Absent { .. } => false,
             Callee::Code { app, .. } => self.known.is_volatile(app),
             Callee::Named { name, .. } => self.apps.is_volatile(name),

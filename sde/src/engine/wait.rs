@@ -51,10 +51,14 @@ impl Engine {
             app: Arc::clone(&run.subject.facts.name),
             key: run.key,
         });
-        let deadline = here.tainted.then(|| Instant::now() + self.rayon_patience);
+        let deadline = self.deadline(run, &here);
         let patience = WaitPatience::new(run, flight, guard.called_off(), deadline);
         let waited = flight.flight.wait(&patience);
         drop((guard, interested));
+        if matches!(waited, Waited::Stopped) && !flight.is_wanted() {
+            // Nor may those be wanted any more who wait beneath it.
+            waits().wake_beneath(&run.node(run.key));
+        }
         match waited {
             Waited::Landed(Ok(entry)) => {
                 if entry.record.nondeterministic {
@@ -66,12 +70,14 @@ impl Engine {
             Waited::TooLate => Ok(None),
             Waited::TakeOver => {
                 let claim = Claim::won(run.cache, flight);
+                let begun = self.begin(run, Some(flight));
                 self.tell(|| Event::TakenOver {
                     app: Arc::clone(&run.subject.facts.name),
                     key: run.key,
                 });
                 let previous = run.cache.entry(&run.key);
-                self.fly(run, call, claim, previous.as_deref()).map(Some)
+                self.fly(run, call, claim, begun, previous.as_deref())
+                    .map(Some)
             }
             Waited::Stopped => {
                 if let Some(error) = cancelled(run) {
@@ -81,6 +87,12 @@ impl Engine {
                 }
             }
         }
+    }
+
+    /// Until when a call may wait: for as long as it takes, but where that could hold up a rayon worker.
+    pub(super) fn deadline(&self, run: &Run<'_>, here: &Place) -> Option<Instant> {
+        let bounded = here.is_on_rayon(run.above.as_ref());
+        bounded.then(|| Instant::now().checked_add(self.rayon_patience))?
     }
 
     /// What another's flight gives to one who waited for it; `None` if that does
@@ -165,7 +177,7 @@ pub(super) fn label(node: &Node) -> String {
     format!("{} [{}]", node.app, node.key.short())
 }
 
-/// How long a call waits: until it is cancelled or called off, and on rayon's workers
+/// How long a call waits: until it is cancelled or called off, and on rayon's workers and beneath them
 /// until that has become suspicious.
 pub(super) struct WaitPatience<'a> {
     own: Option<&'a CancelToken>,

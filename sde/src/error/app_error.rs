@@ -1,7 +1,11 @@
 //! What an app returns when it fails, and what that means for others who wait.
 
+use std::error::Error;
 use std::fmt;
 use std::sync::Arc;
+
+use super::ErrorKind;
+use super::said;
 
 /// How long a failure lasts, which decides what the engine does with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -13,7 +17,8 @@ pub enum Failure {
     Ordinary,
     /// It would fail in the same way again (a source that does not compile): the
     /// error is remembered in memory until the app's cache is cleaned, and never
-    /// saved.
+    /// saved; what a caller returns that goes on without it is. So not for the failure of a
+    /// child process, which a Ctrl-C kills too.
     Permanent,
     /// It may go away (a busy server): one waiter takes over, once per flight;
     /// after that the rest get the error.
@@ -22,24 +27,27 @@ pub enum Failure {
 
 /// The error of an app's body: any error, and how long it lasts.
 ///
-/// It does not implement [`std::error::Error`] itself, so that `?` turns any
-/// error into one:
+/// It does not implement [`std::error::Error`] itself, so that `?` turns into one whatever
+/// it turns into a `Box<dyn Error + Send + Sync>`: errors, such boxes, texts, `anyhow::Error`. For what it doesn't,
+/// a `Box<dyn Error>` for one, there is [`message`](Self::message). An `anyhow::Error` hides what it was made of
+/// from [`downcast_ref`](Self::downcast_ref), and so how long an error of the engine lasts.
 ///
 /// ```
 /// use sde::AppError;
 ///
 /// fn body(text: &str) -> Result<i64, AppError> {
 ///     let number: i64 = text.parse()?;
-///     if number < 0 {
-///         return Err(AppError::message("a count can't be negative"));
+///     match number {
+///         ..0 => Err("a count can't be negative")?,
+///         13 => Err(AppError::message("not today").transient()),
+///         _ => Ok(number),
 ///     }
-///     Ok(number)
 /// }
 /// assert_eq!(body("-3").unwrap_err().to_string(), "a count can't be negative");
 /// ```
 #[derive(Clone)]
 pub struct AppError {
-    source: Arc<dyn std::error::Error + Send + Sync + 'static>,
+    source: Arc<dyn Error + Send + Sync + 'static>,
     failure: Option<Failure>,
 }
 
@@ -69,6 +77,34 @@ impl AppError {
         self
     }
 
+    /// How long it lasts. One that came from another run lasts as long as that
+    /// says, not as long as this app's own failures do.
+    pub(crate) fn lasts(&self, of_app: Failure) -> Failure {
+        if let Some(failure) = self.failure() {
+            return failure;
+        }
+        match self.downcast_ref::<crate::Error>().map(crate::Error::kind) {
+            None => of_app,
+            Some(ErrorKind::App { cause, .. }) => cause.lasts(Failure::Ordinary),
+            Some(ErrorKind::Item { source, .. }) => {
+                Self::from(source.clone()).lasts(Failure::Ordinary)
+            }
+            Some(
+                ErrorKind::Panicked { .. }
+                | ErrorKind::Cancelled { .. }
+                | ErrorKind::TooDeep { .. },
+            ) => Failure::Transient,
+            Some(_) => Failure::Ordinary,
+        }
+    }
+
+    /// The error of a run further down that was one too many. Hundreds of runs pass it
+    /// on; to say so of each would hide it.
+    pub(crate) fn too_deep(&self) -> Option<&crate::Error> {
+        let error = self.downcast_ref::<crate::Error>()?;
+        matches!(error.kind(), ErrorKind::TooDeep { .. }).then_some(error)
+    }
+
     /// How long this failure lasts, if it says.
     #[must_use]
     pub fn failure(&self) -> Option<Failure> {
@@ -77,21 +113,21 @@ impl AppError {
 
     /// The error as the type it was.
     #[must_use]
-    pub fn downcast_ref<T: std::error::Error + 'static>(&self) -> Option<&T> {
+    pub fn downcast_ref<T: Error + 'static>(&self) -> Option<&T> {
         self.source.downcast_ref()
     }
 
     /// The error it was made from.
     #[must_use]
-    pub fn get_ref(&self) -> &(dyn std::error::Error + Send + Sync + 'static) {
+    pub fn get_ref(&self) -> &(dyn Error + Send + Sync + 'static) {
         &*self.source
     }
 }
 
-impl<E: std::error::Error + Send + Sync + 'static> From<E> for AppError {
+impl<E: Into<Box<dyn Error + Send + Sync>>> From<E> for AppError {
     fn from(source: E) -> Self {
         Self {
-            source: Arc::new(source),
+            source: Arc::from(source.into()),
             failure: None,
         }
     }
@@ -100,27 +136,14 @@ impl<E: std::error::Error + Send + Sync + 'static> From<E> for AppError {
 impl fmt::Display for AppError {
     /// The whole chain of messages, each said once.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut said = self.source.to_string();
-        f.write_str(&said)?;
-        let mut next = self.source.source();
-        while let Some(source) = next {
-            let text = source.to_string();
-            if !said.contains(&text) {
-                write!(f, ": {text}")?;
-                said = text;
-            }
-            next = source.source();
-        }
-        Ok(())
+        f.write_str(&said(&*self.source))
     }
 }
 
+/// As `Display`: `main` prints the error that it returns by this.
 impl fmt::Debug for AppError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("AppError")
-            .field("source", &self.source)
-            .field("failure", &self.failure)
-            .finish()
+        fmt::Display::fmt(self, f)
     }
 }
 
@@ -133,4 +156,4 @@ impl fmt::Display for Message {
     }
 }
 
-impl std::error::Error for Message {}
+impl Error for Message {}

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A store could not be read or written.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
     /// The file system said no.
@@ -73,6 +73,8 @@ pub enum ArchiveError {
     #[error("{0}")]
     Other(String),
 }
+
+crate::error::debug_as_said!(ArchiveError);
 
 impl ArchiveError {
     /// An I/O error with what was being done, to which path.

@@ -7,11 +7,13 @@
 
 mod app_error;
 mod archive_error;
+pub(crate) mod returned;
 mod text;
 
 pub use app_error::{AppError, Failure};
 pub use archive_error::ArchiveError;
-pub(crate) use text::{close_names, join_names, printable, told};
+pub use text::said;
+pub(crate) use text::{close_names, debug_as_said, join_names, printable, told};
 
 use std::fmt;
 use std::sync::Arc;
@@ -85,12 +87,6 @@ impl From<ArchiveError> for Error {
     }
 }
 
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(&*self.0, f)
-    }
-}
-
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&*self.0, f)
@@ -107,7 +103,7 @@ impl std::error::Error for Error {
 }
 
 /// The kinds of [`Error`].
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The app returned an error.
@@ -133,6 +129,16 @@ pub enum ErrorKind {
         key: Key,
         /// The panic's message, if it was text.
         message: String,
+    },
+    /// One of many calls failed. What had begun by then has ended, and nothing more began, but what was dealt out to ranks.
+    #[error("item {item} ({inputs}): {source}")]
+    Item {
+        /// Which of them, counted from 0.
+        item: usize,
+        /// Its arguments, each cut short.
+        inputs: String,
+        /// What went wrong.
+        source: Error,
     },
     /// A run needs its own result, directly or through others.
     #[error("a run needs its own result: {}; give the inner run other inputs", path.join(" -> "))]
@@ -396,7 +402,8 @@ pub enum ErrorKind {
         doing: &'static str,
     },
     /// Ranks could not do something together. Nothing more can be done together on this
-    /// process set.
+    /// process set. Here, as in all errors of ranks, they have the numbers that they have in the whole
+    /// program, also within a part of it.
     #[error("this rank {doing}, and the others can't be reached: {source}")]
     Ranks {
         /// What this rank was about to do.
@@ -413,7 +420,7 @@ pub enum ErrorKind {
     /// The ranks that ran a distributed app returned different results. All get this error, and
     /// nothing is remembered.
     #[error(
-        "{app} [{}] returned other results on rank {rank} than on rank 0; results of a distributed app are the same on all ranks: combine them with `gather`, or declare them with `ResultSpec::distributed`",
+        "{app} [{}] returned other results on rank {rank} than on the first of its process set; results of a distributed app are the same on all ranks: combine them with `gather`, or declare them with `ResultSpec::distributed`",
         key.short()
     )]
     Replicas {
@@ -475,3 +482,5 @@ pub enum ErrorKind {
         why: String,
     },
 }
+
+debug_as_said!(Error, ErrorKind);

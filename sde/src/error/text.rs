@@ -32,6 +32,37 @@ fn escaped(text: &str, longest: usize) -> String {
     out
 }
 
+/// Has errors print the same with `Debug` as with `Display`, and what led to them: when `main` returns an error, a person
+/// reads what `Debug` prints.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! debug_as_said {
+    ($($error:ty),+) => {$(
+        impl ::std::fmt::Debug for $error {
+            fn fmt(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                f.write_str(&$crate::__private::said(self))
+            }
+        }
+    )+};
+}
+pub(crate) use debug_as_said;
+
+/// What an error says, with what led to it: the whole chain of messages, each said once.
+#[must_use]
+pub fn said(error: &dyn std::error::Error) -> String {
+    let mut said = error.to_string();
+    let mut next = error.source();
+    while let Some(source) = next {
+        let text = source.to_string();
+        if !said.contains(&text) {
+            said.push_str(": ");
+            said.push_str(&text);
+        }
+        next = source.source();
+    }
+    said
+}
+
 /// A list of names, or the word for there being none.
 pub(crate) fn join_names(names: &[String]) -> String {
     const MANY: usize = 20;

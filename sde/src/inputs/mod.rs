@@ -185,6 +185,15 @@ impl Inputs {
         })
     }
 
+    /// `x = 1.5, label = "run 1"`, each value cut short.
+    pub(crate) fn short(&self) -> String {
+        let one = |input: &Input| {
+            let value = (input.ops.short)(&input.value).unwrap_or_default();
+            format!("{} = {value}", input.name)
+        };
+        self.0.items.iter().map(one).collect::<Vec<_>>().join(", ")
+    }
+
     /// The encoding that is hashed, if it was made before and is kept.
     #[inline]
     pub(crate) fn kept(&self) -> Option<&[u8]> {

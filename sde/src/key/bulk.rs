@@ -5,9 +5,10 @@
 //! this caller is to publish. A caller that is a worker steals other jobs while it waits, and may
 //! steal one that waits for the result whose computation lies suspended below on the same stack.
 //! So: hashing has a pool of its own, whose workers never run anything else, and a thread that is
-//! a rayon worker hashes alone (its siblings keep the other cores busy).
+//! a rayon worker hashes alone (its siblings keep the other cores busy). So does a process that was forked off one
+//! that has the pool: the pool's threads stayed behind.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Below this size one thread is as fast.
@@ -16,6 +17,9 @@ const PARALLEL_FROM: usize = 256 * 1024;
 /// 0: as many as the machine has.
 static THREADS: AtomicUsize = AtomicUsize::new(0);
 
+/// The process that made the pool; 0: none has.
+static OWNER: AtomicU32 = AtomicU32::new(0);
+
 /// The pool and the number of threads it was asked to have. `None` inside: it could not be made.
 static POOL: Mutex<Option<(usize, Option<Arc<rayon::ThreadPool>>)>> = Mutex::new(None);
 
@@ -23,7 +27,7 @@ static POOL: Mutex<Option<(usize, Option<Arc<rayon::ThreadPool>>)>> = Mutex::new
 /// the default, is as many as the machine has, and 1 is the calling thread alone. Keys do not
 /// depend on it.
 ///
-/// A rayon worker always hashes alone.
+/// A rayon worker always hashes alone, and so does a process that was forked off one that has hashed on several.
 pub fn set_hash_threads(threads: usize) {
     THREADS.store(threads, Ordering::Relaxed);
 }
@@ -45,7 +49,9 @@ fn pool(threads: usize) -> Option<Arc<rayon::ThreadPool>> {
         0 => std::thread::available_parallelism().map_or(1, usize::from),
         some => some,
     };
-    if threads == 1 {
+    let own = std::process::id();
+    let owner = OWNER.load(Ordering::Acquire);
+    if threads == 1 || owner != 0 && owner != own {
         return None;
     }
     let mut slot = POOL.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,6 +64,7 @@ fn pool(threads: usize) -> Option<Arc<rayon::ThreadPool>> {
                 .build()
                 .ok()
                 .map(Arc::new);
+            OWNER.store(own, Ordering::Release);
             *slot = Some((threads, pool.clone()));
             pool
         }

@@ -11,7 +11,7 @@ use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 use serde::ser::{Serialize, Serializer};
 
 /// Why a text is not a digest or a key.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ParseDigestError {
     /// The text does not have 64 characters.
@@ -29,6 +29,8 @@ pub enum ParseDigestError {
         at: usize,
     },
 }
+
+crate::error::debug_as_said!(ParseDigestError);
 
 fn parse_hex(text: &str) -> Result<[u8; 32], ParseDigestError> {
     let found = text.chars().count();

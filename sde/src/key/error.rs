@@ -22,7 +22,7 @@ enum Segment {
 }
 
 /// What went wrong.
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum FingerprintErrorKind {
     /// The content of an [`InputFile`](super::InputFile) could not be read.
@@ -62,6 +62,8 @@ pub enum FingerprintErrorKind {
     #[error("{0}")]
     Custom(String),
 }
+
+crate::error::debug_as_said!(FingerprintErrorKind, FingerprintError);
 
 impl FingerprintError {
     /// An error with a message of the caller's own: say why the value has no identity and what to
@@ -129,16 +131,6 @@ impl fmt::Display for FingerprintError {
                 self.0.cause
             )
         }
-    }
-}
-
-impl fmt::Debug for FingerprintError {
-    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter
-            .debug_struct("FingerprintError")
-            .field("path", &self.path())
-            .field("kind", &self.0.cause)
-            .finish()
     }
 }
 

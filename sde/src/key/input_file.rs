@@ -66,7 +66,8 @@ impl InputFile {
     /// The length of what the file holds now, and its plain BLAKE3 digest, as `b3sum` prints it.
     ///
     /// # Errors
-    /// [`FingerprintErrorKind::File`] with the path, when the file cannot be read.
+    /// [`FingerprintErrorKind::File`] with the path, when the file cannot be read, or is no regular file: a
+    /// directory, a pipe, a device.
     pub fn content_digest(&self) -> Result<(u64, Digest), FingerprintError> {
         digest_file(&self.path).map_err(|source| {
             FingerprintErrorKind::File {
@@ -91,8 +92,14 @@ impl<P: Into<PathBuf>> From<P> for InputFile {
 }
 
 pub(super) fn digest_file(path: &Path) -> io::Result<(u64, Digest)> {
+    // Opening a pipe waits for a writer, and a device may never end.
+    let about = std::fs::metadata(path)?;
+    if !about.is_file() {
+        let why = "it is no regular file, so what it holds can't be keyed";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
     let mut file = File::open(path)?;
-    let size = file.metadata()?.len();
+    let size = about.len();
     // A small file needs one piece of its own size, and one byte to see its end.
     let piece = usize::try_from(size).map_or(PIECE, |size| size.saturating_add(1).min(PIECE));
     let mut buffer = vec![0; piece.max(1)];

@@ -16,6 +16,7 @@ mod ticket;
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use ticket::Ticket;
 
@@ -55,20 +56,26 @@ impl Helpers {
         }
     }
 
+    /// How many threads work together at most.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads
+    }
+
     /// Runs `work` on this thread, and at the same time on up to `helpers` others
-    /// that are free. Returns when every thread that began it has ended it.
+    /// that are free. Returns when every thread that began it has ended it: how long it waited for others.
     ///
     /// `work` has to share out what there is to do by itself, and must do all of it
     /// if no helper comes.
     ///
     /// # Panics
     /// If `work` panics on any thread, after all have ended.
-    pub(crate) fn share(&self, helpers: usize, work: &(dyn Fn() + Sync)) {
+    pub(crate) fn share(&self, helpers: usize, work: &(dyn Fn() + Sync)) -> Duration {
         let helpers = helpers.min(self.threads - 1);
         if helpers == 0 {
-            return work();
+            work();
+            return Duration::ZERO;
         }
-        ticket::scope(work, |ticket| self.offer(ticket, helpers));
+        ticket::scope(work, |ticket| self.offer(ticket, helpers))
     }
 
     fn offer(&self, ticket: &Arc<Ticket>, helpers: usize) {

@@ -8,6 +8,7 @@
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 /// A piece of work that helpers may take part in.
 pub(super) struct Ticket {
@@ -29,8 +30,8 @@ unsafe impl Send for Ticket {}
 unsafe impl Sync for Ticket {}
 
 /// Opens a ticket for `work`, has it offered, does the work on this thread too,
-/// and returns when nobody works on it any more.
-pub(super) fn scope(work: &(dyn Fn() + Sync), offer: impl FnOnce(&Arc<Ticket>)) {
+/// and returns when nobody works on it any more: how long it waited for helpers.
+pub(super) fn scope(work: &(dyn Fn() + Sync), offer: impl FnOnce(&Arc<Ticket>)) -> Duration {
     // SAFETY: the two types differ in a lifetime only. The pointer is not used
     // after this function returns or unwinds: `Closing` waits for all helpers.
     let erased = unsafe {
@@ -50,11 +51,13 @@ pub(super) fn scope(work: &(dyn Fn() + Sync), offer: impl FnOnce(&Arc<Ticket>)) 
     let closing = Closing(&ticket);
     offer(&ticket);
     work();
+    let waits = Instant::now();
     drop(closing);
     let panic = ticket.lock().panic.take();
     if let Some(panic) = panic {
         resume_unwind(panic);
     }
+    waits.elapsed()
 }
 
 /// Closes the ticket and waits for the helpers when it is dropped.

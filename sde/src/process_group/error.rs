@@ -2,7 +2,7 @@
 
 /// Ranks could not do something together. Unless it says otherwise, each rank of the group
 /// gets the same.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GroupError {
     /// A rank ended, or dropped the group, while others wait for it.
@@ -25,3 +25,5 @@ pub enum GroupError {
     #[error("{0}")]
     Other(String),
 }
+
+crate::error::debug_as_said!(GroupError);

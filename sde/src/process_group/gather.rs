@@ -19,6 +19,11 @@ impl Gathered {
         &self.all
     }
 
+    /// How many bytes each rank gave.
+    pub(super) fn counts(&self) -> &[usize] {
+        &self.counts
+    }
+
     /// What each rank gave, in the order of ranks.
     pub(crate) fn by_rank(&self) -> impl Iterator<Item = &[u8]> {
         parts(&self.all, &self.counts)

@@ -5,6 +5,7 @@
 //! without it is a group [of one](OneProcess), a test lets [threads](ThreadGroup) stand for
 //! ranks, and the crate `sde-mpi` has the real thing.
 
+mod differ;
 mod error;
 mod gather;
 mod group;
@@ -14,6 +15,7 @@ mod patient;
 mod ranks;
 mod threads;
 
+pub(crate) use differ::Given;
 pub use error::GroupError;
 pub(crate) use gather::parts;
 pub use group::{ProcessGroup, Subgroup};

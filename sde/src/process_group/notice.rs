@@ -120,6 +120,11 @@ const TEXT: usize = 80;
 pub(super) const BYTES: usize = 168;
 
 impl Says {
+    /// That this is the digest of what should be the same everywhere.
+    pub(crate) fn digest(of: &blake3::Hash) -> Self {
+        Self::Digest(of.as_bytes().first_chunk().copied().unwrap_or_default())
+    }
+
     /// The kind, a flag, and four numbers.
     fn to_parts(self) -> (u8, bool, [u64; 4]) {
         match self {

@@ -13,8 +13,9 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use super::notice::{Act, BYTES, Notice};
-use super::patient::Patient;
+use super::differ::{self, Given};
+use super::notice::{Act, BYTES, Notice, Says};
+use super::patient::{Patient, seldom};
 use super::{GroupError, ProcessGroup};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
@@ -27,6 +28,8 @@ pub(crate) struct Ranks {
     group: Box<dyn ProcessGroup>,
     /// Tells process sets apart; the same on all of their ranks.
     id: u64,
+    /// The numbers of these ranks in the whole program.
+    world: Vec<usize>,
     patience: Duration,
     /// The one thread that may do anything together with other ranks.
     thread: ThreadId,
@@ -51,13 +54,21 @@ const RELEASED: u8 = 2;
 impl Ranks {
     /// The ranks that the program began with.
     pub(crate) fn world(group: Box<dyn ProcessGroup>, patience: Duration, late: Late) -> Self {
-        Self::of(group, WORLD, patience, late)
+        let world = (0..group.size()).collect();
+        Self::of(group, WORLD, world, patience, late)
     }
 
-    fn of(group: Box<dyn ProcessGroup>, id: u64, patience: Duration, late: Late) -> Self {
+    fn of(
+        group: Box<dyn ProcessGroup>,
+        id: u64,
+        world: Vec<usize>,
+        patience: Duration,
+        late: Late,
+    ) -> Self {
         Self {
             group,
             id,
+            world,
             patience,
             thread: std::thread::current().id(),
             sequence: AtomicU64::new(0),
@@ -69,8 +80,9 @@ impl Ranks {
         }
     }
 
-    /// A part of these ranks.
-    pub(crate) fn part(&self, group: Box<dyn ProcessGroup>, color: u32) -> Self {
+    /// A part of these ranks: `members` has their numbers, in the order in which they are there.
+    pub(crate) fn part(&self, group: Box<dyn ProcessGroup>, color: u32, members: &[usize]) -> Self {
+        let world = members.iter().map(|rank| self.in_program(*rank)).collect();
         // All ranks are at the same point, so this is a name that those of one color share.
         let mut hasher = blake3::Hasher::new();
         hasher.update(&self.id.to_le_bytes());
@@ -79,7 +91,12 @@ impl Ranks {
         let id = hasher.finalize();
         let id = id.as_bytes().first_chunk().copied().unwrap_or_default();
         let late = Arc::clone(&self.late);
-        Self::of(group, u64::from_le_bytes(id), self.patience, late)
+        Self::of(group, u64::from_le_bytes(id), world, self.patience, late)
+    }
+
+    /// The number of one of these ranks in the whole program, by which messages name it.
+    pub(crate) fn in_program(&self, rank: usize) -> usize {
+        self.world.get(rank).copied().unwrap_or(rank)
     }
 
     pub(crate) fn rank(&self) -> usize {
@@ -156,11 +173,20 @@ impl Ranks {
     /// The same on all ranks if they are about to do different things, or one has left. On this
     /// rank alone if it is not the thread's turn to do anything together.
     pub(crate) fn meet(&self, notice: &Notice) -> Result<Vec<Notice>, Error> {
+        self.meet_giving(notice, &Given::new)
+    }
+
+    /// The same for a run of which this rank can tell what it gives it: who gives it another than the others is told that.
+    fn meet_giving(
+        &self,
+        notice: &Notice,
+        given: &dyn Fn() -> Given,
+    ) -> Result<Vec<Notice>, Error> {
         self.may_meet(notice)?;
         self.closed.store(false, Ordering::Relaxed);
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
         let what = notice.describe();
-        let mut late = |ranks: &[usize]| (self.late)(&what, ranks);
+        let mut late = seldom(|ranks| self.tell_late(&what, ranks));
         let met = self
             .group
             .meet(&notice.to_bytes(sequence), self.patience, &mut late);
@@ -174,8 +200,13 @@ impl Ranks {
         let notices: Vec<_> = notices.into_iter().map(|(_, notice)| notice).collect();
         match in_step && notices.iter().all(|other| other.fits(notice)) {
             true => Ok(notices),
-            false => Err(self.disagree(notice, &notices)),
+            false => Err(self.disagree(notice, &notices, in_step, given)),
         }
+    }
+
+    fn tell_late(&self, doing: &str, ranks: &[usize]) {
+        let ranks: Vec<_> = ranks.iter().map(|rank| self.in_program(*rank)).collect();
+        (self.late)(doing, &ranks);
     }
 
     fn may_meet(&self, notice: &Notice) -> Result<(), Error> {
@@ -198,29 +229,36 @@ impl Ranks {
 
     pub(super) fn break_off(&self, doing: &str, source: GroupError) -> Error {
         let doing = doing.to_owned();
+        let source = match source {
+            GroupError::Left { rank } => GroupError::Left {
+                rank: self.in_program(rank),
+            },
+            source => source,
+        };
         let error = Error::from(ErrorKind::Ranks { doing, source });
         self.broken.get_or_init(|| error).clone()
     }
 
     /// What all ranks get that do not do the same.
-    fn disagree(&self, own: &Notice, notices: &[Notice]) -> Error {
-        let mut told: Vec<(usize, String)> = Vec::new();
-        for (rank, notice) in notices.iter().enumerate() {
-            let text = notice.describe();
-            if !told.iter().any(|(_, said)| *said == text) {
-                told.push((rank, text));
-            }
-        }
-        let told = told
-            .iter()
-            .map(|(rank, text)| format!("rank {rank} {text}"));
-        let failed = |notice: &Notice| notice.act == Act::End && notice.has_failed();
+    fn disagree(
+        &self,
+        own: &Notice,
+        notices: &[Notice],
+        in_step: bool,
+        given: &dyn Fn() -> Given,
+    ) -> Error {
+        let runs = |notice: &Notice| notice.act == Act::Run && notice.what == own.what;
+        let is_one_app = in_step && notices.iter().all(runs);
+        // One that has failed has no key.
+        let failed =
+            |notice: &Notice| (notice.act == Act::End || is_one_app) && notice.has_failed();
         let error = match notices.iter().position(failed) {
             Some(rank) => self.failure(rank, notices, &own.failure),
-            None => ErrorKind::Disagree {
-                ranks: told.collect(),
+            None => {
+                let given = is_one_app.then(|| self.differing(&given()));
+                let ranks = self.told(notices, &given.unwrap_or_default());
+                ErrorKind::Disagree { ranks }.into()
             }
-            .into(),
         };
         let ended = notices.iter().any(|notice| notice.act == Act::End);
         if ended
@@ -230,6 +268,33 @@ impl Ranks {
             *level = Some(error.clone());
         }
         error
+    }
+
+    /// What each rank gives to one app that not all give; all ranks are here.
+    fn differing(&self, given: &Given) -> Vec<String> {
+        let notice = Notice::keyless(Act::Agree, "what it gives");
+        match self.gather(notice, Ok(differ::to_bytes(given))) {
+            Ok(all) => differ::differing(all.all(), all.counts()),
+            Err(_) => Vec::new(),
+        }
+    }
+
+    /// Who does what, one rank for each different thing.
+    fn told(&self, notices: &[Notice], given: &[String]) -> Vec<String> {
+        let mut told: Vec<(usize, String)> = Vec::new();
+        for (rank, notice) in notices.iter().enumerate() {
+            let text = match given.get(rank).filter(|given| !given.is_empty()) {
+                Some(given) => format!("{} with {given}", notice.describe()),
+                None => notice.describe(),
+            };
+            if !told.iter().any(|(_, said)| *said == text) {
+                told.push((self.in_program(rank), text));
+            }
+        }
+        let texts = told
+            .iter()
+            .map(|(rank, text)| format!("rank {rank} {text}"));
+        texts.collect()
     }
 
     /// Compares how something went that each rank did for itself. If it failed anywhere, all
@@ -243,15 +308,36 @@ impl Ranks {
     /// The same, at the end of something in whose middle other ranks may be: for them it has
     /// failed then. To be called while the [level](Self::level) of that is there.
     pub(crate) fn end<T>(&self, what: &str, key: Key, went: Result<T, Error>) -> Result<T, Error> {
-        let notice = Notice::new(Act::End, key, what);
-        self.meet_all_well(notice.with_failure(went.as_ref().err().map(chain)))?;
+        let why = went.as_ref().err().map(chain);
+        self.end_saying(Says::Nothing, what, key, why)?;
         went
+    }
+
+    /// The same where all ranks say something besides; gives what they say if it went well on all.
+    pub(crate) fn end_saying(
+        &self,
+        says: Says,
+        what: &str,
+        key: Key,
+        why_not: Option<String>,
+    ) -> Result<Vec<Notice>, Error> {
+        let notice = Notice::new(Act::End, key, what).saying(says);
+        self.meet_all_well(notice.with_failure(why_not))
     }
 
     /// A [meeting](Self::meet) of ranks of which some may have failed: then all get the error of
     /// the lowest of them.
     pub(crate) fn meet_all_well(&self, notice: Notice) -> Result<Vec<Notice>, Error> {
-        let met = self.meet(&notice)?;
+        self.meet_all_well_giving(notice, &Given::new)
+    }
+
+    /// The same for a run of which each rank can tell what it gives it.
+    pub(crate) fn meet_all_well_giving(
+        &self,
+        notice: Notice,
+        given: &dyn Fn() -> Given,
+    ) -> Result<Vec<Notice>, Error> {
+        let met = self.meet_giving(&notice, given)?;
         match met.iter().position(Notice::has_failed) {
             Some(rank) => Err(self.failure(rank, &met, &notice.failure)),
             None => Ok(met),
@@ -266,6 +352,7 @@ impl Ranks {
         match self.gather_bytes("an error", own.as_bytes(), &counts) {
             Ok(text) => {
                 let message = crate::error::told(&String::from_utf8_lossy(&text));
+                let rank = self.in_program(rank);
                 ErrorKind::OnRank { rank, message }.into()
             }
             Err(error) => error,
@@ -301,7 +388,7 @@ impl Ranks {
 
     /// Has something done that calls for operations of the group itself. Collective.
     pub(crate) fn with_group<T>(&self, doing: &str, job: impl FnOnce(&dyn ProcessGroup) -> T) -> T {
-        let late = |ranks: &[usize]| (self.late)(doing, ranks);
+        let late = |ranks: &[usize]| self.tell_late(doing, ranks);
         job(&Patient {
             group: &*self.group,
             patience: self.patience,

@@ -159,7 +159,7 @@ impl Exchange<'_> {
             "{} arrived garbled; do all ranks run one program?",
             self.what
         );
-        let rank = self.ranks.rank();
+        let rank = self.ranks.in_program(self.ranks.rank());
         ErrorKind::OnRank { rank, message }.into()
     }
 

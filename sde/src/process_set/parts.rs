@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use crate::app::ResultSpec;
-use crate::cache::Entry;
+use crate::cache::{Entry, Record};
 use crate::checkpoint::Archiver;
-use crate::distributed::DistOps;
+use crate::distributed::{DistOps, Whereabouts};
 use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
@@ -35,10 +35,24 @@ pub(crate) fn part_key(key: &Key, rank: usize) -> Key {
 }
 
 /// What a distributed result is known by as an input of other runs.
-pub(crate) fn origin_of(key: &Key, result: &str) -> Digest {
-    let mut hasher = blake3::Hasher::new_derive_key("SDE 1, origin of a distributed result");
-    hasher.update(key.as_bytes());
+///
+/// Two computations of one key may have made different values: if the code differed beneath, which is in
+/// the record; or if the record says itself that it may be so. Then the computation counts, which is another
+/// each time. If it always did, what was made of a value would be lost with the value.
+pub(crate) fn origin_of(record: &Record, result: &str) -> Digest {
+    let mut hasher = blake3::Hasher::new_derive_key("SDE 2, origin of a distributed result");
+    hasher.update(record.key.as_bytes());
+    hasher.update(&(result.len() as u64).to_le_bytes());
     hasher.update(result.as_bytes());
+    let counts = record.nondeterministic || record.anew;
+    hasher.update(&[u8::from(counts)]);
+    if counts {
+        hasher.update(&record.run.process.to_le_bytes());
+        hasher.update(&record.run.number.to_le_bytes());
+    }
+    for callee in &record.beneath {
+        callee.enter(&mut hasher);
+    }
     Digest::from_bytes(*hasher.finalize().as_bytes())
 }
 
@@ -104,6 +118,8 @@ pub(crate) struct StoredParts {
     pub(crate) ranks: usize,
     /// The process set that the value is to lie on.
     pub(crate) set: u64,
+    /// What it is known by.
+    pub(crate) origin: Digest,
 }
 
 impl StoredParts {
@@ -134,7 +150,7 @@ impl StoredParts {
         let value = made.map_err(|error| ArchiveError::Damaged {
             why: format!("the parts of \"{}\" are not whole: {error}", self.name),
         })?;
-        (self.ops.settle)(&value, self.set, origin_of(&self.key, &self.name));
+        (self.ops.settle)(&value, &Whereabouts::new(self.set, self.origin));
         Ok(value)
     }
 

@@ -116,6 +116,11 @@ impl Sets {
         lock(&self.nested).clone()
     }
 
+    /// What each of the sets has under a key.
+    pub(crate) fn entry(&self, key: &Key) -> impl Iterator<Item = Arc<Entry>> {
+        self.all().into_iter().filter_map(|set| set.entry(key))
+    }
+
     /// Takes note of an ordinary run, if its results are to be given to others some day: within
     /// a part of the ranks.
     pub(crate) fn note_fresh(&self, app: &Arc<str>, key: Key) {
@@ -209,7 +214,7 @@ mod tests {
         let world = ProcessSet::new(Arc::new(ranks()));
         world.add_fresh(runs());
         assert_eq!(world.take_fresh(), []);
-        let part = ranks().part(Box::new(OneProcess), 0);
+        let part = ranks().part(Box::new(OneProcess), 0, &[0]);
         let part = ProcessSet::new(Arc::new(part));
         part.add_fresh(runs());
         assert_eq!(part.take_fresh(), runs());

@@ -68,6 +68,14 @@ pub(crate) struct Named {
     pub(crate) content: Content,
 }
 
+impl Named {
+    /// Whether it is held, and takes memory that nobody counts.
+    pub(crate) fn has_unknown_size(&self) -> bool {
+        let is_unknown = self.size.is_some_and(|size| !size.is_known);
+        is_unknown && matches!(self.content, Content::Held(_))
+    }
+}
+
 /// Where a result's value is.
 #[derive(Clone)]
 pub(crate) enum Content {

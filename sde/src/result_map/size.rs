@@ -1,5 +1,8 @@
 //! How much memory a value takes.
 
+use std::mem::needs_drop;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::codec::Storable;
 use super::value::ErasedValue;
 use super::{Codec, bulk_types};
@@ -27,35 +30,52 @@ use super::{Codec, bulk_types};
 /// ```
 pub trait MemorySize: Send + Sync + 'static {
     /// How many bytes are free again when the value is dropped, as well as that is known. Asked for
-    /// once, when a result is published; what is shared with others should be counted by one of them.
+    /// when a result is published, and again if another result of the same run is cleaned; what is shared with
+    /// others should be counted by one of them. A value that panics here counts as nothing.
     fn memory_size(&self) -> usize;
 }
 
 /// Tells the size of the values of one type.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SizeOf(fn(&ErasedValue) -> usize);
+pub(crate) struct SizeOf {
+    size: fn(&ErasedValue) -> usize,
+    /// Whether the type has no memory elsewhere that is not counted, as far as is known.
+    pub(crate) is_known: bool,
+}
 
 impl SizeOf {
     /// Of lists and arrays of numbers what they hold, of all else what lies in the value itself.
-    pub(crate) const fn shallow<T: Storable>() -> Self {
-        Self(|value| {
+    pub(crate) fn shallow<T: Storable>() -> Self {
+        let size = |value: &ErasedValue| {
             let numbers = bulk_types::of::<T>().and_then(|_| Codec::of::<T>().bulk(value));
             let numbers = numbers.map_or(0, |numbers| numbers.bytes.len());
             size_of::<T>().saturating_add(numbers)
-        })
+        };
+        let is_known = !needs_drop::<T>() || bulk_types::of::<T>().is_some();
+        Self { size, is_known }
     }
 
     /// What lies in the value itself.
     pub(crate) const fn flat<T>() -> Self {
-        Self(|_| size_of::<T>())
+        Self {
+            size: |_| size_of::<T>(),
+            is_known: !needs_drop::<T>(),
+        }
     }
 
     /// What the value says.
     pub(crate) const fn told<T: MemorySize>() -> Self {
-        Self(|value| value.downcast_ref::<T>().map_or(0, T::memory_size))
+        let size = |value: &ErasedValue| {
+            let size = || value.downcast_ref::<T>().map_or(0, T::memory_size);
+            catch_unwind(AssertUnwindSafe(size)).unwrap_or(0)
+        };
+        Self {
+            size,
+            is_known: true,
+        }
     }
 
     pub(crate) fn of(self, value: &ErasedValue) -> usize {
-        (self.0)(value)
+        (self.size)(value)
     }
 }

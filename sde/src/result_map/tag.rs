@@ -10,7 +10,7 @@ use std::fmt;
 /// | `Intermediate` | yes | yes | no |
 /// | `Expendable` | yes | no | no |
 /// | `NoCache` | only while someone else holds it | no | no |
-/// | `Distributed` | for now as without it | for now as without it | for now as without it |
+/// | `Distributed` | each rank's part, as without it | each rank's part, as without it | each rank's part, as without it |
 ///
 /// `Distributed` combines with any one of the others; the first three exclude
 /// one another.
@@ -22,8 +22,8 @@ pub enum Tag {
     Expendable,
     /// Not kept at all: the cache holds it only while someone else does.
     NoCache,
-    /// Its state is spread over several ranks. To be told to process sets, which are not there
-    /// yet: for now it changes nothing.
+    /// Each rank of the process set has a part of it. Of results that are declared by
+    /// [`ResultSpec::distributed`](crate::ResultSpec::distributed), and no others.
     Distributed,
 }
 

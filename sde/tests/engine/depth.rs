@@ -68,3 +68,12 @@ fn what_was_made_without_the_rest_is_made_again() {
     down.call(&sde, 2).unwrap();
     assert_eq!(*forgiving.call(&sde, 3).unwrap(), 3);
 }
+
+/// Found by a hostile program: each run looked at all above it, several times over, so that 20,000 levels took two minutes.
+#[test]
+fn twenty_thousand_levels() {
+    let sde = Sde::builder().max_depth(30_000).build().unwrap();
+    let thread = std::thread::Builder::new().stack_size(1 << 30);
+    let running = thread.spawn(move || *down.call(&sde, 20_000).unwrap());
+    assert_eq!(running.unwrap().join().unwrap(), 20_000);
+}

@@ -5,10 +5,12 @@
 mod callees;
 mod depth;
 mod differences;
+mod errors;
 mod first;
 mod identity;
 mod mended;
 mod metadata;
+mod nearest;
 mod nondeterminism;
 mod policies;
 mod room;
@@ -16,3 +18,4 @@ mod same_name;
 mod scratch;
 mod turns;
 mod volatile;
+mod words;

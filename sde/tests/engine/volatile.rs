@@ -312,3 +312,43 @@ fn what_serde_shows_is_looked_at_each_time() {
         }
     }
 }
+
+/// The app of the fault: it reads a file that is one of its parameters, by default.
+#[derive(Fingerprint)]
+struct Reader;
+
+impl App for Reader {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("volatile.Reader", "1")
+            .parameter(Parameter::new("file", InputFile::new(settings_file())))
+            .failures(sde::Failure::Permanent)
+            .result(ResultSpec::new::<usize>("lines"))
+    }
+    fn run(&self, sde: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+        match count(sde.parameter::<InputFile>("file")?)? {
+            0 => Err(AppError::message("the file is empty")),
+            number => Ok(ResultMap::new().with("lines", number)),
+        }
+    }
+}
+
+fn settings_file() -> PathBuf {
+    std::env::temp_dir().join(format!("sde-volatile-settings-{}", std::process::id()))
+}
+
+#[sde::app(failures = "permanent")]
+fn reads(sde: &Handle) -> Result<usize, sde::Error> {
+    Ok(*sde.run(&Reader, &inputs! {})?.get::<usize>("lines")?)
+}
+
+/// Found by a hostile program: a caller that declares nothing went on failing after the file was mended for which its callee
+/// had failed for good.
+#[test]
+fn a_failure_lasts_no_longer_than_the_file_that_caused_it() {
+    let file = File(settings_file());
+    file.write(0);
+    let sde = Sde::new();
+    assert!(reads.call(&sde).is_err());
+    file.write(3);
+    assert_eq!(*reads.call(&sde).unwrap(), 3);
+}

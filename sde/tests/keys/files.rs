@@ -96,3 +96,17 @@ fn a_file_that_cannot_be_read_is_named() {
     // A directory is no file.
     assert!(commit(&InputFile::new(&directory.0)).is_err());
 }
+
+/// Found by a hostile program: keying a pipe waited for a writer, and keying `/dev/zero` never came to its end.
+#[test]
+fn what_is_no_regular_file_is_refused() {
+    let dir = std::env::temp_dir();
+    let pipe = dir.join(format!("sde-pipe-{}", std::process::id()));
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    for path in [&dir, &pipe, std::path::Path::new("/dev/zero")] {
+        let error = sde::key::commit(&InputFile::new(path)).unwrap_err();
+        assert!(error.to_string().contains("no regular file"), "{error}");
+    }
+    std::fs::remove_file(pipe).unwrap();
+}

@@ -255,3 +255,15 @@ fn times_differ_to_the_nanosecond() {
     assert_ne!(digest(&now), digest(&(now + Duration::from_nanos(1))));
     assert_eq!(commit(&now).unwrap(), commit(&now.clone()).unwrap());
 }
+
+/// Found by a hostile program: a `RangeInclusive` that was iterated to its end has the bounds of one that was not, and had its key.
+#[test]
+fn a_range_that_is_used_up_is_another() {
+    let mut used_up = 0_u8..=3;
+    used_up.by_ref().for_each(drop);
+    assert_eq!((used_up.start(), used_up.end()), (&3, &3));
+    assert_ne!(digest(&used_up), digest(&(3_u8..=3)));
+    let (first, last) = (4_u8, 3);
+    assert_ne!(digest(&used_up), digest(&(first..=last)));
+    assert_eq!(sde::key::describe(&used_up), "used up");
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{Rank, Ranks};
 use crate::until;
-use sde::{ErrorKind, Event, GroupError, Handle, Sde};
+use sde::{AppError, Error, ErrorKind, Event, GroupError, Handle, InputFile, Sde, inputs};
 
 #[sde::app(name = "ranks.errors.sum", distributed)]
 fn sum(sde: &Handle, x: u64) -> Result<u64, sde::Error> {
@@ -62,12 +62,123 @@ pub(super) fn ranks_that_gather_different_things_get_the_same_error(ranks: Ranks
     });
 }
 
+#[sde::app(name = "ranks.errors.weighted", distributed)]
+fn weighted(points: &[f64], weight: f64, step: u64) -> f64 {
+    points[0] * weight + step as f64
+}
+
+/// Found by a user who was shown two digests, and had to find out himself in which of many inputs his ranks differed.
 pub(super) fn ranks_that_give_different_inputs_get_the_same_error(ranks: Ranks<'_>) {
     let texts = ranks.run(|sde| {
-        let x = sde.rank().unwrap() as u64;
-        sum.call(&sde, x).unwrap_err().to_string()
+        let rank = sde.rank().unwrap();
+        let mut points = vec![0.5; 100];
+        let one = weighted.call(&sde, &points, 2.5, rank as u64).map(drop);
+        points[99] = rank as f64;
+        let long = weighted.call(&sde, &points, 2.5, 7).map(drop);
+        let texts = [one, long].map(|failed| {
+            let error = failed.unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::Disagree { .. }),
+                "{error}"
+            );
+            error.to_string()
+        });
+        // Nothing is broken by that.
+        assert_eq!(*sum.call(&sde, 2).unwrap(), 4);
+        texts
     });
     assert_eq!(texts[0], texts[1]);
+    let [one, long] = &texts[0];
+    assert!(
+        one.contains("] with step = 0, rank 1 runs ranks.errors.weighted ["),
+        "{one}"
+    );
+    assert!(one.ends_with("] with step = 1"), "{one}");
+    // It shows no difference in the first eighty characters.
+    assert!(
+        long.contains("] with points = [f64; 100] 0.5, ") && long.contains("(digest "),
+        "{long}"
+    );
+    let digests = long.split("(digest ").skip(1).map(|text| &text[..12]);
+    let digests: Vec<_> = digests.collect();
+    assert!(digests.len() == 2 && digests[0] != digests[1], "{long}");
+}
+
+/// It has no key for its inputs, which is not to be told as another key than that of the others.
+pub(super) fn an_input_that_one_rank_can_not_read_is_that_error_on_all(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
+    let path = folder.path().join("a file");
+    ranks.once(|| std::fs::write(&path, "here").unwrap());
+    let texts = ranks.run(|sde| {
+        let missing = sde.rank().unwrap() == 1;
+        let path = if missing {
+            path.with_extension("other")
+        } else {
+            path.clone()
+        };
+        let inputs = inputs! { file: InputFile::new(path) };
+        sde.run(&read, &inputs).unwrap_err().to_string()
+    });
+    for text in &texts {
+        assert!(
+            text.contains("on rank 1: ") && text.contains("a file.other"),
+            "{text}"
+        );
+    }
+}
+
+#[sde::app(name = "ranks.errors.read", distributed)]
+fn read(file: InputFile) -> String {
+    file.path().display().to_string()
+}
+
+/// Found by a program of three ranks, in a part of which rank 1 was the first: its end was told as that of rank 0.
+pub(super) fn a_rank_of_a_part_is_named_as_in_the_whole_program(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
+        let rank = sde.rank().unwrap();
+        let part = sde.split((rank != 0).into(), 0).unwrap();
+        let said = |error: Error| error.to_string();
+        if rank > 0 {
+            let text = match rank {
+                1 => part.gather("a", 1_u64).map(drop),
+                _ => part.gather("b", 1_u64).map(drop),
+            };
+            let text = text.map_err(said).unwrap_err();
+            assert!(
+                text.contains("rank 1 gathers a, rank 2 gathers b"),
+                "{text}"
+            );
+            let text = fails.call(&part, 0).map(drop).map_err(said).unwrap_err();
+            assert!(text.contains("on rank 1: ") || rank == 1, "{text}");
+            let text = own.call(&part).map(drop).map_err(said).unwrap_err();
+            assert!(text.contains("on rank 2"), "{text}");
+        }
+        if rank == 1 {
+            // As `?` would.
+            drop(part);
+        } else {
+            if rank == 2 {
+                let text = sum.call(&part, 1).map(drop).map_err(said).unwrap_err();
+                assert!(text.contains("rank 1 has left"), "{text}");
+            }
+            // The one that has dropped it does something else by now.
+            drop(part);
+        }
+        assert_eq!(*sum.call(&sde, 1).unwrap(), 3);
+    });
+}
+
+#[sde::app(name = "ranks.errors.own", distributed)]
+fn own(sde: &Handle) -> Result<u64, Error> {
+    Ok(sde.rank()? as u64)
+}
+
+#[sde::app(name = "ranks.errors.fails", distributed)]
+fn fails(sde: &Handle, on: u64) -> Result<u64, AppError> {
+    match sde.rank()? as u64 == on {
+        true => Err(AppError::message("the disk is on fire")),
+        false => Ok(*sde.gather("numbers", on)?[0]),
+    }
 }
 
 /// One that returns early is missed by name.

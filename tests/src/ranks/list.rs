@@ -1,7 +1,8 @@
 //! All tests of ranks.
 
 use super::{
-    Ranks, Threads, World, arrays, errors, hand_over, restart, runs, sets, spread, together,
+    Ranks, Threads, World, arrays, errors, fields, hand_over, origins, restart, runs, sets, spread,
+    together,
 };
 
 /// How many ranks a test is for.
@@ -41,8 +42,15 @@ macro_rules! for_each_test_of_ranks {
                 ranks_that_call_different_things_get_the_same_error: Each(&[3, 8]),
                 ranks_that_gather_different_things_get_the_same_error: Each(&[2]),
                 ranks_that_give_different_inputs_get_the_same_error: Each(&[2]),
+                an_input_that_one_rank_can_not_read_is_that_error_on_all: Each(&[2]),
+                a_rank_of_a_part_is_named_as_in_the_whole_program: Each(&[3]),
                 a_rank_that_leaves_is_named_and_waited_for_by_nobody: Each(&[3, 8]),
                 a_rank_that_is_late_is_named_by_those_who_wait: Each(&[2]),
+            }
+            fields {
+                each_array_of_a_value_is_known_for_itself: Each(&[1, 2, 3]),
+                a_derived_value_is_split_released_and_put_together: UpTo(5),
+                what_is_not_the_same_on_all_ranks_is_an_error: Each(&[3]),
             }
             hand_over {
                 what_can_not_be_sent_stays_and_is_no_error: Each(&[2, 4]),
@@ -51,10 +59,20 @@ macro_rules! for_each_test_of_ranks {
                 a_part_of_the_old_set_is_none_of_the_new_one: Each(&[2]),
                 what_is_too_large_does_not_move_in_either_direction: Each(&[2, 3]),
             }
+            origins {
+                an_edit_beneath_the_maker_has_what_was_made_of_it_made_anew: Each(&[1, 2, 3]),
+                a_refreshed_array_is_another: Each(&[1, 2, 3]),
+                an_array_that_was_refreshed_and_is_gone_is_not_the_first_again: Each(&[1, 2, 3]),
+                an_array_made_of_what_was_refreshed_is_another: Each(&[1, 2]),
+                an_array_made_in_place_of_a_wrong_one_is_another: Each(&[1, 2, 3]),
+                each_array_that_is_drawn_is_another: Each(&[1, 2]),
+                an_array_that_is_made_again_is_the_same: UpTo(4),
+            }
             restart {
                 any_number_of_ranks_goes_on_from_what_any_other_saved: UpTo(8),
                 a_program_without_ranks_goes_on_too: UpTo(3),
                 a_type_of_the_user_s_own_is_split_and_put_together: UpTo(5),
+                a_type_that_can_not_be_put_together_is_refused: Each(&[1, 3]),
                 without_one_of_its_parts_a_value_is_computed_again_by_all: UpTo(3),
                 what_one_rank_computes_another_program_s_ranks_load: UpTo(3),
                 all_ranks_archive_to_one_directory: Each(&[1, 2, 3]),
@@ -100,6 +118,8 @@ macro_rules! for_each_test_of_ranks {
                 what_fails_is_the_same_error_on_all_ranks_and_stops_nothing: Each(&[3]),
                 what_several_ranks_compute_beneath_is_counted: Each(&[2]),
                 non_deterministic_results_are_the_same_on_all_ranks: Each(&[3]),
+                what_is_missing_is_not_compared_with_all_that_is_stored: Each(&[1, 2]),
+                what_is_random_on_one_rank_is_so_on_all: Each(&[1, 3]),
                 lists_that_differ_are_the_same_error_on_all_ranks: Each(&[2]),
                 values_that_are_too_large_stay_and_their_keys_are_known: Each(&[2]),
                 values_that_are_not_wanted_stay_and_their_keys_are_known: Each(&[2]),

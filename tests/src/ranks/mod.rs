@@ -12,10 +12,12 @@
 
 mod arrays;
 mod errors;
+mod fields;
 mod folder;
 mod hand_over;
 mod journey;
 mod list;
+mod origins;
 mod restart;
 mod runs;
 mod sets;

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use sde::{
-    AppError, DistArray, Distributed, ErrorKind, EventLog, HandOver, Handle, SavePolicy,
-    SavedParts, Sde, Source,
+    App, AppError, AppInfo, DistArray, Distributed, ErrorKind, EventLog, Fingerprint, HandOver,
+    Handle, Inputs, ResultMap, ResultSpec, SavePolicy, SavedParts, Sde, Source, Tag, Tags, inputs,
 };
 use sde_archives::DirStore;
 use serde::de::DeserializeOwned;
@@ -77,7 +77,8 @@ fn names(sde: &Handle, count: usize) -> Result<Names, sde::Error> {
     Ok(Names::dealt(&all, sde.rank()?, sde.ranks()?))
 }
 
-fn with_store<R: Serialize + DeserializeOwned>(
+/// Has ranks run a program over a store in a directory that each of them opens for itself.
+pub(super) fn with_store<R: Serialize + DeserializeOwned>(
     ranks: Ranks<'_>,
     store: &Path,
     program: impl Fn(&Sde, &EventLog) -> R + Sync,
@@ -182,6 +183,57 @@ pub(super) fn a_type_of_the_user_s_own_is_split_and_put_together(ranks: Ranks<'_
             made.iter().all(|made| *made == usize::from(size == 4)),
             "{made:?}"
         );
+    }
+}
+
+/// Each rank has a list of its own.
+#[derive(Clone, Fingerprint)]
+struct Lists {
+    /// Whether that is said of the result, or of what is returned.
+    is_declared: bool,
+}
+
+impl App for Lists {
+    fn info(&self) -> AppInfo {
+        let list = ResultSpec::new::<Vec<f64>>("list");
+        let tags: Tags = self
+            .is_declared
+            .then_some(Tag::Distributed)
+            .into_iter()
+            .collect();
+        AppInfo::new("ranks.restart.lists", "1")
+            .distributed()
+            .result(list.tagged(tags))
+    }
+
+    fn run(&self, sde: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+        let list = vec![sde.rank()? as f64; 3];
+        Ok(ResultMap::new().with_tagged("list", list, Tag::Distributed))
+    }
+}
+
+/// Found by a program that tagged a list so, of which each rank had another: rank 0's was saved, and the next program
+/// had that on all ranks.
+pub(super) fn a_type_that_can_not_be_put_together_is_refused(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
+    let store = folder.path().join("store");
+    for is_declared in [true, false] {
+        let texts = with_store(ranks, &store, |sde, log| {
+            let error = sde.run(&Lists { is_declared }, &inputs! {}).unwrap_err();
+            assert_eq!(log.sources("ranks.restart.lists"), []);
+            assert_eq!(
+                log.started("ranks.restart.lists"),
+                usize::from(!is_declared)
+            );
+            sde.finish().unwrap();
+            error.to_string()
+        });
+        for text in texts {
+            assert!(
+                text.contains("declare it with `ResultSpec::distributed`"),
+                "{text}"
+            );
+        }
     }
 }
 

@@ -6,8 +6,10 @@ use std::time::Duration;
 use super::Ranks;
 use sde::{
     App, AppError, AppInfo, Cost, ErrorKind, Fingerprint, Handle, Inputs, ResultMap, ResultSpec,
-    Transfer, inputs,
+    SavePolicy, Sde, Transfer, inputs,
 };
+
+use crate::Lying;
 
 #[sde::app(name = "ranks.spread.square")]
 fn square(x: u64) -> Result<u64, AppError> {
@@ -119,6 +121,51 @@ pub(super) fn non_deterministic_results_are_the_same_on_all_ranks(ranks: Ranks<'
     let drawn = ranks.run(|sde| values(sde.par_map(&draw, &list(6))));
     assert_eq!(drawn[0], drawn[1]);
     assert_eq!(drawn[0], drawn[2]);
+}
+
+/// Found by the restart of a sweep of which half was stored, which took half a minute before the first point: each
+/// that was missing was compared with all that were there, for a message that nobody had asked for.
+pub(super) fn what_is_missing_is_not_compared_with_all_that_is_stored(ranks: Ranks<'_>) {
+    let searched = ranks.run_ranks(|rank| {
+        let store = Lying::new();
+        let sde = rank.join(Sde::builder().store(store.clone()));
+        let sde = sde.save(SavePolicy::EveryResult).build().unwrap();
+        for count in [5, 10] {
+            assert_eq!(
+                values(sde.par_map(&square, &list(count))).len(),
+                count as usize
+            );
+        }
+        store.searched()
+    });
+    assert_eq!(searched, vec![0; ranks.size()]);
+}
+
+#[sde::app(name = "ranks.spread.draws", distributed)]
+fn draws(sde: &Handle) -> u64 {
+    sde.par_map(&draw, &list(1)).len() as u64
+}
+
+/// Found by a program in which one rank of three drew a number: the others took the run for deterministic, and
+/// waited at a meeting to which the one did not come.
+pub(super) fn what_is_random_on_one_rank_is_so_on_all(ranks: Ranks<'_>) {
+    let random = ranks.run(|sde| {
+        for _ in 0..2 {
+            assert_eq!(*draws.call(&sde).unwrap(), 1);
+        }
+        assert_eq!(sde.stats().apps["ranks.spread.draws"].computed, 2);
+        let records = sde.records();
+        let of_app = records
+            .iter()
+            .filter(|record| &*record.app == "ranks.spread.draws");
+        of_app
+            .map(|record| record.nondeterministic)
+            .collect::<Vec<_>>()
+    });
+    assert!(
+        random.iter().all(|of_rank| *of_rank == [true]),
+        "{random:?}"
+    );
 }
 
 pub(super) fn lists_that_differ_are_the_same_error_on_all_ranks(ranks: Ranks<'_>) {

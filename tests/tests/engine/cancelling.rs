@@ -222,3 +222,33 @@ fn a_cancelled_request_starts_nothing() {
     sde.run(&app, &x(1)).unwrap();
     assert_eq!(ask(&sde, &app, &token).unwrap(), 2);
 }
+
+/// Found by reading: when the last one who waited for a run gave up, nobody told the waits beneath that run, which then
+/// went on for a result that nobody wanted.
+#[test]
+fn the_last_to_give_up_ends_the_waits_beneath() {
+    let _dog = Watchdog::new("the last to give up", LIMIT);
+    let (sde, watch) = watched();
+    let gate = Gate::new();
+    let held = held(&gate);
+    let outer = {
+        let held = held.clone();
+        number("outer", move |sde, n| Ok(y(&sde.run(&held, &x(n))?)?))
+    };
+    let (first, second) = (CancelToken::new(), CancelToken::new());
+    thread::scope(|scope| {
+        let below = scope.spawn(|| ask(&sde, &held, &CancelToken::new()));
+        gate.arrived(1);
+        let runner = scope.spawn(|| ask(&sde, &outer, &first));
+        watch.waiting("held", 1);
+        let waiter = scope.spawn(|| ask(&sde, &outer, &second));
+        watch.waiting("outer", 1);
+        first.cancel();
+        second.cancel();
+        assert!(is_cancelled(&waiter.join().unwrap().unwrap_err()));
+        // It ends although the gate is closed.
+        assert!(is_cancelled(&runner.join().unwrap().unwrap_err()));
+        gate.open();
+        assert_eq!(below.join().unwrap().unwrap(), 2);
+    });
+}

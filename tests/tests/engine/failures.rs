@@ -1,10 +1,11 @@
 //! What becomes of a failure: who gets it, who tries again, and what is remembered.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use sde::{AppError, ErrorKind, Failure, MemoryArchiver, Policy, Sde, Selection};
-use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, x, y};
+use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, until, x, y};
 
 use super::watched;
 
@@ -218,4 +219,89 @@ fn a_second_panic_is_an_error_for_the_rest_and_no_key_is_poisoned() {
         assert_eq!(message, "out of range");
     }
     assert_eq!(got(&sde, &app).unwrap().unwrap(), 7);
+}
+
+/// Found by a stress of 30,000 keys: the flight of a permanent failure was over before the failure was noted, and whoever came
+/// in between computed again (2,120 bodies more than keys).
+#[test]
+fn a_permanent_failure_is_computed_once() {
+    const KEYS: u64 = 20_000;
+    let calls = Counter::new();
+    let app = always(&calls, || AppError::message("no").permanent());
+    let sde = Sde::new();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| (0..KEYS).for_each(|n| assert!(sde.run(&app, &x(n)).is_err())));
+        }
+    });
+    assert_eq!(calls.get() as u64, KEYS);
+}
+
+/// Found by a hostile program: a run that goes on after a failure is recorded as one that may come out otherwise.
+/// From then on each of sixteen threads that asked for it computed it, all at once, and no duplicate was counted.
+#[test]
+fn after_a_tolerated_failure_a_key_is_shared_again() {
+    const THREADS: usize = 16;
+    let _dog = Watchdog::new("a key after a tolerated failure", LIMIT);
+    let (sde, watch) = watched();
+    let (gate, risky, calls) = (Gate::new(), Counter::new(), Counter::new());
+    let fails = number("fails", move |_, n| match risky.add() {
+        0 => Err(AppError::message("busy").transient()),
+        _ => Ok(n),
+    });
+    let tolerant = {
+        let (gate, calls) = (gate.clone(), calls.clone());
+        number("tolerant", move |sde, n| {
+            if calls.add() > 0 {
+                gate.pass();
+            }
+            Ok(sde.run(&fails, &x(n)).map_or(0, |_| 1))
+        })
+    };
+    let ask = || y(&sde.run(&tolerant, &x(1)).unwrap()).unwrap();
+    assert_eq!(ask(), 0);
+    thread::scope(|scope| {
+        let all: Vec<_> = (0..THREADS).map(|_| scope.spawn(ask)).collect();
+        let waiting = |event: &sde::Event| matches!(event, sde::Event::Waiting { app, .. } if &**app == "tolerant");
+        until("all wait or compute", || {
+            watch.count(waiting) + calls.get() - 1 == THREADS
+        });
+        gate.open();
+        all.into_iter()
+            .for_each(|thread| assert_eq!(thread.join().unwrap(), 1));
+    });
+    assert_eq!(calls.get(), 2);
+}
+
+static DRAWS: AtomicU64 = AtomicU64::new(0);
+
+#[sde::app(nondeterministic)]
+fn draw() -> u64 {
+    DRAWS.fetch_add(1, Ordering::SeqCst)
+}
+
+#[sde::app(failures = "permanent")]
+fn by_draw(sde: &sde::Handle) -> Result<u64, AppError> {
+    match *draw.call(sde)? {
+        0 => Err(AppError::message("the draw was bad")),
+        good => Ok(good),
+    }
+}
+
+#[sde::app]
+fn lenient(sde: &sde::Handle) -> u64 {
+    by_draw.call(sde).map_or(99, |value| *value)
+}
+
+/// Found by a hostile program: what failed for good after a bad draw was remembered, and who tolerated that took it for something that
+/// lasts: a wrong number in the store.
+#[test]
+fn what_failed_by_chance_may_go_well() {
+    let store = MemoryArchiver::default();
+    for expected in [[99, 1], [2, 3]] {
+        let sde = Sde::builder().store(store.clone()).build().unwrap();
+        let got = [lenient.call(&sde).unwrap(), lenient.call(&sde).unwrap()];
+        assert_eq!(got.map(|value| *value), expected);
+        sde.finish().unwrap();
+    }
 }

@@ -1,7 +1,9 @@
 //! Taking another store, with runs going on.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use sde::{AppInfo, ErrorKind, MemoryArchiver, Policy, ResultMap, ResultSpec, Sde, Source, inputs};
-use sde_tests::{Gate, LIMIT, Watchdog, made, number, x, y};
+use sde_tests::{Gate, LIMIT, Watchdog, made, number, number_info, x, y};
 
 /// A result that tells when it is let go, and holds up whoever lets it go.
 struct Held(Gate);
@@ -81,4 +83,41 @@ fn what_the_new_store_says_counts_afterwards() {
     sde.load(MemoryArchiver::new()).expect("a store");
     sde.load(new).expect("a store");
     assert_eq!(ask().source, Source::Computed);
+}
+
+/// Found by reading: a stored result was read and decoded before it was found that an app beneath it is another now.
+#[test]
+fn what_is_stale_is_not_read() {
+    static READ: AtomicUsize = AtomicUsize::new(0);
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[serde(from = "u64")]
+    struct Counted(u64);
+    impl From<u64> for Counted {
+        fn from(n: u64) -> Self {
+            READ.fetch_add(1, Ordering::Relaxed);
+            Self(n)
+        }
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = |version| {
+        let store = sde_archives::DirStore::open(folder.path()).expect("a store");
+        let sde = Sde::builder().store(store).build().expect("a store");
+        let callee = number("loading.callee", |_, n| Ok(n))
+            .described(|_| number_info("loading.callee", version));
+        // It is known which one this program has.
+        sde.run(&callee, &x(0)).expect("no error");
+        let info = AppInfo::new("loading.caller", "1").result(ResultSpec::new::<Counted>("y"));
+        let caller = made(info, move |sde, inputs| {
+            let y = y(&sde.run(&callee, inputs)?)?;
+            Ok(ResultMap::new().with("y", Counted(y)))
+        });
+        let outcome = sde.request(&caller, &x(7)).names(&["y"]).run();
+        sde.finish().expect("saved");
+        outcome.expect("no error").source
+    };
+    assert_eq!(program("1"), Source::Computed);
+    assert_eq!(program("1"), Source::Loaded);
+    let read = READ.load(Ordering::Relaxed);
+    assert_eq!(program("2"), Source::Computed);
+    assert_eq!(READ.load(Ordering::Relaxed), read);
 }

@@ -2,15 +2,22 @@
 
 mod callees;
 mod cancelling;
+mod compiling;
 mod cycles;
+mod destructors;
 mod failures;
 mod handles;
+mod helpers;
 mod identity;
 mod leaning;
 mod loading;
 mod looking;
+mod memory;
+mod nesting;
+mod observers;
 mod one_flight;
 mod own_parallel;
+mod par_call;
 mod raw_rayon;
 mod refresh;
 mod save_policies;
@@ -20,6 +27,7 @@ mod stores;
 mod stress;
 mod tag_rules;
 mod tags;
+mod time_spent;
 mod turns;
 mod two_engines;
 

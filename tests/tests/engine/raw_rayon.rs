@@ -254,3 +254,38 @@ fn nothing_hangs_in_a_thousand_runs() {
         }
     }
 }
+
+/// Found by reading: a patience without end was more than a clock can hold, and a panic.
+#[test]
+fn a_worker_may_wait_for_ever() {
+    let _dog = Watchdog::new("a patient worker", LIMIT);
+    let (gate, watch) = (Gate::new(), sde_tests::Watch::new());
+    let builder = Sde::builder().observer(watch.clone());
+    let sde = builder
+        .rayon_patience(Duration::MAX)
+        .build()
+        .expect("no store");
+    let app = {
+        let gate = gate.clone();
+        number("held", move |_, n| {
+            gate.pass();
+            Ok(n)
+        })
+    };
+    let ask = || y(&sde.run(&app, &x(1)).expect("no error")).expect("a result");
+    std::thread::scope(|scope| {
+        let runner = scope.spawn(ask);
+        gate.arrived(1);
+        let worker = scope.spawn(|| pool(1).install(ask));
+        watch.waiting("held", 1);
+        gate.open();
+        assert_eq!(
+            (
+                runner.join().expect("no panic"),
+                worker.join().expect("no panic")
+            ),
+            (1, 1)
+        );
+    });
+    assert_eq!(sde.stats().total.duplicates, 0);
+}

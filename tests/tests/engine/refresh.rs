@@ -172,3 +172,35 @@ fn what_began_before_a_load_ends_for_its_waiters_only() {
     assert!(sde.records().is_empty());
     assert_eq!(ask(&sde, &app, Policy::Use).source, Source::Computed);
 }
+
+/// Found by reading: a refresh that lost patience on a rayon worker and computed beside another left the last
+/// values of other threads as they were.
+#[test]
+fn a_refresh_beside_another_is_seen_by_all() {
+    let _dog = Watchdog::new("two refreshes", LIMIT);
+    let patience = std::time::Duration::from_millis(1);
+    let sde = Sde::builder().rayon_patience(patience).build().unwrap();
+    let gate = Gate::new();
+    let app = {
+        let (gate, next) = (gate.clone(), AtomicU64::new(0));
+        number("counting", move |_, _| {
+            let count = next.fetch_add(1, Ordering::SeqCst);
+            if count == 1 {
+                gate.pass();
+            }
+            Ok(count)
+        })
+    };
+    ask(&sde, &app, Policy::Use);
+    assert_eq!(ask(&sde, &app, Policy::Use).source, Source::LastValue);
+    thread::scope(|scope| {
+        let first = scope.spawn(|| ask(&sde, &app, Policy::Refresh));
+        gate.arrived(1);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build();
+        let second = pool.unwrap().install(|| ask(&sde, &app, Policy::Refresh));
+        assert_eq!(second.source, Source::Duplicate);
+        assert_eq!(ask(&sde, &app, Policy::Use).made_by, second.made_by);
+        gate.open();
+        first.join().unwrap();
+    });
+}

@@ -110,12 +110,60 @@ fn saved_by_the_end(policy: SavePolicy, job: impl FnOnce(&Sde)) -> usize {
 
 #[test]
 fn what_is_saved_at_the_end_and_what_only_when_it_is_asked_for() {
-    assert_eq!(saved_by_the_end(SavePolicy::OnRequest, |_| {}), 1);
+    // A checkpoint and an archive.
+    assert_eq!(saved_by_the_end(SavePolicy::OnRequest, |_| {}), 2);
     assert_eq!(saved_by_the_end(SavePolicy::Never, |_| {}), 0);
     let checkpoint = |sde: &Sde| sde.checkpoint().unwrap();
     assert_eq!(saved_by_the_end(SavePolicy::Never, checkpoint), 1);
     let finish = |sde: &Sde| sde.finish().unwrap();
-    assert_eq!(saved_by_the_end(SavePolicy::Never, finish), 1);
+    assert_eq!(saved_by_the_end(SavePolicy::Never, finish), 2);
+}
+
+#[sde::app(tags(intermediate))]
+fn passing(x: u64) -> u64 {
+    x + 1
+}
+
+#[sde::app(tags(expendable))]
+fn cheap(x: u64) -> u64 {
+    x
+}
+
+#[sde::app(tags(no_cache))]
+fn unkept(x: u64) -> u64 {
+    x
+}
+
+/// Found by using it: an app whose only result is an intermediate was no hit in the next process, with the default policy or
+/// an interval that had not passed: it is in no archive, and nobody had made a checkpoint.
+#[test]
+fn after_the_end_nothing_is_computed_again() {
+    let hour = SavePolicy::Interval(Duration::from_secs(3600));
+    let in_background = SavePolicy::InBackground;
+    for policy in [
+        SavePolicy::OnRequest,
+        hour,
+        SavePolicy::EveryResult,
+        in_background,
+    ] {
+        for finish in [true, false] {
+            let store = MemoryArchiver::default();
+            for computed in [2, 0] {
+                let builder = Sde::builder().store(store.clone());
+                let sde = builder.save(policy).build().unwrap();
+                assert_eq!(*passing.call(&sde, 1).unwrap(), 2);
+                assert_eq!(*cube.call(&sde, 2).unwrap(), 8);
+                assert_eq!(sde.stats().total.computed, computed, "{policy:?}");
+                // But for these two.
+                assert_eq!(*cheap.call(&sde, 2).unwrap(), 2);
+                assert_eq!(*unkept.call(&sde, 2).unwrap(), 2);
+                assert_eq!(sde.stats().total.computed, computed + 2, "{policy:?}");
+                if finish {
+                    sde.finish().unwrap();
+                }
+            }
+        }
+    }
 }
 
 #[test]
@@ -185,4 +233,32 @@ fn signalled() {
     send("-TERM");
     // The signal ends this process.
     watch.reach(usize::MAX, is_checkpoint);
+}
+
+/// Saving 100,000 results took half a minute without a word.
+#[test]
+fn a_long_save_says_how_far_it_has_come() {
+    let watch = Watch::new();
+    let sde = Sde::builder()
+        .store(MemoryArchiver::default())
+        .observer(watch.clone())
+        .build()
+        .unwrap();
+    for x in 0..1000 {
+        cube.call(&sde, x).unwrap();
+    }
+    sde.checkpoint().unwrap();
+    let mut told = watch.events().into_iter().filter_map(|event| match event {
+        Event::Progress {
+            label,
+            done,
+            total,
+            nested: false,
+        } => Some((label.to_string(), done, total)),
+        _ => None,
+    });
+    let label = "saving the checkpoint".to_owned();
+    assert_eq!(told.next(), Some((label.clone(), 64, 1000)));
+    assert_eq!(told.last(), Some((label, 1000, 1000)));
+    assert_eq!(watch.count(is_checkpoint), 1);
 }

@@ -179,3 +179,31 @@ fn a_slot_that_is_not_there() {
         "{error}"
     );
 }
+
+/// Found by reading: the checks of parameters ran with the registry locked, and one that looked into it waited for itself.
+#[test]
+fn a_check_may_look_into_the_registry() {
+    let _dog = sde_tests::Watchdog::new("a check that looks into the registry", sde_tests::LIMIT);
+    let captured = super::Captured::default();
+    let engine = captured.clone();
+    let check = move |name: &String| match engine
+        .get()
+        .expect("set below")
+        .apps()
+        .names()
+        .contains(name)
+    {
+        true => Ok(()),
+        false => Err("there is no such app".to_owned()),
+    };
+    let app = sde_tests::number("checked", |_, n| Ok(n)).described(|info| {
+        info.parameter(sde::Parameter::required::<String>("method").check(check))
+    });
+    let sde = sde::Sde::new();
+    captured.set(sde.clone()).expect("set once");
+    sde.apps().register("RHF", app).expect("a new name");
+    sde.apps()
+        .set("RHF", "method", "RHF".to_owned())
+        .expect("it is there");
+    assert!(sde.apps().set("RHF", "method", "UHF".to_owned()).is_err());
+}

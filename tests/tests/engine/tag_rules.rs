@@ -1,7 +1,9 @@
 //! What follows from tags: gaps that are filled, values that live elsewhere, and what an app may
 //! not say or return.
 
-use sde::{AppInfo, Error, ErrorKind, ResultMap, ResultSpec, Sde, Tag, Tags, Value, inputs};
+use sde::{
+    AppInfo, DistArray, Error, ErrorKind, ResultMap, ResultSpec, Sde, Tag, Tags, Value, inputs,
+};
 use sde_tests::{Made, made};
 
 /// An app with one result of each kind.
@@ -127,18 +129,46 @@ fn tags_that_exclude_one_another() {
     let map = || ResultMap::new().with("r", 1_u64);
     for a in kept {
         for b in kept.into_iter().filter(|b| *b != a) {
-            for tags in [a | b, (a | b).with(Tag::Distributed)] {
-                let text = refusal(ResultSpec::new::<u64>("r").tagged(tags), map());
-                assert!(text.contains("exclude one another"), "{text}");
-                // The same, said by the run and not by the description.
-                let said = ResultMap::new().with_tagged("r", 1_u64, tags);
-                let text = refusal(ResultSpec::new::<u64>("r"), said);
-                assert!(text.contains(a.name()) && text.contains(b.name()), "{text}");
-            }
+            let text = refusal(ResultSpec::new::<u64>("r").tagged(a | b), map());
+            assert!(text.contains("exclude one another"), "{text}");
+            // The same, said by the run and not by the description.
+            let said = ResultMap::new().with_tagged("r", 1_u64, a | b);
+            let text = refusal(ResultSpec::new::<u64>("r"), said);
+            assert!(text.contains(a.name()) && text.contains(b.name()), "{text}");
         }
-        let tags = Tags::from(a).with(Tag::Distributed);
-        publish(ResultSpec::new::<u64>("r").tagged(tags), map()).unwrap();
+        publish(ResultSpec::new::<u64>("r").tagged(a), map()).unwrap();
     }
+}
+
+/// A tag does not make parts of what is whole, nor a tag that is left out a whole of parts.
+#[test]
+fn what_is_declared_to_have_parts_is_tagged_so_and_nothing_else() {
+    let whole = || ResultSpec::new::<u64>("r");
+    let parts = || ResultSpec::distributed::<DistArray<u64>>("r");
+    for tags in [
+        Tag::Distributed.into(),
+        Tag::Distributed | Tag::Intermediate,
+    ] {
+        let map = ResultMap::new().with("r", 1_u64);
+        let text = refusal(whole().tagged(tags), map);
+        assert!(text.contains("how a u64 is put together"), "{text}");
+        let map = ResultMap::new().with_tagged("r", 1_u64, tags);
+        let text = refusal(whole(), map);
+        assert!(text.contains("how a u64 is put together"), "{text}");
+    }
+    let text = refusal(parts(), ResultMap::new());
+    assert!(text.contains("the app is not `distributed`"), "{text}");
+    assert_eq!(
+        parts().tagged(Tag::Intermediate).tags(),
+        Tag::Distributed | Tag::Intermediate
+    );
+    let info = AppInfo::new("app", "1").distributed().result(parts());
+    let app = made(info, |sde, _| {
+        let array = DistArray::from_fn(sde, &[1], |_| 2_u64)?;
+        Ok(ResultMap::new().with_tagged("r", array, Tag::Expendable))
+    });
+    let made = Sde::new().run(&app, &inputs! {}).unwrap();
+    assert_eq!(made.tags("r"), Some(Tag::Distributed | Tag::Expendable));
 }
 
 #[test]

@@ -2,7 +2,8 @@
 //! to it.
 
 use sde::{
-    AppInfo, MemoryArchiver, ResultMap, ResultSpec, Sde, Selection, Source, Tag, Tags, inputs,
+    AppInfo, DistArray, MemoryArchiver, ResultMap, ResultSpec, Sde, Selection, Source, Tag, Tags,
+    inputs,
 };
 use sde_tests::{Made, made};
 
@@ -43,10 +44,16 @@ fn cases() -> impl Iterator<Item = (&'static Row, Tags)> {
 
 /// An app with a plain result and one that has these tags.
 fn tagged(tags: Tags) -> Made {
-    let info = AppInfo::new("tagged", "1")
-        .result(ResultSpec::new::<u64>("plain"))
-        .result(ResultSpec::new::<Vec<u64>>("tagged").tagged(tags));
-    made(info, |_, _| {
+    let info = AppInfo::new("tagged", "1").result(ResultSpec::new::<u64>("plain"));
+    if tags.contains(Tag::Distributed) {
+        let spec = ResultSpec::distributed::<DistArray<u64>>("tagged");
+        return made(info.distributed().result(spec.tagged(tags)), |sde, _| {
+            let array = DistArray::from_fn(sde, &[1], |_| 2_u64)?;
+            Ok(ResultMap::new().with("plain", 1_u64).with("tagged", array))
+        });
+    }
+    let spec = ResultSpec::new::<Vec<u64>>("tagged").tagged(tags);
+    made(info.result(spec), |_, _| {
         Ok(ResultMap::new()
             .with("plain", 1_u64)
             .with("tagged", vec![2_u64]))

@@ -34,7 +34,7 @@ const SDE: Layered = Layered {
             "parallel",
             "process_group",
         ],
-        &["inputs", "result_map", "app", "distributed", "progress"],
+        &["inputs", "result_map", "app", "distributed", "console"],
         &["cache"],
         &["checkpoint", "process_set"],
         &["engine"],

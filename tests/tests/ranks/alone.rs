@@ -1,8 +1,12 @@
 //! One process: without ranks, or with all of them in it.
 
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
-use sde::{DistArray, Handle, Sde, Source, Tag, Value};
+use sde::{
+    AppInfo, DistArray, Handle, Policy, ResultMap, ResultSpec, Sde, Source, Tag, Value, inputs,
+};
+use sde_tests::made;
 use sde_tests::ranks::{Ranks, Threads};
 
 #[sde::app(name = "ranks.alone.products", distributed, tags(distributed))]
@@ -41,6 +45,36 @@ fn an_array_is_whole() {
     assert_eq!(*sum.call(&sde, &array).unwrap(), all);
     assert_eq!(sde.stats().total.computed, 2);
     assert!(Source::Map.is_hit());
+}
+
+/// Found by a program without ranks too: the sum of an array that was made anew was said to be that of the one before.
+#[test]
+fn an_array_that_takes_the_place_of_another_is_another() {
+    let sde = Sde::new();
+    let said = Arc::new(AtomicU64::new(1));
+    let says = Arc::clone(&said);
+    let spec = ResultSpec::distributed::<DistArray<f64>>("array");
+    let info = AppInfo::new("ranks.alone.maker", "1").distributed();
+    let maker = made(info.result(spec), move |sde, _| {
+        let number = says.load(Ordering::Relaxed) as f64;
+        let array = DistArray::from_fn(sde, &[24], |_| number)?;
+        Ok(ResultMap::new().with("array", array))
+    });
+    let sum_of = |number, policy| {
+        said.store(number, Ordering::Relaxed);
+        let inputs = inputs! {};
+        let made = sde.request(&maker, &inputs).policy(policy).run().unwrap();
+        let array = made.results.get::<DistArray<f64>>("array").unwrap();
+        (made.key, *sum.call(&sde, &array).unwrap())
+    };
+    let (key, first) = sum_of(1, Policy::Use);
+    assert_eq!(first, 24.0);
+    assert_eq!(sum_of(100, Policy::Use).1, 24.0);
+    assert_eq!(sum_of(10, Policy::Refresh).1, 240.0);
+    sde.clean_cache("ranks.alone.maker", []).unwrap();
+    assert_eq!(sum_of(50, Policy::Use).1, 1200.0);
+    sde.invalidate(&key, "it was wrong").unwrap();
+    assert_eq!(sum_of(100, Policy::Use).1, 2400.0);
 }
 
 #[test]

@@ -2,6 +2,9 @@
 //! `sde/mpi` runs under MPI; here are besides those of what is only within one process.
 
 mod alone;
+mod counting;
+mod known_to_fail;
+mod late;
 
 /// A test for each, by its name.
 macro_rules! on_threads {

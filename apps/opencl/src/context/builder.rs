@@ -53,7 +53,7 @@ impl ContextBuilder {
         }
         match KernelDir::open(settings) {
             Ok(dir) => self.store = Some(Arc::new(dir)),
-            Err(error) => tracing::warn!("{error}"),
+            Err(error) => sde::warning!("{error}"),
         }
         self
     }

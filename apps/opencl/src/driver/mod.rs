@@ -71,13 +71,15 @@ pub struct DeviceInfo {
 }
 
 /// What a call of OpenCL said: its name and the code it gave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Refusal {
     /// The call.
     pub call: &'static str,
     /// The code, as OpenCL numbers them.
     pub code: i32,
 }
+
+sde::debug_as_said!(Refusal);
 
 impl Refusal {
     /// Whether memory or another resource was lacking: it may work once something was let go.

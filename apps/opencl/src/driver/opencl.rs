@@ -297,14 +297,14 @@ impl Driver for OpenCl {
     fn release_program(&self, program: RawProgram) {
         // SAFETY: it was made by this driver and is given back once: the holder is gone with this.
         if let Err(code) = unsafe { program::release_program(program.get()) } {
-            tracing::warn!("{}", refused("clReleaseProgram")(code));
+            sde::warning!("{}", refused("clReleaseProgram")(code));
         }
     }
 
     fn release_kernel(&self, kernel: RawKernel) {
         // SAFETY: as for programs.
         if let Err(code) = unsafe { kernel::release_kernel(kernel.0 as cl_kernel) } {
-            tracing::warn!("{}", refused("clReleaseKernel")(code));
+            sde::warning!("{}", refused("clReleaseKernel")(code));
         }
     }
 

@@ -85,7 +85,7 @@ impl Live {
             }
             Err(error) => {
                 self.code.set_kept(Kept::NotOurs);
-                tracing::warn!("a program is not kept, its driver gives no binary: {error}");
+                sde::warning!("a program is not kept, its driver gives no binary: {error}");
             }
         }
     }
@@ -201,7 +201,7 @@ impl Live {
             return;
         }
         if let Err(error) = self.keep_if_better(Ended::IfTheDriverSaysSo) {
-            tracing::warn!("a binary could not be captured after a launch: {error}");
+            sde::warning!("a binary could not be captured after a launch: {error}");
         }
     }
 

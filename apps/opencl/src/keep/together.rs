@@ -52,7 +52,7 @@ pub(crate) fn launched(context: &Context, programs: &[Arc<Live>]) -> usize {
             }
             Ok(None) => {}
             Err(error) => {
-                tracing::warn!("a binary could not be captured after a launch: {error}");
+                sde::warning!("a binary could not be captured after a launch: {error}");
             }
         }
     }

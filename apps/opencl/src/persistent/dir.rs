@@ -84,7 +84,7 @@ impl KernelDir {
         }
         own::check(&*medium, &dir, Links::Followed).map_err(failed)?;
         let opened = Self::open_in(&dir, locks, settings.only_read(), false)?;
-        tracing::warn!(
+        sde::warning!(
             "{} can't be written to ({why}); it is only read",
             opened.describe()
         );
@@ -184,7 +184,7 @@ impl KernelDir {
         if is_over || (first && settings.max_age.is_some()) {
             // There may be room all the same.
             if let Err(error) = self.tidy() {
-                tracing::warn!("{error}");
+                sde::warning!("{error}");
             }
         }
         Ok(match settings.capacity {
@@ -306,7 +306,7 @@ impl Inner {
     /// Has what others put until now be found.
     fn refresh(&self) {
         if let Err(error) = self.store.refresh() {
-            tracing::warn!("what others kept could not be looked for: {error}");
+            sde::warning!("what others kept could not be looked for: {error}");
         }
     }
 
@@ -336,13 +336,13 @@ impl Inner {
             return;
         }
         if let Err(error) = self.tidy() {
-            tracing::warn!("the kernel cache has many files: {error}");
+            sde::warning!("the kernel cache has many files: {error}");
         }
     }
 
     fn note_uses(&self) {
         if let Err(error) = self.store.commit(Selection::Archive) {
-            tracing::warn!("what was used of the kernel cache could not be noted: {error}");
+            sde::warning!("what was used of the kernel cache could not be noted: {error}");
         }
     }
 }

@@ -143,7 +143,7 @@ fn part<T: Storable>(entry: &StoredEntry, name: &str) -> Option<Value<T>> {
     match found.payload.as_ref()?.decode(&Codec::of::<T>()) {
         Ok(value) => value.downcast::<T>(),
         Err(error) => {
-            tracing::warn!("a kept binary is built anew, its {name} can't be read: {error}");
+            sde::warning!("a kept binary is built anew, its {name} can't be read: {error}");
             None
         }
     }

@@ -131,7 +131,7 @@ impl Locks {
             waited = Some(since.elapsed());
             let left = self.patience.saturating_sub(since.elapsed());
             if left.is_zero() {
-                tracing::warn!(
+                sde::warning!(
                     "another process has been building {key:?} for {:?}, or a program that shares its lock; not waiting any longer",
                     since.elapsed()
                 );

@@ -98,7 +98,7 @@ pub struct Wanted<'a> {
 }
 
 /// A store could not be used. The program is built all the same.
-#[derive(Clone, Debug, thiserror::Error)]
+#[derive(Clone, thiserror::Error)]
 #[error("{doing}: {why}; programs are built and not kept")]
 pub struct StoreError {
     /// What was being done.
@@ -106,6 +106,8 @@ pub struct StoreError {
     /// Why it failed.
     pub why: String,
 }
+
+sde::debug_as_said!(StoreError);
 
 impl StoreError {
     /// What was being done, and why it failed.

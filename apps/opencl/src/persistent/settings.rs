@@ -39,7 +39,7 @@ impl FromStr for Mode {
 }
 
 /// An environment variable has a value that is not understood.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[error("the environment variable {name} is `{value}`; it should be {wanted}")]
 pub struct SettingsError {
     /// The variable.
@@ -49,6 +49,8 @@ pub struct SettingsError {
     /// What is understood.
     pub wanted: &'static str,
 }
+
+sde::debug_as_said!(SettingsError);
 
 /// How binaries are kept.
 ///

@@ -194,7 +194,7 @@ fn is_handle(ty: &Type) -> bool {
 }
 
 /// Whether this is `&Name` or `&path::Name`.
-fn refers_to(ty: &Type, name: &str) -> bool {
+pub(super) fn refers_to(ty: &Type, name: &str) -> bool {
     let Type::Reference(reference) = ty else {
         return false;
     };

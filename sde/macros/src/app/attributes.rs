@@ -42,7 +42,7 @@ impl Tag {
 impl Attributes {
     /// Whether each rank has a part of the result.
     pub(super) fn has_parts(&self) -> bool {
-        self.is_distributed && self.tags.contains(&Tag::Distributed)
+        self.tags.contains(&Tag::Distributed)
     }
 
     /// Whether the result is one that is never saved, so that its type need not be
@@ -139,6 +139,12 @@ impl Attributes {
             return Err(syn::Error::new(
                 Span::call_site(),
                 "intermediate, expendable and no_cache exclude one another",
+            ));
+        }
+        if self.tags.contains(&Tag::Distributed) && !self.is_distributed {
+            return Err(syn::Error::new(
+                Span::call_site(),
+                "a result is distributed that all ranks make together: write `distributed, tags(distributed)`",
             ));
         }
         match &self.version {

@@ -9,11 +9,18 @@ use syn::{Attribute, Expr, ExprLit, Ident, Index, ItemFn, Lit, Meta, ReturnType,
 
 use super::arguments::{Argument, Arguments, argument_of, fields};
 use super::attributes::Attributes;
+use super::parallel;
+
+/// What there is to say of the function's source.
+pub(super) struct Code {
+    pub(super) digest: [u8; 32],
+    pub(super) words: String,
+}
 
 pub(super) fn expand(
     attributes: &Attributes,
     function: &ItemFn,
-    source: [u8; 32],
+    code: &Code,
 ) -> syn::Result<TokenStream> {
     refuse_unsupported(function)?;
     let arguments = Arguments::of(&function.sig)?;
@@ -22,7 +29,8 @@ pub(super) fn expand(
     let docs = function.attrs.iter().filter(|a| a.path().is_ident("doc"));
     let docs: Vec<_> = docs.collect();
     let call = call_method(function, &arguments, &output);
-    let app = app_impl(attributes, function, &arguments, &output, source);
+    let parallel = parallel::methods(visibility, &arguments.list, &output.value);
+    let app = app_impl(attributes, function, &arguments, &output, code);
     Ok(quote! {
         #(#docs)*
         #[allow(non_camel_case_types)]
@@ -30,8 +38,11 @@ pub(super) fn expand(
         #visibility struct #name;
 
         const _: () = {
+            static __FACTS: ::sde::__private::LinkedFacts = ::sde::__private::LinkedFacts::new();
+
             impl #name {
                 #call
+                #parallel
             }
             #app
         };
@@ -113,7 +124,9 @@ impl Output {
                 match #body {
                     ::std::result::Result::Ok(__value) => __value,
                     ::std::result::Result::Err(__error) => {
-                        return ::std::result::Result::Err(::std::convert::From::from(__error));
+                        use ::sde::__private::{ByFrom as _, ByItself as _};
+                        let __way = (&::sde::__private::ErrorType::of(&__error)).way();
+                        return ::std::result::Result::Err(__way.convert(__error));
                     }
                 }
             },
@@ -151,12 +164,11 @@ fn call_method(function: &ItemFn, arguments: &Arguments, output: &Output) -> Tok
             __sde: &::sde::Handle,
             #(#parameters),*
         ) -> ::sde::Result<::sde::Value<#value>> {
-            static FACTS: ::sde::__private::LinkedFacts = ::sde::__private::LinkedFacts::new();
             let mut __call = __SdeCall(
                 (::std::marker::PhantomData, ::std::default::Default::default()),
                 #(::std::option::Option::Some(#names),)*
             );
-            let __results = __sde.call_linked(self, &FACTS, &mut __call)?;
+            let __results = __sde.call_linked(self, &__FACTS, &mut __call)?;
             match __call.0.1.take() {
                 ::std::option::Option::Some(__value) => ::std::result::Result::Ok(__value),
                 ::std::option::Option::None => __results.unwrap_or_default().get("result"),
@@ -170,14 +182,14 @@ fn app_impl(
     function: &ItemFn,
     arguments: &Arguments,
     output: &Output,
-    source: [u8; 32],
+    code: &Code,
 ) -> TokenStream {
     let name = &function.sig.ident;
     let stable = match &attributes.name {
         Some(name) => name.value(),
         None => name.to_string().trim_start_matches("r#").to_owned(),
     };
-    let info = info(attributes, function, output, &stable, source);
+    let info = info(attributes, function, output, &stable, code);
     let body = body(function);
     let call = call_impl(arguments, output);
     let from_inputs = arguments.list.iter().map(Argument::found_in_inputs);
@@ -325,16 +337,20 @@ fn info(
     function: &ItemFn,
     output: &Output,
     stable: &str,
-    source: [u8; 32],
+    code: &Code,
 ) -> TokenStream {
-    let source = quote!([#(#source),*]);
-    let new = match (&attributes.version, &attributes.name) {
-        (Some(version), _) => quote!(::sde::AppInfo::new(#stable, #version)),
-        (None, Some(_)) => quote!(::sde::AppInfo::from_source(#stable, #source)),
-        (None, None) => quote!(::sde::AppInfo::from_source(
-            #stable,
-            ::sde::__private::in_module(#source, ::std::module_path!()),
-        )),
+    let Code { digest, words } = code;
+    let module = match &attributes.name {
+        Some(_) => quote!(::std::option::Option::None),
+        None => quote!(::std::option::Option::Some(::std::module_path!())),
+    };
+    let new = match &attributes.version {
+        Some(version) => quote!(::sde::AppInfo::new(#stable, #version)),
+        None => quote!({
+            static __CODE: ::sde::__private::FunctionCode =
+                ::sde::__private::FunctionCode::new([#(#digest),*], #module, #words);
+            ::sde::AppInfo::from_source(#stable, &__CODE)
+        }),
     };
     let about = match &attributes.about {
         Some(text) => text.value(),

@@ -7,18 +7,23 @@
 
 mod arguments;
 mod attributes;
-mod digest;
 mod expand;
+mod parallel;
 
 use proc_macro2::TokenStream;
 use syn::ItemFn;
 
+use crate::digest;
+
 /// What the attribute expands to.
 pub(crate) fn app(attribute: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
-    let source = digest::of(item.clone());
+    let code = expand::Code {
+        digest: digest::of(item.clone()),
+        words: digest::words(item.clone()),
+    };
     let attributes = syn::parse2(attribute)?;
     let function: ItemFn = syn::parse2(item)?;
-    expand::expand(&attributes, &function, source)
+    expand::expand(&attributes, &function, &code)
 }
 
 #[cfg(test)]
@@ -79,6 +84,20 @@ mod tests {
             let said = refused(function);
             assert!(said.contains(expected), "{function}: {said}");
         }
+    }
+
+    #[test]
+    fn what_lies_on_several_ranks_is_made_by_all_of_them() {
+        let said = |attribute: &str| {
+            let item = "fn f(x: f64) -> f64 { x }".parse().unwrap();
+            super::app(attribute.parse().unwrap(), item).map_err(|error| error.to_string())
+        };
+        let error = said("tags(intermediate, distributed)").unwrap_err();
+        assert!(
+            error.contains("write `distributed, tags(distributed)`"),
+            "{error}"
+        );
+        assert!(said("tags(distributed), distributed").is_ok());
     }
 
     #[test]

@@ -24,6 +24,7 @@ pub fn run(case: &str) {
         "survived" => survived(),
         "early" => early(),
         "killed" => killed(),
+        "aborts" => aborts(),
         "exit" => exit(),
         "twice" => twice(),
         "slow" => slow(),
@@ -241,6 +242,17 @@ fn killed() {
         let _ = std::process::Command::new("kill")
             .args(["-9", &own])
             .status();
+    }
+    let _ = meet(&world);
+    panic!("nobody comes here");
+}
+
+fn aborts() {
+    let session = session();
+    let world = session.world();
+    meet(&world).unwrap();
+    if is_last(&world) {
+        std::process::abort();
     }
     let _ = meet(&world);
     panic!("nobody comes here");

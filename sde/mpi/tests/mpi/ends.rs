@@ -60,6 +60,22 @@ fn a_rank_that_is_killed_ends_the_job() {
     }
 }
 
+/// Found under MPICH: beside the rank that had aborted one was named that was killed for it.
+#[test]
+fn a_rank_that_aborts_ends_the_job_and_no_other_is_named() {
+    for size in [2, 4, 8] {
+        let job = job(size, "aborts");
+        let last = size - 1;
+        if mpirun::is_open_mpi() {
+            job.failed_with(&format!("process rank {last} with PID"));
+        } else {
+            job.failed_with(&format!("rank {last} of {size} (process "));
+            assert_eq!(job.stderr.matches("was killed").count(), 1, "{job:#?}");
+        }
+        assert!(job.took < SECONDS, "{job:#?}");
+    }
+}
+
 #[test]
 fn a_rank_that_exits_ends_the_job() {
     for size in [2, 4] {

@@ -102,16 +102,20 @@ non_zero!(
     u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize
 );
 
-/// Which of the five kinds of range it is, then its bounds as a structure.
+/// Which of the five kinds of range it is, then its bounds as a structure, and that it is used up, if it can be.
 macro_rules! ranges {
-    ($($kind:literal: $type:ident, $text:literal, |$range:ident| [$($name:literal: $bound:expr),*];)*) => {$(
-        impl<T: Fingerprint> Fingerprint for $type<T> {
+    ($($kind:literal: $type:ident, $text:literal, |$range:ident| [$($name:literal: $bound:expr),*]
+        $(, used up if $used_up:expr, for $order:path)?;)*) => {$(
+        impl<T: Fingerprint $(+ $order)?> Fingerprint for $type<T> {
             fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
                 let $range = self;
                 to.item(|fields| {
                     fields.bytes([item::RANGE, $kind]);
                     fields.until_end(|fields| {
                         $(fields.field($name, $bound)?;)*
+                        $(if $used_up {
+                            fields.field("used up", &true)?;
+                        })?
                         Ok(())
                     })
                 })
@@ -119,6 +123,9 @@ macro_rules! ranges {
 
             fn describe(&self, out: &mut Short) {
                 let $range = self;
+                $(if $used_up {
+                    return out.show("used up");
+                })?
                 let bounds: &[&T] = &[$($bound),*];
                 match (bounds, $text) {
                     ([start, end], dots) => {
@@ -148,7 +155,8 @@ macro_rules! ranges {
 
 ranges! {
     0: Range, "..", |range| ["start": &range.start, "end": &range.end];
-    1: RangeInclusive, "..=", |range| ["start": range.start(), "end": range.end()];
+    1: RangeInclusive, "..=", |range| ["start": range.start(), "end": range.end()],
+        used up if range.start() <= range.end() && range.is_empty(), for PartialOrd;
     2: RangeFrom, "..", |range| ["start": &range.start];
     3: RangeTo, "..", |range| ["end": &range.end];
     4: RangeToInclusive, "..=", |range| ["end": &range.end];

@@ -1,19 +1,36 @@
-//! The digest of a function's source, as far as it can change what it computes.
+//! The digest of a function's source, as far as it can change what it computes, and the words in it.
 //!
 //! It is taken over the tokens: not over the text, which reformatting changes, and
 //! not over a pretty-printed form, which a new version of a library changes.
 //! Comments are no tokens; documentation is, and is left out.
+//!
+//! The words are all that may be a name of something: identifiers, and what is in texts, since
+//! `"{scale}"` names a constant.
+
+use std::collections::BTreeSet;
 
 use proc_macro2::{Delimiter, Spacing, TokenStream, TokenTree};
 
 /// BLAKE3 of the tokens.
-pub(super) fn of(tokens: TokenStream) -> [u8; 32] {
+pub(crate) fn of(tokens: TokenStream) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
-    walk(tokens, &mut hasher);
+    walk(tokens, &mut |kind, text| put(&mut hasher, kind, text));
     *hasher.finalize().as_bytes()
 }
 
-fn walk(tokens: TokenStream, hasher: &mut blake3::Hasher) {
+/// Each word once, in their order, with a blank between two.
+pub(crate) fn words(tokens: TokenStream) -> String {
+    let mut words = BTreeSet::new();
+    walk(tokens, &mut |_, text| {
+        let parts = text.split(|c: char| !(c == '_' || c.is_alphanumeric()));
+        words.extend(parts.map(str::to_owned));
+    });
+    words.remove("");
+    words.into_iter().collect::<Vec<_>>().join(" ")
+}
+
+/// Gives the kind and the text of each token.
+fn walk(tokens: TokenStream, put: &mut dyn FnMut(u8, &str)) {
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
         match token {
@@ -22,7 +39,7 @@ fn walk(tokens: TokenStream, hasher: &mut blake3::Hasher) {
                     Some(TokenTree::Group(group)) if is_doc(&group.stream()) => {
                         tokens.next();
                     }
-                    _ => put(hasher, b'p', "#"),
+                    _ => put(b'p', "#"),
                 };
             }
             TokenTree::Punct(punct) => {
@@ -35,10 +52,10 @@ fn walk(tokens: TokenStream, hasher: &mut blake3::Hasher) {
                 {
                     text.push('~');
                 }
-                put(hasher, b'p', &text);
+                put(b'p', &text);
             }
-            TokenTree::Ident(ident) => put(hasher, b'i', &ident.to_string()),
-            TokenTree::Literal(literal) => put(hasher, b'l', &literal.to_string()),
+            TokenTree::Ident(ident) => put(b'i', &ident.to_string()),
+            TokenTree::Literal(literal) => put(b'l', &literal.to_string()),
             TokenTree::Group(group) => {
                 let kind = match group.delimiter() {
                     Delimiter::Parenthesis => "(",
@@ -46,9 +63,9 @@ fn walk(tokens: TokenStream, hasher: &mut blake3::Hasher) {
                     Delimiter::Bracket => "[",
                     Delimiter::None => "",
                 };
-                put(hasher, b'g', kind);
-                walk(group.stream(), hasher);
-                put(hasher, b'e', kind);
+                put(b'g', kind);
+                walk(group.stream(), put);
+                put(b'e', kind);
             }
         }
     }
@@ -116,6 +133,14 @@ mod tests {
             hex,
             "431f4e497d2afe485ecffb55b363e1a96a8e91492eb20dae3f5e19393624abf0"
         );
+    }
+
+    #[test]
+    fn words_are_names_wherever_they_stand() {
+        let source = "/// of twice\nfn f(x: f64) -> String { r#try(x.cube()); m!(a::scale); format!(\"{LIMIT} in_text\") }";
+        let words = super::words(source.parse().unwrap());
+        let expected = "LIMIT String a cube f f64 fn format in_text m r scale try x";
+        assert_eq!(words, expected);
     }
 
     #[test]

@@ -1,0 +1,55 @@
+//! The first line of most programs.
+
+use std::path::Path;
+
+use sde::{Builder, Error, Sde};
+
+use crate::store::DirStore;
+
+/// An engine with the store in this directory, which is made if it does not exist.
+///
+/// What is computed is saved in the background every few seconds, when the process is told to end (Ctrl-C, SIGTERM, SIGHUP; SIGUSR1
+/// saves without ending it) and when the last `Sde` is dropped; so the next run of the program goes on from there,
+/// however this one ends. Warnings and the progress of long work are told on standard error. [`builder`] gives
+/// the same with a chance to change some of it.
+///
+/// ```
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x * x * x
+/// }
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("cubes.sde");
+/// let sde = sde_archives::open(&path)?;
+/// let cubes = cube.par_call(&sde, [1.0, 2.0, 3.0])?;
+/// assert_eq!(*cubes[2], 27.0);
+/// # drop(sde);
+/// # let sde = sde_archives::open(&path)?;
+/// # cube.call(&sde, 2.0)?;
+/// # assert_eq!(sde.stats().total.computed, 0);
+/// # Ok::<(), sde::Error>(())
+/// ```
+///
+/// # Errors
+/// If the directory holds something else, can't be made, read or written; if no thread can be started to save.
+pub fn open(dir: impl AsRef<Path>) -> Result<Sde, Error> {
+    builder(dir)?.build()
+}
+
+/// What [`open`] builds the engine from.
+///
+/// ```
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("quiet.sde");
+/// let sde = sde_archives::builder(&path)?.quiet().without_signals().threads(2).build()?;
+/// # Ok::<(), sde::Error>(())
+/// ```
+///
+/// # Errors
+/// If the store can't be opened.
+pub fn builder(dir: impl AsRef<Path>) -> Result<Builder, Error> {
+    // First: what opening warns of is shown too.
+    let builder = Sde::builder().program_defaults();
+    Ok(builder.store(DirStore::open(dir)?))
+}

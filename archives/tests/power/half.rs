@@ -1,0 +1,122 @@
+//! A segment is replaced while its writer is in the middle of a write, on a medium where all have each
+//! lock: what is acknowledged after that is found.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sde::{ArchiveError, Archiver, OneProcess, Selection};
+use sde_archives::{DirStore, Options, Retention};
+
+use crate::engine::dir;
+use crate::kit::{CHANGING, Call, Gate, Order, Sim, Then, made};
+
+fn options(sim: &Sim) -> Options {
+    Options::new().medium(Arc::new(sim.clone()))
+}
+
+fn open(sim: &Sim) -> DirStore {
+    options(sim).open(dir()).unwrap()
+}
+
+fn save(store: &DirStore, number: u64) -> Result<(), ArchiveError> {
+    let mut batch = made::batch(Selection::Checkpoint);
+    batch.scratch.push(made::scratch(number, 1));
+    store.save(&batch).map(drop)
+}
+
+fn lost(sim: &Sim, numbers: impl Iterator<Item = u64>) -> Vec<u64> {
+    let store = options(sim).read_only().open(dir()).unwrap();
+    let found = |number| store.find_scratch(&made::key(number)).unwrap();
+    let is_lost = |number: &u64| found(*number).is_none();
+    numbers.filter(is_lost).collect()
+}
+
+fn compact(sim: &Sim, grace: Duration) {
+    let store = options(sim).grace(grace).open(dir()).unwrap();
+    store.compact(&Retention::new()).unwrap();
+}
+
+/// Does something while a writer is in the middle of its second save; gives what it was told of as saved
+/// in the end.
+fn meanwhile(sim: &Sim, job: impl FnOnce()) -> Vec<u64> {
+    let writer = sim.process();
+    let gate = Gate::default();
+    let store = open(&writer);
+    save(&store, 0).unwrap();
+    writer.order_process(Order {
+        calls: &[Call::Write],
+        at: 1,
+        then: Then::StopHalfway(gate.clone()),
+    });
+    let saved = std::thread::scope(|scope| {
+        let saving = scope.spawn(|| save(&store, 1));
+        assert!(gate.wait_for_somebody());
+        job();
+        gate.open();
+        saving.join().unwrap()
+    });
+    // As if it were killed.
+    std::mem::forget(store);
+    (0..=u64::from(saved.is_ok())).collect()
+}
+
+/// Found by reading: what was written by half was counted as looked at, so that the frame that its writer
+/// finished then, and was told of as saved, began in what was replaced.
+#[test]
+fn what_a_writer_finishes_after_a_compaction_is_found() {
+    for (grace, acknowledged) in [(600, 2), (0, 1)] {
+        let sim = Sim::new();
+        sim.lying_locks();
+        let saved = meanwhile(&sim, || compact(&sim, Duration::from_secs(grace)));
+        // One that was removed by then is noticed.
+        assert_eq!(saved.len(), acknowledged);
+        assert_eq!(lost(&sim, saved.into_iter()), [0; 0]);
+    }
+}
+
+/// The same where ranks take in what is left over of earlier jobs.
+#[test]
+fn what_a_writer_finishes_after_ranks_took_it_in_is_found() {
+    let sim = Sim::new();
+    sim.lying_locks();
+    // So many that they are written anew.
+    for number in 2..40 {
+        save(&open(&sim), number).unwrap();
+    }
+    let saved = meanwhile(&sim, || {
+        let store = options(&sim).open_together(dir(), &OneProcess).unwrap();
+        save(&store, 40).unwrap();
+        store
+            .commit_together(Selection::Checkpoint, &OneProcess)
+            .unwrap();
+    });
+    assert_eq!(saved, [0, 1]);
+    assert_eq!(lost(&sim, saved.into_iter().chain(2..41)), [0; 0]);
+}
+
+/// What a killed writer has left by half keeps nobody from removing the rest.
+#[test]
+fn a_segment_that_ends_in_the_middle_of_a_frame_is_removed_once_it_is_replaced() {
+    let sim = Sim::new();
+    let segments = || -> Vec<PathBuf> {
+        let mut files = sim.files();
+        files.retain(|path| path.extension().is_some_and(|e| e == "sde"));
+        files
+    };
+    let writer = sim.process();
+    let store = open(&writer);
+    save(&store, 0).unwrap();
+    let left = segments();
+    writer.order_process(Order {
+        calls: CHANGING,
+        at: 1,
+        then: Then::PowerOff,
+    });
+    save(&store, 1).unwrap_err();
+    drop(store);
+    compact(&sim, Duration::ZERO);
+    let there: Vec<_> = segments();
+    assert!(left.iter().all(|path| !there.contains(path)), "{there:?}");
+    assert_eq!(lost(&sim, 0..1), [0; 0]);
+}

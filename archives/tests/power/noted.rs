@@ -1,0 +1,136 @@
+//! Threads that save beside one another, of which one seals what another has written to: a commit
+//! leaves out nothing that was saved.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+
+use sde::{
+    Archiver, Batch, Codec, ErasedValue, OneProcess, SavedEntry, SavedResult, Selection, Storable,
+    Tags,
+};
+use sde_archives::inspect::Inspection;
+use sde_archives::{DirStore, Options};
+
+use crate::engine::dir;
+use crate::kit::{Call, Gate, HOME, Order, Sim, Then, made};
+
+/// A part of a save is as long, and a segment that is sealed.
+const SIZE: u64 = 4096;
+
+fn entry<T: Storable>(number: u64, value: T) -> SavedEntry {
+    let value = Some((ErasedValue::new(value), Codec::of::<T>()));
+    let (name, tags) = (made::VALUE.to_owned(), Tags::NONE);
+    SavedEntry {
+        record: made::record(number, 1),
+        results: vec![SavedResult { name, tags, value }],
+    }
+}
+
+/// An entry that is as long as a part.
+fn long(number: u64) -> SavedEntry {
+    entry(number, vec![number; SIZE as usize / 8])
+}
+
+fn batch(entries: impl IntoIterator<Item = SavedEntry>) -> Batch {
+    let mut batch = made::batch(Selection::Checkpoint);
+    batch.entries.extend(entries);
+    batch
+}
+
+fn options(sim: &Sim) -> Options {
+    Options::new()
+        .segment_size(SIZE)
+        .medium(Arc::new(sim.clone()))
+}
+
+/// One thread has written part of what it saves when another seals the segment that it is in.
+fn sealed_by_another(store: &DirStore) {
+    let gate = Gate::default();
+    thread::scope(|scope| {
+        let slow = entry(9, made::Slow(gate.clone()));
+        let saving = scope.spawn(move || store.save(&batch([long(0), long(1), slow])));
+        // The second part is taken when the first is written.
+        assert!(gate.wait_for_somebody());
+        store.save(&batch([long(2)])).unwrap();
+        gate.open();
+        saving.join().unwrap().unwrap();
+    });
+}
+
+/// The segments that no manifest names.
+fn unlisted(sim: &Sim) -> Vec<String> {
+    let store = Inspection::open_on(Arc::new(sim.clone()), dir()).unwrap();
+    let manifests = store.manifests().unwrap();
+    let listed: Vec<_> = manifests
+        .heads()
+        .flat_map(|(_, one)| &one.segments)
+        .collect();
+    let segments = store.segments().unwrap();
+    let mut paths: Vec<_> = segments.iter().map(|one| one.path().to_owned()).collect();
+    paths.retain(|path| !listed.iter().any(|one| one.path == *path));
+    paths
+}
+
+/// Found by reading: a thread's save was durable and not noted yet when another thread sealed the
+/// segment. The note that came late made it one that is still written to, so that no generation ever
+/// named it.
+#[test]
+fn a_segment_that_another_thread_seals_is_committed() {
+    let sim = Sim::new();
+    let store = options(&sim).open(dir()).unwrap();
+    sealed_by_another(&store);
+    store.commit(Selection::Checkpoint).unwrap();
+    assert_eq!(unlisted(&sim), [""; 0]);
+}
+
+/// The same where ranks hand over what they have saved: it never left the disk of its node.
+#[test]
+fn a_segment_that_another_thread_seals_is_handed_over() {
+    let sim = Sim::new();
+    let disk = Path::new(HOME).join("disk");
+    let store = options(&sim).local(&disk).open_together(dir(), &OneProcess);
+    let store = store.unwrap();
+    sealed_by_another(&store);
+    store
+        .commit_together(Selection::Checkpoint, &OneProcess)
+        .unwrap();
+    let mut left: Vec<PathBuf> = sim.files();
+    left.retain(|path| path.starts_with(&disk) && path.extension().is_some_and(|e| e == "sde"));
+    assert!(left.is_empty(), "{left:?}");
+    let shared = options(&sim).read_only().open(dir()).unwrap();
+    for number in 0..3 {
+        let found = shared.find(&made::key(number)).unwrap();
+        assert!(found.is_some(), "{number}");
+    }
+    std::mem::forget(store);
+}
+
+/// Found by reading the code about the first: between the sealing of a segment and the note of it, it
+/// was neither one that is written to nor one that is known, and a commit that came then left it out.
+#[test]
+fn a_commit_in_the_middle_of_a_sealing_names_the_segment() {
+    let sim = Sim::new();
+    let store = options(&sim).open(dir()).unwrap();
+    // One look at the folder, one at the file when it is synced; then it is sealed.
+    let gate = Gate::default();
+    sim.order(Order {
+        calls: &[Call::Look],
+        at: 3,
+        then: Then::Stop(gate.clone()),
+    });
+    thread::scope(|scope| {
+        let saving = scope.spawn(|| {
+            store.save(&batch([long(0)])).unwrap();
+            gate.nobody_will_come();
+        });
+        if gate.wait_for_somebody() {
+            store.commit(Selection::Checkpoint).unwrap();
+            gate.open();
+        }
+        saving.join().unwrap();
+    });
+    sim.no_orders();
+    store.commit(Selection::Checkpoint).unwrap();
+    assert_eq!(unlisted(&sim), [""; 0]);
+}

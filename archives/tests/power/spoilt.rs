@@ -1,0 +1,75 @@
+//! A disk that writes something else than it was given.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sde::{Archiver, Selection};
+use sde_archives::{Options, Retention};
+
+use crate::count;
+use crate::engine::dir;
+use crate::kit::{Call, Order, Random, Sim, Then, made};
+use crate::truth::Truth;
+
+const ENTRIES: u64 = 12;
+
+fn options(sim: &Sim) -> Options {
+    Options::new()
+        .grace(Duration::ZERO)
+        .medium(Arc::new(sim.clone()))
+}
+
+/// Entries and states, each by a process of its own.
+fn filled() -> (Sim, Truth) {
+    let sim = Sim::new();
+    let mut truth = Truth {
+        // A manifest that was spoilt is passed over, and told of.
+        losses_may_be_told_of: true,
+        ..Truth::default()
+    };
+    for number in 0..ENTRIES {
+        let mut batch = made::batch(Selection::Checkpoint);
+        batch.entries.push(made::entry(number, 1, batch.selection));
+        batch.scratch.push(made::scratch(ENTRIES + number, 1));
+        options(&sim).open(dir()).unwrap().save(&batch).unwrap();
+        let versions = truth.entries.entry(number).or_default();
+        (versions.tried, versions.acknowledged, versions.whole) = (1, 1, true);
+        let versions = truth.scratch.entry(ENTRIES + number).or_default();
+        (versions.tried, versions.acknowledged) = (1, 1);
+    }
+    (sim, truth)
+}
+
+/// Found by reading: of the copies only headers and metadata were read back, and the originals were
+/// removed. A value that was not written well was lost.
+#[test]
+fn a_compaction_gives_up_nothing_for_a_copy_that_is_spoilt() {
+    let (filled, truth) = filled();
+    let mut random = Random::new(8);
+    let mut spoilt = 0;
+    for at in 1.. {
+        let mut came = true;
+        // In the header of a segment, and anywhere.
+        let bits = (0..count(40, 2_000)).map(|_| random.number() as usize);
+        for bit in [8 * 20].into_iter().chain(bits) {
+            let sim = filled.after_kill();
+            let store = options(&sim).open(dir()).unwrap();
+            sim.order(Order {
+                calls: &[Call::Write],
+                at,
+                then: Then::Spoil(bit),
+            });
+            let before = sim.count(&[Call::Write]);
+            let compacted = store.compact(&Retention::new());
+            came = sim.count(&[Call::Write]) - before >= at;
+            spoilt += u64::from(compacted.is_err());
+            sim.no_orders();
+            let checked = truth.check(&sim, &dir(), true);
+            checked.unwrap_or_else(|why| panic!("write {at}, bit {bit}: {why}"));
+        }
+        if !came {
+            break;
+        }
+    }
+    assert!(spoilt > 50, "{spoilt}");
+}

@@ -1,0 +1,326 @@
+//! Scratch of a run that goes on: what later states have superseded goes, and the last never does.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use sde::{
+    ArchiveError, Archiver, Codec, ErasedValue, OneProcess, SavedScratch, Selection, Storable,
+};
+use sde_archives::{DirStore, Options, Retention};
+
+use crate::count;
+use crate::engine::dir;
+use crate::kit::{CHANGING, Call, Gate, HOME, Order, Sim, Then, made};
+use crate::log::warnings;
+
+/// How many bytes a state has.
+const STATE: u64 = 4096;
+/// One sixteenth of it is how much scratch is put aside at least.
+const SEGMENT: u64 = 16 * STATE;
+
+fn options(sim: &Sim) -> Options {
+    Options::new()
+        .segment_size(SEGMENT)
+        .medium(Arc::new(sim.clone()))
+}
+
+fn open(sim: &Sim) -> DirStore {
+    options(sim).open(dir()).unwrap()
+}
+
+fn state<T: Storable>(run: u64, value: T) -> SavedScratch {
+    SavedScratch {
+        app: "unfinished".into(),
+        key: made::key(run),
+        value: ErasedValue::new(value),
+        codec: Codec::of::<T>(),
+    }
+}
+
+/// So many bytes that tell the step.
+fn numbers(step: u64, bytes: u64) -> Vec<u64> {
+    vec![step << 32; bytes as usize / 8]
+}
+
+fn save(store: &DirStore, run: u64, step: u64) -> Result<(), ArchiveError> {
+    save_all(store, [state(run, numbers(step, STATE))])
+}
+
+fn save_all<const N: usize>(
+    store: &DirStore,
+    states: [SavedScratch; N],
+) -> Result<(), ArchiveError> {
+    let mut batch = made::batch(Selection::Checkpoint);
+    batch.scratch.extend(states);
+    store.save(&batch).map(drop)
+}
+
+/// The state that a store has of a run; 0 if it has none.
+fn step(store: &DirStore, run: u64) -> u64 {
+    let found = store.find_scratch(&made::key(run)).unwrap();
+    found.map_or(0, |state| {
+        let state = state.decode(&Codec::of::<Vec<u64>>()).unwrap();
+        state.downcast::<Vec<u64>>().unwrap()[0] >> 32
+    })
+}
+
+/// That the store has no earlier states than these of runs 0, 1 and so on, and warns of no loss.
+fn check(sim: &Sim, acknowledged: &[u64]) -> Result<(), String> {
+    let (store, warned) = warnings(|| open(sim));
+    if let Some(loss) = warned.iter().find(|text| text.contains("lost")) {
+        return Err(loss.clone());
+    }
+    for (run, step) in (0..).zip(acknowledged) {
+        let found = self::step(&store, run);
+        if found < *step {
+            return Err(format!("of run {run} step {found} is found, not {step}"));
+        }
+    }
+    Ok(())
+}
+
+fn bytes_in(sim: &Sim, folder: &Path) -> u64 {
+    let mut files = sim.files();
+    files.retain(|path| path.starts_with(folder));
+    files
+        .iter()
+        .map(|path| sim.content(path).len() as u64)
+        .sum()
+}
+
+fn scratch(sim: &Sim) -> u64 {
+    bytes_in(sim, &dir().join("scratch"))
+}
+
+/// Found by using it: a run with a state of 32 MB every 2 s had 332 MB on the disk after 24 s, of which the
+/// last two states were of use, and `gc` could do nothing about it.
+#[test]
+fn a_run_that_goes_on_keeps_its_last_states() {
+    for commits in [false, true] {
+        let sim = Sim::new();
+        let store = open(&sim);
+        let mut most = 0;
+        for step in 1..=count(60, 1_000) {
+            save(&store, 0, step).unwrap();
+            if commits {
+                store.commit(Selection::Checkpoint).unwrap();
+            }
+            most = most.max(scratch(&sim));
+            for left in [sim.after_kill(), sim.power_loss(step)] {
+                check(&left, &[step]).unwrap_or_else(|why| panic!("step {step}: {why}"));
+            }
+        }
+        assert!(most <= 8 * STATE, "{most}");
+        assert_eq!(sim.misdeeds(), [""; 0]);
+        std::mem::forget(store);
+    }
+}
+
+/// Some runs save often, some rarely: those keep no more than their own states.
+#[test]
+fn runs_that_rarely_save_keep_nobody_elses_states() {
+    const RUNS: u64 = 8;
+    let sim = Sim::new();
+    let store = open(&sim);
+    let mut steps = [0; RUNS as usize];
+    let mut most = 0;
+    for step in 1..=count(600, 4_000) {
+        // The first in each step, the second in every third, and so on.
+        for run in (0..RUNS).filter(|run| step % 3_u64.pow(*run as u32) == 0) {
+            save(&store, run, step).unwrap();
+            steps[run as usize] = step;
+        }
+        most = most.max(scratch(&sim));
+        if step % 20 == 0 {
+            check(&sim.power_loss(step), &steps).unwrap();
+        }
+    }
+    let of_use = 2 * RUNS * STATE;
+    assert!(most <= 6 * of_use, "{most} of {of_use}");
+    check(&sim.power_loss(0), &steps).unwrap();
+    std::mem::forget(store);
+}
+
+/// A run that has its result needs no scratch, and its states go with those of others.
+#[test]
+fn a_run_that_has_ended_keeps_no_states() {
+    let sim = Sim::new();
+    let store = open(&sim);
+    for run in 0..count(60, 600) {
+        for step in 1..4 {
+            save(&store, run, step).unwrap();
+        }
+        let mut batch = made::batch(Selection::Checkpoint);
+        batch.entries.push(made::entry(run, 1, batch.selection));
+        store.save(&batch).unwrap();
+        assert!(scratch(&sim) <= 10 * STATE, "{}", scratch(&sim));
+    }
+    std::mem::forget(store);
+}
+
+/// Several runs, now and then a commit or another program's compaction; ends with the power.
+fn program(sim: &Sim) -> [u64; 2] {
+    let mut steps = [0; 2];
+    let Ok(store) = options(sim).open(dir()) else {
+        return steps;
+    };
+    for step in 1..24 {
+        let run = usize::from(step % 5 == 0);
+        if save(&store, run as u64, step).is_ok() {
+            steps[run] = step;
+        }
+        // Nobody is told of an error.
+        match step % 7 {
+            3 => drop(store.commit(Selection::Checkpoint)),
+            5 => drop(
+                options(sim)
+                    .open(dir())
+                    .map(|one| one.compact(&Retention::new())),
+            ),
+            _ => {}
+        }
+    }
+    steps
+}
+
+#[test]
+fn ended_in_each_call_the_last_states_are_there() {
+    let all = Sim::new();
+    program(&all);
+    let calls = all.count(CHANGING);
+    assert!(calls > 100, "{calls}");
+    for at in 1..=calls {
+        let sim = Sim::new();
+        sim.seed(at);
+        sim.order(Order {
+            calls: CHANGING,
+            at,
+            then: Then::PowerOff,
+        });
+        let steps = program(&sim);
+        let losses = (0..count(4, 40)).map(|seed| sim.power_loss(seed));
+        for left in losses.chain([sim.after_kill()]) {
+            check(&left, &steps).unwrap_or_else(|why| panic!("ended in call {at}: {why}"));
+        }
+    }
+}
+
+/// Does something with a store of another process, at each of whose calls in turn the run goes on by some
+/// states; `done` is told of what came of it.
+fn going_on_meanwhile<T: Send>(job: impl Fn(&DirStore) -> T + Sync, done: impl Fn(T)) {
+    const LOOKING: &[Call] = &[Call::Look, Call::List, Call::Open, Call::Read, Call::Length];
+    for at in 1.. {
+        let sim = Sim::new();
+        let store = open(&sim);
+        let go_on = |steps: std::ops::Range<u64>| {
+            for step in steps {
+                save(&store, 0, step).unwrap();
+                store.commit(Selection::Checkpoint).unwrap();
+            }
+        };
+        go_on(1..4);
+        let other = sim.process();
+        let opened = open(&other);
+        let gate = Gate::default();
+        other.order_process(Order {
+            calls: LOOKING,
+            at,
+            then: Then::Stop(gate.clone()),
+        });
+        let comes = std::thread::scope(|scope| {
+            let doing = scope.spawn(|| {
+                let came = job(&opened);
+                gate.nobody_will_come();
+                came
+            });
+            let comes = gate.wait_for_somebody();
+            go_on(4..12);
+            gate.open();
+            done(doing.join().unwrap());
+            comes
+        });
+        check(&sim.power_loss(at), &[11]).unwrap();
+        std::mem::forget(store);
+        if !comes {
+            assert!(at > 5, "{at}");
+            break;
+        }
+    }
+}
+
+#[test]
+fn who_looks_for_a_state_of_another_finds_one() {
+    going_on_meanwhile(
+        |store| step(store, 0),
+        |found| assert!(found >= 3, "step {found} is found, not 3"),
+    );
+}
+
+/// Its files go while they are looked at.
+#[test]
+fn a_compaction_looks_again() {
+    going_on_meanwhile(
+        |store| store.compact(&Retention::new()),
+        |compacted| assert!(compacted.is_ok(), "{compacted:?}"),
+    );
+}
+
+/// Ranks that append to the disk of their node, and commit now and then.
+#[test]
+fn a_rank_keeps_its_last_states() {
+    let sim = Sim::new();
+    let disk = Path::new(HOME).join("disk");
+    let store = options(&sim).local(&disk).open_together(dir(), &OneProcess);
+    let store = store.unwrap();
+    let mut most = 0;
+    for step in 1..=count(40, 400) {
+        save(&store, 0, step).unwrap();
+        most = most.max(bytes_in(&sim, &disk));
+        if step % 15 == 0 {
+            let committed = store.commit_together(Selection::Checkpoint, &OneProcess);
+            committed.unwrap();
+            check(&sim.power_loss(step), &[step]).unwrap();
+        }
+        assert_eq!(self::step(&store, 0), step);
+    }
+    assert!(most <= 6 * STATE, "{most}");
+    std::mem::forget(store);
+}
+
+/// A thread has written two states by part when another reads them, which nobody has made durable yet:
+/// they supersede nothing.
+#[test]
+fn what_is_not_durable_supersedes_nothing() {
+    // A part of a save is as long as a segment, and long enough not to wait for others.
+    const LONG: u64 = 80 << 10;
+    let sim = Sim::new();
+    let store = options(&sim).segment_size(64 << 10).open(dir()).unwrap();
+    let long = |step| state(0, numbers(step, LONG));
+    for step in 1..3 {
+        save_all(&store, [long(step)]).unwrap();
+    }
+    let (listing, encoding) = (Gate::default(), Gate::default());
+    sim.order(Order {
+        calls: &[Call::List],
+        at: 1,
+        then: Then::Stop(listing.clone()),
+    });
+    std::thread::scope(|scope| {
+        let trimming = scope.spawn(|| save_all(&store, [state(1, numbers(1, LONG))]).unwrap());
+        assert!(listing.wait_for_somebody());
+        let slow = state(2, made::Slow(encoding.clone()));
+        let states = [long(3), long(4), state(1, numbers(2, LONG)), slow];
+        let saving = scope.spawn(|| save_all(&store, states).unwrap());
+        // The third part is taken when those before are written.
+        assert!(encoding.wait_for_somebody());
+        listing.open();
+        trimming.join().unwrap();
+        let losses = (0..50).filter_map(|seed| check(&sim.power_loss(seed), &[2, 1]).err());
+        let losses: Vec<_> = losses.collect();
+        encoding.open();
+        saving.join().unwrap();
+        assert_eq!(losses, [""; 0]);
+    });
+    check(&sim.power_loss(0), &[4, 2]).unwrap();
+    std::mem::forget(store);
+}

@@ -1,0 +1,138 @@
+//! The methods that call an app with many arguments at once.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::spanned::Spanned;
+use syn::visit_mut::{self, VisitMut};
+use syn::{Lifetime, Type, TypeReference, Visibility};
+
+use super::arguments::{Argument, argument_of, refers_to};
+
+/// `par_call` and `par_call_each`; nothing for an app without arguments.
+pub(super) fn methods(visibility: &Visibility, list: &[Argument], value: &Type) -> TokenStream {
+    if list.is_empty() {
+        return TokenStream::new();
+    }
+    let owned: Vec<_> = list.iter().map(Owned::of).collect();
+    let generics: Vec<_> = (0..list.len()).map(|at| format_ident!("__A{at}")).collect();
+    let names: Vec<_> = (0..list.len()).map(|at| format_ident!("__a{at}")).collect();
+    let texts: Vec<_> = list.iter().map(|argument| &argument.text).collect();
+    let is_exact = |owned: &Owned| matches!(owned, Owned::Exactly(_));
+    let parameters: Vec<_> = owned
+        .iter()
+        .zip(&generics)
+        .filter(|(owned, _)| !is_exact(owned))
+        .map(|(owned, name)| {
+            let ty = owned.ty();
+            quote!(#name: ::std::convert::Into<#ty>)
+        })
+        .collect();
+    let types: Vec<_> = owned
+        .iter()
+        .zip(&generics)
+        .map(|(owned, name)| match owned {
+            Owned::Exactly(ty) => quote!(#ty),
+            Owned::Into(_) => quote!(#name),
+        })
+        .collect();
+    let tys = owned.iter().map(Owned::ty);
+    let (item, pattern) = match (&*types, &*names) {
+        ([ty], [name]) => (quote!(#ty), quote!(#name)),
+        _ => (quote!((#(#types,)*)), quote!((#(#names,)*))),
+    };
+    let to_inputs = quote! {
+        |#pattern| ::sde::Inputs::new()
+            #(.with(#texts, ::std::convert::Into::<#tys>::into(#names)))*
+    };
+    quote! {
+        /// Calls it with each of these arguments on several threads: tuples, or plain values
+        /// if it takes one argument. Gives the values in the order of the arguments, equal arguments once. After
+        /// an error what has begun is finished, and nothing more begins; on several ranks, what was dealt out is.
+        ///
+        /// # Errors
+        /// That of the first item that failed, which it names.
+        #[allow(dead_code)]
+        #visibility fn par_call<#(#parameters,)* __I: ::std::iter::IntoIterator<Item = #item>>(
+            &self,
+            __sde: &::sde::Handle,
+            __items: __I,
+        ) -> ::sde::Result<::std::vec::Vec<::sde::Value<#value>>> {
+            let __list: ::std::vec::Vec<::sde::Inputs> =
+                __items.into_iter().map(#to_inputs).collect();
+            __sde.par_call_linked(self, &__FACTS, &__list)
+        }
+
+        /// The same, where each value is given to a function as it comes, with the number of its item, and held no
+        /// longer. Equal arguments are found in the cache, or for what is not kept, computed again.
+        ///
+        /// # Errors
+        /// As `par_call`.
+        #[allow(dead_code)]
+        #visibility fn par_call_each<#(#parameters,)* __I>(
+            &self,
+            __sde: &::sde::Handle,
+            __items: __I,
+            __each: impl ::std::ops::FnMut(usize, ::sde::Value<#value>) + ::std::marker::Send,
+        ) -> ::sde::Result<()>
+        where
+            __I: ::std::iter::IntoIterator<Item = #item>,
+            __I::IntoIter: ::std::marker::Send,
+        {
+            let __items = __items.into_iter().map(#to_inputs);
+            __sde.par_call_each_linked(self, &__FACTS, __items, __each)
+        }
+    }
+}
+
+/// What an argument is owned as, in `Inputs`.
+enum Owned {
+    /// Only that, so that the type of a number follows from it.
+    Exactly(Type),
+    /// Whatever can be made into it.
+    Into(Type),
+}
+
+impl Owned {
+    fn of(argument: &Argument) -> Self {
+        let mut written = argument.written.clone();
+        Forever.visit_type_mut(&mut written);
+        let Type::Reference(reference) = &written else {
+            return match argument_of(&written, "Value") {
+                Some(_) => Self::Into(written),
+                None => Self::Exactly(written),
+            };
+        };
+        Self::Into(match &*reference.elem {
+            Type::Path(path) if path.path.is_ident("str") => {
+                syn::parse_quote!(::std::string::String)
+            }
+            _ if refers_to(&written, "Path") => syn::parse_quote!(::std::path::PathBuf),
+            Type::Slice(slice) => {
+                let item = &slice.elem;
+                syn::parse_quote!(::std::vec::Vec<#item>)
+            }
+            inner => inner.clone(),
+        })
+    }
+
+    fn ty(&self) -> &Type {
+        match self {
+            Self::Exactly(ty) | Self::Into(ty) => ty,
+        }
+    }
+}
+
+/// What is in `Inputs` borrows nothing that ends.
+struct Forever;
+
+impl VisitMut for Forever {
+    fn visit_type_reference_mut(&mut self, reference: &mut TypeReference) {
+        let span = reference.span();
+        reference.lifetime = Some(Lifetime::new("'static", span));
+        visit_mut::visit_type_reference_mut(self, reference);
+    }
+
+    fn visit_lifetime_mut(&mut self, lifetime: &mut Lifetime) {
+        *lifetime = Lifetime::new("'static", lifetime.span());
+    }
+}

@@ -1,0 +1,186 @@
+//! An `#[sde::app]` function called with many arguments at once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::definition::App;
+use super::frame::Place;
+use super::handle::Handle;
+use super::prepared::{LinkedFacts, Subject};
+use super::request::{Options, Policy};
+use super::subset::Transfer;
+use super::together::{StopOnPanic, distinct};
+use crate::error::{Error, ErrorKind};
+use crate::inputs::Inputs;
+use crate::process_group::Ranks;
+use crate::result_map::{ResultMap, Value};
+
+static OPTIONS: Options<'static> = Options {
+    policy: Policy::Use,
+    names: Some(&["result"]),
+    cancel: None,
+};
+
+/// How many items each thread of each rank gets at once, where ranks share what comes one by one.
+const AT_ONCE: usize = 8;
+
+impl Handle {
+    /// The values for a list of inputs; the first error ends it. Used by the macros.
+    #[doc(hidden)]
+    pub fn par_call_linked<T: Send + Sync + 'static>(
+        &self,
+        app: &dyn App,
+        facts: &LinkedFacts,
+        list: &[Inputs],
+    ) -> Result<Vec<Value<T>>, Error> {
+        let subject = self.linked(app, facts)?;
+        let (distinct, place_of) = distinct(list, subject.facts.nondeterministic);
+        let results = match self.all_ranks() {
+            Some(ranks) => self.by_ranks(ranks, &subject, &distinct)?,
+            None => {
+                let failed = AtomicBool::new(false);
+                let one = |sde: &Self, inputs: &&Inputs| {
+                    let result = sde.results_erased(&subject, inputs, &OPTIONS);
+                    failed.fetch_or(result.is_err(), Ordering::Relaxed);
+                    result
+                };
+                let name = &subject.facts.name;
+                self.in_parallel_until(&distinct, name, one, || failed.load(Ordering::Relaxed))
+            }
+        };
+        // Where it ended early, no item is missing before the one that failed in the end.
+        let of = |at: &usize| results.get(*at).and_then(Option::as_ref);
+        let failed = place_of
+            .iter()
+            .position(|at| matches!(of(at), Some(Err(_))));
+        if let Some(item) = failed
+            && let Some(Err(error)) = of(&place_of[item])
+        {
+            return Err(of_item(item, &list[item], error));
+        }
+        let values = place_of.iter().filter_map(of);
+        values
+            .map(|result| result.as_ref().map_err(Clone::clone)?.get("result"))
+            .collect()
+    }
+
+    /// The same for inputs that come one by one, each value given away at once. Used by the macros.
+    #[doc(hidden)]
+    pub fn par_call_each_linked<T: Send + Sync + 'static>(
+        &self,
+        app: &dyn App,
+        facts: &LinkedFacts,
+        items: impl Iterator<Item = Inputs> + Send,
+        mut each: impl FnMut(usize, Value<T>) + Send,
+    ) -> Result<(), Error> {
+        let subject = self.linked(app, facts)?;
+        if let Some(ranks) = self.all_ranks() {
+            return self.each_by_ranks(ranks, &subject, items, each);
+        }
+        let total = match items.size_hint() {
+            (least, Some(most)) if least == most => Some(most),
+            _ => None,
+        };
+        let nested = Place::here().is_beside();
+        let progress = |done, total| {
+            let label = &subject.facts.name;
+            self.runtime().progress(label, done, total, nested);
+        };
+        let items = Mutex::new(items.enumerate());
+        let sink = Mutex::new((&mut each, 0));
+        let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
+        let threads = self.runtime().parallel().threads();
+        let helpers = threads.min(total.unwrap_or(threads)).saturating_sub(1);
+        let stopped = AtomicBool::new(false);
+        if let Some(total) = total {
+            progress(0, total);
+        }
+        self.share(helpers, || {
+            let _on_panic = StopOnPanic(&stopped);
+            while lock(&failed).is_none() && !stopped.load(Ordering::Relaxed) {
+                let Some((at, inputs)) = lock(&items).next() else {
+                    return;
+                };
+                let result = self.results_erased(&subject, &inputs, &OPTIONS);
+                match result.and_then(|results| results.get("result")) {
+                    Ok(value) => {
+                        let mut sink = lock(&sink);
+                        (sink.0)(at, value);
+                        sink.1 += 1;
+                        if let Some(total) = total {
+                            progress(sink.1, total);
+                        }
+                    }
+                    Err(error) => {
+                        let mut failed = lock(&failed);
+                        if failed.as_ref().is_none_or(|(first, _)| at < *first) {
+                            *failed = Some((at, of_item(at, &inputs, &error)));
+                        }
+                    }
+                }
+            }
+        });
+        let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Some((_, error)) = failed else {
+            return Ok(());
+        };
+        if total.is_some() {
+            let done = lock(&sink).1;
+            progress(done, done);
+        }
+        Err(error)
+    }
+
+    fn each_by_ranks<T: Send + Sync + 'static>(
+        &self,
+        ranks: &Ranks,
+        subject: &Subject<'_>,
+        mut items: impl Iterator<Item = Inputs>,
+        mut each: impl FnMut(usize, Value<T>),
+    ) -> Result<(), Error> {
+        let mut first = 0;
+        loop {
+            let length = AT_ONCE * ranks.size() * self.runtime().parallel().threads();
+            let list: Vec<Inputs> = items.by_ref().take(length).collect();
+            if list.is_empty() {
+                return Ok(());
+            }
+            let (distinct, place_of) = distinct(&list, subject.facts.nondeterministic);
+            let results = self.by_ranks(ranks, subject, &distinct)?;
+            for (at, place) in place_of.iter().enumerate() {
+                let Some(Some(result)) = results.get(*place) else {
+                    continue;
+                };
+                let results = result.as_ref();
+                let results = results.map_err(|error| of_item(first + at, &list[at], error))?;
+                each(first + at, results.get("result")?);
+            }
+            first += list.len();
+        }
+    }
+
+    fn by_ranks(
+        &self,
+        ranks: &Ranks,
+        subject: &Subject<'_>,
+        list: &[&Inputs],
+    ) -> Result<Vec<Option<Result<ResultMap, Error>>>, Error> {
+        let all = Transfer::all();
+        let results = self.runtime().spread(self, ranks, subject, list, &all)?;
+        Ok(results.into_iter().map(Some).collect())
+    }
+}
+
+/// The error of one of many calls.
+fn of_item(item: usize, inputs: &Inputs, error: &Error) -> Error {
+    ErrorKind::Item {
+        item,
+        inputs: inputs.short(),
+        source: error.clone(),
+    }
+    .into()
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,293 @@
+//! What a person at the terminal sees of an engine: warnings, and how far long work has come.
+
+use std::collections::HashSet;
+use std::io::{IsTerminal, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+
+use crate::error::{printable, told};
+use crate::event::{Event, Observer};
+
+/// An observer that shows what [`Builder::program_defaults`](crate::Builder::program_defaults) says.
+#[derive(Clone)]
+pub(crate) struct Console {
+    progress: bool,
+    shown: Arc<Mutex<Shown>>,
+}
+
+#[derive(Default)]
+struct Shown {
+    /// Until the engine is built.
+    held_back: Option<Vec<String>>,
+    warnings: HashSet<String>,
+    work: Option<Work>,
+    last: Option<Work>,
+    /// How many works there were.
+    works: u64,
+    /// Whether a thread is there that shows the bar of what takes long.
+    has_timer: bool,
+    /// Whether the process is about to end.
+    has_ended: bool,
+}
+
+/// The consoles of the process. Stores have no engine to tell of trouble.
+static CONSOLES: Mutex<Vec<Weak<Mutex<Shown>>>> = Mutex::new(Vec::new());
+
+/// Warns of something: a `tracing` event, or if nobody wants that, a line on a console of the process. For stores.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! warning {
+    ($($message:tt)+) => {
+        match $crate::__private::tracing::enabled!($crate::__private::tracing::Level::WARN) {
+            true => $crate::__private::tracing::warn!($($message)+),
+            false => $crate::__private::show_warning(format_args!($($message)+)),
+        }
+    };
+}
+
+/// Has a console of the process show a warning: the first whose engine is built.
+#[doc(hidden)]
+pub fn show_warning(message: std::fmt::Arguments<'_>) {
+    let consoles = CONSOLES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut all: Vec<_> = consoles.iter().filter_map(Weak::upgrade).collect();
+    drop(consoles);
+    all.sort_by_key(|shown| lock(shown).held_back.is_some());
+    if let Some(shown) = all.first() {
+        warn(shown, &message.to_string());
+    }
+}
+
+fn lock(shown: &Mutex<Shown>) -> MutexGuard<'_, Shown> {
+    shown.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Some long work, and its bar once it has taken a while.
+struct Work {
+    label: Arc<str>,
+    total: u64,
+    done: u64,
+    bar: Option<ProgressBar>,
+}
+
+/// After this many different warnings the rest is left to logs: a program that goes on in spite of them must not fill
+/// the terminal.
+const WARNINGS: usize = 100;
+
+/// Work that is done by then shows no bar.
+const SHORT: Duration = Duration::from_millis(500);
+
+impl Console {
+    /// What is told before the engine is built is held back: a store is opened before.
+    pub(crate) fn new() -> Self {
+        let is_set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+        let shown = Shown {
+            held_back: Some(Vec::new()),
+            ..Shown::default()
+        };
+        let shown = Arc::new(Mutex::new(shown));
+        let mut consoles = CONSOLES.lock().unwrap_or_else(PoisonError::into_inner);
+        consoles.retain(|console| console.strong_count() > 0);
+        consoles.push(Arc::downgrade(&shown));
+        Self {
+            progress: !is_set("CI") && !is_dumb && std::io::stderr().is_terminal(),
+            shown,
+        }
+    }
+
+    /// The same without bars.
+    pub(crate) fn without_progress(mut self) -> Self {
+        self.progress = false;
+        self
+    }
+
+    /// Shows what was held back.
+    pub(crate) fn begin(&self) {
+        let held_back = lock(&self.shown).held_back.take();
+        for line in held_back.into_iter().flatten() {
+            show(&self.shown, line);
+        }
+    }
+}
+
+impl Observer for Console {
+    fn observe(&self, event: &Event) {
+        match event {
+            Event::Warning { message } => warn(&self.shown, message),
+            Event::Signal { signal, ends } => {
+                let then = match ends {
+                    true => ", then ending; once more ends at once",
+                    false => "",
+                };
+                if *ends {
+                    // A bar would stay on the terminal.
+                    let mut shown = lock(&self.shown);
+                    shown.has_ended = true;
+                    let ended = shown.end_work();
+                    drop(shown);
+                    ended.iter().for_each(ProgressBar::finish_and_clear);
+                }
+                show(&self.shown, format!("{signal}: saving what is new{then}"));
+            }
+            Event::Progress {
+                label,
+                done,
+                total,
+                nested: false,
+            } if self.progress => self.progress(label, *done as u64, *total as u64),
+            _ => {}
+        }
+    }
+
+    fn hears_hits(&self) -> bool {
+        false
+    }
+}
+
+impl Console {
+    fn progress(&self, label: &Arc<str>, done: u64, total: u64) {
+        let mut shown = lock(&self.shown);
+        let is_same = |work: &Work| work.label == *label && work.total == total;
+        let mut ended = None;
+        if !shown.work.as_ref().is_some_and(is_same) {
+            // Threads tell of their progress in any order: this one may be late.
+            if shown.last.as_ref().is_some_and(is_same) && 2 * done > total {
+                return;
+            }
+            ended = shown.end_work();
+            if done < total && !shown.has_ended {
+                shown.begin_work(Work::new(label, total), &self.shown);
+            }
+        }
+        if let Some(work) = &mut shown.work {
+            work.done = work.done.max(done);
+            let (bar, done) = (work.bar.clone(), work.done);
+            if done >= total {
+                ended = shown.end_work();
+            }
+            drop(shown);
+            bar.iter().for_each(|bar| bar.set_position(done));
+        }
+        ended.iter().for_each(ProgressBar::finish_and_clear);
+    }
+}
+
+/// Shows the bar of what takes long.
+fn show_bars(weak: &Weak<Mutex<Shown>>, mut number: u64) {
+    loop {
+        std::thread::sleep(SHORT);
+        let Some(shown) = weak.upgrade() else {
+            return;
+        };
+        let mut shown = lock(&shown);
+        let (is_new, works) = (shown.works != number, shown.works);
+        match &mut shown.work {
+            Some(_) if is_new => number = works,
+            work => {
+                if let Some(work) = work {
+                    work.bar.get_or_insert(work.new_bar());
+                }
+                shown.has_timer = false;
+                return;
+            }
+        }
+    }
+}
+
+fn warn(shown: &Mutex<Shown>, message: &str) {
+    // Under the name that the engine's own warnings have there.
+    if tracing::enabled!(target: "sde::engine", tracing::Level::WARN) {
+        return;
+    }
+    let warnings = {
+        let mut shown = lock(shown);
+        if shown.warnings.len() >= WARNINGS || !shown.warnings.insert(message.to_owned()) {
+            return;
+        }
+        shown.warnings.len()
+    };
+    show(shown, format!("warning: {}", told(message)));
+    if warnings == WARNINGS {
+        let more = "warning: no more warnings are shown; a `tracing` subscriber gets them all";
+        show(shown, more.to_owned());
+    }
+}
+
+/// Writes a line, above the bar if there is one. Nothing is locked meanwhile: whoever holds standard error must not hold up the
+/// engine. That nobody can read it is no reason to end a program.
+fn show(shown: &Mutex<Shown>, text: String) {
+    let mut shown = lock(shown);
+    if let Some(held_back) = &mut shown.held_back {
+        held_back.push(text);
+        return;
+    }
+    let bar = shown.work.as_ref().and_then(|work| work.bar.clone());
+    drop(shown);
+    let write = || {
+        let _ = writeln!(std::io::stderr(), "sde: {text}");
+    };
+    match bar {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
+
+impl Shown {
+    fn begin_work(&mut self, work: Work, own: &Arc<Mutex<Self>>) {
+        self.works += 1;
+        self.work = Some(work);
+        if self.has_timer {
+            return;
+        }
+        let (weak, number) = (Arc::downgrade(own), self.works);
+        let timer = std::thread::Builder::new().name("sde-console".to_owned());
+        // Without a thread there is no bar.
+        self.has_timer = timer.spawn(move || show_bars(&weak, number)).is_ok();
+    }
+
+    /// Gives the bar, which is to be cleared with nothing locked.
+    fn end_work(&mut self) -> Option<ProgressBar> {
+        self.last = self.work.take();
+        self.last.as_mut()?.bar.take()
+    }
+}
+
+impl Work {
+    fn new(label: &Arc<str>, total: u64) -> Self {
+        Self {
+            label: Arc::clone(label),
+            total,
+            done: 0,
+            bar: None,
+        }
+    }
+
+    /// What was quick, as loading is, says nothing of what is left: the rate is that since the bar is there.
+    fn new_bar(&self) -> ProgressBar {
+        let (at_first, since) = (self.done, Instant::now());
+        let left = move |state: &ProgressState, out: &mut dyn std::fmt::Write| {
+            let done = state.pos().saturating_sub(at_first);
+            let left = state.len().unwrap_or_default().saturating_sub(state.pos());
+            if done > 0 {
+                let seconds = since.elapsed().as_secs_f64() / done as f64 * left as f64;
+                // What can't be written is not shown.
+                let _ = write!(
+                    out,
+                    "{} left",
+                    HumanDuration(Duration::from_secs_f64(seconds))
+                );
+            }
+        };
+        let bar = ProgressBar::with_draw_target(Some(self.total), ProgressDrawTarget::stderr());
+        // The template is a constant; without it the bar has indicatif's own look.
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {pos}/{len}  {left}") {
+            bar.set_style(style.with_key("left", left));
+        }
+        bar.set_message(printable(&self.label));
+        bar.set_position(self.done);
+        bar.enable_steady_tick(SHORT);
+        bar
+    }
+}

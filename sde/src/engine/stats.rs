@@ -1,0 +1,156 @@
+//! What happened so far, and as a table.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::time::Duration;
+
+use crate::cache::AppStats;
+use crate::error::printable;
+
+/// What happened so far, for each app and in all.
+///
+/// Prints as a table, the apps that took the most time first:
+///
+/// ```
+/// use sde::{Handle, Sde};
+///
+/// #[sde::app]
+/// fn square(x: u64) -> u64 {
+///     x * x
+/// }
+///
+/// #[sde::app]
+/// fn sum_of_squares(sde: &Handle, below: u64) -> Result<u64, sde::Error> {
+///     let mut sum = 0;
+///     for x in 0..below {
+///         sum += *square.call(sde, x)?;
+///     }
+///     Ok(sum)
+/// }
+///
+/// let sde = Sde::new();
+/// sum_of_squares.call(&sde, 4)?;
+/// sum_of_squares.call(&sde, 4)?;
+/// println!("{}", sde.stats());
+/// // app             computed  in memory    time   saved
+/// // sum_of_squares         1          1   8.4µs  24.1µs
+/// // square                 4          0   1.3µs       -
+/// // all                    5          1   9.7µs  24.1µs
+/// # assert!(sde.stats().to_string().starts_with("app             computed  in memory"));
+/// # Ok::<(), sde::Error>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// By the app's name.
+    pub apps: BTreeMap<String, AppStats>,
+    /// The sum over all apps.
+    pub total: AppStats,
+    /// How often something was computed in [`par_map`](crate::Handle::par_map) that another rank had
+    /// computed too: runs beneath different items.
+    pub on_several_ranks: u64,
+}
+
+/// A column: its heading, whether it is left out if there is nothing in it, and what is.
+type Column = (&'static str, bool, fn(&AppStats) -> u64);
+
+const COUNTS: [Column; 7] = [
+    ("computed", false, |of| of.computed),
+    ("in memory", false, AppStats::hits),
+    ("loaded", true, |of| of.loads),
+    ("waited", true, |of| of.waits),
+    ("failed", true, |of| of.failures),
+    ("twice", true, |of| of.duplicates),
+    ("evicted", true, |of| of.evicted),
+];
+
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let counts = COUNTS.iter();
+        let counts: Vec<_> = counts
+            .filter(|(_, is_rare, count)| !is_rare || count(&self.total) > 0)
+            .collect();
+        let row = |name: &str, of: &AppStats| {
+            let mut row = vec![printable(name)];
+            row.extend(counts.iter().map(|(_, _, count)| count(of).to_string()));
+            row.extend([time(of.time_spent), time(of.time_saved)]);
+            row
+        };
+        let headings = counts.iter().map(|(heading, _, _)| *heading);
+        let headings = ["app"].into_iter().chain(headings).chain(["time", "saved"]);
+        let mut apps: Vec<_> = self.apps.iter().collect();
+        apps.sort_by_key(|(_, of)| Reverse(of.time_spent));
+        let mut rows = vec![headings.map(str::to_owned).collect()];
+        rows.extend(apps.iter().map(|(name, of)| row(name, of)));
+        rows.push(row("all", &self.total));
+        write_rows(f, &rows)?;
+        match self.on_several_ranks {
+            0 => Ok(()),
+            count => write!(f, "\n{count} of them were computed on another rank too"),
+        }
+    }
+}
+
+/// The first column begins on the left, the others end on the right.
+fn write_rows(f: &mut fmt::Formatter<'_>, rows: &[Vec<String>]) -> fmt::Result {
+    let width = |column: usize| {
+        let texts = rows.iter().map(|row| row[column].chars().count());
+        texts.max().unwrap_or(0)
+    };
+    let widths: Vec<_> = (0..rows[0].len()).map(width).collect();
+    for (number, row) in rows.iter().enumerate() {
+        if number > 0 {
+            f.write_str("\n")?;
+        }
+        write!(f, "{:<1$}", row[0], widths[0])?;
+        for (text, width) in row.iter().zip(&widths).skip(1) {
+            write!(f, "  {text:>width$}")?;
+        }
+    }
+    Ok(())
+}
+
+fn time(time: Duration) -> String {
+    match time.is_zero() {
+        true => "-".to_owned(),
+        false => format!("{time:.1?}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_has_the_costliest_app_first_and_no_column_of_noughts() {
+        let app = |computed, map_hits, failures, micros| AppStats {
+            computed,
+            map_hits,
+            failures,
+            time_spent: Duration::from_micros(micros),
+            ..AppStats::default()
+        };
+        let mut stats = Stats::default();
+        for (name, of) in [
+            ("fast", app(1000, 20, 0, 15)),
+            ("a\u{1b}[2J slow one", app(3, 0, 2, 2_500_000)),
+        ] {
+            stats.apps.insert(name.to_owned(), of);
+            stats.total = stats.total.plus(of);
+        }
+        let expected = "\
+app                  computed  in memory  failed    time  saved
+a\\u{1b}[2J slow one         3          0       2    2.5s      -
+fast                     1000         20       0  15.0µs      -
+all                      1003         20       2    2.5s      -";
+        assert_eq!(stats.to_string(), expected);
+        stats.on_several_ranks = 2;
+        assert!(
+            stats
+                .to_string()
+                .ends_with("-\n2 of them were computed on another rank too")
+        );
+        assert_eq!(Stats::default().to_string().lines().count(), 2);
+    }
+}

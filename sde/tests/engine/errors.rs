@@ -1,0 +1,136 @@
+//! What apps may fail with, and how it reads.
+//!
+//! Found by using it: "`?` works on any error", the guide said, and functions that returned `anyhow::Error`,
+//! `Box<dyn Error>`, `Box<dyn Error + Send + Sync>` or a text did not compile, nor did `?` on one of these in a body that
+//! returns `AppError`.
+
+use std::error::Error as StdError;
+use std::num::ParseIntError;
+
+use sde::{AppError, Failure, Handle, Sde};
+
+/// Fails with an error of this type, for a text that is no number.
+mod with {
+    use super::{ParseIntError, StdError};
+
+    pub(super) fn typed(text: &str) -> Result<i64, ParseIntError> {
+        text.parse()
+    }
+
+    pub(super) fn shared(text: &str) -> Result<i64, Box<dyn StdError + Send + Sync>> {
+        Ok(typed(text)?)
+    }
+
+    pub(super) fn context(text: &str) -> Result<i64, anyhow::Error> {
+        use anyhow::Context;
+        typed(text).context("no count")
+    }
+
+    pub(super) fn message(text: &str) -> Result<i64, String> {
+        typed(text).map_err(|error| error.to_string())
+    }
+
+    pub(super) fn literal(_: &str) -> Result<i64, &'static str> {
+        Err("no number")
+    }
+}
+
+#[sde::app]
+fn boxed(text: &str) -> Result<i64, Box<dyn StdError>> {
+    Ok(with::typed(text)?)
+}
+
+#[sde::app]
+fn boxed_and_shared(text: &str) -> Result<i64, Box<dyn StdError + Send + Sync>> {
+    with::shared(text)
+}
+
+#[sde::app]
+fn anyhow_error(text: &str) -> anyhow::Result<i64> {
+    with::context(text)
+}
+
+#[sde::app]
+fn message(text: &str) -> Result<i64, String> {
+    with::message(text)
+}
+
+#[sde::app]
+fn literal(text: &str) -> Result<i64, &'static str> {
+    with::literal(text)
+}
+
+#[test]
+fn a_function_may_fail_with_what_people_use() {
+    let sde = Sde::new();
+    let said = |result: sde::Result<sde::Value<i64>>| result.unwrap_err().to_string();
+    let number = "invalid digit found in string";
+    for (app, said, expected) in [
+        ("boxed", said(boxed.call(&sde, "x")), number),
+        (
+            "boxed_and_shared",
+            said(boxed_and_shared.call(&sde, "x")),
+            number,
+        ),
+        (
+            "anyhow_error",
+            said(anyhow_error.call(&sde, "x")),
+            &format!("no count: {number}"),
+        ),
+        ("message", said(message.call(&sde, "x")), number),
+        ("literal", said(literal.call(&sde, "x")), "no number"),
+    ] {
+        assert!(said.starts_with(app), "{said}");
+        assert!(said.ends_with(&format!("] failed: {expected}")), "{said}");
+    }
+    assert_eq!(*boxed.call(&sde, "7").unwrap(), 7);
+}
+
+#[sde::app]
+fn each_by_question_mark(text: &str, which: usize) -> Result<i64, AppError> {
+    Ok(match which {
+        0 => with::typed(text)?,
+        1 => with::shared(text)?,
+        2 => with::context(text)?,
+        3 => with::message(text)?,
+        4 => with::literal(text)?,
+        _ => Err("a text")?,
+    })
+}
+
+#[test]
+fn question_marks_take_each_of_them() {
+    let sde = Sde::new();
+    for which in 0..6 {
+        assert!(each_by_question_mark.call(&sde, "x", which).is_err());
+    }
+    let error = each_by_question_mark.call(&sde, "x", 1).unwrap_err();
+    assert!(
+        error.app_error::<ParseIntError>().is_some(),
+        "the type stays"
+    );
+}
+
+#[sde::app]
+fn fails_for_good() -> Result<i64, AppError> {
+    Err(AppError::message("never").permanent())
+}
+
+#[sde::app]
+fn passes_it_on_in_a_box(sde: &Handle) -> Result<i64, Box<dyn StdError>> {
+    Ok(*fails_for_good.call(sde)?)
+}
+
+/// An error of the engine says for itself how long it lasts, also in a box.
+#[test]
+fn a_box_hides_no_error_of_the_engine() {
+    let sde = Sde::new();
+    for _ in 0..2 {
+        let error = passes_it_on_in_a_box.call(&sde).unwrap_err();
+        let inner = error.app_error::<sde::Error>().unwrap();
+        let sde::ErrorKind::App { cause, .. } = inner.kind() else {
+            panic!("{inner}");
+        };
+        assert_eq!(cause.failure(), Some(Failure::Permanent));
+    }
+}

@@ -1,0 +1,96 @@
+//! Values whose destructors use the engine: nothing is dropped while a lock of the cache is held.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+
+use sde::{MemoryArchiver, Policy, SavePolicy, Sde, inputs};
+use sde_tests::{LIMIT, Watchdog};
+
+static ENGINE: std::sync::Mutex<Option<Sde>> = std::sync::Mutex::new(None);
+
+/// Runs the app that made it when it is dropped.
+struct Guard(u64);
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let sde = ENGINE.lock().expect("no panic").clone();
+        if let Some(sde) = sde {
+            // The same key, and so the same lock of the map.
+            sde.peek(&guard, &inputs! { n: self.0 }).expect("a key");
+        }
+    }
+}
+
+#[sde::app(tags(expendable))]
+fn guard(n: u64) -> Guard {
+    Guard(n)
+}
+
+/// Found by a hostile program: what was published while `clean_cache` walked through the map was dropped there, with a shard of it
+/// locked. The same for what a publication, a refresh or `load` replaced.
+#[test]
+fn nothing_is_dropped_with_the_map_locked() {
+    let _dog = Watchdog::new("a destructor that runs an app", LIMIT);
+    let sde = Sde::new();
+    *ENGINE.lock().expect("no panic") = Some(sde.clone());
+    let done = AtomicBool::new(false);
+    let rounds = AtomicU64::new(0);
+    thread::scope(|scope| {
+        for thread in 0..3_u64 {
+            let (sde, done, rounds) = (&sde, &done, &rounds);
+            scope.spawn(move || {
+                while !done.load(Ordering::Relaxed) {
+                    let n = rounds.fetch_add(1, Ordering::Relaxed) % 4;
+                    let policy = match thread {
+                        0 => Policy::Refresh,
+                        _ => Policy::Use,
+                    };
+                    let inputs = inputs! { n: n };
+                    sde.request(&guard, &inputs)
+                        .policy(policy)
+                        .run()
+                        .expect("no error");
+                }
+            });
+        }
+        for _ in 0..3_000 {
+            sde.clean_cache("guard", []).expect("an app");
+            sde.load(MemoryArchiver::new()).expect("a store");
+        }
+        done.store(true, Ordering::Relaxed);
+    });
+    *ENGINE.lock().expect("no panic") = None;
+}
+
+/// Found by a hostile program: `load` dropped what it forgets with the saves locked out, and a destructor whose run is saved
+/// at once waited for itself.
+#[test]
+fn nothing_is_dropped_while_the_store_is_exchanged() {
+    struct Noting;
+    impl Drop for Noting {
+        fn drop(&mut self) {
+            let sde = NOTES.get().expect("set below");
+            noted.call(sde).expect("no error");
+        }
+    }
+    static NOTES: OnceLock<Sde> = OnceLock::new();
+    #[sde::app]
+    fn noted() -> u64 {
+        1
+    }
+    #[sde::app(tags(expendable))]
+    fn noting() -> Noting {
+        Noting
+    }
+    let _dog = Watchdog::new("a destructor that saves", LIMIT);
+    let builder = Sde::builder().store(MemoryArchiver::new());
+    let sde = builder
+        .save(SavePolicy::EveryResult)
+        .build()
+        .expect("a store");
+    NOTES.set(sde.clone()).expect("set once");
+    noting.call(&sde).expect("no error");
+    sde.load(MemoryArchiver::new()).expect("a store");
+    assert_eq!(sde.stats().apps["noted"].computed, 1);
+}

@@ -1,0 +1,66 @@
+//! Observers that use the engine they observe.
+
+use sde::{Event, MemoryArchiver, Sde};
+use sde_tests::{LIMIT, Made, Watchdog, number, x, y};
+
+use super::{Captured, cycle};
+
+/// An engine whose observer asks for the run that an event is about, each time that it is told one that is `such`.
+fn nosy(app: &Made, such: fn(&Event) -> bool) -> Sde {
+    let captured = Captured::default();
+    let (engine, asked) = (captured.clone(), app.clone());
+    let observer = move |event: &Event| {
+        if such(event) {
+            let sde = engine.get().expect("set below");
+            let error = sde.run(&asked, &x(1)).expect_err("it is going on");
+            assert_eq!(cycle(&error).expect("a cycle"), ["asked", "asked"]);
+        }
+    };
+    let sde = Sde::builder().observer(observer).build().expect("no store");
+    captured.set(sde.clone()).expect("set once");
+    sde
+}
+
+/// Found by a hostile program: `Started` and `Stale` were told with the claim won and nobody knowing that this thread has it, so that
+/// an observer that asked for that run waited for itself.
+#[test]
+fn an_observer_may_ask_for_what_it_is_told_of() {
+    let _dog = Watchdog::new("an observer that asks", LIMIT);
+    let app = number("asked", |_, n| Ok(n));
+    let sde = nosy(&app, |event| matches!(event, Event::Started { .. }));
+    assert_eq!(
+        y(&sde.run(&app, &x(1)).expect("no error")).expect("a result"),
+        1
+    );
+
+    let sde = nosy(&app, |event| matches!(event, Event::Stale { .. }));
+    let made = sde.request(&app, &x(1)).run().expect("no error");
+    sde.invalidate(&made.key, "a test").expect("an entry");
+    assert_eq!(
+        y(&sde.run(&app, &x(1)).expect("no error")).expect("a result"),
+        1
+    );
+}
+
+/// Found by a hostile program: the progress of a save was told with a lock held that saving takes.
+#[test]
+fn an_observer_of_a_save_may_save() {
+    let _dog = Watchdog::new("an observer that saves", LIMIT);
+    let captured = Captured::default();
+    let engine = captured.clone();
+    let sde = Sde::builder()
+        .store(MemoryArchiver::new())
+        .observer(move |event: &Event| {
+            if let (Event::Progress { .. }, Some(sde)) = (event, engine.get()) {
+                sde.checkpoint().expect("a store");
+            }
+        })
+        .build()
+        .expect("a store");
+    captured.set(sde.clone()).expect("set once");
+    let app = number("kept", |_, n| Ok(n));
+    for n in 0..200 {
+        sde.run(&app, &x(n)).expect("no error");
+    }
+    sde.checkpoint().expect("a store");
+}

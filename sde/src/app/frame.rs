@@ -108,14 +108,16 @@ pub(crate) struct RestsOn {
     nondeterministic: bool,
 }
 
-/// The same as it is stored.
+/// The same as it is stored. The names are part of the shape that is compared.
 #[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename = "RestsOn")]
 struct StoredRestsOn {
     callees: StoredCallees,
     nondeterministic: bool,
 }
 
 #[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename = "Callees")]
 struct StoredCallees {
     direct: Vec<AppCall>,
     beneath: Arc<BTreeSet<Callee>>,

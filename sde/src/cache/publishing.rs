@@ -79,3 +79,17 @@ fn the_second_stands_if_the_first_was_cleaned() {
     assert_eq!(standing.lacks(None), None);
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(2));
 }
+
+/// Found by threads beside a cleaning: one had claimed what a raised epoch asked to be looked at
+/// again, and put the values back that were cleaned meanwhile.
+#[test]
+fn what_was_cleaned_is_not_put_back() {
+    let cache = AppCache::new("app".into(), None);
+    assert!(cache.record(&entry(1), cache.generation()));
+    let Claimed::Mine(flight, Some(previous)) = cache.claim(key(), None, |_| false) else {
+        unreachable!("nobody else is there");
+    };
+    cache.clean(|_| true, "cleaned");
+    assert!(!cache.put_back(&flight, &previous, &previous.results));
+    assert!(cache.is_flying(&key()));
+}

@@ -67,21 +67,20 @@ impl Engine {
         flight: &Arc<RunFlight>,
         previous: Option<&Arc<Entry>>,
     ) -> Result<Outcome, Error> {
-        let claim = Claim::won(run.cache, flight);
+        let mut claim = Claim::won(run.cache, flight);
         let begun = self.begin(run, Some(flight));
         if run.options.policy != Policy::Refresh
             && let Some(entry) = previous
             && let Ok(map) = self.serve(entry, run.options.names)
         {
             // Published between looking and claiming.
-            flight.set_given(&map);
-            let standing = claim.publish(Arc::clone(entry));
-            let own = Served {
-                entry: Arc::clone(entry),
-                map,
+            claim = match claim.put_back(entry, &map) {
+                Ok(()) => {
+                    let entry = Arc::clone(entry);
+                    return Ok(self.conclude(run, Served { entry, map }, Source::Map));
+                }
+                Err(claim) => claim,
             };
-            let served = self.standing(own, &standing, run.options.names);
-            return Ok(self.conclude(run, served, Source::Map));
         }
         self.tell_stale(run, previous.map(|entry| &**entry));
         self.fly(run, call, claim, begun, previous.map(|entry| &**entry))

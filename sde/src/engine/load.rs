@@ -125,7 +125,10 @@ impl Engine {
 
     /// Whether an earlier entry's values may stand beside new ones.
     pub(super) fn may_fill(&self, run: &Run<'_>, old: &Entry) -> bool {
-        run.options.policy != Policy::Refresh
+        // It may have been cleaned since.
+        let there = run.cache.entry(&run.key);
+        there.is_some_and(|there| std::ptr::eq(&*there, old))
+            && run.options.policy != Policy::Refresh
             && !old.record.nondeterministic
             && self.invalid(&old.record).is_none()
             && self.stale(old).is_none()

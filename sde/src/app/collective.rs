@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
+use super::Handle;
 use super::frame::Place;
-use super::handle::Handle;
 use crate::error::{Error, ErrorKind};
 use crate::process_group::{Act, Notice, Ranks, not_here};
 use crate::result_map::{Codec, ErasedValue, Storable, Value, Wire};
@@ -84,9 +84,7 @@ impl Handle {
 
     /// How values are written for other ranks.
     pub(crate) fn wire(&self) -> Result<Arc<dyn Wire>, Error> {
-        self.runtime()
-            .wire()
-            .ok_or_else(|| not_here("has no way to write values for others".to_owned()))
+        self.engine().wire()
     }
 }
 

@@ -1,6 +1,6 @@
 //! The trait of an app.
 
-use super::handle::Handle;
+use super::Handle;
 use super::info::{AppInfo, Cost};
 use crate::error::AppError;
 use crate::inputs::Inputs;

@@ -1,6 +1,6 @@
 //! What was left on other ranks, and getting it after all.
 
-use super::handle::Handle;
+use super::Handle;
 use super::subset::Transfer;
 use crate::error::Error;
 use crate::key::Key;
@@ -10,7 +10,7 @@ impl Handle {
     /// of them; without what this rank has got since. [`fetch`](Self::fetch) gets it. Not collective.
     #[must_use]
     pub fn elsewhere(&self) -> Vec<Key> {
-        self.runtime().elsewhere()
+        self.engine().left_elsewhere()
     }
 
     /// Has each rank get what it asks for from another that has it in memory: results that were
@@ -35,7 +35,7 @@ impl Handle {
     /// it is called where other ranks can't join in.
     pub fn fetch(&self, keys: &[Key], transfer: &Transfer) -> Result<Vec<Key>, Error> {
         match self.together(|| "fetches what is elsewhere".to_owned())? {
-            Some(ranks) => self.runtime().fetch(ranks, keys, transfer),
+            Some(ranks) => self.engine().fetch_keys(ranks, keys, transfer),
             // One process has all that there is.
             None => Ok(Vec::new()),
         }

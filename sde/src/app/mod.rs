@@ -14,7 +14,6 @@ mod definition;
 mod difference;
 mod fetch;
 mod frame;
-mod handle;
 mod helpers;
 mod identity;
 mod info;
@@ -33,6 +32,8 @@ mod subset;
 mod summary;
 mod together;
 
+/// What a body runs other apps with, named here for all that apps are made of: the one thing above them.
+pub use crate::engine::Handle;
 pub use cancel::CancelToken;
 pub(crate) use cancel::Wake;
 pub(crate) use collective::gather_values;
@@ -45,8 +46,6 @@ pub use frame::Callee;
 pub(crate) use frame::{
     AppCall, Frame, Interest, OnThread, Place, RestsOn, ancestry, depth_here, stack,
 };
-pub use handle::Handle;
-pub(crate) use handle::Runtime;
 pub use helpers::{FunctionCode, LinkedHelper};
 pub use identity::{AppId, CodeId};
 pub use info::{AppInfo, Cost, ResultSpec, Synchronize};
@@ -65,5 +64,6 @@ pub(crate) use scratch::ScratchState;
 pub(crate) use setup::Setup;
 pub use slot::{Slot, SubApp};
 pub use source::AppSource;
+pub(crate) use source::Resolved;
 pub use subset::{Subset, Transfer};
 pub use summary::{AppSetup, SlotSummary};

@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use super::Handle;
 use super::definition::App;
 use super::frame::Place;
-use super::handle::Handle;
 use super::prepared::{LinkedFacts, Subject};
 use super::request::{Options, Policy};
 use super::subset::Transfer;
@@ -84,12 +84,12 @@ impl Handle {
         let nested = Place::here().is_beside();
         let progress = |done, total| {
             let label = &subject.facts.name;
-            self.runtime().progress(label, done, total, nested);
+            self.engine().progress(label, done, total, nested);
         };
         let items = Mutex::new(items.enumerate());
         let sink = Mutex::new((&mut each, 0));
         let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
-        let threads = self.runtime().parallel().threads();
+        let threads = self.engine().helpers().threads();
         let helpers = threads.min(total.unwrap_or(threads)).saturating_sub(1);
         let stopped = AtomicBool::new(false);
         if let Some(total) = total {
@@ -140,7 +140,7 @@ impl Handle {
     ) -> Result<(), Error> {
         let mut first = 0;
         loop {
-            let length = AT_ONCE * ranks.size() * self.runtime().parallel().threads();
+            let length = AT_ONCE * ranks.size() * self.engine().helpers().threads();
             let list: Vec<Inputs> = items.by_ref().take(length).collect();
             if list.is_empty() {
                 return Ok(());
@@ -166,7 +166,7 @@ impl Handle {
         list: &[&Inputs],
     ) -> Result<Vec<Option<Result<ResultMap, Error>>>, Error> {
         let all = Transfer::all();
-        let results = self.runtime().spread(self, ranks, subject, list, &all)?;
+        let results = self.engine().spread(self, ranks, subject, list, &all)?;
         Ok(results.into_iter().map(Some).collect())
     }
 }

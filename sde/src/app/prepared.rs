@@ -319,7 +319,7 @@ impl LinkedFacts {
     }
 
     #[inline]
-    pub(super) fn get(&self, app: &dyn App) -> Result<&Arc<Facts>, Error> {
+    pub(crate) fn get(&self, app: &dyn App) -> Result<&Arc<Facts>, Error> {
         match self.0.get() {
             Some(facts) => Ok(facts),
             None => self.make(app),

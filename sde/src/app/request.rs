@@ -2,9 +2,9 @@
 
 use std::fmt;
 
+use super::Handle;
 use super::cancel::CancelToken;
 use super::difference::Nearest;
-use super::handle::Handle;
 use super::source::AppSource;
 use crate::error::Error;
 use crate::event::{RunId, Source};

@@ -3,8 +3,8 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use super::Handle;
 use super::frame::{Frame, RestsOn};
-use super::handle::Handle;
 use crate::error::Error;
 use crate::result_map::{Codec, ErasedValue, Storable, Value};
 
@@ -82,12 +82,12 @@ impl<'a, T: Storable> Scratch<'a, T> {
     /// If the handle belongs to no run, or to one that has ended.
     pub fn load(&self) -> Result<Option<crate::Value<T>>, Error> {
         let frame = self.frame()?;
-        let runtime = self.handle.runtime();
-        let found = runtime.load_scratch(frame, &Codec::of::<Kept<T>>());
+        let engine = self.handle.engine();
+        let found = engine.load_scratch(frame, &Codec::of::<Kept<T>>());
         let Some(kept) = found.and_then(|value| value.downcast::<Kept<T>>()) else {
             return Ok(None);
         };
-        if !runtime.may_go_on(frame, &kept.rests_on) {
+        if !engine.may_go_on(frame, &kept.rests_on) {
             return Ok(None);
         }
         frame.inherit(&kept.rests_on);
@@ -107,7 +107,7 @@ impl<'a, T: Storable> Scratch<'a, T> {
             rests_on: frame.rests_on(),
             state: state.into(),
         };
-        self.handle.runtime().save_scratch(
+        self.handle.engine().save_scratch(
             frame,
             ScratchState {
                 value: ErasedValue::new(kept),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::Handle;
 use super::definition::App;
-use super::handle::Runtime;
 use super::instance::Instance;
 use super::prepared::{Facts, Prepared, Subject};
 use crate::error::Error;
@@ -18,7 +18,7 @@ pub trait AppSource {
     /// # Errors
     /// If no such app is registered, or it can't be identified.
     #[doc(hidden)]
-    fn resolve(&self, runtime: &dyn Runtime) -> Result<Resolved<'_>, Error>;
+    fn resolve(&self, sde: &Handle) -> Result<Resolved<'_>, Error>;
 
     /// The registered name, if that is how the app is given.
     #[doc(hidden)]
@@ -55,29 +55,32 @@ impl Resolved<'_> {
 }
 
 impl<A: App> AppSource for A {
-    fn resolve(&self, runtime: &dyn Runtime) -> Result<Resolved<'_>, Error> {
-        Ok(Resolved(Inner::Value(self, runtime.identify(self)?)))
+    fn resolve(&self, sde: &Handle) -> Result<Resolved<'_>, Error> {
+        Ok(Resolved(Inner::Value(self, sde.engine().identify(self)?)))
     }
 }
 
 impl AppSource for Prepared {
-    fn resolve(&self, runtime: &dyn Runtime) -> Result<Resolved<'_>, Error> {
+    fn resolve(&self, sde: &Handle) -> Result<Resolved<'_>, Error> {
         Ok(Resolved(match self.to_renew() {
             None => Inner::Handle(self),
-            Some(instance) => Inner::Owned(runtime.prepare(&instance)?, None),
+            Some(instance) => Inner::Owned(sde.engine().prepare(&instance)?, None),
         }))
     }
 }
 
 impl AppSource for Instance {
-    fn resolve(&self, runtime: &dyn Runtime) -> Result<Resolved<'_>, Error> {
-        Ok(Resolved(Inner::Owned(runtime.prepare(self)?, None)))
+    fn resolve(&self, sde: &Handle) -> Result<Resolved<'_>, Error> {
+        Ok(Resolved(Inner::Owned(sde.engine().prepare(self)?, None)))
     }
 }
 
 impl AppSource for str {
-    fn resolve(&self, runtime: &dyn Runtime) -> Result<Resolved<'_>, Error> {
-        Ok(Resolved(Inner::Owned(runtime.named(self)?, Some(self))))
+    fn resolve(&self, sde: &Handle) -> Result<Resolved<'_>, Error> {
+        Ok(Resolved(Inner::Owned(
+            sde.engine().named(self)?,
+            Some(self),
+        )))
     }
 
     fn registered_name(&self) -> Option<&str> {
@@ -86,8 +89,8 @@ impl AppSource for str {
 }
 
 impl AppSource for String {
-    fn resolve(&self, runtime: &dyn Runtime) -> Result<Resolved<'_>, Error> {
-        self.as_str().resolve(runtime)
+    fn resolve(&self, sde: &Handle) -> Result<Resolved<'_>, Error> {
+        self.as_str().resolve(sde)
     }
 
     fn registered_name(&self) -> Option<&str> {

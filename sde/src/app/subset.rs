@@ -3,7 +3,7 @@
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::handle::Handle;
+use super::Handle;
 use crate::error::Error;
 use crate::process_group::Ranks;
 use crate::result_map::Tags;
@@ -102,7 +102,7 @@ impl Handle {
         let ranks = self.together(doing)?.cloned();
         let handle = match &ranks {
             Some(ranks) => {
-                let part = self.runtime().split(ranks, color, key, transfer)?;
+                let part = self.engine().split_ranks(ranks, color, key, transfer)?;
                 self.with_ranks(part)
             }
             None => self.clone(),
@@ -162,7 +162,7 @@ impl Subset {
         else {
             return Ok(());
         };
-        self.whole.runtime().release(whole, part, transfer)
+        self.whole.engine().release_ranks(whole, part, transfer)
     }
 }
 
@@ -179,7 +179,7 @@ impl Drop for Subset {
             return;
         }
         if let (Some(part), Some(whole)) = (self.handle.shared_ranks(), self.whole.shared_ranks()) {
-            self.whole.runtime().abandon(whole, part);
+            self.whole.engine().abandon_ranks(whole, part);
         }
     }
 }

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use super::Handle;
 use super::frame::Place;
-use super::handle::Handle;
 use super::own_time::add_waiting;
 use super::request::Options;
 use super::source::AppSource;
@@ -76,7 +76,7 @@ impl Handle {
         let results = match self.all_ranks() {
             Some(ranks) => {
                 let spread = self
-                    .runtime()
+                    .engine()
                     .spread(self, ranks, &subject, &distinct, transfer);
                 spread.unwrap_or_else(|error| distinct.iter().map(|_| Err(error.clone())).collect())
             }
@@ -148,7 +148,7 @@ impl Handle {
             false => helpers,
         };
         let place = place.sharing();
-        let waited = self.runtime().parallel().share(helpers, &|| {
+        let waited = self.engine().helpers().share(helpers, &|| {
             let _on_thread = place.clone().enter();
             work();
         });
@@ -178,7 +178,7 @@ impl Handle {
         let stopped = AtomicBool::new(false);
         let results: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
         let nested = Place::here().is_beside();
-        self.runtime().progress(label, 0, items.len(), nested);
+        self.engine().progress(label, 0, items.len(), nested);
         self.share(items.len().saturating_sub(1), || {
             let _on_panic = StopOnPanic(&stopped);
             while !stopped.load(Ordering::Relaxed) && !ended() {
@@ -189,13 +189,13 @@ impl Handle {
                 let result = each(self, item);
                 *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                self.runtime().progress(label, done, items.len(), nested);
+                self.engine().progress(label, done, items.len(), nested);
             }
         });
         let done = done.into_inner();
         if done < items.len() {
             // It ended early: that is all there is.
-            self.runtime().progress(label, done, done, nested);
+            self.engine().progress(label, done, done, nested);
         }
         results
             .into_iter()

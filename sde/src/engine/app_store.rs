@@ -159,14 +159,14 @@ impl Resolver for InStore<'_> {
 
 impl Engine {
     /// The app registered under a name.
-    pub(super) fn named(&self, name: &str) -> Result<Prepared, Error> {
+    pub(crate) fn named(&self, name: &str) -> Result<Prepared, Error> {
         let prepared = self.apps.find(self, name, &mut Vec::new())?;
         self.note_code(&prepared.facts);
         Ok(prepared)
     }
 
     /// An instance with its slots looked up.
-    pub(super) fn prepare_instance(&self, instance: &Instance) -> Result<Prepared, Error> {
+    pub(crate) fn prepare(&self, instance: &Instance) -> Result<Prepared, Error> {
         let prepared = prepare(instance, &InStore(self), &mut Vec::new())?;
         self.note_code(&prepared.facts);
         Ok(prepared)

@@ -17,12 +17,12 @@ use crate::process_group::{Act, Notice, Ranks};
 
 impl Engine {
     /// The keys of what others have computed and this rank has not got.
-    pub(super) fn left_elsewhere(&self) -> Vec<Key> {
+    pub(crate) fn left_elsewhere(&self) -> Vec<Key> {
         self.sets.left(|key| !self.holds(key))
     }
 
     /// Has each rank get what it asks for; gives back what this one still lacks.
-    pub(super) fn fetch_keys(
+    pub(crate) fn fetch_keys(
         &self,
         ranks: &Ranks,
         keys: &[Key],

@@ -272,7 +272,7 @@ impl Engine {
         let frame = Arc::new(Frame::new(
             Arc::clone(run.subject.facts),
             run.key,
-            run.from.engine(),
+            self.id(),
             run.parent.clone(),
             run.above.clone(),
             interest,
@@ -305,7 +305,7 @@ impl Engine {
             run: number,
         });
         let handle = Handle::new(
-            Arc::clone(run.from.shared_runtime()),
+            Arc::clone(run.from.engine()),
             Some(Arc::clone(frame)),
             run.from.shared_ranks().cloned(),
         );

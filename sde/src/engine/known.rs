@@ -147,7 +147,7 @@ impl Known {
 
 impl Engine {
     /// The facts of an app given by value, with all its defaults.
-    pub(super) fn facts_of(&self, app: &dyn App) -> Result<Arc<Facts>, Error> {
+    pub(crate) fn identify(&self, app: &dyn App) -> Result<Arc<Facts>, Error> {
         let facts = Facts::of(app, &Setup::defaults(app), &InStore(self), &mut Vec::new())?;
         self.note_code(&facts);
         Ok(Arc::new(facts))

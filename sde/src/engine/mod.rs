@@ -16,6 +16,7 @@ mod fetch;
 mod fly;
 mod hand;
 mod hand_over;
+mod handle;
 #[cfg(test)]
 mod in_memory_once;
 mod invalidate;
@@ -27,7 +28,6 @@ mod parts;
 mod peek;
 mod room;
 mod run;
-mod runtime;
 mod save;
 mod save_again;
 mod scratch;
@@ -43,6 +43,7 @@ mod wait;
 
 pub use app_store::Apps;
 pub use builder::Builder;
+pub use handle::Handle;
 pub use invalidate::Invalidated;
 pub use sde::Sde;
 pub use stats::Stats;
@@ -121,6 +122,15 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
+    /// Tells engines apart.
+    pub(crate) fn id(&self) -> usize {
+        std::ptr::from_ref(self) as usize
+    }
+
+    pub(crate) fn helpers(&self) -> &Helpers {
+        &self.helpers
+    }
+
     fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
     }
@@ -171,6 +181,16 @@ impl Engine {
         }
     }
 
+    /// Tells how far long work has come.
+    pub(crate) fn progress(&self, label: &str, done: usize, total: usize, nested: bool) {
+        self.tell(|| Event::Progress {
+            label: Arc::from(label),
+            done,
+            total,
+            nested,
+        });
+    }
+
     fn warn(&self, message: impl FnOnce() -> String) {
         let message = message();
         tracing::warn!("{message}");
@@ -190,7 +210,7 @@ impl Engine {
         ordinary.chain(self.sets.entries())
     }
 
-    fn wire(&self) -> Result<Arc<dyn Wire>, Error> {
+    pub(crate) fn wire(&self) -> Result<Arc<dyn Wire>, Error> {
         let none = || not_here("has no process group to send values to".to_owned());
         self.wire.clone().ok_or_else(none)
     }

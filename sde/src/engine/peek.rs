@@ -14,7 +14,7 @@ use crate::key::{Key, Listed, keyed};
 
 impl Engine {
     /// What `run` would do, found without running, claiming or reading values.
-    pub(super) fn look_only(&self, subject: &Subject<'_>, inputs: &Inputs) -> Result<Peek, Error> {
+    pub(super) fn peek(&self, subject: &Subject<'_>, inputs: &Inputs) -> Result<Peek, Error> {
         let facts = subject.facts;
         let key = inputs.with_encoded(|encoded| keyed(&facts.id.0, encoded));
         let key = key.map_err(|source| ErrorKind::Fingerprint {

@@ -62,13 +62,13 @@ struct Absent {
 impl Run<'_> {
     /// Whether it is this run that goes on there.
     pub(super) fn is(&self, frame: &Frame) -> bool {
-        frame.key == self.key && frame.engine == self.from.engine()
+        frame.key == self.key && frame.engine == self.from.engine().id()
     }
 
     /// A run of this app as the waits know it.
     pub(super) fn node(&self, key: Key) -> Node {
         Node {
-            engine: self.from.engine(),
+            engine: self.from.engine().id(),
             key,
             app: Arc::clone(&self.subject.facts.name),
         }

@@ -31,7 +31,7 @@ impl Engine {
 
     /// The scratch of a run: of this process, or else of the store.
     /// A run for its caller alone has none: it is to be like no other.
-    pub(super) fn scratch_of(&self, frame: &Frame, codec: &Codec) -> Option<ErasedValue> {
+    pub(crate) fn load_scratch(&self, frame: &Frame, codec: &Codec) -> Option<ErasedValue> {
         if !frame.claimed {
             return None;
         }
@@ -64,7 +64,7 @@ impl Engine {
     }
 
     /// Whether a run goes on from a scratch state: what was called for it is as it was.
-    pub(super) fn still_rests_on(&self, frame: &Frame, from: &RestsOn) -> bool {
+    pub(crate) fn may_go_on(&self, frame: &Frame, from: &RestsOn) -> bool {
         let Some(why) = self.changed_beneath(&*from.beneath) else {
             self.tell(|| Event::Resumed {
                 app: Arc::clone(&frame.facts.name),
@@ -81,7 +81,7 @@ impl Engine {
         false
     }
 
-    pub(super) fn keep_scratch(&self, frame: &Frame, state: ScratchState) {
+    pub(crate) fn save_scratch(&self, frame: &Frame, state: ScratchState) {
         if !frame.claimed {
             return;
         }

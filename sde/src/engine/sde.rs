@@ -13,7 +13,7 @@ use super::builder::{Builder, read_marks};
 use super::invalidate::Invalidated;
 use super::stats::Stats;
 use super::{Engine, invalidate};
-use crate::app::{AppSource, Callee, Handle, Runtime};
+use crate::app::{AppSource, Callee, Handle};
 use crate::cache::Record;
 use crate::checkpoint::{Archiver, SavePolicy, Selection};
 use crate::error::{Error, ErrorKind};
@@ -35,7 +35,6 @@ use crate::result_map::{Named, Tags};
 #[derive(Clone)]
 pub struct Sde {
     handle: Handle,
-    engine: Arc<Engine>,
     /// What all clones share, and no handle does.
     _last: Arc<Last>,
 }
@@ -82,25 +81,19 @@ impl Sde {
         Builder::default()
     }
 
-    pub(super) fn engine(&self) -> &Arc<Engine> {
-        &self.engine
-    }
-
     pub(super) fn of(engine: Engine, group: Option<(Box<dyn ProcessGroup>, Duration)>) -> Self {
         let engine = Arc::new(engine);
         let ranks = group.map(|(group, patience)| engine.world(group, patience));
-        let runtime: Arc<dyn Runtime> = Arc::clone(&engine) as _;
         Self {
-            handle: Handle::new(runtime, None, ranks.clone()),
-            _last: Arc::new(Last(Arc::clone(&engine), ranks)),
-            engine,
+            handle: Handle::new(Arc::clone(&engine), None, ranks.clone()),
+            _last: Arc::new(Last(engine, ranks)),
         }
     }
 
     /// The apps registered by name.
     #[must_use]
     pub fn apps(&self) -> Apps<'_> {
-        Apps(&self.engine)
+        Apps(self.engine())
     }
 
     /// Everything the app, with all its sub-apps, lacks before it can run, a
@@ -109,7 +102,7 @@ impl Sde {
     /// # Errors
     /// If the app can't be found or identified.
     pub fn not_ready<A: AppSource + ?Sized>(&self, app: &A) -> Result<Vec<String>, Error> {
-        let resolved = app.resolve(self.handle.runtime())?;
+        let resolved = app.resolve(self)?;
         Ok(resolved.subject().facts.missing.clone())
     }
 
@@ -118,7 +111,7 @@ impl Sde {
     #[must_use]
     pub fn citations_used(&self) -> BTreeMap<String, Vec<String>> {
         let mut names = BTreeSet::new();
-        for entry in self.engine.entries() {
+        for entry in self.engine().entries() {
             names.insert(entry.record.app.to_string());
             names.extend(
                 entry
@@ -133,7 +126,7 @@ impl Sde {
         }
         names
             .into_iter()
-            .map(|name| (self.engine.known.citations(&name), name))
+            .map(|name| (self.engine().known.citations(&name), name))
             .filter(|(citations, _)| !citations.is_empty())
             .map(|(citations, name)| (name, citations))
             .collect()
@@ -143,10 +136,10 @@ impl Sde {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = Stats {
-            on_several_ranks: self.engine.sets.doubles(),
+            on_several_ranks: self.engine().sets.doubles(),
             ..Stats::default()
         };
-        for cache in self.engine.caches.all() {
+        for cache in self.engine().caches.all() {
             let app = cache.counters.sum();
             stats.total = stats.total.plus(app);
             stats.apps.insert(cache.name.to_string(), app);
@@ -159,7 +152,7 @@ impl Sde {
     #[must_use]
     pub fn records(&self) -> Vec<Record> {
         let mut records: Vec<_> = self
-            .engine
+            .engine()
             .entries()
             .map(|entry| entry.record.clone())
             .collect();
@@ -192,20 +185,20 @@ impl Sde {
     /// under which it is registered.
     pub fn clean_cache(&self, app: &str, tags: impl Into<Tags>) -> Result<(), Error> {
         let tags = tags.into();
-        self.engine.raise_epoch();
+        self.engine().raise_epoch();
         let goes =
             |named: &Named| tags.is_empty() || named.tags.unwrap_or_default().intersects(tags);
         let why = "it was cleaned from memory";
-        self.engine.sets.clean(app, goes, why);
-        if let Some(cache) = self.engine.caches.named(app) {
+        self.engine().sets.clean(app, goes, why);
+        if let Some(cache) = self.engine().caches.named(app) {
             cache.clean(goes, why);
             if tags.is_empty() {
                 cache.clean_scratch();
             }
         } else {
-            self.engine.must_know(app)?;
+            self.engine().must_know(app)?;
         }
-        self.engine.raise_epoch();
+        self.engine().raise_epoch();
         Ok(())
     }
 
@@ -215,10 +208,10 @@ impl Sde {
     /// # Errors
     /// If there is no such entry in memory or in the store, or the store can't be asked.
     pub fn invalidate(&self, key: &Key, reason: &str) -> Result<Invalidated, Error> {
-        let run = self.engine.mark(key, reason, false)?;
+        let run = self.engine().mark(key, reason, false)?;
         Ok(Invalidated {
             run,
-            dependents: self.engine.dependents(key),
+            dependents: self.engine().dependents(key),
         })
     }
 
@@ -227,7 +220,7 @@ impl Sde {
     /// # Errors
     /// As [`invalidate`](Self::invalidate).
     pub fn undo_invalidate(&self, key: &Key) -> Result<(), Error> {
-        self.engine.mark(key, "", true).map(drop)
+        self.engine().mark(key, "", true).map(drop)
     }
 
     /// Saves results, intermediates and the scratch of runs in progress; only what
@@ -237,7 +230,7 @@ impl Sde {
     /// If there is no store, or it fails; what could not be saved is saved next
     /// time.
     pub fn checkpoint(&self) -> Result<(), Error> {
-        self.engine.save(Selection::Checkpoint, true)
+        self.engine().save(Selection::Checkpoint, true)
     }
 
     /// Has another thread [checkpoint](Self::checkpoint), and returns at once. Runs go on
@@ -247,9 +240,11 @@ impl Sde {
     /// If there is no store, or no thread can be started.
     pub fn checkpoint_in_background(&self) -> Result<(), Error> {
         let doing = "checkpoint";
-        self.engine.archiver().ok_or(ErrorKind::NoStore { doing })?;
-        Background::start(&self.engine).map_err(super::builder::no_thread)?;
-        self.engine.background.want();
+        self.engine()
+            .archiver()
+            .ok_or(ErrorKind::NoStore { doing })?;
+        Background::start(self.engine()).map_err(super::builder::no_thread)?;
+        self.engine().background.want();
         Ok(())
     }
 
@@ -259,7 +254,7 @@ impl Sde {
     /// If there is no store, or it fails; what could not be saved is saved next
     /// time.
     pub fn archive(&self) -> Result<(), Error> {
-        self.engine.save(Selection::Archive, true)
+        self.engine().save(Selection::Archive, true)
     }
 
     /// Saves all results, and writes them to a store of their own in another directory,
@@ -275,11 +270,11 @@ impl Sde {
     /// it fails on any, or if they name different directories.
     pub fn archive_to(&self, dir: impl AsRef<Path>) -> Result<(), Error> {
         let dir = dir.as_ref();
-        let saved = self.engine.save(Selection::Archive, true);
+        let saved = self.engine().save(Selection::Archive, true);
         self.saved_together("archives", Selection::Archive, saved)?;
         match self.handle.together(|| "archives".to_owned())? {
-            Some(ranks) => self.engine.archive_for_all(ranks, dir),
-            None => self.engine.archive_to(dir),
+            Some(ranks) => self.engine().archive_for_all(ranks, dir),
+            None => self.engine().archive_to(dir),
         }
     }
 
@@ -291,14 +286,14 @@ impl Sde {
     /// # Errors
     /// If the store fails; on all ranks, if it fails on any.
     pub fn finish(&self) -> Result<(), Error> {
-        let saved = match self.engine.archiver() {
-            Some(_) => self.engine.save(Selection::Checkpoint, true),
+        let saved = match self.engine().archiver() {
+            Some(_) => self.engine().save(Selection::Checkpoint, true),
             None => Ok(()),
         };
         let saved = self.saved_together("finishes", Selection::Checkpoint, saved);
         // Also if that failed: results come first.
-        let archived = match self.engine.archiver() {
-            Some(_) => self.engine.save(Selection::Archive, true),
+        let archived = match self.engine().archiver() {
+            Some(_) => self.engine().save(Selection::Archive, true),
             None => Ok(()),
         };
         self.saved_together("finishes", Selection::Archive, saved.and(archived))?;
@@ -314,7 +309,7 @@ impl Sde {
     /// # Errors
     /// As [`checkpoint`](Self::checkpoint); on all ranks, if it fails on any.
     pub fn checkpoint_all(&self) -> Result<(), Error> {
-        let saved = self.engine.save(Selection::Checkpoint, true);
+        let saved = self.engine().save(Selection::Checkpoint, true);
         self.saved_together("checkpoints", Selection::Checkpoint, saved)
     }
 
@@ -325,7 +320,7 @@ impl Sde {
         saved: Result<(), Error>,
     ) -> Result<(), Error> {
         match self.handle.together(|| doing.to_owned()) {
-            Ok(Some(ranks)) => self.engine.commit_saved(ranks, doing, selection, saved),
+            Ok(Some(ranks)) => self.engine().commit_saved(ranks, doing, selection, saved),
             Ok(None) => saved,
             // What was saved is: the call was at fault.
             Err(error) => saved.and(Err(error)),
@@ -350,7 +345,7 @@ impl Sde {
             Some(ranks) => ranks.agree("loading a store", read)?,
             None => read?,
         }
-        let engine = &self.engine;
+        let engine = self.engine();
         // Dropped when others may save again: destructors may use the engine.
         let (_old, _unsaved);
         let _nobody_saves = engine.nobody_saves();

@@ -35,7 +35,7 @@ impl Engine {
     }
 
     /// Makes a process set of some of these ranks.
-    pub(super) fn split_ranks(
+    pub(crate) fn split_ranks(
         &self,
         whole: &Arc<Ranks>,
         color: u32,
@@ -70,7 +70,7 @@ impl Engine {
     }
 
     /// Returns from a part to the whole, and has each rank get what others computed.
-    pub(super) fn release_ranks(
+    pub(crate) fn release_ranks(
         &self,
         whole: &Arc<Ranks>,
         part: &Arc<Ranks>,
@@ -114,7 +114,7 @@ impl Engine {
     }
 
     /// Ends a process set on this rank alone.
-    pub(super) fn abandon_ranks(&self, whole: &Ranks, part: &Ranks) {
+    pub(crate) fn abandon_ranks(&self, whole: &Ranks, part: &Ranks) {
         part.leave();
         part.set_released();
         whole.end_split();

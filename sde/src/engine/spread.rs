@@ -33,7 +33,7 @@ struct Plan {
 
 impl Engine {
     /// `par_map` on all ranks. The inputs are distinct.
-    pub(super) fn spread(
+    pub(crate) fn spread(
         &self,
         from: &Handle,
         ranks: &Ranks,

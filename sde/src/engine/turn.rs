@@ -72,7 +72,7 @@ impl Engine {
             return Ok(None);
         }
         let same = |frame: &&Arc<Frame>| {
-            frame.facts.type_index == facts.type_index && frame.engine == run.from.engine()
+            frame.facts.type_index == facts.type_index && frame.engine == self.id()
         };
         let above = ancestry(run.above.as_ref()).find(same);
         let beneath = above.map_or(0, |frame| Arc::as_ptr(frame) as usize);

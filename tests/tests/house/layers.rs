@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::none;
-use super::paths::{Source, scan_of};
+use super::paths::{NamedPath, Source, scan_of};
 use super::repository::{TextFile, text_files};
 
 /// A crate with its modules.
@@ -16,6 +16,8 @@ struct Layered {
     src: &'static str,
     /// From the bottom up. Modules of one layer may use each other and all layers below.
     layers: &'static [&'static [&'static str]],
+    /// What a module may name of a layer above it.
+    upward: &'static [(&'static str, &'static [&'static str])],
     /// The modules that may use `std::fs`, and why no others.
     may_read_files: (&'static [&'static str], &'static str),
 }
@@ -39,6 +41,8 @@ const SDE: Layered = Layered {
         &["checkpoint", "process_set"],
         &["engine"],
     ],
+    // What bodies are given to run other apps with.
+    upward: &[("app", &["engine", "Handle"])],
     // Where a key is made of a file's content.
     may_read_files: (&["key"], "files are for an Archiver"),
 };
@@ -54,6 +58,7 @@ const OPENCL: Layered = Layered {
         &["apps", "context", "keep", "live", "make"],
         &["blob", "foreign", "guide"],
     ],
+    upward: &[],
     may_read_files: (
         &["identity", "persistent"],
         "included files are those of keys, kept ones of the store",
@@ -66,6 +71,11 @@ const FOR_MACROS: &str = "__private";
 impl Layered {
     fn layer(&self, module: &str) -> Option<usize> {
         self.layers.iter().position(|layer| layer.contains(&module))
+    }
+
+    fn may_name(&self, own: &str, named: &NamedPath) -> bool {
+        let is_it = |(module, path): &(&str, &[&str])| *module == own && named.segments == *path;
+        self.upward.iter().any(is_it)
     }
 
     /// It is above all layers: it names what is public.
@@ -157,7 +167,7 @@ impl Layered {
                     };
                     match self.layer(module) {
                         None => Some("name the module it is in".to_owned()),
-                        Some(above) if above > own_layer => {
+                        Some(above) if above > own_layer && !self.may_name(own, named) => {
                             Some(format!("{module} is above {own}; see its layers"))
                         }
                         Some(_) => None,
@@ -214,6 +224,7 @@ mod tests {
             "use crate::{key::Key, cache::{Cache}};",
             "fn f() { crate::cache::new() }",
             "use super::super::engine::Sde;",
+            "use crate::engine::{Handle, Sde};",
             "use ::sde::checkpoint::X;",
             "macro_rules! m { () => { $crate::engine::X } }",
         ] {
@@ -223,6 +234,13 @@ mod tests {
             in_file("sde/src/app/info.rs", "\nuse crate::cache::X;")[0]
                 .starts_with("sde/src/app/info.rs:2 ")
         );
+    }
+
+    #[test]
+    fn only_apps_name_the_handle_above_them() {
+        let text = "pub use crate::engine::Handle;";
+        assert_eq!(in_file("sde/src/app/mod.rs", text), Vec::<String>::new());
+        assert_eq!(in_file("sde/src/cache/mod.rs", text).len(), 1);
     }
 
     #[test]

@@ -2,20 +2,15 @@
 
 use std::sync::Arc;
 
-use super::definition::App;
-use super::frame::{Callee, Frame, Place, RestsOn};
-use super::info::Cost;
-use super::instance::Instance;
-use super::prepared::{Facts, Prepared, Subject};
-use super::request::{Options, Outcome, Peek, Policy, Request};
-use super::scratch::{Scratch, ScratchState};
-use super::source::{AppSource, Resolved};
-use super::subset::Transfer;
+use super::Engine;
+use crate::app::{
+    App, AppSource, Callee, Cost, Frame, Instance, LinkedFacts, Options, Outcome, Peek, Place,
+    Policy, Prepared, Request, Resolved, Scratch, Subject,
+};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::{Call, ErasedCall, Inputs};
-use crate::key::Key;
 use crate::process_group::Ranks;
-use crate::result_map::{Codec, ErasedValue, ResultMap, Storable, Wire};
+use crate::result_map::{ResultMap, Storable};
 
 /// Runs apps.
 ///
@@ -28,81 +23,20 @@ use crate::result_map::{Codec, ErasedValue, ResultMap, Storable, Wire};
 /// that can give one.
 #[derive(Clone)]
 pub struct Handle {
-    runtime: Arc<dyn Runtime>,
+    engine: Arc<Engine>,
     frame: Option<Arc<Frame>>,
     /// The process set that its code runs on; `None` if that is this process and no other.
     ranks: Option<Arc<Ranks>>,
 }
 
-/// What a handle needs of the engine: the seam that keeps apps from depending on
-/// it.
-#[doc(hidden)]
-#[allow(
-    private_interfaces,
-    reason = "public only so that `AppSource` can name it"
-)]
-pub trait Runtime: Send + Sync {
-    /// Makes the run. `None` if the call has taken what its caller gets.
-    fn call(
-        &self,
-        from: &Handle,
-        subject: &Subject<'_>,
-        call: &mut dyn Call,
-        options: &Options<'_>,
-    ) -> Result<Option<Outcome>, Error>;
-    fn peek(&self, subject: &Subject<'_>, inputs: &Inputs) -> Result<Peek, Error>;
-    fn named(&self, name: &str) -> Result<Prepared, Error>;
-    fn prepare(&self, instance: &Instance) -> Result<Prepared, Error>;
-    fn identify(&self, app: &dyn App) -> Result<Arc<Facts>, Error>;
-    fn load_scratch(&self, frame: &Arc<Frame>, codec: &Codec) -> Option<ErasedValue>;
-    fn save_scratch(&self, frame: &Arc<Frame>, state: ScratchState);
-    /// Whether what a scratch state rests on is as it was.
-    fn may_go_on(&self, frame: &Frame, from: &RestsOn) -> bool;
-    fn progress(&self, label: &str, done: usize, total: usize, nested: bool);
-    fn make_room(&self, app: &str, keep: usize) -> usize;
-    fn parallel(&self) -> &crate::parallel::Helpers;
-    /// How values are written for other ranks.
-    fn wire(&self) -> Option<Arc<dyn Wire>>;
-    /// Makes a process set of the ranks that give one color.
-    fn split(
-        &self,
-        whole: &Arc<Ranks>,
-        color: u32,
-        key: i64,
-        transfer: &Transfer,
-    ) -> Result<Arc<Ranks>, Error>;
-    /// Returns from a part to the whole.
-    fn release(
-        &self,
-        whole: &Arc<Ranks>,
-        part: &Arc<Ranks>,
-        transfer: &Transfer,
-    ) -> Result<(), Error>;
-    /// Runs an app over distinct inputs on all ranks; `Err` if the ranks can't work together.
-    fn spread(
-        &self,
-        from: &Handle,
-        ranks: &Ranks,
-        subject: &Subject<'_>,
-        list: &[&Inputs],
-        transfer: &Transfer,
-    ) -> Result<Vec<Result<ResultMap, Error>>, Error>;
-    /// The keys of what was left on other ranks.
-    fn elsewhere(&self) -> Vec<Key>;
-    /// Gets what was left there; gives what this rank still lacks.
-    fn fetch(&self, ranks: &Ranks, keys: &[Key], transfer: &Transfer) -> Result<Vec<Key>, Error>;
-    /// Returns without the other ranks.
-    fn abandon(&self, whole: &Ranks, part: &Ranks);
-}
-
 impl Handle {
     pub(crate) fn new(
-        runtime: Arc<dyn Runtime>,
+        engine: Arc<Engine>,
         frame: Option<Arc<Frame>>,
         ranks: Option<Arc<Ranks>>,
     ) -> Self {
         Self {
-            runtime,
+            engine,
             frame,
             ranks,
         }
@@ -194,7 +128,7 @@ impl Handle {
         self.check_active()?;
         self.rests_on_what_passes();
         let resolved = self.resolve(app)?;
-        self.runtime.peek(&resolved.subject(), inputs)
+        self.engine.peek(&resolved.subject(), inputs)
     }
 
     /// What a run would take: nothing if it is remembered, else what the app
@@ -211,7 +145,7 @@ impl Handle {
         self.rests_on_what_passes();
         let resolved = self.resolve(app)?;
         let subject = resolved.subject();
-        Ok(match self.runtime.peek(&subject, inputs)? {
+        Ok(match self.engine.peek(&subject, inputs)? {
             Peek::Hit { .. } | Peek::Load { .. } => Some(Cost::default()),
             Peek::Wait { .. } | Peek::Miss { .. } => subject.app.cost(inputs),
         })
@@ -224,7 +158,7 @@ impl Handle {
     /// handle's run has ended.
     pub fn prepare(&self, instance: &Instance) -> Result<Prepared, Error> {
         self.check_active()?;
-        let prepared = self.runtime.prepare(instance);
+        let prepared = self.engine.prepare(instance);
         prepared.inspect_err(|_| self.rests_on_what_passes())
     }
 
@@ -286,7 +220,7 @@ impl Handle {
     /// holds stays, and what is not saved yet is held until then. Nothing is let go of an app that did
     /// not run, or of which no value was dropped.
     pub fn make_room(&self, app: &str, keep: usize) -> usize {
-        self.runtime.make_room(app, keep)
+        self.engine.make_room_for(app, keep)
     }
 
     /// The scratch space of this run, for a state of type `T`.
@@ -307,7 +241,7 @@ impl Handle {
     pub fn progress(&self, label: &str, done: usize, total: usize) {
         if self.check_active().is_ok() {
             let nested = Place::here().is_beside();
-            self.runtime.progress(label, done, total, nested);
+            self.engine.progress(label, done, total, nested);
         }
     }
 
@@ -317,7 +251,7 @@ impl Handle {
     pub fn call_linked(
         &self,
         app: &dyn App,
-        facts: &super::prepared::LinkedFacts,
+        facts: &LinkedFacts,
         call: &mut dyn Call,
     ) -> Result<Option<ResultMap>, Error> {
         static OPTIONS: Options<'static> = Options {
@@ -326,16 +260,16 @@ impl Handle {
             cancel: None,
         };
         let subject = self.linked(app, facts)?;
-        let outcome = self.runtime.call(self, &subject, call, &OPTIONS)?;
+        let outcome = self.engine.enter(self, &subject, call, &OPTIONS)?;
         Ok(outcome.map(|outcome| outcome.results))
     }
 
     /// An app that was linked into the program.
     #[inline]
-    pub(super) fn linked<'a>(
+    pub(crate) fn linked<'a>(
         &self,
         app: &'a dyn App,
-        facts: &'a super::prepared::LinkedFacts,
+        facts: &'a LinkedFacts,
     ) -> Result<Subject<'a>, Error> {
         let facts = facts.get(app);
         Ok(Subject {
@@ -353,7 +287,7 @@ impl Handle {
         options: &Options<'_>,
     ) -> Result<Outcome, Error> {
         let mut call = ErasedCall::new(inputs);
-        let outcome = self.runtime.call(self, subject, &mut call, options)?;
+        let outcome = self.engine.enter(self, subject, &mut call, options)?;
         let outcome = call.into_outcome().or(outcome);
         outcome.ok_or_else(|| nothing_given(subject))
     }
@@ -367,7 +301,7 @@ impl Handle {
         options: &Options<'_>,
     ) -> Result<ResultMap, Error> {
         let mut call = ErasedCall::new(inputs);
-        match self.runtime.call(self, subject, &mut call, options)? {
+        match self.engine.enter(self, subject, &mut call, options)? {
             Some(outcome) => Ok(outcome.results),
             None => call.into_results().ok_or_else(|| nothing_given(subject)),
         }
@@ -379,7 +313,7 @@ impl Handle {
         &self,
         app: &'a A,
     ) -> Result<Resolved<'a>, Error> {
-        app.resolve(self.runtime()).inspect_err(|error| {
+        app.resolve(self).inspect_err(|error| {
             let Some(frame) = self.caller() else { return };
             match (error.kind(), app.registered_name()) {
                 (ErrorKind::UnknownApp { name, .. }, Some(asked)) if name == asked => {
@@ -408,15 +342,15 @@ impl Handle {
     pub(crate) fn caller(&self) -> Option<Arc<Frame>> {
         match &self.frame {
             Some(frame) => Some(Arc::clone(frame)),
-            None => Place::caller().filter(|frame| frame.engine == self.engine()),
+            None => Place::caller().filter(|frame| frame.engine == self.engine.id()),
         }
     }
 
-    pub(crate) fn runtime(&self) -> &dyn Runtime {
-        &*self.runtime
+    pub(crate) fn engine(&self) -> &Arc<Engine> {
+        &self.engine
     }
 
-    pub(super) fn set_ranks(&mut self, ranks: Arc<Ranks>) {
+    pub(crate) fn set_ranks(&mut self, ranks: Arc<Ranks>) {
         self.ranks = Some(ranks);
     }
 
@@ -424,16 +358,7 @@ impl Handle {
         self.ranks.as_ref()
     }
 
-    pub(crate) fn shared_runtime(&self) -> &Arc<dyn Runtime> {
-        &self.runtime
-    }
-
-    /// Tells engines apart.
-    pub(crate) fn engine(&self) -> usize {
-        Arc::as_ptr(&self.runtime).cast::<()>() as usize
-    }
-
-    pub(super) fn frame(&self) -> Option<&Arc<Frame>> {
+    pub(crate) fn frame(&self) -> Option<&Arc<Frame>> {
         self.frame.as_ref()
     }
 

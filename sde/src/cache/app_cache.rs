@@ -99,7 +99,7 @@ pub(crate) struct RunFlight {
 
 impl RunFlight {
     /// Keeps the results for those who wait. The first stand, as with the flight.
-    pub(crate) fn set_given(&self, results: &ResultMap) {
+    fn set_given(&self, results: &ResultMap) {
         // Said before: what stands is as good.
         let _ = self.given.set(results.clone());
     }
@@ -272,8 +272,15 @@ impl AppCache {
 
     /// Makes the entry visible and wakes the waiters. If another publication of
     /// the same flight was first, that one stands; gives what stands. If the flight
-    /// failed while somebody computed beside it, his entry is none the worse.
-    pub(crate) fn publish(&self, flight: &RunFlight, entry: Arc<Entry>) -> Arc<Entry> {
+    /// failed while somebody computed beside it, his entry is none the worse. `given` is what those
+    /// get who wait.
+    pub(crate) fn publish(
+        &self,
+        flight: &RunFlight,
+        entry: Arc<Entry>,
+        given: &ResultMap,
+    ) -> Arc<Entry> {
+        flight.set_given(given);
         let visible = self.make_visible(flight, entry);
         self.room.added(&visible);
         flight

@@ -59,7 +59,9 @@ fn published(between: impl FnOnce(&AppCache)) -> (AppCache, Arc<Entry>) {
     };
     cache.make_visible(&flight, entry(1));
     between(&cache);
-    let standing = cache.publish(&flight, entry(2));
+    let second = entry(2);
+    let given = second.results.clone();
+    let standing = cache.publish(&flight, second, &given);
     (cache, standing)
 }
 

@@ -1,89 +1,197 @@
-//! Claiming a key: who computes, and who shares what another makes.
+//! Claiming a key: whether the results are there by now, or in the store, or who computes them.
 
 use std::sync::Arc;
 
 use super::Engine;
-use super::fly::Claim;
+use super::execute::Begun;
 use super::run::{Run, Served};
-use crate::app::{Outcome, Policy};
-use crate::cache::{Claimed, Entry, RunFlight};
-use crate::error::Error;
+use crate::app::Policy;
+use crate::cache::{self, AppCache, Entry, RunFlight};
+use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{Event, Source};
-use crate::inputs::Call;
+use crate::result_map::ResultMap;
+
+/// What came of claiming a key.
+pub(super) enum Claimed<'a> {
+    /// The results, and where they were.
+    Found(Served, Source),
+    /// This call is to compute them.
+    Compute(Task<'a>),
+}
+
+/// A run that this call is to compute.
+pub(super) struct Task<'a> {
+    pub(super) role: Role<'a>,
+    pub(super) begun: Begun,
+    /// What is there of the key, whose gaps are filled.
+    pub(super) previous: Option<Arc<Entry>>,
+}
+
+/// For whom a call computes.
+pub(super) enum Role<'a> {
+    /// For all who ask.
+    Holder(Claim<'a>),
+    /// For itself, while another holds the claim: the first of them to publish wins.
+    Beside(Arc<RunFlight>),
+    /// For its caller alone. What came of it is kept as the record of the calculation, if
+    /// the cache has been of this generation all the time.
+    Alone { keep: Option<u64> },
+}
+
+/// The right to end a flight. Ends it in an error if it is dropped, so that
+/// a panic anywhere leaves nobody waiting.
+pub(super) struct Claim<'a> {
+    cache: &'a AppCache,
+    pub(super) flight: Arc<RunFlight>,
+    ended: bool,
+}
+
+impl<'a> Claim<'a> {
+    /// To be made as soon as the claim is won, before anything that may panic.
+    pub(super) fn won(cache: &'a AppCache, flight: Arc<RunFlight>) -> Self {
+        Self {
+            cache,
+            flight,
+            ended: false,
+        }
+    }
+
+    pub(super) fn fail(mut self, error: &Error, failure: Failure, epoch: u64) {
+        self.ended = true;
+        let retry = failure == Failure::Transient;
+        let keep = (failure == Failure::Permanent).then_some(epoch);
+        self.cache.fail(&self.flight, error, retry, keep);
+    }
+
+    /// Ends it with an entry, and what that gives to those who wait; gives the entry that stands.
+    pub(super) fn publish(mut self, made: &Served) -> Arc<Entry> {
+        let winner = self
+            .cache
+            .publish(&self.flight, Arc::clone(&made.entry), &made.map);
+        self.ended = true;
+        winner
+    }
+
+    /// Ends it with what was there before; gives the claim back if that was cleaned since.
+    fn put_back(mut self, entry: &Arc<Entry>, given: &ResultMap) -> Result<(), Self> {
+        self.ended = self.cache.put_back(&self.flight, entry, given);
+        match self.ended {
+            true => Ok(()),
+            false => Err(self),
+        }
+    }
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            let error = Error::from(ErrorKind::Panicked {
+                app: Arc::clone(&self.cache.name),
+                key: self.flight.key,
+                message: "outside of the app's body".to_owned(),
+            });
+            self.cache.fail(&self.flight, &error, true, None);
+        }
+    }
+}
 
 impl Engine {
-    /// Claims the key, or shares what the holder of the claim makes.
-    pub(super) fn claim(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Outcome, Error> {
-        let names = run.options.names;
+    /// Finds the results, waits for another who computes them, or takes it on.
+    pub(super) fn claim<'a>(&self, run: &Run<'a>) -> Result<Claimed<'a>, Error> {
+        match run.options.policy {
+            Policy::Bypass => return Ok(self.alone(run, false)),
+            _ if run.subject.facts.nondeterministic => return Ok(self.alone(run, true)),
+            _ => {}
+        }
         let refresh = run.options.policy == Policy::Refresh;
+        let mut takes_what_is_there = !refresh;
         loop {
             let failed_in = (!refresh).then(|| self.failure_epoch());
             let claimed = run.cache.claim(run.key, failed_in, |entry| {
-                !refresh && entry.is_whole_and_checked(self.epoch())
+                takes_what_is_there && entry.is_whole_and_checked(self.epoch())
             });
             match claimed {
-                Claimed::Ready(entry) => {
-                    if let Ok(map) = self.serve(&entry, names) {
-                        return Ok(self.conclude(run, Served { entry, map }, Source::Map));
-                    }
+                cache::Claimed::Ready(entry) => match self.serve(&entry, run.options.names) {
+                    Ok(map) => return Ok(Claimed::Found(Served { entry, map }, Source::Map)),
                     // It is whole, and does not serve: it was invalidated, or the
                     // names asked for are not its own.
-                    if let Some(outcome) = self.claim_refused(run, call)? {
-                        return Ok(outcome);
-                    }
+                    Err(_) => takes_what_is_there = false,
+                },
+                cache::Claimed::Failed(error) => return Err(error),
+                cache::Claimed::Mine(flight, previous) => {
+                    return Ok(self.with_claim(run, Claim::won(run.cache, flight), previous));
                 }
-                Claimed::Failed(error) => return Err(self.failed(run, error)),
-                Claimed::Mine(flight, previous) => {
-                    return self.with_claim(run, call, &flight, previous.as_ref());
-                }
-                Claimed::Theirs(flight) => {
-                    if let Some(outcome) = self.share(run, call, &flight)? {
-                        return Ok(outcome);
+                cache::Claimed::Theirs(flight) => {
+                    if let Some(claimed) = self.wait(run, &flight)? {
+                        return Ok(claimed);
                     }
+                    takes_what_is_there = !refresh;
                 }
             }
         }
     }
 
-    /// Claims a key whose entry is whole and was refused.
-    fn claim_refused(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Option<Outcome>, Error> {
-        match run
-            .cache
-            .claim(run.key, Some(self.failure_epoch()), |_| false)
-        {
-            Claimed::Mine(flight, previous) => self
-                .with_claim(run, call, &flight, previous.as_ref())
-                .map(Some),
-            Claimed::Theirs(flight) => self.share(run, call, &flight),
-            Claimed::Failed(error) => Err(self.failed(run, error)),
-            Claimed::Ready(_) => Ok(None),
-        }
+    /// Takes on a run for this caller alone.
+    pub(super) fn alone<'a>(&self, run: &Run<'a>, is_kept: bool) -> Claimed<'a> {
+        let keep = is_kept.then(|| run.cache.generation());
+        self.compute(run, Role::Alone { keep })
     }
 
-    fn with_claim(
+    /// Takes on a run without a claim.
+    pub(super) fn compute<'a>(&self, run: &Run<'a>, role: Role<'a>) -> Claimed<'a> {
+        Claimed::Compute(Task {
+            role,
+            begun: self.begin(run, None),
+            previous: None,
+        })
+    }
+
+    fn with_claim<'a>(
         &self,
-        run: &Run<'_>,
-        call: &mut dyn Call,
-        flight: &Arc<RunFlight>,
-        previous: Option<&Arc<Entry>>,
-    ) -> Result<Outcome, Error> {
-        let mut claim = Claim::won(run.cache, flight);
-        let begun = self.begin(run, Some(flight));
+        run: &Run<'a>,
+        mut claim: Claim<'a>,
+        previous: Option<Arc<Entry>>,
+    ) -> Claimed<'a> {
+        let begun = self.begin(run, Some(&claim.flight));
         if run.options.policy != Policy::Refresh
-            && let Some(entry) = previous
+            && let Some(entry) = &previous
             && let Ok(map) = self.serve(entry, run.options.names)
         {
             // Published between looking and claiming.
             claim = match claim.put_back(entry, &map) {
                 Ok(()) => {
                     let entry = Arc::clone(entry);
-                    return Ok(self.conclude(run, Served { entry, map }, Source::Map));
+                    return Claimed::Found(Served { entry, map }, Source::Map);
                 }
                 Err(claim) => claim,
             };
         }
-        self.tell_stale(run, previous.map(|entry| &**entry));
-        self.fly(run, call, claim, begun, previous.map(|entry| &**entry))
+        self.tell_stale(run, previous.as_deref());
+        self.load_or_compute(run, claim, begun, previous)
+    }
+
+    /// Ends the flight with what is in the store, or takes the run on.
+    pub(super) fn load_or_compute<'a>(
+        &self,
+        run: &Run<'a>,
+        claim: Claim<'a>,
+        begun: Begun,
+        previous: Option<Arc<Entry>>,
+    ) -> Claimed<'a> {
+        // What may come out otherwise is not looked for.
+        let before = previous.as_deref();
+        let may_load = before.is_none_or(|entry| !entry.record.nondeterministic);
+        if may_load && let Some(loaded) = self.load(run, before) {
+            let winner = claim.publish(&loaded);
+            self.sets.received.forget(&run.key);
+            let served = loaded.or_winner(&winner, run.options.names);
+            return Claimed::Found(served, Source::Loaded);
+        }
+        Claimed::Compute(Task {
+            role: Role::Holder(claim),
+            begun,
+            previous,
+        })
     }
 
     fn tell_stale(&self, run: &Run<'_>, previous: Option<&Entry>) {
@@ -96,5 +204,38 @@ impl Engine {
                 why,
             });
         }
+    }
+
+    /// Gives what is there by now, or in the store, and claims nothing.
+    pub(super) fn remembered(&self, run: &Run<'_>) -> Result<(Served, Source), Error> {
+        let generation = run.cache.generation();
+        let previous = run.cache.entry(&run.key);
+        if let Some(loaded) = self.load(run, previous.as_deref()) {
+            run.cache.record(&loaded.entry, generation);
+            self.sets.received.forget(&run.key);
+            return Ok((loaded, Source::Loaded));
+        }
+        // Another run may have taken up meanwhile what was sent.
+        let now = run.cache.entry(&run.key);
+        if let Some(entry) = &now
+            && let Ok(map) = self.serve(entry, run.options.names)
+        {
+            let entry = Arc::clone(entry);
+            return Ok((Served { entry, map }, Source::Map));
+        }
+        let why = match now.or(previous) {
+            Some(entry) => self
+                .refusal(&entry, run.options.names)
+                .unwrap_or_else(|| "it is being computed again".to_owned()),
+            None if run.cache.is_flying(&run.key) => "it is being computed".to_owned(),
+            None => "it was never computed, or not saved".to_owned(),
+        };
+        let app = Arc::clone(&run.subject.facts.name);
+        Err(ErrorKind::NotRemembered {
+            app,
+            key: run.key,
+            why,
+        }
+        .into())
     }
 }

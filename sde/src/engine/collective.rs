@@ -6,27 +6,22 @@
 //! they find out whether it went well everywhere. In between, nobody waits for what does not come
 //! (see [`Ranks`]).
 
-use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Engine;
-use super::fly::Unpublished;
-use super::miss::{cancelled, own_cycle, unknown_name};
 use super::parts::{has_parts, settle};
-use super::run::{Run, Served};
-use crate::app::{Callee, Facts, Handle, Options, Outcome, Place, Policy, Subject, gather_values};
+use super::publish::Unpublished;
+use super::run::{Keyed, Run, Served};
+use crate::app::{Callee, Facts, Handle, Options, Outcome, Policy, Subject, gather_values};
 use crate::cache::{Entry, Record};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
-use crate::key::{FingerprintError, Key, Listed, Volatile, keyed, with_encoder};
+use crate::key::{FingerprintError, Key, Listed, keyed, with_encoder};
 use crate::process_group::{Act, Given, Notice, Ranks, Says, chain};
 use crate::process_set::{ProcessSet, Together};
 use crate::result_map::Value;
-
-/// The inputs of a run, encoded.
-type Encoded = (Key, Box<[u8]>, Option<Box<Volatile>>);
 
 impl Engine {
     /// `run` of a distributed app on several ranks, or on a part of them.
@@ -40,42 +35,16 @@ impl Engine {
     ) -> Result<Outcome, Error> {
         let facts = subject.facts;
         let encoded = encode(facts, call);
-        let (key, encoded, volatile, unfit) = match encoded {
-            Ok((key, encoded, volatile)) => (key, encoded, volatile, None),
-            Err(error) => (Key::from_bytes([0; 32]), Box::default(), None, Some(error)),
+        let (keyed, unfit) = match encoded {
+            Ok(keyed) => (keyed, None),
+            Err(error) => (Keyed::none(), Some(error)),
         };
-        let parent = from.caller();
-        let run = Run {
-            from,
-            above: parent.clone().or_else(Place::caller),
-            parent,
-            subject,
-            cache: self.cache_of(facts),
-            options,
-            key,
-            encoded,
-            volatile,
-            found: Cell::new(None),
-            found_anew: Cell::new(false),
-        };
-        let unfit = unfit.or_else(|| self.unfit(&run));
+        let cache = self.cache_of(facts);
+        let run = Run::new(from, from.caller(), subject, cache, options, keyed);
+        let unfit = unfit.or_else(|| self.admit(&run).err());
         let set = self.sets.of(ranks).ok_or(ErrorKind::Released)?;
         let made = self.together(&run, &set, call, unfit);
         made.map_err(|error| self.failed(&run, error))
-    }
-
-    /// What keeps this rank from making the run.
-    fn unfit(&self, run: &Run<'_>) -> Option<Error> {
-        let facts = run.subject.facts;
-        if !facts.missing.is_empty() {
-            let (app, missing) = (Arc::clone(&facts.name), facts.missing.clone());
-            return Some(ErrorKind::NotReady { app, missing }.into());
-        }
-        if let Some(path) = own_cycle(run) {
-            return Some(ErrorKind::Cycle { path }.into());
-        }
-        let unfit = unknown_name(run).or_else(|| cancelled(run));
-        unfit.or_else(|| self.too_deep(run))
     }
 
     fn together(
@@ -158,7 +127,7 @@ impl Engine {
         let ranks = &*set.ranks;
         let ran = {
             let _level = ranks.level();
-            let ran = self.run_body(run, call, self.begin(run, None), number);
+            let ran = self.execute(run, call, self.begin(run, None), number);
             let made = self.publishable(run, ran, None);
             let (says, why) = match &made {
                 Ok(published) => (rests_on(&published.entry.record), None),
@@ -191,7 +160,7 @@ impl Engine {
                     });
                 }
                 let map = published.given;
-                Ok(self.computed(run, Served { entry, map }, Source::Computed))
+                Ok(self.conclude(run, Served { entry, map }, Source::Computed))
             }
             Err(unpublished) => Err(unpublished.resume_panic()),
         }
@@ -258,7 +227,7 @@ fn asked(run: &Run<'_>) -> Notice {
     Notice::new(Act::Run, Key::from_bytes(key), format!("{name}, {how}"))
 }
 
-fn encode(facts: &Facts, call: &dyn Call) -> Result<Encoded, Error> {
+fn encode(facts: &Facts, call: &dyn Call) -> Result<Keyed, Error> {
     let encoded = match call.encoded() {
         Some(kept) => Ok((Box::from(kept), None)),
         None => with_encoder(|to| {
@@ -271,5 +240,9 @@ fn encode(facts: &Facts, call: &dyn Call) -> Result<Encoded, Error> {
         app: Arc::clone(&facts.name),
         source,
     })?;
-    Ok((keyed(&facts.id.0, &encoded), encoded, volatile))
+    Ok(Keyed {
+        key: keyed(&facts.id.0, &encoded),
+        encoded,
+        volatile,
+    })
 }

@@ -260,7 +260,7 @@ impl Handle {
             cancel: None,
         };
         let subject = self.linked(app, facts)?;
-        let outcome = self.engine.enter(self, &subject, call, &OPTIONS)?;
+        let outcome = self.engine.run(self, &subject, call, &OPTIONS)?;
         Ok(outcome.map(|outcome| outcome.results))
     }
 
@@ -287,7 +287,7 @@ impl Handle {
         options: &Options<'_>,
     ) -> Result<Outcome, Error> {
         let mut call = ErasedCall::new(inputs);
-        let outcome = self.engine.enter(self, subject, &mut call, options)?;
+        let outcome = self.engine.run(self, subject, &mut call, options)?;
         let outcome = call.into_outcome().or(outcome);
         outcome.ok_or_else(|| nothing_given(subject))
     }
@@ -301,7 +301,7 @@ impl Handle {
         options: &Options<'_>,
     ) -> Result<ResultMap, Error> {
         let mut call = ErasedCall::new(inputs);
-        match self.engine.enter(self, subject, &mut call, options)? {
+        match self.engine.run(self, subject, &mut call, options)? {
             Some(outcome) => Ok(outcome.results),
             None => call.into_results().ok_or_else(|| nothing_given(subject)),
         }

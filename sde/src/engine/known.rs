@@ -206,6 +206,16 @@ impl Engine {
         why
     }
 
+    /// Whether an app was called whose identity or defaults change with what a file
+    /// holds: then no epoch says that it is still current.
+    pub(super) fn rest_on_files<'c>(&self, beneath: impl IntoIterator<Item = &'c Callee>) -> bool {
+        beneath.into_iter().any(|callee| match callee {
+            Callee::Code { defaults: None, .. } | Callee::Absent { .. } => false,
+            Callee::Code { app, .. } => self.known.is_volatile(app),
+            Callee::Named { name, .. } => self.apps.is_volatile(name),
+        })
+    }
+
     /// One of these that is not what it was, and what it is now. Edited code comes before
     /// defaults: those of an app differ if the code of one in its slots does.
     pub(super) fn changed_beneath<'c>(

@@ -1,10 +1,11 @@
 //! The engine: what happens in `run`.
 //!
-//! The steps are in files of their own, in the order a run takes them: finding
-//! out which app is meant ([`app_store`], [`known`]), looking up ([`run`]),
-//! claiming and waiting ([`miss`], [`claim`], [`wait`]), running the body and publishing ([`fly`]),
-//! saving ([`save`], [`background`], [`signals`]). What only the user may ask for is on [`Sde`].
+//! The way of a call is in [`run`], its steps in files of their own: finding out which app is
+//! meant ([`app_store`], [`known`]), looking up ([`look`]), claiming and waiting ([`claim`],
+//! [`wait`], [`load`]), running the body ([`execute`]), making its results known ([`publish`]),
+//! saving them ([`save`], [`background`], [`signals`]). What only the user may ask for is on [`Sde`].
 
+mod admit;
 mod app_store;
 mod background;
 mod builder;
@@ -12,8 +13,8 @@ mod claim;
 mod clock;
 mod collective;
 mod commit;
+mod execute;
 mod fetch;
-mod fly;
 mod hand;
 mod hand_over;
 mod handle;
@@ -22,10 +23,11 @@ mod in_memory_once;
 mod invalidate;
 mod known;
 mod load;
+mod look;
 mod machine;
-mod miss;
 mod parts;
 mod peek;
+mod publish;
 mod room;
 mod run;
 mod save;
@@ -38,7 +40,6 @@ mod signals;
 mod spread;
 mod stats;
 mod turn;
-mod volatile;
 mod wait;
 
 pub use app_store::Apps;

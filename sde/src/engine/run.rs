@@ -1,19 +1,25 @@
-//! Looking up: the part of `run` that a hit takes.
+//! The way of a call: look, claim, execute, publish.
+//!
+//! Each step is a function in a file of its own: which app is meant ([`AppSource`](crate::app::AppSource)),
+//! what is remembered ([`look`](super::look)), who computes ([`claim`](super::claim), [`wait`](super::wait)),
+//! the body ([`execute`](super::execute)), and what comes of it ([`publish`](super::publish)).
 
 use std::cell::Cell;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::claim::Claimed;
+use super::look::{Look, Looked};
 use super::{Engine, Node};
 use crate::app::{Beneath, Callee, Frame, Handle, Options, Outcome, Place, Policy, Subject};
 use crate::cache::{AppCache, Count, Entry};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Source};
 use crate::inputs::Call;
-use crate::key::{FingerprintError, Key, Volatile, keyed, with_encoder};
+use crate::key::{Key, Volatile};
 use crate::result_map::ResultMap;
 
-/// One call, on its way through the engine.
+/// One call that is not answered from the cache, on its way through the engine.
 pub(super) struct Run<'a> {
     pub(super) from: &'a Handle,
     /// The run that this one is called by, which notes what it depends on.
@@ -35,6 +41,13 @@ pub(super) struct Run<'a> {
     pub(super) found_anew: Cell<bool>,
 }
 
+/// A key, and what was hashed for it.
+pub(super) struct Keyed {
+    pub(super) key: Key,
+    pub(super) encoded: Box<[u8]>,
+    pub(super) volatile: Option<Box<Volatile>>,
+}
+
 /// An entry that may be used, and the map that it gives to one caller. The two go together
 /// from the look that found everything there to the caller: what nobody else holds would
 /// be gone when asked for again.
@@ -43,23 +56,58 @@ pub(super) struct Served {
     pub(super) map: ResultMap,
 }
 
-/// What looking at the encoded inputs gave.
-enum Looked {
-    /// The call took what it wanted, and all that follows a hit is done.
-    Taken,
-    /// An entry that needs a closer look than the map's guard allows, and what it gives.
-    Serves(Box<Served>),
-    Absent(Box<Absent>),
+impl Keyed {
+    /// Of inputs that have no key.
+    pub(super) fn none() -> Self {
+        Self {
+            key: Key::from_bytes([0; 32]),
+            encoded: Box::default(),
+            volatile: None,
+        }
+    }
 }
 
-/// A key under which nothing is, and what was hashed for it.
-struct Absent {
-    key: Key,
-    encoded: Box<[u8]>,
-    volatile: Option<Box<Volatile>>,
+impl Served {
+    /// What is given to one whose own entry was published: that one, or the winner that
+    /// stands in its place, if it has what he asks for.
+    pub(super) fn or_winner(self, winner: &Arc<Entry>, names: Option<&[&str]>) -> Self {
+        if Arc::ptr_eq(&self.entry, winner) {
+            return self;
+        }
+        match winner.serve(names) {
+            Ok(map) => Self {
+                entry: Arc::clone(winner),
+                map,
+            },
+            Err(_) => self,
+        }
+    }
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
+    pub(super) fn new(
+        from: &'a Handle,
+        parent: Option<Arc<Frame>>,
+        subject: &'a Subject<'a>,
+        cache: &'a Arc<AppCache>,
+        options: &'a Options<'a>,
+        keyed: Keyed,
+    ) -> Self {
+        Self {
+            from,
+            above: parent.clone().or_else(Place::caller),
+            parent,
+            subject,
+            cache,
+            options,
+            key: keyed.key,
+            encoded: keyed.encoded,
+            volatile: keyed.volatile,
+            found: Cell::new(None),
+            found_anew: Cell::new(false),
+        }
+    }
+
     /// Whether it is this run that goes on there.
     pub(super) fn is(&self, frame: &Frame) -> bool {
         frame.key == self.key && frame.engine == self.from.engine().id()
@@ -76,8 +124,8 @@ impl Run<'_> {
 }
 
 impl Engine {
-    /// `run`, whoever calls it. `None` if the call has taken what its caller gets.
-    pub(super) fn enter(
+    /// A call, whoever makes it. `None` if the call has taken what its caller gets.
+    pub(super) fn run(
         &self,
         from: &Handle,
         subject: &Subject<'_>,
@@ -99,41 +147,26 @@ impl Engine {
         }
         let cache = self.cache_of(facts);
         let parent = from.caller();
-        let look = Look {
+        let looked = self.look(&Look {
             call,
             subject,
             cache,
             options,
             parent: parent.as_deref(),
-        };
-        // What the closure holds is moved now and then, so it holds two words.
-        match encoded(look.call, |bytes| self.look(&look, bytes)) {
+        });
+        match looked {
             Ok(Looked::Taken) => Ok(None),
-            Ok(Looked::Serves(served)) => {
-                look.tell_parent(self, &served.entry);
-                Ok(Some(self.hit(cache, *served, Source::Map)))
+            Ok(Looked::Found(served)) => {
+                if let Some(parent) = &parent {
+                    self.tell_parent(parent, subject, &served.entry);
+                }
+                Ok(Some(self.outcome(cache, *served, Source::Map)))
             }
-            Ok(Looked::Absent(absent)) => {
-                let Absent {
-                    key,
-                    encoded,
-                    volatile,
-                } = *absent;
-                let run = Run {
-                    from,
-                    above: parent.clone().or_else(Place::caller),
-                    parent,
-                    subject,
-                    cache,
-                    options,
-                    key,
-                    encoded,
-                    volatile,
-                    found: Cell::new(None),
-                    found_anew: Cell::new(false),
-                };
+            Ok(Looked::Absent(keyed)) => {
+                let run = Run::new(from, parent, subject, cache, options, *keyed);
                 let _beneath = Beneath::begin();
-                self.miss(&run, call).map(Some)
+                let outcome = self.miss(&run, call);
+                outcome.map(Some).map_err(|error| self.failed(&run, error))
             }
             Err(source) => {
                 // The caller may go on without; a file that is missing may be there
@@ -147,116 +180,46 @@ impl Engine {
         }
     }
 
-    /// The two levels of the cache.
-    #[inline]
-    fn look(&self, look: &Look<'_>, encoded: &[u8]) -> Looked {
-        let (id, recent) = (&look.subject.facts.id, &look.cache.recent);
-        if !look.may_hit() {
-            return look.absent(keyed(&id.0, encoded), encoded);
+    /// What happens when neither level of the cache has the results.
+    fn miss(&self, run: &Run<'_>, call: &mut dyn Call) -> Result<Outcome, Error> {
+        self.admit(run)?;
+        if run.options.policy == Policy::OnlyIfRemembered {
+            let (served, source) = self.remembered(run)?;
+            return Ok(self.conclude(run, served, source));
         }
-        let epoch = self.epoch();
-        let keep = look.parent.is_some() || self.hears_hits;
-        let last = recent.look(id.as_bytes(), encoded, epoch, |entry| {
-            look.take(entry, Source::LastValue, keep)
-        });
-        if let Some(Some(taken)) = last {
-            self.taken(look, taken, Source::LastValue);
-            return Looked::Taken;
-        }
-        let key = keyed(&id.0, encoded);
-        let again = recent.seen_again(tag(&key));
-        let unmarked = !self.marks.any();
-        let found = look.cache.look_ready(&key, |entry| {
-            let current = unmarked && entry.is_whole_and_checked(epoch);
-            let taken = current.then(|| look.take(entry, Source::Map, keep || again));
-            taken.flatten().ok_or_else(|| Arc::clone(entry))
-        });
-        match found {
-            Some(Ok(taken)) => {
-                if let (true, Some(entry)) = (again, &taken.entry) {
-                    recent.put(id.as_bytes(), encoded, epoch, Arc::clone(entry));
-                }
-                self.taken(look, taken, Source::Map);
-                Looked::Taken
+        // Before the claim: who waits for the turn holds up nobody.
+        let _turn = self.turn(run)?;
+        let (served, source) = match self.claim(run)? {
+            Claimed::Found(served, source) => (served, source),
+            Claimed::Compute(task) => {
+                let ran = self.execute(run, call, task.begun, self.next_run());
+                self.publish(run, ran, task.role, task.previous.as_deref())?
             }
-            Some(Err(entry)) => match self.serve(&entry, look.options.names) {
-                Ok(map) => {
-                    if again && entry.is_whole_and_checked(epoch) {
-                        recent.put(id.as_bytes(), encoded, epoch, Arc::clone(&entry));
-                    }
-                    Looked::Serves(Box::new(Served { entry, map }))
-                }
-                Err(_) => look.absent(key, encoded),
-            },
-            None => look.absent(key, encoded),
-        }
-    }
-
-    /// Counts and tells a hit of which the call took what it wanted.
-    #[inline]
-    fn taken(&self, look: &Look<'_>, taken: Taken, source: Source) {
-        look.cache.counters.hit(source, taken.nanos);
-        if let Some(entry) = &taken.entry {
-            look.tell_parent(self, entry);
-            self.tell_finished(entry, source);
-        }
-    }
-
-    /// What an entry gives to one who asks for these names, or why it may not be used.
-    pub(super) fn serve(&self, entry: &Entry, names: Option<&[&str]>) -> Result<ResultMap, String> {
-        if entry.record.nondeterministic {
-            return Err("it is non-deterministic".to_owned());
-        }
-        if let Some(reason) = self.invalid(&entry.record) {
-            return Err(reason);
-        }
-        // Before its values are read.
-        match self.stale(entry) {
-            Some(why) => Err(why),
-            None => entry.serve(names),
-        }
-    }
-
-    /// Why an entry may not be used; `None` if it may.
-    pub(super) fn refusal(&self, entry: &Entry, names: Option<&[&str]>) -> Option<String> {
-        self.serve(entry, names).err()
-    }
-
-    /// What is given to one whose own entry was published: that one, or the one that
-    /// stands in its place if it has what he asks for.
-    pub(super) fn standing(
-        &self,
-        own: Served,
-        standing: &Arc<Entry>,
-        names: Option<&[&str]>,
-    ) -> Served {
-        if Arc::ptr_eq(&own.entry, standing) {
-            return own;
-        }
-        match standing.serve(names) {
-            Ok(map) => Served {
-                entry: Arc::clone(standing),
-                map,
-            },
-            Err(_) => own,
-        }
-    }
-
-    /// Counts and tells a hit.
-    pub(super) fn hit(&self, cache: &AppCache, served: Served, source: Source) -> Outcome {
-        // Those who waited saved nothing that they know of.
-        let saved = match source {
-            Source::Waited => 0,
-            _ => served.entry.nanos,
         };
-        cache.counters.hit(source, saved);
-        cache.room.used(&served.entry);
-        self.outcome(served, source)
+        Ok(self.conclude(run, served, source))
     }
 
-    /// Tells that a run has its results.
-    pub(super) fn outcome(&self, served: Served, source: Source) -> Outcome {
+    /// Counts, tells and records a run that has its results.
+    pub(super) fn conclude(&self, run: &Run<'_>, served: Served, source: Source) -> Outcome {
+        if let Some(parent) = &run.parent {
+            self.tell_parent(parent, run.subject, &served.entry);
+        }
+        self.keep_within_limit(run.cache);
+        self.outcome(run.cache, served, source)
+    }
+
+    /// Counts and tells it.
+    fn outcome(&self, cache: &AppCache, served: Served, source: Source) -> Outcome {
         let entry = &served.entry;
+        match source {
+            Source::Computed | Source::Duplicate => cache.counters.add(source.into(), 1),
+            // Those who waited saved nothing that they know of.
+            Source::Waited => cache.counters.hit(source, 0),
+            _ => cache.counters.hit(source, entry.nanos),
+        }
+        if source.is_hit() {
+            cache.room.used(entry);
+        }
         self.tell_finished(entry, source);
         Outcome {
             results: served.map,
@@ -266,7 +229,7 @@ impl Engine {
         }
     }
 
-    fn tell_finished(&self, entry: &Entry, source: Source) {
+    pub(super) fn tell_finished(&self, entry: &Entry, source: Source) {
         let record = &entry.record;
         if source.is_hit() && !self.hears_hits {
             return;
@@ -324,95 +287,4 @@ fn itself<'a>(subject: &'a Subject<'_>) -> impl Iterator<Item = Callee> + 'a {
         id: *id,
     });
     codes.chain(name).chain(in_slots)
-}
-
-/// What is looked for, and for whom.
-struct Look<'a> {
-    call: &'a dyn Call,
-    subject: &'a Subject<'a>,
-    cache: &'a AppCache,
-    options: &'a Options<'a>,
-    /// The run that asks, which notes what it depends on.
-    parent: Option<&'a Frame>,
-}
-
-/// What is left to do of a hit when the map's guard is free again.
-struct Taken {
-    /// The time it saved.
-    nanos: u64,
-    /// The entry, if it is needed after.
-    entry: Option<Arc<Entry>>,
-}
-
-impl Look<'_> {
-    #[inline]
-    fn may_hit(&self) -> bool {
-        !self.subject.facts.nondeterministic
-            && matches!(self.options.policy, Policy::Use | Policy::OnlyIfRemembered)
-    }
-
-    #[cold]
-    fn absent(&self, key: Key, encoded: &[u8]) -> Looked {
-        Looked::Absent(Box::new(Absent {
-            key,
-            encoded: encoded.into(),
-            volatile: None,
-        }))
-    }
-
-    /// Has the call take what its caller gets from a whole entry. It shares values and
-    /// does nothing else, since it runs with the map's guard held.
-    #[inline]
-    fn take(&self, entry: &Arc<Entry>, source: Source, keep: bool) -> Option<Taken> {
-        let all = || {
-            self.call
-                .take_all(&entry.results, &entry.record.key, source, entry.record.run)
-        };
-        let taken = match self.options.names {
-            None => all(),
-            names => {
-                let one = entry.only.as_ref();
-                one.is_some_and(|value| self.call.take_one(value))
-                    || entry.lacks(names).is_none() && all()
-            }
-        };
-        self.cache.room.used(entry);
-        taken.then(|| Taken {
-            nanos: entry.nanos,
-            entry: keep.then(|| Arc::clone(entry)),
-        })
-    }
-
-    fn tell_parent(&self, engine: &Engine, entry: &Entry) {
-        if let Some(parent) = self.parent {
-            engine.tell_parent(parent, self.subject, entry);
-        }
-    }
-}
-
-/// Gives the encoded inputs, which an [`Inputs`](crate::Inputs) keeps and others
-/// write into a buffer that is used again.
-#[inline]
-fn encoded(
-    call: &dyn Call,
-    then: impl FnOnce(&[u8]) -> Looked,
-) -> Result<Looked, FingerprintError> {
-    if let Some(kept) = call.encoded() {
-        return Ok(then(kept));
-    }
-    with_encoder(|to| {
-        call.encode(to)?;
-        let mut looked = then(to.finish()?);
-        if let Looked::Absent(absent) = &mut looked {
-            absent.volatile = to.take_volatile();
-        }
-        Ok(looked)
-    })
-}
-
-/// Some bits of a key, which are as good as any.
-fn tag(key: &Key) -> u64 {
-    let mut bits = [0; 8];
-    bits.copy_from_slice(&key.as_bytes()[..8]);
-    u64::from_le_bytes(bits)
 }

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use super::miss::cancelled;
+use super::admit::cancelled;
 use super::run::Run;
 use super::wait::{WaitPatience, whence};
 use super::{Engine, waits};

@@ -5,17 +5,16 @@ use std::sync::Arc;
 use std::sync::{Condvar, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use super::fly::Claim;
-use super::miss::cancelled;
+use super::admit::cancelled;
+use super::claim::{Claim, Claimed, Role};
 use super::run::{Run, Served};
 use super::{Engine, Node, waits};
-use crate::app::{CancelToken, Frame, Outcome, Place, Policy, Wake, ancestry, stack};
+use crate::app::{CancelToken, Frame, Place, Policy, Wake, ancestry, stack};
 use crate::cache::flight::{Patience, Waited};
 use crate::cache::waits::{From, Until, Verdict};
 use crate::cache::{Entry, RunFlight};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, RunId, Source};
-use crate::inputs::Call;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
 /// How often a key may be on one stack. Redundant computing under work stealing
@@ -24,25 +23,24 @@ use crate::sync::atomic::{AtomicBool, Ordering};
 const DEEPEST: usize = 100;
 
 impl Engine {
-    /// Waits for another's flight; `None` if its result does not serve this call.
-    pub(super) fn share(
+    /// Waits for another's flight; `None` if what comes of it does not serve this call.
+    pub(super) fn wait<'a>(
         &self,
-        run: &Run<'_>,
-        call: &mut dyn Call,
+        run: &Run<'a>,
         flight: &Arc<RunFlight>,
-    ) -> Result<Option<Outcome>, Error> {
+    ) -> Result<Option<Claimed<'a>>, Error> {
         let here = Place::here();
         let since = self.runs_so_far();
         if stack(here.top.as_ref()).any(|frame| run.is(frame)) && flight.beside() >= most_beside() {
-            return Err(self.endless(run, &here));
+            return Err(endless(run, &here));
         }
         let from = whence(run, &here);
         let guard = match waits().begin(from, run.node(run.key), flight, Until::Made) {
             Verdict::Wait(guard) => guard,
-            Verdict::Compute => return self.beside(run, call, flight, &here).map(Some),
+            Verdict::Compute => return self.beside(run, flight, &here).map(Some),
             Verdict::Cycle(path) => {
                 let path = path.iter().map(label).collect();
-                return Err(self.failed(run, ErrorKind::Cycle { path }.into()));
+                return Err(ErrorKind::Cycle { path }.into());
             }
         };
         // Before it is told: who hears of it can rely on it.
@@ -60,33 +58,33 @@ impl Engine {
             waits().wake_beneath(&run.node(run.key));
         }
         match waited {
+            Waited::Landed(Ok(entry)) if entry.record.nondeterministic => {
+                Ok(Some(self.alone(run, true)))
+            }
             Waited::Landed(Ok(entry)) => {
-                if entry.record.nondeterministic {
-                    return self.fly_alone(run, call, true).map(Some);
-                }
-                Ok(self.shared(run, flight, &entry, since))
+                let shared = self.shared(run, flight, entry, since);
+                Ok(shared.map(|served| Claimed::Found(served, Source::Waited)))
             }
-            Waited::Landed(Err(error)) => Err(self.failed(run, error)),
+            Waited::Landed(Err(error)) => Err(error),
             Waited::TooLate => Ok(None),
-            Waited::TakeOver => {
-                let claim = Claim::won(run.cache, flight);
-                let begun = self.begin(run, Some(flight));
-                self.tell(|| Event::TakenOver {
-                    app: Arc::clone(&run.subject.facts.name),
-                    key: run.key,
-                });
-                let previous = run.cache.entry(&run.key);
-                self.fly(run, call, claim, begun, previous.as_deref())
-                    .map(Some)
-            }
-            Waited::Stopped => {
-                if let Some(error) = cancelled(run) {
-                    Err(self.failed(run, error))
-                } else {
-                    self.beside(run, call, flight, &here).map(Some)
-                }
-            }
+            Waited::TakeOver => Ok(Some(self.take_over(run, flight))),
+            Waited::Stopped => match cancelled(run) {
+                Some(error) => Err(error),
+                None => self.beside(run, flight, &here).map(Some),
+            },
         }
+    }
+
+    /// Takes the claim of one who failed.
+    fn take_over<'a>(&self, run: &Run<'a>, flight: &Arc<RunFlight>) -> Claimed<'a> {
+        let claim = Claim::won(run.cache, Arc::clone(flight));
+        let begun = self.begin(run, Some(flight));
+        self.tell(|| Event::TakenOver {
+            app: Arc::clone(&run.subject.facts.name),
+            key: run.key,
+        });
+        let previous = run.cache.entry(&run.key);
+        self.load_or_compute(run, claim, begun, previous)
     }
 
     /// Until when a call may wait: for as long as it takes, but where that could hold up a rayon worker.
@@ -101,9 +99,9 @@ impl Engine {
         &self,
         run: &Run<'_>,
         flight: &RunFlight,
-        entry: &Arc<Entry>,
+        entry: Arc<Entry>,
         since: RunId,
-    ) -> Option<Outcome> {
+    ) -> Option<Served> {
         let made = entry.record.run;
         let fresh = made.process == since.process && made.number > since.number;
         if run.options.policy == Policy::Refresh && !fresh {
@@ -116,40 +114,36 @@ impl Engine {
             of_this_run && names.is_none_or(|names| names.iter().all(|name| given.has(name)))
         });
         let map = match given {
-            Some(given) => self.serve(entry, Some(&[])).map(|_| given.clone()),
-            None => self.serve(entry, names),
+            Some(given) => self.serve(&entry, Some(&[])).map(|_| given.clone()),
+            None => self.serve(&entry, names),
         };
-        let entry = Arc::clone(entry);
-        let served = Served {
-            map: map.ok()?,
-            entry,
-        };
-        Some(self.conclude(run, served, Source::Waited))
+        let map = map.ok()?;
+        Some(Served { entry, map })
     }
 
-    fn beside(
+    /// Takes the run on beside the holder of the claim.
+    fn beside<'a>(
         &self,
-        run: &Run<'_>,
-        call: &mut dyn Call,
+        run: &Run<'a>,
         flight: &Arc<RunFlight>,
         here: &Place,
-    ) -> Result<Outcome, Error> {
+    ) -> Result<Claimed<'a>, Error> {
         let on_stack = stack(here.top.as_ref()).filter(|frame| run.is(frame));
         if on_stack.count() >= DEEPEST || flight.one_more_beside() >= most_beside() {
-            return Err(self.endless(run, here));
+            return Err(endless(run, here));
         }
-        self.fly_beside(run, call, flight)
+        Ok(self.compute(run, Role::Beside(Arc::clone(flight))))
     }
+}
 
-    /// The error of a run that is computed over and over, beneath itself for all that
-    /// can be seen.
-    fn endless(&self, run: &Run<'_>, here: &Place) -> Error {
-        let on_stack = stack(here.top.as_ref()).take(3).map(|frame| frame.label());
-        let mut path: Vec<_> = on_stack.collect();
-        path.reverse();
-        path.push(label(&run.node(run.key)));
-        self.failed(run, ErrorKind::Cycle { path }.into())
-    }
+/// The error of a run that is computed over and over, beneath itself for all that
+/// can be seen.
+fn endless(run: &Run<'_>, here: &Place) -> Error {
+    let on_stack = stack(here.top.as_ref()).take(3).map(|frame| frame.label());
+    let mut path: Vec<_> = on_stack.collect();
+    path.reverse();
+    path.push(label(&run.node(run.key)));
+    ErrorKind::Cycle { path }.into()
 }
 
 /// How often a key may be computed beside one flight. Under work stealing every worker may

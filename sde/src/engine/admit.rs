@@ -1,0 +1,106 @@
+//! What can't be run.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::run::Run;
+use super::wait::label;
+use crate::app::{CancelToken, ancestry, depth_here};
+use crate::error::{Error, ErrorKind};
+use crate::key::FingerprintError;
+
+impl Engine {
+    /// That nothing keeps a run that is not remembered from being made.
+    pub(super) fn admit(&self, run: &Run<'_>) -> Result<(), Error> {
+        let refused = not_ready(run)
+            .or_else(|| distributed_input(run))
+            .or_else(|| own_cycle(run))
+            .or_else(|| unknown_name(run))
+            .or_else(|| cancelled(run))
+            .or_else(|| self.too_deep(run));
+        refused.map_or(Ok(()), Err)
+    }
+
+    /// Whether the run would have more below it than a thread's stack is sure to hold.
+    fn too_deep(&self, run: &Run<'_>) -> Option<Error> {
+        let depth = depth_here(run.parent.as_ref());
+        (depth >= self.max_depth).then(|| {
+            ErrorKind::TooDeep {
+                app: Arc::clone(&run.subject.facts.name),
+                key: run.key,
+                depth,
+            }
+            .into()
+        })
+    }
+}
+
+fn not_ready(run: &Run<'_>) -> Option<Error> {
+    let facts = run.subject.facts;
+    let (app, missing) = (Arc::clone(&facts.name), facts.missing.clone());
+    (!missing.is_empty()).then(|| ErrorKind::NotReady { app, missing }.into())
+}
+
+/// An ordinary app would see one rank's part of such an input, and give it out as the result
+/// for the whole.
+fn distributed_input(run: &Run<'_>) -> Option<Error> {
+    let has_parts = run
+        .volatile
+        .as_ref()
+        .is_some_and(|seen| seen.is_distributed());
+    if !has_parts || run.subject.facts.info.distributed {
+        return None;
+    }
+    let app = Arc::clone(&run.subject.facts.name);
+    let why = "an input lies on several ranks, and the app is not `distributed`";
+    let source = FingerprintError::custom(why);
+    Some(ErrorKind::Fingerprint { app, source }.into())
+}
+
+/// A name was asked for that the app does not return.
+fn unknown_name(run: &Run<'_>) -> Option<Error> {
+    let facts = run.subject.facts;
+    let mut names = run.options.names?.iter();
+    let unknown = names.find(|name| facts.result(name).is_none())?;
+    let results = facts.info.results.iter();
+    let error = ErrorKind::NoResult {
+        origin: format!("{} [{}]", facts.name, run.key.short()),
+        name: (*unknown).to_owned(),
+        there: results.map(|spec| spec.name.to_string()).collect(),
+    };
+    Some(error.into())
+}
+
+/// Whoever made this call, or a run that it is part of, has given up.
+pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
+    let own = run
+        .options
+        .cancel
+        .as_ref()
+        .is_some_and(CancelToken::is_cancelled);
+    let given_up = own
+        || run
+            .parent
+            .as_ref()
+            .is_some_and(|parent| parent.is_unwanted());
+    given_up.then(|| {
+        let app = Arc::clone(&run.subject.facts.name);
+        ErrorKind::Cancelled { app, key: run.key }.into()
+    })
+}
+
+/// A run is called from beneath itself.
+fn own_cycle(run: &Run<'_>) -> Option<Error> {
+    // Not to look through all that lies above each of thousands of runs.
+    if !run.cache.may_be_running(&run.key) {
+        return None;
+    }
+    let depth = ancestry(run.above.as_ref()).position(|frame| run.is(frame))?;
+    let mut path: Vec<_> = ancestry(run.above.as_ref())
+        .take(depth + 1)
+        .map(|frame| frame.label())
+        .collect();
+    path.reverse();
+    path.push(label(&run.node(run.key)));
+    Some(ErrorKind::Cycle { path }.into())
+}

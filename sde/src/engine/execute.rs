@@ -1,0 +1,162 @@
+//! Running the body, with no lock, guard or shard held.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use super::Engine;
+use super::clock;
+use super::run::Run;
+use crate::app::{AppCall, BodyTime, Callee, Frame, Handle, Interest, OnThread, Place, Policy};
+use crate::cache::{AppCache, Entry, RunFlight};
+use crate::error::AppError;
+use crate::event::{Event, RunId};
+use crate::inputs::{Call, ValueSummary};
+use crate::key::Listed;
+use crate::result_map::ResultMap;
+
+/// What a body did, with the frame closed.
+pub(super) struct Ran {
+    pub(super) body: Body,
+    pub(super) inputs: Vec<ValueSummary>,
+    pub(super) calls: Vec<AppCall>,
+    pub(super) beneath: Arc<BTreeSet<Callee>>,
+    pub(super) nondeterministic: bool,
+    pub(super) anew: bool,
+    pub(super) run: RunId,
+    pub(super) made_at: SystemTime,
+    pub(super) took: Duration,
+    /// It was told that nobody wants the result any more.
+    pub(super) heard: bool,
+    /// The same, or nobody wants it now.
+    pub(super) gave_up: bool,
+    /// The epochs in which it began.
+    pub(super) epoch: u64,
+    pub(super) failure_epoch: u64,
+}
+
+/// A run that this thread is at.
+pub(super) struct Begun {
+    frame: Arc<Frame>,
+    _on_thread: OnThread,
+    /// If it has no claim: where that is counted.
+    unclaimed_in: Option<Arc<AppCache>>,
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        if let Some(cache) = &self.unclaimed_in {
+            cache.unclaimed.fetch_sub(1, Ordering::AcqRel);
+        }
+    }
+}
+
+pub(super) enum Body {
+    Returned(ResultMap),
+    Failed(AppError),
+    Panicked(Box<dyn Any + Send>),
+}
+
+impl Engine {
+    /// Puts a run on top of this thread's stack: it is known to be going on here before anybody is told of it.
+    pub(super) fn begin(&self, run: &Run<'_>, flight: Option<&Arc<RunFlight>>) -> Begun {
+        // Its caller wants the result, if not cancelled, and so do those who wait for its flight.
+        let others = flight.cloned();
+        let interest = Interest::new(
+            run.options.cancel.clone(),
+            others.map(|flight| Box::new(move || flight.is_wanted()) as _),
+        );
+        let frame = Arc::new(Frame::new(
+            Arc::clone(run.subject.facts),
+            run.key,
+            self.id(),
+            run.parent.clone(),
+            run.above.clone(),
+            interest,
+            flight.is_some(),
+        ));
+        let unclaimed_in = flight.is_none().then(|| Arc::clone(run.cache));
+        if let Some(cache) = &unclaimed_in {
+            cache.unclaimed.fetch_add(1, Ordering::AcqRel);
+        }
+        Begun {
+            unclaimed_in,
+            _on_thread: Place::on_top(Arc::clone(&frame)).enter(),
+            frame,
+        }
+    }
+
+    /// Runs the body.
+    pub(super) fn execute(
+        &self,
+        run: &Run<'_>,
+        call: &mut dyn Call,
+        begun: Begun,
+        number: RunId,
+    ) -> Ran {
+        let (facts, frame) = (run.subject.facts, &begun.frame);
+        let (epoch, failure_epoch) = (self.epoch(), self.failure_epoch());
+        self.tell(|| Event::Started {
+            app: Arc::clone(&facts.name),
+            key: run.key,
+            run: number,
+        });
+        let handle = Handle::new(
+            Arc::clone(run.from.engine()),
+            Some(Arc::clone(frame)),
+            run.from.shared_ranks().cloned(),
+        );
+        let span = tracing::debug_span!("run", app = &*facts.name, key = %run.key.short());
+        let inputs = call.summaries(&mut Listed::new(&run.encoded));
+        let made_at = clock::now();
+        let time = BodyTime::begin();
+        let returned = {
+            let _in_span = span.enter();
+            catch_unwind(AssertUnwindSafe(|| call.compute(run.subject.app, &handle)))
+        };
+        let (took, own) = time.end();
+        run.cache.counters.spent(own);
+        let heard = frame.heard_that_nobody_wants_it();
+        let gave_up = frame.gave_up();
+        frame.end();
+        let (calls, beneath) = frame.take_callees();
+        let body = match returned {
+            Ok(Ok(results)) => Body::Returned(results),
+            Ok(Err(error)) => Body::Failed(error),
+            Err(panic) => Body::Panicked(panic),
+        };
+        // A caller that goes on after a failure rests on what led to it.
+        if let (false, Some(parent)) = (matches!(body, Body::Returned(_)), &run.parent) {
+            parent.depends(beneath.iter().cloned(), frame.saw_nondeterminism());
+            parent.note_anew(frame.is_anew());
+        }
+        Ran {
+            body,
+            inputs,
+            calls,
+            beneath,
+            nondeterministic: frame.saw_nondeterminism() || facts.nondeterministic,
+            anew: frame.is_anew() || self.is_in_place_of_another(run),
+            run: number,
+            made_at,
+            took,
+            heard,
+            gave_up,
+            epoch,
+            failure_epoch,
+        }
+    }
+
+    /// Whether another result of the key was not to be used, or was made so itself, for all that is known here.
+    fn is_in_place_of_another(&self, run: &Run<'_>) -> bool {
+        let is_anew = |entry: Arc<Entry>| entry.record.anew;
+        matches!(run.options.policy, Policy::Refresh | Policy::Bypass)
+            || self.marks.any_of(run.key)
+            || run.found_anew.get()
+            || run.cache.entry(&run.key).is_some_and(is_anew)
+            || run.subject.facts.info.distributed && self.sets.entry(&run.key).any(is_anew)
+    }
+}

@@ -1,0 +1,184 @@
+//! Looking up: the part of a call that a hit takes.
+
+use std::sync::Arc;
+
+use super::Engine;
+use super::run::{Keyed, Served};
+use crate::app::{Frame, Options, Policy, Subject};
+use crate::cache::{AppCache, Entry};
+use crate::event::Source;
+use crate::inputs::Call;
+use crate::key::{FingerprintError, Key, keyed, with_encoder};
+use crate::result_map::ResultMap;
+
+/// What looking at the encoded inputs gave.
+pub(super) enum Looked {
+    /// The call took what it wanted, and all that follows a hit is done.
+    Taken,
+    /// An entry that needs a closer look than the map's guard allows, and what it gives.
+    Found(Box<Served>),
+    Absent(Box<Keyed>),
+}
+
+/// What is looked for, and for whom.
+pub(super) struct Look<'a> {
+    pub(super) call: &'a dyn Call,
+    pub(super) subject: &'a Subject<'a>,
+    pub(super) cache: &'a AppCache,
+    pub(super) options: &'a Options<'a>,
+    /// The run that asks, which notes what it depends on.
+    pub(super) parent: Option<&'a Frame>,
+}
+
+/// What is left to do of a hit when the map's guard is free again.
+struct Taken {
+    /// The time it saved.
+    nanos: u64,
+    /// The entry, if it is needed after.
+    entry: Option<Arc<Entry>>,
+}
+
+impl Engine {
+    /// Encodes the inputs, into a buffer that is used again if the call has not kept them
+    /// encoded, and looks for what is remembered.
+    #[inline]
+    pub(super) fn look(&self, look: &Look<'_>) -> Result<Looked, FingerprintError> {
+        if let Some(kept) = look.call.encoded() {
+            return Ok(self.look_for(look, kept));
+        }
+        // What the closure holds is moved now and then, so it holds two words.
+        with_encoder(|to| {
+            look.call.encode(to)?;
+            let mut looked = self.look_for(look, to.finish()?);
+            if let Looked::Absent(absent) = &mut looked {
+                absent.volatile = to.take_volatile();
+            }
+            Ok(looked)
+        })
+    }
+
+    /// Looks on both levels of the cache: first at the thread's last run of this app type,
+    /// without hashing and without a lock, then in the map.
+    #[inline]
+    fn look_for(&self, look: &Look<'_>, encoded: &[u8]) -> Looked {
+        let (id, recent) = (&look.subject.facts.id, &look.cache.recent);
+        if !look.may_hit() {
+            return look.absent(keyed(&id.0, encoded), encoded);
+        }
+        let epoch = self.epoch();
+        let keep = look.parent.is_some() || self.hears_hits;
+        let last = recent.look(id.as_bytes(), encoded, epoch, |entry| {
+            look.take(entry, Source::LastValue, keep)
+        });
+        if let Some(Some(taken)) = last {
+            self.taken(look, taken, Source::LastValue);
+            return Looked::Taken;
+        }
+        let key = keyed(&id.0, encoded);
+        let again = recent.seen_again(tag(&key));
+        let unmarked = !self.marks.any();
+        let found = look.cache.look_ready(&key, |entry| {
+            let current = unmarked && entry.is_whole_and_checked(epoch);
+            let taken = current.then(|| look.take(entry, Source::Map, keep || again));
+            taken.flatten().ok_or_else(|| Arc::clone(entry))
+        });
+        match found {
+            Some(Ok(taken)) => {
+                if let (true, Some(entry)) = (again, &taken.entry) {
+                    recent.put(id.as_bytes(), encoded, epoch, Arc::clone(entry));
+                }
+                self.taken(look, taken, Source::Map);
+                Looked::Taken
+            }
+            Some(Err(entry)) => match self.serve(&entry, look.options.names) {
+                Ok(map) => {
+                    if again && entry.is_whole_and_checked(epoch) {
+                        recent.put(id.as_bytes(), encoded, epoch, Arc::clone(&entry));
+                    }
+                    Looked::Found(Box::new(Served { entry, map }))
+                }
+                Err(_) => look.absent(key, encoded),
+            },
+            None => look.absent(key, encoded),
+        }
+    }
+
+    /// Counts and tells a hit of which the call took what it wanted.
+    #[inline]
+    fn taken(&self, look: &Look<'_>, taken: Taken, source: Source) {
+        look.cache.counters.hit(source, taken.nanos);
+        if let Some(entry) = &taken.entry {
+            if let Some(parent) = look.parent {
+                self.tell_parent(parent, look.subject, entry);
+            }
+            self.tell_finished(entry, source);
+        }
+    }
+
+    /// What an entry gives to one who asks for these names, or why it may not be used.
+    pub(super) fn serve(&self, entry: &Entry, names: Option<&[&str]>) -> Result<ResultMap, String> {
+        if entry.record.nondeterministic {
+            return Err("it is non-deterministic".to_owned());
+        }
+        if let Some(reason) = self.invalid(&entry.record) {
+            return Err(reason);
+        }
+        // Before its values are read.
+        match self.stale(entry) {
+            Some(why) => Err(why),
+            None => entry.serve(names),
+        }
+    }
+
+    /// Why an entry may not be used; `None` if it may.
+    pub(super) fn refusal(&self, entry: &Entry, names: Option<&[&str]>) -> Option<String> {
+        self.serve(entry, names).err()
+    }
+}
+
+impl Look<'_> {
+    #[inline]
+    fn may_hit(&self) -> bool {
+        !self.subject.facts.nondeterministic
+            && matches!(self.options.policy, Policy::Use | Policy::OnlyIfRemembered)
+    }
+
+    #[cold]
+    fn absent(&self, key: Key, encoded: &[u8]) -> Looked {
+        Looked::Absent(Box::new(Keyed {
+            key,
+            encoded: encoded.into(),
+            volatile: None,
+        }))
+    }
+
+    /// Has the call take what its caller gets from a whole entry. It shares values and
+    /// does nothing else, since it runs with the map's guard held.
+    #[inline]
+    fn take(&self, entry: &Arc<Entry>, source: Source, keep: bool) -> Option<Taken> {
+        let all = || {
+            self.call
+                .take_all(&entry.results, &entry.record.key, source, entry.record.run)
+        };
+        let taken = match self.options.names {
+            None => all(),
+            names => {
+                let one = entry.only.as_ref();
+                one.is_some_and(|value| self.call.take_one(value))
+                    || entry.lacks(names).is_none() && all()
+            }
+        };
+        self.cache.room.used(entry);
+        taken.then(|| Taken {
+            nanos: entry.nanos,
+            entry: keep.then(|| Arc::clone(entry)),
+        })
+    }
+}
+
+/// Some bits of a key, which are as good as any.
+fn tag(key: &Key) -> u64 {
+    let mut bits = [0; 8];
+    bits.copy_from_slice(&key.as_bytes()[..8]);
+    u64::from_le_bytes(bits)
+}

@@ -1,0 +1,261 @@
+//! Making known what came of a body.
+
+use std::any::Any;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use super::Engine;
+use super::claim::Role;
+use super::execute::{Body, Ran};
+use super::machine;
+use super::parts::settle;
+use super::run::{Run, Served};
+use crate::app::Policy;
+use crate::cache::{Entry, Published, Record, RunFlight, merge};
+use crate::error::{Error, ErrorKind, Failure};
+use crate::event::Source;
+
+/// Why nothing is published, and what that means for others.
+pub(super) struct Unpublished {
+    pub(super) error: Error,
+    failure: Failure,
+    /// To go on where the body was called.
+    panic: Option<Box<dyn Any + Send>>,
+}
+
+impl Unpublished {
+    pub(super) fn of(error: impl Into<Error>, failure: Failure) -> Self {
+        Self {
+            error: error.into(),
+            failure,
+            panic: None,
+        }
+    }
+
+    pub(super) fn is_panic(&self) -> bool {
+        self.panic.is_some()
+    }
+
+    /// The error; a panic goes on here.
+    pub(super) fn resume_panic(self) -> Error {
+        match self.panic {
+            Some(panic) => resume_unwind(panic),
+            None => self.error,
+        }
+    }
+}
+
+impl Engine {
+    /// Checks what a body returned, records it and makes it visible; what its caller gets
+    /// of that. A panic of the body goes on here.
+    pub(super) fn publish(
+        &self,
+        run: &Run<'_>,
+        ran: Ran,
+        role: Role<'_>,
+        previous: Option<&Entry>,
+    ) -> Result<(Served, Source), Error> {
+        let failure_epoch = ran.failure_epoch;
+        let own = match self.publishable(run, ran, previous) {
+            Ok(Published { entry, given }) => Served {
+                entry: Arc::new(entry),
+                map: given,
+            },
+            Err(unpublished) => {
+                if let Role::Holder(claim) = role {
+                    claim.fail(&unpublished.error, unpublished.failure, failure_epoch);
+                }
+                if unpublished.is_panic() {
+                    self.failed(run, unpublished.error.clone());
+                }
+                return Err(unpublished.resume_panic());
+            }
+        };
+        let (winner, source) = match role {
+            Role::Holder(claim) => {
+                self.note_new(run, &claim.flight, &own.entry);
+                let winner = claim.publish(&own);
+                self.forget_replaced(run);
+                self.remember_last(run, &winner);
+                (winner, Source::Computed)
+            }
+            Role::Beside(flight) => {
+                let entry = Arc::clone(&own.entry);
+                let winner = run.cache.publish(&flight, entry, &own.map);
+                // What lost is not saved: the record in memory and that in the
+                // store are to be of one computation.
+                if Arc::ptr_eq(&own.entry, &winner) {
+                    self.note_new(run, &flight, &own.entry);
+                }
+                self.forget_replaced(run);
+                (winner, Source::Duplicate)
+            }
+            Role::Alone { keep } => {
+                if keep.is_some_and(|generation| run.cache.record(&own.entry, generation)) {
+                    self.save_new(&own.entry);
+                }
+                return Ok((own, Source::Computed));
+            }
+        };
+        Ok((own.or_winner(&winner, run.options.names), source))
+    }
+
+    /// Has a new entry saved, unless it was begun before another store was loaded.
+    fn note_new(&self, run: &Run<'_>, flight: &RunFlight, entry: &Arc<Entry>) {
+        run.cache.scratches.remove(&run.key);
+        self.warn_of_what_has_no_size(run.cache, entry);
+        if run.cache.is_current(flight) {
+            self.save_new(entry);
+        }
+    }
+
+    /// After a refresh the earlier result may still be the last value of some thread.
+    fn forget_replaced(&self, run: &Run<'_>) {
+        if run.options.policy == Policy::Refresh {
+            self.raise_epoch();
+        }
+    }
+
+    /// Makes the new entry this thread's last value, if it may be one.
+    fn remember_last(&self, run: &Run<'_>, entry: &Arc<Entry>) {
+        if !entry.whole || entry.record.nondeterministic {
+            return;
+        }
+        let epoch = self.epoch();
+        // It may have been cleaned, replaced, or outlived by what ran beneath; what
+        // does that later raises the epoch.
+        let stands = run.cache.entry(&run.key);
+        if !stands.is_some_and(|standing| Arc::ptr_eq(&standing, entry))
+            || self.refusal(entry, None).is_some()
+            || !entry.is_checked(epoch)
+        {
+            return;
+        }
+        let id = run.subject.facts.id.as_bytes();
+        let recent = &run.cache.recent;
+        recent.put(id, &run.encoded, epoch, Arc::clone(entry));
+    }
+
+    /// What is to be published, or why nothing is.
+    pub(super) fn publishable(
+        &self,
+        run: &Run<'_>,
+        ran: Ran,
+        previous: Option<&Entry>,
+    ) -> Result<Published, Unpublished> {
+        let facts = run.subject.facts;
+        let app = Arc::clone(&facts.name);
+        let key = run.key;
+        let returned = match ran.body {
+            // It may be only what it had when it heard that nobody wants it.
+            Body::Returned(_) if ran.heard => {
+                let cancelled = ErrorKind::Cancelled { app, key };
+                return Err(Unpublished::of(cancelled, Failure::Transient));
+            }
+            Body::Returned(results) => match run.files_unchanged() {
+                Ok(()) => results,
+                Err(error) => {
+                    run.cache.scratches.remove(&key);
+                    return Err(Unpublished::of(error, Failure::Ordinary));
+                }
+            },
+            Body::Failed(cause) => {
+                // Somebody may have begun to wait since: let him try.
+                let failure = match ran.gave_up {
+                    true => Failure::Transient,
+                    // Another file, or another try, and it may go well.
+                    false
+                        if ran.nondeterministic
+                            || self.rest_on_files(&*ran.beneath)
+                            || run.files_unchanged().is_err() =>
+                    {
+                        Failure::Ordinary
+                    }
+                    false => cause.lasts(facts.info.failures),
+                };
+                let error = match cause.too_deep() {
+                    Some(error) => error.clone(),
+                    None => ErrorKind::App { app, key, cause }.into(),
+                };
+                return Err(Unpublished::of(error, failure));
+            }
+            Body::Panicked(panic) => {
+                let message = panic_message(&*panic);
+                let error = ErrorKind::Panicked { app, key, message };
+                return Err(Unpublished {
+                    panic: Some(panic),
+                    ..Unpublished::of(error, Failure::Transient)
+                });
+            }
+        };
+        let record = Record {
+            app,
+            code: facts.info.code.clone(),
+            id: facts.id,
+            key,
+            run: ran.run,
+            inputs: ran.inputs,
+            setup: Arc::clone(facts.setup(run.subject.app)),
+            calls: ran.calls,
+            beneath: ran.beneath.iter().cloned().collect(),
+            nondeterministic: ran.nondeterministic,
+            anew: ran.anew,
+            made_at: later_than(ran.made_at, run.found.get(), previous),
+            took: ran.took,
+            host: machine::host(),
+            target: machine::target(),
+        };
+        let previous = previous.filter(|old| !ran.nondeterministic && self.may_fill(run, old));
+        let checked = match self.rest_on_files(&record.beneath) {
+            true => u64::MAX, // To be looked at each time.
+            false => ran.epoch,
+        };
+        let merged = merge(facts, record, &returned, previous, checked);
+        // What ranks make together is known when they have told one another what it rests on.
+        let merged = match run.from.shared_ranks() {
+            Some(_) => merged,
+            None => merged.inspect(|made| settle(run.from, facts, &made.entry)),
+        };
+        merged.map_err(|error| Unpublished::of(error, Failure::Ordinary))
+    }
+}
+
+impl Run<'_> {
+    /// That the files among the inputs and the settings are as they were keyed: between keying a
+    /// run and reading its files others may write to them, and what the body then makes is the
+    /// result of the new content, under the key of the old. Reads them once more.
+    fn files_unchanged(&self) -> Result<(), Error> {
+        let facts = self.subject.facts;
+        let of_app = facts.volatile.as_deref().map(|volatile| &volatile.seen);
+        let mut all = of_app.into_iter().chain(self.volatile.as_deref());
+        all.try_for_each(|seen| seen.verify()).map_err(|source| {
+            ErrorKind::Fingerprint {
+                app: Arc::clone(&facts.name),
+                source,
+            }
+            .into()
+        })
+    }
+}
+
+/// When a computation was made, which takes the place of those that are known: later than they were
+/// made, whatever the clocks say by which that was written down. A store gives the latest.
+fn later_than(
+    made_at: SystemTime,
+    found: Option<SystemTime>,
+    previous: Option<&Entry>,
+) -> SystemTime {
+    let known = found.max(previous.map(|entry| entry.record.made_at));
+    let after = known.and_then(|known| known.checked_add(Duration::from_nanos(1)));
+    after.map_or(made_at, |after| made_at.max(after))
+}
+
+/// The text of a panic, if it has one.
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    crate::error::printable(&text.unwrap_or_else(|| "with something that is no text".to_owned()))
+}

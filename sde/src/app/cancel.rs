@@ -4,9 +4,13 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
-/// Something that waits and has to look again when a request is cancelled.
+/// A computation that callers wait for, each until its request is cancelled.
 pub(crate) trait Wake: Send + Sync {
+    /// Has all who wait look again.
     fn wake(&self);
+
+    /// Whether anybody wants its result but the one who computes it.
+    fn is_wanted(&self) -> bool;
 }
 
 /// Cancels the requests it was given to.

@@ -13,7 +13,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::cancel::CancelToken;
+use super::cancel::{CancelToken, Wake};
 use super::identity::{AppId, CodeId};
 use super::prepared::Facts;
 use crate::key::{Digest, Key};
@@ -32,12 +32,12 @@ pub(crate) struct Frame {
     pub(crate) below: Option<Arc<Frame>>,
     /// How many runs it is part of or lies upon on its thread, itself among them.
     pub(crate) depth: usize,
-    /// Who wants the result.
-    pub(crate) interest: Interest,
+    /// With what its caller gives up.
+    pub(crate) cancel: Option<CancelToken>,
+    /// What it computes for all who ask; `None` if it computes for its caller alone.
+    flight: Option<Arc<dyn Wake>>,
     /// Whether the caller, or one of those above it, can give up.
     can_be_cancelled: bool,
-    /// Whether it computes for all who ask, or for its caller alone.
-    pub(crate) claimed: bool,
     /// Whether it is on a rayon worker, or beneath a run that is: a worker may be held up until it
     /// has ended, whatever thread it is on.
     pub(crate) on_rayon: bool,
@@ -48,30 +48,6 @@ pub(crate) struct Frame {
     /// Whether a run beneath it was made in place of another that was not to be used.
     anew: AtomicBool,
     callees: Mutex<Callees>,
-}
-
-/// Who wants the result of a run: its caller, until a token says otherwise, and
-/// those who wait for it.
-pub(crate) struct Interest {
-    token: Option<CancelToken>,
-    others: Option<Box<dyn Fn() -> bool + Send + Sync>>,
-}
-
-impl Interest {
-    pub(crate) fn new(
-        token: Option<CancelToken>,
-        others: Option<Box<dyn Fn() -> bool + Send + Sync>>,
-    ) -> Self {
-        Self { token, others }
-    }
-
-    pub(crate) fn token(&self) -> Option<&CancelToken> {
-        self.token.as_ref()
-    }
-
-    fn others_wait(&self) -> bool {
-        self.others.as_ref().is_some_and(|others| others())
-    }
 }
 
 /// The runs made by one run.
@@ -218,8 +194,8 @@ impl Frame {
         engine: usize,
         parent: Option<Arc<Self>>,
         above: Option<Arc<Self>>,
-        interest: Interest,
-        claimed: bool,
+        cancel: Option<CancelToken>,
+        flight: Option<Arc<dyn Wake>>,
     ) -> Self {
         let below = Place::here().top;
         let runs = [&parent, &above, &below];
@@ -231,14 +207,14 @@ impl Frame {
             facts,
             key,
             engine,
-            can_be_cancelled: above_can || interest.token.is_some(),
+            can_be_cancelled: above_can || cancel.is_some(),
             on_rayon,
             depth: 1 + depth(parent.as_ref(), below.as_ref()),
             parent,
             above,
             below,
-            interest,
-            claimed,
+            cancel,
+            flight,
             active: AtomicBool::new(true),
             gave_up: AtomicBool::new(false),
             nondeterministic: AtomicBool::new(false),
@@ -253,12 +229,17 @@ impl Frame {
         if !self.can_be_cancelled {
             return false;
         }
-        let given_up = self.interest.token().is_some_and(CancelToken::is_cancelled)
+        let given_up = self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
             || self
                 .parent
                 .as_ref()
                 .is_some_and(|parent| parent.is_unwanted());
-        let unwanted = given_up && !self.interest.others_wait();
+        let others_wait = || {
+            self.flight
+                .as_ref()
+                .is_some_and(|flight| flight.is_wanted())
+        };
+        let unwanted = given_up && !others_wait();
         if unwanted {
             self.gave_up.store(true, Ordering::Relaxed);
         }
@@ -274,6 +255,11 @@ impl Frame {
     /// Somebody may want it by now.
     pub(crate) fn gave_up(&self) -> bool {
         self.is_unwanted() || self.heard_that_nobody_wants_it()
+    }
+
+    /// Whether it computes for all who ask, or for its caller alone.
+    pub(crate) fn is_claimed(&self) -> bool {
+        self.flight.is_some()
     }
 
     /// `app [short key]`.

@@ -43,9 +43,7 @@ pub(crate) use difference::{Compared, of_callees, of_keys};
 pub use difference::{Difference, Nearest, Part};
 
 pub use frame::Callee;
-pub(crate) use frame::{
-    AppCall, Frame, Interest, OnThread, Place, RestsOn, ancestry, depth_here, stack,
-};
+pub(crate) use frame::{AppCall, Frame, OnThread, Place, RestsOn, ancestry, depth_here, stack};
 pub use helpers::{FunctionCode, LinkedHelper};
 pub use identity::{AppId, CodeId};
 pub use info::{AppInfo, Cost, ResultSpec, Synchronize};

@@ -110,11 +110,6 @@ impl RunFlight {
         Interested(self)
     }
 
-    /// Whether anybody wants its result but the one who computes it.
-    pub(crate) fn is_wanted(&self) -> bool {
-        self.interested.load(Ordering::Acquire) > 0
-    }
-
     /// How often somebody set out to compute the same beside it.
     pub(crate) fn beside(&self) -> usize {
         self.beside.load(Ordering::Relaxed)
@@ -152,6 +147,10 @@ impl Awaited for RunFlight {
 impl Wake for RunFlight {
     fn wake(&self) {
         self.flight.wake();
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.interested.load(Ordering::Acquire) > 0
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use super::Engine;
 use super::clock;
 use super::run::Run;
-use crate::app::{AppCall, BodyTime, Callee, Frame, Handle, Interest, OnThread, Place, Policy};
+use crate::app::{AppCall, BodyTime, Callee, Frame, Handle, OnThread, Place, Policy};
 use crate::cache::{AppCache, Entry, RunFlight};
 use crate::error::AppError;
 use crate::event::{Event, RunId};
@@ -18,9 +18,21 @@ use crate::inputs::{Call, ValueSummary};
 use crate::key::Listed;
 use crate::result_map::ResultMap;
 
-/// What a body did, with the frame closed.
+/// A body that has ended, and its frame with it.
 pub(super) struct Ran {
     pub(super) body: Body,
+    pub(super) trace: Trace,
+}
+
+/// How a body ended.
+pub(super) enum Body {
+    Returned(ResultMap),
+    Failed(AppError),
+    Panicked(Box<dyn Any + Send>),
+}
+
+/// What is known of a body besides what it returned.
+pub(super) struct Trace {
     pub(super) inputs: Vec<ValueSummary>,
     pub(super) calls: Vec<AppCall>,
     pub(super) beneath: Arc<BTreeSet<Callee>>,
@@ -54,29 +66,17 @@ impl Drop for Begun {
     }
 }
 
-pub(super) enum Body {
-    Returned(ResultMap),
-    Failed(AppError),
-    Panicked(Box<dyn Any + Send>),
-}
-
 impl Engine {
     /// Puts a run on top of this thread's stack: it is known to be going on here before anybody is told of it.
     pub(super) fn begin(&self, run: &Run<'_>, flight: Option<&Arc<RunFlight>>) -> Begun {
-        // Its caller wants the result, if not cancelled, and so do those who wait for its flight.
-        let others = flight.cloned();
-        let interest = Interest::new(
-            run.options.cancel.clone(),
-            others.map(|flight| Box::new(move || flight.is_wanted()) as _),
-        );
         let frame = Arc::new(Frame::new(
             Arc::clone(run.subject.facts),
             run.key,
             self.id(),
             run.parent.clone(),
             run.above.clone(),
-            interest,
-            flight.is_some(),
+            run.options.cancel.clone(),
+            flight.map(|flight| Arc::clone(flight) as _),
         ));
         let unclaimed_in = flight.is_none().then(|| Arc::clone(run.cache));
         if let Some(cache) = &unclaimed_in {
@@ -133,8 +133,7 @@ impl Engine {
             parent.depends(beneath.iter().cloned(), frame.saw_nondeterminism());
             parent.note_anew(frame.is_anew());
         }
-        Ran {
-            body,
+        let trace = Trace {
             inputs,
             calls,
             beneath,
@@ -147,7 +146,8 @@ impl Engine {
             gave_up,
             epoch,
             failure_epoch,
-        }
+        };
+        Ran { body, trace }
     }
 
     /// Whether another result of the key was not to be used, or was made so itself, for all that is known here.

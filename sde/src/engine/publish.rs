@@ -7,14 +7,15 @@ use std::time::{Duration, SystemTime};
 
 use super::Engine;
 use super::claim::Role;
-use super::execute::{Body, Ran};
+use super::execute::{Body, Ran, Trace};
 use super::machine;
 use super::parts::settle;
 use super::run::{Run, Served};
 use crate::app::Policy;
 use crate::cache::{Entry, Published, Record, RunFlight, merge};
-use crate::error::{Error, ErrorKind, Failure};
+use crate::error::{AppError, Error, ErrorKind, Failure};
 use crate::event::Source;
+use crate::result_map::ResultMap;
 
 /// Why nothing is published, and what that means for others.
 pub(super) struct Unpublished {
@@ -56,7 +57,7 @@ impl Engine {
         role: Role<'_>,
         previous: Option<&Entry>,
     ) -> Result<(Served, Source), Error> {
-        let failure_epoch = ran.failure_epoch;
+        let failure_epoch = ran.trace.failure_epoch;
         let own = match self.publishable(run, ran, previous) {
             Ok(Published { entry, given }) => Served {
                 entry: Arc::new(entry),
@@ -145,79 +146,95 @@ impl Engine {
         previous: Option<&Entry>,
     ) -> Result<Published, Unpublished> {
         let facts = run.subject.facts;
-        let app = Arc::clone(&facts.name);
-        let key = run.key;
-        let returned = match ran.body {
-            // It may be only what it had when it heard that nobody wants it.
-            Body::Returned(_) if ran.heard => {
-                let cancelled = ErrorKind::Cancelled { app, key };
-                return Err(Unpublished::of(cancelled, Failure::Transient));
-            }
-            Body::Returned(results) => match run.files_unchanged() {
-                Ok(()) => results,
-                Err(error) => {
-                    run.cache.scratches.remove(&key);
-                    return Err(Unpublished::of(error, Failure::Ordinary));
-                }
-            },
-            Body::Failed(cause) => {
-                // Somebody may have begun to wait since: let him try.
-                let failure = match ran.gave_up {
-                    true => Failure::Transient,
-                    // Another file, or another try, and it may go well.
-                    false
-                        if ran.nondeterministic
-                            || self.rest_on_files(&*ran.beneath)
-                            || run.files_unchanged().is_err() =>
-                    {
-                        Failure::Ordinary
-                    }
-                    false => cause.lasts(facts.info.failures),
-                };
-                let error = match cause.too_deep() {
-                    Some(error) => error.clone(),
-                    None => ErrorKind::App { app, key, cause }.into(),
-                };
-                return Err(Unpublished::of(error, failure));
-            }
-            Body::Panicked(panic) => {
-                let message = panic_message(&*panic);
-                let error = ErrorKind::Panicked { app, key, message };
-                return Err(Unpublished {
-                    panic: Some(panic),
-                    ..Unpublished::of(error, Failure::Transient)
-                });
-            }
-        };
-        let record = Record {
-            app,
-            code: facts.info.code.clone(),
-            id: facts.id,
-            key,
-            run: ran.run,
-            inputs: ran.inputs,
-            setup: Arc::clone(facts.setup(run.subject.app)),
-            calls: ran.calls,
-            beneath: ran.beneath.iter().cloned().collect(),
-            nondeterministic: ran.nondeterministic,
-            anew: ran.anew,
-            made_at: later_than(ran.made_at, run.found.get(), previous),
-            took: ran.took,
-            host: machine::host(),
-            target: machine::target(),
-        };
-        let previous = previous.filter(|old| !ran.nondeterministic && self.may_fill(run, old));
+        let Ran { body, trace } = ran;
+        let epoch = trace.epoch;
+        let returned = self.returned(run, body, &trace)?;
+        let earlier = previous.filter(|old| !trace.nondeterministic && self.may_fill(run, old));
+        let record = record(run, trace, previous);
         let checked = match self.rest_on_files(&record.beneath) {
             true => u64::MAX, // To be looked at each time.
-            false => ran.epoch,
+            false => epoch,
         };
-        let merged = merge(facts, record, &returned, previous, checked);
+        let merged = merge(facts, record, &returned, earlier, checked);
         // What ranks make together is known when they have told one another what it rests on.
         let merged = match run.from.shared_ranks() {
             Some(_) => merged,
             None => merged.inspect(|made| settle(run.from, facts, &made.entry)),
         };
         merged.map_err(|error| Unpublished::of(error, Failure::Ordinary))
+    }
+
+    /// What a body returned, if it may be used.
+    fn returned(&self, run: &Run<'_>, body: Body, trace: &Trace) -> Result<ResultMap, Unpublished> {
+        let (app, key) = (Arc::clone(&run.subject.facts.name), run.key);
+        match body {
+            // It may be only what it had when it heard that nobody wants it.
+            Body::Returned(_) if trace.heard => {
+                let cancelled = ErrorKind::Cancelled { app, key };
+                Err(Unpublished::of(cancelled, Failure::Transient))
+            }
+            Body::Returned(results) => match run.files_unchanged() {
+                Ok(()) => Ok(results),
+                Err(error) => {
+                    run.cache.scratches.remove(&key);
+                    Err(Unpublished::of(error, Failure::Ordinary))
+                }
+            },
+            Body::Failed(cause) => {
+                let failure = self.lasts(run, &cause, trace);
+                let error = match cause.too_deep() {
+                    Some(error) => error.clone(),
+                    None => ErrorKind::App { app, key, cause }.into(),
+                };
+                Err(Unpublished::of(error, failure))
+            }
+            Body::Panicked(panic) => {
+                let message = panic_message(&*panic);
+                let error = ErrorKind::Panicked { app, key, message };
+                Err(Unpublished {
+                    panic: Some(panic),
+                    ..Unpublished::of(error, Failure::Transient)
+                })
+            }
+        }
+    }
+
+    /// How long an error of a body lasts.
+    fn lasts(&self, run: &Run<'_>, cause: &AppError, trace: &Trace) -> Failure {
+        // Somebody may have begun to wait since: let him try.
+        if trace.gave_up {
+            return Failure::Transient;
+        }
+        // Another file, or another try, and it may go well.
+        let may_go_well = trace.nondeterministic
+            || self.rest_on_files(&*trace.beneath)
+            || run.files_unchanged().is_err();
+        match may_go_well {
+            true => Failure::Ordinary,
+            false => cause.lasts(run.subject.facts.info.failures),
+        }
+    }
+}
+
+/// The record of a run that has returned.
+fn record(run: &Run<'_>, trace: Trace, previous: Option<&Entry>) -> Record {
+    let facts = run.subject.facts;
+    Record {
+        app: Arc::clone(&facts.name),
+        code: facts.info.code.clone(),
+        id: facts.id,
+        key: run.key,
+        run: trace.run,
+        inputs: trace.inputs,
+        setup: Arc::clone(facts.setup(run.subject.app)),
+        calls: trace.calls,
+        beneath: trace.beneath.iter().cloned().collect(),
+        nondeterministic: trace.nondeterministic,
+        anew: trace.anew,
+        made_at: later_than(trace.made_at, run.found.get(), previous),
+        took: trace.took,
+        host: machine::host(),
+        target: machine::target(),
     }
 }
 

@@ -32,7 +32,7 @@ impl Engine {
     /// The scratch of a run: of this process, or else of the store.
     /// A run for its caller alone has none: it is to be like no other.
     pub(crate) fn load_scratch(&self, frame: &Frame, codec: &Codec) -> Option<ErasedValue> {
-        if !frame.claimed {
+        if !frame.is_claimed() {
             return None;
         }
         let cache = self.cache_of(&frame.facts);
@@ -82,7 +82,7 @@ impl Engine {
     }
 
     pub(crate) fn save_scratch(&self, frame: &Frame, state: ScratchState) {
-        if !frame.claimed {
+        if !frame.is_claimed() {
             return;
         }
         let cache = self.cache_of(&frame.facts);

@@ -194,7 +194,7 @@ impl<'a> WaitPatience<'a> {
             deadline,
         };
         let waker = Arc::downgrade(flight) as std::sync::Weak<dyn Wake>;
-        let inherited = ancestry(run.parent.as_ref()).filter_map(|frame| frame.interest.token());
+        let inherited = ancestry(run.parent.as_ref()).filter_map(|frame| frame.cancel.as_ref());
         for token in patience.own.into_iter().chain(inherited) {
             token.wakes(waker.clone());
         }

@@ -6,8 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use super::Handle;
 use super::definition::App;
 use super::frame::Place;
-use super::prepared::{LinkedFacts, Subject};
+use super::prepared::LinkedFacts;
 use super::request::{Options, Policy};
+use super::source::ResolvedApp;
 use super::subset::Transfer;
 use super::together::{StopOnPanic, distinct};
 use crate::error::{Error, ErrorKind};
@@ -134,7 +135,7 @@ impl Handle {
     fn each_by_ranks<T: Send + Sync + 'static>(
         &self,
         ranks: &Ranks,
-        subject: &Subject<'_>,
+        subject: &ResolvedApp<'_>,
         mut items: impl Iterator<Item = Inputs>,
         mut each: impl FnMut(usize, Value<T>),
     ) -> Result<(), Error> {
@@ -162,7 +163,7 @@ impl Handle {
     fn by_ranks(
         &self,
         ranks: &Ranks,
-        subject: &Subject<'_>,
+        subject: &ResolvedApp<'_>,
         list: &[&Inputs],
     ) -> Result<Vec<Option<Result<ResultMap, Error>>>, Error> {
         let all = Transfer::all();

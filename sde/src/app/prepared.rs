@@ -28,7 +28,7 @@ use crate::key::{Digest, FingerprintError, Volatile, with_encoder};
 /// Made by [`Handle::prepare`](crate::Handle::prepare).
 #[derive(Clone)]
 pub struct Prepared {
-    pub(crate) app: Arc<dyn App>,
+    pub(crate) instance: Instance,
     pub(crate) facts: Arc<Facts>,
 }
 
@@ -45,38 +45,12 @@ impl Prepared {
     pub fn info(&self) -> &AppInfo {
         &self.facts.info
     }
-
-    /// To be prepared anew, if what it was identified by may have changed since.
-    pub(super) fn to_renew(&self) -> Option<Instance> {
-        let volatile = self.facts.volatile.as_ref()?;
-        Some(Instance {
-            setup: volatile.setup.clone(),
-            app: Arc::clone(&self.app),
-        })
-    }
-
-    pub(crate) fn subject(&self) -> Subject<'_> {
-        Subject {
-            app: &*self.app,
-            facts: &self.facts,
-            by_name: None,
-        }
-    }
 }
 
 impl fmt::Debug for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Prepared({} {})", self.facts.name, self.facts.id)
     }
-}
-
-/// An app about to be run, however it was named.
-#[derive(Clone, Copy)]
-pub(crate) struct Subject<'a> {
-    pub(crate) app: &'a dyn App,
-    pub(crate) facts: &'a Arc<Facts>,
-    /// The registered name it was called by, if it was.
-    pub(crate) by_name: Option<&'a str>,
 }
 
 /// All that the engine needs to know of an app and its settings.
@@ -99,18 +73,11 @@ pub(crate) struct Facts {
     pub(crate) nondeterministic: bool,
     /// What has to be set before it can run, through all its slots.
     pub(crate) missing: Vec<String>,
-    /// If something of its identity may change while the app is held.
-    pub(crate) volatile: Option<Box<VolatileFacts>>,
+    /// What its identity was made from that may change while the app is held: it holds only for as
+    /// long as each file has the content it has. Those of the apps in the slots are among it.
+    pub(crate) volatile: Option<Volatile>,
     /// What records keep of it, made when a run misses.
     setup: OnceLock<Arc<AppSetup>>,
-}
-
-/// An identity that holds only for as long as a file has the content it has.
-pub(crate) struct VolatileFacts {
-    /// What the identity was made from, those of the apps in the slots among it.
-    pub(crate) seen: Volatile,
-    /// To identify the app anew.
-    setup: Setup,
 }
 
 /// Finds registered apps.
@@ -163,7 +130,7 @@ impl Facts {
             nondeterministic: info.nondeterministic
                 || sub_apps.values().any(|sub| sub.facts.nondeterministic),
             missing: missing(app, setup, &sub_apps),
-            volatile: volatile(seen, setup, &sub_apps),
+            volatile: volatile(seen, &sub_apps),
             info,
             name,
             id,
@@ -193,7 +160,7 @@ pub(crate) fn prepare(
     path: &mut Vec<String>,
 ) -> Result<Prepared, Error> {
     Ok(Prepared {
-        app: Arc::clone(&instance.app),
+        instance: instance.clone(),
         facts: Arc::new(Facts::of(&*instance.app, &instance.setup, resolver, path)?),
     })
 }
@@ -291,19 +258,15 @@ fn identify(
 /// What of an identity may change, through all slots.
 fn volatile(
     own: Option<Box<Volatile>>,
-    setup: &Setup,
     sub_apps: &BTreeMap<Cow<'static, str>, Prepared>,
-) -> Option<Box<VolatileFacts>> {
+) -> Option<Volatile> {
     let in_slots = sub_apps.values();
-    let all = in_slots.filter_map(|sub| sub.facts.volatile.as_deref());
-    let all = all.map(|volatile| &volatile.seen).chain(own.as_deref());
-    let seen = all.fold(None, |seen: Option<Volatile>, next| {
+    let all = in_slots.filter_map(|sub| sub.facts.volatile.as_ref());
+    all.chain(own.as_deref()).fold(None, |seen, next| {
         let mut seen = seen.unwrap_or_default();
         seen.add(next);
         Some(seen)
-    })?;
-    let setup = setup.clone();
-    Some(Box::new(VolatileFacts { seen, setup }))
+    })
 }
 
 /// The facts of an app that has neither settings nor slots, made once.

@@ -79,7 +79,7 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     pub(crate) fn results(self) -> Result<ResultMap, Error> {
         let resolved = self.handle.resolve(self.app)?;
         self.handle
-            .results_erased(&resolved.subject(), self.inputs, &self.options)
+            .results_erased(&resolved, self.inputs, &self.options)
     }
 
     /// Makes the run.
@@ -90,7 +90,7 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     pub fn run(self) -> Result<Outcome, Error> {
         let resolved = self.handle.resolve(self.app)?;
         self.handle
-            .call_erased(&resolved.subject(), self.inputs, &self.options)
+            .call_erased(&resolved, self.inputs, &self.options)
     }
 }
 

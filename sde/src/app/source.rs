@@ -1,11 +1,13 @@
 //! The ways to say which app is meant.
 
+use std::borrow::Cow;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Handle;
 use super::definition::App;
 use super::instance::Instance;
-use super::prepared::{Facts, Prepared, Subject};
+use super::prepared::{Facts, Prepared};
 use crate::error::Error;
 
 /// What can be given to `run` as the app: an app by value, an [`Instance`],
@@ -18,7 +20,7 @@ pub trait AppSource {
     /// # Errors
     /// If no such app is registered, or it can't be identified.
     #[doc(hidden)]
-    fn resolve(&self, sde: &Handle) -> Result<Resolved<'_>, Error>;
+    fn resolve(&self, sde: &Handle) -> Result<ResolvedApp<'_>, Error>;
 
     /// The registered name, if that is how the app is given.
     #[doc(hidden)]
@@ -27,60 +29,77 @@ pub trait AppSource {
     }
 }
 
-/// An app that was found, and who owns it.
+/// An app about to be run, however it was named: found, checked and identified.
 #[doc(hidden)]
-pub struct Resolved<'a>(Inner<'a>);
-
-enum Inner<'a> {
-    Handle(&'a Prepared),
-    Owned(Prepared, Option<&'a str>),
-    Value(&'a dyn App, Arc<Facts>),
+pub struct ResolvedApp<'a> {
+    pub(crate) app: AppRef<'a>,
+    pub(crate) facts: Cow<'a, Arc<Facts>>,
+    /// The registered name it was called by, if it was.
+    pub(crate) by_name: Option<&'a str>,
 }
 
-impl Resolved<'_> {
-    pub(crate) fn subject(&self) -> Subject<'_> {
-        match &self.0 {
-            Inner::Handle(prepared) => prepared.subject(),
-            Inner::Owned(prepared, by_name) => Subject {
-                by_name: *by_name,
-                ..prepared.subject()
-            },
-            Inner::Value(app, facts) => Subject {
-                app: *app,
-                facts,
-                by_name: None,
-            },
+/// The caller's own app, or one that the engine holds.
+pub(crate) enum AppRef<'a> {
+    Borrowed(&'a dyn App),
+    Shared(Arc<dyn App>),
+}
+
+impl Deref for AppRef<'_> {
+    type Target = dyn App;
+
+    fn deref(&self) -> &Self::Target {
+        match self {
+            Self::Borrowed(app) => *app,
+            Self::Shared(app) => &**app,
+        }
+    }
+}
+
+impl ResolvedApp<'_> {
+    fn of(prepared: Prepared) -> Self {
+        Self {
+            app: AppRef::Shared(prepared.instance.app),
+            facts: Cow::Owned(prepared.facts),
+            by_name: None,
         }
     }
 }
 
 impl<A: App> AppSource for A {
-    fn resolve(&self, sde: &Handle) -> Result<Resolved<'_>, Error> {
-        Ok(Resolved(Inner::Value(self, sde.engine().identify(self)?)))
+    fn resolve(&self, sde: &Handle) -> Result<ResolvedApp<'_>, Error> {
+        Ok(ResolvedApp {
+            app: AppRef::Borrowed(self),
+            facts: Cow::Owned(sde.engine().identify(self)?),
+            by_name: None,
+        })
     }
 }
 
 impl AppSource for Prepared {
-    fn resolve(&self, sde: &Handle) -> Result<Resolved<'_>, Error> {
-        Ok(Resolved(match self.to_renew() {
-            None => Inner::Handle(self),
-            Some(instance) => Inner::Owned(sde.engine().prepare(&instance)?, None),
-        }))
+    fn resolve(&self, sde: &Handle) -> Result<ResolvedApp<'_>, Error> {
+        if self.facts.volatile.is_some() {
+            return self.instance.resolve(sde);
+        }
+        Ok(ResolvedApp {
+            app: AppRef::Borrowed(&*self.instance.app),
+            facts: Cow::Borrowed(&self.facts),
+            by_name: None,
+        })
     }
 }
 
 impl AppSource for Instance {
-    fn resolve(&self, sde: &Handle) -> Result<Resolved<'_>, Error> {
-        Ok(Resolved(Inner::Owned(sde.engine().prepare(self)?, None)))
+    fn resolve(&self, sde: &Handle) -> Result<ResolvedApp<'_>, Error> {
+        Ok(ResolvedApp::of(sde.engine().prepare(self)?))
     }
 }
 
 impl AppSource for str {
-    fn resolve(&self, sde: &Handle) -> Result<Resolved<'_>, Error> {
-        Ok(Resolved(Inner::Owned(
-            sde.engine().named(self)?,
-            Some(self),
-        )))
+    fn resolve(&self, sde: &Handle) -> Result<ResolvedApp<'_>, Error> {
+        Ok(ResolvedApp {
+            by_name: Some(self),
+            ..ResolvedApp::of(sde.engine().named(self)?)
+        })
     }
 
     fn registered_name(&self) -> Option<&str> {
@@ -89,7 +108,7 @@ impl AppSource for str {
 }
 
 impl AppSource for String {
-    fn resolve(&self, sde: &Handle) -> Result<Resolved<'_>, Error> {
+    fn resolve(&self, sde: &Handle) -> Result<ResolvedApp<'_>, Error> {
         self.as_str().resolve(sde)
     }
 

@@ -123,6 +123,6 @@ fn in_slot(slot: &str, sub_app: &Prepared) -> SlotSummary {
         app: Arc::clone(&facts.name),
         code: facts.info.code.clone(),
         id: facts.id,
-        setup: Arc::clone(facts.setup(&*sub_app.app)),
+        setup: Arc::clone(facts.setup(&*sub_app.instance.app)),
     }
 }

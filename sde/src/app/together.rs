@@ -65,11 +65,10 @@ impl Handle {
         list: &[Inputs],
         transfer: &Transfer,
     ) -> Vec<Result<ResultMap, Error>> {
-        let resolved = match self.resolve(app) {
-            Ok(resolved) => resolved,
+        let subject = match self.resolve(app) {
+            Ok(subject) => subject,
             Err(error) => return list.iter().map(|_| Err(error.clone())).collect(),
         };
-        let subject = resolved.subject();
         let nondeterministic = subject.facts.nondeterministic;
         let (distinct, place_of) = distinct(list, nondeterministic);
         let label = &subject.facts.name;

@@ -36,7 +36,7 @@ impl Engine {
 }
 
 fn not_ready(run: &Run<'_>) -> Option<Error> {
-    let facts = run.subject.facts;
+    let facts = &*run.subject.facts;
     let (app, missing) = (Arc::clone(&facts.name), facts.missing.clone());
     (!missing.is_empty()).then(|| ErrorKind::NotReady { app, missing }.into())
 }
@@ -59,7 +59,7 @@ fn distributed_input(run: &Run<'_>) -> Option<Error> {
 
 /// A name was asked for that the app does not return.
 fn unknown_name(run: &Run<'_>) -> Option<Error> {
-    let facts = run.subject.facts;
+    let facts = &*run.subject.facts;
     let mut names = run.options.names?.iter();
     let unknown = names.find(|name| facts.result(name).is_none())?;
     let results = facts.info.results.iter();

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 use super::Engine;
-use crate::app::{AppId, AppInfo, Instance, Prepared, Resolver, Setting, SubApp, Subject, prepare};
+use crate::app::{
+    AppId, AppInfo, Instance, Prepared, ResolvedApp, Resolver, Setting, SubApp, prepare,
+};
 use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::key::Fingerprint;
 
@@ -175,14 +177,14 @@ impl Engine {
     /// Freezes the names by which a run about to be made came to its apps: its own
     /// and those in slots.
     #[inline]
-    pub(super) fn freeze(&self, subject: &Subject<'_>) {
+    pub(super) fn freeze(&self, subject: &ResolvedApp<'_>) {
         if subject.by_name.is_some() || !subject.facts.registered.is_empty() {
             self.freeze_names(subject);
         }
     }
 
     #[inline(never)]
-    fn freeze_names(&self, subject: &Subject<'_>) {
+    fn freeze_names(&self, subject: &ResolvedApp<'_>) {
         let in_slots = subject.facts.registered.keys().map(String::as_str);
         let names = || subject.by_name.into_iter().chain(in_slots.clone());
         if names().any(|name| !self.apps.is_frozen(name)) {

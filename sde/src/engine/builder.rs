@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, SystemTime};
 
 use super::background::{Background, pause};
-use super::known::Known;
+use super::catalog::AppCatalog;
 use super::sde::Sde;
 #[cfg(unix)]
 use super::signals;
@@ -234,7 +234,7 @@ impl Builder {
         let engine = Engine {
             caches: CacheTable::new(self.memory_limits),
             apps: app_store::AppStore::default(),
-            known: Known::linked(),
+            catalog: AppCatalog::linked(),
             epoch: AtomicU64::new(0),
             failure_epoch: AtomicU64::new(0),
             hears_hits: observers.iter().any(|observer| observer.hears_hits()),

@@ -13,7 +13,7 @@ use super::Engine;
 use super::parts::{has_parts, settle};
 use super::publish::Unpublished;
 use super::run::{Keyed, Run, Served};
-use crate::app::{Callee, Facts, Handle, Options, Outcome, Policy, Subject, gather_values};
+use crate::app::{Callee, Facts, Handle, Options, Outcome, Policy, ResolvedApp, gather_values};
 use crate::cache::{Entry, Record};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
@@ -29,11 +29,11 @@ impl Engine {
         &self,
         from: &Handle,
         ranks: &Arc<Ranks>,
-        subject: &Subject<'_>,
+        subject: &ResolvedApp<'_>,
         call: &mut dyn Call,
         options: &Options<'_>,
     ) -> Result<Outcome, Error> {
-        let facts = subject.facts;
+        let facts = &*subject.facts;
         let encoded = encode(facts, call);
         let (keyed, unfit) = match encoded {
             Ok(keyed) => (keyed, None),
@@ -110,7 +110,7 @@ impl Engine {
             return Some((Served { entry, map }, Source::Map));
         }
         let loaded = self.load(run, None)?;
-        if !has_parts(run.subject.facts, &loaded.entry) {
+        if !has_parts(&run.subject.facts, &loaded.entry) {
             return None;
         }
         Some((loaded, Source::Loaded))
@@ -146,12 +146,12 @@ impl Engine {
         match ran {
             Ok((published, met)) => {
                 let entry = self.resting_on_all(ranks, published.entry, &met)?;
-                settle(run.from, run.subject.facts, &entry);
+                settle(run.from, &run.subject.facts, &entry);
                 let entry = Arc::new(entry);
                 if !entry.record.nondeterministic {
-                    self.check_replicas(ranks, run.subject.facts, &entry)?;
+                    self.check_replicas(ranks, &run.subject.facts, &entry)?;
                 }
-                let outlines = self.all_outlines(ranks, run.subject.facts, &entry)?;
+                let outlines = self.all_outlines(ranks, &run.subject.facts, &entry)?;
                 if run.options.policy != Policy::Bypass {
                     self.save_together(ranks, &entry, &outlines);
                     set.put(Together {
@@ -199,7 +199,7 @@ fn rests_on(record: &Record) -> Says {
 
 /// What a run is given besides the code of the app, for a rank that is told that another gives it something else.
 fn given(run: &Run<'_>, call: &dyn Call) -> Given {
-    let setup = run.subject.facts.setup(run.subject.app);
+    let setup = run.subject.facts.setup(&*run.subject.app);
     let inputs = call.summaries(&mut Listed::new(&run.encoded));
     let values = setup.fields.iter().chain(&setup.parameters).chain(&inputs);
     let values = values.map(|value| (format!("{} = {}", value.name, value.short), value.digest));

@@ -70,7 +70,7 @@ impl Engine {
     /// Puts a run on top of this thread's stack: it is known to be going on here before anybody is told of it.
     pub(super) fn begin(&self, run: &Run<'_>, flight: Option<&Arc<RunFlight>>) -> Begun {
         let frame = Arc::new(Frame::new(
-            Arc::clone(run.subject.facts),
+            Arc::clone(&run.subject.facts),
             run.key,
             self.id(),
             run.parent.clone(),
@@ -97,7 +97,7 @@ impl Engine {
         begun: Begun,
         number: RunId,
     ) -> Ran {
-        let (facts, frame) = (run.subject.facts, &begun.frame);
+        let (facts, frame) = (&run.subject.facts, &begun.frame);
         let (epoch, failure_epoch) = (self.epoch(), self.failure_epoch());
         self.tell(|| Event::Started {
             app: Arc::clone(&facts.name),
@@ -115,7 +115,9 @@ impl Engine {
         let time = BodyTime::begin();
         let returned = {
             let _in_span = span.enter();
-            catch_unwind(AssertUnwindSafe(|| call.compute(run.subject.app, &handle)))
+            catch_unwind(AssertUnwindSafe(|| {
+                call.compute(&*run.subject.app, &handle)
+            }))
         };
         let (took, own) = time.end();
         run.cache.counters.spent(own);

@@ -135,7 +135,7 @@ impl Engine {
 
     fn told(&self, change: &Change<'_>, entry: &Entry) -> Told {
         let record = &entry.record;
-        let info = self.known.info_of(&record.app, &record.code);
+        let info = self.catalog.info_of(&record.app, &record.code);
         let moves = |name: &str| {
             let tags = entry.results.tags(name).unwrap_or_default();
             !change.transfer.leaves(&record.app, name, tags)
@@ -214,7 +214,7 @@ impl Engine {
         }
         let infos = replicated.iter().map(|(key, received)| {
             let record = &received.record;
-            (*key, self.known.info_of(&record.app, &record.code))
+            (*key, self.catalog.info_of(&record.app, &record.code))
         });
         let infos: Vec<(Key, Option<AppInfo>)> = infos.collect();
         let mine: Vec<u8> = infos

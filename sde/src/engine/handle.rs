@@ -1,11 +1,12 @@
 //! What an app gets to run other apps with.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::Engine;
 use crate::app::{
-    App, AppSource, Callee, Cost, Frame, Instance, LinkedFacts, Options, Outcome, Peek, Place,
-    Policy, Prepared, Request, Resolved, Scratch, Subject,
+    App, AppRef, AppSource, Callee, Cost, Frame, Instance, LinkedFacts, Options, Outcome, Peek,
+    Place, Policy, Prepared, Request, ResolvedApp, Scratch,
 };
 use crate::error::{Error, ErrorKind};
 use crate::inputs::{Call, ErasedCall, Inputs};
@@ -128,7 +129,7 @@ impl Handle {
         self.check_active()?;
         self.rests_on_what_passes();
         let resolved = self.resolve(app)?;
-        self.engine.peek(&resolved.subject(), inputs)
+        self.engine.peek(&resolved, inputs)
     }
 
     /// What a run would take: nothing if it is remembered, else what the app
@@ -144,10 +145,9 @@ impl Handle {
         self.check_active()?;
         self.rests_on_what_passes();
         let resolved = self.resolve(app)?;
-        let subject = resolved.subject();
-        Ok(match self.engine.peek(&subject, inputs)? {
+        Ok(match self.engine.peek(&resolved, inputs)? {
             Peek::Hit { .. } | Peek::Load { .. } => Some(Cost::default()),
-            Peek::Wait { .. } | Peek::Miss { .. } => subject.app.cost(inputs),
+            Peek::Wait { .. } | Peek::Miss { .. } => resolved.app.cost(inputs),
         })
     }
 
@@ -270,11 +270,11 @@ impl Handle {
         &self,
         app: &'a dyn App,
         facts: &'a LinkedFacts,
-    ) -> Result<Subject<'a>, Error> {
+    ) -> Result<ResolvedApp<'a>, Error> {
         let facts = facts.get(app);
-        Ok(Subject {
-            app,
-            facts: facts.inspect_err(|_| self.rests_on_what_passes())?,
+        Ok(ResolvedApp {
+            app: AppRef::Borrowed(app),
+            facts: Cow::Borrowed(facts.inspect_err(|_| self.rests_on_what_passes())?),
             by_name: None,
         })
     }
@@ -282,7 +282,7 @@ impl Handle {
     /// Runs a call with inputs.
     pub(crate) fn call_erased(
         &self,
-        subject: &Subject<'_>,
+        subject: &ResolvedApp<'_>,
         inputs: &Inputs,
         options: &Options<'_>,
     ) -> Result<Outcome, Error> {
@@ -296,7 +296,7 @@ impl Handle {
     #[inline]
     pub(crate) fn results_erased(
         &self,
-        subject: &Subject<'_>,
+        subject: &ResolvedApp<'_>,
         inputs: &Inputs,
         options: &Options<'_>,
     ) -> Result<ResultMap, Error> {
@@ -312,7 +312,7 @@ impl Handle {
     pub(crate) fn resolve<'a, A: AppSource + ?Sized>(
         &self,
         app: &'a A,
-    ) -> Result<Resolved<'a>, Error> {
+    ) -> Result<ResolvedApp<'a>, Error> {
         app.resolve(self).inspect_err(|error| {
             let Some(frame) = self.caller() else { return };
             match (error.kind(), app.registered_name()) {
@@ -387,7 +387,7 @@ impl Handle {
 
 /// A call that neither took results nor was given any, which the engine does not make.
 #[cold]
-fn nothing_given(subject: &Subject<'_>) -> Error {
+fn nothing_given(subject: &ResolvedApp<'_>) -> Error {
     ErrorKind::NoResult {
         origin: subject.facts.name.to_string(),
         name: "result".to_owned(),

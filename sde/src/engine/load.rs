@@ -70,7 +70,7 @@ impl Engine {
         }
         let archived = stored.archived;
         let previous = previous.filter(|old| self.may_fill(run, old));
-        let entry = Arc::new(self.entry_of(run.subject.facts, stored, previous));
+        let entry = Arc::new(self.entry_of(&run.subject.facts, stored, previous));
         let map = self.serve(&entry, run.options.names).map_err(Some)?;
         // An archive is to have what this program used, whoever computed it.
         if !archived {
@@ -110,7 +110,7 @@ impl Engine {
             });
             return None;
         }
-        Some(with_parts(run.from, run.subject.facts, &archiver, stored))
+        Some(with_parts(run.from, &run.subject.facts, &archiver, stored))
     }
 
     /// An entry whose values are read when asked for.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::run::{Keyed, Served};
-use crate::app::{Frame, Options, Policy, Subject};
+use crate::app::{Frame, Options, Policy, ResolvedApp};
 use crate::cache::{AppCache, Entry};
 use crate::event::Source;
 use crate::inputs::Call;
@@ -23,7 +23,7 @@ pub(super) enum Looked {
 /// What is looked for, and for whom.
 pub(super) struct Look<'a> {
     pub(super) call: &'a dyn Call,
-    pub(super) subject: &'a Subject<'a>,
+    pub(super) subject: &'a ResolvedApp<'a>,
     pub(super) cache: &'a AppCache,
     pub(super) options: &'a Options<'a>,
     /// The run that asks, which notes what it depends on.

@@ -1,7 +1,7 @@
 //! The engine: what happens in `run`.
 //!
 //! The way of a call is in [`run`], its steps in files of their own: finding out which app is
-//! meant ([`app_store`], [`known`]), looking up ([`look`]), claiming and waiting ([`claim`],
+//! meant ([`app_store`], [`catalog`]), looking up ([`look`]), claiming and waiting ([`claim`],
 //! [`wait`], [`load`]), running the body ([`execute`]), making its results known ([`publish`]),
 //! saving them ([`save`], [`background`], [`signals`]). What only the user may ask for is on [`Sde`].
 
@@ -9,6 +9,7 @@ mod admit;
 mod app_store;
 mod background;
 mod builder;
+mod catalog;
 mod claim;
 mod clock;
 mod collective;
@@ -21,7 +22,6 @@ mod handle;
 #[cfg(test)]
 mod in_memory_once;
 mod invalidate;
-mod known;
 mod load;
 mod look;
 mod machine;
@@ -91,7 +91,7 @@ fn waits() -> &'static Waits<Node, RunFlight> {
 pub(crate) struct Engine {
     caches: CacheTable,
     apps: app_store::AppStore,
-    known: known::Known,
+    catalog: catalog::AppCatalog,
     /// Raised by whatever may make a remembered result one not to be used.
     epoch: AtomicU64,
     /// The same for a remembered failure.

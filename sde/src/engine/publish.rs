@@ -145,7 +145,7 @@ impl Engine {
         ran: Ran,
         previous: Option<&Entry>,
     ) -> Result<Published, Unpublished> {
-        let facts = run.subject.facts;
+        let facts = &*run.subject.facts;
         let Ran { body, trace } = ran;
         let epoch = trace.epoch;
         let returned = self.returned(run, body, &trace)?;
@@ -218,7 +218,7 @@ impl Engine {
 
 /// The record of a run that has returned.
 fn record(run: &Run<'_>, trace: Trace, previous: Option<&Entry>) -> Record {
-    let facts = run.subject.facts;
+    let facts = &*run.subject.facts;
     Record {
         app: Arc::clone(&facts.name),
         code: facts.info.code.clone(),
@@ -226,7 +226,7 @@ fn record(run: &Run<'_>, trace: Trace, previous: Option<&Entry>) -> Record {
         key: run.key,
         run: trace.run,
         inputs: trace.inputs,
-        setup: Arc::clone(facts.setup(run.subject.app)),
+        setup: Arc::clone(facts.setup(&*run.subject.app)),
         calls: trace.calls,
         beneath: trace.beneath.iter().cloned().collect(),
         nondeterministic: trace.nondeterministic,
@@ -243,8 +243,8 @@ impl Run<'_> {
     /// run and reading its files others may write to them, and what the body then makes is the
     /// result of the new content, under the key of the old. Reads them once more.
     fn files_unchanged(&self) -> Result<(), Error> {
-        let facts = self.subject.facts;
-        let of_app = facts.volatile.as_deref().map(|volatile| &volatile.seen);
+        let facts = &*self.subject.facts;
+        let of_app = facts.volatile.as_ref();
         let mut all = of_app.into_iter().chain(self.volatile.as_deref());
         all.try_for_each(|seen| seen.verify()).map_err(|source| {
             ErrorKind::Fingerprint {

@@ -11,7 +11,7 @@ use std::time::SystemTime;
 use super::claim::Claimed;
 use super::look::{Look, Looked};
 use super::{Engine, Node};
-use crate::app::{Beneath, Callee, Frame, Handle, Options, Outcome, Place, Policy, Subject};
+use crate::app::{Beneath, Callee, Frame, Handle, Options, Outcome, Place, Policy, ResolvedApp};
 use crate::cache::{AppCache, Count, Entry};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Source};
@@ -27,7 +27,7 @@ pub(super) struct Run<'a> {
     /// The run that can't end before this one has: the parent, or one of another
     /// engine, in which a body captured this one.
     pub(super) above: Option<Arc<Frame>>,
-    pub(super) subject: &'a Subject<'a>,
+    pub(super) subject: &'a ResolvedApp<'a>,
     pub(super) cache: &'a Arc<AppCache>,
     pub(super) options: &'a Options<'a>,
     pub(super) key: Key,
@@ -88,7 +88,7 @@ impl<'a> Run<'a> {
     pub(super) fn new(
         from: &'a Handle,
         parent: Option<Arc<Frame>>,
-        subject: &'a Subject<'a>,
+        subject: &'a ResolvedApp<'a>,
         cache: &'a Arc<AppCache>,
         options: &'a Options<'a>,
         keyed: Keyed,
@@ -128,12 +128,12 @@ impl Engine {
     pub(super) fn run(
         &self,
         from: &Handle,
-        subject: &Subject<'_>,
+        subject: &ResolvedApp<'_>,
         call: &mut dyn Call,
         options: &Options<'_>,
     ) -> Result<Option<Outcome>, Error> {
         from.check_active()?;
-        let facts = subject.facts;
+        let facts = &*subject.facts;
         if facts.missing.is_empty() {
             self.freeze(subject);
         }
@@ -243,7 +243,7 @@ impl Engine {
     }
 
     /// Has the calling run note what it depends on from here on.
-    pub(super) fn tell_parent(&self, parent: &Frame, subject: &Subject<'_>, entry: &Entry) {
+    pub(super) fn tell_parent(&self, parent: &Frame, subject: &ResolvedApp<'_>, entry: &Entry) {
         let beneath = entry.record.beneath.iter().cloned();
         parent.called(&subject.facts.name, entry.record.key);
         parent.note_anew(entry.record.anew);
@@ -275,8 +275,8 @@ impl Engine {
 
 /// What a run depends on that calls this app: its code, that of the apps in its
 /// slots, and what the names led to by which they were called.
-fn itself<'a>(subject: &'a Subject<'_>) -> impl Iterator<Item = Callee> + 'a {
-    let facts = subject.facts;
+fn itself<'a>(subject: &'a ResolvedApp<'_>) -> impl Iterator<Item = Callee> + 'a {
+    let facts = &*subject.facts;
     let codes = facts.codes.iter().cloned();
     let name = subject.by_name.map(|name| Callee::Named {
         name: Arc::from(name),

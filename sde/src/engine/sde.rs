@@ -103,7 +103,7 @@ impl Sde {
     /// If the app can't be found or identified.
     pub fn not_ready<A: AppSource + ?Sized>(&self, app: &A) -> Result<Vec<String>, Error> {
         let resolved = app.resolve(self)?;
-        Ok(resolved.subject().facts.missing.clone())
+        Ok(resolved.facts.missing.clone())
     }
 
     /// The works to cite for what was run or remembered so far, through all sub-apps
@@ -126,7 +126,7 @@ impl Sde {
         }
         names
             .into_iter()
-            .map(|name| (self.engine().known.citations(&name), name))
+            .map(|name| (self.engine().catalog.citations(&name), name))
             .filter(|(citations, _)| !citations.is_empty())
             .map(|(citations, name)| (name, citations))
             .collect()

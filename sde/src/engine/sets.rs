@@ -183,7 +183,7 @@ impl Engine {
         let app = Arc::clone(&received.record.app);
         let cache = self.caches.get(TypeIndex::of(&app), &app);
         let generation = cache.generation();
-        let info = self.known.info_of(&app, &received.record.code);
+        let info = self.catalog.info_of(&app, &received.record.code);
         let specs = info.map_or_else(Vec::new, |info| info.results);
         let entry = entry_of_specs(&specs, received.into_stored(), None);
         cache.record(&Arc::new(entry), generation);

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::Engine;
-use crate::app::{Beneath, Facts, Handle, Options, Subject, Transfer};
+use crate::app::{Beneath, Facts, Handle, Options, ResolvedApp, Transfer};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::key::{FingerprintError, Key, keyed};
@@ -37,7 +37,7 @@ impl Engine {
         &self,
         from: &Handle,
         ranks: &Ranks,
-        subject: &Subject<'_>,
+        subject: &ResolvedApp<'_>,
         list: &[&Inputs],
         transfer: &Transfer,
     ) -> Result<Vec<Item>, Error> {
@@ -74,7 +74,12 @@ impl Engine {
     }
 
     /// Finds out who has what, and deals out what nobody has.
-    fn plan(&self, ranks: &Ranks, subject: &Subject<'_>, list: &[&Inputs]) -> Result<Plan, Error> {
+    fn plan(
+        &self,
+        ranks: &Ranks,
+        subject: &ResolvedApp<'_>,
+        list: &[&Inputs],
+    ) -> Result<Plan, Error> {
         let id = &subject.facts.id.0;
         let key_of = |inputs: &&Inputs| inputs.with_encoded(|encoded| keyed(id, encoded));
         let keys: Vec<Result<Key, FingerprintError>> = list.iter().map(key_of).collect();
@@ -90,7 +95,7 @@ impl Engine {
         let nondeterministic = subject.facts.nondeterministic;
         let held: Vec<bool> = keys
             .iter()
-            .map(|key| !nondeterministic && self.has(subject.facts, *key))
+            .map(|key| !nondeterministic && self.has(&subject.facts, *key))
             .collect();
         let bytes: Vec<u8> = held.iter().map(|held| u8::from(*held)).collect();
         let counts = vec![bytes.len(); ranks.size()];
@@ -151,7 +156,7 @@ impl Engine {
     fn give_out(
         &self,
         ranks: &Ranks,
-        subject: &Subject<'_>,
+        subject: &ResolvedApp<'_>,
         plan: &Plan,
         computed: &HashMap<usize, Item>,
         transfer: &Transfer,
@@ -169,19 +174,19 @@ impl Engine {
     fn item(
         &self,
         from: &Handle,
-        subject: &Subject<'_>,
+        subject: &ResolvedApp<'_>,
         inputs: &Inputs,
         key: Option<Key>,
         left: &HashMap<Key, Left>,
     ) -> Item {
         if let Some(left) = key.and_then(|key| left.get(&key))
-            && !self.has(subject.facts, key)
+            && !self.has(&subject.facts, key)
         {
             return Ok(self.elsewhere(subject, left));
         }
         if let (true, Some(key)) = (subject.facts.nondeterministic, key) {
             // What other ranks made is recorded, and never looked up.
-            let entry = self.cache_of(subject.facts).entry(&key);
+            let entry = self.cache_of(&subject.facts).entry(&key);
             if let Some(entry) = entry {
                 return Ok(entry.results.clone());
             }
@@ -190,17 +195,17 @@ impl Engine {
     }
 
     /// The results of a run that is with another rank only, or some of whose values are.
-    fn elsewhere(&self, subject: &Subject<'_>, left: &Left) -> ResultMap {
+    fn elsewhere(&self, subject: &ResolvedApp<'_>, left: &Left) -> ResultMap {
         let origin = Origin {
             app: Arc::clone(&subject.facts.name),
             key: left.key,
             run: left.run,
         };
-        let known = self.cache_of(subject.facts).entry(&left.key);
+        let known = self.cache_of(&subject.facts).entry(&left.key);
         let here = match self.sets.received.find(&left.key) {
             Some(received) => {
                 let stored = received.into_stored();
-                let entry = self.entry_of(subject.facts, stored, known.as_deref());
+                let entry = self.entry_of(&subject.facts, stored, known.as_deref());
                 Some(entry.results)
             }
             None => known.map(|entry| entry.results.clone()),
@@ -247,7 +252,7 @@ fn failure(bytes: &[u8]) -> Option<(usize, &[u8], &[u8])> {
 /// Which rank computes which of these items: each next one, the costliest first where the app
 /// knows what they cost, goes to the rank that has least to do.
 fn deal(
-    subject: &Subject<'_>,
+    subject: &ResolvedApp<'_>,
     list: &[&Inputs],
     missing: &[usize],
     ranks: usize,

@@ -67,7 +67,7 @@ fn not_thread_safe(run: &Run<'_>) -> Error {
 impl Engine {
     /// Waits until no other run of this app is going on, if the app needs that.
     pub(super) fn turn<'a>(&self, run: &Run<'a>) -> Result<Option<Turn<'a>>, Error> {
-        let facts = run.subject.facts;
+        let facts = &*run.subject.facts;
         if facts.info.thread_safe {
             return Ok(None);
         }

@@ -2,7 +2,7 @@
 //! result still rests on them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
 
 use super::Engine;
 use super::app_store::InStore;
@@ -13,27 +13,27 @@ use crate::cache::Entry;
 use crate::error::{Error, ErrorKind, close_names, printable};
 use crate::key::Digest;
 
-/// Name -> what this program has under it.
-pub(super) struct Known(RwLock<HashMap<Arc<str>, KnownApp>>);
-
-#[derive(Default)]
-struct KnownApp {
-    /// What the linker collected, and what was prepared or run. Several, if functions
-    /// in different modules have one name, or a program has two versions of an app:
-    /// each is current for as long as it is part of the program.
-    shown: Vec<Shown>,
-    citations: BTreeSet<String>,
-}
+/// Name -> what the linker collected, and what was prepared or run. Several, if functions
+/// in different modules have one name, or a program has two versions of an app:
+/// each is current for as long as it is part of the program.
+pub(super) struct AppCatalog(RwLock<HashMap<Arc<str>, Vec<CatalogEntry>>>);
 
 /// An app as this program has it.
-struct Shown {
+struct CatalogEntry {
     info: AppInfo,
     /// Made when first asked for: what is linked need not be asked for, and to read
     /// a file takes time.
     defaults: OnceLock<Defaults>,
 }
 
-impl Shown {
+impl CatalogEntry {
+    fn new(info: AppInfo) -> Self {
+        Self {
+            info,
+            defaults: OnceLock::new(),
+        }
+    }
+
     fn is(&self, code: &CodeId, defaults: Option<Digest>) -> bool {
         self.info.code() == code && self.defaults().digest == defaults
     }
@@ -52,81 +52,65 @@ impl Shown {
 }
 
 /// What this program has in place of an app that it has not.
-enum Instead {
+enum Mismatch {
     /// No app of the name.
-    Nothing,
+    Unknown,
     /// These codes.
-    Codes(String),
+    Code(String),
     /// The same code, which does otherwise where its caller says nothing.
     Defaults,
 }
 
-/// Why a result does not rest on what this program has.
-enum Changed {
-    Defaults(String),
-    Else(String),
-}
-
-impl KnownApp {
-    fn note(&mut self, info: &AppInfo) {
-        self.shown.push(Shown {
-            info: info.clone(),
-            defaults: OnceLock::new(),
-        });
-        self.citations.extend(info.citations().map(str::to_owned));
-    }
-
-    fn check(&self, code: &CodeId, defaults: Option<Digest>) -> Result<(), Instead> {
-        if self.shown.iter().any(|shown| shown.is(code, defaults)) {
-            return Ok(());
-        }
-        let codes: BTreeSet<_> = self.shown.iter().map(|shown| shown.info.code()).collect();
-        if codes.contains(code) {
-            return Err(Instead::Defaults);
-        }
-        let codes: Vec<_> = codes.iter().map(ToString::to_string).collect();
-        Err(Instead::Codes(codes.join(" or ")))
-    }
-}
-
-impl Known {
+impl AppCatalog {
     /// What the linker collected.
     pub(super) fn linked() -> Self {
-        let mut apps: HashMap<Arc<str>, KnownApp> = HashMap::new();
+        let mut apps: HashMap<Arc<str>, Vec<CatalogEntry>> = HashMap::new();
         for info in linked_apps() {
-            apps.entry(Arc::from(info.name())).or_default().note(&info);
+            let of_name = apps.entry(Arc::from(info.name())).or_default();
+            of_name.push(CatalogEntry::new(info));
         }
         Self(RwLock::new(apps))
     }
 
-    pub(super) fn citations(&self, app: &str) -> Vec<String> {
-        let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        apps.get(app)
-            .map_or_else(Vec::new, |app| app.citations.iter().cloned().collect())
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Vec<CatalogEntry>>> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What an app says of itself, if this program has shown it.
+    pub(super) fn citations(&self, app: &str) -> Vec<String> {
+        let apps = self.read();
+        let entries = apps.get(app).into_iter().flatten();
+        let citations: BTreeSet<&str> = entries.flat_map(|entry| entry.info.citations()).collect();
+        citations.into_iter().map(str::to_owned).collect()
+    }
+
+    /// What an app says of itself, if it is here.
     pub(super) fn info_of(&self, app: &str, code: &CodeId) -> Option<AppInfo> {
-        let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let of_code = |shown: &&Shown| shown.info.code() == code;
-        let shown = apps.get(app)?.shown.iter().find(of_code)?;
-        Some(shown.info.clone())
+        let apps = self.read();
+        let of_code = |entry: &&CatalogEntry| entry.info.code() == code;
+        Some(apps.get(app)?.iter().find(of_code)?.info.clone())
     }
 
     /// Whether the code with these defaults is what this program has; if not, what it
     /// has.
-    fn check(&self, app: &str, code: &CodeId, defaults: Option<Digest>) -> Result<(), Instead> {
-        let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let known = apps.get(app).ok_or(Instead::Nothing)?;
-        known.check(code, defaults)
+    fn check(&self, app: &str, code: &CodeId, defaults: Option<Digest>) -> Result<(), Mismatch> {
+        let apps = self.read();
+        let entries = apps.get(app).ok_or(Mismatch::Unknown)?;
+        if entries.iter().any(|entry| entry.is(code, defaults)) {
+            return Ok(());
+        }
+        let codes: BTreeSet<_> = entries.iter().map(|entry| entry.info.code()).collect();
+        if codes.contains(code) {
+            return Err(Mismatch::Defaults);
+        }
+        let codes: Vec<_> = codes.iter().map(ToString::to_string).collect();
+        Err(Mismatch::Code(codes.join(" or ")))
     }
 
     /// Whether a file is among the defaults of an app of this name.
-    pub(super) fn is_volatile(&self, app: &str) -> bool {
-        let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let volatile = |shown: &Shown| shown.kept().volatile;
-        apps.get(app)
-            .is_some_and(|app| app.shown.iter().any(volatile))
+    fn is_volatile(&self, app: &str) -> bool {
+        let apps = self.read();
+        let mut entries = apps.get(app).into_iter().flatten();
+        entries.any(|entry| entry.kept().volatile)
     }
 
     /// Notes an app. That can only make more results current, never fewer, so the
@@ -134,14 +118,14 @@ impl Known {
     fn note(&self, name: &Arc<str>, info: &AppInfo, defaults: Option<Digest>) {
         if self.check(name, info.code(), defaults).is_err() {
             let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
-            apps.entry(Arc::clone(name)).or_default().note(info);
+            let of_name = apps.entry(Arc::clone(name)).or_default();
+            of_name.push(CatalogEntry::new(info.clone()));
         }
     }
 
     /// The names of all apps.
     pub(super) fn names(&self) -> Vec<String> {
-        let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        apps.keys().map(ToString::to_string).collect()
+        self.read().keys().map(ToString::to_string).collect()
     }
 }
 
@@ -155,7 +139,7 @@ impl Engine {
 
     /// Notes the code of an app and of those in its slots.
     pub(super) fn note_code(&self, facts: &Facts) {
-        self.known.note(&facts.name, &facts.info, facts.defaults);
+        self.catalog.note(&facts.name, &facts.info, facts.defaults);
         for sub_app in facts.sub_apps.values() {
             self.note_code(&sub_app.facts);
         }
@@ -165,7 +149,7 @@ impl Engine {
     /// value, whatever the names in the others will lead to.
     pub(super) fn note_instance(&self, instance: &Instance) {
         let info = instance.info();
-        self.known
+        self.catalog
             .note(&instance.setup.name(), info, Defaults::of(info).digest);
         for slot in instance.info().slots() {
             if let Some(SubApp::Instance(inner)) = instance.setup.sub_app(slot.name()) {
@@ -176,7 +160,7 @@ impl Engine {
 
     /// That there is an app of this name, whether it has run or not.
     pub(super) fn must_know(&self, name: &str) -> Result<(), Error> {
-        let known = self.known.names();
+        let known = self.catalog.names();
         if known.iter().any(|known| known == name) {
             return Ok(());
         }
@@ -211,7 +195,7 @@ impl Engine {
     pub(super) fn rest_on_files<'c>(&self, beneath: impl IntoIterator<Item = &'c Callee>) -> bool {
         beneath.into_iter().any(|callee| match callee {
             Callee::Code { defaults: None, .. } | Callee::Absent { .. } => false,
-            Callee::Code { app, .. } => self.known.is_volatile(app),
+            Callee::Code { app, .. } => self.catalog.is_volatile(app),
             Callee::Named { name, .. } => self.apps.is_volatile(name),
         })
     }
@@ -222,57 +206,51 @@ impl Engine {
         &self,
         beneath: impl IntoIterator<Item = &'c Callee>,
     ) -> Option<String> {
-        let mut defaults = None;
-        for callee in beneath {
-            match self.changed(callee) {
-                None => {}
-                Some(Changed::Defaults(why)) => defaults = defaults.or(Some(why)),
-                Some(Changed::Else(why)) => return Some(why),
-            }
-        }
-        defaults
+        let changed = beneath
+            .into_iter()
+            .filter_map(|callee| self.changed(callee));
+        let first = changed.min_by_key(|(are_defaults, _)| *are_defaults);
+        first.map(|(_, why)| why)
     }
 
-    fn changed(&self, callee: &Callee) -> Option<Changed> {
-        let changed = |why| Some(Changed::Else(why));
-        match callee {
+    /// Why a callee is not what it was, and whether that are only its defaults.
+    fn changed(&self, callee: &Callee) -> Option<(bool, String)> {
+        let why = match callee {
             Callee::Code {
                 app,
                 code,
                 defaults,
-            } => match self.known.check(app, code, *defaults) {
-                Ok(()) => None,
-                Err(Instead::Codes(now)) => changed(format!(
-                    "it ran {} ({code}), which is now {now}",
-                    printable(app)
-                )),
-                Err(Instead::Defaults) => Some(Changed::Defaults(format!(
-                    "it ran {} ({code}), which has other defaults now",
-                    printable(app)
-                ))),
-                Err(Instead::Nothing) => changed(format!(
-                    "it ran {}, which this program has not shown yet; name it in `link_app!`",
-                    printable(app)
-                )),
-            },
-            Callee::Absent { name } => match self.apps.instance(name) {
-                Ok(_) => changed(format!(
-                    "no app was registered as \"{}\", and one is now",
-                    printable(name)
-                )),
-                Err(_) => None,
-            },
-            Callee::Named { name, id } => match self.apps.id_of(self, name) {
-                Ok(now) if now == *id => None,
-                Ok(_) => changed(format!(
-                    "it ran the app registered as \"{}\", which is set up otherwise now",
-                    printable(name)
-                )),
-                Err(error) => changed(format!(
-                    "it ran the app registered as \"{}\": {error}",
-                    printable(name)
-                )),
-            },
-        }
+            } => {
+                let mismatch = self.catalog.check(app, code, *defaults).err()?;
+                let app = printable(app);
+                match mismatch {
+                    Mismatch::Code(now) => format!("it ran {app} ({code}), which is now {now}"),
+                    Mismatch::Defaults => {
+                        let why = format!("it ran {app} ({code}), which has other defaults now");
+                        return Some((true, why));
+                    }
+                    Mismatch::Unknown => format!(
+                        "it ran {app}, which this program has not shown yet; name it in `link_app!`"
+                    ),
+                }
+            }
+            Callee::Absent { name } => {
+                self.apps.instance(name).ok()?;
+                let name = printable(name);
+                format!("no app was registered as \"{name}\", and one is now")
+            }
+            Callee::Named { name, id } => {
+                let now = self.apps.id_of(self, name);
+                let name = printable(name);
+                match now {
+                    Ok(now) if now == *id => return None,
+                    Ok(_) => format!(
+                        "it ran the app registered as \"{name}\", which is set up otherwise now"
+                    ),
+                    Err(error) => format!("it ran the app registered as \"{name}\": {error}"),
+                }
+            }
+        };
+        Some((false, why))
     }
 }

@@ -33,6 +33,9 @@ pub trait Call {
     /// Takes the one result of a hit, if that is all the caller gets, and says whether
     /// it did. Like [`take_all`](Self::take_all) it is called with the map's guard held
     /// and may do no more than share what it is shown.
+    ///
+    /// A hit is not returned as a value, as what is computed is: to move that up through what
+    /// encodes, looks and locks took 17 of 58 ns, and 36 of 77 ns for a map.
     fn take_one(&self, value: &ErasedValue) -> bool {
         let _ = value;
         false

@@ -136,7 +136,7 @@ impl Drop for Interested<'_> {
 
 impl Awaited for RunFlight {
     fn is_over(&self) -> bool {
-        self.flight.is_landed()
+        self.flight.is_complete()
     }
 
     fn wake(&self) {
@@ -284,7 +284,7 @@ impl AppCache {
         self.room.added(&visible);
         flight
             .flight
-            .land(Ok(Arc::clone(&visible)))
+            .complete(Ok(Arc::clone(&visible)))
             .unwrap_or(visible)
     }
 
@@ -306,7 +306,7 @@ impl AppCache {
         });
         if is_there {
             flight.set_given(given);
-            let _ = flight.flight.land(Ok(Arc::clone(entry)));
+            let _ = flight.flight.complete(Ok(Arc::clone(entry)));
         }
         is_there
     }

@@ -6,16 +6,16 @@
 //!            runner fails for good, nobody waits, or it was taken over before
 //!          +------------------------------------------------------------------+
 //!          |                                                                  v
-//!   Running --- runner succeeds ------------------------------------------> Landed
+//!   Running --- runner succeeds ------------------------------------------> Complete
 //!    ^     |                                                                  ^
 //!    |     +--- runner panics or fails for now, somebody waits --> Vacant ----+
 //!    |                                                               |  last waiter leaves
 //!    +---------------- one waiter takes over ------------------------+
 //! ```
 //!
-//! It lands once; the first outcome stands. A runner that never comes back would
+//! It completes once; the first outcome wins. A runner that never comes back would
 //! leave the others waiting, so the engine's claim guard always ends in
-//! [`land`](Flight::land) or [`fail`](Flight::fail), by panic too.
+//! [`complete`](Flight::complete) or [`fail`](Flight::fail), by panic too.
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Condvar, Mutex, MutexGuard};
@@ -25,7 +25,7 @@ pub(crate) struct Flight<V, E> {
     state: Mutex<State<V, E>>,
     changed: Condvar,
     /// Set with the state locked; read without, where a late answer does no harm.
-    landed: AtomicBool,
+    complete: AtomicBool,
     /// How many threads are in [`Flight::wait`]. Changed with the state locked;
     /// read without by a runner that wants to know whether to go on.
     waiting: AtomicUsize,
@@ -36,21 +36,21 @@ struct State<V, E> {
     taken_over: bool,
     /// It failed for now while nobody waited. Who finds that has come too late to
     /// take over, and too early to have that error for his own.
-    forsaken: bool,
+    abandoned: bool,
 }
 
 enum Phase<V, E> {
     Running,
     /// The runner failed with this; a waiter may take over.
     Vacant(E),
-    Landed(Result<V, E>),
+    Complete(Result<V, E>),
 }
 
 /// How waiting ended.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Waited<V, E> {
-    /// The flight landed.
-    Landed(Result<V, E>),
+    /// The flight is complete.
+    Complete(Result<V, E>),
     /// The runner failed for now, and the caller is the runner from here on.
     TakeOver,
     /// The runner failed for now before the caller began to wait: the flight is
@@ -80,33 +80,33 @@ impl<V: Clone, E: Clone> Flight<V, E> {
             state: Mutex::new(State {
                 phase: Phase::Running,
                 taken_over: false,
-                forsaken: false,
+                abandoned: false,
             }),
             changed: Condvar::new(),
-            landed: AtomicBool::new(false),
+            complete: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
         }
     }
 
-    /// Ends the flight with this outcome, unless it has one. Gives what stands.
-    pub(crate) fn land(&self, outcome: Result<V, E>) -> Result<V, E> {
+    /// Ends the flight with this outcome, unless it has one. Gives the winner.
+    pub(crate) fn complete(&self, outcome: Result<V, E>) -> Result<V, E> {
         let mut state = self.lock();
-        if let Phase::Landed(standing) = &state.phase {
-            return standing.clone();
+        if let Phase::Complete(winner) = &state.phase {
+            return winner.clone();
         }
-        state.phase = Phase::Landed(outcome.clone());
-        self.landed.store(true, Ordering::Release);
+        state.phase = Phase::Complete(outcome.clone());
+        self.complete.store(true, Ordering::Release);
         drop(state);
         self.changed.notify_all();
         outcome
     }
 
     /// The runner failed. If it `may_be_retried`, somebody waits, and nobody has
-    /// taken over before, one of those takes over; else the flight lands with the
+    /// taken over before, one of those takes over; else the flight completes with the
     /// error. Says whether it was handed over.
     pub(crate) fn fail(&self, error: E, may_be_retried: bool) -> bool {
         let mut state = self.lock();
-        if matches!(state.phase, Phase::Landed(_)) {
+        if matches!(state.phase, Phase::Complete(_)) {
             return false;
         }
         let hand_over = may_be_retried && self.waiting() > 0 && !state.taken_over;
@@ -114,23 +114,23 @@ impl<V: Clone, E: Clone> Flight<V, E> {
             state.taken_over = true;
             state.phase = Phase::Vacant(error);
         } else {
-            state.phase = Phase::Landed(Err(error));
-            state.forsaken = may_be_retried && self.waiting() == 0;
-            self.landed.store(true, Ordering::Release);
+            state.phase = Phase::Complete(Err(error));
+            state.abandoned = may_be_retried && self.waiting() == 0;
+            self.complete.store(true, Ordering::Release);
         }
         drop(state);
         self.changed.notify_all();
         hand_over
     }
 
-    /// Waits for the flight to land, or to need a new runner.
+    /// Waits for the flight to complete, or to need a new runner.
     pub(crate) fn wait(&self, patience: &impl Patience) -> Waited<V, E> {
         let mut state = self.lock();
         self.waiting.fetch_add(1, Ordering::AcqRel);
         let ended = loop {
             match &state.phase {
-                Phase::Landed(_) if state.forsaken => break Waited::TooLate,
-                Phase::Landed(outcome) => break Waited::Landed(outcome.clone()),
+                Phase::Complete(_) if state.abandoned => break Waited::TooLate,
+                Phase::Complete(outcome) => break Waited::Complete(outcome.clone()),
                 _ if patience.is_over() => break Waited::Stopped,
                 Phase::Vacant(_) => {
                     state.phase = Phase::Running;
@@ -141,23 +141,23 @@ impl<V: Clone, E: Clone> Flight<V, E> {
         };
         let others = self.waiting.fetch_sub(1, Ordering::AcqRel) - 1;
         if others == 0 {
-            self.land_if_vacant(&mut state);
+            self.complete_if_vacant(&mut state);
         }
         ended
     }
 
-    /// A vacant flight that nobody waits for any more would never land.
-    fn land_if_vacant(&self, state: &mut State<V, E>) {
+    /// A vacant flight that nobody waits for any more would never complete.
+    fn complete_if_vacant(&self, state: &mut State<V, E>) {
         if let Phase::Vacant(error) = &state.phase {
-            state.phase = Phase::Landed(Err(error.clone()));
-            state.forsaken = true;
-            self.landed.store(true, Ordering::Release);
+            state.phase = Phase::Complete(Err(error.clone()));
+            state.abandoned = true;
+            self.complete.store(true, Ordering::Release);
         }
     }
 
-    /// Whether it has landed; may lag behind, never ahead.
-    pub(crate) fn is_landed(&self) -> bool {
-        self.landed.load(Ordering::Acquire)
+    /// Whether it is complete; may lag behind, never ahead.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.complete.load(Ordering::Acquire)
     }
 
     /// How many threads wait.

@@ -1,4 +1,4 @@
-//! What stands when two computations of one key are published.
+//! What wins when two computations of one key are published.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -50,8 +50,8 @@ fn entry(number: u64) -> Arc<Entry> {
     Arc::new(Entry::new(record, results, 0))
 }
 
-/// Two computations of one flight; gives the cache, and what stands after the second was published.
-/// In between the first is visible, and its flight has not landed.
+/// Two computations of one flight; gives the cache, and what won after the second was published.
+/// In between the first is visible, and its flight is not complete.
 fn published(between: impl FnOnce(&AppCache)) -> (AppCache, Arc<Entry>) {
     let cache = AppCache::new("app".into(), None);
     let Claimed::Mine(flight, None) = cache.claim(key(), None, |_| false) else {
@@ -61,14 +61,14 @@ fn published(between: impl FnOnce(&AppCache)) -> (AppCache, Arc<Entry>) {
     between(&cache);
     let second = entry(2);
     let given = second.results.clone();
-    let standing = cache.publish(&flight, second, &given);
-    (cache, standing)
+    let winner = cache.publish(&flight, second, &given);
+    (cache, winner)
 }
 
 #[test]
 fn the_first_stands() {
-    let (cache, standing) = published(|_| ());
-    assert_eq!(standing.record.run.number, 1);
+    let (cache, winner) = published(|_| ());
+    assert_eq!(winner.record.run.number, 1);
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
 }
 
@@ -76,9 +76,9 @@ fn the_first_stands() {
 /// were gone.
 #[test]
 fn the_second_stands_if_the_first_was_cleaned() {
-    let (cache, standing) = published(|cache| cache.clean(|_| true, "cleaned"));
-    assert_eq!(standing.record.run.number, 2);
-    assert_eq!(standing.lacks(None), None);
+    let (cache, winner) = published(|cache| cache.clean(|_| true, "cleaned"));
+    assert_eq!(winner.record.run.number, 2);
+    assert_eq!(winner.lacks(None), None);
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(2));
 }
 

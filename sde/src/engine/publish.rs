@@ -126,8 +126,8 @@ impl Engine {
         let epoch = self.epoch();
         // It may have been cleaned, replaced, or outlived by what ran beneath; what
         // does that later raises the epoch.
-        let stands = run.cache.entry(&run.key);
-        if !stands.is_some_and(|standing| Arc::ptr_eq(&standing, entry))
+        let visible = run.cache.entry(&run.key);
+        if !visible.is_some_and(|visible| Arc::ptr_eq(&visible, entry))
             || self.refusal(entry, None).is_some()
             || !entry.is_checked(epoch)
         {

@@ -110,7 +110,7 @@ impl Engine {
         drop(guard);
         match waited {
             Waited::Stopped => Err(cancelled(run).unwrap_or_else(|| not_thread_safe(run))),
-            Waited::Landed(_) | Waited::TakeOver | Waited::TooLate => Ok(()),
+            Waited::Complete(_) | Waited::TakeOver | Waited::TooLate => Ok(()),
         }
     }
 }

@@ -58,14 +58,14 @@ impl Engine {
             waits().wake_beneath(&run.node(run.key));
         }
         match waited {
-            Waited::Landed(Ok(entry)) if entry.record.nondeterministic => {
+            Waited::Complete(Ok(entry)) if entry.record.nondeterministic => {
                 Ok(Some(self.alone(run, true)))
             }
-            Waited::Landed(Ok(entry)) => {
+            Waited::Complete(Ok(entry)) => {
                 let shared = self.shared(run, flight, entry, since);
                 Ok(shared.map(|served| Claimed::Found(served, Source::Waited)))
             }
-            Waited::Landed(Err(error)) => Err(error),
+            Waited::Complete(Err(error)) => Err(error),
             Waited::TooLate => Ok(None),
             Waited::TakeOver => Ok(Some(self.take_over(run, flight))),
             Waited::Stopped => match cancelled(run) {

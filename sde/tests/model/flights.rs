@@ -1,4 +1,4 @@
-//! A flight under a model checker: it lands once, everybody who waits is told, and a failed runner
+//! A flight under a model checker: it completes once, everybody who waits is told, and a failed runner
 //! is replaced by exactly one of those who wait.
 //!
 //! A thread that is left waiting is found too: loom reports when no thread can go on.
@@ -7,15 +7,15 @@
 //!
 //! | in `flight.rs` | change | found by |
 //! |---|---|---|
-//! | `land` | no look at what stands | `of_two_publishers_one_stands` |
+//! | `complete` | no look at what stands | `of_two_publishers_one_stands` |
 //! | | `notify_one` | `all_who_wait_get_what_landed` |
 //! | `fail` | no look at `taken_over` | `it_is_taken_over_once` |
-//! | | it is never forsaken | `one_takes_over`, `two_wait_and_one_takes_over` |
+//! | | it is never abandoned | `one_takes_over`, `two_wait_and_one_takes_over` |
 //! | | no look at `waiting` | `it_does_not_stay_vacant_when_the_last_one_leaves` |
-//! | | it is forsaken with waiters | `it_is_taken_over_once` |
+//! | | it is abandoned with waiters | `it_is_taken_over_once` |
 //! | `wait` | the phase stays vacant on taking over | `one_takes_over` and 3 others |
-//! | | no `land_if_vacant` | `it_does_not_stay_vacant_when_the_last_one_leaves` |
-//! | | what `land_if_vacant` lands is not forsaken | the same |
+//! | | no `complete_if_vacant` | `it_does_not_stay_vacant_when_the_last_one_leaves` |
+//! | | what `complete_if_vacant` completes is not abandoned | the same |
 //! | `wake` | without the lock | `giving_up_is_noticed` |
 
 use super::explore;
@@ -57,8 +57,8 @@ fn waiter(
     })
 }
 
-fn lands(flight: &Model) {
-    assert_eq!(flight.land(Ok(2)), Ok(2));
+fn completes(flight: &Model) {
+    assert_eq!(flight.complete(Ok(2)), Ok(2));
 }
 
 fn fails_too(flight: &Model) {
@@ -69,13 +69,13 @@ fn fails_too(flight: &Model) {
 fn all_who_wait_get_what_landed() {
     explore(3, || {
         let flight = Arc::new(Model::new());
-        let waiters = [waiter(&flight, lands), waiter(&flight, lands)];
-        assert_eq!(flight.land(Ok(1)), Ok(1));
+        let waiters = [waiter(&flight, completes), waiter(&flight, completes)];
+        assert_eq!(flight.complete(Ok(1)), Ok(1));
         for waiter in waiters {
-            assert_eq!(waiter.join().unwrap(), Waited::Landed(Ok(1)));
+            assert_eq!(waiter.join().unwrap(), Waited::Complete(Ok(1)));
         }
         assert_eq!(flight.waiting(), 0);
-        assert!(flight.is_landed());
+        assert!(flight.is_complete());
     });
 }
 
@@ -83,7 +83,7 @@ fn all_who_wait_get_what_landed() {
 fn one_takes_over() {
     explore(3, || {
         let flight = Arc::new(Model::new());
-        let waiter = waiter(&flight, lands);
+        let waiter = waiter(&flight, completes);
         let handed_over = flight.fail("first", true);
         let expected = match handed_over {
             true => Waited::TakeOver,
@@ -91,7 +91,7 @@ fn one_takes_over() {
             false => Waited::TooLate,
         };
         assert_eq!(waiter.join().unwrap(), expected);
-        assert!(flight.is_landed());
+        assert!(flight.is_complete());
     });
 }
 
@@ -99,13 +99,13 @@ fn one_takes_over() {
 fn two_wait_and_one_takes_over() {
     explore(2, || {
         let flight = Arc::new(Model::new());
-        let waiters = [waiter(&flight, lands), waiter(&flight, lands)];
+        let waiters = [waiter(&flight, completes), waiter(&flight, completes)];
         let handed_over = flight.fail("first", true);
         let ends = waiters.map(|waiter| waiter.join().unwrap());
         let takers = ends.iter().filter(|end| **end == Waited::TakeOver).count();
         assert_eq!(takers, usize::from(handed_over));
         let others = match handed_over {
-            true => Waited::Landed(Ok(2)),
+            true => Waited::Complete(Ok(2)),
             false => Waited::TooLate,
         };
         let mut rest = ends.into_iter().filter(|end| *end != Waited::TakeOver);
@@ -125,8 +125,8 @@ fn it_is_taken_over_once() {
         let ends = waiters.map(|waiter| waiter.join().unwrap());
         let takers = ends.iter().filter(|end| **end == Waited::TakeOver).count();
         assert!(takers <= 1, "{takers} took over");
-        assert!(flight.is_landed());
-        let got = ends.contains(&Waited::Landed(Err("again")));
+        assert!(flight.is_complete());
+        let got = ends.contains(&Waited::Complete(Err("again")));
         counted.fetch_add(usize::from(got), std::sync::atomic::Ordering::Relaxed);
     });
     assert!(rest.load(std::sync::atomic::Ordering::Relaxed) > 0);
@@ -136,10 +136,10 @@ fn it_is_taken_over_once() {
 fn a_failure_for_good_reaches_all() {
     explore(3, || {
         let flight = Arc::new(Model::new());
-        let waiters = [waiter(&flight, lands), waiter(&flight, lands)];
+        let waiters = [waiter(&flight, completes), waiter(&flight, completes)];
         assert!(!flight.fail("for good", false));
         for waiter in waiters {
-            assert_eq!(waiter.join().unwrap(), Waited::Landed(Err("for good")));
+            assert_eq!(waiter.join().unwrap(), Waited::Complete(Err("for good")));
         }
     });
 }
@@ -148,15 +148,15 @@ fn a_failure_for_good_reaches_all() {
 fn of_two_publishers_one_stands() {
     explore(3, || {
         let flight = Arc::new(Model::new());
-        let waiter = waiter(&flight, lands);
+        let waiter = waiter(&flight, completes);
         let other = {
             let flight = Arc::clone(&flight);
-            thread::spawn(move || flight.land(Ok(1)))
+            thread::spawn(move || flight.complete(Ok(1)))
         };
-        let mine = flight.land(Ok(3));
+        let mine = flight.complete(Ok(3));
         let theirs = other.join().unwrap();
         assert_eq!(mine, theirs);
-        assert_eq!(waiter.join().unwrap(), Waited::Landed(mine));
+        assert_eq!(waiter.join().unwrap(), Waited::Complete(mine));
     });
 }
 
@@ -171,7 +171,7 @@ fn it_does_not_stay_vacant_when_the_last_one_leaves() {
             thread::spawn(move || {
                 let waited = flight.wait(&patience);
                 if waited == Waited::TakeOver {
-                    lands(&flight);
+                    completes(&flight);
                 }
             })
         };
@@ -185,10 +185,13 @@ fn it_does_not_stay_vacant_when_the_last_one_leaves() {
         flight.wake();
         waiter.join().unwrap();
         runner.join().unwrap();
-        assert!(flight.is_landed(), "whoever comes now would wait for ever");
+        assert!(
+            flight.is_complete(),
+            "whoever comes now would wait for ever"
+        );
         let late = flight.wait(&Forever);
         assert!(
-            [Waited::TooLate, Waited::Landed(Ok(2))].contains(&late),
+            [Waited::TooLate, Waited::Complete(Ok(2))].contains(&late),
             "{late:?}"
         );
     });
@@ -207,6 +210,6 @@ fn giving_up_is_noticed() {
         over.store(true, Ordering::Release);
         flight.wake();
         assert_eq!(waiter.join().unwrap(), Waited::Stopped);
-        assert!(!flight.is_landed());
+        assert!(!flight.is_complete());
     });
 }

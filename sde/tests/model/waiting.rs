@@ -26,7 +26,7 @@ struct Run(Flight<u32, &'static str>);
 
 impl Awaited for Run {
     fn is_over(&self) -> bool {
-        self.0.is_landed()
+        self.0.is_complete()
     }
 
     fn wake(&self) {
@@ -94,14 +94,14 @@ impl<const N: usize> World<N> {
                 drop(guard);
                 match waited {
                     Waited::Stopped => {
-                        let _ = self.run(to).0.land(Ok(1));
+                        let _ = self.run(to).0.complete(Ok(1));
                         Told::Computed
                     }
                     _ => Told::Waited,
                 }
             }
             Verdict::Compute => {
-                let _ = self.run(to).0.land(Ok(1));
+                let _ = self.run(to).0.complete(Ok(1));
                 Told::Computed
             }
             Verdict::Cycle(path) => Told::Cycle(path),
@@ -109,7 +109,7 @@ impl<const N: usize> World<N> {
         for run in stack.chars() {
             let _ = match told {
                 Told::Cycle(_) => self.run(run).0.fail(CYCLE, false),
-                _ => self.run(run).0.land(Ok(1)).is_ok(),
+                _ => self.run(run).0.complete(Ok(1)).is_ok(),
             };
         }
         told
@@ -159,7 +159,7 @@ fn a_chain_is_no_cycle() {
     explore(2, || {
         let world = World::<3>::new();
         let others = [spawn(&world, "A", "A", 'B'), spawn(&world, "B", "B", 'C')];
-        let _ = world.run('C').0.land(Ok(1));
+        let _ = world.run('C').0.complete(Ok(1));
         for thread in others {
             assert_eq!(thread.join().unwrap(), Told::Waited);
         }
@@ -178,7 +178,7 @@ fn a_run_in_the_wrong_place_computes() {
         let cycles = told.iter().filter(|told| matches!(told, Told::Cycle(_)));
         assert_eq!(cycles.count(), 0, "{told:?}");
         for run in &world.runs {
-            assert_eq!(run.0.wait(&Forever), Waited::Landed(Ok(1)));
+            assert_eq!(run.0.wait(&Forever), Waited::Complete(Ok(1)));
         }
     });
 }

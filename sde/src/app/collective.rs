@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::Handle;
-use super::frame::Place;
+use super::frame::ThreadContext;
 use crate::error::{Error, ErrorKind};
 use crate::process_group::{Act, Notice, Ranks, not_here};
 use crate::result_map::{Codec, ErasedValue, Storable, Value, Wire};
@@ -66,7 +66,7 @@ impl Handle {
         {
             return Err(not_here(format!("in {} {}", frame.label(), doing())));
         }
-        if Place::here().is_beside() {
+        if ThreadContext::here().is_beside() {
             return Err(not_here(doing()));
         }
         match self.shared_ranks() {

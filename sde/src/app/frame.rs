@@ -77,7 +77,7 @@ impl Calls {
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(from = "StoredRestsOn", into = "StoredRestsOn")]
 #[derive(Clone)]
-pub(crate) struct RestsOn {
+pub(crate) struct DependencySnapshot {
     calls: Calls,
     length: usize,
     pub(crate) beneath: Arc<BTreeSet<Callee>>,
@@ -99,8 +99,8 @@ struct StoredCallees {
     beneath: Arc<BTreeSet<Callee>>,
 }
 
-impl From<RestsOn> for StoredRestsOn {
-    fn from(rests_on: RestsOn) -> Self {
+impl From<DependencySnapshot> for StoredRestsOn {
+    fn from(rests_on: DependencySnapshot) -> Self {
         Self {
             callees: StoredCallees {
                 direct: rests_on.calls.list()[..rests_on.length].to_vec(),
@@ -111,7 +111,7 @@ impl From<RestsOn> for StoredRestsOn {
     }
 }
 
-impl From<StoredRestsOn> for RestsOn {
+impl From<StoredRestsOn> for DependencySnapshot {
     fn from(stored: StoredRestsOn) -> Self {
         Self {
             length: stored.callees.direct.len(),
@@ -197,7 +197,7 @@ impl Frame {
         cancel: Option<CancelToken>,
         flight: Option<Arc<dyn Wake>>,
     ) -> Self {
-        let below = Place::here().top;
+        let below = ThreadContext::here().top;
         let runs = [&parent, &above, &below];
         let on_rayon = on_rayon_worker() || runs.into_iter().flatten().any(|run| run.on_rayon);
         let above_can = parent
@@ -298,10 +298,10 @@ impl Frame {
     }
 
     /// What this run rests on so far.
-    pub(crate) fn rests_on(&self) -> RestsOn {
+    pub(crate) fn rests_on(&self) -> DependencySnapshot {
         let callees = self.callees();
         let length = callees.direct.list().len();
-        RestsOn {
+        DependencySnapshot {
             calls: callees.direct.clone(),
             length,
             beneath: Arc::clone(&callees.beneath),
@@ -310,7 +310,7 @@ impl Frame {
     }
 
     /// Goes on from what an earlier, unfinished run of this key left.
-    pub(crate) fn inherit(&self, from: &RestsOn) {
+    pub(crate) fn inherit(&self, from: &DependencySnapshot) {
         self.depends(from.beneath.iter().cloned(), from.nondeterministic);
         // A state does not tell whether what was called for it was.
         self.note_anew(true);
@@ -361,7 +361,7 @@ fn depth(a: Option<&Arc<Frame>>, b: Option<&Arc<Frame>>) -> usize {
 /// How many runs one that begins here, called by `parent`, would be part of or lie
 /// upon: what its thread's stack has to hold is no more.
 pub(crate) fn depth_here(parent: Option<&Arc<Frame>>) -> usize {
-    depth(parent, Place::here().top.as_ref())
+    depth(parent, ThreadContext::here().top.as_ref())
 }
 
 /// The runs that called this one, itself first, in whatever engine they are.
@@ -380,9 +380,9 @@ fn on_rayon_worker() -> bool {
     rayon::current_thread_index().is_some()
 }
 
-/// Where a thread is.
+/// What a thread is at.
 #[derive(Clone, Default)]
-pub(crate) struct Place {
+pub(crate) struct ThreadContext {
     /// The run on top of its stack.
     pub(crate) top: Option<Arc<Frame>>,
     /// Whether the thread does a share of work that others have shares of too.
@@ -390,13 +390,13 @@ pub(crate) struct Place {
 }
 
 thread_local! {
-    static PLACE: RefCell<Place> = const { RefCell::new(Place { top: None, shares: false }) };
+    static CONTEXT: RefCell<ThreadContext> = const { RefCell::new(ThreadContext { top: None, shares: false }) };
 }
 
-impl Place {
-    /// The place of this thread.
+impl ThreadContext {
+    /// The context of this thread.
     pub(crate) fn here() -> Self {
-        PLACE.with_borrow(Clone::clone)
+        CONTEXT.with_borrow(Clone::clone)
     }
 
     /// Whether a rayon worker may be held up until a call ends that is made here on behalf of a run: then
@@ -406,7 +406,7 @@ impl Place {
         on_rayon_worker() || runs.into_iter().flatten().any(|run| run.on_rayon)
     }
 
-    /// This place, for a share of work that others have shares of too.
+    /// This context, for a share of work that others have shares of too.
     pub(crate) fn sharing(self) -> Self {
         Self {
             shares: true,
@@ -420,7 +420,7 @@ impl Place {
         self.shares || on_rayon_worker()
     }
 
-    /// This thread's place with one more run on top.
+    /// This thread's context with one more run on top.
     pub(crate) fn on_top(frame: Arc<Frame>) -> Self {
         Self {
             top: Some(frame),
@@ -432,13 +432,13 @@ impl Place {
     /// the thread is doing, unless it may be doing several things.
     #[inline]
     pub(crate) fn caller() -> Option<Arc<Frame>> {
-        PLACE.with_borrow(|place| place.top.as_ref().and_then(sole_caller))
+        CONTEXT.with_borrow(|context| context.top.as_ref().and_then(sole_caller))
     }
 
-    /// Makes this the place of this thread for as long as the guard lives.
+    /// Makes this the context of this thread for as long as the guard lives.
     pub(crate) fn enter(self) -> OnThread {
         OnThread {
-            before: PLACE.replace(self),
+            before: CONTEXT.replace(self),
             _not_send: std::marker::PhantomData,
         }
     }
@@ -449,15 +449,15 @@ fn sole_caller(top: &Arc<Frame>) -> Option<Arc<Frame>> {
     (!on_rayon_worker()).then(|| Arc::clone(top))
 }
 
-/// Takes back what [`Place::enter`] did.
+/// Takes back what [`ThreadContext::enter`] did.
 pub(crate) struct OnThread {
-    before: Place,
+    before: ThreadContext,
     /// What it puts on one thread's stack must be taken off the same one.
     _not_send: std::marker::PhantomData<*const ()>,
 }
 
 impl Drop for OnThread {
     fn drop(&mut self) {
-        PLACE.set(std::mem::take(&mut self.before));
+        CONTEXT.set(std::mem::take(&mut self.before));
     }
 }

@@ -43,7 +43,9 @@ pub(crate) use difference::{Compared, of_callees, of_keys};
 pub use difference::{Difference, Nearest, Part};
 
 pub use frame::Callee;
-pub(crate) use frame::{AppCall, Frame, OnThread, Place, RestsOn, ancestry, depth_here, stack};
+pub(crate) use frame::{
+    AppCall, DependencySnapshot, Frame, OnThread, ThreadContext, ancestry, depth_here, stack,
+};
 pub use helpers::{FunctionCode, LinkedHelper};
 pub use identity::{AppId, CodeId};
 pub use info::{AppInfo, Cost, ResultSpec, Synchronize};

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::Handle;
 use super::definition::App;
-use super::frame::Place;
+use super::frame::ThreadContext;
 use super::prepared::LinkedFacts;
 use super::request::{Options, Policy};
 use super::source::ResolvedApp;
@@ -82,7 +82,7 @@ impl Handle {
             (least, Some(most)) if least == most => Some(most),
             _ => None,
         };
-        let nested = Place::here().is_beside();
+        let nested = ThreadContext::here().is_beside();
         let progress = |done, total| {
             let label = &subject.facts.name;
             self.engine().progress(label, done, total, nested);

@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::Handle;
-use super::frame::{Frame, RestsOn};
+use super::frame::{DependencySnapshot, Frame};
 use crate::error::Error;
 use crate::result_map::{Codec, ErasedValue, Storable, Value};
 
@@ -61,7 +61,7 @@ pub(crate) struct ScratchState {
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(bound = "")]
 struct Kept<T: Storable> {
-    rests_on: RestsOn,
+    rests_on: DependencySnapshot,
     state: Value<T>,
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::Handle;
-use super::frame::Place;
+use super::frame::ThreadContext;
 use super::own_time::add_waiting;
 use super::request::Options;
 use super::source::AppSource;
@@ -141,7 +141,7 @@ impl Handle {
     /// Does work on this thread and on up to so many helpers. On a rayon worker, and beneath one, on this thread alone:
     /// it would have to wait for helpers, which may wait for that worker.
     pub(super) fn share(&self, helpers: usize, work: impl Fn() + Sync) {
-        let place = Place::here();
+        let place = ThreadContext::here();
         let helpers = match place.is_on_rayon(self.frame()) {
             true => 0,
             false => helpers,
@@ -176,7 +176,7 @@ impl Handle {
         let done = AtomicUsize::new(0);
         let stopped = AtomicBool::new(false);
         let results: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
-        let nested = Place::here().is_beside();
+        let nested = ThreadContext::here().is_beside();
         self.engine().progress(label, 0, items.len(), nested);
         self.share(items.len().saturating_sub(1), || {
             let _on_panic = StopOnPanic(&stopped);

@@ -7,9 +7,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry as Place;
 
+use super::budget::MemoryBudget;
 use super::entry::Entry;
 use super::flight::Flight;
-use super::room::Room;
 use super::scratches::Scratches;
 use super::stats::Counters;
 use super::waits::Awaited;
@@ -32,10 +32,10 @@ pub(crate) struct AppCache {
     pub(crate) recent: Recent<Arc<Entry>>,
     pub(crate) counters: Counters,
     pub(crate) scratches: Scratches,
-    pub(crate) room: Room,
-    /// The runs that have a turn, if the app is not thread-safe: one for all, and one
+    pub(crate) budget: MemoryBudget,
+    /// The runs that are exclusive, if the app is not thread-safe: one for all, and one
     /// for those beneath each run, by the address of its frame.
-    pub(crate) turns: Mutex<HashMap<usize, Arc<RunFlight>>>,
+    pub(crate) exclusive_runs: Mutex<HashMap<usize, Arc<RunFlight>>>,
     /// How many runs go on without a claim, of which the map knows nothing.
     pub(crate) unclaimed: AtomicUsize,
     /// Raised when the contents are swapped; a flight of an earlier one publishes
@@ -163,8 +163,8 @@ impl AppCache {
             recent: Recent::new(),
             counters: Counters::default(),
             scratches: Scratches::default(),
-            room: Room::new(limit),
-            turns: Mutex::default(),
+            budget: MemoryBudget::new(limit),
+            exclusive_runs: Mutex::default(),
             unclaimed: AtomicUsize::new(0),
             generation: AtomicU64::new(0),
         }
@@ -281,7 +281,7 @@ impl AppCache {
     ) -> Arc<Entry> {
         flight.set_given(given);
         let visible = self.make_visible(flight, entry);
-        self.room.added(&visible);
+        self.budget.added(&visible);
         flight
             .flight
             .complete(Ok(Arc::clone(&visible)))
@@ -358,7 +358,7 @@ impl AppCache {
             }
         });
         if recorded {
-            self.room.added(entry);
+            self.budget.added(entry);
         }
         recorded
     }
@@ -410,7 +410,7 @@ impl AppCache {
             }
             !matches!(slot, Slot::Failed(..))
         });
-        self.room.cleaned(after.iter().map(|entry| &**entry));
+        self.budget.cleaned(after.iter().map(|entry| &**entry));
         self.recent.clear();
     }
 
@@ -422,7 +422,7 @@ impl AppCache {
             before.push(slot.clone());
             false
         });
-        self.room.forget_all();
+        self.budget.forget_all();
         self.recent.clear();
         (before, self.scratches.take_all())
     }

@@ -142,7 +142,7 @@ pub(crate) struct Entry {
     deterministic: bool,
     /// What computing it took, in nanoseconds.
     pub(crate) nanos: u64,
-    /// When it was used last, if that matters; see [`Room`](super::room::Room).
+    /// When it was used last, if that matters; see [`MemoryBudget`](super::budget::MemoryBudget).
     used: AtomicU64,
     /// If there is no other result than one called `result`, and it is held: that one.
     pub(crate) only: Option<ErasedValue>,

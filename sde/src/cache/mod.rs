@@ -7,12 +7,12 @@
 //! [`waits`]), so that a model checker can try it on its own.
 
 mod app_cache;
+mod budget;
 mod entry;
 pub(crate) mod flight;
 mod merge;
 #[cfg(all(test, not(sde_model)))]
 mod publishing;
-mod room;
 mod scratches;
 mod stats;
 mod table;

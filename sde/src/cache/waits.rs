@@ -11,11 +11,11 @@
 //! - if a stack edge is in it, the run is only in the wrong place: the thread
 //!   computes the result itself, and nothing waits.
 //!
-//! Some wait for a *turn*: for a run to be out of the way, not for what it makes. A cycle
+//! Some wait for an *exclusive* run: for it to be out of the way, not for what it makes. A cycle
 //! with such a wait in it is no need of a run for its own result either. One of the others
 //! in it, who wait for a result, computes it beside: whoever comes last, or one who is
-//! called off. The holder of the turn lies above that one, and runs beneath it have
-//! a turn among themselves.
+//! called off. The exclusive run lies above that one, and runs beneath it have
+//! an exclusive one among themselves.
 //!
 //! The waits are those of the whole program: engines know nothing of each other's
 //! results, but a run of one may need one of another.
@@ -60,7 +60,7 @@ struct Edges<N, T> {
 
 struct Edge<N, T> {
     id: u64,
-    from: From<N>,
+    from: WaitSite<N>,
     to: N,
     awaited: Arc<T>,
     until: Until,
@@ -75,7 +75,7 @@ impl<N, T: Awaited> Edge<N, T> {
 
 /// Where a thread is that is about to wait.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct From<N> {
+pub(crate) struct WaitSite<N> {
     /// The runs that need the result, innermost first.
     pub(crate) ancestry: Vec<N>,
     /// The runs suspended on the thread, those of the ancestry among them or not.
@@ -130,7 +130,7 @@ impl<N: PartialEq + Clone, T: Awaited> Waits<N, T> {
     /// Decides about waiting for `to`, and if it may be waited for, notes it.
     pub(crate) fn begin(
         &self,
-        from: From<N>,
+        from: WaitSite<N>,
         to: N,
         awaited: &Arc<T>,
         until: Until,
@@ -169,7 +169,7 @@ impl<N: PartialEq + Clone, T: Awaited> Waits<N, T> {
     fn add(
         &self,
         edges: &mut Edges<N, T>,
-        from: From<N>,
+        from: WaitSite<N>,
         to: N,
         awaited: &Arc<T>,
         until: Until,
@@ -202,7 +202,7 @@ impl<N: PartialEq + Clone, T: Awaited> Waits<N, T> {
 /// The path of dependencies by which `to` needs a run of `from`'s ancestry.
 fn made_by_itself<N: PartialEq + Clone, T: Awaited>(
     edges: &[Edge<N, T>],
-    from: &From<N>,
+    from: &WaitSite<N>,
     to: &N,
 ) -> Option<Vec<N>> {
     let (depth, way) = way_back(edges, from, to, |edge| edge.until == Until::Made)?;
@@ -220,10 +220,10 @@ fn made_by_itself<N: PartialEq + Clone, T: Awaited>(
 }
 
 /// Calls off, in each way by which `to` can't end before a run of `from`'s ancestry, the
-/// first wait for a result: that one lies beneath `to`. A way of turns alone stays.
+/// first wait for a result: that one lies beneath `to`. A way of exclusive runs alone stays.
 fn call_off<N: PartialEq + Clone, T: Awaited>(
     edges: &[Edge<N, T>],
-    from: &From<N>,
+    from: &WaitSite<N>,
     to: &N,
     called_off: &mut Vec<Arc<T>>,
 ) {
@@ -240,7 +240,7 @@ fn call_off<N: PartialEq + Clone, T: Awaited>(
 /// there that is.
 fn way_back<'e, N: PartialEq + Clone, T: Awaited>(
     edges: &'e [Edge<N, T>],
-    from: &From<N>,
+    from: &WaitSite<N>,
     to: &'e N,
     through: impl Fn(&Edge<N, T>) -> bool,
 ) -> Option<(usize, Vec<&'e Edge<N, T>>)> {
@@ -266,7 +266,7 @@ fn way_back<'e, N: PartialEq + Clone, T: Awaited>(
 /// Whether `to` can't go on before the waiting thread does.
 fn blocks_itself<N: PartialEq + Clone, T: Awaited>(
     edges: &[Edge<N, T>],
-    from: &From<N>,
+    from: &WaitSite<N>,
     to: &N,
 ) -> bool {
     let mut blocked = vec![to.clone()];

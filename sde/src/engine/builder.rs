@@ -7,10 +7,11 @@ use std::time::{Duration, SystemTime};
 
 use super::background::{Background, pause};
 use super::catalog::AppCatalog;
+use super::invalidate::Invalidations;
 use super::sde::Sde;
 #[cfg(unix)]
 use super::signals;
-use super::{Engine, app_store, invalidate};
+use super::{Engine, app_store};
 use crate::cache::CacheTable;
 use crate::checkpoint::{Archiver, Pending, SavePolicy};
 use crate::console::Console;
@@ -217,12 +218,12 @@ impl Builder {
         let threads = self.threads.unwrap_or_else(|| {
             std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
         });
-        let marks = invalidate::Marks::default();
+        let invalidations = Invalidations::default();
         if let Some(archiver) = &self.archiver {
             if archiver.commits_together() && self.process_group.is_none() {
                 return Err(no_ranks(&**archiver));
             }
-            read_marks(&**archiver, &marks)?;
+            read_invalidations(&**archiver, &invalidations)?;
         }
         let (group, wire) = self.process_group.unzip();
         let mut observers = self.observers;
@@ -245,7 +246,7 @@ impl Builder {
             pending: Pending::default(),
             saving: RwLock::new(()),
             one_saves: Mutex::new(()),
-            marks,
+            invalidations,
             process: random_number(),
             runs: AtomicU64::new(0),
             unsaved: AtomicU64::new(u64::MAX),
@@ -281,12 +282,15 @@ pub(super) fn no_thread(error: std::io::Error) -> Error {
     ErrorKind::Threads { why }.into()
 }
 
-pub(super) fn read_marks(archiver: &dyn Archiver, marks: &invalidate::Marks) -> Result<(), Error> {
+pub(super) fn read_invalidations(
+    archiver: &dyn Archiver,
+    invalidations: &Invalidations,
+) -> Result<(), Error> {
     let saved = archiver.marks().map_err(|source| ErrorKind::Archive {
         doing: format!("opening {}", archiver.describe()),
         source,
     })?;
-    saved.iter().for_each(|mark| marks.apply(mark));
+    saved.iter().for_each(|mark| invalidations.apply(mark));
     Ok(())
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use super::Engine;
 use super::clock;
 use super::run::Run;
-use crate::app::{AppCall, BodyTime, Callee, Frame, Handle, OnThread, Place, Policy};
+use crate::app::{AppCall, BodyTime, Callee, Frame, Handle, OnThread, Policy, ThreadContext};
 use crate::cache::{AppCache, Entry, RunFlight};
 use crate::error::AppError;
 use crate::event::{Event, RunId};
@@ -84,7 +84,7 @@ impl Engine {
         }
         Begun {
             unclaimed_in,
-            _on_thread: Place::on_top(Arc::clone(&frame)).enter(),
+            _on_thread: ThreadContext::on_top(Arc::clone(&frame)).enter(),
             frame,
         }
     }
@@ -156,7 +156,7 @@ impl Engine {
     fn is_in_place_of_another(&self, run: &Run<'_>) -> bool {
         let is_anew = |entry: Arc<Entry>| entry.record.anew;
         matches!(run.options.policy, Policy::Refresh | Policy::Bypass)
-            || self.marks.any_of(run.key)
+            || self.invalidations.any_of(run.key)
             || run.found_anew.get()
             || run.cache.entry(&run.key).is_some_and(is_anew)
             || run.subject.facts.info.distributed && self.sets.entry(&run.key).any(is_anew)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::Engine;
 use crate::app::{
     App, AppRef, AppSource, Callee, Cost, Frame, Instance, LinkedFacts, Options, Outcome, Peek,
-    Place, Policy, Prepared, Request, ResolvedApp, Scratch,
+    Policy, Prepared, Request, ResolvedApp, Scratch, ThreadContext,
 };
 use crate::error::{Error, ErrorKind};
 use crate::inputs::{Call, ErasedCall, Inputs};
@@ -127,7 +127,7 @@ impl Handle {
     /// handle's run has ended.
     pub fn peek<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<Peek, Error> {
         self.check_active()?;
-        self.rests_on_what_passes();
+        self.note_uncacheable();
         let resolved = self.resolve(app)?;
         self.engine.peek(&resolved, inputs)
     }
@@ -143,7 +143,7 @@ impl Handle {
         inputs: &Inputs,
     ) -> Result<Option<Cost>, Error> {
         self.check_active()?;
-        self.rests_on_what_passes();
+        self.note_uncacheable();
         let resolved = self.resolve(app)?;
         Ok(match self.engine.peek(&resolved, inputs)? {
             Peek::Hit { .. } | Peek::Load { .. } => Some(Cost::default()),
@@ -159,7 +159,7 @@ impl Handle {
     pub fn prepare(&self, instance: &Instance) -> Result<Prepared, Error> {
         self.check_active()?;
         let prepared = self.engine.prepare(instance);
-        prepared.inspect_err(|_| self.rests_on_what_passes())
+        prepared.inspect_err(|_| self.note_uncacheable())
     }
 
     /// What is in one of the running app's own sub-app slots.
@@ -220,7 +220,7 @@ impl Handle {
     /// holds stays, and what is not saved yet is held until then. Nothing is let go of an app that did
     /// not run, or of which no value was dropped.
     pub fn make_room(&self, app: &str, keep: usize) -> usize {
-        self.engine.make_room_for(app, keep)
+        self.engine.evict(app, keep)
     }
 
     /// The scratch space of this run, for a state of type `T`.
@@ -240,7 +240,7 @@ impl Handle {
     /// ended.
     pub fn progress(&self, label: &str, done: usize, total: usize) {
         if self.check_active().is_ok() {
-            let nested = Place::here().is_beside();
+            let nested = ThreadContext::here().is_beside();
             self.engine.progress(label, done, total, nested);
         }
     }
@@ -274,7 +274,7 @@ impl Handle {
         let facts = facts.get(app);
         Ok(ResolvedApp {
             app: AppRef::Borrowed(app),
-            facts: Cow::Borrowed(facts.inspect_err(|_| self.rests_on_what_passes())?),
+            facts: Cow::Borrowed(facts.inspect_err(|_| self.note_uncacheable())?),
             by_name: None,
         })
     }
@@ -329,7 +329,7 @@ impl Handle {
 
     /// Notes that the run of this handle saw what is in no key and may be otherwise
     /// next time: its result is not looked up.
-    fn rests_on_what_passes(&self) {
+    fn note_uncacheable(&self) {
         if let Some(frame) = self.caller() {
             frame.depends([], true);
         }
@@ -342,7 +342,7 @@ impl Handle {
     pub(crate) fn caller(&self) -> Option<Arc<Frame>> {
         match &self.frame {
             Some(frame) => Some(Arc::clone(frame)),
-            None => Place::caller().filter(|frame| frame.engine == self.engine.id()),
+            None => ThreadContext::caller().filter(|frame| frame.engine == self.engine.id()),
         }
     }
 

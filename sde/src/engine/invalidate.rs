@@ -19,13 +19,13 @@ use crate::key::Key;
 
 /// The marks in force.
 #[derive(Default)]
-pub(super) struct Marks {
+pub(super) struct Invalidations {
     /// Whether there is any, for the many programs that have none.
     any: AtomicBool,
     reasons: RwLock<BTreeMap<(Key, RunId), String>>,
 }
 
-impl Marks {
+impl Invalidations {
     pub(super) fn apply(&self, mark: &Mark) {
         let mut reasons = self.reasons.write().unwrap_or_else(PoisonError::into_inner);
         match mark.undone {
@@ -109,7 +109,7 @@ pub struct Invalidated {
 impl Engine {
     /// Why an entry was marked, if it was.
     pub(super) fn invalid(&self, record: &Record) -> Option<String> {
-        let reason = self.marks.reason(record)?;
+        let reason = self.invalidations.reason(record)?;
         Some(format!("it was invalidated: {}", printable(&reason)))
     }
 
@@ -122,7 +122,7 @@ impl Engine {
             at: clock::now(),
             undone,
         };
-        self.marks.apply(&mark);
+        self.invalidations.apply(&mark);
         self.raise_epoch();
         if self.archiver().is_some() {
             self.pending.add_mark(mark);

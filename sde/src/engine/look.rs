@@ -76,9 +76,9 @@ impl Engine {
         }
         let key = keyed(&id.0, encoded);
         let again = recent.seen_again(tag(&key));
-        let unmarked = !self.marks.any();
+        let none_invalid = !self.invalidations.any();
         let found = look.cache.look_ready(&key, |entry| {
-            let current = unmarked && entry.is_whole_and_checked(epoch);
+            let current = none_invalid && entry.is_whole_and_checked(epoch);
             let taken = current.then(|| look.take(entry, Source::Map, keep || again));
             taken.flatten().ok_or_else(|| Arc::clone(entry))
         });
@@ -168,7 +168,7 @@ impl Look<'_> {
                     || entry.lacks(names).is_none() && all()
             }
         };
-        self.cache.room.used(entry);
+        self.cache.budget.used(entry);
         taken.then(|| Taken {
             nanos: entry.nanos,
             entry: keep.then(|| Arc::clone(entry)),

@@ -14,6 +14,8 @@ mod claim;
 mod clock;
 mod collective;
 mod commit;
+mod evict;
+mod exclusive;
 mod execute;
 mod fetch;
 mod hand;
@@ -28,7 +30,6 @@ mod machine;
 mod parts;
 mod peek;
 mod publish;
-mod room;
 mod run;
 mod save;
 mod save_again;
@@ -39,7 +40,6 @@ mod sets;
 mod signals;
 mod spread;
 mod stats;
-mod turn;
 mod wait;
 
 pub use app_store::Apps;
@@ -107,7 +107,7 @@ pub(crate) struct Engine {
     saving: RwLock<()>,
     /// Held by the one who saves what is new.
     one_saves: Mutex<()>,
-    marks: invalidate::Marks,
+    invalidations: invalidate::Invalidations,
     process: u64,
     runs: AtomicU64,
     /// How many runs there were when saving at the end failed, which was told.

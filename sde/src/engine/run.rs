@@ -11,7 +11,9 @@ use std::time::SystemTime;
 use super::claim::Claimed;
 use super::look::{Look, Looked};
 use super::{Engine, Node};
-use crate::app::{Beneath, Callee, Frame, Handle, Options, Outcome, Place, Policy, ResolvedApp};
+use crate::app::{
+    Beneath, Callee, Frame, Handle, Options, Outcome, Policy, ResolvedApp, ThreadContext,
+};
 use crate::cache::{AppCache, Count, Entry};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Source};
@@ -95,7 +97,7 @@ impl<'a> Run<'a> {
     ) -> Self {
         Self {
             from,
-            above: parent.clone().or_else(Place::caller),
+            above: parent.clone().or_else(ThreadContext::caller),
             parent,
             subject,
             cache,
@@ -187,8 +189,8 @@ impl Engine {
             let (served, source) = self.remembered(run)?;
             return Ok(self.conclude(run, served, source));
         }
-        // Before the claim: who waits for the turn holds up nobody.
-        let _turn = self.turn(run)?;
+        // Before the claim: who waits for another run to be gone holds up nobody.
+        let _exclusive = self.exclusive(run)?;
         let (served, source) = match self.claim(run)? {
             Claimed::Found(served, source) => (served, source),
             Claimed::Compute(task) => {
@@ -218,7 +220,7 @@ impl Engine {
             _ => cache.counters.hit(source, entry.nanos),
         }
         if source.is_hit() {
-            cache.room.used(entry);
+            cache.budget.used(entry);
         }
         self.tell_finished(entry, source);
         Outcome {

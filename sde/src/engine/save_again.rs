@@ -38,7 +38,7 @@ impl Engine {
             });
             cache.scratches.none_is_saved();
         }
-        self.marks.all().into_iter().for_each(|mark| {
+        self.invalidations.all().into_iter().for_each(|mark| {
             self.pending.add_mark(mark);
         });
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Engine;
-use crate::app::{Frame, RestsOn, ScratchState};
+use crate::app::{DependencySnapshot, Frame, ScratchState};
 use crate::checkpoint::{Batch, SavePolicy, SavedScratch, Selection};
 use crate::event::Event;
 use crate::result_map::{Codec, ErasedValue};
@@ -64,7 +64,7 @@ impl Engine {
     }
 
     /// Whether a run goes on from a scratch state: what was called for it is as it was.
-    pub(crate) fn may_go_on(&self, frame: &Frame, from: &RestsOn) -> bool {
+    pub(crate) fn may_go_on(&self, frame: &Frame, from: &DependencySnapshot) -> bool {
         let Some(why) = self.changed_beneath(&*from.beneath) else {
             self.tell(|| Event::Resumed {
                 app: Arc::clone(&frame.facts.name),

@@ -7,12 +7,12 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
+use super::Engine;
 use super::app_store::Apps;
 use super::background::Background;
-use super::builder::{Builder, read_marks};
-use super::invalidate::Invalidated;
+use super::builder::{Builder, read_invalidations};
+use super::invalidate::{Invalidated, Invalidations};
 use super::stats::Stats;
-use super::{Engine, invalidate};
 use crate::app::{AppSource, Callee, Handle};
 use crate::cache::Record;
 use crate::checkpoint::{Archiver, SavePolicy, Selection};
@@ -338,9 +338,9 @@ impl Sde {
     /// # Errors
     /// If the new store can't be read, on all ranks if one's can't; then nothing has changed.
     pub fn load(&self, archiver: impl Archiver + 'static) -> Result<(), Error> {
-        let marks = invalidate::Marks::default();
+        let invalidations = Invalidations::default();
         let ranks = self.handle.together(|| "loads a store".to_owned())?;
-        let read = read_marks(&archiver, &marks);
+        let read = read_invalidations(&archiver, &invalidations);
         match ranks {
             Some(ranks) => ranks.agree("loading a store", read)?,
             None => read?,
@@ -350,7 +350,7 @@ impl Sde {
         let (_old, _unsaved);
         let _nobody_saves = engine.nobody_saves();
         // Until nothing is left of the old store, what is marked in either is refused.
-        let only_old = engine.marks.add(marks);
+        let only_old = engine.invalidations.add(invalidations);
         *engine
             .archiver
             .write()
@@ -364,7 +364,7 @@ impl Sde {
         _unsaved = [Selection::Checkpoint, Selection::Archive]
             .map(|selection| engine.pending.take(selection, usize::MAX, usize::MAX));
         engine.raise_epoch();
-        engine.marks.remove(&only_old);
+        engine.invalidations.remove(&only_old);
         Ok(())
     }
 }

@@ -9,9 +9,9 @@ use super::admit::cancelled;
 use super::claim::{Claim, Claimed, Role};
 use super::run::{Run, Served};
 use super::{Engine, Node, waits};
-use crate::app::{CancelToken, Frame, Place, Policy, Wake, ancestry, stack};
+use crate::app::{CancelToken, Frame, Policy, ThreadContext, Wake, ancestry, stack};
 use crate::cache::flight::{Patience, Waited};
-use crate::cache::waits::{From, Until, Verdict};
+use crate::cache::waits::{Until, Verdict, WaitSite};
 use crate::cache::{Entry, RunFlight};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, RunId, Source};
@@ -29,12 +29,12 @@ impl Engine {
         run: &Run<'a>,
         flight: &Arc<RunFlight>,
     ) -> Result<Option<Claimed<'a>>, Error> {
-        let here = Place::here();
+        let here = ThreadContext::here();
         let since = self.runs_so_far();
         if stack(here.top.as_ref()).any(|frame| run.is(frame)) && flight.beside() >= most_beside() {
             return Err(endless(run, &here));
         }
-        let from = whence(run, &here);
+        let from = wait_site(run, &here);
         let guard = match waits().begin(from, run.node(run.key), flight, Until::Made) {
             Verdict::Wait(guard) => guard,
             Verdict::Compute => return self.beside(run, flight, &here).map(Some),
@@ -88,7 +88,7 @@ impl Engine {
     }
 
     /// Until when a call may wait: for as long as it takes, but where that could hold up a rayon worker.
-    pub(super) fn deadline(&self, run: &Run<'_>, here: &Place) -> Option<Instant> {
+    pub(super) fn deadline(&self, run: &Run<'_>, here: &ThreadContext) -> Option<Instant> {
         let bounded = here.is_on_rayon(run.above.as_ref());
         bounded.then(|| Instant::now().checked_add(self.rayon_patience))?
     }
@@ -126,7 +126,7 @@ impl Engine {
         &self,
         run: &Run<'a>,
         flight: &Arc<RunFlight>,
-        here: &Place,
+        here: &ThreadContext,
     ) -> Result<Claimed<'a>, Error> {
         let on_stack = stack(here.top.as_ref()).filter(|frame| run.is(frame));
         if on_stack.count() >= DEEPEST || flight.one_more_beside() >= most_beside() {
@@ -138,7 +138,7 @@ impl Engine {
 
 /// The error of a run that is computed over and over, beneath itself for all that
 /// can be seen.
-fn endless(run: &Run<'_>, here: &Place) -> Error {
+fn endless(run: &Run<'_>, here: &ThreadContext) -> Error {
     let on_stack = stack(here.top.as_ref()).take(3).map(|frame| frame.label());
     let mut path: Vec<_> = on_stack.collect();
     path.reverse();
@@ -155,13 +155,13 @@ fn most_beside() -> usize {
 }
 
 /// Where a call is that is about to wait.
-pub(super) fn whence(run: &Run<'_>, here: &Place) -> From<Node> {
+pub(super) fn wait_site(run: &Run<'_>, here: &ThreadContext) -> WaitSite<Node> {
     let node = |frame: &Arc<Frame>| Node {
         engine: frame.engine,
         key: frame.key,
         app: Arc::clone(&frame.facts.name),
     };
-    From {
+    WaitSite {
         ancestry: ancestry(run.above.as_ref()).map(node).collect(),
         stack: stack(here.top.as_ref()).map(node).collect(),
     }

@@ -15,7 +15,7 @@
 
 use super::explore;
 use super::flight::{Flight, Patience, Waited};
-use super::waits::{Awaited, From, Until, Verdict, Waits};
+use super::waits::{Awaited, Until, Verdict, WaitSite, Waits};
 use loom::sync::atomic::{AtomicBool, Ordering};
 use loom::thread;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl<const N: usize> World<N> {
     }
 
     fn waits_for(&self, ancestry: &str, stack: &str, to: char, until: Until) -> Told {
-        let from = From {
+        let from = WaitSite {
             ancestry: ancestry.chars().collect(),
             stack: stack.chars().collect(),
         };
@@ -218,7 +218,7 @@ fn two_turns_that_wait_for_each_other() {
 fn an_edge_goes_with_its_wait() {
     explore(3, || {
         let world = World::<2>::new();
-        let from = |run: char| From {
+        let from = |run: char| WaitSite {
             ancestry: vec![run],
             stack: vec![run],
         };

@@ -26,9 +26,9 @@ impl Engine {
     /// Warns, once, of a result that the limit of its app does not see.
     pub(super) fn warn_of_what_has_no_size(&self, cache: &AppCache, entry: &Entry) {
         let mut results = entry.results.results().iter();
-        if cache.room.is_limited()
+        if cache.budget.is_limited()
             && let Some(named) = results.find(|named| named.has_unknown_size())
-            && !cache.room.told.swap(true, Ordering::Relaxed)
+            && !cache.budget.told.swap(true, Ordering::Relaxed)
         {
             self.warn(|| {
                 format!(
@@ -41,21 +41,21 @@ impl Engine {
         }
     }
 
-    /// Makes room if the values of an app have passed its limit.
+    /// Evicts values of an app that have passed its limit.
     pub(super) fn keep_within_limit(&self, cache: &AppCache) {
-        if let Some(keep) = cache.room.is_over() {
-            self.make_room_in(cache, keep);
+        if let Some(keep) = cache.budget.is_over() {
+            self.evict_from(cache, keep);
         }
     }
 
     /// The same for the app of a name; gives how many bytes were let go.
-    pub(super) fn make_room_for(&self, app: &str, keep: usize) -> usize {
+    pub(super) fn evict(&self, app: &str, keep: usize) -> usize {
         let of_name = self.caches.all().filter(|cache| &*cache.name == app);
-        of_name.map(|cache| self.make_room_in(cache, keep)).sum()
+        of_name.map(|cache| self.evict_from(cache, keep)).sum()
     }
 
-    fn make_room_in(&self, cache: &AppCache, keep: usize) -> usize {
-        let evicted = cache.make_room(keep, |keys| self.save_before_dropping(keys));
+    fn evict_from(&self, cache: &AppCache, keep: usize) -> usize {
+        let evicted = cache.evict(keep, |keys| self.save_before_dropping(keys));
         if evicted.is_empty() {
             return 0;
         }

@@ -1,4 +1,4 @@
-//! Making room: values of an app that may take only so much memory.
+//! Evicting values of an app that may take only so much memory.
 //!
 //! Some values hold more than memory of the process, a kernel on a GPU for one, and would fill
 //! what there is for them. So the values of an app may have a limit. When it is passed, those that
@@ -20,11 +20,11 @@ use crate::key::{BuildKeyHasher, Key};
 /// Why a value is gone.
 const WHY: &str = "it was dropped to make room";
 
-/// How much room an app has, and takes.
+/// How much memory the values of an app may take, and do.
 #[derive(Default)]
-pub(crate) struct Room {
+pub(crate) struct MemoryBudget {
     limit: Option<usize>,
-    /// Beyond this room is made. More than the limit while much of what there is can't go: it is not looked at
+    /// Beyond this values are evicted. More than the limit while much of what there is can't go: it is not looked at
     /// again for each entry that comes.
     next: AtomicUsize,
     /// How many bytes are listed.
@@ -62,7 +62,7 @@ impl Listed {
     }
 }
 
-impl Room {
+impl MemoryBudget {
     pub(crate) fn new(limit: Option<usize>) -> Self {
         Self {
             limit,
@@ -154,16 +154,16 @@ impl Room {
 impl AppCache {
     /// Drops values that nobody holds, those that were used longest ago first, until all that are
     /// left take so many bytes; gives the entries that had them. `let_go` is told what is about to be dropped.
-    pub(crate) fn make_room(&self, keep: usize, let_go: impl Fn(&[Key])) -> Vec<Arc<Entry>> {
-        let room = &self.room;
-        if room.limit.is_none() {
+    pub(crate) fn evict(&self, keep: usize, let_go: impl Fn(&[Key])) -> Vec<Arc<Entry>> {
+        let budget = &self.budget;
+        if budget.limit.is_none() {
             // Nobody has listed them.
-            room.list(self.entries().iter().map(|entry| &**entry));
+            budget.list(self.entries().iter().map(|entry| &**entry));
         }
-        let now = room.time.fetch_add(1, Ordering::Relaxed) + 1;
+        let now = budget.time.fetch_add(1, Ordering::Relaxed) + 1;
         let mut gone = Vec::new();
         loop {
-            let oldest = room.take_oldest(keep, now);
+            let oldest = budget.take_oldest(keep, now);
             if oldest.is_empty() {
                 break;
             }
@@ -172,14 +172,14 @@ impl AppCache {
                 .filter_map(|(listed, key)| Some((listed, self.entry(&key)?)));
             let (used, unused): (Vec<_>, Vec<_>) =
                 entries.partition(|(listed, entry)| entry.used() > *listed);
-            room.list(used.iter().map(|(_, entry)| &**entry));
+            budget.list(used.iter().map(|(_, entry)| &**entry));
             let keys: Vec<Key> = unused.iter().map(|(_, entry)| entry.record.key).collect();
             let_go(&keys);
             for key in &keys {
                 gone.extend(self.take_values(key, now));
             }
         }
-        room.put_off();
+        budget.put_off();
         if !gone.is_empty() {
             // A thread's last value would keep what is to go.
             self.recent.clear();
@@ -205,7 +205,7 @@ impl AppCache {
             _ => return None,
         };
         drop(slot);
-        self.room.list([&*stands]);
+        self.budget.list([&*stands]);
         taken
     }
 }

@@ -2,7 +2,9 @@
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
+
+use crate::sync::lock;
 
 /// A computation that callers wait for, each until its request is cancelled.
 pub(crate) trait Wake: Send + Sync {
@@ -60,10 +62,7 @@ impl CancelToken {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn Wake>>> {
-        self.0
-            .waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.waiting)
     }
 }
 

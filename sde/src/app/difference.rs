@@ -12,7 +12,7 @@ use std::time::SystemTime;
 
 use super::frame::Callee;
 use super::identity::{AppId, CodeId};
-use super::summary::AppSetup;
+use super::summary::{AppSetup, SlotSummary};
 use crate::error::printable;
 use crate::event::RunId;
 use crate::inputs::ValueSummary;
@@ -165,7 +165,7 @@ impl fmt::Display for Nearest {
     }
 }
 
-/// What is compared of a run.
+/// What is compared of a run, or of an app in a slot, which has no inputs.
 #[derive(Clone, Copy)]
 pub(crate) struct Compared<'a> {
     pub(crate) app: &'a str,
@@ -177,176 +177,127 @@ pub(crate) struct Compared<'a> {
 
 /// In what the keys of two runs differ.
 pub(crate) fn of_keys(then: Compared<'_>, now: Compared<'_>) -> Vec<Difference> {
-    let mut found = Vec::new();
-    let sides = [then, now].map(|run| Side {
-        app: run.app,
-        code: run.code,
-        id: run.id,
-        setup: run.setup,
-    });
-    of_apps(&mut found, &mut Vec::new(), sides);
-    of_values(&mut found, &[], Part::Input, then.inputs, now.inputs);
-    let order = |run: Compared<'_>| {
-        let names: Vec<_> = run.inputs.iter().map(|input| &*input.name).collect();
-        names.join(", ")
-    };
-    if found.is_empty() {
-        let (then, now) = (Some(order(then)), Some(order(now)));
-        push(&mut found, &[], Part::InputOrder, then, now);
+    let mut all = Differences::default();
+    all.apps(then, now);
+    all.values(Part::Input, then.inputs, now.inputs);
+    if all.found.is_empty() {
+        let order = |run: Compared<'_>| {
+            let names: Vec<_> = run.inputs.iter().map(|input| &*input.name).collect();
+            Some(names.join(", "))
+        };
+        all.push(Part::InputOrder, order(then), order(now));
     }
-    found
+    all.found
 }
 
 /// In what two runs differ that ran beneath them.
 pub(crate) fn of_callees(then: &[Callee], now: &[Callee]) -> Vec<Difference> {
-    let mut found = Vec::new();
-    let named = |callees: &[Callee]| -> Vec<_> { callees.iter().map(named_callee).collect() };
-    for (name, then, now) in pairs(named(then), named(now)) {
-        push(&mut found, &[], Part::Callee(name), then, now);
+    let mut all = Differences::default();
+    for (name, then, now) in pairs(then.iter().map(named_callee), now.iter().map(named_callee)) {
+        all.push(Part::Callee(name), then, now);
     }
-    found
+    all.found
 }
 
-/// One app of two that are compared.
-struct Side<'a> {
-    app: &'a str,
-    code: &'a CodeId,
-    id: &'a AppId,
-    setup: &'a AppSetup,
+/// What was found so far, and the slots that lead to where it is looked for.
+#[derive(Default)]
+struct Differences {
+    found: Vec<Difference>,
+    slots: Vec<String>,
 }
 
-fn of_apps(found: &mut Vec<Difference>, slots: &mut Vec<String>, [then, now]: [Side<'_>; 2]) {
-    if then.id == now.id {
-        return;
-    }
-    let before = found.len();
-    push(
-        found,
-        slots,
-        Part::App,
-        Some(then.app.to_owned()),
-        Some(now.app.to_owned()),
-    );
-    push(
-        found,
-        slots,
-        Part::Code,
-        Some(own_code(&then)),
-        Some(own_code(&now)),
-    );
-    of_values(
-        found,
-        slots,
-        Part::Helper,
-        &then.setup.helpers,
-        &now.setup.helpers,
-    );
-    of_values(
-        found,
-        slots,
-        Part::Field,
-        &then.setup.fields,
-        &now.setup.fields,
-    );
-    of_values(
-        found,
-        slots,
-        Part::Parameter,
-        &then.setup.parameters,
-        &now.setup.parameters,
-    );
-    let named = |setup: &AppSetup| -> Vec<_> {
-        let slots = setup.slots.iter();
-        slots
-            .map(|one| (one.slot.clone(), one.app.to_string()))
-            .collect()
-    };
-    let both = |name: &str| {
-        let find = |setup: &'_ AppSetup| setup.slots.iter().find(|one| one.slot == name).cloned();
-        Some((find(then.setup)?, find(now.setup)?))
-    };
-    for (name, app_then, app_now) in pairs(named(then.setup), named(now.setup)) {
-        match both(&name) {
-            None => push(found, slots, Part::Slot(name), app_then, app_now),
-            Some((then, now)) => {
-                slots.push(name);
-                let sides = [&then, &now].map(|one| Side {
-                    app: &one.app,
-                    code: &one.code,
-                    id: &one.id,
-                    setup: &one.setup,
-                });
-                of_apps(found, slots, sides);
-                slots.pop();
+impl Differences {
+    /// Compares two apps with all that is in their slots.
+    fn apps(&mut self, then: Compared<'_>, now: Compared<'_>) {
+        if then.id == now.id {
+            return;
+        }
+        let before = self.found.len();
+        let name = |app: &Compared<'_>| Some(app.app.to_owned());
+        self.push(Part::App, name(&then), name(&now));
+        self.push(Part::Code, own_code(&then), own_code(&now));
+        let (setup, later) = (then.setup, now.setup);
+        self.values(Part::Helper, &setup.helpers, &later.helpers);
+        self.values(Part::Field, &setup.fields, &later.fields);
+        self.values(Part::Parameter, &setup.parameters, &later.parameters);
+        for (name, then, now) in pairs(named_slots(setup), named_slots(later)) {
+            if let (Some(then), Some(now)) = (then, now) {
+                self.slots.push(name);
+                self.apps(then.into(), now.into());
+                self.slots.pop();
+            } else {
+                let app = |slot: Option<&SlotSummary>| slot.map(|slot| slot.app.to_string());
+                self.push(Part::Slot(name), app(then), app(now));
             }
         }
+        if self.found.len() == before {
+            let unseen = |app: &Compared<'_>| {
+                let (short, id) = (&app.setup.short, Digest(app.id.as_bytes()));
+                Some(format!("{short} ({id})"))
+            };
+            self.push(Part::Itself, unseen(&then), unseen(&now));
+        }
     }
-    if found.len() == before {
-        let unseen = |side: &Side<'_>| {
-            Some(format!(
-                "{} ({})",
-                side.setup.short,
-                Digest(side.id.as_bytes())
-            ))
-        };
-        push(found, slots, Part::Itself, unseen(&then), unseen(&now));
+
+    fn values(
+        &mut self,
+        part: impl Fn(String) -> Part,
+        then: &[ValueSummary],
+        now: &[ValueSummary],
+    ) {
+        for (name, then, now) in pairs(named_values(then), named_values(now)) {
+            if then.map(|value| value.digest) == now.map(|value| value.digest) {
+                continue;
+            }
+            // What reads the same differs in what was cut off, or in its type.
+            let alike = matches!((then, now), (Some(then), Some(now)) if then.short == now.short);
+            let text = |value: &ValueSummary| match alike {
+                true => format!("{} ({})", value.short, Digest(value.digest.as_bytes())),
+                false => value.short.clone(),
+            };
+            self.push(part(name), then.map(text), now.map(text));
+        }
     }
+
+    /// Notes a difference, if it is one.
+    fn push(&mut self, part: Part, earlier: Option<String>, later: Option<String>) {
+        if earlier != later {
+            self.found.push(Difference {
+                slots: self.slots.clone(),
+                part,
+                earlier,
+                later,
+            });
+        }
+    }
+}
+
+impl<'a> From<&'a SlotSummary> for Compared<'a> {
+    fn from(slot: &'a SlotSummary) -> Self {
+        Self {
+            app: &slot.app,
+            code: &slot.code,
+            id: &slot.id,
+            setup: &slot.setup,
+            inputs: &[],
+        }
+    }
+}
+
+fn named_slots(setup: &AppSetup) -> impl Iterator<Item = (String, &SlotSummary)> {
+    setup.slots.iter().map(|one| (one.slot.clone(), one))
+}
+
+fn named_values(values: &[ValueSummary]) -> impl Iterator<Item = (String, &ValueSummary)> {
+    values.iter().map(|value| (value.name.clone(), value))
 }
 
 /// Its version or source, without its helpers.
-fn own_code(side: &Side<'_>) -> String {
-    match side.setup.source {
+fn own_code(app: &Compared<'_>) -> Option<String> {
+    Some(match app.setup.source {
         Some(own) => code(&CodeId::Source(own)),
-        None => code(side.code),
-    }
-}
-
-fn of_values(
-    found: &mut Vec<Difference>,
-    slots: &[String],
-    part: impl Fn(String) -> Part,
-    then: &[ValueSummary],
-    now: &[ValueSummary],
-) {
-    let named = |values: &[ValueSummary]| -> Vec<_> {
-        values
-            .iter()
-            .map(|value| (value.name.clone(), value.clone()))
-            .collect()
-    };
-    for (name, then, now) in pairs(named(then), named(now)) {
-        if then.as_ref().map(|value| value.digest) == now.as_ref().map(|value| value.digest) {
-            continue;
-        }
-        // What reads the same differs in what was cut off, or in its type.
-        let alike = match (&then, &now) {
-            (Some(then), Some(now)) => then.short == now.short,
-            _ => false,
-        };
-        let text = |value: ValueSummary| match alike {
-            true => format!("{} ({})", value.short, Digest(value.digest.as_bytes())),
-            false => value.short,
-        };
-        push(found, slots, part(name), then.map(text), now.map(text));
-    }
-}
-
-/// Notes a difference, if it is one.
-fn push(
-    found: &mut Vec<Difference>,
-    slots: &[String],
-    part: Part,
-    earlier: Option<String>,
-    later: Option<String>,
-) {
-    if earlier != later {
-        found.push(Difference {
-            slots: slots.to_vec(),
-            part,
-            earlier,
-            later,
-        });
-    }
+        None => code(app.code),
+    })
 }
 
 /// What has one name on both sides, in the order of the later side, then what only the earlier has.

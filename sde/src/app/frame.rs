@@ -17,6 +17,7 @@ use super::cancel::{CancelToken, Wake};
 use super::identity::{AppId, CodeId};
 use super::prepared::Facts;
 use crate::key::{Digest, Key};
+use crate::sync::lock;
 
 /// One run in progress.
 pub(crate) struct Frame {
@@ -69,7 +70,7 @@ struct Calls(Arc<Mutex<Vec<AppCall>>>);
 
 impl Calls {
     fn list(&self) -> MutexGuard<'_, Vec<AppCall>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 
@@ -333,7 +334,7 @@ impl Frame {
     }
 
     fn callees(&self) -> MutexGuard<'_, Callees> {
-        self.callees.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.callees)
     }
 
     pub(crate) fn saw_nondeterminism(&self) -> bool {

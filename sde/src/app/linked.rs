@@ -7,10 +7,11 @@
 //! are collected when the program is linked.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::identity::CodeId;
 use super::info::AppInfo;
+use crate::sync::lock;
 
 /// One app of this program, as the linker collects them. Made by the macros.
 pub struct LinkedApp {
@@ -126,10 +127,7 @@ pub(crate) struct TypeIndex(pub(crate) usize);
 impl TypeIndex {
     pub(crate) fn of(name: &str) -> Self {
         static NUMBERS: OnceLock<Mutex<HashMap<Arc<str>, usize>>> = OnceLock::new();
-        let mut numbers = NUMBERS
-            .get_or_init(Mutex::default)
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut numbers = lock(NUMBERS.get_or_init(Mutex::default));
         if let Some(number) = numbers.get(name) {
             return Self(*number);
         }

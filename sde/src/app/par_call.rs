@@ -1,7 +1,7 @@
 //! An `#[sde::app]` function called with many arguments at once.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use super::Handle;
 use super::definition::App;
@@ -15,6 +15,7 @@ use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::process_group::Ranks;
 use crate::result_map::{ResultMap, Value};
+use crate::sync::lock;
 
 static OPTIONS: Options<'static> = Options {
     policy: Policy::Use,
@@ -180,8 +181,4 @@ fn of_item(item: usize, inputs: &Inputs, error: &Error) -> Error {
         source: error.clone(),
     }
     .into()
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -11,11 +11,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::app_cache::{AppCache, Slot};
 use super::entry::Entry;
 use crate::key::{BuildKeyHasher, Key};
+use crate::sync::lock;
 
 /// Why a value is gone.
 const WHY: &str = "it was dropped to make room";
@@ -105,7 +106,7 @@ impl MemoryBudget {
     }
 
     fn lock(&self) -> MutexGuard<'_, Listed> {
-        self.listed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.listed)
     }
 
     /// Takes note of what entries have now.

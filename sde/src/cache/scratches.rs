@@ -5,11 +5,12 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::app::ScratchState;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::ErasedValue;
+use crate::sync::lock;
 
 /// The latest state of each run of one app.
 #[derive(Default)]
@@ -93,6 +94,6 @@ impl Scratches {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, Kept, BuildKeyHasher>> {
-        self.states.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.states)
     }
 }

@@ -5,7 +5,7 @@
 //! error that says to copy it first.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, RwLock, RwLockReadGuard};
 
 use super::Engine;
 use crate::app::{
@@ -13,6 +13,7 @@ use crate::app::{
 };
 use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::key::Fingerprint;
+use crate::sync::{read, write};
 
 #[derive(Default)]
 pub(super) struct AppStore(RwLock<BTreeMap<String, Registered>>);
@@ -29,7 +30,7 @@ struct Registered {
 
 impl AppStore {
     fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Registered>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        read(&self.0)
     }
 
     fn registered(&self, name: &str) -> Result<Registered, Error> {
@@ -73,7 +74,7 @@ impl AppStore {
         path.push(name.to_owned());
         let prepared = prepare(&self.instance(name)?, &InStore(engine), path)?;
         path.pop();
-        let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut apps = write(&self.0);
         if let Some(registered) = apps.get_mut(name) {
             registered.prepared = Some((epoch, prepared.clone()));
         }
@@ -93,7 +94,7 @@ impl AppStore {
 
     /// Freezes these names.
     fn freeze<'n>(&self, names: impl Iterator<Item = &'n str>) {
-        let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut apps = write(&self.0);
         for name in names {
             if let Some(registered) = apps.get_mut(name) {
                 registered.frozen = true;
@@ -119,7 +120,7 @@ impl AppStore {
                 return Err(ErrorKind::Frozen { name }.into());
             }
             let changed = change(before.instance)?;
-            let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            let mut apps = write(&self.0);
             if let Some(registered) = apps.get_mut(name)
                 && registered.changes == before.changes
                 && !registered.frozen
@@ -133,7 +134,7 @@ impl AppStore {
     }
 
     fn insert(&self, name: &str, instance: Instance) -> Result<(), Error> {
-        let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let mut apps = write(&self.0);
         if apps.contains_key(name) {
             return Err(ErrorKind::NameTaken {
                 name: name.to_owned(),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use super::Engine;
 use crate::checkpoint::{SavePolicy, Selection};
+use crate::sync::lock;
 
 /// The thread, if it is there, and what it is to do.
 #[derive(Default)]
@@ -61,7 +62,7 @@ impl Drop for Background {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn work(&self, engine: &Weak<Engine>, policy: SavePolicy) {

@@ -2,7 +2,7 @@
 //! result still rests on them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, OnceLock, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
 
 use super::Engine;
 use super::app_store::InStore;
@@ -12,6 +12,7 @@ use crate::app::{
 use crate::cache::Entry;
 use crate::error::{Error, ErrorKind, close_names, printable};
 use crate::key::Digest;
+use crate::sync::{read, write};
 
 /// Name -> what the linker collected, and what was prepared or run. Several, if functions
 /// in different modules have one name, or a program has two versions of an app:
@@ -73,7 +74,7 @@ impl AppCatalog {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Vec<CatalogEntry>>> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
+        read(&self.0)
     }
 
     pub(super) fn citations(&self, app: &str) -> Vec<String> {
@@ -117,7 +118,7 @@ impl AppCatalog {
     /// epoch need not be raised.
     fn note(&self, name: &Arc<str>, info: &AppInfo, defaults: Option<Digest>) {
         if self.check(name, info.code(), defaults).is_err() {
-            let mut apps = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            let mut apps = write(&self.0);
             let of_name = apps.entry(Arc::clone(name)).or_default();
             of_name.push(CatalogEntry::new(info.clone()));
         }

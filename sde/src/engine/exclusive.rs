@@ -12,7 +12,7 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use super::admit::cancelled;
 use super::run::Run;
@@ -24,6 +24,7 @@ use crate::cache::waits::{Until, Verdict};
 use crate::cache::{AppCache, RunFlight};
 use crate::error::{Error, ErrorKind};
 use crate::event::Event;
+use crate::sync::lock;
 
 /// The right to run a body that is not thread-safe, until it is dropped.
 pub(super) struct ExclusiveRun<'a> {
@@ -51,10 +52,7 @@ fn gone(cache: &AppCache, held: &RunFlight) -> Error {
 }
 
 fn exclusive_runs(cache: &AppCache) -> MutexGuard<'_, HashMap<usize, Arc<RunFlight>>> {
-    cache
-        .exclusive_runs
-        .lock()
-        .unwrap_or_else(PoisonError::into_inner)
+    lock(&cache.exclusive_runs)
 }
 
 fn not_thread_safe(run: &Run<'_>) -> Error {

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use super::Engine;
-use super::clock;
+use super::machine;
 use super::run::Run;
 use crate::app::{AppCall, BodyTime, Callee, Frame, Handle, OnThread, Policy, ThreadContext};
 use crate::cache::{AppCache, Entry, RunFlight};
@@ -111,7 +111,7 @@ impl Engine {
         );
         let span = tracing::debug_span!("run", app = &*facts.name, key = %run.key.short());
         let inputs = call.summaries(&mut Listed::new(&run.encoded));
-        let made_at = clock::now();
+        let made_at = machine::now();
         let time = BodyTime::begin();
         let returned = {
             let _in_span = span.enter();

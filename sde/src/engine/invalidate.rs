@@ -10,12 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::Engine;
-use super::clock;
+use super::machine;
 use crate::cache::{Entry, Record};
 use crate::checkpoint::Mark;
 use crate::error::{Error, ErrorKind, printable};
 use crate::event::RunId;
 use crate::key::Key;
+use crate::sync::{read, write};
 
 /// The marks in force.
 #[derive(Default)]
@@ -27,7 +28,7 @@ pub(super) struct Invalidations {
 
 impl Invalidations {
     pub(super) fn apply(&self, mark: &Mark) {
-        let mut reasons = self.reasons.write().unwrap_or_else(PoisonError::into_inner);
+        let mut reasons = write(&self.reasons);
         match mark.undone {
             true => reasons.remove(&(mark.key, mark.run)),
             false => reasons.insert((mark.key, mark.run), mark.reason.clone()),
@@ -44,7 +45,7 @@ impl Invalidations {
         if !self.any() {
             return None;
         }
-        let reasons = self.reasons.read().unwrap_or_else(PoisonError::into_inner);
+        let reasons = read(&self.reasons);
         reasons.get(&(record.key, record.run)).cloned()
     }
 
@@ -55,18 +56,18 @@ impl Invalidations {
         }
         let run = |process, number| RunId { process, number };
         let all = (key, run(0, 0))..=(key, run(u64::MAX, u64::MAX));
-        let reasons = self.reasons.read().unwrap_or_else(PoisonError::into_inner);
+        let reasons = read(&self.reasons);
         reasons.range(all).next().is_some()
     }
 
     /// All of them, to be saved once more.
     pub(super) fn all(&self) -> Vec<Mark> {
-        let reasons = self.reasons.read().unwrap_or_else(PoisonError::into_inner);
+        let reasons = read(&self.reasons);
         let marks = reasons.iter().map(|((key, run), reason)| Mark {
             key: *key,
             run: *run,
             reason: reason.clone(),
-            at: clock::now(),
+            at: machine::now(),
             undone: false,
         });
         marks.collect()
@@ -78,7 +79,7 @@ impl Invalidations {
             .reasons
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner);
-        let mut reasons = self.reasons.write().unwrap_or_else(PoisonError::into_inner);
+        let mut reasons = write(&self.reasons);
         let only_here = reasons.keys().filter(|marked| !more.contains_key(*marked));
         let only_here = only_here.copied().collect();
         reasons.extend(more);
@@ -88,7 +89,7 @@ impl Invalidations {
 
     /// Takes marks away.
     pub(super) fn remove(&self, marked: &[(Key, RunId)]) {
-        let mut reasons = self.reasons.write().unwrap_or_else(PoisonError::into_inner);
+        let mut reasons = write(&self.reasons);
         for marked in marked {
             reasons.remove(marked);
         }
@@ -119,7 +120,7 @@ impl Engine {
             key: *key,
             run,
             reason: reason.to_owned(),
-            at: clock::now(),
+            at: machine::now(),
             undone,
         };
         self.invalidations.apply(&mark);

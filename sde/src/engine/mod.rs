@@ -11,7 +11,6 @@ mod background;
 mod builder;
 mod catalog;
 mod claim;
-mod clock;
 mod collective;
 mod commit;
 mod evict;
@@ -64,6 +63,7 @@ use crate::parallel::Helpers;
 use crate::process_group::not_here;
 use crate::process_set::Sets;
 use crate::result_map::Wire;
+use crate::sync::read;
 
 /// A run as the waiting graph knows it: its key, and its name for messages.
 #[derive(Clone)]
@@ -199,10 +199,7 @@ impl Engine {
     }
 
     fn archiver(&self) -> Option<Arc<dyn Archiver>> {
-        let archiver = self.archiver.read();
-        archiver
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .clone()
+        read(&self.archiver).clone()
     }
 
     /// All entries in memory.

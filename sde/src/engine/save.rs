@@ -1,7 +1,7 @@
 //! Saving what is new.
 
 use std::path::Path;
-use std::sync::{Arc, PoisonError, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use super::Engine;
@@ -11,6 +11,7 @@ use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Event;
 use crate::key::Key;
 use crate::process_group::{Act, Notice, Ranks};
+use crate::sync::{self, lock, read};
 
 impl Engine {
     /// Takes note of a new entry, and saves it at once where that is the policy.
@@ -171,8 +172,7 @@ impl Engine {
     ) -> Result<bool, ArchiveError> {
         // From the collecting on: whoever comes second and finds nothing left must
         // not say that it is saved before it is.
-        let one = self.one_saves.lock();
-        let _one_at_a_time = one.unwrap_or_else(PoisonError::into_inner);
+        let _one_at_a_time = lock(&self.one_saves);
         let _same_store = self.saves();
         let is_same = |now: Arc<dyn Archiver>| Arc::ptr_eq(&now, archiver);
         if !self.archiver().is_some_and(is_same) {
@@ -241,12 +241,12 @@ impl Engine {
 
     /// Held by whoever saves.
     fn saves(&self) -> RwLockReadGuard<'_, ()> {
-        self.saving.read().unwrap_or_else(PoisonError::into_inner)
+        read(&self.saving)
     }
 
     /// Held by whoever exchanges the store.
     pub(super) fn nobody_saves(&self) -> RwLockWriteGuard<'_, ()> {
-        self.saving.write().unwrap_or_else(PoisonError::into_inner)
+        sync::write(&self.saving)
     }
 
     pub(super) fn write_one(

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Deref;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use super::Engine;
@@ -20,6 +20,7 @@ use crate::error::{Error, ErrorKind};
 use crate::key::Key;
 use crate::process_group::{ProcessGroup, Ranks};
 use crate::result_map::{Named, Tags};
+use crate::sync::write;
 
 /// Runs apps and remembers their results.
 ///
@@ -351,10 +352,7 @@ impl Sde {
         let _nobody_saves = engine.nobody_saves();
         // Until nothing is left of the old store, what is marked in either is refused.
         let only_old = engine.invalidations.add(invalidations);
-        *engine
-            .archiver
-            .write()
-            .unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(archiver));
+        *write(&engine.archiver) = Some(Arc::new(archiver));
         // After the store: a run that begins between the two is not remembered, where
         // one that had looked in the old store must not be.
         let of_sets = engine.sets.entries();

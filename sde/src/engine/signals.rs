@@ -11,7 +11,7 @@ use std::ffi::c_int;
 use std::io;
 use std::sync::atomic::AtomicBool;
 use std::sync::mpsc::{self, Receiver};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
@@ -20,6 +20,7 @@ use signal_hook::low_level::{emulate_default_handler, signal_name};
 
 use super::Engine;
 use crate::event::Event;
+use crate::sync::lock;
 
 struct Listeners {
     engines: Vec<Weak<Engine>>,
@@ -33,7 +34,7 @@ static LISTENERS: Mutex<Listeners> = Mutex::new(Listeners {
 
 /// Has an engine saved when a signal comes that nobody else sees to.
 pub(super) fn listen(engine: &Arc<Engine>) -> io::Result<()> {
-    let mut listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut listeners = lock(&LISTENERS);
     if !listeners.listening {
         start(|signals| {
             std::thread::Builder::new()
@@ -98,7 +99,7 @@ fn is_free(signal: c_int) -> bool {
 fn wait(mut signals: Signals) {
     for signal in signals.forever() {
         let engines: Vec<Arc<Engine>> = {
-            let listeners = LISTENERS.lock().unwrap_or_else(PoisonError::into_inner);
+            let listeners = lock(&LISTENERS);
             let engines = listeners.engines.iter();
             engines.filter_map(Weak::upgrade).collect()
         };

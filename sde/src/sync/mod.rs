@@ -23,10 +23,12 @@
 
 mod arc_cell;
 mod exclusive;
+mod locks;
 mod thread_number;
 
 pub(crate) use arc_cell::ArcCell;
 pub(crate) use exclusive::UnsafeCell;
+pub(crate) use locks::{lock, read, write};
 pub(crate) use thread_number::{own_thread_number, thread_number};
 
 #[cfg(not(sde_model))]

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::SystemTime;
 
-use super::frame::Callee;
+use super::dependencies::Callee;
 use super::identity::{AppId, CodeId};
 use super::summary::{AppSetup, SlotSummary};
 use crate::error::printable;

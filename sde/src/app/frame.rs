@@ -9,15 +9,13 @@
 //! has both links.
 
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::cancel::{CancelToken, Wake};
-use super::identity::{AppId, CodeId};
+use super::dependencies::Dependencies;
 use super::prepared::Facts;
-use crate::key::{Digest, Key};
-use crate::sync::lock;
+use crate::key::Key;
 
 /// One run in progress.
 pub(crate) struct Frame {
@@ -45,147 +43,7 @@ pub(crate) struct Frame {
     active: AtomicBool,
     /// Whether anybody was told that nobody wants the result.
     gave_up: AtomicBool,
-    nondeterministic: AtomicBool,
-    /// Whether a run beneath it was made in place of another that was not to be used.
-    anew: AtomicBool,
-    callees: Mutex<Callees>,
-}
-
-/// The runs made by one run.
-#[derive(Default)]
-struct Callees {
-    /// The runs it called itself.
-    direct: Calls,
-    /// What the runs beneath it depend on, at any depth.
-    beneath: Arc<BTreeSet<Callee>>,
-}
-
-/// An app and a key.
-pub(crate) type AppCall = (Arc<str>, Key);
-
-/// Calls in the order in which they ended. As they only come, a length says what they were at some time: each
-/// state of a scratch has that, not a copy.
-#[derive(Clone, Default)]
-struct Calls(Arc<Mutex<Vec<AppCall>>>);
-
-impl Calls {
-    fn list(&self) -> MutexGuard<'_, Vec<AppCall>> {
-        lock(&self.0)
-    }
-}
-
-/// What a run had called when it saved a state of its scratch.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(from = "StoredRestsOn", into = "StoredRestsOn")]
-#[derive(Clone)]
-pub(crate) struct DependencySnapshot {
-    calls: Calls,
-    length: usize,
-    pub(crate) beneath: Arc<BTreeSet<Callee>>,
-    nondeterministic: bool,
-}
-
-/// The same as it is stored. The names are part of the shape that is compared.
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(rename = "RestsOn")]
-struct StoredRestsOn {
-    callees: StoredCallees,
-    nondeterministic: bool,
-}
-
-#[derive(serde::Serialize, serde::Deserialize)]
-#[serde(rename = "Callees")]
-struct StoredCallees {
-    direct: Vec<AppCall>,
-    beneath: Arc<BTreeSet<Callee>>,
-}
-
-impl From<DependencySnapshot> for StoredRestsOn {
-    fn from(rests_on: DependencySnapshot) -> Self {
-        Self {
-            callees: StoredCallees {
-                direct: rests_on.calls.list()[..rests_on.length].to_vec(),
-                beneath: rests_on.beneath,
-            },
-            nondeterministic: rests_on.nondeterministic,
-        }
-    }
-}
-
-impl From<StoredRestsOn> for DependencySnapshot {
-    fn from(stored: StoredRestsOn) -> Self {
-        Self {
-            length: stored.callees.direct.len(),
-            calls: Calls(Arc::new(Mutex::new(stored.callees.direct))),
-            beneath: stored.callees.beneath,
-            nondeterministic: stored.nondeterministic,
-        }
-    }
-}
-
-/// Something that has to be as it was for a remembered result to be current.
-#[derive(
-    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
-)]
-pub enum Callee {
-    /// The code of an app, and what it does where its caller says nothing.
-    Code {
-        /// The app.
-        app: Arc<str>,
-        /// Its version or source digest.
-        code: CodeId,
-        /// The digest of its default parameters and of the apps in its slots by default;
-        /// `None` if it has neither.
-        defaults: Option<Digest>,
-    },
-    /// The app and settings that a registered name led to.
-    Named {
-        /// The registered name.
-        name: Arc<str>,
-        /// The identity it had.
-        id: AppId,
-    },
-    /// No app was registered under this name, and the run went on without.
-    Absent {
-        /// The name.
-        name: Arc<str>,
-    },
-}
-
-impl Callee {
-    /// Has all that tells it from another enter a digest.
-    pub(crate) fn enter(&self, digest: &mut blake3::Hasher) {
-        let mut part = |part: &[u8]| {
-            digest.update(&(part.len() as u64).to_le_bytes());
-            digest.update(part);
-        };
-        match self {
-            Self::Code {
-                app,
-                code,
-                defaults,
-            } => {
-                part(b"code");
-                part(app.as_bytes());
-                let (kind, code) = match code {
-                    CodeId::Version(version) => (&b"version"[..], version.as_bytes()),
-                    CodeId::Source(source) => (&b"source"[..], &source.as_bytes()[..]),
-                };
-                part(kind);
-                part(code);
-                part(defaults.as_ref().map_or(&[], |digest| digest.as_bytes()));
-            }
-            Self::Named { name, id } => {
-                part(b"named");
-                part(name.as_bytes());
-                part(id.as_bytes());
-            }
-            Self::Absent { name } => {
-                part(b"absent");
-                part(name.as_bytes());
-            }
-        }
-    }
+    pub(crate) dependencies: Dependencies,
 }
 
 impl Frame {
@@ -218,9 +76,7 @@ impl Frame {
             flight,
             active: AtomicBool::new(true),
             gave_up: AtomicBool::new(false),
-            nondeterministic: AtomicBool::new(false),
-            anew: AtomicBool::new(false),
-            callees: Mutex::default(),
+            dependencies: Dependencies::default(),
         }
     }
 
@@ -274,82 +130,6 @@ impl Frame {
 
     pub(crate) fn end(&self) {
         self.active.store(false, Ordering::Release);
-    }
-
-    /// Notes a run made by this one.
-    pub(crate) fn called(&self, app: &Arc<str>, key: Key) {
-        self.callees().direct.list().push((Arc::clone(app), key));
-    }
-
-    /// Notes what this run depends on, and whether any of it was non-deterministic.
-    pub(crate) fn depends(
-        &self,
-        beneath: impl IntoIterator<Item = Callee>,
-        nondeterministic: bool,
-    ) {
-        if nondeterministic {
-            self.nondeterministic.store(true, Ordering::Relaxed);
-        }
-        let mut callees = self.callees();
-        for callee in beneath {
-            if !callees.beneath.contains(&callee) {
-                Arc::make_mut(&mut callees.beneath).insert(callee);
-            }
-        }
-    }
-
-    /// What this run rests on so far.
-    pub(crate) fn rests_on(&self) -> DependencySnapshot {
-        let callees = self.callees();
-        let length = callees.direct.list().len();
-        DependencySnapshot {
-            calls: callees.direct.clone(),
-            length,
-            beneath: Arc::clone(&callees.beneath),
-            nondeterministic: self.saw_nondeterminism(),
-        }
-    }
-
-    /// Goes on from what an earlier, unfinished run of this key left.
-    pub(crate) fn inherit(&self, from: &DependencySnapshot) {
-        self.depends(from.beneath.iter().cloned(), from.nondeterministic);
-        // A state does not tell whether what was called for it was.
-        self.note_anew(true);
-        let earlier = from.calls.list()[..from.length].to_vec();
-        let callees = self.callees();
-        let mut direct = callees.direct.list();
-        let known: HashSet<_> = direct.iter().cloned().collect();
-        direct.extend(earlier.into_iter().filter(|call| !known.contains(call)));
-    }
-
-    /// The runs that it called itself, and what it depends on.
-    pub(crate) fn take_callees(&self) -> (Vec<AppCall>, Arc<BTreeSet<Callee>>) {
-        let callees = std::mem::take(&mut *self.callees());
-        let direct = Arc::try_unwrap(callees.direct.0).map_or_else(
-            // A state of its scratch has them too.
-            |shared| Calls(shared).list().clone(),
-            |own| own.into_inner().unwrap_or_else(PoisonError::into_inner),
-        );
-        (direct, callees.beneath)
-    }
-
-    fn callees(&self) -> MutexGuard<'_, Callees> {
-        lock(&self.callees)
-    }
-
-    pub(crate) fn saw_nondeterminism(&self) -> bool {
-        self.nondeterministic.load(Ordering::Relaxed)
-    }
-
-    /// Notes whether a run beneath this one was made in place of another.
-    pub(crate) fn note_anew(&self, anew: bool) {
-        if anew {
-            self.anew.store(true, Ordering::Relaxed);
-        }
-    }
-
-    pub(crate) fn is_anew(&self) -> bool {
-        self.anew.load(Ordering::Relaxed)
     }
 }
 

@@ -11,6 +11,7 @@ mod cancel;
 mod collective;
 mod defaults;
 mod definition;
+mod dependencies;
 mod difference;
 mod fetch;
 mod frame;
@@ -39,13 +40,12 @@ pub(crate) use cancel::Wake;
 pub(crate) use collective::gather_values;
 pub(crate) use defaults::Defaults;
 pub use definition::App;
+pub use dependencies::Callee;
+pub(crate) use dependencies::{AppCall, DependencySnapshot};
 pub(crate) use difference::{Compared, of_callees, of_keys};
 pub use difference::{Difference, Nearest, Part};
 
-pub use frame::Callee;
-pub(crate) use frame::{
-    AppCall, DependencySnapshot, Frame, OnThread, ThreadContext, ancestry, depth_here, stack,
-};
+pub(crate) use frame::{Frame, OnThread, ThreadContext, ancestry, depth_here, stack};
 pub use helpers::{FunctionCode, LinkedHelper};
 pub use identity::{AppId, CodeId};
 pub use info::{AppInfo, Cost, ResultSpec, Synchronize};

@@ -35,18 +35,18 @@ impl Handle {
         facts: &LinkedFacts,
         list: &[Inputs],
     ) -> Result<Vec<Value<T>>, Error> {
-        let subject = self.linked(app, facts)?;
-        let (distinct, place_of) = distinct(list, subject.facts.nondeterministic);
+        let app = self.linked(app, facts)?;
+        let (distinct, place_of) = distinct(list, app.facts.nondeterministic);
         let results = match self.all_ranks() {
-            Some(ranks) => self.by_ranks(ranks, &subject, &distinct)?,
+            Some(ranks) => self.by_ranks(ranks, &app, &distinct)?,
             None => {
                 let failed = AtomicBool::new(false);
                 let one = |sde: &Self, inputs: &&Inputs| {
-                    let result = sde.results_erased(&subject, inputs, &OPTIONS);
+                    let result = sde.results_erased(&app, inputs, &OPTIONS);
                     failed.fetch_or(result.is_err(), Ordering::Relaxed);
                     result
                 };
-                let name = &subject.facts.name;
+                let name = &app.facts.name;
                 self.in_parallel_until(&distinct, name, one, || failed.load(Ordering::Relaxed))
             }
         };
@@ -75,9 +75,9 @@ impl Handle {
         items: impl Iterator<Item = Inputs> + Send,
         mut each: impl FnMut(usize, Value<T>) + Send,
     ) -> Result<(), Error> {
-        let subject = self.linked(app, facts)?;
+        let app = self.linked(app, facts)?;
         if let Some(ranks) = self.all_ranks() {
-            return self.each_by_ranks(ranks, &subject, items, each);
+            return self.each_by_ranks(ranks, &app, items, each);
         }
         let total = match items.size_hint() {
             (least, Some(most)) if least == most => Some(most),
@@ -85,7 +85,7 @@ impl Handle {
         };
         let nested = ThreadContext::here().is_beside();
         let progress = |done, total| {
-            let label = &subject.facts.name;
+            let label = &app.facts.name;
             self.engine().progress(label, done, total, nested);
         };
         let items = Mutex::new(items.enumerate());
@@ -103,7 +103,7 @@ impl Handle {
                 let Some((at, inputs)) = lock(&items).next() else {
                     return;
                 };
-                let result = self.results_erased(&subject, &inputs, &OPTIONS);
+                let result = self.results_erased(&app, &inputs, &OPTIONS);
                 match result.and_then(|results| results.get("result")) {
                     Ok(value) => {
                         let mut sink = lock(&sink);
@@ -136,7 +136,7 @@ impl Handle {
     fn each_by_ranks<T: Send + Sync + 'static>(
         &self,
         ranks: &Ranks,
-        subject: &ResolvedApp<'_>,
+        app: &ResolvedApp<'_>,
         mut items: impl Iterator<Item = Inputs>,
         mut each: impl FnMut(usize, Value<T>),
     ) -> Result<(), Error> {
@@ -147,8 +147,8 @@ impl Handle {
             if list.is_empty() {
                 return Ok(());
             }
-            let (distinct, place_of) = distinct(&list, subject.facts.nondeterministic);
-            let results = self.by_ranks(ranks, subject, &distinct)?;
+            let (distinct, place_of) = distinct(&list, app.facts.nondeterministic);
+            let results = self.by_ranks(ranks, app, &distinct)?;
             for (at, place) in place_of.iter().enumerate() {
                 let Some(Some(result)) = results.get(*place) else {
                     continue;
@@ -164,11 +164,11 @@ impl Handle {
     fn by_ranks(
         &self,
         ranks: &Ranks,
-        subject: &ResolvedApp<'_>,
+        app: &ResolvedApp<'_>,
         list: &[&Inputs],
     ) -> Result<Vec<Option<Result<ResultMap, Error>>>, Error> {
         let all = Transfer::all();
-        let results = self.engine().spread(self, ranks, subject, list, &all)?;
+        let results = self.engine().spread(self, ranks, app, list, &all)?;
         Ok(results.into_iter().map(Some).collect())
     }
 }

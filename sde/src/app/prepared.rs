@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::defaults::Defaults;
 use super::definition::App;
-use super::frame::Callee;
+use super::dependencies::Callee;
 use super::identity::{AppId, CodeId};
 use super::info::AppInfo;
 use super::instance::Instance;

@@ -4,7 +4,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::Handle;
-use super::frame::{DependencySnapshot, Frame};
+use super::dependencies::DependencySnapshot;
+use super::frame::Frame;
 use crate::error::Error;
 use crate::result_map::{Codec, ErasedValue, Storable, Value};
 
@@ -90,7 +91,7 @@ impl<'a, T: Storable> Scratch<'a, T> {
         if !engine.may_go_on(frame, &kept.rests_on) {
             return Ok(None);
         }
-        frame.inherit(&kept.rests_on);
+        frame.dependencies.inherit(&kept.rests_on);
         Ok(Some(kept.state.clone()))
     }
 
@@ -104,7 +105,7 @@ impl<'a, T: Storable> Scratch<'a, T> {
     pub fn save(&self, state: impl Into<crate::Value<T>>) -> Result<(), Error> {
         let frame = self.frame()?;
         let kept = Kept::<T> {
-            rests_on: frame.rests_on(),
+            rests_on: frame.dependencies.snapshot(),
             state: state.into(),
         };
         self.handle.engine().save_scratch(

@@ -2,18 +2,17 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry as Place;
 
 use super::budget::MemoryBudget;
 use super::entry::Entry;
-use super::flight::Flight;
+use super::run_flight::RunFlight;
 use super::scratches::Scratches;
 use super::stats::Counters;
-use super::waits::Awaited;
-use crate::app::{ScratchState, Wake};
+use crate::app::ScratchState;
 use crate::error::Error;
 use crate::key::{BuildKeyHasher, Key};
 use crate::last_value::Recent;
@@ -83,77 +82,6 @@ pub(crate) enum Claimed {
     Theirs(Arc<RunFlight>),
 }
 
-/// One computation in progress.
-pub(crate) struct RunFlight {
-    pub(crate) key: Key,
-    pub(crate) flight: Flight<Arc<Entry>, Error>,
-    generation: u64,
-    /// How many want its result who are about to wait for it, or do.
-    interested: AtomicUsize,
-    /// How often somebody set out to compute the same beside it.
-    beside: AtomicUsize,
-    /// The results with those that the cache does not keep, for as long as anybody
-    /// has the flight in hand.
-    given: OnceLock<ResultMap>,
-}
-
-impl RunFlight {
-    /// Keeps the results for those who wait. The first stand, as with the flight.
-    fn set_given(&self, results: &ResultMap) {
-        // Said before: what stands is as good.
-        let _ = self.given.set(results.clone());
-    }
-
-    /// Says that somebody wants its result, for as long as the guard lives.
-    pub(crate) fn interest(&self) -> Interested<'_> {
-        self.interested.fetch_add(1, Ordering::AcqRel);
-        Interested(self)
-    }
-
-    /// How often somebody set out to compute the same beside it.
-    pub(crate) fn beside(&self) -> usize {
-        self.beside.load(Ordering::Relaxed)
-    }
-
-    /// One more does; gives how many did before.
-    pub(crate) fn one_more_beside(&self) -> usize {
-        self.beside.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(crate) fn given(&self) -> Option<&ResultMap> {
-        self.given.get()
-    }
-}
-
-/// Somebody who wants the result of a flight.
-pub(crate) struct Interested<'a>(&'a RunFlight);
-
-impl Drop for Interested<'_> {
-    fn drop(&mut self) {
-        self.0.interested.fetch_sub(1, Ordering::AcqRel);
-    }
-}
-
-impl Awaited for RunFlight {
-    fn is_over(&self) -> bool {
-        self.flight.is_complete()
-    }
-
-    fn wake(&self) {
-        self.flight.wake();
-    }
-}
-
-impl Wake for RunFlight {
-    fn wake(&self) {
-        self.flight.wake();
-    }
-
-    fn is_wanted(&self) -> bool {
-        self.interested.load(Ordering::Acquire) > 0
-    }
-}
-
 impl AppCache {
     /// `limit` is how many bytes its values may take, if that is limited.
     pub(crate) fn new(name: Arc<str>, limit: Option<usize>) -> Self {
@@ -203,7 +131,9 @@ impl AppCache {
     /// Whether the key is being computed.
     pub(crate) fn is_flying(&self, key: &Key) -> bool {
         let slot = self.map.get(key);
-        slot.is_some_and(|slot| matches!(&*slot, Slot::Flying(flight, _) if !flight.is_over()))
+        slot.is_some_and(
+            |slot| matches!(&*slot, Slot::Flying(flight, _) if !flight.flight.is_complete()),
+        )
     }
 
     /// The one step that decides who computes. `serves` is called with the map's
@@ -222,7 +152,7 @@ impl AppCache {
             Some(Slot::Failed(error, in_epoch)) if Some(*in_epoch) == epoch => {
                 (Claimed::Failed(error.clone()), Change::Keep)
             }
-            Some(Slot::Flying(flight, _)) if !flight.is_over() => {
+            Some(Slot::Flying(flight, _)) if !flight.flight.is_complete() => {
                 (Claimed::Theirs(Arc::clone(flight)), Change::Keep)
             }
             slot => {
@@ -259,14 +189,7 @@ impl AppCache {
     }
 
     pub(crate) fn new_flight(&self, key: Key) -> Arc<RunFlight> {
-        Arc::new(RunFlight {
-            key,
-            flight: Flight::new(),
-            generation: self.generation(),
-            interested: AtomicUsize::new(0),
-            beside: AtomicUsize::new(0),
-            given: OnceLock::new(),
-        })
+        Arc::new(RunFlight::new(key, self.generation()))
     }
 
     /// Makes the entry visible and wakes the waiters. If another publication of

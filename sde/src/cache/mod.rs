@@ -13,15 +13,17 @@ pub(crate) mod flight;
 mod merge;
 #[cfg(all(test, not(sde_model)))]
 mod publishing;
+mod run_flight;
 mod scratches;
 mod stats;
 mod table;
 pub(crate) mod waits;
 
-pub(crate) use app_cache::{AppCache, Claimed, RunFlight};
+pub(crate) use app_cache::{AppCache, Claimed};
 pub(crate) use entry::Entry;
 pub use entry::Record;
 pub(crate) use merge::{Published, merge};
+pub(crate) use run_flight::RunFlight;
 pub use stats::AppStats;
 pub(crate) use stats::Count;
 pub(crate) use table::CacheTable;

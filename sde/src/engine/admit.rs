@@ -26,7 +26,7 @@ impl Engine {
         let depth = depth_here(run.parent.as_ref());
         (depth >= self.max_depth).then(|| {
             ErrorKind::TooDeep {
-                app: Arc::clone(&run.subject.facts.name),
+                app: Arc::clone(&run.app.facts.name),
                 key: run.key,
                 depth,
             }
@@ -36,7 +36,7 @@ impl Engine {
 }
 
 fn not_ready(run: &Run<'_>) -> Option<Error> {
-    let facts = &*run.subject.facts;
+    let facts = &*run.app.facts;
     let (app, missing) = (Arc::clone(&facts.name), facts.missing.clone());
     (!missing.is_empty()).then(|| ErrorKind::NotReady { app, missing }.into())
 }
@@ -48,10 +48,10 @@ fn distributed_input(run: &Run<'_>) -> Option<Error> {
         .volatile
         .as_ref()
         .is_some_and(|seen| seen.is_distributed());
-    if !has_parts || run.subject.facts.info.distributed {
+    if !has_parts || run.app.facts.info.distributed {
         return None;
     }
-    let app = Arc::clone(&run.subject.facts.name);
+    let app = Arc::clone(&run.app.facts.name);
     let why = "an input lies on several ranks, and the app is not `distributed`";
     let source = FingerprintError::custom(why);
     Some(ErrorKind::Fingerprint { app, source }.into())
@@ -59,7 +59,7 @@ fn distributed_input(run: &Run<'_>) -> Option<Error> {
 
 /// A name was asked for that the app does not return.
 fn unknown_name(run: &Run<'_>) -> Option<Error> {
-    let facts = &*run.subject.facts;
+    let facts = &*run.app.facts;
     let mut names = run.options.names?.iter();
     let unknown = names.find(|name| facts.result(name).is_none())?;
     let results = facts.info.results.iter();
@@ -84,7 +84,7 @@ pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
             .as_ref()
             .is_some_and(|parent| parent.is_unwanted());
     given_up.then(|| {
-        let app = Arc::clone(&run.subject.facts.name);
+        let app = Arc::clone(&run.app.facts.name);
         ErrorKind::Cancelled { app, key: run.key }.into()
     })
 }

@@ -178,16 +178,16 @@ impl Engine {
     /// Freezes the names by which a run about to be made came to its apps: its own
     /// and those in slots.
     #[inline]
-    pub(super) fn freeze(&self, subject: &ResolvedApp<'_>) {
-        if subject.by_name.is_some() || !subject.facts.registered.is_empty() {
-            self.freeze_names(subject);
+    pub(super) fn freeze(&self, app: &ResolvedApp<'_>) {
+        if app.by_name.is_some() || !app.facts.registered.is_empty() {
+            self.freeze_names(app);
         }
     }
 
     #[inline(never)]
-    fn freeze_names(&self, subject: &ResolvedApp<'_>) {
-        let in_slots = subject.facts.registered.keys().map(String::as_str);
-        let names = || subject.by_name.into_iter().chain(in_slots.clone());
+    fn freeze_names(&self, app: &ResolvedApp<'_>) {
+        let in_slots = app.facts.registered.keys().map(String::as_str);
+        let names = || app.by_name.into_iter().chain(in_slots.clone());
         if names().any(|name| !self.apps.is_frozen(name)) {
             self.apps.freeze(names());
         }

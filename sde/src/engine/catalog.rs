@@ -184,7 +184,7 @@ impl Engine {
         if entry.is_checked(epoch) {
             return None;
         }
-        let why = self.changed_beneath(&entry.record.beneath);
+        let why = self.changed_dependency(&entry.record.beneath);
         if why.is_none() && !self.rest_on_files(&entry.record.beneath) {
             entry.set_checked(epoch);
         }
@@ -193,8 +193,11 @@ impl Engine {
 
     /// Whether an app was called whose identity or defaults change with what a file
     /// holds: then no epoch says that it is still current.
-    pub(super) fn rest_on_files<'c>(&self, beneath: impl IntoIterator<Item = &'c Callee>) -> bool {
-        beneath.into_iter().any(|callee| match callee {
+    pub(super) fn rest_on_files<'c>(
+        &self,
+        dependencies: impl IntoIterator<Item = &'c Callee>,
+    ) -> bool {
+        dependencies.into_iter().any(|callee| match callee {
             Callee::Code { defaults: None, .. } | Callee::Absent { .. } => false,
             Callee::Code { app, .. } => self.catalog.is_volatile(app),
             Callee::Named { name, .. } => self.apps.is_volatile(name),
@@ -203,11 +206,11 @@ impl Engine {
 
     /// One of these that is not what it was, and what it is now. Edited code comes before
     /// defaults: those of an app differ if the code of one in its slots does.
-    pub(super) fn changed_beneath<'c>(
+    pub(super) fn changed_dependency<'c>(
         &self,
-        beneath: impl IntoIterator<Item = &'c Callee>,
+        dependencies: impl IntoIterator<Item = &'c Callee>,
     ) -> Option<String> {
-        let changed = beneath
+        let changed = dependencies
             .into_iter()
             .filter_map(|callee| self.changed(callee));
         let first = changed.min_by_key(|(are_defaults, _)| *are_defaults);

@@ -100,7 +100,7 @@ impl Engine {
     pub(super) fn claim<'a>(&self, run: &Run<'a>) -> Result<Claimed<'a>, Error> {
         match run.options.policy {
             Policy::Bypass => return Ok(self.alone(run, false)),
-            _ if run.subject.facts.nondeterministic => return Ok(self.alone(run, true)),
+            _ if run.app.facts.nondeterministic => return Ok(self.alone(run, true)),
             _ => {}
         }
         let refresh = run.options.policy == Policy::Refresh;
@@ -199,7 +199,7 @@ impl Engine {
         let why = previous.and_then(|entry| self.refusal(entry, run.options.names));
         if let Some(why) = why {
             self.tell(|| Event::Stale {
-                app: Arc::clone(&run.subject.facts.name),
+                app: Arc::clone(&run.app.facts.name),
                 key: run.key,
                 why,
             });
@@ -230,7 +230,7 @@ impl Engine {
             None if run.cache.is_flying(&run.key) => "it is being computed".to_owned(),
             None => "it was never computed, or not saved".to_owned(),
         };
-        let app = Arc::clone(&run.subject.facts.name);
+        let app = Arc::clone(&run.app.facts.name);
         Err(ErrorKind::NotRemembered {
             app,
             key: run.key,

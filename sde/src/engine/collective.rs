@@ -81,7 +81,7 @@ impl Engine {
             return Ok(self.conclude(run, served, source));
         }
         if run.options.policy == Policy::OnlyIfRemembered {
-            let app = Arc::clone(&run.subject.facts.name);
+            let app = Arc::clone(&run.app.facts.name);
             let why = "not every rank has it".to_owned();
             return Err(ErrorKind::NotRemembered {
                 app,
@@ -95,7 +95,7 @@ impl Engine {
 
     /// What this rank has of the run, in memory or in the store.
     fn held(&self, run: &Run<'_>, set: &ProcessSet) -> Option<(Served, Source)> {
-        if run.options.policy == Policy::Bypass || run.subject.facts.nondeterministic {
+        if run.options.policy == Policy::Bypass || run.app.facts.nondeterministic {
             return None;
         }
         let known = set.entry(&run.key);
@@ -110,7 +110,7 @@ impl Engine {
             return Some((Served { entry, map }, Source::Map));
         }
         let loaded = self.load(run, None)?;
-        if !has_parts(&run.subject.facts, &loaded.entry) {
+        if !has_parts(&run.app.facts, &loaded.entry) {
             return None;
         }
         Some((loaded, Source::Loaded))
@@ -133,7 +133,7 @@ impl Engine {
                 Ok(published) => (rests_on(&published.entry.record), None),
                 Err(unpublished) => (Says::Nothing, Some(chain(&unpublished.error))),
             };
-            let ended = ranks.end_saying(says, &run.subject.facts.name, run.key, why);
+            let ended = ranks.end_saying(says, &run.app.facts.name, run.key, why);
             match (made, ended) {
                 (Ok(published), Ok(met)) => Ok((published, met)),
                 (Err(unpublished), Ok(_)) => Err(unpublished),
@@ -146,12 +146,12 @@ impl Engine {
         match ran {
             Ok((published, met)) => {
                 let entry = self.resting_on_all(ranks, published.entry, &met)?;
-                settle(run.from, &run.subject.facts, &entry);
+                settle(run.from, &run.app.facts, &entry);
                 let entry = Arc::new(entry);
                 if !entry.record.nondeterministic {
-                    self.check_replicas(ranks, &run.subject.facts, &entry)?;
+                    self.check_replicas(ranks, &run.app.facts, &entry)?;
                 }
-                let outlines = self.all_outlines(ranks, &run.subject.facts, &entry)?;
+                let outlines = self.all_outlines(ranks, &run.app.facts, &entry)?;
                 if run.options.policy != Policy::Bypass {
                     self.save_together(ranks, &entry, &outlines);
                     set.put(Together {
@@ -199,7 +199,7 @@ fn rests_on(record: &Record) -> Says {
 
 /// What a run is given besides the code of the app, for a rank that is told that another gives it something else.
 fn given(run: &Run<'_>, call: &dyn Call) -> Given {
-    let setup = run.subject.facts.setup(&*run.subject.app);
+    let setup = run.app.facts.setup(&*run.app.app);
     let inputs = call.summaries(&mut Listed::new(&run.encoded));
     let values = setup.fields.iter().chain(&setup.parameters).chain(&inputs);
     let values = values.map(|value| (format!("{} = {}", value.name, value.short), value.digest));
@@ -212,7 +212,7 @@ fn given(run: &Run<'_>, call: &dyn Call) -> Given {
 /// Else one would give up where others enter the body, or not save its part. Which results they want
 /// does not matter: it is a hit only if each has what it wants.
 fn asked(run: &Run<'_>) -> Notice {
-    let name = &run.subject.facts.name;
+    let name = &run.app.facts.name;
     let how = match run.options.policy {
         Policy::Use => return Notice::new(Act::Run, run.key, &**name),
         Policy::Refresh => "again",

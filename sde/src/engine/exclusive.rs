@@ -66,7 +66,7 @@ fn not_thread_safe(run: &Run<'_>) -> Error {
 impl Engine {
     /// Waits until no other run of this app is going on, if the app needs that.
     pub(super) fn exclusive<'a>(&self, run: &Run<'a>) -> Result<Option<ExclusiveRun<'a>>, Error> {
-        let facts = &*run.subject.facts;
+        let facts = &*run.app.facts;
         if facts.info.thread_safe {
             return Ok(None);
         }

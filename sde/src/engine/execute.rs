@@ -35,7 +35,7 @@ pub(super) enum Body {
 pub(super) struct Trace {
     pub(super) inputs: Vec<ValueSummary>,
     pub(super) calls: Vec<AppCall>,
-    pub(super) beneath: Arc<BTreeSet<Callee>>,
+    pub(super) dependencies: Arc<BTreeSet<Callee>>,
     pub(super) nondeterministic: bool,
     pub(super) anew: bool,
     pub(super) run: RunId,
@@ -70,7 +70,7 @@ impl Engine {
     /// Puts a run on top of this thread's stack: it is known to be going on here before anybody is told of it.
     pub(super) fn begin(&self, run: &Run<'_>, flight: Option<&Arc<RunFlight>>) -> Begun {
         let frame = Arc::new(Frame::new(
-            Arc::clone(&run.subject.facts),
+            Arc::clone(&run.app.facts),
             run.key,
             self.id(),
             run.parent.clone(),
@@ -97,7 +97,7 @@ impl Engine {
         begun: Begun,
         number: RunId,
     ) -> Ran {
-        let (facts, frame) = (&run.subject.facts, &begun.frame);
+        let (facts, frame) = (&run.app.facts, &begun.frame);
         let (epoch, failure_epoch) = (self.epoch(), self.failure_epoch());
         self.tell(|| Event::Started {
             app: Arc::clone(&facts.name),
@@ -115,16 +115,15 @@ impl Engine {
         let time = BodyTime::begin();
         let returned = {
             let _in_span = span.enter();
-            catch_unwind(AssertUnwindSafe(|| {
-                call.compute(&*run.subject.app, &handle)
-            }))
+            catch_unwind(AssertUnwindSafe(|| call.compute(&*run.app.app, &handle)))
         };
         let (took, own) = time.end();
         run.cache.counters.spent(own);
         let heard = frame.heard_that_nobody_wants_it();
         let gave_up = frame.gave_up();
         frame.end();
-        let (calls, beneath) = frame.take_callees();
+        let saw = &frame.dependencies;
+        let (calls, dependencies) = saw.take();
         let body = match returned {
             Ok(Ok(results)) => Body::Returned(results),
             Ok(Err(error)) => Body::Failed(error),
@@ -132,15 +131,16 @@ impl Engine {
         };
         // A caller that goes on after a failure rests on what led to it.
         if let (false, Some(parent)) = (matches!(body, Body::Returned(_)), &run.parent) {
-            parent.depends(beneath.iter().cloned(), frame.saw_nondeterminism());
-            parent.note_anew(frame.is_anew());
+            let more = dependencies.iter().cloned();
+            parent.dependencies.add(more, saw.saw_nondeterminism());
+            parent.dependencies.note_anew(saw.is_anew());
         }
         let trace = Trace {
             inputs,
             calls,
-            beneath,
-            nondeterministic: frame.saw_nondeterminism() || facts.nondeterministic,
-            anew: frame.is_anew() || self.is_in_place_of_another(run),
+            dependencies,
+            nondeterministic: saw.saw_nondeterminism() || facts.nondeterministic,
+            anew: saw.is_anew() || self.is_in_place_of_another(run),
             run: number,
             made_at,
             took,
@@ -159,6 +159,6 @@ impl Engine {
             || self.invalidations.any_of(run.key)
             || run.found_anew.get()
             || run.cache.entry(&run.key).is_some_and(is_anew)
-            || run.subject.facts.info.distributed && self.sets.entry(&run.key).any(is_anew)
+            || run.app.facts.info.distributed && self.sets.entry(&run.key).any(is_anew)
     }
 }

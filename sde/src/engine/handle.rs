@@ -259,8 +259,8 @@ impl Handle {
             names: Some(&["result"]),
             cancel: None,
         };
-        let subject = self.linked(app, facts)?;
-        let outcome = self.engine.run(self, &subject, call, &OPTIONS)?;
+        let app = self.linked(app, facts)?;
+        let outcome = self.engine.run(self, &app, call, &OPTIONS)?;
         Ok(outcome.map(|outcome| outcome.results))
     }
 
@@ -282,28 +282,28 @@ impl Handle {
     /// Runs a call with inputs.
     pub(crate) fn call_erased(
         &self,
-        subject: &ResolvedApp<'_>,
+        app: &ResolvedApp<'_>,
         inputs: &Inputs,
         options: &Options<'_>,
     ) -> Result<Outcome, Error> {
         let mut call = ErasedCall::new(inputs);
-        let outcome = self.engine.run(self, subject, &mut call, options)?;
+        let outcome = self.engine.run(self, app, &mut call, options)?;
         let outcome = call.into_outcome().or(outcome);
-        outcome.ok_or_else(|| nothing_given(subject))
+        outcome.ok_or_else(|| nothing_given(app))
     }
 
     /// The results alone: as [`call_erased`](Self::call_erased), with less to carry.
     #[inline]
     pub(crate) fn results_erased(
         &self,
-        subject: &ResolvedApp<'_>,
+        app: &ResolvedApp<'_>,
         inputs: &Inputs,
         options: &Options<'_>,
     ) -> Result<ResultMap, Error> {
         let mut call = ErasedCall::new(inputs);
-        match self.engine.run(self, subject, &mut call, options)? {
+        match self.engine.run(self, app, &mut call, options)? {
             Some(outcome) => Ok(outcome.results),
-            None => call.into_results().ok_or_else(|| nothing_given(subject)),
+            None => call.into_results().ok_or_else(|| nothing_given(app)),
         }
     }
 
@@ -318,11 +318,11 @@ impl Handle {
             match (error.kind(), app.registered_name()) {
                 (ErrorKind::UnknownApp { name, .. }, Some(asked)) if name == asked => {
                     let name = Arc::from(asked);
-                    frame.depends([Callee::Absent { name }], false);
+                    frame.dependencies.add([Callee::Absent { name }], false);
                 }
                 // Another name further down, or a setting that was refused: more than
                 // one thing may change that.
-                _ => frame.depends([], true),
+                _ => frame.dependencies.add([], true),
             }
         })
     }
@@ -331,7 +331,7 @@ impl Handle {
     /// next time: its result is not looked up.
     fn note_uncacheable(&self) {
         if let Some(frame) = self.caller() {
-            frame.depends([], true);
+            frame.dependencies.add([], true);
         }
     }
 
@@ -387,9 +387,9 @@ impl Handle {
 
 /// A call that neither took results nor was given any, which the engine does not make.
 #[cold]
-fn nothing_given(subject: &ResolvedApp<'_>) -> Error {
+fn nothing_given(app: &ResolvedApp<'_>) -> Error {
     ErrorKind::NoResult {
-        origin: subject.facts.name.to_string(),
+        origin: app.facts.name.to_string(),
         name: "result".to_owned(),
         there: Vec::new(),
     }

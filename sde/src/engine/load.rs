@@ -20,7 +20,7 @@ impl Engine {
     /// What another rank has sent comes first. If that is only some of the values, it serves those
     /// who ask for no others.
     pub(super) fn load(&self, run: &Run<'_>, previous: Option<&Entry>) -> Option<Served> {
-        if run.subject.facts.nondeterministic {
+        if run.app.facts.nondeterministic {
             return None;
         }
         if let Some(received) = self.sets.received.find(&run.key) {
@@ -70,7 +70,7 @@ impl Engine {
         }
         let archived = stored.archived;
         let previous = previous.filter(|old| self.may_fill(run, old));
-        let entry = Arc::new(self.entry_of(&run.subject.facts, stored, previous));
+        let entry = Arc::new(self.entry_of(&run.app.facts, stored, previous));
         let map = self.serve(&entry, run.options.names).map_err(Some)?;
         // An archive is to have what this program used, whoever computed it.
         if !archived {
@@ -98,7 +98,7 @@ impl Engine {
                 return None;
             }
         };
-        let expected = &run.subject.facts.id;
+        let expected = &run.app.facts.id;
         if stored.record.key != run.key || stored.record.id != *expected {
             self.warn(|| {
                 format!(
@@ -110,7 +110,7 @@ impl Engine {
             });
             return None;
         }
-        Some(with_parts(run.from, &run.subject.facts, &archiver, stored))
+        Some(with_parts(run.from, &run.app.facts, &archiver, stored))
     }
 
     /// An entry whose values are read when asked for.

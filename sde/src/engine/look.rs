@@ -23,7 +23,7 @@ pub(super) enum Looked {
 /// What is looked for, and for whom.
 pub(super) struct Look<'a> {
     pub(super) call: &'a dyn Call,
-    pub(super) subject: &'a ResolvedApp<'a>,
+    pub(super) app: &'a ResolvedApp<'a>,
     pub(super) cache: &'a AppCache,
     pub(super) options: &'a Options<'a>,
     /// The run that asks, which notes what it depends on.
@@ -61,7 +61,7 @@ impl Engine {
     /// without hashing and without a lock, then in the map.
     #[inline]
     fn look_for(&self, look: &Look<'_>, encoded: &[u8]) -> Looked {
-        let (id, recent) = (&look.subject.facts.id, &look.cache.recent);
+        let (id, recent) = (&look.app.facts.id, &look.cache.recent);
         if !look.may_hit() {
             return look.absent(keyed(&id.0, encoded), encoded);
         }
@@ -109,7 +109,7 @@ impl Engine {
         look.cache.counters.hit(source, taken.nanos);
         if let Some(entry) = &taken.entry {
             if let Some(parent) = look.parent {
-                self.tell_parent(parent, look.subject, entry);
+                self.tell_parent(parent, look.app, entry);
             }
             self.tell_finished(entry, source);
         }
@@ -139,7 +139,7 @@ impl Engine {
 impl Look<'_> {
     #[inline]
     fn may_hit(&self) -> bool {
-        !self.subject.facts.nondeterministic
+        !self.app.facts.nondeterministic
             && matches!(self.options.policy, Policy::Use | Policy::OnlyIfRemembered)
     }
 

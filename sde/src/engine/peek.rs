@@ -14,8 +14,8 @@ use crate::key::{Key, Listed, keyed};
 
 impl Engine {
     /// What `run` would do, found without running, claiming or reading values.
-    pub(super) fn peek(&self, subject: &ResolvedApp<'_>, inputs: &Inputs) -> Result<Peek, Error> {
-        let facts = &*subject.facts;
+    pub(super) fn peek(&self, app: &ResolvedApp<'_>, inputs: &Inputs) -> Result<Peek, Error> {
+        let facts = &*app.facts;
         let key = inputs.with_encoded(|encoded| keyed(&facts.id.0, encoded));
         let key = key.map_err(|source| ErrorKind::Fingerprint {
             app: Arc::clone(&facts.name),
@@ -63,23 +63,23 @@ impl Engine {
                 None => Ok(Peek::Miss {
                     key,
                     why: "it was not run before".to_owned(),
-                    nearest: self.nearest(subject, key, inputs),
+                    nearest: self.nearest(app, key, inputs),
                 }),
             },
         }
     }
 
     /// The run of the app, in memory or in the store, that a planned one is most like.
-    fn nearest(&self, subject: &ResolvedApp<'_>, key: Key, inputs: &Inputs) -> Option<Nearest> {
+    fn nearest(&self, app: &ResolvedApp<'_>, key: Key, inputs: &Inputs) -> Option<Nearest> {
         let encoded = inputs.with_encoded(<[u8]>::to_vec).ok()?;
-        let planned = planned(subject, key, inputs, &encoded);
+        let planned = planned(app, key, inputs, &encoded);
         let mut nearest = None;
         let mut look_at = |other: &Record| {
             if other.app == planned.app && other.key != key {
                 planned.look_at_key(other, &mut nearest);
             }
         };
-        for entry in self.cache_of(&subject.facts).entries() {
+        for entry in self.cache_of(&app.facts).entries() {
             look_at(&entry.record);
         }
         if let Some(archiver) = self.archiver() {
@@ -116,8 +116,8 @@ impl Engine {
 }
 
 /// The record that a run would have, as far as that is known before it.
-fn planned(subject: &ResolvedApp<'_>, key: Key, inputs: &Inputs, encoded: &[u8]) -> Record {
-    let facts = &*subject.facts;
+fn planned(app: &ResolvedApp<'_>, key: Key, inputs: &Inputs, encoded: &[u8]) -> Record {
+    let facts = &*app.facts;
     Record {
         app: Arc::clone(&facts.name),
         code: facts.info.code.clone(),
@@ -128,7 +128,7 @@ fn planned(subject: &ResolvedApp<'_>, key: Key, inputs: &Inputs, encoded: &[u8])
             number: 0,
         },
         inputs: inputs.summaries(&mut Listed::new(encoded)),
-        setup: Arc::clone(facts.setup(&*subject.app)),
+        setup: Arc::clone(facts.setup(&*app.app)),
         calls: Vec::new(),
         beneath: Vec::new(),
         nondeterministic: facts.nondeterministic,

@@ -133,7 +133,7 @@ impl Engine {
         {
             return;
         }
-        let id = run.subject.facts.id.as_bytes();
+        let id = run.app.facts.id.as_bytes();
         let recent = &run.cache.recent;
         recent.put(id, &run.encoded, epoch, Arc::clone(entry));
     }
@@ -145,7 +145,7 @@ impl Engine {
         ran: Ran,
         previous: Option<&Entry>,
     ) -> Result<Published, Unpublished> {
-        let facts = &*run.subject.facts;
+        let facts = &*run.app.facts;
         let Ran { body, trace } = ran;
         let epoch = trace.epoch;
         let returned = self.returned(run, body, &trace)?;
@@ -166,7 +166,7 @@ impl Engine {
 
     /// What a body returned, if it may be used.
     fn returned(&self, run: &Run<'_>, body: Body, trace: &Trace) -> Result<ResultMap, Unpublished> {
-        let (app, key) = (Arc::clone(&run.subject.facts.name), run.key);
+        let (app, key) = (Arc::clone(&run.app.facts.name), run.key);
         match body {
             // It may be only what it had when it heard that nobody wants it.
             Body::Returned(_) if trace.heard => {
@@ -207,18 +207,18 @@ impl Engine {
         }
         // Another file, or another try, and it may go well.
         let may_go_well = trace.nondeterministic
-            || self.rest_on_files(&*trace.beneath)
+            || self.rest_on_files(&*trace.dependencies)
             || run.files_unchanged().is_err();
         match may_go_well {
             true => Failure::Ordinary,
-            false => cause.lasts(run.subject.facts.info.failures),
+            false => cause.lasts(run.app.facts.info.failures),
         }
     }
 }
 
 /// The record of a run that has returned.
 fn record(run: &Run<'_>, trace: Trace, previous: Option<&Entry>) -> Record {
-    let facts = &*run.subject.facts;
+    let facts = &*run.app.facts;
     Record {
         app: Arc::clone(&facts.name),
         code: facts.info.code.clone(),
@@ -226,9 +226,9 @@ fn record(run: &Run<'_>, trace: Trace, previous: Option<&Entry>) -> Record {
         key: run.key,
         run: trace.run,
         inputs: trace.inputs,
-        setup: Arc::clone(facts.setup(&*run.subject.app)),
+        setup: Arc::clone(facts.setup(&*run.app.app)),
         calls: trace.calls,
-        beneath: trace.beneath.iter().cloned().collect(),
+        beneath: trace.dependencies.iter().cloned().collect(),
         nondeterministic: trace.nondeterministic,
         anew: trace.anew,
         made_at: later_than(trace.made_at, run.found.get(), previous),
@@ -243,7 +243,7 @@ impl Run<'_> {
     /// run and reading its files others may write to them, and what the body then makes is the
     /// result of the new content, under the key of the old. Reads them once more.
     fn files_unchanged(&self) -> Result<(), Error> {
-        let facts = &*self.subject.facts;
+        let facts = &*self.app.facts;
         let of_app = facts.volatile.as_ref();
         let mut all = of_app.into_iter().chain(self.volatile.as_deref());
         all.try_for_each(|seen| seen.verify()).map_err(|source| {

@@ -29,7 +29,7 @@ pub(super) struct Run<'a> {
     /// The run that can't end before this one has: the parent, or one of another
     /// engine, in which a body captured this one.
     pub(super) above: Option<Arc<Frame>>,
-    pub(super) subject: &'a ResolvedApp<'a>,
+    pub(super) app: &'a ResolvedApp<'a>,
     pub(super) cache: &'a Arc<AppCache>,
     pub(super) options: &'a Options<'a>,
     pub(super) key: Key,
@@ -90,7 +90,7 @@ impl<'a> Run<'a> {
     pub(super) fn new(
         from: &'a Handle,
         parent: Option<Arc<Frame>>,
-        subject: &'a ResolvedApp<'a>,
+        app: &'a ResolvedApp<'a>,
         cache: &'a Arc<AppCache>,
         options: &'a Options<'a>,
         keyed: Keyed,
@@ -99,7 +99,7 @@ impl<'a> Run<'a> {
             from,
             above: parent.clone().or_else(ThreadContext::caller),
             parent,
-            subject,
+            app,
             cache,
             options,
             key: keyed.key,
@@ -120,7 +120,7 @@ impl<'a> Run<'a> {
         Node {
             engine: self.from.engine().id(),
             key,
-            app: Arc::clone(&self.subject.facts.name),
+            app: Arc::clone(&self.app.facts.name),
         }
     }
 }
@@ -130,20 +130,20 @@ impl Engine {
     pub(super) fn run(
         &self,
         from: &Handle,
-        subject: &ResolvedApp<'_>,
+        app: &ResolvedApp<'_>,
         call: &mut dyn Call,
         options: &Options<'_>,
     ) -> Result<Option<Outcome>, Error> {
         from.check_active()?;
-        let facts = &*subject.facts;
+        let facts = &*app.facts;
         if facts.missing.is_empty() {
-            self.freeze(subject);
+            self.freeze(app);
         }
         if facts.info.distributed {
             let doing = || format!("runs {}", facts.name);
             if let Some(ranks) = from.together(doing)? {
                 let _beneath = Beneath::begin();
-                let outcome = self.run_together(from, ranks, subject, call, options);
+                let outcome = self.run_together(from, ranks, app, call, options);
                 return outcome.map(Some);
             }
         }
@@ -151,7 +151,7 @@ impl Engine {
         let parent = from.caller();
         let looked = self.look(&Look {
             call,
-            subject,
+            app,
             cache,
             options,
             parent: parent.as_deref(),
@@ -160,12 +160,12 @@ impl Engine {
             Ok(Looked::Taken) => Ok(None),
             Ok(Looked::Found(served)) => {
                 if let Some(parent) = &parent {
-                    self.tell_parent(parent, subject, &served.entry);
+                    self.tell_parent(parent, app, &served.entry);
                 }
                 Ok(Some(self.outcome(cache, *served, Source::Map)))
             }
             Ok(Looked::Absent(keyed)) => {
-                let run = Run::new(from, parent, subject, cache, options, *keyed);
+                let run = Run::new(from, parent, app, cache, options, *keyed);
                 let _beneath = Beneath::begin();
                 let outcome = self.miss(&run, call);
                 outcome.map(Some).map_err(|error| self.failed(&run, error))
@@ -174,7 +174,7 @@ impl Engine {
                 // The caller may go on without; a file that is missing may be there
                 // next time.
                 if let Some(parent) = &parent {
-                    parent.depends(itself(subject), true);
+                    parent.dependencies.add(itself(app), true);
                 }
                 let app = Arc::clone(&facts.name);
                 Err(ErrorKind::Fingerprint { app, source }.into())
@@ -204,7 +204,7 @@ impl Engine {
     /// Counts, tells and records a run that has its results.
     pub(super) fn conclude(&self, run: &Run<'_>, served: Served, source: Source) -> Outcome {
         if let Some(parent) = &run.parent {
-            self.tell_parent(parent, run.subject, &served.entry);
+            self.tell_parent(parent, run.app, &served.entry);
         }
         self.keep_within_limit(run.cache);
         self.outcome(run.cache, served, source)
@@ -245,14 +245,12 @@ impl Engine {
     }
 
     /// Has the calling run note what it depends on from here on.
-    pub(super) fn tell_parent(&self, parent: &Frame, subject: &ResolvedApp<'_>, entry: &Entry) {
-        let beneath = entry.record.beneath.iter().cloned();
-        parent.called(&subject.facts.name, entry.record.key);
-        parent.note_anew(entry.record.anew);
-        parent.depends(
-            itself(subject).chain(beneath),
-            entry.record.nondeterministic,
-        );
+    pub(super) fn tell_parent(&self, parent: &Frame, app: &ResolvedApp<'_>, entry: &Entry) {
+        let record = &entry.record;
+        let all = itself(app).chain(record.beneath.iter().cloned());
+        parent.dependencies.called(&app.facts.name, record.key);
+        parent.dependencies.note_anew(record.anew);
+        parent.dependencies.add(all, record.nondeterministic);
     }
 
     /// Counts and tells a failure. The calling run may go on without the result,
@@ -263,11 +261,11 @@ impl Engine {
         if let Some(parent) = &run.parent {
             let remembered = run.cache.failure(&run.key, self.failure_epoch());
             let lasts = remembered.is_some();
-            parent.depends(itself(run.subject), !lasts);
+            parent.dependencies.add(itself(run.app), !lasts);
         }
         run.cache.counters.add(Count::Failed, 1);
         self.tell(|| Event::Failed {
-            app: Arc::clone(&run.subject.facts.name),
+            app: Arc::clone(&run.app.facts.name),
             key: run.key,
             error: error.clone(),
         });
@@ -277,10 +275,10 @@ impl Engine {
 
 /// What a run depends on that calls this app: its code, that of the apps in its
 /// slots, and what the names led to by which they were called.
-fn itself<'a>(subject: &'a ResolvedApp<'_>) -> impl Iterator<Item = Callee> + 'a {
-    let facts = &*subject.facts;
+fn itself<'a>(app: &'a ResolvedApp<'_>) -> impl Iterator<Item = Callee> + 'a {
+    let facts = &*app.facts;
     let codes = facts.codes.iter().cloned();
-    let name = subject.by_name.map(|name| Callee::Named {
+    let name = app.by_name.map(|name| Callee::Named {
         name: Arc::from(name),
         id: facts.id,
     });

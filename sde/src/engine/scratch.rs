@@ -65,7 +65,7 @@ impl Engine {
 
     /// Whether a run goes on from a scratch state: what was called for it is as it was.
     pub(crate) fn may_go_on(&self, frame: &Frame, from: &DependencySnapshot) -> bool {
-        let Some(why) = self.changed_beneath(&*from.beneath) else {
+        let Some(why) = self.changed_dependency(&*from.dependencies) else {
             self.tell(|| Event::Resumed {
                 app: Arc::clone(&frame.facts.name),
                 key: frame.key,

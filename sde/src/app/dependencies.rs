@@ -1,0 +1,220 @@
+//! What a run depends on: the runs that it has called, and the code and the names that have to be
+//! as they were for its result to be current.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::identity::{AppId, CodeId};
+use crate::key::{Digest, Key};
+use crate::sync::lock;
+
+/// Something that has to be as it was for a remembered result to be current.
+#[derive(
+    Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
+pub enum Callee {
+    /// The code of an app, and what it does where its caller says nothing.
+    Code {
+        /// The app.
+        app: Arc<str>,
+        /// Its version or source digest.
+        code: CodeId,
+        /// The digest of its default parameters and of the apps in its slots by default;
+        /// `None` if it has neither.
+        defaults: Option<Digest>,
+    },
+    /// The app and settings that a registered name led to.
+    Named {
+        /// The registered name.
+        name: Arc<str>,
+        /// The identity it had.
+        id: AppId,
+    },
+    /// No app was registered under this name, and the run went on without.
+    Absent {
+        /// The name.
+        name: Arc<str>,
+    },
+}
+
+impl Callee {
+    /// Has all that tells it from another enter a digest.
+    pub(crate) fn enter(&self, digest: &mut blake3::Hasher) {
+        let mut part = |part: &[u8]| {
+            digest.update(&(part.len() as u64).to_le_bytes());
+            digest.update(part);
+        };
+        match self {
+            Self::Code {
+                app,
+                code,
+                defaults,
+            } => {
+                part(b"code");
+                part(app.as_bytes());
+                let (kind, code) = match code {
+                    CodeId::Version(version) => (&b"version"[..], version.as_bytes()),
+                    CodeId::Source(source) => (&b"source"[..], &source.as_bytes()[..]),
+                };
+                part(kind);
+                part(code);
+                part(defaults.as_ref().map_or(&[], |digest| digest.as_bytes()));
+            }
+            Self::Named { name, id } => {
+                part(b"named");
+                part(name.as_bytes());
+                part(id.as_bytes());
+            }
+            Self::Absent { name } => {
+                part(b"absent");
+                part(name.as_bytes());
+            }
+        }
+    }
+}
+
+/// An app and a key.
+pub(crate) type AppCall = (Arc<str>, Key);
+
+/// What a run in progress depends on so far.
+#[derive(Default)]
+pub(crate) struct Dependencies {
+    noted: Mutex<Noted>,
+    nondeterministic: AtomicBool,
+    /// Whether a run beneath it was made in place of another that was not to be used.
+    anew: AtomicBool,
+}
+
+#[derive(Default)]
+struct Noted {
+    /// The runs it called itself, in the order in which they ended. As they only come, a length
+    /// says what they were at some time: each state of a scratch has that, not a copy.
+    calls: Arc<Mutex<Vec<AppCall>>>,
+    /// What it and the runs beneath it depend on, at any depth.
+    dependencies: Arc<BTreeSet<Callee>>,
+}
+
+impl Dependencies {
+    /// Notes a run made by this one.
+    pub(crate) fn called(&self, app: &Arc<str>, key: Key) {
+        lock(&lock(&self.noted).calls).push((Arc::clone(app), key));
+    }
+
+    /// Notes what this run depends on, and whether any of it was non-deterministic.
+    pub(crate) fn add(&self, more: impl IntoIterator<Item = Callee>, nondeterministic: bool) {
+        if nondeterministic {
+            self.nondeterministic.store(true, Ordering::Relaxed);
+        }
+        let mut noted = lock(&self.noted);
+        for callee in more {
+            if !noted.dependencies.contains(&callee) {
+                Arc::make_mut(&mut noted.dependencies).insert(callee);
+            }
+        }
+    }
+
+    /// What they are now.
+    pub(crate) fn snapshot(&self) -> DependencySnapshot {
+        let noted = lock(&self.noted);
+        let length = lock(&noted.calls).len();
+        DependencySnapshot {
+            calls: Arc::clone(&noted.calls),
+            length,
+            dependencies: Arc::clone(&noted.dependencies),
+            nondeterministic: self.saw_nondeterminism(),
+        }
+    }
+
+    /// Goes on from what an earlier, unfinished run of this key left.
+    pub(crate) fn inherit(&self, from: &DependencySnapshot) {
+        self.add(from.dependencies.iter().cloned(), from.nondeterministic);
+        // A state does not tell whether what was called for it was.
+        self.note_anew(true);
+        let earlier = from.calls();
+        let noted = lock(&self.noted);
+        let mut calls = lock(&noted.calls);
+        let known: HashSet<_> = calls.iter().cloned().collect();
+        calls.extend(earlier.into_iter().filter(|call| !known.contains(call)));
+    }
+
+    /// The runs that it called itself, and what it depends on; nothing is left.
+    pub(crate) fn take(&self) -> (Vec<AppCall>, Arc<BTreeSet<Callee>>) {
+        let noted = std::mem::take(&mut *lock(&self.noted));
+        let calls = Arc::try_unwrap(noted.calls).map_or_else(
+            // A state of its scratch has them too.
+            |shared| lock(&shared).clone(),
+            |own| own.into_inner().unwrap_or_else(PoisonError::into_inner),
+        );
+        (calls, noted.dependencies)
+    }
+
+    pub(crate) fn saw_nondeterminism(&self) -> bool {
+        self.nondeterministic.load(Ordering::Relaxed)
+    }
+
+    /// Notes whether a run beneath this one was made in place of another.
+    pub(crate) fn note_anew(&self, anew: bool) {
+        if anew {
+            self.anew.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn is_anew(&self) -> bool {
+        self.anew.load(Ordering::Relaxed)
+    }
+}
+
+/// What a run had called when it saved a state of its scratch.
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
+#[serde(from = "StoredRestsOn", into = "StoredRestsOn")]
+pub(crate) struct DependencySnapshot {
+    calls: Arc<Mutex<Vec<AppCall>>>,
+    length: usize,
+    pub(crate) dependencies: Arc<BTreeSet<Callee>>,
+    nondeterministic: bool,
+}
+
+impl DependencySnapshot {
+    fn calls(&self) -> Vec<AppCall> {
+        lock(&self.calls)[..self.length].to_vec()
+    }
+}
+
+/// The same as it is stored. The names are part of the shape that is compared.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename = "RestsOn")]
+struct StoredRestsOn {
+    callees: StoredCallees,
+    nondeterministic: bool,
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(rename = "Callees")]
+struct StoredCallees {
+    direct: Vec<AppCall>,
+    beneath: Arc<BTreeSet<Callee>>,
+}
+
+impl From<DependencySnapshot> for StoredRestsOn {
+    fn from(snapshot: DependencySnapshot) -> Self {
+        Self {
+            callees: StoredCallees {
+                direct: snapshot.calls(),
+                beneath: snapshot.dependencies,
+            },
+            nondeterministic: snapshot.nondeterministic,
+        }
+    }
+}
+
+impl From<StoredRestsOn> for DependencySnapshot {
+    fn from(stored: StoredRestsOn) -> Self {
+        Self {
+            length: stored.callees.direct.len(),
+            calls: Arc::new(Mutex::new(stored.callees.direct)),
+            dependencies: stored.callees.beneath,
+            nondeterministic: stored.nondeterministic,
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! The flight of a run: who wants what it makes, and what that is.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::entry::Entry;
+use super::flight::Flight;
+use super::waits::Awaited;
+use crate::app::Wake;
+use crate::error::Error;
+use crate::key::Key;
+use crate::result_map::ResultMap;
+
+/// One computation in progress.
+pub(crate) struct RunFlight {
+    pub(crate) key: Key,
+    pub(crate) flight: Flight<Arc<Entry>, Error>,
+    pub(super) generation: u64,
+    /// How many want its result who are about to wait for it, or do.
+    interested: AtomicUsize,
+    /// How often somebody set out to compute the same beside it.
+    beside: AtomicUsize,
+    /// The results with those that the cache does not keep, for as long as anybody
+    /// has the flight in hand.
+    given: OnceLock<ResultMap>,
+}
+
+impl RunFlight {
+    pub(super) fn new(key: Key, generation: u64) -> Self {
+        Self {
+            key,
+            flight: Flight::new(),
+            generation,
+            interested: AtomicUsize::new(0),
+            beside: AtomicUsize::new(0),
+            given: OnceLock::new(),
+        }
+    }
+
+    /// Keeps the results for those who wait. The first stand, as with the flight.
+    pub(super) fn set_given(&self, results: &ResultMap) {
+        // Said before: what stands is as good.
+        let _ = self.given.set(results.clone());
+    }
+
+    /// Says that somebody wants its result, for as long as the guard lives.
+    pub(crate) fn interest(&self) -> Interested<'_> {
+        self.interested.fetch_add(1, Ordering::AcqRel);
+        Interested(self)
+    }
+
+    /// How often somebody set out to compute the same beside it.
+    pub(crate) fn beside(&self) -> usize {
+        self.beside.load(Ordering::Relaxed)
+    }
+
+    /// One more does; gives how many did before.
+    pub(crate) fn one_more_beside(&self) -> usize {
+        self.beside.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn given(&self) -> Option<&ResultMap> {
+        self.given.get()
+    }
+}
+
+/// Somebody who wants the result of a flight.
+pub(crate) struct Interested<'a>(&'a RunFlight);
+
+impl Drop for Interested<'_> {
+    fn drop(&mut self) {
+        self.0.interested.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Awaited for RunFlight {
+    fn is_over(&self) -> bool {
+        self.flight.is_complete()
+    }
+
+    fn wake(&self) {
+        self.flight.wake();
+    }
+}
+
+impl Wake for RunFlight {
+    fn wake(&self) {
+        self.flight.wake();
+    }
+
+    fn is_wanted(&self) -> bool {
+        self.interested.load(Ordering::Acquire) > 0
+    }
+}

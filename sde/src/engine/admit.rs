@@ -11,7 +11,7 @@ use crate::key::FingerprintError;
 
 impl Engine {
     /// That nothing keeps a run that is not remembered from being made.
-    pub(super) fn admit(&self, run: &Run<'_>) -> Result<(), Error> {
+    pub(crate) fn admit(&self, run: &Run<'_>) -> Result<(), Error> {
         let refused = not_ready(run)
             .or_else(|| distributed_input(run))
             .or_else(|| own_cycle(run))

@@ -17,7 +17,7 @@ use crate::sync::{read, write};
 /// Name -> what the linker collected, and what was prepared or run. Several, if functions
 /// in different modules have one name, or a program has two versions of an app:
 /// each is current for as long as it is part of the program.
-pub(super) struct AppCatalog(RwLock<HashMap<Arc<str>, Vec<CatalogEntry>>>);
+pub(crate) struct AppCatalog(RwLock<HashMap<Arc<str>, Vec<CatalogEntry>>>);
 
 /// An app as this program has it.
 struct CatalogEntry {
@@ -85,7 +85,7 @@ impl AppCatalog {
     }
 
     /// What an app says of itself, if it is here.
-    pub(super) fn info_of(&self, app: &str, code: &CodeId) -> Option<AppInfo> {
+    pub(crate) fn info_of(&self, app: &str, code: &CodeId) -> Option<AppInfo> {
         let apps = self.read();
         let of_code = |entry: &&CatalogEntry| entry.info.code() == code;
         Some(apps.get(app)?.iter().find(of_code)?.info.clone())

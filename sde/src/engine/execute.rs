@@ -19,39 +19,39 @@ use crate::key::Listed;
 use crate::result_map::ResultMap;
 
 /// A body that has ended, and its frame with it.
-pub(super) struct Ran {
-    pub(super) body: Body,
-    pub(super) trace: Trace,
+pub(crate) struct Ran {
+    pub(crate) body: Body,
+    pub(crate) trace: Trace,
 }
 
 /// How a body ended.
-pub(super) enum Body {
+pub(crate) enum Body {
     Returned(ResultMap),
     Failed(AppError),
     Panicked(Box<dyn Any + Send>),
 }
 
 /// What is known of a body besides what it returned.
-pub(super) struct Trace {
-    pub(super) inputs: Vec<ValueSummary>,
-    pub(super) calls: Vec<AppCall>,
-    pub(super) dependencies: Arc<BTreeSet<Callee>>,
-    pub(super) nondeterministic: bool,
-    pub(super) anew: bool,
-    pub(super) run: RunId,
-    pub(super) made_at: SystemTime,
-    pub(super) took: Duration,
+pub(crate) struct Trace {
+    pub(crate) inputs: Vec<ValueSummary>,
+    pub(crate) calls: Vec<AppCall>,
+    pub(crate) dependencies: Arc<BTreeSet<Callee>>,
+    pub(crate) nondeterministic: bool,
+    pub(crate) anew: bool,
+    pub(crate) run: RunId,
+    pub(crate) made_at: SystemTime,
+    pub(crate) took: Duration,
     /// It was told that nobody wants the result any more.
-    pub(super) heard: bool,
+    pub(crate) heard: bool,
     /// The same, or nobody wants it now.
-    pub(super) gave_up: bool,
+    pub(crate) gave_up: bool,
     /// The epochs in which it began.
-    pub(super) epoch: u64,
-    pub(super) failure_epoch: u64,
+    pub(crate) epoch: u64,
+    pub(crate) failure_epoch: u64,
 }
 
 /// A run that this thread is at.
-pub(super) struct Begun {
+pub(crate) struct Begun {
     frame: Arc<Frame>,
     _on_thread: OnThread,
     /// If it has no claim: where that is counted.
@@ -68,7 +68,7 @@ impl Drop for Begun {
 
 impl Engine {
     /// Puts a run on top of this thread's stack: it is known to be going on here before anybody is told of it.
-    pub(super) fn begin(&self, run: &Run<'_>, flight: Option<&Arc<RunFlight>>) -> Begun {
+    pub(crate) fn begin(&self, run: &Run<'_>, flight: Option<&Arc<RunFlight>>) -> Begun {
         let frame = Arc::new(Frame::new(
             Arc::clone(&run.app.facts),
             run.key,
@@ -90,7 +90,7 @@ impl Engine {
     }
 
     /// Runs the body.
-    pub(super) fn execute(
+    pub(crate) fn execute(
         &self,
         run: &Run<'_>,
         call: &mut dyn Call,

@@ -116,7 +116,7 @@ impl Engine {
     }
 
     /// What an entry gives to one who asks for these names, or why it may not be used.
-    pub(super) fn serve(&self, entry: &Entry, names: Option<&[&str]>) -> Result<ResultMap, String> {
+    pub(crate) fn serve(&self, entry: &Entry, names: Option<&[&str]>) -> Result<ResultMap, String> {
         if entry.record.nondeterministic {
             return Err("it is non-deterministic".to_owned());
         }
@@ -131,7 +131,7 @@ impl Engine {
     }
 
     /// Why an entry may not be used; `None` if it may.
-    pub(super) fn refusal(&self, entry: &Entry, names: Option<&[&str]>) -> Option<String> {
+    pub(crate) fn refusal(&self, entry: &Entry, names: Option<&[&str]>) -> Option<String> {
         self.serve(entry, names).err()
     }
 }

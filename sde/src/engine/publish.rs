@@ -18,15 +18,15 @@ use crate::event::Source;
 use crate::result_map::ResultMap;
 
 /// Why nothing is published, and what that means for others.
-pub(super) struct Unpublished {
-    pub(super) error: Error,
+pub(crate) struct Unpublished {
+    pub(crate) error: Error,
     failure: Failure,
     /// To go on where the body was called.
     panic: Option<Box<dyn Any + Send>>,
 }
 
 impl Unpublished {
-    pub(super) fn of(error: impl Into<Error>, failure: Failure) -> Self {
+    pub(crate) fn of(error: impl Into<Error>, failure: Failure) -> Self {
         Self {
             error: error.into(),
             failure,
@@ -34,12 +34,12 @@ impl Unpublished {
         }
     }
 
-    pub(super) fn is_panic(&self) -> bool {
+    pub(crate) fn is_panic(&self) -> bool {
         self.panic.is_some()
     }
 
     /// The error; a panic goes on here.
-    pub(super) fn resume_panic(self) -> Error {
+    pub(crate) fn resume_panic(self) -> Error {
         match self.panic {
             Some(panic) => resume_unwind(panic),
             None => self.error,
@@ -139,7 +139,7 @@ impl Engine {
     }
 
     /// What is to be published, or why nothing is.
-    pub(super) fn publishable(
+    pub(crate) fn publishable(
         &self,
         run: &Run<'_>,
         ran: Ran,

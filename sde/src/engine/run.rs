@@ -22,45 +22,45 @@ use crate::key::{Key, Volatile};
 use crate::result_map::ResultMap;
 
 /// One call that is not answered from the cache, on its way through the engine.
-pub(super) struct Run<'a> {
-    pub(super) from: &'a Handle,
+pub(crate) struct Run<'a> {
+    pub(crate) from: &'a Handle,
     /// The run that this one is called by, which notes what it depends on.
-    pub(super) parent: Option<Arc<Frame>>,
+    pub(crate) parent: Option<Arc<Frame>>,
     /// The run that can't end before this one has: the parent, or one of another
     /// engine, in which a body captured this one.
-    pub(super) above: Option<Arc<Frame>>,
-    pub(super) app: &'a ResolvedApp<'a>,
-    pub(super) cache: &'a Arc<AppCache>,
-    pub(super) options: &'a Options<'a>,
-    pub(super) key: Key,
+    pub(crate) above: Option<Arc<Frame>>,
+    pub(crate) app: &'a ResolvedApp<'a>,
+    pub(crate) cache: &'a Arc<AppCache>,
+    pub(crate) options: &'a Options<'a>,
+    pub(crate) key: Key,
     /// What was hashed; the arguments themselves are gone once the body has run.
-    pub(super) encoded: Box<[u8]>,
+    pub(crate) encoded: Box<[u8]>,
     /// The files that were hashed, which may change while the body runs.
-    pub(super) volatile: Option<Box<Volatile>>,
+    pub(crate) volatile: Option<Box<Volatile>>,
     /// When the computation was made that was found in the store, whether it serves or not.
-    pub(super) found: Cell<Option<SystemTime>>,
+    pub(crate) found: Cell<Option<SystemTime>>,
     /// Whether that had been made in place of another: what is made in its place is so too.
-    pub(super) found_anew: Cell<bool>,
+    pub(crate) found_anew: Cell<bool>,
 }
 
 /// A key, and what was hashed for it.
-pub(super) struct Keyed {
-    pub(super) key: Key,
-    pub(super) encoded: Box<[u8]>,
-    pub(super) volatile: Option<Box<Volatile>>,
+pub(crate) struct Keyed {
+    pub(crate) key: Key,
+    pub(crate) encoded: Box<[u8]>,
+    pub(crate) volatile: Option<Box<Volatile>>,
 }
 
 /// An entry that may be used, and the map that it gives to one caller. The two go together
 /// from the look that found everything there to the caller: what nobody else holds would
 /// be gone when asked for again.
-pub(super) struct Served {
-    pub(super) entry: Arc<Entry>,
-    pub(super) map: ResultMap,
+pub(crate) struct Served {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) map: ResultMap,
 }
 
 impl Keyed {
     /// Of inputs that have no key.
-    pub(super) fn none() -> Self {
+    pub(crate) fn none() -> Self {
         Self {
             key: Key::from_bytes([0; 32]),
             encoded: Box::default(),
@@ -87,7 +87,7 @@ impl Served {
 }
 
 impl<'a> Run<'a> {
-    pub(super) fn new(
+    pub(crate) fn new(
         from: &'a Handle,
         parent: Option<Arc<Frame>>,
         app: &'a ResolvedApp<'a>,
@@ -202,7 +202,7 @@ impl Engine {
     }
 
     /// Counts, tells and records a run that has its results.
-    pub(super) fn conclude(&self, run: &Run<'_>, served: Served, source: Source) -> Outcome {
+    pub(crate) fn conclude(&self, run: &Run<'_>, served: Served, source: Source) -> Outcome {
         if let Some(parent) = &run.parent {
             self.tell_parent(parent, run.app, &served.entry);
         }
@@ -257,7 +257,7 @@ impl Engine {
     /// so it depends on the failure too; on one that may not come again it can't
     /// be relied on. Only a permanent failure is remembered; after any other the next
     /// run may have the result.
-    pub(super) fn failed(&self, run: &Run<'_>, error: Error) -> Error {
+    pub(crate) fn failed(&self, run: &Run<'_>, error: Error) -> Error {
         if let Some(parent) = &run.parent {
             let remembered = run.cache.failure(&run.key, self.failure_epoch());
             let lasts = remembered.is_some();

@@ -127,10 +127,7 @@ impl<'a> Claim<'a> {
     /// Ends it with what was there before; gives the claim back if that was cleaned since.
     pub(super) fn put_back(mut self, entry: &Arc<Entry>, given: &ResultMap) -> Result<(), Self> {
         self.ended = self.cache.put_back(self.flight, entry, given);
-        match self.ended {
-            true => Ok(()),
-            false => Err(self),
-        }
+        if self.ended { Ok(()) } else { Err(self) }
     }
 }
 

@@ -116,12 +116,12 @@ impl Engine {
             if total > FIRST_PART {
                 self.tell(|| Event::Progress {
                     label: Arc::from(format!("saving the {doing}")),
-                    done: save.entries.len(),
+                    done: save.entries,
                     // However it ends, that is all there is.
                     total: if matches!(part, Ok(true)) {
                         total
                     } else {
-                        save.entries.len()
+                        save.entries
                     },
                     nested: !is_awaited,
                 });
@@ -144,15 +144,10 @@ impl Engine {
             Ok(()) if is_empty => None,
             Ok(()) => {
                 let written = Ok((Saved::without(left_out), took));
-                let counts = (entries.len(), scratch.len());
-                self.tell_written(selection, counts, written)
+                self.tell_written(selection, (entries, scratch), written)
                     .unwrap_or_else(Some)
             }
             Err(error) => {
-                self.pending.put_back(selection, entries);
-                for cache in self.caches.all() {
-                    cache.scratches.put_back(scratch.iter().copied());
-                }
                 self.look_whether_removed(&error);
                 Some(error)
             }
@@ -197,21 +192,28 @@ impl Engine {
         };
         save.left -= entries.len();
         let is_last = entries.is_empty() || save.left == 0;
-        save.entries.extend(entries);
-        let scratch = batch.scratch.iter().map(|scratch| scratch.key);
-        save.scratch.extend(scratch);
         if !batch.is_empty() {
             save.is_empty = false;
-            let written = write(&**archiver, &batch);
-            if written.is_err() {
-                self.pending.put_back_marks(batch.marks);
+            match write(&**archiver, &batch) {
+                // Not held until all are written: a limit may have dropped them.
+                Ok(written) => {
+                    self.are_saved(&**archiver, selection, &entries);
+                    save.add(&batch, written);
+                }
+                Err(error) => {
+                    self.pending.put_back(selection, entries);
+                    self.pending.put_back_marks(batch.marks);
+                    let scratch: Vec<_> = batch.scratch.iter().map(|one| one.key).collect();
+                    for cache in self.caches.all() {
+                        cache.scratches.put_back(scratch.iter().copied());
+                    }
+                    return Err(error);
+                }
             }
-            save.add(written?);
         }
         if is_last {
             // Also if nothing was left to write: results may have been saved one by one.
             archiver.commit(selection)?;
-            self.are_saved(&**archiver, selection, &save.entries);
         }
         Ok(!is_last)
     }
@@ -302,8 +304,10 @@ struct Save {
     left: usize,
     /// How many of them the next part has.
     at_once: usize,
-    entries: Vec<Arc<Entry>>,
-    scratch: Vec<Key>,
+    /// How many are written.
+    entries: usize,
+    /// How many states of scratch are.
+    scratch: usize,
     left_out: Vec<ArchiveError>,
     took: Duration,
     is_empty: bool,
@@ -314,15 +318,17 @@ impl Save {
         Self {
             left: number,
             at_once: FIRST_PART,
-            entries: Vec::new(),
-            scratch: Vec::new(),
+            entries: 0,
+            scratch: 0,
             left_out: Vec::new(),
             took: Duration::ZERO,
             is_empty: true,
         }
     }
 
-    fn add(&mut self, (saved, took): (Saved, Duration)) {
+    fn add(&mut self, batch: &Batch, (saved, took): (Saved, Duration)) {
+        self.entries += batch.entries.len();
+        self.scratch += batch.scratch.len();
         self.left_out.extend(saved.left_out);
         self.took += took;
         if took < QUICK {

@@ -15,7 +15,11 @@ pub struct Program {
 
 impl Program {
     pub fn start(job: &str, store: &Path) -> Self {
-        Self::by(Command::new(std::env::current_exe().unwrap()), job, store)
+        let mut command = Command::new("env");
+        // Who runs the tests may ignore signals: a shell in the background does, and `nohup`.
+        command.arg("--default-signal=INT,TERM,HUP");
+        command.arg(std::env::current_exe().unwrap());
+        Self::by(command, job, store)
     }
 
     /// Starts the job by a command to which the arguments of this program are added.

@@ -14,7 +14,7 @@ use super::subset::Transfer;
 use crate::error::{Error, ErrorKind};
 use crate::inputs::{Call, ErasedCall, Inputs};
 use crate::key::Key;
-use crate::process_group::Ranks;
+use crate::ranks::collective::Ranks;
 use crate::result_map::{Codec, ErasedValue, ResultMap, Storable, Wire};
 
 /// Runs apps.

@@ -8,7 +8,6 @@
 //! preparing happens, so they are the same run.
 
 mod cancel;
-mod collective;
 mod defaults;
 mod definition;
 mod difference;
@@ -35,7 +34,6 @@ mod together;
 
 pub use cancel::CancelToken;
 pub(crate) use cancel::Wake;
-pub(crate) use collective::gather_values;
 pub(crate) use defaults::Defaults;
 pub use definition::App;
 pub(crate) use difference::{Compared, of_callees, of_keys};

@@ -12,7 +12,7 @@ use super::subset::Transfer;
 use super::together::{StopOnPanic, distinct};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
-use crate::process_group::Ranks;
+use crate::ranks::collective::Ranks;
 use crate::result_map::{ResultMap, Value};
 
 static OPTIONS: Options<'static> = Options {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::handle::Handle;
 use crate::error::Error;
-use crate::process_group::Ranks;
+use crate::ranks::collective::Ranks;
 use crate::result_map::Tags;
 
 /// Runs apps on some of the ranks of a process set, until they are released; made by

@@ -10,7 +10,6 @@ use std::time::{Duration, SystemTime};
 use super::Engine;
 use super::clock;
 use super::machine;
-use super::parts::settle;
 use super::run::{Run, Served};
 use crate::app::{
     AppCall, BodyTime, Callee, Frame, Handle, Interest, OnThread, Outcome, Place, Policy,
@@ -20,10 +19,11 @@ use crate::error::{AppError, Error, ErrorKind, Failure};
 use crate::event::{Event, RunId, Source};
 use crate::inputs::{Call, ValueSummary};
 use crate::key::Listed;
+use crate::ranks::settle;
 use crate::result_map::ResultMap;
 
 /// What a body did, with the frame closed.
-pub(super) struct Ran {
+pub(crate) struct Ran {
     body: Body,
     inputs: Vec<ValueSummary>,
     calls: Vec<AppCall>,
@@ -42,7 +42,7 @@ pub(super) struct Ran {
 }
 
 /// A run that this thread is at.
-pub(super) struct Begun {
+pub(crate) struct Begun {
     frame: Arc<Frame>,
     _on_thread: OnThread,
     /// If it has no claim: where that is counted.
@@ -64,15 +64,15 @@ enum Body {
 }
 
 /// Why nothing is published, and what that means for others.
-pub(super) struct Unpublished {
-    pub(super) error: Error,
+pub(crate) struct Unpublished {
+    pub(crate) error: Error,
     failure: Failure,
     /// To go on where the body was called.
     panic: Option<Box<dyn Any + Send>>,
 }
 
 impl Unpublished {
-    pub(super) fn of(error: impl Into<Error>, failure: Failure) -> Self {
+    pub(crate) fn of(error: impl Into<Error>, failure: Failure) -> Self {
         Self {
             error: error.into(),
             failure,
@@ -80,12 +80,12 @@ impl Unpublished {
         }
     }
 
-    pub(super) fn is_panic(&self) -> bool {
+    pub(crate) fn is_panic(&self) -> bool {
         self.panic.is_some()
     }
 
     /// The error; a panic goes on here.
-    pub(super) fn resume_panic(self) -> Error {
+    pub(crate) fn resume_panic(self) -> Error {
         match self.panic {
             Some(panic) => resume_unwind(panic),
             None => self.error,
@@ -262,7 +262,7 @@ impl Engine {
     }
 
     /// Puts a run on top of this thread's stack: it is known to be going on here before anybody is told of it.
-    pub(super) fn begin(&self, run: &Run<'_>, flight: Option<&Arc<RunFlight>>) -> Begun {
+    pub(crate) fn begin(&self, run: &Run<'_>, flight: Option<&Arc<RunFlight>>) -> Begun {
         // Its caller wants the result, if not cancelled, and so do those who wait for its flight.
         let others = flight.cloned();
         let interest = Interest::new(
@@ -290,7 +290,7 @@ impl Engine {
     }
 
     /// Runs the body, with no lock, guard or shard held.
-    pub(super) fn run_body(
+    pub(crate) fn run_body(
         &self,
         run: &Run<'_>,
         call: &mut dyn Call,
@@ -360,7 +360,7 @@ impl Engine {
     }
 
     /// What is to be published, or why nothing is.
-    pub(super) fn publishable(
+    pub(crate) fn publishable(
         &self,
         run: &Run<'_>,
         ran: Ran,
@@ -443,7 +443,7 @@ impl Engine {
     }
 
     /// Counts and tells what was computed.
-    pub(super) fn computed(&self, run: &Run<'_>, served: Served, source: Source) -> Outcome {
+    pub(crate) fn computed(&self, run: &Run<'_>, served: Served, source: Source) -> Outcome {
         run.cache.counters.add(source.into(), 1);
         if let Some(parent) = &run.parent {
             self.tell_parent(parent, run.subject, &served.entry);

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, close_names, printable};
 use crate::key::Digest;
 
 /// Name -> what this program has under it.
-pub(super) struct Known(RwLock<HashMap<Arc<str>, KnownApp>>);
+pub(crate) struct Known(RwLock<HashMap<Arc<str>, KnownApp>>);
 
 #[derive(Default)]
 struct KnownApp {
@@ -106,7 +106,7 @@ impl Known {
     }
 
     /// What an app says of itself, if this program has shown it.
-    pub(super) fn info_of(&self, app: &str, code: &CodeId) -> Option<AppInfo> {
+    pub(crate) fn info_of(&self, app: &str, code: &CodeId) -> Option<AppInfo> {
         let apps = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let of_code = |shown: &&Shown| shown.info.code() == code;
         let shown = apps.get(app)?.shown.iter().find(of_code)?;

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::parts::with_parts;
 use super::run::{Run, Served};
 use crate::app::{Facts, Policy, ResultSpec};
 use crate::cache::Entry;
 use crate::checkpoint::{Selection, StoredEntry};
 use crate::event::Event;
+use crate::ranks::with_parts;
 use crate::result_map::{Content, Named, Origin, ResultMap, Stored};
 
 impl Engine {
@@ -19,7 +19,7 @@ impl Engine {
     ///
     /// What another rank has sent comes first. If that is only some of the values, it serves those
     /// who ask for no others.
-    pub(super) fn load(&self, run: &Run<'_>, previous: Option<&Entry>) -> Option<Served> {
+    pub(crate) fn load(&self, run: &Run<'_>, previous: Option<&Entry>) -> Option<Served> {
         if run.subject.facts.nondeterministic {
             return None;
         }
@@ -114,7 +114,7 @@ impl Engine {
     }
 
     /// An entry whose values are read when asked for.
-    pub(super) fn entry_of(
+    pub(crate) fn entry_of(
         &self,
         facts: &Facts,
         stored: StoredEntry,
@@ -136,7 +136,7 @@ impl Engine {
 }
 
 /// An entry with the results that its app declares, whose values are read when asked for.
-pub(super) fn entry_of_specs(
+pub(crate) fn entry_of_specs(
     specs: &[ResultSpec],
     stored: StoredEntry,
     previous: Option<&Entry>,

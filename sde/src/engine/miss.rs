@@ -45,7 +45,7 @@ impl Engine {
     }
 
     /// Whether the run would have more below it than a thread's stack is sure to hold.
-    pub(super) fn too_deep(&self, run: &Run<'_>) -> Option<Error> {
+    pub(crate) fn too_deep(&self, run: &Run<'_>) -> Option<Error> {
         let depth = depth_here(run.parent.as_ref());
         (depth >= self.max_depth).then(|| {
             ErrorKind::TooDeep {
@@ -58,7 +58,7 @@ impl Engine {
     }
 
     /// Counts, tells and records a result that this call did not compute.
-    pub(super) fn conclude(&self, run: &Run<'_>, served: Served, source: Source) -> Outcome {
+    pub(crate) fn conclude(&self, run: &Run<'_>, served: Served, source: Source) -> Outcome {
         if let Some(parent) = &run.parent {
             self.tell_parent(parent, run.subject, &served.entry);
         }
@@ -113,7 +113,7 @@ fn distributed_input(run: &Run<'_>) -> Option<Error> {
 }
 
 /// A name was asked for that the app does not return.
-pub(super) fn unknown_name(run: &Run<'_>) -> Option<Error> {
+pub(crate) fn unknown_name(run: &Run<'_>) -> Option<Error> {
     let facts = run.subject.facts;
     let mut names = run.options.names?.iter();
     let unknown = names.find(|name| facts.result(name).is_none())?;
@@ -127,7 +127,7 @@ pub(super) fn unknown_name(run: &Run<'_>) -> Option<Error> {
 }
 
 /// Whoever made this call, or a run that it is part of, has given up.
-pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
+pub(crate) fn cancelled(run: &Run<'_>) -> Option<Error> {
     let own = run
         .options
         .cancel
@@ -145,7 +145,7 @@ pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
 }
 
 /// The cycle, if a run is called from beneath itself.
-pub(super) fn own_cycle(run: &Run<'_>) -> Option<Vec<String>> {
+pub(crate) fn own_cycle(run: &Run<'_>) -> Option<Vec<String>> {
     // Not to look through all that lies above each of thousands of runs.
     if !run.cache.may_be_running(&run.key) {
         return None;

@@ -10,12 +10,7 @@ mod background;
 mod builder;
 mod claim;
 mod clock;
-mod collective;
-mod commit;
-mod fetch;
 mod fly;
-mod hand;
-mod hand_over;
 #[cfg(test)]
 mod in_memory_once;
 mod invalidate;
@@ -23,7 +18,6 @@ mod known;
 mod load;
 mod machine;
 mod miss;
-mod parts;
 mod peek;
 mod room;
 mod run;
@@ -32,10 +26,8 @@ mod save;
 mod save_again;
 mod scratch;
 mod sde;
-mod sets;
 #[cfg(unix)]
 mod signals;
-mod spread;
 mod stats;
 mod turn;
 mod volatile;
@@ -43,7 +35,11 @@ mod wait;
 
 pub use app_store::Apps;
 pub use builder::Builder;
+pub(crate) use fly::Unpublished;
 pub use invalidate::Invalidated;
+pub(crate) use load::entry_of_specs;
+pub(crate) use miss::{cancelled, own_cycle, unknown_name};
+pub(crate) use run::{Run, Served};
 pub use sde::Sde;
 pub use stats::Stats;
 
@@ -59,8 +55,8 @@ use crate::error::Error;
 use crate::event::{Event, Observer, RunId};
 use crate::key::Key;
 use crate::parallel::Helpers;
-use crate::process_group::not_here;
-use crate::process_set::Sets;
+use crate::ranks::Sets;
+use crate::ranks::not_here;
 use crate::result_map::Wire;
 
 /// A run as the waiting graph knows it: its key, and its name for messages.
@@ -87,9 +83,9 @@ fn waits() -> &'static Waits<Node, RunFlight> {
 
 /// What all clones of one `Sde` share.
 pub(crate) struct Engine {
-    caches: CacheTable,
+    pub(crate) caches: CacheTable,
     apps: app_store::AppStore,
-    known: known::Known,
+    pub(crate) known: known::Known,
     /// Raised by whatever may make a remembered result one not to be used.
     epoch: AtomicU64,
     /// The same for a remembered failure.
@@ -98,7 +94,7 @@ pub(crate) struct Engine {
     /// Whether any of them wants to be told of hits.
     hears_hits: bool,
     archiver: RwLock<Option<Arc<dyn Archiver>>>,
-    policy: SavePolicy,
+    pub(crate) policy: SavePolicy,
     background: background::Background,
     pending: Pending,
     /// Held by whoever saves.
@@ -117,7 +113,7 @@ pub(crate) struct Engine {
     max_depth: usize,
     /// How values are written for other ranks; `None` without a process group.
     wire: Option<Arc<dyn Wire>>,
-    sets: Sets,
+    pub(crate) sets: Sets,
 }
 
 impl Engine {
@@ -149,7 +145,7 @@ impl Engine {
         }
     }
 
-    fn next_run(&self) -> RunId {
+    pub(crate) fn next_run(&self) -> RunId {
         RunId {
             process: self.process,
             number: self.runs.fetch_add(1, Ordering::Relaxed) + 1,
@@ -171,13 +167,13 @@ impl Engine {
         }
     }
 
-    fn warn(&self, message: impl FnOnce() -> String) {
+    pub(crate) fn warn(&self, message: impl FnOnce() -> String) {
         let message = message();
         tracing::warn!("{message}");
         self.tell(|| Event::Warning { message });
     }
 
-    fn archiver(&self) -> Option<Arc<dyn Archiver>> {
+    pub(crate) fn archiver(&self) -> Option<Arc<dyn Archiver>> {
         let archiver = self.archiver.read();
         archiver
             .unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -190,12 +186,12 @@ impl Engine {
         ordinary.chain(self.sets.entries())
     }
 
-    fn wire(&self) -> Result<Arc<dyn Wire>, Error> {
+    pub(crate) fn wire(&self) -> Result<Arc<dyn Wire>, Error> {
         let none = || not_here("has no process group to send values to".to_owned());
         self.wire.clone().ok_or_else(none)
     }
 
-    fn cache_of(&self, facts: &crate::app::Facts) -> &Arc<AppCache> {
+    pub(crate) fn cache_of(&self, facts: &crate::app::Facts) -> &Arc<AppCache> {
         self.caches.get(facts.type_index, &facts.name)
     }
 }

@@ -14,33 +14,33 @@ use crate::key::{FingerprintError, Key, Volatile, keyed, with_encoder};
 use crate::result_map::ResultMap;
 
 /// One call, on its way through the engine.
-pub(super) struct Run<'a> {
-    pub(super) from: &'a Handle,
+pub(crate) struct Run<'a> {
+    pub(crate) from: &'a Handle,
     /// The run that this one is called by, which notes what it depends on.
-    pub(super) parent: Option<Arc<Frame>>,
+    pub(crate) parent: Option<Arc<Frame>>,
     /// The run that can't end before this one has: the parent, or one of another
     /// engine, in which a body captured this one.
-    pub(super) above: Option<Arc<Frame>>,
-    pub(super) subject: &'a Subject<'a>,
-    pub(super) cache: &'a Arc<AppCache>,
-    pub(super) options: &'a Options<'a>,
-    pub(super) key: Key,
+    pub(crate) above: Option<Arc<Frame>>,
+    pub(crate) subject: &'a Subject<'a>,
+    pub(crate) cache: &'a Arc<AppCache>,
+    pub(crate) options: &'a Options<'a>,
+    pub(crate) key: Key,
     /// What was hashed; the arguments themselves are gone once the body has run.
-    pub(super) encoded: Box<[u8]>,
+    pub(crate) encoded: Box<[u8]>,
     /// The files that were hashed, which may change while the body runs.
-    pub(super) volatile: Option<Box<Volatile>>,
+    pub(crate) volatile: Option<Box<Volatile>>,
     /// When the computation was made that was found in the store, whether it serves or not.
-    pub(super) found: Cell<Option<SystemTime>>,
+    pub(crate) found: Cell<Option<SystemTime>>,
     /// Whether that had been made in place of another: what is made in its place is so too.
-    pub(super) found_anew: Cell<bool>,
+    pub(crate) found_anew: Cell<bool>,
 }
 
 /// An entry that may be used, and the map that it gives to one caller. The two go together
 /// from the look that found everything there to the caller: what nobody else holds would
 /// be gone when asked for again.
-pub(super) struct Served {
-    pub(super) entry: Arc<Entry>,
-    pub(super) map: ResultMap,
+pub(crate) struct Served {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) map: ResultMap,
 }
 
 /// What looking at the encoded inputs gave.
@@ -203,7 +203,7 @@ impl Engine {
     }
 
     /// What an entry gives to one who asks for these names, or why it may not be used.
-    pub(super) fn serve(&self, entry: &Entry, names: Option<&[&str]>) -> Result<ResultMap, String> {
+    pub(crate) fn serve(&self, entry: &Entry, names: Option<&[&str]>) -> Result<ResultMap, String> {
         if entry.record.nondeterministic {
             return Err("it is non-deterministic".to_owned());
         }
@@ -218,7 +218,7 @@ impl Engine {
     }
 
     /// Why an entry may not be used; `None` if it may.
-    pub(super) fn refusal(&self, entry: &Entry, names: Option<&[&str]>) -> Option<String> {
+    pub(crate) fn refusal(&self, entry: &Entry, names: Option<&[&str]>) -> Option<String> {
         self.serve(entry, names).err()
     }
 
@@ -294,7 +294,7 @@ impl Engine {
     /// so it depends on the failure too; on one that may not come again it can't
     /// be relied on. Only a permanent failure is remembered; after any other the next
     /// run may have the result.
-    pub(super) fn failed(&self, run: &Run<'_>, error: Error) -> Error {
+    pub(crate) fn failed(&self, run: &Run<'_>, error: Error) -> Error {
         if let Some(parent) = &run.parent {
             let remembered = run.cache.failure(&run.key, self.failure_epoch());
             let lasts = remembered.is_some();

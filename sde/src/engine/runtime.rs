@@ -12,7 +12,7 @@ use crate::event::Event;
 use crate::inputs::{Call, Inputs};
 use crate::key::Key;
 use crate::parallel::Helpers;
-use crate::process_group::Ranks;
+use crate::ranks::Ranks;
 use crate::result_map::{Codec, ErasedValue, ResultMap, Wire};
 
 #[allow(private_interfaces, reason = "the trait is a seam inside this crate")]

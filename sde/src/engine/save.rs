@@ -10,11 +10,11 @@ use crate::checkpoint::{Archiver, Batch, SavePolicy, Saved, Selection, saved};
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Event;
 use crate::key::Key;
-use crate::process_group::{Act, Notice, Ranks};
+use crate::ranks::{Act, Notice, Ranks};
 
 impl Engine {
     /// Takes note of a new entry, and saves it at once where that is the policy.
-    pub(super) fn save_new(&self, entry: &Arc<Entry>) {
+    pub(crate) fn save_new(&self, entry: &Arc<Entry>) {
         self.sets.note_fresh(&entry.record.app, entry.record.key);
         let Some(archiver) = self.archiver() else {
             return;

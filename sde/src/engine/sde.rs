@@ -18,7 +18,7 @@ use crate::cache::Record;
 use crate::checkpoint::{Archiver, SavePolicy, Selection};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
-use crate::process_group::{ProcessGroup, Ranks};
+use crate::ranks::{ProcessGroup, Ranks};
 use crate::result_map::{Named, Tags};
 
 /// Runs apps and remembers their results.

@@ -7,8 +7,8 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::array::DistArray;
 use super::block::Block;
+use super::dist_array::DistArray;
 use super::layout::Layout;
 use crate::app::Handle;
 use crate::bulk::Element;

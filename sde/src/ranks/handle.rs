@@ -6,10 +6,9 @@
 
 use std::sync::Arc;
 
-use super::frame::Place;
-use super::handle::Handle;
+use crate::app::{Handle, Place};
 use crate::error::{Error, ErrorKind};
-use crate::process_group::{Act, Notice, Ranks, not_here};
+use crate::ranks::collective::{Act, Notice, Ranks, not_here};
 use crate::result_map::{Codec, ErasedValue, Storable, Value, Wire};
 
 impl Handle {

@@ -8,17 +8,26 @@
 //! of it, the run has failed for all of them. The one that is in the middle may still call
 //! for the others until its body ends, so those calls give that error at once.
 
+mod differ;
+mod gather;
+mod notice;
+mod patient;
+
+pub(crate) use differ::Given;
+pub(crate) use gather::parts;
+pub(crate) use notice::{Act, Notice, Says};
+
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use super::differ::{self, Given};
-use super::notice::{Act, BYTES, Notice, Says};
-use super::patient::{Patient, seldom};
-use super::{GroupError, ProcessGroup};
+use notice::BYTES;
+use patient::{Patient, seldom};
+
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
+use crate::ranks::group::{GroupError, ProcessGroup};
 
 /// Hears of ranks that are late: what this one is about to do, and who they are.
 pub(crate) type Late = Arc<dyn Fn(&str, &[usize]) + Send + Sync>;

@@ -4,14 +4,14 @@
 //! of them too: at the end, when the program asks for it, and, if results are saved
 //! without being asked for, where its ranks are split and released.
 
-use super::Engine;
 use crate::checkpoint::{SavePolicy, Selection};
+use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
-use crate::process_group::{Act, Notice, Ranks, Says, chain};
+use crate::ranks::collective::{Act, Notice, Ranks, Says, chain};
 
 impl Engine {
     /// Compares how a save went on each rank, and commits what all have saved. The same on all ranks.
-    pub(super) fn commit_saved(
+    pub(crate) fn commit_saved(
         &self,
         ranks: &Ranks,
         doing: &str,
@@ -40,7 +40,7 @@ impl Engine {
 
     /// Commits at a place where all ranks of the program come by anyway, if all said that they
     /// [do](Self::commits_by_the_way).
-    pub(super) fn commit_by_the_way(&self, ranks: &Ranks, met: &[Notice]) {
+    pub(crate) fn commit_by_the_way(&self, ranks: &Ranks, met: &[Notice]) {
         let commits = |notice: &Notice| matches!(notice.says, Says::Part { commits: true, .. });
         if !ranks.is_world() || !met.iter().all(commits) {
             return;
@@ -52,7 +52,7 @@ impl Engine {
     }
 
     /// Whether the store is committed by all ranks and results are saved without being asked for.
-    pub(super) fn commits_by_the_way(&self) -> bool {
+    pub(crate) fn commits_by_the_way(&self) -> bool {
         let saves = matches!(
             self.policy,
             SavePolicy::EveryResult | SavePolicy::InBackground | SavePolicy::Interval(_)
@@ -61,7 +61,7 @@ impl Engine {
     }
 
     /// Whether the store is committed by all ranks.
-    pub(super) fn commits_together(&self) -> bool {
+    pub(crate) fn commits_together(&self) -> bool {
         let archiver = self.archiver();
         archiver.is_some_and(|archiver| archiver.commits_together())
     }

@@ -7,10 +7,10 @@
 
 use std::sync::Arc;
 
+use super::array::{DistOps, Whereabouts};
 use crate::app::ResultSpec;
 use crate::cache::{Entry, Record};
 use crate::checkpoint::Archiver;
-use crate::distributed::{DistOps, Whereabouts};
 use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::{Digest, Key};

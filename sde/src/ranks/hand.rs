@@ -6,12 +6,13 @@
 
 use std::sync::Arc;
 
-use super::hand_over::{Change, Moving};
+use super::array::{DistOps, HandOver, Whereabouts};
+use super::exchange::{ReceivedEntry, ReceivedResult};
+use super::parts::origin_of;
+use super::redistribute::{Change, Moving};
 use crate::app::{AppInfo, ResultSpec, Synchronize};
 use crate::cache::{Entry, Record};
-use crate::distributed::{DistOps, HandOver, Whereabouts};
 use crate::error::{AppError, Error, ErrorKind};
-use crate::process_set::{ReceivedEntry, ReceivedResult, origin_of};
 use crate::result_map::{Content, Named, Origin, ResultMap, Stored, Tags, Wire};
 
 /// An entry that is handed over, as one rank sees it.

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use super::Engine;
+use super::array::Whereabouts;
+use super::parts::{Outlines, StoredParts, head_of, origin_of, part_of};
 use crate::app::{AppInfo, Facts, Handle};
 use crate::cache::Entry;
 use crate::checkpoint::{Archiver, StoredEntry};
-use crate::distributed::Whereabouts;
+use crate::engine::Engine;
 use crate::error::{AppError, Error, ErrorKind};
-use crate::process_group::{Act, Notice, Ranks, Says};
-use crate::process_set::{Outlines, StoredParts, head_of, origin_of, part_of};
+use crate::ranks::collective::{Act, Notice, Ranks, Says};
 use crate::result_map::{Content, Tag};
 
 impl Engine {
     /// Has an entry saved that all of these ranks have: what is the same everywhere by the lowest
     /// of them, each part by its rank.
-    pub(super) fn save_together(&self, ranks: &Ranks, entry: &Arc<Entry>, outlines: &Outlines) {
+    pub(crate) fn save_together(&self, ranks: &Ranks, entry: &Arc<Entry>, outlines: &Outlines) {
         if outlines.is_empty() {
             if ranks.rank() == 0 {
                 self.save_new(entry);
@@ -33,7 +33,7 @@ impl Engine {
 
     /// Tells all ranks what parts they have of the distributed results of an entry that they made
     /// together. All ranks find the same, an error too.
-    pub(super) fn all_outlines(
+    pub(crate) fn all_outlines(
         &self,
         ranks: &Ranks,
         facts: &Facts,
@@ -70,7 +70,7 @@ impl Engine {
 impl Engine {
     /// That results which are not distributed are the same on all ranks: one rank saves them for
     /// all, and any may give them to others.
-    pub(super) fn check_replicas(
+    pub(crate) fn check_replicas(
         &self,
         ranks: &Ranks,
         facts: &Facts,
@@ -111,7 +111,7 @@ impl Engine {
 }
 
 /// Tells the distributed results of a run where they lie, and what they are known by.
-pub(super) fn settle(from: &Handle, facts: &Facts, entry: &Entry) {
+pub(crate) fn settle(from: &Handle, facts: &Facts, entry: &Entry) {
     let set = from.shared_ranks().map_or(0, |ranks| ranks.id());
     for spec in &facts.info.results {
         if let (Some(ops), Ok(value)) = (spec.parts, entry.results.get_erased(&spec.name)) {
@@ -132,7 +132,7 @@ fn check(facts: &Facts, outlines: &Outlines) -> Result<(), AppError> {
 }
 
 /// What this rank has of each distributed result.
-pub(super) fn own_outlines(info: &AppInfo, entry: &Entry) -> Vec<(String, Vec<u64>)> {
+pub(crate) fn own_outlines(info: &AppInfo, entry: &Entry) -> Vec<(String, Vec<u64>)> {
     let specs = info.results.iter();
     let outline = |spec: &crate::app::ResultSpec| {
         let ops = spec.parts?;
@@ -169,7 +169,7 @@ fn from_bytes(bytes: &[u8]) -> Option<Vec<Vec<u64>>> {
 }
 
 /// What a store has of an entry, with distributed results put together for this rank.
-pub(super) fn with_parts(
+pub(crate) fn with_parts(
     from: &Handle,
     facts: &Facts,
     archiver: &Arc<dyn Archiver>,
@@ -203,7 +203,7 @@ pub(super) fn with_parts(
 }
 
 /// Whether every distributed result of an entry can be had; reads those that are in a store.
-pub(super) fn has_parts(facts: &Facts, entry: &Entry) -> bool {
+pub(crate) fn has_parts(facts: &Facts, entry: &Entry) -> bool {
     let parts = facts
         .info
         .results

@@ -7,13 +7,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Engine;
+use super::exchange::Left;
 use crate::app::{Beneath, Facts, Handle, Options, Subject, Transfer};
+use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::key::{FingerprintError, Key, keyed};
-use crate::process_group::{Act, Notice, Ranks, chain};
-use crate::process_set::Left;
+use crate::ranks::collective::{Act, Notice, Ranks, chain};
 use crate::result_map::{Content, Named, Origin, ResultMap};
 
 /// Why a value is not here.
@@ -33,7 +33,7 @@ struct Plan {
 
 impl Engine {
     /// `par_map` on all ranks. The inputs are distinct.
-    pub(super) fn spread(
+    pub(crate) fn spread(
         &self,
         from: &Handle,
         ranks: &Ranks,

@@ -10,17 +10,18 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::Engine;
+use super::exchange::{ReceivedEntry, unpack};
 use super::hand::Hand;
-use super::parts::own_outlines;
-use super::sets::garbled;
+use super::save::own_outlines;
+use super::sets::{ProcessSet, Together};
+use super::split::garbled;
 use crate::app::{AppInfo, Transfer};
 use crate::cache::Entry;
+use crate::engine::Engine;
 use crate::error::{ArchiveError, Error};
 use crate::event::RunId;
 use crate::key::Key;
-use crate::process_group::{Act, Notice, Ranks};
-use crate::process_set::{ProcessSet, ReceivedEntry, Together, unpack};
+use crate::ranks::collective::{Act, Notice, Ranks};
 use crate::result_map::{Codec, ErasedValue, Tag, Tags};
 
 /// Which ranks had results, and which are to have them, all numbered as in the larger set.

@@ -2,10 +2,10 @@
 //!
 //! Each rank says at a meeting how many bytes it has, so that all know what arrives.
 
-use super::GroupError;
 use super::notice::{Notice, Says};
-use super::ranks::{Ranks, chain};
+use super::{Ranks, chain};
 use crate::error::Error;
+use crate::ranks::group::GroupError;
 
 /// What all ranks gave.
 pub(crate) struct Gathered {

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::app::gather_values;
 use crate::error::{Error, ErrorKind};
-use crate::process_group::{Act, Notice, Ranks, parts};
+use crate::ranks::collective::{Act, Notice, Ranks, parts};
+use crate::ranks::handle::gather_values;
 use crate::result_map::{Storable, Value, Wire};
 
 /// Which ranks had a value, and which are to have it.

@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::block::Block;
 use crate::bulk::Element;
 use crate::error::Error;
-use crate::process_group::{Notice, Ranks, Says};
+use crate::ranks::collective::{Notice, Ranks, Says};
 
 /// What a rank sends in a turn, in bytes.
 const TURN: usize = 1 << 20;

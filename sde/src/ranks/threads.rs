@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::{GroupError, ProcessGroup, Subgroup};
+use super::group::{GroupError, ProcessGroup, Subgroup};
 
 /// A group whose ranks are threads of this process, for trying out a program for many ranks
 /// without MPI, and for tests.

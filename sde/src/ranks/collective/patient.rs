@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{GroupError, ProcessGroup, Subgroup};
+use crate::ranks::group::{GroupError, ProcessGroup, Subgroup};
 
 /// Tells of who is late the first time, and whenever it has been twice as long since: of a rank that is late for
 /// hours some ten times.

@@ -4,10 +4,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::received::Received;
+use super::collective::Ranks;
+use super::exchange::Received;
 use crate::cache::Entry;
 use crate::key::Key;
-use crate::process_group::Ranks;
 use crate::result_map::Named;
 
 /// Ranks, and the results that they made together.
@@ -201,7 +201,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::process_group::OneProcess;
+    use crate::ranks::group::OneProcess;
 
     fn ranks() -> Ranks {
         Ranks::world(Box::new(OneProcess), Duration::MAX, Arc::new(|_, _| ()))

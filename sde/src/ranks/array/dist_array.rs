@@ -13,7 +13,7 @@ use crate::app::Handle;
 use crate::bulk::Element;
 use crate::error::{AppError, Error, ErrorKind};
 use crate::key::{Digest, Key};
-use crate::process_group::{Act, Notice, Ranks};
+use crate::ranks::collective::{Act, Notice, Ranks};
 
 /// An array of numbers of one to three (or more) dimensions, of which each rank of a process set
 /// has a [`Block`].

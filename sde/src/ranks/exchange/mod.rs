@@ -5,6 +5,13 @@
 //! have different results for one key, which only non-deterministic apps give, that of
 //! the lowest rank is the one that counts, everywhere.
 
+mod packed;
+mod received;
+mod stream;
+
+pub(crate) use packed::{pack, unpack};
+pub(crate) use received::{Received, ReceivedEntry, ReceivedResult};
+
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
@@ -12,9 +19,9 @@ use crate::cache::Entry;
 use crate::error::{Error, ErrorKind};
 use crate::event::RunId;
 use crate::key::Key;
-use crate::process_group::{Act, Notice, Ranks, Says, parts};
+use crate::ranks::collective::{Act, Notice, Ranks, Says, parts};
 
-use super::stream::Stream;
+use stream::Stream;
 
 /// An entry that a rank has.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@
 //! when process sets change, and to put it together from what was saved by other ranks, perhaps
 //! another number of them. A type that can do both is [`Distributed`]; [`DistArray`] is one.
 
-mod array;
 mod block;
+mod dist_array;
 mod fields;
 mod hand_over;
 #[cfg(test)]
@@ -19,8 +19,8 @@ mod part;
 mod shard;
 mod whereabouts;
 
-pub use array::DistArray;
 pub use block::Block;
+pub use dist_array::DistArray;
 #[doc(hidden)]
 pub use fields::{check_same, join_outlines, outline_of_same, outlines_of, part_for};
 pub use hand_over::HandOver;

@@ -4,20 +4,21 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Engine;
-use super::hand_over::Change;
-use super::load::entry_of_specs;
+use super::collective::{Act, Notice, Ranks, Says, chain};
+use super::exchange::{Exchange, Left, Offer, ReceivedEntry, Sent, pack, unpack};
+use super::group::ProcessGroup;
+use super::redistribute::Change;
+use super::sets::ProcessSet;
 use crate::app::{Transfer, TypeIndex};
 use crate::cache::Entry;
+use crate::engine::{Engine, entry_of_specs};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
-use crate::process_group::{Act, Notice, ProcessGroup, Ranks, Says, chain};
-use crate::process_set::{Exchange, Left, Offer, ProcessSet, ReceivedEntry, Sent, pack, unpack};
 use crate::result_map::Tags;
 
 impl Engine {
     /// The process set that the program begins with.
-    pub(super) fn world(
+    pub(crate) fn world(
         self: &Arc<Self>,
         group: Box<dyn ProcessGroup>,
         patience: Duration,
@@ -35,7 +36,7 @@ impl Engine {
     }
 
     /// Makes a process set of some of these ranks.
-    pub(super) fn split_ranks(
+    pub(crate) fn split_ranks(
         &self,
         whole: &Arc<Ranks>,
         color: u32,
@@ -70,7 +71,7 @@ impl Engine {
     }
 
     /// Returns from a part to the whole, and has each rank get what others computed.
-    pub(super) fn release_ranks(
+    pub(crate) fn release_ranks(
         &self,
         whole: &Arc<Ranks>,
         part: &Arc<Ranks>,
@@ -114,7 +115,7 @@ impl Engine {
     }
 
     /// Ends a process set on this rank alone.
-    pub(super) fn abandon_ranks(&self, whole: &Ranks, part: &Ranks) {
+    pub(crate) fn abandon_ranks(&self, whole: &Ranks, part: &Ranks) {
         part.leave();
         part.set_released();
         whole.end_split();
@@ -123,7 +124,7 @@ impl Engine {
 
     /// Gives all ranks the entries that one of them has made. What can't be sent stays where
     /// it is; gives back what this rank lacks of that, or has in part.
-    pub(super) fn exchange(
+    pub(crate) fn exchange(
         &self,
         ranks: &Ranks,
         what: &str,
@@ -139,7 +140,7 @@ impl Engine {
     }
 
     /// The same where each rank gets only what it `wants`.
-    pub(super) fn exchange_made(
+    pub(crate) fn exchange_made(
         &self,
         ranks: &Ranks,
         what: &str,
@@ -191,7 +192,7 @@ impl Engine {
 
     /// Appends an entry to what is sent, without the values that are left, unless it is too large or
     /// can't be turned into bytes. Says whether it did.
-    pub(super) fn pack(
+    pub(crate) fn pack(
         &self,
         entry: &Entry,
         leaves: impl Fn(&str, Tags) -> bool,
@@ -215,7 +216,7 @@ impl Engine {
     }
 
     /// Whether this rank has an ordinary entry of this key, in memory.
-    pub(super) fn holds(&self, key: &Key) -> bool {
+    pub(crate) fn holds(&self, key: &Key) -> bool {
         let in_cache = |cache: &Arc<crate::cache::AppCache>| {
             let entry = cache.entry(key);
             entry.is_some_and(|entry| entry.lacks(None).is_none())
@@ -225,7 +226,7 @@ impl Engine {
 }
 
 /// Whether an entry may be offered: of what is gone from here another rank may have the values.
-pub(super) fn can_give(entry: &Entry) -> bool {
+pub(crate) fn can_give(entry: &Entry) -> bool {
     entry.record.nondeterministic || entry.lacks(None).is_none()
 }
 
@@ -269,7 +270,7 @@ fn late_text(doing: &str, late: &[usize]) -> String {
     )
 }
 
-pub(super) fn garbled(source: crate::error::ArchiveError) -> Error {
+pub(crate) fn garbled(source: crate::error::ArchiveError) -> Error {
     let doing = "reading what another rank sent".to_owned();
     ErrorKind::Archive { doing, source }.into()
 }

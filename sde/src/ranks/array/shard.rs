@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::array::DistArray;
 use super::block::Block;
+use super::dist_array::DistArray;
 use super::layout::Layout;
 use crate::bulk::Element;
 

@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use super::GroupError;
-
 /// Ranks that do things together: each operation but `rank`, `size`, `nodes` and `leave` is
 /// collective, which means that every rank of the group calls it, in the same order.
 ///
@@ -114,5 +112,115 @@ impl<G: ProcessGroup + ?Sized> ProcessGroup for Box<G> {
 
     fn leave(&self) {
         (**self).leave();
+    }
+}
+
+/// Ranks could not do something together. Unless it says otherwise, each rank of the group
+/// gets the same.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GroupError {
+    /// A rank ended, or dropped the group, while others wait for it.
+    #[error("rank {rank} has left; the ranks of a process set make the same calls, up to `finish`")]
+    Left {
+        /// The rank, in this group.
+        rank: usize,
+    },
+    /// The ranks gave lengths that do not fit together, which the engine does not do.
+    #[error("rank {rank} gave {given} bytes where {expected} were expected")]
+    Length {
+        /// The rank, in this group.
+        rank: usize,
+        /// What it gave.
+        given: usize,
+        /// What was expected of it.
+        expected: usize,
+    },
+    /// Anything else, on this rank.
+    #[error("{0}")]
+    Other(String),
+}
+
+crate::error::debug_as_said!(GroupError);
+
+/// The group of a program that runs on one process: what all ranks do together, it does alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OneProcess;
+
+impl ProcessGroup for OneProcess {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn nodes(&self) -> Vec<usize> {
+        vec![0]
+    }
+
+    fn meet(
+        &self,
+        message: &[u8],
+        _: Duration,
+        _: &mut dyn FnMut(&[usize]),
+    ) -> Result<Vec<u8>, GroupError> {
+        Ok(message.to_vec())
+    }
+
+    fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
+        own(mine, counts, all)
+    }
+
+    fn all_to_all(
+        &self,
+        send: &[u8],
+        _: &[usize],
+        receive: &mut [u8],
+        receive_counts: &[usize],
+    ) -> Result<(), GroupError> {
+        own(send, receive_counts, receive)
+    }
+
+    fn split(&self, color: Option<u32>, _: i64) -> Result<Subgroup, GroupError> {
+        Ok(color.map(|_| Box::new(Self) as _))
+    }
+
+    fn leave(&self) {}
+}
+
+fn own(mine: &[u8], counts: &[usize], to: &mut [u8]) -> Result<(), GroupError> {
+    let fits = counts == [mine.len()] && to.len() == mine.len();
+    if !fits {
+        return Err(GroupError::Length {
+            rank: 0,
+            given: mine.len(),
+            expected: to.len(),
+        });
+    }
+    to.copy_from_slice(mine);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_process_gets_back_what_it_gives() {
+        let group = OneProcess;
+        let met = group.meet(b"here", Duration::MAX, &mut |_| {
+            unreachable!("nobody is late")
+        });
+        assert_eq!(met.as_deref(), Ok(&b"here"[..]));
+        let mut all = [0; 3];
+        assert_eq!(group.all_gather(b"abc", &[3], &mut all), Ok(()));
+        assert_eq!(&all, b"abc");
+        assert!(group.all_gather(b"abc", &[2], &mut all[..2]).is_err());
+        assert_eq!(group.all_to_all(b"def", &[3], &mut all, &[3]), Ok(()));
+        assert_eq!(&all, b"def");
+        assert!(matches!(group.split(Some(7), 0), Ok(Some(sub)) if sub.size() == 1));
+        assert!(matches!(group.split(None, 0), Ok(None)));
     }
 }

@@ -10,19 +10,17 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::Engine;
-use super::fly::Unpublished;
-use super::miss::{cancelled, own_cycle, unknown_name};
-use super::parts::{has_parts, settle};
-use super::run::{Run, Served};
-use crate::app::{Callee, Facts, Handle, Options, Outcome, Place, Policy, Subject, gather_values};
+use super::handle::gather_values;
+use super::save::{has_parts, settle};
+use super::sets::{ProcessSet, Together};
+use crate::app::{Callee, Facts, Handle, Options, Outcome, Place, Policy, Subject};
 use crate::cache::{Entry, Record};
+use crate::engine::{Engine, Run, Served, Unpublished, cancelled, own_cycle, unknown_name};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, Listed, Volatile, keyed, with_encoder};
-use crate::process_group::{Act, Given, Notice, Ranks, Says, chain};
-use crate::process_set::{ProcessSet, Together};
+use crate::ranks::collective::{Act, Given, Notice, Ranks, Says, chain};
 use crate::result_map::Value;
 
 /// The inputs of a run, encoded.
@@ -30,7 +28,7 @@ type Encoded = (Key, Box<[u8]>, Option<Box<Volatile>>);
 
 impl Engine {
     /// `run` of a distributed app on several ranks, or on a part of them.
-    pub(super) fn run_together(
+    pub(crate) fn run_together(
         &self,
         from: &Handle,
         ranks: &Arc<Ranks>,

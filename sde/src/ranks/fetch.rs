@@ -2,27 +2,27 @@
 //!
 //! Large values may stay where they were computed; of them the others have the keys. Where all ranks
 //! come by again each tells which of them it wants now. Whoever has one of these offers it, and the
-//! rest is an [exchange](crate::process_set) like any other.
+//! rest is an [exchange](super::exchange) like any other.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use super::Engine;
-use super::sets::can_give;
+use super::split::can_give;
 use crate::app::Transfer;
 use crate::cache::{AppCache, Entry};
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::key::Key;
-use crate::process_group::{Act, Notice, Ranks};
+use crate::ranks::collective::{Act, Notice, Ranks};
 
 impl Engine {
     /// The keys of what others have computed and this rank has not got.
-    pub(super) fn left_elsewhere(&self) -> Vec<Key> {
+    pub(crate) fn left_elsewhere(&self) -> Vec<Key> {
         self.sets.left(|key| !self.holds(key))
     }
 
     /// Has each rank get what it asks for; gives back what this one still lacks.
-    pub(super) fn fetch_keys(
+    pub(crate) fn fetch_keys(
         &self,
         ranks: &Ranks,
         keys: &[Key],

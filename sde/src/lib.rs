@@ -86,7 +86,7 @@ pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, RunId, Source};
 pub use inputs::{Inputs, ValueSummary};
 pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key};
-pub use ranks::{Block, DistArray, Distributed, HandOver, Layout, SavedParts, Whereabouts};
+pub use ranks::{Block, DistArray, Distributed, Layout, Placement, Redistribution, SavedParts};
 pub use ranks::{GroupError, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 pub use result_map::{
     Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
@@ -230,7 +230,7 @@ pub mod __private {
     pub use crate::inputs::{Call, plain, summary};
     pub use crate::key::{Listed, name_frame};
     pub use crate::ranks::array::{
-        check_same, join_outlines, outline_of_same, outlines_of, part_for,
+        check_same, descriptor_of_same, descriptors_of, join_descriptors, part_for,
     };
     pub use inventory;
     pub use tracing;

@@ -79,7 +79,7 @@ pub trait Runtime: Send + Sync {
         transfer: &Transfer,
     ) -> Result<(), Error>;
     /// Runs an app over distinct inputs on all ranks; `Err` if the ranks can't work together.
-    fn spread(
+    fn rank_map(
         &self,
         from: &Handle,
         ranks: &Ranks,

@@ -166,7 +166,7 @@ impl Handle {
         list: &[&Inputs],
     ) -> Result<Vec<Option<Result<ResultMap, Error>>>, Error> {
         let all = Transfer::all();
-        let results = self.runtime().spread(self, ranks, subject, list, &all)?;
+        let results = self.runtime().rank_map(self, ranks, subject, list, &all)?;
         Ok(results.into_iter().map(Some).collect())
     }
 }

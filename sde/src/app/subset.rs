@@ -99,7 +99,7 @@ impl Handle {
     /// As [`split`](Self::split).
     pub fn split_with(&self, color: u32, key: i64, transfer: &Transfer) -> Result<Subset, Error> {
         let doing = || format!("splits its process set for color {color}");
-        let ranks = self.together(doing)?.cloned();
+        let ranks = self.collective_ranks(doing)?.cloned();
         let handle = match &ranks {
             Some(ranks) => {
                 let part = self.runtime().split(ranks, color, key, transfer)?;

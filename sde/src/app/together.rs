@@ -75,10 +75,10 @@ impl Handle {
         let label = &subject.facts.name;
         let results = match self.all_ranks() {
             Some(ranks) => {
-                let spread = self
+                let mapped = self
                     .runtime()
-                    .spread(self, ranks, &subject, &distinct, transfer);
-                spread.unwrap_or_else(|error| distinct.iter().map(|_| Err(error.clone())).collect())
+                    .rank_map(self, ranks, &subject, &distinct, transfer);
+                mapped.unwrap_or_else(|error| distinct.iter().map(|_| Err(error.clone())).collect())
             }
             None => self.in_parallel(&distinct, label, |sde, inputs| {
                 sde.results_erased(&subject, inputs, &Options::default())

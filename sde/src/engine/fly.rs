@@ -19,7 +19,7 @@ use crate::error::{AppError, Error, ErrorKind, Failure};
 use crate::event::{Event, RunId, Source};
 use crate::inputs::{Call, ValueSummary};
 use crate::key::Listed;
-use crate::ranks::settle;
+use crate::ranks::bind;
 use crate::result_map::ResultMap;
 
 /// What a body did, with the frame closed.
@@ -437,7 +437,7 @@ impl Engine {
         // What ranks make together is known when they have told one another what it rests on.
         let merged = match run.from.shared_ranks() {
             Some(_) => merged,
-            None => merged.inspect(|made| settle(run.from, facts, &made.entry)),
+            None => merged.inspect(|made| bind(run.from, facts, &made.entry)),
         };
         merged.map_err(|error| Unpublished::of(error, Failure::Ordinary))
     }

@@ -95,7 +95,7 @@ impl Runtime for Engine {
         self.release_ranks(whole, part, transfer)
     }
 
-    fn spread(
+    fn rank_map(
         &self,
         from: &Handle,
         ranks: &Ranks,
@@ -103,7 +103,7 @@ impl Runtime for Engine {
         list: &[&Inputs],
         transfer: &Transfer,
     ) -> Result<Vec<Result<ResultMap, Error>>, Error> {
-        self.spread(from, ranks, subject, list, transfer)
+        self.rank_map(from, ranks, subject, list, transfer)
     }
 
     fn elsewhere(&self) -> Vec<Key> {

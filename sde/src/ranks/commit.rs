@@ -7,7 +7,7 @@
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
-use crate::ranks::collective::{Act, Notice, Ranks, Says, chain};
+use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, chain};
 
 impl Engine {
     /// Compares how a save went on each rank, and commits what all have saved. The same on all ranks.
@@ -19,10 +19,10 @@ impl Engine {
         saved: Result<(), Error>,
     ) -> Result<(), Error> {
         let is_shared = self.commits_together();
-        let notice =
-            Notice::about(Act::Agree, doing, selection.name()).saying(Says::Store { is_shared });
-        let met = ranks.meet_all_well(notice.with_failure(saved.err().as_ref().map(chain)))?;
-        let is_shared = |notice: &&Notice| notice.says == Says::Store { is_shared: true };
+        let header = Header::about(CollectiveOp::Agree, doing, selection.name())
+            .with_body(Body::Store { is_shared });
+        let met = ranks.meet_all_well(header.with_failure(saved.err().as_ref().map(chain)))?;
+        let is_shared = |header: &&Header| header.body == Body::Store { is_shared: true };
         match met.iter().filter(is_shared).count() {
             0 => Ok(()),
             all if all == met.len() => ranks.agree(doing, self.commit_with(ranks, selection)),
@@ -40,8 +40,8 @@ impl Engine {
 
     /// Commits at a place where all ranks of the program come by anyway, if all said that they
     /// [do](Self::commits_by_the_way).
-    pub(crate) fn commit_by_the_way(&self, ranks: &Ranks, met: &[Notice]) {
-        let commits = |notice: &Notice| matches!(notice.says, Says::Part { commits: true, .. });
+    pub(crate) fn commit_by_the_way(&self, ranks: &Ranks, met: &[Header]) {
+        let commits = |header: &Header| matches!(header.body, Body::Part { commits: true, .. });
         if !ranks.is_world() || !met.iter().all(commits) {
             return;
         }

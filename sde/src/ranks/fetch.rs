@@ -13,7 +13,7 @@ use crate::cache::{AppCache, Entry};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::key::Key;
-use crate::ranks::collective::{Act, Notice, Ranks};
+use crate::ranks::collective::{CollectiveOp, Header, Ranks};
 
 impl Engine {
     /// The keys of what others have computed and this rank has not got.
@@ -34,9 +34,9 @@ impl Engine {
             .copied()
             .collect();
         let mine = wanted.iter().flat_map(|key| *key.as_bytes()).collect();
-        let notice = Notice::keyless(Act::Exchange, WHAT);
+        let header = Header::keyless(CollectiveOp::Exchange, WHAT);
         let asked: BTreeSet<Key> = ranks
-            .gather(notice, Ok(mine))?
+            .gather(header, Ok(mine))?
             .by_rank()
             .flat_map(|keys| keys.chunks_exact(32))
             .filter_map(|key| Some(Key::from_bytes(*key.first_chunk()?)))

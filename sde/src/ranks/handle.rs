@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::app::{Handle, Place};
 use crate::error::{Error, ErrorKind};
-use crate::ranks::collective::{Act, Notice, Ranks, not_here};
+use crate::ranks::collective::{CollectiveOp, Header, Ranks, not_here};
 use crate::result_map::{Codec, ErasedValue, Storable, Value, Wire};
 
 impl Handle {
@@ -19,7 +19,7 @@ impl Handle {
     /// In the body of an app that is not `distributed`: its results are given to all ranks, and
     /// must not depend on where it ran.
     pub fn rank(&self) -> Result<usize, Error> {
-        let ranks = self.together(|| "asks for its rank".to_owned())?;
+        let ranks = self.collective_ranks(|| "asks for its rank".to_owned())?;
         Ok(ranks.map_or(0, |ranks| ranks.rank()))
     }
 
@@ -28,7 +28,7 @@ impl Handle {
     /// # Errors
     /// As [`rank`](Self::rank).
     pub fn ranks(&self) -> Result<usize, Error> {
-        let ranks = self.together(|| "asks for the number of ranks".to_owned())?;
+        let ranks = self.collective_ranks(|| "asks for the number of ranks".to_owned())?;
         Ok(ranks.map_or(1, |ranks| ranks.size()))
     }
 
@@ -47,7 +47,7 @@ impl Handle {
     /// bytes. On this rank, if it is called where other ranks can't join in.
     pub fn gather<T: Storable>(&self, what: &str, value: T) -> Result<Vec<Value<T>>, Error> {
         let value = Value::new(value);
-        let Some(ranks) = self.together(|| format!("gathers {what}"))? else {
+        let Some(ranks) = self.collective_ranks(|| format!("gathers {what}"))? else {
             return Ok(vec![value]);
         };
         gather_values(ranks, &*self.wire()?, what, value)
@@ -55,7 +55,7 @@ impl Handle {
 
     /// The ranks that this handle's code runs on, all of which join in what is about to be
     /// done; `None` in a program that runs on one process.
-    pub(crate) fn together(
+    pub(crate) fn collective_ranks(
         &self,
         doing: impl Fn() -> String,
     ) -> Result<Option<&Arc<Ranks>>, Error> {
@@ -77,7 +77,7 @@ impl Handle {
     /// The ranks to share work with, if there are several and this is a place where all of them
     /// come by.
     pub(crate) fn all_ranks(&self) -> Option<&Arc<Ranks>> {
-        let ranks = self.together(String::new).ok()??;
+        let ranks = self.collective_ranks(String::new).ok()??;
         (ranks.size() > 1).then_some(ranks)
     }
 
@@ -102,8 +102,8 @@ pub(crate) fn gather_values<T: Storable>(
     let encoded = encoded
         .map(|()| bytes)
         .map_err(|source| not_sent(what, source));
-    let notice = Notice::about(Act::Gather, what, codec.type_name());
-    let all = ranks.gather(notice, encoded)?;
+    let header = Header::about(CollectiveOp::Gather, what, codec.type_name());
+    let all = ranks.gather(header, encoded)?;
     let decoded: Result<Vec<_>, Error> = all
         .by_rank()
         .enumerate()

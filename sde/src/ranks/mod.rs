@@ -16,10 +16,10 @@
 pub(crate) mod array;
 pub(crate) mod collective;
 mod commit;
+mod entry_move;
 pub(crate) mod exchange;
 mod fetch;
 pub(crate) mod group;
-mod hand;
 pub(crate) mod handle;
 mod par_map;
 pub(crate) mod parts;
@@ -30,9 +30,9 @@ pub(crate) mod sets;
 mod split;
 mod threads;
 
-pub use array::{Block, DistArray, Distributed, HandOver, Layout, SavedParts, Whereabouts};
-pub(crate) use collective::{Act, Notice, Ranks, not_here};
+pub use array::{Block, DistArray, Distributed, Layout, Placement, Redistribution, SavedParts};
+pub(crate) use collective::{CollectiveOp, Header, Ranks, not_here};
 pub use group::{GroupError, OneProcess, ProcessGroup, Subgroup};
-pub(crate) use save::{settle, with_parts};
+pub(crate) use save::{bind, with_parts};
 pub(crate) use sets::Sets;
 pub use threads::ThreadGroup;

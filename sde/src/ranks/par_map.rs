@@ -13,7 +13,7 @@ use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::key::{FingerprintError, Key, keyed};
-use crate::ranks::collective::{Act, Notice, Ranks, chain};
+use crate::ranks::collective::{CollectiveOp, Header, Ranks, chain};
 use crate::result_map::{Content, Named, Origin, ResultMap};
 
 /// Why a value is not here.
@@ -33,7 +33,7 @@ struct Plan {
 
 impl Engine {
     /// `par_map` on all ranks. The inputs are distinct.
-    pub(crate) fn spread(
+    pub(crate) fn rank_map(
         &self,
         from: &Handle,
         ranks: &Ranks,
@@ -56,7 +56,7 @@ impl Engine {
         let computed = from.in_parallel(&mine, &label, |sde, at| {
             sde.results_erased(subject, list[*at], &Options::default())
         });
-        self.count_doubles(ranks)?;
+        self.count_duplicates(ranks)?;
         let computed: HashMap<usize, Item> = mine.into_iter().zip(computed).collect();
         let failures = self.tell_failures(ranks, &computed)?;
         let left = self.give_out(ranks, subject, &plan, &computed, transfer)?;
@@ -86,7 +86,11 @@ impl Engine {
             all.update(key.as_ref().map_or(&[][..], |key| key.as_bytes()));
         }
         let all = Key::from_bytes(*all.finalize().as_bytes());
-        ranks.meet(&Notice::new(Act::Spread, all, &*subject.facts.name))?;
+        ranks.meet(&Header::new(
+            CollectiveOp::RankMap,
+            all,
+            &*subject.facts.name,
+        ))?;
         let nondeterministic = subject.facts.nondeterministic;
         let held: Vec<bool> = keys
             .iter()
@@ -133,7 +137,10 @@ impl Engine {
                 mine.extend(text.as_bytes());
             }
         }
-        let all = ranks.gather(Notice::keyless(Act::Exchange, "failures"), Ok(mine))?;
+        let all = ranks.gather(
+            Header::keyless(CollectiveOp::Exchange, "failures"),
+            Ok(mine),
+        )?;
         let mut failures = HashMap::new();
         for (rank, mut of_rank) in all.by_rank().enumerate() {
             let rank = ranks.in_program(rank);
@@ -221,17 +228,17 @@ impl Engine {
     }
 
     /// Counts what several ranks have computed.
-    fn count_doubles(&self, ranks: &Ranks) -> Result<(), Error> {
+    fn count_duplicates(&self, ranks: &Ranks) -> Result<(), Error> {
         let keys = self.sets.take_computed();
         let mine: Vec<u8> = keys.iter().flat_map(|key| *key.as_bytes()).collect();
-        let notice = Notice::keyless(Act::Exchange, "what was computed");
-        let all = ranks.gather(notice, Ok(mine))?;
+        let header = Header::keyless(CollectiveOp::Exchange, "what was computed");
+        let all = ranks.gather(header, Ok(mine))?;
         let mut seen = HashMap::<&[u8], u64>::new();
         for key in all.all().chunks(32) {
             *seen.entry(key).or_default() += 1;
         }
-        let doubles = seen.values().map(|times| times - 1).sum();
-        self.sets.add_doubles(doubles);
+        let duplicates = seen.values().map(|times| times - 1).sum();
+        self.sets.add_duplicates(duplicates);
         Ok(())
     }
 }

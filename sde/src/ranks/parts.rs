@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::array::{DistOps, Whereabouts};
+use super::array::{DistOps, Placement};
 use crate::app::ResultSpec;
 use crate::cache::{Entry, Record};
 use crate::checkpoint::Archiver;
@@ -16,14 +16,16 @@ use crate::event::RunId;
 use crate::key::{Digest, Key};
 use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, Payload, ResultMap};
 
-/// The outlines of all parts of each distributed result, by its name.
-pub(crate) type Outlines = Vec<(String, Vec<Vec<u64>>)>;
+/// The descriptors of all parts of each distributed result, by its name.
+pub(crate) type Descriptors = Vec<(String, Vec<Vec<u64>>)>;
 
 /// What is saved in place of a distributed value.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
 pub(crate) struct PartsList {
     run: RunId,
-    outlines: Vec<Vec<u64>>,
+    /// As it is stored.
+    #[serde(rename = "outlines")]
+    descriptors: Vec<Vec<u64>>,
 }
 
 /// The key that a rank's parts are saved under.
@@ -57,12 +59,12 @@ pub(crate) fn origin_of(record: &Record, result: &str) -> Digest {
 }
 
 /// What the lowest rank saves of an entry.
-pub(crate) fn head_of(entry: &Entry, outlines: &Outlines) -> Entry {
+pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
     let list_of = |named: &Named| {
-        let (_, outlines) = outlines.iter().find(|(name, _)| *name == named.name)?;
+        let (_, descriptors) = descriptors.iter().find(|(name, _)| *name == named.name)?;
         Some(ErasedValue::new(PartsList {
             run: entry.record.run,
-            outlines: outlines.clone(),
+            descriptors: descriptors.clone(),
         }))
     };
     let results = entry
@@ -85,8 +87,8 @@ pub(crate) fn head_of(entry: &Entry, outlines: &Outlines) -> Entry {
 }
 
 /// What each rank saves of an entry; `None` if it has no part of anything.
-pub(crate) fn part_of(entry: &Entry, outlines: &Outlines, rank: usize) -> Option<Entry> {
-    let is_part = |named: &&Named| outlines.iter().any(|(name, _)| *name == named.name);
+pub(crate) fn part_of(entry: &Entry, descriptors: &Descriptors, rank: usize) -> Option<Entry> {
+    let is_part = |named: &&Named| descriptors.iter().any(|(name, _)| *name == named.name);
     let results = entry.results.results().iter().filter(is_part).cloned();
     let results: Vec<_> = results.collect();
     if results.is_empty() {
@@ -139,18 +141,18 @@ impl StoredParts {
                 return Err(another_list());
             }
             let read = |rank: usize| self.part(rank, codec);
-            (self.ops.assemble)(&parts.outlines, &read, self.rank, self.ranks)
+            (self.ops.assemble)(&parts.descriptors, &read, self.rank, self.ranks)
         } else {
             let whole = self.head.decode(codec)?;
-            let outline = (self.ops.outline)(&whole).ok_or_else(another_list)?;
+            let part_descriptor = (self.ops.part_descriptor)(&whole).ok_or_else(another_list)?;
             drop(whole);
             let read = |_: usize| self.head.decode(codec);
-            (self.ops.assemble)(&[outline], &read, self.rank, self.ranks)
+            (self.ops.assemble)(&[part_descriptor], &read, self.rank, self.ranks)
         };
         let value = made.map_err(|error| ArchiveError::Damaged {
             why: format!("the parts of \"{}\" are not whole: {error}", self.name),
         })?;
-        (self.ops.settle)(&value, &Whereabouts::new(self.set, self.origin));
+        (self.ops.bind)(&value, &Placement::new(self.set, self.origin));
         Ok(value)
     }
 

@@ -10,10 +10,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use super::entry_move::EntryMove;
 use super::exchange::{ReceivedEntry, unpack};
-use super::hand::Hand;
-use super::save::own_outlines;
-use super::sets::{ProcessSet, Together};
+use super::save::own_descriptors;
+use super::sets::{CollectiveEntry, ProcessSet};
 use super::split::garbled;
 use crate::app::{AppInfo, Transfer};
 use crate::cache::Entry;
@@ -21,7 +21,7 @@ use crate::engine::Engine;
 use crate::error::{ArchiveError, Error};
 use crate::event::RunId;
 use crate::key::Key;
-use crate::ranks::collective::{Act, Notice, Ranks};
+use crate::ranks::collective::{CollectiveOp, Header, Ranks};
 use crate::result_map::{Codec, ErasedValue, Tag, Tags};
 
 /// Which ranks had results, and which are to have them, all numbered as in the larger set.
@@ -40,7 +40,7 @@ pub(super) struct Change<'a> {
 struct Told {
     key: Key,
     run: RunId,
-    outlines: Vec<(String, Vec<u64>)>,
+    descriptors: Vec<(String, Vec<u64>)>,
     /// How many bytes its parts of distributed results have.
     bytes: u64,
 }
@@ -49,18 +49,18 @@ struct Told {
 pub(super) struct Moving {
     key: Key,
     pub(super) from: Vec<usize>,
-    /// For each result the outlines of the parts, in the order of `from`.
-    pub(super) outlines: BTreeMap<String, Vec<Vec<u64>>>,
+    /// For each result the descriptors of the parts, in the order of `from`.
+    pub(super) descriptors: BTreeMap<String, Vec<Vec<u64>>>,
     /// How many bytes all parts have.
     bytes: u64,
 }
 
 impl Engine {
     /// Hands over the entries of `held` to the process set that this rank goes on with.
-    pub(super) fn hand_over(
+    pub(super) fn redistribute(
         &self,
         change: &Change<'_>,
-        held: &[Together],
+        held: &[CollectiveEntry],
         target: &ProcessSet,
     ) -> Result<(), Error> {
         let held: HashMap<Key, Arc<Entry>> = held
@@ -81,7 +81,7 @@ impl Engine {
             else {
                 continue;
             };
-            let hand = Hand {
+            let moves = EntryMove {
                 change,
                 moving,
                 own: held.get(&moving.key).map(|entry| &**entry),
@@ -90,8 +90,8 @@ impl Engine {
                 wire: &*wire,
                 target: target.ranks.id(),
             };
-            if let Some(entry) = hand.over()? {
-                target.put(Together {
+            if let Some(entry) = moves.run()? {
+                target.put(CollectiveEntry {
                     entry: Arc::new(entry),
                     is_own: change.is_release,
                 });
@@ -118,8 +118,8 @@ impl Engine {
             false => wire.encode(&ErasedValue::new(told), &codec, &mut bytes),
         };
         let encoded = encoded.map(|()| bytes).map_err(garbled);
-        let notice = Notice::keyless(Act::Exchange, WHAT);
-        let all = change.ranks.gather(notice, encoded)?;
+        let header = Header::keyless(CollectiveOp::Exchange, WHAT);
+        let all = change.ranks.gather(header, encoded)?;
         if all.all().is_empty() {
             return Ok(Vec::new());
         }
@@ -152,7 +152,7 @@ impl Engine {
             key: record.key,
             run: record.run,
             bytes: bytes.fold(0, u64::saturating_add),
-            outlines: info.map_or_else(Vec::new, |info| own_outlines(&info, entry)),
+            descriptors: info.map_or_else(Vec::new, |info| own_descriptors(&info, entry)),
         }
     }
 
@@ -185,8 +185,8 @@ impl Engine {
             // False: a warning says why, or it was asked for.
             self.pack(entry, leaves, is_too_large, &mut bytes);
         }
-        let notice = Notice::keyless(Act::Exchange, WHAT);
-        let all = change.ranks.gather(notice, Ok(bytes))?;
+        let header = Header::keyless(CollectiveOp::Exchange, WHAT);
+        let all = change.ranks.gather(header, Ok(bytes))?;
         let read = || {
             let mut received = BTreeMap::new();
             for bytes in all.by_rank() {
@@ -222,8 +222,8 @@ impl Engine {
             .iter()
             .map(|(_, info)| u8::from(info.is_some()))
             .collect();
-        let notice = Notice::keyless(Act::Move, WHAT);
-        ranks.meet(&notice)?;
+        let header = Header::keyless(CollectiveOp::Move, WHAT);
+        ranks.meet(&header)?;
         // What was packed all ranks know, so they tell of as many.
         let counts = vec![mine.len(); ranks.size()];
         let all = ranks.gather_bytes(WHAT, &mine, &counts)?;
@@ -273,18 +273,18 @@ fn moving(change: &Change<'_>, told: &[Vec<Told>]) -> Vec<Moving> {
             let Some(parts) = parts.filter(|_| !found.contains_key(&entry.key)) else {
                 continue;
             };
-            let mut outlines: BTreeMap<String, Vec<Vec<u64>>> = BTreeMap::new();
-            for (name, outline) in parts.iter().flat_map(|part| &part.outlines) {
-                outlines
+            let mut descriptors: BTreeMap<String, Vec<Vec<u64>>> = BTreeMap::new();
+            for (name, part_descriptor) in parts.iter().flat_map(|part| &part.descriptors) {
+                descriptors
                     .entry(name.clone())
                     .or_default()
-                    .push(outline.clone());
+                    .push(part_descriptor.clone());
             }
             let bytes = parts.iter().map(|part| part.bytes);
             let moving = Moving {
                 key: entry.key,
                 from: set.clone(),
-                outlines,
+                descriptors,
                 bytes: bytes.fold(0, u64::saturating_add),
             };
             found.insert(entry.key, moving);

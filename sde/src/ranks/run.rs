@@ -11,8 +11,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::handle::gather_values;
-use super::save::{has_parts, settle};
-use super::sets::{ProcessSet, Together};
+use super::save::{bind, has_parts};
+use super::sets::{CollectiveEntry, ProcessSet};
 use crate::app::{Callee, Facts, Handle, Options, Outcome, Place, Policy, Subject};
 use crate::cache::{Entry, Record};
 use crate::engine::{Engine, Run, Served, Unpublished, cancelled, own_cycle, unknown_name};
@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, Listed, Volatile, keyed, with_encoder};
-use crate::ranks::collective::{Act, Given, Notice, Ranks, Says, chain};
+use crate::ranks::collective::{Body, CollectiveOp, Given, Header, Ranks, chain};
 use crate::result_map::Value;
 
 /// The inputs of a run, encoded.
@@ -28,7 +28,7 @@ type Encoded = (Key, Box<[u8]>, Option<Box<Volatile>>);
 
 impl Engine {
     /// `run` of a distributed app on several ranks, or on a part of them.
-    pub(crate) fn run_together(
+    pub(crate) fn run_collective(
         &self,
         from: &Handle,
         ranks: &Arc<Ranks>,
@@ -58,7 +58,7 @@ impl Engine {
         };
         let unfit = unfit.or_else(|| self.unfit(&run));
         let set = self.sets.of(ranks).ok_or(ErrorKind::Released)?;
-        let made = self.together(&run, &set, call, unfit);
+        let made = self.collective_run(&run, &set, call, unfit);
         made.map_err(|error| self.failed(&run, error))
     }
 
@@ -76,7 +76,7 @@ impl Engine {
         unfit.or_else(|| self.too_deep(run))
     }
 
-    fn together(
+    fn collective_run(
         &self,
         run: &Run<'_>,
         set: &ProcessSet,
@@ -90,19 +90,19 @@ impl Engine {
         };
         let has = held.as_ref().map(|(served, _)| served.entry.record.run);
         let own = self.next_run();
-        let notice = asked(run).saying(Says::Run { next: own, has });
-        let notice = notice.with_failure(unfit.as_ref().map(chain));
-        let met = ranks.meet_all_well_giving(notice, &|| given(run, call))?;
+        let header = asked(run).with_body(Body::Run { next: own, has });
+        let header = header.with_failure(unfit.as_ref().map(chain));
+        let met = ranks.meet_all_well_giving(header, &|| given(run, call))?;
         // One run has one name everywhere, which the first rank gives it.
-        let next = match met[0].says {
-            Says::Run { next, .. } => next,
+        let next = match met[0].body {
+            Body::Run { next, .. } => next,
             _ => own,
         };
         let alike =
-            |other: &Notice| matches!(other.says, Says::Run { has: theirs, .. } if theirs == has);
+            |other: &Header| matches!(other.body, Body::Run { has: theirs, .. } if theirs == has);
         if let (true, Some((served, source))) = (met.iter().all(alike), held) {
             if source == Source::Loaded {
-                set.put(Together {
+                set.put(CollectiveEntry {
                     entry: Arc::clone(&served.entry),
                     is_own: true,
                 });
@@ -119,7 +119,7 @@ impl Engine {
             }
             .into());
         }
-        self.compute_together(run, set, call, next)
+        self.compute_collectively(run, set, call, next)
     }
 
     /// What this rank has of the run, in memory or in the store.
@@ -146,7 +146,7 @@ impl Engine {
     }
 
     /// Runs the body on all ranks.
-    fn compute_together(
+    fn compute_collectively(
         &self,
         run: &Run<'_>,
         set: &ProcessSet,
@@ -160,9 +160,9 @@ impl Engine {
             let made = self.publishable(run, ran, None);
             let (says, why) = match &made {
                 Ok(published) => (rests_on(&published.entry.record), None),
-                Err(unpublished) => (Says::Nothing, Some(chain(&unpublished.error))),
+                Err(unpublished) => (Body::Nothing, Some(chain(&unpublished.error))),
             };
-            let ended = ranks.end_saying(says, &run.subject.facts.name, run.key, why);
+            let ended = ranks.end_with(says, &run.subject.facts.name, run.key, why);
             match (made, ended) {
                 (Ok(published), Ok(met)) => Ok((published, met)),
                 (Err(unpublished), Ok(_)) => Err(unpublished),
@@ -175,15 +175,15 @@ impl Engine {
         match ran {
             Ok((published, met)) => {
                 let entry = self.resting_on_all(ranks, published.entry, &met)?;
-                settle(run.from, run.subject.facts, &entry);
+                bind(run.from, run.subject.facts, &entry);
                 let entry = Arc::new(entry);
                 if !entry.record.nondeterministic {
                     self.check_replicas(ranks, run.subject.facts, &entry)?;
                 }
-                let outlines = self.all_outlines(ranks, run.subject.facts, &entry)?;
+                let descriptors = self.all_descriptors(ranks, run.subject.facts, &entry)?;
                 if run.options.policy != Policy::Bypass {
-                    self.save_together(ranks, &entry, &outlines);
-                    set.put(Together {
+                    self.save_collective(ranks, &entry, &descriptors);
+                    set.put(CollectiveEntry {
                         entry: Arc::clone(&entry),
                         is_own: true,
                     });
@@ -197,8 +197,8 @@ impl Engine {
 
     /// The entry with a record of what the run rests on anywhere: each rank may have called other apps for
     /// its part, and all of them must find the same of it.
-    fn resting_on_all(&self, ranks: &Ranks, own: Entry, met: &[Notice]) -> Result<Entry, Error> {
-        if met.iter().all(|other| other.says == met[0].says) {
+    fn resting_on_all(&self, ranks: &Ranks, own: Entry, met: &[Header]) -> Result<Entry, Error> {
+        if met.iter().all(|other| other.body == met[0].body) {
             return Ok(own);
         }
         let mut record = own.record.clone();
@@ -217,13 +217,13 @@ impl Engine {
 type RestsOn = (Vec<Callee>, bool, bool);
 
 /// The same for ranks to compare.
-fn rests_on(record: &Record) -> Says {
+fn rests_on(record: &Record) -> Body {
     let mut digest = blake3::Hasher::new();
     digest.update(&[u8::from(record.nondeterministic), u8::from(record.anew)]);
     for callee in &record.beneath {
         callee.enter(&mut digest);
     }
-    Says::digest(&digest.finalize())
+    Body::digest(&digest.finalize())
 }
 
 /// What a run is given besides the code of the app, for a rank that is told that another gives it something else.
@@ -240,10 +240,10 @@ fn given(run: &Run<'_>, call: &dyn Call) -> Given {
 /// What all ranks must ask for alike: the run, and what may be taken of what is remembered and left there.
 /// Else one would give up where others enter the body, or not save its part. Which results they want
 /// does not matter: it is a hit only if each has what it wants.
-fn asked(run: &Run<'_>) -> Notice {
+fn asked(run: &Run<'_>) -> Header {
     let name = &run.subject.facts.name;
     let how = match run.options.policy {
-        Policy::Use => return Notice::new(Act::Run, run.key, &**name),
+        Policy::Use => return Header::new(CollectiveOp::Run, run.key, &**name),
         Policy::Refresh => "again",
         Policy::Bypass => "unremembered",
         Policy::OnlyIfRemembered => "only if remembered",
@@ -253,7 +253,11 @@ fn asked(run: &Run<'_>) -> Notice {
     let mut key = *all.finalize().as_bytes();
     // Messages show the first bytes.
     key[..16].copy_from_slice(&run.key.as_bytes()[..16]);
-    Notice::new(Act::Run, Key::from_bytes(key), format!("{name}, {how}"))
+    Header::new(
+        CollectiveOp::Run,
+        Key::from_bytes(key),
+        format!("{name}, {how}"),
+    )
 }
 
 fn encode(facts: &Facts, call: &dyn Call) -> Result<Encoded, Error> {

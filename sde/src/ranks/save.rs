@@ -2,68 +2,73 @@
 
 use std::sync::Arc;
 
-use super::array::Whereabouts;
-use super::parts::{Outlines, StoredParts, head_of, origin_of, part_of};
+use super::array::Placement;
+use super::parts::{Descriptors, StoredParts, head_of, origin_of, part_of};
 use crate::app::{AppInfo, Facts, Handle};
 use crate::cache::Entry;
 use crate::checkpoint::{Archiver, StoredEntry};
 use crate::engine::Engine;
 use crate::error::{AppError, Error, ErrorKind};
-use crate::ranks::collective::{Act, Notice, Ranks, Says};
+use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks};
 use crate::result_map::{Content, Tag};
 
 impl Engine {
     /// Has an entry saved that all of these ranks have: what is the same everywhere by the lowest
     /// of them, each part by its rank.
-    pub(crate) fn save_together(&self, ranks: &Ranks, entry: &Arc<Entry>, outlines: &Outlines) {
-        if outlines.is_empty() {
+    pub(crate) fn save_collective(
+        &self,
+        ranks: &Ranks,
+        entry: &Arc<Entry>,
+        descriptors: &Descriptors,
+    ) {
+        if descriptors.is_empty() {
             if ranks.rank() == 0 {
                 self.save_new(entry);
             }
             return;
         }
         // The parts first: a list must not be there without them.
-        if let Some(part) = part_of(entry, outlines, ranks.rank()) {
+        if let Some(part) = part_of(entry, descriptors, ranks.rank()) {
             self.save_new(&Arc::new(part));
         }
         if ranks.rank() == 0 {
-            self.save_new(&Arc::new(head_of(entry, outlines)));
+            self.save_new(&Arc::new(head_of(entry, descriptors)));
         }
     }
 
     /// Tells all ranks what parts they have of the distributed results of an entry that they made
     /// together. All ranks find the same, an error too.
-    pub(crate) fn all_outlines(
+    pub(crate) fn all_descriptors(
         &self,
         ranks: &Ranks,
         facts: &Facts,
         entry: &Entry,
-    ) -> Result<Outlines, Error> {
-        let own = own_outlines(&facts.info, entry);
+    ) -> Result<Descriptors, Error> {
+        let own = own_descriptors(&facts.info, entry);
         if facts.info.results.iter().all(|spec| spec.parts.is_none()) {
-            return Ok(Outlines::new());
+            return Ok(Descriptors::new());
         }
-        let notice = Notice::keyless(Act::Agree, &facts.name);
-        let all = ranks.gather(notice, Ok(to_bytes(&own)))?;
-        let mut outlines: Outlines = Vec::new();
+        let header = Header::keyless(CollectiveOp::Agree, &facts.name);
+        let all = ranks.gather(header, Ok(to_bytes(&own)))?;
+        let mut descriptors: Descriptors = Vec::new();
         for of_rank in all.by_rank() {
             let of_rank = from_bytes(of_rank).unwrap_or_default();
-            for ((name, _), outline) in own.iter().zip(of_rank) {
-                match outlines.iter_mut().find(|(known, _)| known == name) {
-                    Some((_, parts)) => parts.push(outline),
-                    None => outlines.push((name.clone(), vec![outline])),
+            for ((name, _), part_descriptor) in own.iter().zip(of_rank) {
+                match descriptors.iter_mut().find(|(known, _)| known == name) {
+                    Some((_, parts)) => parts.push(part_descriptor),
+                    None => descriptors.push((name.clone(), vec![part_descriptor])),
                 }
             }
         }
         // A result of which some rank has no part is none that can be put together again.
-        outlines.retain(|(_, parts)| parts.len() == ranks.size());
-        let whole = check(facts, &outlines);
+        descriptors.retain(|(_, parts)| parts.len() == ranks.size());
+        let whole = check(facts, &descriptors);
         let whole = whole.map_err(|cause| ErrorKind::App {
             app: Arc::clone(&facts.name),
             key: entry.record.key,
             cause,
         });
-        whole.map(|()| outlines).map_err(Error::from)
+        whole.map(|()| descriptors).map_err(Error::from)
     }
 }
 
@@ -96,9 +101,9 @@ impl Engine {
                 digests.update(blake3::hash(&bytes).as_bytes());
             }
         }
-        let notice = Notice::new(Act::Agree, entry.record.key, &*facts.name);
-        let met = ranks.meet(&notice.saying(Says::digest(&digests.finalize())))?;
-        match met.iter().position(|other| other.says != met[0].says) {
+        let header = Header::new(CollectiveOp::Agree, entry.record.key, &*facts.name);
+        let met = ranks.meet(&header.with_body(Body::digest(&digests.finalize())))?;
+        match met.iter().position(|other| other.body != met[0].body) {
             None => Ok(()),
             Some(rank) => Err(ErrorKind::Replicas {
                 app: Arc::clone(&facts.name),
@@ -111,19 +116,19 @@ impl Engine {
 }
 
 /// Tells the distributed results of a run where they lie, and what they are known by.
-pub(crate) fn settle(from: &Handle, facts: &Facts, entry: &Entry) {
+pub(crate) fn bind(from: &Handle, facts: &Facts, entry: &Entry) {
     let set = from.shared_ranks().map_or(0, |ranks| ranks.id());
     for spec in &facts.info.results {
         if let (Some(ops), Ok(value)) = (spec.parts, entry.results.get_erased(&spec.name)) {
             let origin = origin_of(&entry.record, &spec.name);
-            (ops.settle)(&value, &Whereabouts::new(set, origin));
+            (ops.bind)(&value, &Placement::new(set, origin));
         }
     }
 }
 
-/// That the parts together are whole: all ranks know all outlines, so all find the same.
-fn check(facts: &Facts, outlines: &Outlines) -> Result<(), AppError> {
-    for (name, parts) in outlines {
+/// That the parts together are whole: all ranks know all descriptors, so all find the same.
+fn check(facts: &Facts, descriptors: &Descriptors) -> Result<(), AppError> {
+    for (name, parts) in descriptors {
         if let Some(ops) = facts.result(name).and_then(|spec| spec.parts) {
             (ops.check)(parts)?;
         }
@@ -132,21 +137,25 @@ fn check(facts: &Facts, outlines: &Outlines) -> Result<(), AppError> {
 }
 
 /// What this rank has of each distributed result.
-pub(crate) fn own_outlines(info: &AppInfo, entry: &Entry) -> Vec<(String, Vec<u64>)> {
+pub(crate) fn own_descriptors(info: &AppInfo, entry: &Entry) -> Vec<(String, Vec<u64>)> {
     let specs = info.results.iter();
-    let outline = |spec: &crate::app::ResultSpec| {
+    let part_descriptor = |spec: &crate::app::ResultSpec| {
         let ops = spec.parts?;
         let value = entry.results.get_erased(&spec.name).ok()?;
-        Some((spec.name.to_string(), (ops.outline)(&value)?))
+        Some((spec.name.to_string(), (ops.part_descriptor)(&value)?))
     };
-    specs.filter_map(outline).collect()
+    specs.filter_map(part_descriptor).collect()
 }
 
-fn to_bytes(outlines: &[(String, Vec<u64>)]) -> Vec<u8> {
+fn to_bytes(descriptors: &[(String, Vec<u64>)]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    for (_, outline) in outlines {
-        bytes.extend((outline.len() as u64).to_le_bytes());
-        bytes.extend(outline.iter().flat_map(|number| number.to_le_bytes()));
+    for (_, part_descriptor) in descriptors {
+        bytes.extend((part_descriptor.len() as u64).to_le_bytes());
+        bytes.extend(
+            part_descriptor
+                .iter()
+                .flat_map(|number| number.to_le_bytes()),
+        );
     }
     bytes
 }
@@ -156,16 +165,16 @@ fn from_bytes(bytes: &[u8]) -> Option<Vec<Vec<u64>>> {
         let chunk = chunk.first_chunk().copied().unwrap_or_default();
         u64::from_le_bytes(chunk)
     });
-    let mut outlines = Vec::new();
+    let mut descriptors = Vec::new();
     while let Some(length) = numbers.next() {
         let length = usize::try_from(length).ok()?;
-        let outline: Vec<_> = numbers.by_ref().take(length).collect();
-        if outline.len() != length {
+        let part_descriptor: Vec<_> = numbers.by_ref().take(length).collect();
+        if part_descriptor.len() != length {
             return None;
         }
-        outlines.push(outline);
+        descriptors.push(part_descriptor);
     }
-    Some(outlines)
+    Some(descriptors)
 }
 
 /// What a store has of an entry, with distributed results put together for this rank.

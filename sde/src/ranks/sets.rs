@@ -14,7 +14,7 @@ use crate::result_map::Named;
 pub(crate) struct ProcessSet {
     pub(crate) ranks: Arc<Ranks>,
     /// The entries of distributed apps.
-    entries: Mutex<HashMap<Key, Together>>,
+    entries: Mutex<HashMap<Key, CollectiveEntry>>,
     /// The ordinary runs that were made while this was the innermost process set, and those of
     /// parts of it that were released: app and key.
     fresh: Mutex<Vec<(Arc<str>, Key)>>,
@@ -34,12 +34,12 @@ impl ProcessSet {
         Some(Arc::clone(&entries.get(key)?.entry))
     }
 
-    pub(crate) fn put(&self, made: Together) {
+    pub(crate) fn put(&self, made: CollectiveEntry) {
         // What was there is dropped when the lock is free again.
         let _before = lock(&self.entries).insert(made.entry.record.key, made);
     }
 
-    pub(crate) fn all(&self) -> Vec<Together> {
+    pub(crate) fn all(&self) -> Vec<CollectiveEntry> {
         lock(&self.entries).values().cloned().collect()
     }
 
@@ -47,7 +47,7 @@ impl ProcessSet {
     fn change(&self, change: impl Fn(&Arc<Entry>) -> Arc<Entry>) {
         for made in self.all() {
             let entry = change(&made.entry);
-            self.put(Together { entry, ..made });
+            self.put(CollectiveEntry { entry, ..made });
         }
     }
 
@@ -71,7 +71,7 @@ impl ProcessSet {
 
 /// An entry that ranks made together.
 #[derive(Clone)]
-pub(crate) struct Together {
+pub(crate) struct CollectiveEntry {
     pub(crate) entry: Arc<Entry>,
     /// Whether it was made on this process set, not handed over to it.
     pub(crate) is_own: bool,
@@ -88,7 +88,7 @@ pub(crate) struct Sets {
     /// What was computed since somebody began to watch.
     computed: Mutex<Option<Vec<Key>>>,
     /// How often something was computed that another rank computed too.
-    doubles: AtomicU64,
+    duplicates: AtomicU64,
 }
 
 impl Sets {
@@ -169,12 +169,12 @@ impl Sets {
         lock(&self.computed).take().unwrap_or_default()
     }
 
-    pub(crate) fn add_doubles(&self, more: u64) {
-        self.doubles.fetch_add(more, Ordering::Relaxed);
+    pub(crate) fn add_duplicates(&self, more: u64) {
+        self.duplicates.fetch_add(more, Ordering::Relaxed);
     }
 
-    pub(crate) fn doubles(&self) -> u64 {
-        self.doubles.load(Ordering::Relaxed)
+    pub(crate) fn duplicates(&self) -> u64 {
+        self.duplicates.load(Ordering::Relaxed)
     }
 
     /// Forgets everything.

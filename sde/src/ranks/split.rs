@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::collective::{Act, Notice, Ranks, Says, chain};
+use super::collective::{Body, CollectiveOp, Header, Ranks, chain};
 use super::exchange::{Exchange, Left, Offer, ReceivedEntry, Sent, pack, unpack};
 use super::group::ProcessGroup;
 use super::redistribute::Change;
@@ -43,12 +43,12 @@ impl Engine {
         key: i64,
         transfer: &Transfer,
     ) -> Result<Arc<Ranks>, Error> {
-        let notice = Notice::keyless(Act::Split, "parts").saying(Says::Part {
+        let header = Header::keyless(CollectiveOp::Split, "parts").with_body(Body::Part {
             set: u64::from(color),
             place: key,
             commits: self.commits_by_the_way(),
         });
-        let met = whole.meet(&notice)?;
+        let met = whole.meet(&header)?;
         self.commit_by_the_way(whole, &met);
         let parts = sets_of(&met);
         let own = parts.iter().find(|part| part.contains(&whole.rank()));
@@ -63,7 +63,7 @@ impl Engine {
                 transfer,
                 is_release: false,
             };
-            self.hand_over(&change, &outer.all(), &set)?;
+            self.redistribute(&change, &outer.all(), &set)?;
         }
         whole.set_split();
         self.sets.push(set);
@@ -80,18 +80,18 @@ impl Engine {
         part.check()?;
         let set = self.sets.of(part);
         // Met before anything is taken apart: who is elsewhere in the program gets an error.
-        let notice = Notice::keyless(Act::Release, "its part").saying(Says::Part {
+        let header = Header::keyless(CollectiveOp::Release, "its part").with_body(Body::Part {
             set: part.id(),
             place: part.rank() as i64,
             commits: self.commits_by_the_way(),
         });
         let inner = part.is_split().then(|| {
-            let doing = notice.what.clone();
+            let doing = header.what.clone();
             chain(&ErrorKind::IsSplit { doing }.into())
         });
         // Who waits for this rank in the part must not wait for ever.
         part.leave();
-        let met = whole.meet_all_well(notice.with_failure(inner));
+        let met = whole.meet_all_well(header.with_failure(inner));
         self.abandon_ranks(whole, part);
         let met = met?;
         self.commit_by_the_way(whole, &met);
@@ -107,7 +107,7 @@ impl Engine {
                 is_release: true,
             };
             let made = set.all().into_iter().filter(|made| made.is_own);
-            self.hand_over(&change, &made.collect::<Vec<_>>(), &outer)?;
+            self.redistribute(&change, &made.collect::<Vec<_>>(), &outer)?;
             // Ranks beyond the outer set lack them too.
             outer.add_fresh(fresh);
         }
@@ -191,7 +191,7 @@ impl Engine {
     }
 
     /// Appends an entry to what is sent, without the values that are left, unless it is too large or
-    /// can't be turned into bytes. Says whether it did.
+    /// can't be turned into bytes. Body whether it did.
     pub(crate) fn pack(
         &self,
         entry: &Entry,
@@ -246,10 +246,10 @@ fn in_part(entry: &ReceivedEntry, transfer: &Transfer) -> Option<Left> {
 }
 
 /// The ranks of each set that ranks go to or come from, in their order there.
-fn sets_of(met: &[Notice]) -> Vec<Vec<usize>> {
+fn sets_of(met: &[Header]) -> Vec<Vec<usize>> {
     let mut sets: BTreeMap<u64, BTreeSet<(i64, usize)>> = BTreeMap::new();
-    for (rank, notice) in met.iter().enumerate() {
-        if let Says::Part { set, place, .. } = notice.says {
+    for (rank, header) in met.iter().enumerate() {
+        if let Body::Part { set, place, .. } = header.body {
             sets.entry(set).or_default().insert((place, rank));
         }
     }

@@ -4,16 +4,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use super::block::Block;
-use super::hand_over::HandOver;
 use super::layout::{Layout, refused};
 use super::moves::{Move, copy};
 use super::part::{Distributed, SavedParts};
-use super::whereabouts::Whereabouts;
+use super::placement::Placement;
+use super::redistribution::Redistribution;
 use crate::app::Handle;
 use crate::bulk::Element;
 use crate::error::{AppError, Error, ErrorKind};
 use crate::key::{Digest, Key};
-use crate::ranks::collective::{Act, Notice, Ranks};
+use crate::ranks::collective::{CollectiveOp, Header, Ranks};
 
 /// An array of numbers of one to three (or more) dimensions, of which each rank of a process set
 /// has a [`Block`].
@@ -205,7 +205,7 @@ impl<T: Element> DistArray<T> {
             from: self.layout.blocks(),
             to: layout.blocks(),
         }
-        .run(&self.local, notice(Act::Move, &layout))?;
+        .run(&self.local, header(CollectiveOp::Move, &layout))?;
         let moved = Self::of(Arc::new(layout), ranks.rank(), local, ranks.id());
         if let Some(origin) = self.origin.get() {
             // It is new, so this is the first.
@@ -222,7 +222,7 @@ impl<T: Element> DistArray<T> {
         let Some(ranks) = self.here(sde, "gathers")? else {
             return Ok(self.local.clone());
         };
-        ranks.meet(&notice(Act::Gather, &self.layout))?;
+        ranks.meet(&header(CollectiveOp::Gather, &self.layout))?;
         let blocks = self.layout.blocks();
         let counts: Vec<usize> = blocks.iter().map(|b| b.len() * size_of::<T>()).collect();
         let whole = Block::whole(self.shape());
@@ -257,7 +257,7 @@ impl<T: Element> DistArray<T> {
 
     /// The ranks it lies on, if that is where the handle's code runs; `None` on one process.
     fn here<'a>(&self, sde: &'a Handle, doing: &str) -> Result<Option<&'a Arc<Ranks>>, Error> {
-        let ranks = sde.together(|| format!("{doing} an array"))?;
+        let ranks = sde.collective_ranks(|| format!("{doing} an array"))?;
         let id = ranks.map_or(0, |ranks| ranks.id());
         // Sets of other engines may have the same name.
         let ranks_here = ranks.map_or(1, |ranks| ranks.size());
@@ -269,7 +269,7 @@ impl<T: Element> DistArray<T> {
 }
 
 /// That all ranks are to do this, and mean this layout.
-fn notice(act: Act, layout: &Layout) -> Notice {
+fn header(op: CollectiveOp, layout: &Layout) -> Header {
     let mut hasher = blake3::Hasher::new();
     for block in layout.blocks() {
         for number in block.offset.iter().chain(&block.extent) {
@@ -278,12 +278,12 @@ fn notice(act: Act, layout: &Layout) -> Notice {
     }
     let key = Key::from_bytes(*hasher.finalize().as_bytes());
     let what = format!("an array of shape {:?}", layout.shape());
-    Notice::new(act, key, what)
+    Header::new(op, key, what)
 }
 
 impl<T: Element> Distributed for DistArray<T> {
     /// Shape, then the block.
-    fn outline(&self) -> Vec<u64> {
+    fn part_descriptor(&self) -> Vec<u64> {
         let block = self.block();
         let numbers = self
             .shape()
@@ -297,8 +297,11 @@ impl<T: Element> Distributed for DistArray<T> {
         size_of_val(self.local())
     }
 
-    fn hand_over(part: Option<&Self>, over: &HandOver<'_>) -> Result<Option<Self>, AppError> {
-        let (shape, blocks) = read_outlines::<T>(over.outlines())?;
+    fn redistribute_parts(
+        part: Option<&Self>,
+        over: &Redistribution<'_>,
+    ) -> Result<Option<Self>, AppError> {
+        let (shape, blocks) = read_descriptors::<T>(over.descriptors())?;
         let mut from = vec![Block::empty(shape.len()); over.ranks()];
         for (rank, block) in over.from().iter().zip(blocks) {
             from[*rank] = block;
@@ -321,7 +324,7 @@ impl<T: Element> Distributed for DistArray<T> {
         }
         .run(
             part.map_or(&[][..], |part| part.local()),
-            notice(Act::Move, &Layout::rows(&shape, 1)),
+            header(CollectiveOp::Move, &Layout::rows(&shape, 1)),
         )?;
         Ok(over.place().map(|(set, place)| {
             let layout = Arc::new(layouts[set].clone());
@@ -330,7 +333,7 @@ impl<T: Element> Distributed for DistArray<T> {
     }
 
     fn assemble(parts: &SavedParts<'_, Self>, rank: usize, ranks: usize) -> Result<Self, AppError> {
-        let (shape, blocks) = read_outlines::<T>(parts.outlines())?;
+        let (shape, blocks) = read_descriptors::<T>(parts.descriptors())?;
         let layout = Layout::rows(&shape, ranks);
         let own = layout.block(rank);
         let no_room =
@@ -353,13 +356,13 @@ impl<T: Element> Distributed for DistArray<T> {
     }
 
     /// The blocks tile the array.
-    fn check(outlines: &[Vec<u64>]) -> Result<(), AppError> {
-        let (shape, blocks) = read_outlines::<T>(outlines)?;
+    fn check(descriptors: &[Vec<u64>]) -> Result<(), AppError> {
+        let (shape, blocks) = read_descriptors::<T>(descriptors)?;
         Layout::of_blocks(&shape, blocks)?;
         Ok(())
     }
 
-    fn settle(&self, at: &Whereabouts) {
+    fn bind(&self, at: &Placement) {
         self.set.store(at.set, Ordering::Relaxed);
         // An array that was an input keeps the name that it had.
         let _ = self.origin.set(at.next_origin());
@@ -368,18 +371,20 @@ impl<T: Element> Distributed for DistArray<T> {
 
 /// The shape, and the blocks of all parts, each of which is in an array that memory may hold. They come
 /// from a store or another rank.
-fn read_outlines<T>(outlines: &[Vec<u64>]) -> Result<(Vec<usize>, Vec<Block>), AppError> {
+fn read_descriptors<T>(descriptors: &[Vec<u64>]) -> Result<(Vec<usize>, Vec<Block>), AppError> {
     let bad = || AppError::message("the parts of an array are of different arrays");
     let outside = || AppError::message("a part of an array lies outside of it, or is too large");
-    let first = outlines.first().ok_or_else(bad)?;
+    let first = descriptors.first().ok_or_else(bad)?;
     let dimensions = first.len() / 3;
     let shape = first.get(..dimensions).ok_or_else(bad)?;
     let sizes = |numbers: &[u64]| -> Result<Vec<usize>, AppError> {
         let size = |number: &u64| usize::try_from(*number).map_err(AppError::from);
         numbers.iter().map(size).collect()
     };
-    let block = |outline: &Vec<u64>| -> Result<Block, AppError> {
-        let (own, rest) = outline.split_at_checked(dimensions).ok_or_else(bad)?;
+    let block = |part_descriptor: &Vec<u64>| -> Result<Block, AppError> {
+        let (own, rest) = part_descriptor
+            .split_at_checked(dimensions)
+            .ok_or_else(bad)?;
         if own != shape || rest.len() != 2 * dimensions {
             return Err(bad());
         }
@@ -389,7 +394,10 @@ fn read_outlines<T>(outlines: &[Vec<u64>]) -> Result<(Vec<usize>, Vec<Block>), A
             extent: sizes(extent)?,
         })
     };
-    let blocks = outlines.iter().map(block).collect::<Result<Vec<_>, _>>()?;
+    let blocks = descriptors
+        .iter()
+        .map(block)
+        .collect::<Result<Vec<_>, _>>()?;
     let shape = sizes(shape)?;
     match blocks
         .iter()

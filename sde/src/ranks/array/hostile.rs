@@ -19,15 +19,15 @@ fn outlines_of_impossible_arrays_are_errors() {
     let read = |_: usize| -> Result<DistArray<f64>, crate::ArchiveError> {
         panic!("it is not to be read")
     };
-    for outline in lists {
-        let outlines = [outline.to_vec()];
-        let assembled = DistArray::assemble(&SavedParts::new(&outlines, &read), 0, 1);
-        assert!(assembled.is_err(), "{outline:?}");
+    for part_descriptor in lists {
+        let descriptors = [part_descriptor.to_vec()];
+        let assembled = DistArray::assemble(&SavedParts::new(&descriptors, &read), 0, 1);
+        assert!(assembled.is_err(), "{part_descriptor:?}");
     }
-    for outline in &lists[..6] {
+    for part_descriptor in &lists[..6] {
         assert!(
-            DistArray::<f64>::check(&[outline.to_vec()]).is_err(),
-            "{outline:?}"
+            DistArray::<f64>::check(&[part_descriptor.to_vec()]).is_err(),
+            "{part_descriptor:?}"
         );
     }
 }

@@ -8,7 +8,6 @@
 mod block;
 mod dist_array;
 mod fields;
-mod hand_over;
 #[cfg(test)]
 mod hostile;
 mod keyed;
@@ -16,15 +15,16 @@ mod layout;
 mod moves;
 mod ops;
 mod part;
+mod placement;
+mod redistribution;
 mod shard;
-mod whereabouts;
 
 pub use block::Block;
 pub use dist_array::DistArray;
 #[doc(hidden)]
-pub use fields::{check_same, join_outlines, outline_of_same, outlines_of, part_for};
-pub use hand_over::HandOver;
+pub use fields::{check_same, descriptor_of_same, descriptors_of, join_descriptors, part_for};
 pub use layout::Layout;
 pub(crate) use ops::DistOps;
 pub use part::{Distributed, SavedParts};
-pub use whereabouts::Whereabouts;
+pub use placement::Placement;
+pub use redistribution::Redistribution;

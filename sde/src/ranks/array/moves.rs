@@ -12,7 +12,7 @@ use std::ops::Range;
 use super::block::Block;
 use crate::bulk::Element;
 use crate::error::Error;
-use crate::ranks::collective::{Notice, Ranks, Says};
+use crate::ranks::collective::{Body, Header, Ranks};
 
 /// What a rank sends in a turn, in bytes.
 const TURN: usize = 1 << 20;
@@ -61,8 +61,8 @@ impl Piece {
 }
 
 impl Move<'_> {
-    /// What this rank has afterwards. The notice says what all are about to do.
-    pub(super) fn run<T: Element>(&self, local: &[T], notice: Notice) -> Result<Vec<T>, Error> {
+    /// What this rank has afterwards. The header says what all are about to do.
+    pub(super) fn run<T: Element>(&self, local: &[T], header: Header) -> Result<Vec<T>, Error> {
         let own = self.ranks.rank();
         let (source, target) = (&self.from[own], &self.to[own]);
         let pieces = |block: &Block, others: &[Block]| -> Vec<Piece> {
@@ -74,12 +74,12 @@ impl Move<'_> {
             let others = pieces.iter().enumerate().filter(|(rank, _)| *rank != own);
             others.map(|(_, piece)| piece.len()).max().unwrap_or(0)
         };
-        let met = self.ranks.meet(&notice.saying(Says::Elements {
+        let met = self.ranks.meet(&header.with_body(Body::Elements {
             most: others(&sends) as u64,
             are_in_place: is_in_place,
         }))?;
-        let elements = met.iter().filter_map(|notice| match notice.says {
-            Says::Elements { most, are_in_place } => Some((most as usize, are_in_place)),
+        let elements = met.iter().filter_map(|header| match header.body {
+            Body::Elements { most, are_in_place } => Some((most as usize, are_in_place)),
             _ => None,
         });
         let (most, in_place): (Vec<_>, Vec<_>) = elements.unzip();

@@ -1,7 +1,7 @@
 //! What a type must be able to do whose values lie on several ranks.
 
-use super::hand_over::HandOver;
-use super::whereabouts::Whereabouts;
+use super::placement::Placement;
+use super::redistribution::Redistribution;
 use crate::error::{AppError, ArchiveError};
 use crate::result_map::Storable;
 
@@ -57,7 +57,7 @@ use crate::result_map::Storable;
 pub trait Distributed: Storable + Sized {
     /// What other ranks must know of this part to move it: where it belongs, as a rule. Parts
     /// of one value together must be whole; see [`check`](Self::check).
-    fn outline(&self) -> Vec<u64>;
+    fn part_descriptor(&self) -> Vec<u64>;
 
     /// How many bytes this part has, for the limit of [`Transfer::at_most`](crate::Transfer::at_most);
     /// what lies in the value itself, if the type does not say more.
@@ -71,7 +71,10 @@ pub trait Distributed: Storable + Sized {
     ///
     /// # Errors
     /// If that can't be done; the value is then computed again where it is needed.
-    fn hand_over(part: Option<&Self>, over: &HandOver<'_>) -> Result<Option<Self>, AppError>;
+    fn redistribute_parts(
+        part: Option<&Self>,
+        over: &Redistribution<'_>,
+    ) -> Result<Option<Self>, AppError>;
 
     /// Makes the part of rank `rank` of `ranks` from the parts that were saved, by any number of
     /// ranks. Not collective.
@@ -81,48 +84,48 @@ pub trait Distributed: Storable + Sized {
     /// type that can't do this says so for all but the number of ranks that saved it.
     fn assemble(parts: &SavedParts<'_, Self>, rank: usize, ranks: usize) -> Result<Self, AppError>;
 
-    /// That parts with these outlines are one whole value.
+    /// That parts with these descriptors are one whole value.
     ///
     /// # Errors
     /// What is missing or twice there.
-    fn check(outlines: &[Vec<u64>]) -> Result<(), AppError> {
-        let _ = outlines;
+    fn check(descriptors: &[Vec<u64>]) -> Result<(), AppError> {
+        let _ = descriptors;
         Ok(())
     }
 
     /// Takes note of the process set that it lies on, and of what it is known by as an input of other
     /// runs: what has arrays in it has each of them do so. Called once, when it was made, moved or loaded.
-    fn settle(&self, at: &Whereabouts) {
+    fn bind(&self, at: &Placement) {
         let _ = at;
     }
 }
 
 /// The parts of one value as they were saved.
 pub struct SavedParts<'a, T> {
-    pub(crate) outlines: &'a [Vec<u64>],
+    pub(crate) descriptors: &'a [Vec<u64>],
     pub(crate) read: &'a dyn Fn(usize) -> Result<T, ArchiveError>,
 }
 
 impl<'a, T> SavedParts<'a, T> {
-    /// Parts with these outlines, each read by the function: those of a value within another.
+    /// Parts with these descriptors, each read by the function: those of a value within another.
     #[must_use]
     pub fn new(
-        outlines: &'a [Vec<u64>],
+        descriptors: &'a [Vec<u64>],
         read: &'a dyn Fn(usize) -> Result<T, ArchiveError>,
     ) -> Self {
-        Self { outlines, read }
+        Self { descriptors, read }
     }
 
     /// How many ranks saved it.
     #[must_use]
     pub fn ranks(&self) -> usize {
-        self.outlines.len()
+        self.descriptors.len()
     }
 
-    /// The outline of each part.
+    /// The part_descriptor of each part.
     #[must_use]
-    pub fn outlines(&self) -> &[Vec<u64>] {
-        self.outlines
+    pub fn descriptors(&self) -> &[Vec<u64>] {
+        self.descriptors
     }
 
     /// Reads the part that a rank has saved.

@@ -2,7 +2,7 @@
 //!
 //! Each rank says at a meeting how many bytes it has, so that all know what arrives.
 
-use super::notice::{Notice, Says};
+use super::header::{Body, Header};
 use super::{Ranks, chain};
 use crate::error::Error;
 use crate::ranks::group::GroupError;
@@ -48,18 +48,18 @@ impl Ranks {
     /// [`gather_bytes`](Self::gather_bytes) besides.
     pub(crate) fn gather(
         &self,
-        notice: Notice,
+        header: Header,
         mine: Result<Vec<u8>, Error>,
     ) -> Result<Gathered, Error> {
-        let what = notice.what.clone();
+        let what = header.what.clone();
         let length = mine.as_ref().map_or(0, Vec::len) as u64;
-        let notice = notice.saying(Says::Bytes {
+        let header = header.with_body(Body::Bytes {
             length,
             are_last: true,
         });
         let why = mine.as_ref().err().map(chain);
-        let met = self.meet_all_well(notice.with_failure(why))?;
-        let counts: Vec<_> = met.iter().map(Notice::bytes).collect();
+        let met = self.meet_all_well(header.with_failure(why))?;
+        let counts: Vec<_> = met.iter().map(Header::bytes).collect();
         let all = self.gather_bytes(&what, &mine?, &counts)?;
         Ok(Gathered { all, counts })
     }

@@ -1,7 +1,7 @@
 //! The ranks that a piece of the program runs on, and how they keep in step.
 //!
 //! Whatever ranks do together begins with a meeting, at which each says what it is about to
-//! do ([`Notice`]). If they do not all say the same, all get the same error, which names who
+//! do ([`Header`]). If they do not all say the same, all get the same error, which names who
 //! does what, and nobody waits for what does not come.
 //!
 //! Runs nest. When one rank has come to the end of a run and another is still in the middle
@@ -10,19 +10,19 @@
 
 mod differ;
 mod gather;
-mod notice;
+mod header;
 mod patient;
 
 pub(crate) use differ::Given;
 pub(crate) use gather::parts;
-pub(crate) use notice::{Act, Notice, Says};
+pub(crate) use header::{Body, CollectiveOp, Header};
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use notice::BYTES;
+use header::BYTES;
 use patient::{Patient, seldom};
 
 use crate::error::{Error, ErrorKind};
@@ -176,40 +176,40 @@ impl Ranks {
         }
     }
 
-    /// Says what this rank is about to do, and hears the same of all others.
+    /// Body what this rank is about to do, and hears the same of all others.
     ///
     /// # Errors
     /// The same on all ranks if they are about to do different things, or one has left. On this
     /// rank alone if it is not the thread's turn to do anything together.
-    pub(crate) fn meet(&self, notice: &Notice) -> Result<Vec<Notice>, Error> {
-        self.meet_giving(notice, &Given::new)
+    pub(crate) fn meet(&self, header: &Header) -> Result<Vec<Header>, Error> {
+        self.meet_giving(header, &Given::new)
     }
 
     /// The same for a run of which this rank can tell what it gives it: who gives it another than the others is told that.
     fn meet_giving(
         &self,
-        notice: &Notice,
+        header: &Header,
         given: &dyn Fn() -> Given,
-    ) -> Result<Vec<Notice>, Error> {
-        self.may_meet(notice)?;
+    ) -> Result<Vec<Header>, Error> {
+        self.may_meet(header)?;
         self.closed.store(false, Ordering::Relaxed);
         let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
-        let what = notice.describe();
+        let what = header.describe();
         let mut late = seldom(|ranks| self.tell_late(&what, ranks));
         let met = self
             .group
-            .meet(&notice.to_bytes(sequence), self.patience, &mut late);
+            .meet(&header.to_bytes(sequence), self.patience, &mut late);
         let met = met.map_err(|error| self.break_off(&what, error))?;
-        let notices: Option<Vec<_>> = met.chunks(BYTES).map(Notice::from_bytes).collect();
-        let Some(notices) = notices else {
-            let foreign = "a rank sent something else than a notice; do all run one program?";
+        let headers: Option<Vec<_>> = met.chunks(BYTES).map(Header::from_bytes).collect();
+        let Some(headers) = headers else {
+            let foreign = "a rank sent something else than a header; do all run one program?";
             return Err(self.break_off(&what, GroupError::Other(foreign.to_owned())));
         };
-        let in_step = notices.iter().all(|(number, _)| *number == sequence);
-        let notices: Vec<_> = notices.into_iter().map(|(_, notice)| notice).collect();
-        match in_step && notices.iter().all(|other| other.fits(notice)) {
-            true => Ok(notices),
-            false => Err(self.disagree(notice, &notices, in_step, given)),
+        let in_step = headers.iter().all(|(number, _)| *number == sequence);
+        let headers: Vec<_> = headers.into_iter().map(|(_, header)| header).collect();
+        match in_step && headers.iter().all(|other| other.fits(header)) {
+            true => Ok(headers),
+            false => Err(self.disagree(header, &headers, in_step, given)),
         }
     }
 
@@ -218,13 +218,13 @@ impl Ranks {
         (self.late)(doing, &ranks);
     }
 
-    fn may_meet(&self, notice: &Notice) -> Result<(), Error> {
+    fn may_meet(&self, header: &Header) -> Result<(), Error> {
         self.check()?;
         if !self.is_own_thread() {
-            return Err(not_here(notice.describe()));
+            return Err(not_here(header.describe()));
         }
-        if self.is_split() && notice.act != Act::Release {
-            let doing = notice.describe();
+        if self.is_split() && header.op != CollectiveOp::Release {
+            let doing = header.describe();
             return Err(ErrorKind::IsSplit { doing }.into());
         }
         if let Some(error) = self.broken.get() {
@@ -251,27 +251,27 @@ impl Ranks {
     /// What all ranks get that do not do the same.
     fn disagree(
         &self,
-        own: &Notice,
-        notices: &[Notice],
+        own: &Header,
+        headers: &[Header],
         in_step: bool,
         given: &dyn Fn() -> Given,
     ) -> Error {
-        let runs = |notice: &Notice| notice.act == Act::Run && notice.what == own.what;
-        let is_one_app = in_step && notices.iter().all(runs);
+        let runs = |header: &Header| header.op == CollectiveOp::Run && header.what == own.what;
+        let is_one_app = in_step && headers.iter().all(runs);
         // One that has failed has no key.
         let failed =
-            |notice: &Notice| (notice.act == Act::End || is_one_app) && notice.has_failed();
-        let error = match notices.iter().position(failed) {
-            Some(rank) => self.failure(rank, notices, &own.failure),
+            |header: &Header| (header.op == CollectiveOp::End || is_one_app) && header.has_failed();
+        let error = match headers.iter().position(failed) {
+            Some(rank) => self.failure(rank, headers, &own.failure),
             None => {
                 let given = is_one_app.then(|| self.differing(&given()));
-                let ranks = self.told(notices, &given.unwrap_or_default());
+                let ranks = self.told(headers, &given.unwrap_or_default());
                 ErrorKind::Disagree { ranks }.into()
             }
         };
-        let ended = notices.iter().any(|notice| notice.act == Act::End);
+        let ended = headers.iter().any(|header| header.op == CollectiveOp::End);
         if ended
-            && own.act != Act::End
+            && own.op != CollectiveOp::End
             && let Some(level) = self.levels().last_mut()
         {
             *level = Some(error.clone());
@@ -281,20 +281,20 @@ impl Ranks {
 
     /// What each rank gives to one app that not all give; all ranks are here.
     fn differing(&self, given: &Given) -> Vec<String> {
-        let notice = Notice::keyless(Act::Agree, "what it gives");
-        match self.gather(notice, Ok(differ::to_bytes(given))) {
+        let header = Header::keyless(CollectiveOp::Agree, "what it gives");
+        match self.gather(header, Ok(differ::to_bytes(given))) {
             Ok(all) => differ::differing(all.all(), all.counts()),
             Err(_) => Vec::new(),
         }
     }
 
     /// Who does what, one rank for each different thing.
-    fn told(&self, notices: &[Notice], given: &[String]) -> Vec<String> {
+    fn told(&self, headers: &[Header], given: &[String]) -> Vec<String> {
         let mut told: Vec<(usize, String)> = Vec::new();
-        for (rank, notice) in notices.iter().enumerate() {
+        for (rank, header) in headers.iter().enumerate() {
             let text = match given.get(rank).filter(|given| !given.is_empty()) {
-                Some(given) => format!("{} with {given}", notice.describe()),
-                None => notice.describe(),
+                Some(given) => format!("{} with {given}", header.describe()),
+                None => header.describe(),
             };
             if !told.iter().any(|(_, said)| *said == text) {
                 told.push((self.in_program(rank), text));
@@ -309,8 +309,8 @@ impl Ranks {
     /// Compares how something went that each rank did for itself. If it failed anywhere, all
     /// ranks get the error of the lowest rank where it did.
     pub(crate) fn agree<T>(&self, what: &str, went: Result<T, Error>) -> Result<T, Error> {
-        let notice = Notice::keyless(Act::Agree, what);
-        self.meet_all_well(notice.with_failure(went.as_ref().err().map(chain)))?;
+        let header = Header::keyless(CollectiveOp::Agree, what);
+        self.meet_all_well(header.with_failure(went.as_ref().err().map(chain)))?;
         went
     }
 
@@ -318,43 +318,43 @@ impl Ranks {
     /// failed then. To be called while the [level](Self::level) of that is there.
     pub(crate) fn end<T>(&self, what: &str, key: Key, went: Result<T, Error>) -> Result<T, Error> {
         let why = went.as_ref().err().map(chain);
-        self.end_saying(Says::Nothing, what, key, why)?;
+        self.end_with(Body::Nothing, what, key, why)?;
         went
     }
 
     /// The same where all ranks say something besides; gives what they say if it went well on all.
-    pub(crate) fn end_saying(
+    pub(crate) fn end_with(
         &self,
-        says: Says,
+        body: Body,
         what: &str,
         key: Key,
         why_not: Option<String>,
-    ) -> Result<Vec<Notice>, Error> {
-        let notice = Notice::new(Act::End, key, what).saying(says);
-        self.meet_all_well(notice.with_failure(why_not))
+    ) -> Result<Vec<Header>, Error> {
+        let header = Header::new(CollectiveOp::End, key, what).with_body(body);
+        self.meet_all_well(header.with_failure(why_not))
     }
 
     /// A [meeting](Self::meet) of ranks of which some may have failed: then all get the error of
     /// the lowest of them.
-    pub(crate) fn meet_all_well(&self, notice: Notice) -> Result<Vec<Notice>, Error> {
-        self.meet_all_well_giving(notice, &Given::new)
+    pub(crate) fn meet_all_well(&self, header: Header) -> Result<Vec<Header>, Error> {
+        self.meet_all_well_giving(header, &Given::new)
     }
 
     /// The same for a run of which each rank can tell what it gives it.
     pub(crate) fn meet_all_well_giving(
         &self,
-        notice: Notice,
+        header: Header,
         given: &dyn Fn() -> Given,
-    ) -> Result<Vec<Notice>, Error> {
-        let met = self.meet_giving(&notice, given)?;
-        match met.iter().position(Notice::has_failed) {
-            Some(rank) => Err(self.failure(rank, &met, &notice.failure)),
+    ) -> Result<Vec<Header>, Error> {
+        let met = self.meet_giving(&header, given)?;
+        match met.iter().position(Header::has_failed) {
+            Some(rank) => Err(self.failure(rank, &met, &header.failure)),
             None => Ok(met),
         }
     }
 
     /// Why something failed on a rank, as it says.
-    fn failure(&self, rank: usize, met: &[Notice], own: &str) -> Error {
+    fn failure(&self, rank: usize, met: &[Header], own: &str) -> Error {
         let mut counts = vec![0; met.len()];
         counts[rank] = met[rank].bytes();
         let own = if rank == self.rank() { own } else { "" };
@@ -414,7 +414,7 @@ impl Ranks {
         split.map_err(|error| self.break_off("splits its process set", error))
     }
 
-    /// Says that a run begins, for as long as the guard lives.
+    /// Body that a run begins, for as long as the guard lives.
     pub(crate) fn level(&self) -> LevelGuard<'_> {
         self.levels().push(None);
         LevelGuard(self)

@@ -19,7 +19,7 @@ use crate::cache::Entry;
 use crate::error::{Error, ErrorKind};
 use crate::event::RunId;
 use crate::key::Key;
-use crate::ranks::collective::{Act, Notice, Ranks, Says, parts};
+use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, parts};
 
 use stream::Stream;
 
@@ -131,7 +131,7 @@ impl Exchange<'_> {
             sent = turn.end;
             let is_last = sent == mine.len() && rest.peek().is_none();
             let met = self.meet(turn.len(), is_last)?;
-            let counts: Vec<_> = met.iter().map(Notice::bytes).collect();
+            let counts: Vec<_> = met.iter().map(Header::bytes).collect();
             let ranks = self.ranks;
             ranks.make_room(self.what, &mut all, &counts)?;
             ranks.gather_into(self.what, &mine[turn], &counts, &mut all)?;
@@ -142,7 +142,7 @@ impl Exchange<'_> {
                 }
             }
             let sends_no_more =
-                |notice: &Notice| matches!(notice.says, Says::Bytes { are_last: true, .. });
+                |header: &Header| matches!(header.body, Body::Bytes { are_last: true, .. });
             if met.iter().all(sends_no_more) {
                 break;
             }
@@ -154,11 +154,11 @@ impl Exchange<'_> {
     }
 
     /// What each rank is about to send, and whether that is all.
-    fn meet(&self, length: usize, are_last: bool) -> Result<Vec<Notice>, Error> {
+    fn meet(&self, length: usize, are_last: bool) -> Result<Vec<Header>, Error> {
         let length = length as u64;
-        let notice = Notice::keyless(Act::Exchange, self.what);
+        let header = Header::keyless(CollectiveOp::Exchange, self.what);
         self.ranks
-            .meet(&notice.saying(Says::Bytes { length, are_last }))
+            .meet(&header.with_body(Body::Bytes { length, are_last }))
     }
 
     fn garbled(&self) -> Error {
@@ -173,8 +173,8 @@ impl Exchange<'_> {
     /// All keys that anybody offers, in order, and whose they are.
     fn keys(&self, offers: &[Offer]) -> Result<Vec<Known>, Error> {
         let mine: Vec<u8> = offers.iter().flat_map(Offer::to_bytes).collect();
-        let notice = Notice::keyless(Act::Exchange, self.what);
-        let all = self.ranks.gather(notice, Ok(mine))?;
+        let header = Header::keyless(CollectiveOp::Exchange, self.what);
+        let all = self.ranks.gather(header, Ok(mine))?;
         let mut known: BTreeMap<Key, Known> = BTreeMap::new();
         for (rank, of_rank) in all.by_rank().enumerate() {
             for offer in of_rank.chunks(OFFER) {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use sde::{
     App, AppError, AppInfo, ArchiveError, Codec, DistArray, Distributed, ErasedValue, EventLog,
-    Fingerprint, HandOver, Handle, Inputs, ResultMap, ResultSpec, Sde, Slot, Transfer, Wire,
+    Fingerprint, Handle, Inputs, Redistribution, ResultMap, ResultSpec, Sde, Slot, Transfer, Wire,
     inputs,
 };
 use sde_archives::Cbor;
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::{Rank, Ranks};
 
-#[sde::app(name = "ranks.hand_over.table", distributed, tags(distributed))]
+#[sde::app(name = "ranks.redistribution.table", distributed, tags(distributed))]
 fn table(sde: &Handle, rows: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[rows, 2], number)
 }
@@ -38,7 +38,7 @@ impl Serialize for Unwritten {
     }
 }
 
-#[sde::app(name = "ranks.hand_over.unwritten", distributed)]
+#[sde::app(name = "ranks.redistribution.unwritten", distributed)]
 fn unwritten(sde: &Handle, x: u64) -> Result<Unwritten, sde::Error> {
     Ok(Unwritten(sde.gather("numbers", x)?.len() as u64))
 }
@@ -149,7 +149,7 @@ sde::link_app!(Larger);
 
 impl App for Field {
     fn info(&self) -> AppInfo {
-        AppInfo::new("ranks.hand_over.field", "1")
+        AppInfo::new("ranks.redistribution.field", "1")
             .distributed()
             .result(ResultSpec::distributed::<DistArray<f64>>("field"))
             .result(ResultSpec::new::<String>("name"))
@@ -168,7 +168,7 @@ impl App for Field {
 
 impl App for Larger {
     fn info(&self) -> AppInfo {
-        AppInfo::new("ranks.hand_over.larger", "1")
+        AppInfo::new("ranks.redistribution.larger", "1")
             .distributed()
             .slot(Slot::new("inner", Field))
             .result(ResultSpec::distributed::<DistArray<f64>>("field"))
@@ -192,14 +192,14 @@ impl App for Larger {
 
 fn move_field(
     own: Option<&ResultMap>,
-    over: &HandOver<'_>,
+    over: &Redistribution<'_>,
 ) -> Result<Option<DistArray<f64>>, AppError> {
     let part = own.map(|map| map.get::<DistArray<f64>>("field"));
     let part = part.transpose()?;
-    DistArray::hand_over(part.as_deref(), &over.of_result("field"))
+    DistArray::redistribute_parts(part.as_deref(), &over.of_result("field"))
 }
 
-#[sde::app(name = "ranks.hand_over.sum", distributed)]
+#[sde::app(name = "ranks.redistribution.sum", distributed)]
 fn sum(sde: &Handle, array: &DistArray<f64>) -> Result<f64, sde::Error> {
     let mine: f64 = array.local().iter().sum();
     Ok(sde.gather("sums", mine)?.iter().map(|one| **one).sum())
@@ -238,7 +238,7 @@ pub(super) fn an_app_moves_its_results_itself(ranks: Ranks<'_>) {
             check_fields(&sde, rows).unwrap();
         }
         let apps = ["field", "larger", "sum"];
-        apps.map(|app| log.started(&format!("ranks.hand_over.{app}")))
+        apps.map(|app| log.started(&format!("ranks.redistribution.{app}")))
     });
     assert!(
         started.iter().all(|of_rank| *of_rank == [2, 2, 2]),
@@ -252,7 +252,7 @@ struct Careless;
 
 impl App for Careless {
     fn info(&self) -> AppInfo {
-        AppInfo::new("ranks.hand_over.careless", "1")
+        AppInfo::new("ranks.redistribution.careless", "1")
             .distributed()
             .result(ResultSpec::distributed::<DistArray<f64>>("field"))
             .synchronize(|own, _| Ok(own.cloned()))
@@ -290,13 +290,13 @@ pub(super) fn what_is_too_large_does_not_move_in_either_direction(ranks: Ranks<'
         table.call(&part, 1000).unwrap();
         table.call(&part, 3).unwrap();
         table.call(&part, 1001).unwrap();
-        let within = log.started("ranks.hand_over.table");
+        let within = log.started("ranks.redistribution.table");
         part.release_with(&small).unwrap();
         let _ = log.take();
         table.call(&sde, 3).unwrap();
         table.call(&sde, 1001).unwrap();
         table.call(&sde, 1000).unwrap();
-        (within, log.started("ranks.hand_over.table"))
+        (within, log.started("ranks.redistribution.table"))
     });
     assert!(
         started.iter().all(|of_rank| *of_rank == (3, 1)),

@@ -11,7 +11,7 @@ use sde::{
 
 use crate::Lying;
 
-#[sde::app(name = "ranks.spread.square")]
+#[sde::app(name = "ranks.rank_map.square")]
 fn square(x: u64) -> Result<u64, AppError> {
     if x == 13 {
         return Err(AppError::message("thirteen"));
@@ -19,12 +19,12 @@ fn square(x: u64) -> Result<u64, AppError> {
     Ok(x * x)
 }
 
-#[sde::app(name = "ranks.spread.shared")]
+#[sde::app(name = "ranks.rank_map.shared")]
 fn shared(sde: &Handle, x: u64) -> Result<u64, sde::Error> {
     Ok(*square.call(sde, 1000)? + x)
 }
 
-#[sde::app(name = "ranks.spread.inside", distributed)]
+#[sde::app(name = "ranks.rank_map.inside", distributed)]
 fn inside(sde: &Handle, count: u64) -> Result<u64, sde::Error> {
     let results = sde.par_map(&square, &list(count));
     results
@@ -33,7 +33,7 @@ fn inside(sde: &Handle, count: u64) -> Result<u64, sde::Error> {
         .sum()
 }
 
-#[sde::app(name = "ranks.spread.ordinary")]
+#[sde::app(name = "ranks.rank_map.ordinary")]
 fn ordinary(sde: &Handle, count: u64) -> Result<u64, sde::Error> {
     let results = sde.par_map(&square, &list(count));
     results
@@ -42,7 +42,7 @@ fn ordinary(sde: &Handle, count: u64) -> Result<u64, sde::Error> {
         .sum()
 }
 
-#[sde::app(name = "ranks.spread.draw", nondeterministic)]
+#[sde::app(name = "ranks.rank_map.draw", nondeterministic)]
 fn draw(x: u64) -> u64 {
     static DRAWN: AtomicUsize = AtomicUsize::new(0);
     x * 1000 + DRAWN.fetch_add(1, Ordering::Relaxed) as u64
@@ -87,10 +87,10 @@ pub(super) fn in_a_distributed_app_too_and_in_an_ordinary_one_each_rank_for_itse
 ) {
     let counts = ranks.run_with_log(|sde, log| {
         assert_eq!(*inside.call(&sde, 7).unwrap(), 91);
-        let spread = log.started("ranks.spread.square");
-        sde.clean_cache("ranks.spread.square", []).unwrap();
+        let spread = log.started("ranks.rank_map.square");
+        sde.clean_cache("ranks.rank_map.square", []).unwrap();
         assert_eq!(*ordinary.call(&sde, 7).unwrap(), 91);
-        (spread, log.started("ranks.spread.square") - spread)
+        (spread, log.started("ranks.rank_map.square") - spread)
     });
     assert_eq!(counts.iter().map(|(spread, _)| spread).sum::<usize>(), 7);
     assert!(counts.iter().all(|(_, alone)| *alone == 7), "{counts:?}");
@@ -141,7 +141,7 @@ pub(super) fn what_is_missing_is_not_compared_with_all_that_is_stored(ranks: Ran
     assert_eq!(searched, vec![0; ranks.size()]);
 }
 
-#[sde::app(name = "ranks.spread.draws", distributed)]
+#[sde::app(name = "ranks.rank_map.draws", distributed)]
 fn draws(sde: &Handle) -> u64 {
     sde.par_map(&draw, &list(1)).len() as u64
 }
@@ -153,11 +153,11 @@ pub(super) fn what_is_random_on_one_rank_is_so_on_all(ranks: Ranks<'_>) {
         for _ in 0..2 {
             assert_eq!(*draws.call(&sde).unwrap(), 1);
         }
-        assert_eq!(sde.stats().apps["ranks.spread.draws"].computed, 2);
+        assert_eq!(sde.stats().apps["ranks.rank_map.draws"].computed, 2);
         let records = sde.records();
         let of_app = records
             .iter()
-            .filter(|record| &*record.app == "ranks.spread.draws");
+            .filter(|record| &*record.app == "ranks.rank_map.draws");
         of_app
             .map(|record| record.nondeterministic)
             .collect::<Vec<_>>()
@@ -229,7 +229,7 @@ struct Pair;
 
 impl App for Pair {
     fn info(&self) -> AppInfo {
-        AppInfo::new("ranks.spread.pair", "1")
+        AppInfo::new("ranks.rank_map.pair", "1")
             .result(ResultSpec::new::<u64>("small"))
             .result(ResultSpec::new::<u64>("large"))
     }
@@ -274,7 +274,7 @@ struct Costly;
 
 impl App for Costly {
     fn info(&self) -> AppInfo {
-        AppInfo::new("ranks.spread.costly", "1").result(ResultSpec::new::<u64>("result"))
+        AppInfo::new("ranks.rank_map.costly", "1").result(ResultSpec::new::<u64>("result"))
     }
 
     fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {

@@ -10,27 +10,27 @@ use crate::key::Key;
 /// What a rank is about to do together with the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(crate) enum Act {
+pub(crate) enum CollectiveOp {
     Run = 1,
     End = 2,
     Split = 3,
     Release = 4,
     Exchange = 5,
-    Spread = 6,
+    RankMap = 6,
     Gather = 7,
     Move = 8,
     Save = 9,
     Agree = 10,
 }
 
-impl Act {
+impl CollectiveOp {
     const ALL: [Self; 10] = [
         Self::Run,
         Self::End,
         Self::Split,
         Self::Release,
         Self::Exchange,
-        Self::Spread,
+        Self::RankMap,
         Self::Gather,
         Self::Move,
         Self::Save,
@@ -38,7 +38,7 @@ impl Act {
     ];
 
     fn of(byte: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|act| *act as u8 == byte)
+        Self::ALL.into_iter().find(|op| *op as u8 == byte)
     }
 
     fn text(self) -> &'static str {
@@ -48,7 +48,7 @@ impl Act {
             Self::Split => "splits its process set for",
             Self::Release => "releases",
             Self::Exchange => "exchanges",
-            Self::Spread => "maps in parallel",
+            Self::RankMap => "maps in parallel",
             Self::Gather => "gathers",
             Self::Move => "moves",
             Self::Save => "saves",
@@ -59,21 +59,21 @@ impl Act {
 
 /// What one rank says.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Notice {
-    pub(crate) act: Act,
+pub(crate) struct Header {
+    pub(crate) op: CollectiveOp,
     /// The run, or a digest of what else all must have alike.
     pub(crate) key: Key,
     /// What may differ from rank to rank.
-    pub(crate) says: Says,
+    pub(crate) body: Body,
     /// For messages: which app, or what else.
     pub(crate) what: String,
-    /// Why it failed, on the rank whose notice it is.
+    /// Why it failed, on the rank whose header it is.
     pub(crate) failure: String,
 }
 
 /// What a rank has to say besides what it is about to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Says {
+pub(crate) enum Body {
     Nothing,
     /// Something failed here, for a reason of so many bytes.
     Failed {
@@ -109,17 +109,17 @@ pub(crate) enum Says {
     },
 }
 
-/// How many notices a process set has had, so that one that is out of step is noticed.
+/// How many headers a process set has had, so that one that is out of step is noticed.
 pub(super) type Sequence = u64;
 
-/// Where things are in the bytes of a notice, and how many these are.
+/// Where things are in the bytes of a header, and how many these are.
 const SEQUENCE: usize = 8;
 const NUMBERS: usize = 16;
 const KEY: usize = 48;
 const TEXT: usize = 80;
 pub(super) const BYTES: usize = 168;
 
-impl Says {
+impl Body {
     /// That this is the digest of what should be the same everywhere.
     pub(crate) fn digest(of: &blake3::Hash) -> Self {
         Self::Digest(of.as_bytes().first_chunk().copied().unwrap_or_default())
@@ -183,53 +183,53 @@ impl Says {
     }
 }
 
-impl Notice {
-    pub(crate) fn new(act: Act, key: Key, what: impl Into<String>) -> Self {
+impl Header {
+    pub(crate) fn new(op: CollectiveOp, key: Key, what: impl Into<String>) -> Self {
         Self {
-            act,
+            op,
             key,
-            says: Says::Nothing,
+            body: Body::Nothing,
             what: what.into(),
             failure: String::new(),
         }
     }
 
-    /// The notice of what is known by what is done alone.
-    pub(crate) fn keyless(act: Act, what: &str) -> Self {
-        Self::new(act, Key::from_bytes([0; 32]), what)
+    /// The header of what is known by what is done alone.
+    pub(crate) fn keyless(op: CollectiveOp, what: &str) -> Self {
+        Self::new(op, Key::from_bytes([0; 32]), what)
     }
 
-    /// The notice of what has a name for a key: ranks that say another do something else.
-    pub(crate) fn about(act: Act, what: &str, of: &str) -> Self {
+    /// The header of what has a name for a key: ranks that say another do something else.
+    pub(crate) fn about(op: CollectiveOp, what: &str, of: &str) -> Self {
         let mut name = blake3::Hasher::new();
         name.update(&(what.len() as u64).to_le_bytes());
         name.update(what.as_bytes()).update(of.as_bytes());
-        Self::new(act, Key::from_bytes(*name.finalize().as_bytes()), what)
+        Self::new(op, Key::from_bytes(*name.finalize().as_bytes()), what)
     }
 
-    pub(crate) fn saying(mut self, says: Says) -> Self {
-        self.says = says;
+    pub(crate) fn with_body(mut self, body: Body) -> Self {
+        self.body = body;
         self
     }
 
-    /// The notice of a rank where this failed, if it did: it says that instead.
+    /// The header of a rank where this failed, if it did: it says that instead.
     pub(crate) fn with_failure(mut self, why: Option<String>) -> Self {
         if let Some(why) = why {
             let length = why.len() as u64;
-            (self.says, self.failure) = (Says::Failed { length }, why);
+            (self.body, self.failure) = (Body::Failed { length }, why);
         }
         self
     }
 
     pub(crate) fn has_failed(&self) -> bool {
-        matches!(self.says, Says::Failed { .. })
+        matches!(self.body, Body::Failed { .. })
     }
 
     /// How many bytes this rank has for all.
     pub(crate) fn bytes(&self) -> usize {
-        match self.says {
+        match self.body {
             // More than there is memory for are none the fewer for being cut off here.
-            Says::Failed { length } | Says::Bytes { length, .. } => {
+            Body::Failed { length } | Body::Bytes { length, .. } => {
                 usize::try_from(length).unwrap_or(usize::MAX)
             }
             _ => 0,
@@ -238,19 +238,19 @@ impl Notice {
 
     /// Whether two ranks are about to do the same.
     pub(super) fn fits(&self, other: &Self) -> bool {
-        let one_kind = self.says.to_parts().0 == other.says.to_parts().0;
+        let one_kind = self.body.to_parts().0 == other.body.to_parts().0;
         let one_may = one_kind || self.has_failed() || other.has_failed();
-        self.act == other.act && self.key == other.key && one_may
+        self.op == other.op && self.key == other.key && one_may
     }
 
     /// `runs Rhf [0123456789ab]`.
     pub(super) fn describe(&self) -> String {
         let what = crate::error::printable(&self.what);
-        match self.act {
-            Act::Run | Act::End | Act::Spread => {
-                format!("{} {what} [{}]", self.act.text(), self.key.short())
+        match self.op {
+            CollectiveOp::Run | CollectiveOp::End | CollectiveOp::RankMap => {
+                format!("{} {what} [{}]", self.op.text(), self.key.short())
             }
-            act => format!("{} {what}", act.text()),
+            op => format!("{} {what}", op.text()),
         }
     }
 
@@ -259,9 +259,9 @@ impl Notice {
         while !self.what.is_char_boundary(end) {
             end -= 1;
         }
-        let (kind, flag, numbers) = self.says.to_parts();
+        let (kind, flag, numbers) = self.body.to_parts();
         let mut bytes = Vec::with_capacity(BYTES);
-        bytes.extend([self.act as u8, kind, u8::from(flag), end as u8, 0, 0, 0, 0]);
+        bytes.extend([self.op as u8, kind, u8::from(flag), end as u8, 0, 0, 0, 0]);
         bytes.extend(sequence.to_le_bytes());
         bytes.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
         bytes.extend(self.key.as_bytes());
@@ -270,27 +270,27 @@ impl Notice {
         bytes
     }
 
-    /// `None` if the bytes are no notice.
+    /// `None` if the bytes are no header.
     pub(super) fn from_bytes(bytes: &[u8]) -> Option<(Sequence, Self)> {
         let number = |at: usize| -> Option<u64> {
             let bytes = bytes.get(at..at + 8)?;
             Some(u64::from_le_bytes(bytes.try_into().ok()?))
         };
-        let [act, kind, flag, length] = *bytes.first_chunk()?;
+        let [op, kind, flag, length] = *bytes.first_chunk()?;
         let mut numbers = [0; 4];
         for (at, to) in numbers.iter_mut().enumerate() {
             *to = number(NUMBERS + 8 * at)?;
         }
         let key: [u8; 32] = bytes.get(KEY..TEXT)?.try_into().ok()?;
         let what = bytes.get(TEXT..TEXT + usize::from(length))?;
-        let notice = Self {
-            act: Act::of(act)?,
+        let header = Self {
+            op: CollectiveOp::of(op)?,
             key: Key::from_bytes(key),
-            says: Says::of_parts(kind, flag == 1, numbers)?,
+            body: Body::of_parts(kind, flag == 1, numbers)?,
             what: String::from_utf8_lossy(what).into_owned(),
             failure: String::new(),
         };
-        Some((number(SEQUENCE)?, notice))
+        Some((number(SEQUENCE)?, header))
     }
 }
 
@@ -306,65 +306,69 @@ mod tests {
     #[test]
     fn a_notice_comes_back_as_it_was() {
         let says = [
-            Says::Nothing,
-            Says::Failed { length: 1 << 40 },
-            Says::Bytes {
+            Body::Nothing,
+            Body::Failed { length: 1 << 40 },
+            Body::Bytes {
                 length: 7,
                 are_last: true,
             },
-            Says::Run {
+            Body::Run {
                 next: RUN,
                 has: Some(RUN),
             },
-            Says::Run {
+            Body::Run {
                 next: RUN,
                 has: None,
             },
-            Says::Part {
+            Body::Part {
                 set: 9,
                 place: -3,
                 commits: true,
             },
-            Says::Store { is_shared: true },
-            Says::Digest(*b"0123456789abcdef"),
-            Says::Elements {
+            Body::Store { is_shared: true },
+            Body::Digest(*b"0123456789abcdef"),
+            Body::Elements {
                 most: 8,
                 are_in_place: true,
             },
         ];
-        for act in Act::ALL {
+        for op in CollectiveOp::ALL {
             for says in says {
-                let notice = Notice::new(act, Key::from_bytes([7; 32]), "Rhf").saying(says);
-                let bytes = notice.to_bytes(9);
+                let header = Header::new(op, Key::from_bytes([7; 32]), "Rhf").with_body(says);
+                let bytes = header.to_bytes(9);
                 assert_eq!(bytes.len(), BYTES);
-                assert_eq!(Notice::from_bytes(&bytes), Some((9, notice)));
+                assert_eq!(Header::from_bytes(&bytes), Some((9, header)));
             }
         }
-        assert_eq!(Notice::from_bytes(&[0; BYTES]), None);
-        assert_eq!(Notice::from_bytes(&[]), None);
-        let mut bytes = Notice::keyless(Act::Run, "Rhf").to_bytes(0);
+        assert_eq!(Header::from_bytes(&[0; BYTES]), None);
+        assert_eq!(Header::from_bytes(&[]), None);
+        let mut bytes = Header::keyless(CollectiveOp::Run, "Rhf").to_bytes(0);
         bytes[1] = 200;
-        assert_eq!(Notice::from_bytes(&bytes), None);
+        assert_eq!(Header::from_bytes(&bytes), None);
     }
 
     #[test]
     fn ranks_that_say_things_of_other_kinds_do_not_do_the_same() {
-        let with = |says| Notice::keyless(Act::Exchange, "results").saying(says);
+        let with = |says| Header::keyless(CollectiveOp::Exchange, "results").with_body(says);
         let bytes = |length| {
-            with(Says::Bytes {
+            with(Body::Bytes {
                 length,
                 are_last: true,
             })
         };
         assert!(bytes(1).fits(&bytes(2)));
-        assert!(bytes(1).fits(&with(Says::Failed { length: 1 })));
-        assert!(!bytes(1).fits(&with(Says::Nothing)));
+        assert!(bytes(1).fits(&with(Body::Failed { length: 1 })));
+        assert!(!bytes(1).fits(&with(Body::Nothing)));
     }
 
     #[test]
     fn a_long_name_is_cut_between_characters() {
-        let notice = Notice::new(Act::Run, Key::from_bytes([0; 32]), "xä".repeat(100));
-        let (_, back) = Notice::from_bytes(&notice.to_bytes(0)).unwrap();
+        let header = Header::new(
+            CollectiveOp::Run,
+            Key::from_bytes([0; 32]),
+            "xä".repeat(100),
+        );
+        let (_, back) = Header::from_bytes(&header.to_bytes(0)).unwrap();
         assert_eq!(back.what, "xä".repeat(29) + "x");
     }
 }

@@ -5,19 +5,19 @@ use std::cell::Cell;
 use crate::key::Digest;
 
 /// Where a distributed value lies from here on, and what it is known by as an input; given to
-/// [`Distributed::settle`](crate::Distributed::settle).
+/// [`Distributed::bind`](crate::Distributed::bind).
 ///
 /// A value that has several arrays hands it to each of them: they are told apart by their names
 /// ([`field`](Self::field)), and those of one name by their order.
 #[derive(Debug)]
-pub struct Whereabouts {
+pub struct Placement {
     pub(crate) set: u64,
     origin: Digest,
     /// How many were known by this so far.
     known: Cell<u64>,
 }
 
-impl Whereabouts {
+impl Placement {
     pub(crate) fn new(set: u64, origin: Digest) -> Self {
         Self {
             set,
@@ -55,7 +55,7 @@ mod tests {
 
     #[test]
     fn no_two_parts_of_a_value_have_one_origin() {
-        let at = || Whereabouts::new(0, Digest::from_bytes([7; 32]));
+        let at = || Placement::new(0, Digest::from_bytes([7; 32]));
         let (value, again) = (at(), at());
         let origins = [
             value.next_origin(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, ErrorKind};
-use crate::ranks::collective::{Act, Notice, Ranks, parts};
+use crate::ranks::collective::{CollectiveOp, Header, Ranks, parts};
 use crate::ranks::handle::gather_values;
 use crate::result_map::{Storable, Value, Wire};
 
@@ -12,17 +12,17 @@ use crate::result_map::{Storable, Value, Wire};
 /// All ranks are numbered as in the larger of the process sets, whose ranks all take part. On a
 /// split every rank had the value, and each of the subsets is to have the whole of it. On
 /// a release the ranks of one subset had it, and all ranks are to have it.
-pub struct HandOver<'a> {
+pub struct Redistribution<'a> {
     pub(crate) ranks: &'a Ranks,
     pub(crate) wire: &'a dyn Wire,
     pub(crate) from: Vec<usize>,
     pub(crate) to: Vec<Vec<usize>>,
-    pub(crate) outlines: Vec<Vec<u64>>,
+    pub(crate) descriptors: Vec<Vec<u64>>,
     /// The same for each distributed result, where all results of an app are handed over.
     pub(crate) results: BTreeMap<String, Vec<Vec<u64>>>,
 }
 
-impl HandOver<'_> {
+impl Redistribution<'_> {
     /// This rank.
     #[must_use]
     pub fn rank(&self) -> usize {
@@ -47,33 +47,33 @@ impl HandOver<'_> {
         &self.to
     }
 
-    /// The outlines of the parts, in the order of [`from`](Self::from). None in
+    /// The descriptors of the parts, in the order of [`from`](Self::from). None in
     /// [`AppInfo::synchronize`](crate::AppInfo::synchronize), where there may be several values: see
     /// [`of_result`](Self::of_result).
     #[must_use]
-    pub fn outlines(&self) -> &[Vec<u64>] {
-        &self.outlines
+    pub fn descriptors(&self) -> &[Vec<u64>] {
+        &self.descriptors
     }
 
-    /// The same ranks, for a value that is a part of this one and has these outlines.
+    /// The same ranks, for a value that is a part of this one and has these descriptors.
     #[must_use]
-    pub fn with_outlines(&self, outlines: Vec<Vec<u64>>) -> Self {
+    pub fn with_descriptors(&self, descriptors: Vec<Vec<u64>>) -> Self {
         Self {
             ranks: self.ranks,
             wire: self.wire,
             from: self.from.clone(),
             to: self.to.clone(),
-            outlines,
+            descriptors,
             results: self.results.clone(),
         }
     }
 
     /// The same ranks, for one result of those that an app hands over by its own function
-    /// ([`AppInfo::synchronize`](crate::AppInfo::synchronize)): with the outlines of its parts. Of a
+    /// ([`AppInfo::synchronize`](crate::AppInfo::synchronize)): with the descriptors of its parts. Of a
     /// result that is not distributed there are none.
     #[must_use]
     pub fn of_result(&self, name: &str) -> Self {
-        self.with_outlines(self.results.get(name).cloned().unwrap_or_default())
+        self.with_descriptors(self.results.get(name).cloned().unwrap_or_default())
     }
 
     /// The set among [`to`](Self::to) that this rank goes on in, and its place there.
@@ -109,8 +109,8 @@ impl HandOver<'_> {
         let counts: Vec<usize> = (0..size)
             .map(|rank| send.get(rank).map_or(0, Vec::len))
             .collect();
-        let notice = Notice::keyless(Act::Move, WHAT);
-        self.ranks.meet(&notice)?;
+        let header = Header::keyless(CollectiveOp::Move, WHAT);
+        self.ranks.meet(&header)?;
         let told: Vec<u8> = counts
             .iter()
             .flat_map(|n| (*n as u64).to_le_bytes())
@@ -132,9 +132,9 @@ impl HandOver<'_> {
     }
 }
 
-impl std::fmt::Debug for HandOver<'_> {
+impl std::fmt::Debug for Redistribution<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "HandOver(from {:?} to {:?})", self.from, self.to)
+        write!(f, "Redistribution(from {:?} to {:?})", self.from, self.to)
     }
 }
 

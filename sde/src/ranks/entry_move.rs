@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::array::{DistOps, HandOver, Whereabouts};
+use super::array::{DistOps, Placement, Redistribution};
 use super::exchange::{ReceivedEntry, ReceivedResult};
 use super::parts::origin_of;
 use super::redistribute::{Change, Moving};
@@ -16,7 +16,7 @@ use crate::error::{AppError, Error, ErrorKind};
 use crate::result_map::{Content, Named, Origin, ResultMap, Stored, Tags, Wire};
 
 /// An entry that is handed over, as one rank sees it.
-pub(super) struct Hand<'a> {
+pub(super) struct EntryMove<'a> {
     pub(super) change: &'a Change<'a>,
     pub(super) moving: &'a Moving,
     /// What this rank has of it.
@@ -32,9 +32,9 @@ pub(super) struct Hand<'a> {
 /// Why a value is not there afterwards.
 const LEFT: &str = "it was not handed over";
 
-impl Hand<'_> {
+impl EntryMove<'_> {
     /// Moves the entry; gives what this rank has of it afterwards.
-    pub(super) fn over(&self) -> Result<Option<Entry>, Error> {
+    pub(super) fn run(&self) -> Result<Option<Entry>, Error> {
         match self.info.synchronize {
             Some(synchronize) => self.by_app(synchronize),
             None => self.by_types().map(Some),
@@ -46,18 +46,18 @@ impl Hand<'_> {
     }
 
     /// Of a distributed result, when it has moved.
-    fn whereabouts(&self, name: &str) -> Whereabouts {
-        Whereabouts::new(self.target, origin_of(self.record(), name))
+    fn placement(&self, name: &str) -> Placement {
+        Placement::new(self.target, origin_of(self.record(), name))
     }
 
-    fn hand_over(&self, outlines: Vec<Vec<u64>>) -> HandOver<'_> {
-        HandOver {
+    fn redistribution(&self, descriptors: Vec<Vec<u64>>) -> Redistribution<'_> {
+        Redistribution {
             ranks: self.change.ranks,
             wire: self.wire,
             from: self.moving.from.clone(),
             to: self.change.to.clone(),
-            results: self.moving.outlines.clone(),
-            outlines,
+            results: self.moving.descriptors.clone(),
+            descriptors,
         }
     }
 
@@ -82,7 +82,7 @@ impl Hand<'_> {
             return Ok(None);
         }
         let _level = self.change.ranks.level();
-        let over = self.hand_over(Vec::new());
+        let over = self.redistribution(Vec::new());
         let made = synchronize(self.own.map(|entry| &entry.results), &over);
         let made = made.and_then(|map| map.map(|map| self.of_app(&map)).transpose());
         self.end(made)
@@ -104,7 +104,7 @@ impl Hand<'_> {
                             );
                             return Err(AppError::message(why));
                         }
-                        (ops.settle)(&value, &self.whereabouts(name));
+                        (ops.bind)(&value, &self.placement(name));
                     }
                     Content::Held(value)
                 }
@@ -145,20 +145,21 @@ impl Hand<'_> {
     /// This rank's new part of a distributed result.
     fn parts(&self, spec: &ResultSpec, ops: DistOps, tags: Tags) -> Result<Content, Error> {
         let name = &*spec.name;
-        let outlines = self.moving.outlines.get(name);
+        let descriptors = self.moving.descriptors.get(name);
         let all = |parts: &&Vec<Vec<u64>>| parts.len() == self.moving.from.len();
-        let Some(outlines) = outlines.filter(all).filter(|_| !self.leaves(name, tags)) else {
+        let Some(descriptors) = descriptors.filter(all).filter(|_| !self.leaves(name, tags)) else {
             return Ok(Content::Gone(LEFT));
         };
         let part = self
             .own
             .and_then(|entry| entry.results.get_erased(name).ok());
         let _level = self.change.ranks.level();
-        let moved = (ops.hand_over)(part.as_ref(), &self.hand_over(outlines.clone()));
+        let moved =
+            (ops.redistribute_parts)(part.as_ref(), &self.redistribution(descriptors.clone()));
         let Some(value) = self.end(moved)? else {
             return Ok(Content::Gone("no part of it is on this rank"));
         };
-        (ops.settle)(&value, &self.whereabouts(name));
+        (ops.bind)(&value, &self.placement(name));
         Ok(Content::Held(value))
     }
 

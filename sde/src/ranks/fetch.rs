@@ -33,13 +33,11 @@ impl Engine {
             .filter(|key| !self.holds(key))
             .copied()
             .collect();
-        let mine = wanted.iter().flat_map(|key| *key.as_bytes()).collect();
         let header = Header::keyless(CollectiveOp::Exchange, WHAT);
         let asked: BTreeSet<Key> = ranks
-            .gather(header, Ok(mine))?
-            .by_rank()
-            .flat_map(|keys| keys.chunks_exact(32))
-            .filter_map(|key| Some(Key::from_bytes(*key.first_chunk()?)))
+            .gather_all(header, &wanted)?
+            .into_iter()
+            .flatten()
             .collect();
         let entry = |key: &Key| Some((*key, self.entry_to_give(key)?));
         let made: HashMap<Key, Arc<Entry>> = asked.iter().filter_map(entry).collect();

@@ -61,7 +61,7 @@ pub trait ProcessGroup: Send + Sync {
     /// If a rank has left.
     fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError>;
 
-    /// Body that this rank will come to nothing more. Others that wait for it, or will, get
+    /// Says that this rank will come to nothing more. Others that wait for it, or will, get
     /// [`GroupError::Left`]. Not collective; does nothing the second time.
     fn leave(&self);
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use crate::app::{Handle, Place};
 use crate::error::{Error, ErrorKind};
-use crate::ranks::collective::{CollectiveOp, Header, Ranks, not_here};
+use crate::ranks::collective::{CollectiveOp, Header, Ranks, not_here, parts};
 use crate::result_map::{Codec, ErasedValue, Storable, Value, Wire};
 
 impl Handle {
@@ -103,9 +103,8 @@ pub(crate) fn gather_values<T: Storable>(
         .map(|()| bytes)
         .map_err(|source| not_sent(what, source));
     let header = Header::about(CollectiveOp::Gather, what, codec.type_name());
-    let all = ranks.gather(header, encoded)?;
-    let decoded: Result<Vec<_>, Error> = all
-        .by_rank()
+    let (all, counts) = ranks.gather(header, encoded)?;
+    let decoded: Result<Vec<_>, Error> = parts(&all, &counts)
         .enumerate()
         .map(|(rank, bytes)| {
             if rank == ranks.rank() {

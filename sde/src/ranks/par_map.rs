@@ -86,26 +86,14 @@ impl Engine {
             all.update(key.as_ref().map_or(&[][..], |key| key.as_bytes()));
         }
         let all = Key::from_bytes(*all.finalize().as_bytes());
-        ranks.meet(&Header::new(
-            CollectiveOp::RankMap,
-            all,
-            &*subject.facts.name,
-        ))?;
         let nondeterministic = subject.facts.nondeterministic;
         let held: Vec<bool> = keys
             .iter()
             .map(|key| !nondeterministic && self.has(subject.facts, *key))
             .collect();
-        let bytes: Vec<u8> = held.iter().map(|held| u8::from(*held)).collect();
-        let counts = vec![bytes.len(); ranks.size()];
-        let of_all = ranks.gather_bytes("what is remembered", &bytes, &counts)?;
-        let anybody = |at: usize| {
-            of_all
-                .iter()
-                .skip(at)
-                .step_by(list.len())
-                .any(|held| *held == 1)
-        };
+        let header = Header::new(CollectiveOp::RankMap, all, &*subject.facts.name);
+        let of_all = ranks.gather_all(header, &held)?;
+        let anybody = |at: usize| of_all.iter().any(|held| held.get(at) == Some(&true));
         let missing: Vec<_> = (0..list.len()).filter(|at| !anybody(*at)).collect();
         let mut dealt = vec![None; list.len()];
         for (at, rank) in deal(subject, list, &missing, ranks.size()) {
@@ -128,26 +116,16 @@ impl Engine {
         ranks: &Ranks,
         computed: &HashMap<usize, Item>,
     ) -> Result<HashMap<usize, Error>, Error> {
-        let mut mine = Vec::new();
-        for (at, item) in computed {
-            if let Err(error) = item {
-                let text = chain(error);
-                mine.extend((*at as u64).to_le_bytes());
-                mine.extend((text.len() as u64).to_le_bytes());
-                mine.extend(text.as_bytes());
-            }
-        }
-        let all = ranks.gather(
-            Header::keyless(CollectiveOp::Exchange, "failures"),
-            Ok(mine),
-        )?;
+        let failed = |(at, item): (&usize, &Item)| Some((*at, chain(item.as_ref().err()?)));
+        let mine: Vec<(usize, String)> = computed.iter().filter_map(failed).collect();
+        let header = Header::keyless(CollectiveOp::Exchange, "failures");
+        let all = ranks.gather_all(header, &mine)?;
         let mut failures = HashMap::new();
-        for (rank, mut of_rank) in all.by_rank().enumerate() {
+        for (rank, of_rank) in all.into_iter().enumerate() {
             let rank = ranks.in_program(rank);
-            while let Some((at, text, more)) = failure(of_rank) {
-                let message = crate::error::told(&String::from_utf8_lossy(text));
+            for (at, text) in of_rank {
+                let message = crate::error::told(&text);
                 failures.insert(at, ErrorKind::OnRank { rank, message }.into());
-                of_rank = more;
             }
         }
         Ok(failures)
@@ -230,25 +208,15 @@ impl Engine {
     /// Counts what several ranks have computed.
     fn count_duplicates(&self, ranks: &Ranks) -> Result<(), Error> {
         let keys = self.sets.take_computed();
-        let mine: Vec<u8> = keys.iter().flat_map(|key| *key.as_bytes()).collect();
         let header = Header::keyless(CollectiveOp::Exchange, "what was computed");
-        let all = ranks.gather(header, Ok(mine))?;
-        let mut seen = HashMap::<&[u8], u64>::new();
-        for key in all.all().chunks(32) {
+        let mut seen = HashMap::<Key, u64>::new();
+        for key in ranks.gather_all(header, &keys)?.into_iter().flatten() {
             *seen.entry(key).or_default() += 1;
         }
         let duplicates = seen.values().map(|times| times - 1).sum();
         self.sets.add_duplicates(duplicates);
         Ok(())
     }
-}
-
-fn failure(bytes: &[u8]) -> Option<(usize, &[u8], &[u8])> {
-    let (at, rest) = bytes.split_first_chunk()?;
-    let (length, rest) = rest.split_first_chunk()?;
-    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-    let (text, more) = rest.split_at_checked(length)?;
-    Some((usize::try_from(u64::from_le_bytes(*at)).ok()?, text, more))
 }
 
 /// Which rank computes which of these items: each next one, the costliest first where the app

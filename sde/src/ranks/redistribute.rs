@@ -11,18 +11,18 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::entry_move::EntryMove;
-use super::exchange::{ReceivedEntry, unpack};
+use super::exchange::{Exchange, ReceivedEntry, ToSend, unpack};
 use super::save::own_descriptors;
 use super::sets::{CollectiveEntry, ProcessSet};
 use super::split::garbled;
 use crate::app::{AppInfo, Transfer};
 use crate::cache::Entry;
 use crate::engine::Engine;
-use crate::error::{ArchiveError, Error};
+use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
 use crate::ranks::collective::{CollectiveOp, Header, Ranks};
-use crate::result_map::{Codec, ErasedValue, Tag, Tags};
+use crate::result_map::{Tag, Tags};
 
 /// Which ranks had results, and which are to have them, all numbered as in the larger set.
 pub(super) struct Change<'a> {
@@ -106,32 +106,12 @@ impl Engine {
         change: &Change<'_>,
         held: &HashMap<Key, Arc<Entry>>,
     ) -> Result<Vec<Vec<Told>>, Error> {
-        let wire = self.wire()?;
-        let told: Vec<_> = held
+        let told: Vec<Told> = held
             .values()
             .map(|entry| self.told(change, entry))
             .collect();
-        let codec = Codec::of::<Vec<Told>>();
-        let mut bytes = Vec::new();
-        let encoded = match told.is_empty() {
-            true => Ok(()),
-            false => wire.encode(&ErasedValue::new(told), &codec, &mut bytes),
-        };
-        let encoded = encoded.map(|()| bytes).map_err(garbled);
         let header = Header::keyless(CollectiveOp::Exchange, WHAT);
-        let all = change.ranks.gather(header, encoded)?;
-        if all.all().is_empty() {
-            return Ok(Vec::new());
-        }
-        let read = |bytes: &[u8]| -> Result<Vec<Told>, Error> {
-            if bytes.is_empty() {
-                return Ok(Vec::new());
-            }
-            let told = wire.decode(bytes, &codec).map_err(garbled)?;
-            let told = told.downcast_ref::<Vec<Told>>().cloned();
-            told.ok_or_else(another_type)
-        };
-        change.ranks.agree(WHAT, all.by_rank().map(read).collect())
+        change.ranks.gather_all(header, &told)
     }
 
     fn told(&self, change: &Change<'_>, entry: &Entry) -> Told {
@@ -165,42 +145,41 @@ impl Engine {
         moving: &[Moving],
         held: &HashMap<Key, Arc<Entry>>,
     ) -> Result<BTreeMap<Key, ReceivedEntry>, Error> {
-        let wire = self.wire()?;
-        let mut bytes = Vec::new();
-        for moving in moving {
-            if moving.from.first() != Some(&change.ranks.rank()) {
-                continue;
-            }
-            let Some(entry) = held.get(&moving.key) else {
-                continue;
+        let exchange = Exchange {
+            ranks: change.ranks,
+            what: WHAT,
+        };
+        let to_send = |moving: &Moving| ToSend {
+            key: moving.key,
+            owner: moving.from.first().copied().unwrap_or(0),
+            is_sent: true,
+            is_wanted: true,
+        };
+        let list: Vec<ToSend> = moving.iter().map(to_send).collect();
+        let pack = |at: usize, key: &Key, to: &mut Vec<u8>| {
+            let Some(entry) = held.get(key) else {
+                return false;
             };
             let leaves = |name: &str, tags: Tags| {
                 tags.contains(Tag::Distributed)
                     || change.transfer.leaves(&entry.record.app, name, tags)
             };
             let is_too_large = |bytes: usize| {
-                let all = moving.bytes.saturating_add(bytes as u64);
+                let all = moving[at].bytes.saturating_add(bytes as u64);
                 change.transfer.is_too_large(all)
             };
             // False: a warning says why, or it was asked for.
-            self.pack(entry, leaves, is_too_large, &mut bytes);
-        }
-        let header = Header::keyless(CollectiveOp::Exchange, WHAT);
-        let all = change.ranks.gather(header, Ok(bytes))?;
-        let read = || {
-            let mut received = BTreeMap::new();
-            for bytes in all.by_rank() {
-                let bytes = Arc::new(bytes.to_vec());
-                let mut at = 0;
-                while at < bytes.len() {
-                    let (entry, next) = unpack(&bytes, at, &wire).map_err(garbled)?;
-                    received.insert(entry.record.key, entry);
-                    at = next;
-                }
-            }
-            Ok(received)
+            self.pack(at, entry, leaves, is_too_large, to)
         };
-        change.ranks.agree(WHAT, read())
+        let mut came = Vec::new();
+        exchange.send(&list, pack, |at, entry| {
+            came.extend(entry.map(|entry| (moving[at].key, entry)));
+        })?;
+        let wire = self.wire()?;
+        let read = |(key, entry)| Ok((key, unpack(&key, entry, &wire).map_err(garbled)?));
+        change
+            .ranks
+            .agree(WHAT, came.into_iter().map(read).collect())
     }
 
     /// What the apps declare whose entries move, as far as all ranks know it. Those that do not can't
@@ -218,21 +197,11 @@ impl Engine {
             (*key, self.known.info_of(&record.app, &record.code))
         });
         let infos: Vec<(Key, Option<AppInfo>)> = infos.collect();
-        let mine: Vec<u8> = infos
-            .iter()
-            .map(|(_, info)| u8::from(info.is_some()))
-            .collect();
+        let mine: Vec<bool> = infos.iter().map(|(_, info)| info.is_some()).collect();
         let header = Header::keyless(CollectiveOp::Move, WHAT);
-        ranks.meet(&header)?;
         // What was packed all ranks know, so they tell of as many.
-        let counts = vec![mine.len(); ranks.size()];
-        let all = ranks.gather_bytes(WHAT, &mine, &counts)?;
-        let by_all = |at: usize| {
-            all.iter()
-                .skip(at)
-                .step_by(infos.len())
-                .all(|known| *known == 1)
-        };
+        let all = ranks.gather_all(header, &mine)?;
+        let by_all = |at: usize| all.iter().all(|known| known.get(at) == Some(&true));
         let mut known = HashMap::new();
         for (at, (key, info)) in infos.iter().enumerate() {
             match info.as_ref().filter(|_| by_all(at)) {
@@ -291,9 +260,4 @@ fn moving(change: &Change<'_>, told: &[Vec<Told>]) -> Vec<Moving> {
         }
     }
     found.into_values().collect()
-}
-
-fn another_type() -> Error {
-    let why = "a rank sent something of another type; do all run one program?".to_owned();
-    garbled(ArchiveError::Damaged { why })
 }

@@ -10,7 +10,6 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::handle::gather_values;
 use super::save::{bind, has_parts};
 use super::sets::{CollectiveEntry, ProcessSet};
 use crate::app::{Callee, Facts, Handle, Options, Outcome, Place, Policy, Subject};
@@ -21,7 +20,6 @@ use crate::event::{RunId, Source};
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, Listed, Volatile, keyed, with_encoder};
 use crate::ranks::collective::{Body, CollectiveOp, Given, Header, Ranks, chain};
-use crate::result_map::Value;
 
 /// The inputs of a run, encoded.
 type Encoded = (Key, Box<[u8]>, Option<Box<Volatile>>);
@@ -203,8 +201,8 @@ impl Engine {
         }
         let mut record = own.record.clone();
         let mine: RestsOn = (record.beneath, record.nondeterministic, record.anew);
-        let what = "what a run rests on";
-        let all = gather_values(ranks, &*self.wire()?, what, Value::new(mine))?;
+        let header = Header::keyless(CollectiveOp::Agree, "what a run rests on");
+        let all = ranks.gather_all(header, &mine)?;
         let beneath = all.iter().flat_map(|of_rank| of_rank.0.iter().cloned());
         record.beneath = beneath.collect::<BTreeSet<_>>().into_iter().collect();
         record.nondeterministic = all.iter().any(|of_rank| of_rank.1);

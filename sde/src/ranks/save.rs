@@ -49,19 +49,21 @@ impl Engine {
             return Ok(Descriptors::new());
         }
         let header = Header::keyless(CollectiveOp::Agree, &facts.name);
-        let all = ranks.gather(header, Ok(to_bytes(&own)))?;
-        let mut descriptors: Descriptors = Vec::new();
-        for of_rank in all.by_rank() {
-            let of_rank = from_bytes(of_rank).unwrap_or_default();
-            for ((name, _), part_descriptor) in own.iter().zip(of_rank) {
-                match descriptors.iter_mut().find(|(known, _)| known == name) {
-                    Some((_, parts)) => parts.push(part_descriptor),
-                    None => descriptors.push((name.clone(), vec![part_descriptor])),
-                }
-            }
-        }
+        let all = ranks.gather_all(header, &own)?;
         // A result of which some rank has no part is none that can be put together again.
-        descriptors.retain(|(_, parts)| parts.len() == ranks.size());
+        let of_all = |(name, _): &(String, Vec<u64>)| {
+            let of_rank = |of_rank: &Vec<(String, Vec<u64>)>| {
+                let mut parts = of_rank.iter();
+                parts
+                    .find(|(known, _)| known == name)
+                    .map(|(_, part)| part.clone())
+            };
+            Some((
+                name.clone(),
+                all.iter().map(of_rank).collect::<Option<_>>()?,
+            ))
+        };
+        let descriptors: Descriptors = own.iter().filter_map(of_all).collect();
         let whole = check(facts, &descriptors);
         let whole = whole.map_err(|cause| ErrorKind::App {
             app: Arc::clone(&facts.name),
@@ -145,36 +147,6 @@ pub(crate) fn own_descriptors(info: &AppInfo, entry: &Entry) -> Vec<(String, Vec
         Some((spec.name.to_string(), (ops.part_descriptor)(&value)?))
     };
     specs.filter_map(part_descriptor).collect()
-}
-
-fn to_bytes(descriptors: &[(String, Vec<u64>)]) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    for (_, part_descriptor) in descriptors {
-        bytes.extend((part_descriptor.len() as u64).to_le_bytes());
-        bytes.extend(
-            part_descriptor
-                .iter()
-                .flat_map(|number| number.to_le_bytes()),
-        );
-    }
-    bytes
-}
-
-fn from_bytes(bytes: &[u8]) -> Option<Vec<Vec<u64>>> {
-    let mut numbers = bytes.chunks_exact(8).map(|chunk| {
-        let chunk = chunk.first_chunk().copied().unwrap_or_default();
-        u64::from_le_bytes(chunk)
-    });
-    let mut descriptors = Vec::new();
-    while let Some(length) = numbers.next() {
-        let length = usize::try_from(length).ok()?;
-        let part_descriptor: Vec<_> = numbers.by_ref().take(length).collect();
-        if part_descriptor.len() != length {
-            return None;
-        }
-        descriptors.push(part_descriptor);
-    }
-    Some(descriptors)
 }
 
 /// What a store has of an entry, with distributed results put together for this rank.

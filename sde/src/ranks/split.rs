@@ -153,19 +153,19 @@ impl Engine {
         let Sent { lacked, mut left } = exchange.run(
             &offers,
             |offer| wants(&offer.key) && !self.holds(&offer.key),
-            |key, to| {
+            |number, key, to| {
                 let Some(entry) = made.get(key) else {
                     return false;
                 };
                 let app = &entry.record.app;
                 let leaves = |name: &str, tags| transfer.leaves(app, name, tags);
                 let is_too_large = |bytes| transfer.is_too_large(bytes as u64);
-                self.pack(entry, leaves, is_too_large, to)
+                self.pack(number, entry, leaves, is_too_large, to)
             },
         )?;
         let wire = self.wire()?;
-        let taken: Result<(), Error> = lacked.iter().try_for_each(|bytes| {
-            let (entry, _) = unpack(bytes, 0, &wire).map_err(garbled)?;
+        let taken: Result<(), Error> = lacked.into_iter().try_for_each(|(key, entry)| {
+            let entry = unpack(&key, entry, &wire).map_err(garbled)?;
             left.extend(in_part(&entry, transfer));
             self.take_received(entry);
             Ok(())
@@ -191,9 +191,10 @@ impl Engine {
     }
 
     /// Appends an entry to what is sent, without the values that are left, unless it is too large or
-    /// can't be turned into bytes. Body whether it did.
+    /// can't be turned into bytes. Says whether it did.
     pub(crate) fn pack(
         &self,
+        number: usize,
         entry: &Entry,
         leaves: impl Fn(&str, Tags) -> bool,
         is_too_large: impl Fn(usize) -> bool,
@@ -201,18 +202,16 @@ impl Engine {
     ) -> bool {
         let Ok(wire) = self.wire() else { return false };
         let before = to.len();
-        match pack(entry, &*wire, leaves, to) {
-            Ok(()) if is_too_large(to.len() - before) => to.truncate(before),
-            Ok(()) => return true,
+        match pack(number, entry, &*wire, leaves, to) {
+            Ok(()) => !is_too_large(to.len() - before),
             Err(error) => {
-                to.truncate(before);
                 self.warn(|| {
                     let (app, key) = (&entry.record.app, entry.record.key.short());
                     format!("{app} [{key}] could not be sent to other ranks: {error}")
                 });
+                false
             }
         }
-        false
     }
 
     /// Whether this rank has an ordinary entry of this key, in memory.

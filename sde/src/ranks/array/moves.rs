@@ -75,11 +75,11 @@ impl Move<'_> {
             others.map(|(_, piece)| piece.len()).max().unwrap_or(0)
         };
         let met = self.ranks.meet(&header.with_body(Body::Elements {
-            most: others(&sends) as u64,
+            most: others(&sends),
             are_in_place: is_in_place,
         }))?;
         let elements = met.iter().filter_map(|header| match header.body {
-            Body::Elements { most, are_in_place } => Some((most as usize, are_in_place)),
+            Body::Elements { most, are_in_place } => Some((most, are_in_place)),
             _ => None,
         });
         let (most, in_place): (Vec<_>, Vec<_>) = elements.unzip();

@@ -111,18 +111,14 @@ impl Redistribution<'_> {
             .collect();
         let header = Header::keyless(CollectiveOp::Move, WHAT);
         self.ranks.meet(&header)?;
-        let told: Vec<u8> = counts
-            .iter()
-            .flat_map(|n| (*n as u64).to_le_bytes())
-            .collect();
-        let mut heard = vec![0; told.len()];
-        let each = vec![8; size];
+        let each = vec![size_of::<usize>(); size];
+        let mut get_counts = vec![0_usize; size];
+        let (told, heard) = (
+            bytemuck::cast_slice(&counts),
+            bytemuck::cast_slice_mut(&mut get_counts),
+        );
         self.ranks
-            .swap_bytes("lengths", &told, &each, &mut heard, &each)?;
-        let get_counts: Vec<usize> = heard
-            .chunks(8)
-            .map(|n| u64::from_le_bytes(n.try_into().unwrap_or_default()) as usize)
-            .collect();
+            .swap_bytes("lengths", told, &each, heard, &each)?;
         let mut received = Vec::new();
         self.ranks.make_room(WHAT, &mut received, &get_counts)?;
         let all = send.concat();

@@ -176,7 +176,7 @@ impl Ranks {
         }
     }
 
-    /// Body what this rank is about to do, and hears the same of all others.
+    /// Says what this rank is about to do, and hears the same of all others.
     ///
     /// # Errors
     /// The same on all ranks if they are about to do different things, or one has left. On this
@@ -193,23 +193,24 @@ impl Ranks {
     ) -> Result<Vec<Header>, Error> {
         self.may_meet(header)?;
         self.closed.store(false, Ordering::Relaxed);
-        let sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
+        let header = Header {
+            sequence: self.sequence.fetch_add(1, Ordering::Relaxed),
+            ..header.clone()
+        };
         let what = header.describe();
         let mut late = seldom(|ranks| self.tell_late(&what, ranks));
         let met = self
             .group
-            .meet(&header.to_bytes(sequence), self.patience, &mut late);
+            .meet(&header.to_bytes(), self.patience, &mut late);
         let met = met.map_err(|error| self.break_off(&what, error))?;
         let headers: Option<Vec<_>> = met.chunks(BYTES).map(Header::from_bytes).collect();
-        let Some(headers) = headers else {
+        let Some(headers) = headers.filter(|headers| headers.len() == self.size()) else {
             let foreign = "a rank sent something else than a header; do all run one program?";
             return Err(self.break_off(&what, GroupError::Other(foreign.to_owned())));
         };
-        let in_step = headers.iter().all(|(number, _)| *number == sequence);
-        let headers: Vec<_> = headers.into_iter().map(|(_, header)| header).collect();
-        match in_step && headers.iter().all(|other| other.fits(header)) {
+        match headers.iter().all(|other| other.fits(&header)) {
             true => Ok(headers),
-            false => Err(self.disagree(header, &headers, in_step, given)),
+            false => Err(self.disagree(&header, &headers, given)),
         }
     }
 
@@ -249,15 +250,11 @@ impl Ranks {
     }
 
     /// What all ranks get that do not do the same.
-    fn disagree(
-        &self,
-        own: &Header,
-        headers: &[Header],
-        in_step: bool,
-        given: &dyn Fn() -> Given,
-    ) -> Error {
-        let runs = |header: &Header| header.op == CollectiveOp::Run && header.what == own.what;
-        let is_one_app = in_step && headers.iter().all(runs);
+    fn disagree(&self, own: &Header, headers: &[Header], given: &dyn Fn() -> Given) -> Error {
+        // Of all as they were sent, so that all find the same.
+        let runs =
+            |header: &Header| header.op == CollectiveOp::Run && header.what == headers[0].what;
+        let is_one_app = headers.iter().all(runs);
         // One that has failed has no key.
         let failed =
             |header: &Header| (header.op == CollectiveOp::End || is_one_app) && header.has_failed();
@@ -282,10 +279,8 @@ impl Ranks {
     /// What each rank gives to one app that not all give; all ranks are here.
     fn differing(&self, given: &Given) -> Vec<String> {
         let header = Header::keyless(CollectiveOp::Agree, "what it gives");
-        match self.gather(header, Ok(differ::to_bytes(given))) {
-            Ok(all) => differ::differing(all.all(), all.counts()),
-            Err(_) => Vec::new(),
-        }
+        let all = self.gather_all(header, given);
+        all.map_or_else(|_| Vec::new(), |all| differ::differing(&all))
     }
 
     /// Who does what, one rank for each different thing.
@@ -414,7 +409,7 @@ impl Ranks {
         split.map_err(|error| self.break_off("splits its process set", error))
     }
 
-    /// Body that a run begins, for as long as the guard lives.
+    /// Says that a run begins, for as long as the guard lives.
     pub(crate) fn level(&self) -> LevelGuard<'_> {
         self.levels().push(None);
         LevelGuard(self)

@@ -9,22 +9,20 @@ mod packed;
 mod received;
 mod stream;
 
-pub(crate) use packed::{pack, unpack};
-pub(crate) use received::{Received, ReceivedEntry, ReceivedResult};
-
 use std::collections::{BTreeMap, HashSet};
-use std::sync::Arc;
 
 use crate::cache::Entry;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, parts};
 
+pub(crate) use packed::{PackedEntry, pack, unpack};
+pub(crate) use received::{Received, ReceivedEntry, ReceivedResult};
 use stream::Stream;
 
 /// An entry that a rank has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Offer {
     pub(crate) key: Key,
     pub(crate) run: RunId,
@@ -41,7 +39,7 @@ pub(crate) struct Exchange<'a> {
 /// What came of an exchange.
 pub(crate) struct Sent {
     /// The entries that this rank lacked, each as it was packed.
-    pub(crate) lacked: Vec<Arc<Vec<u8>>>,
+    pub(crate) lacked: Vec<(Key, PackedEntry)>,
     /// What this rank lacks and nobody sent, since it is too large or can't be turned into
     /// bytes.
     pub(crate) left: Vec<Left>,
@@ -53,47 +51,50 @@ pub(crate) struct Left {
     pub(crate) run: RunId,
 }
 
-const OFFER: usize = 32 + 16 + 1;
+/// An entry that may be sent. All ranks have them in the same order.
+pub(crate) struct ToSend {
+    pub(crate) key: Key,
+    /// The rank that has it to send.
+    pub(crate) owner: usize,
+    /// Whether some rank lacks it.
+    pub(crate) is_sent: bool,
+    /// Whether this one does.
+    pub(crate) is_wanted: bool,
+}
 
 /// What all ranks together send in a turn, in bytes, and what each of many sends at least.
 const TURN: usize = 8 << 20;
 const PART: usize = 64 << 10;
 
-/// One key, as all ranks know it after the keys were exchanged.
-struct Known {
-    owner: usize,
-    offer: Offer,
-}
-
 impl Exchange<'_> {
     /// Offers what this rank has, and gets what it lacks.
     ///
-    /// `lacks` says whether this rank lacks an entry; `pack` appends one to what is sent, and says
-    /// whether it did.
+    /// `lacks` says whether this rank lacks an entry; `pack` appends one, with its number, to what is sent,
+    /// and says whether it did.
     pub(crate) fn run(
         &self,
         offers: &[Offer],
         lacks: impl Fn(&Offer) -> bool,
-        pack: impl FnMut(&Key, &mut Vec<u8>) -> bool,
+        pack: impl FnMut(usize, &Key, &mut Vec<u8>) -> bool,
     ) -> Result<Sent, Error> {
-        let known = self.keys(offers)?;
+        let offered = self.offered(offers)?;
         let mut sent = Sent {
             lacked: Vec::new(),
             left: Vec::new(),
         };
-        if known.is_empty() {
+        if offered.is_empty() {
             return Ok(sent);
         }
-        let wanted = self.wanted(&known, offers, lacks)?;
+        let list = self.to_send(&offered, offers, lacks)?;
         let mut came = HashSet::new();
-        self.send(&known, &wanted, pack, |at, kept| {
+        self.send(&list, pack, |at, entry| {
             came.insert(at);
-            sent.lacked.extend(kept.map(Arc::new));
+            sent.lacked.extend(entry.map(|entry| (list[at].key, entry)));
         })?;
-        let is_left = |at: &usize| wanted.by_me(*at) && !came.contains(at);
-        let left = (0..known.len()).filter(is_left).map(|at| Left {
-            key: known[at].offer.key,
-            run: known[at].offer.run,
+        let is_left = |at: &usize| list[*at].is_wanted && !came.contains(at);
+        let left = (0..list.len()).filter(is_left).map(|at| Left {
+            key: list[at].key,
+            run: offered[at].1.run,
         });
         sent.left.extend(left);
         Ok(sent)
@@ -101,16 +102,15 @@ impl Exchange<'_> {
 
     /// Sends, in turns, what this rank has that somebody lacks. `done` is given the place of each entry that any
     /// rank has sent, with the entry if this rank lacks it.
-    fn send(
+    pub(crate) fn send(
         &self,
-        known: &[Known],
-        wanted: &Wanted,
-        mut pack: impl FnMut(&Key, &mut Vec<u8>) -> bool,
-        mut done: impl FnMut(usize, Option<Vec<u8>>),
+        list: &[ToSend],
+        mut pack: impl FnMut(usize, &Key, &mut Vec<u8>) -> bool,
+        mut done: impl FnMut(usize, Option<PackedEntry>),
     ) -> Result<(), Error> {
-        let (own, size) = (self.ranks.rank(), self.ranks.size());
-        let is_mine = |at: &usize| known[*at].owner == own && wanted.by_any(*at);
-        let mut rest = (0..known.len()).filter(is_mine).peekable();
+        let (ranks, own, size) = (self.ranks, self.ranks.rank(), self.ranks.size());
+        let is_mine = |at: &usize| list[*at].owner == own && list[*at].is_sent;
+        let mut rest = (0..list.len()).filter(is_mine).peekable();
         let part = (TURN / size).max(PART);
         let (mut mine, mut sent) = (Vec::new(), 0);
         let mut all = Vec::new();
@@ -122,24 +122,28 @@ impl Exchange<'_> {
                 mine.drain(..sent);
                 sent = 0;
                 let before = mine.len();
-                Stream::begin(at, &mut mine);
-                if !pack(&known[at].offer.key, &mut mine) {
+                if !pack(at, &list[at].key, &mut mine) {
                     mine.truncate(before);
                 }
             }
             let turn = sent..mine.len().min(sent + part);
             sent = turn.end;
-            let is_last = sent == mine.len() && rest.peek().is_none();
-            let met = self.meet(turn.len(), is_last)?;
+            let body = Body::Bytes {
+                length: turn.len(),
+                are_last: sent == mine.len() && rest.peek().is_none(),
+            };
+            let header = Header::keyless(CollectiveOp::Exchange, self.what);
+            let met = ranks.meet(&header.with_body(body))?;
             let counts: Vec<_> = met.iter().map(Header::bytes).collect();
-            let ranks = self.ranks;
             ranks.make_room(self.what, &mut all, &counts)?;
             ranks.gather_into(self.what, &mine[turn], &counts, &mut all)?;
-            for (stream, of_rank) in streams.iter_mut().zip(parts(&all, &counts)) {
-                let wants = |at| at < known.len() && wanted.by_me(at);
-                if !stream.take(of_rank, wants, &mut done) {
-                    return Err(self.garbled());
-                }
+            let mut of_ranks = streams.iter_mut().zip(parts(&all, &counts));
+            let bad = of_ranks.position(|(stream, of_rank)| {
+                let wants = |at: usize| list.get(at).is_some_and(|entry| entry.is_wanted);
+                !stream.take(of_rank, wants, &mut done)
+            });
+            if let Some(rank) = bad {
+                return Err(ranks.garbled(rank, self.what));
             }
             let sends_no_more =
                 |header: &Header| matches!(header.body, Body::Bytes { are_last: true, .. });
@@ -147,89 +151,61 @@ impl Exchange<'_> {
                 break;
             }
         }
-        match streams.iter().all(Stream::is_whole) {
-            true => Ok(()),
-            false => Err(self.garbled()),
+        match streams.iter().position(|stream| !stream.is_whole()) {
+            None => Ok(()),
+            Some(rank) => Err(ranks.garbled(rank, self.what)),
         }
     }
 
-    /// What each rank is about to send, and whether that is all.
-    fn meet(&self, length: usize, are_last: bool) -> Result<Vec<Header>, Error> {
-        let length = length as u64;
+    /// What anybody offers, in the order of keys, with the lowest rank that does.
+    fn offered(&self, offers: &[Offer]) -> Result<Vec<(usize, Offer)>, Error> {
         let header = Header::keyless(CollectiveOp::Exchange, self.what);
-        self.ranks
-            .meet(&header.with_body(Body::Bytes { length, are_last }))
-    }
-
-    fn garbled(&self) -> Error {
-        let message = format!(
-            "{} arrived garbled; do all ranks run one program?",
-            self.what
-        );
-        let rank = self.ranks.in_program(self.ranks.rank());
-        ErrorKind::OnRank { rank, message }.into()
-    }
-
-    /// All keys that anybody offers, in order, and whose they are.
-    fn keys(&self, offers: &[Offer]) -> Result<Vec<Known>, Error> {
-        let mine: Vec<u8> = offers.iter().flat_map(Offer::to_bytes).collect();
-        let header = Header::keyless(CollectiveOp::Exchange, self.what);
-        let all = self.ranks.gather(header, Ok(mine))?;
-        let mut known: BTreeMap<Key, Known> = BTreeMap::new();
-        for (rank, of_rank) in all.by_rank().enumerate() {
-            for offer in of_rank.chunks(OFFER) {
-                let offer = Offer::from_bytes(offer).ok_or_else(|| self.garbled())?;
-                let first = Known { owner: rank, offer };
-                known.entry(first.offer.key).or_insert(first);
+        let all = self.ranks.gather_all(header, &offers.to_vec())?;
+        let mut first: BTreeMap<Key, (usize, Offer)> = BTreeMap::new();
+        for (rank, of_rank) in all.into_iter().enumerate() {
+            for offer in of_rank {
+                first.entry(offer.key).or_insert((rank, offer));
             }
         }
-        Ok(known.into_values().collect())
+        Ok(first.into_values().collect())
     }
 
-    /// Which of the keys somebody lacks.
-    fn wanted(
+    /// Which of them somebody lacks: each rank tells it by a bit for each.
+    fn to_send(
         &self,
-        known: &[Known],
+        offered: &[(usize, Offer)],
         offers: &[Offer],
         lacks: impl Fn(&Offer) -> bool,
-    ) -> Result<Wanted, Error> {
+    ) -> Result<Vec<ToSend>, Error> {
         let own = self.ranks.rank();
-        let offered: BTreeMap<_, _> = offers.iter().map(|offer| (offer.key, offer)).collect();
-        let mut mine = vec![0_u8; known.len().div_ceil(8)];
-        for (at, known) in known.iter().enumerate() {
-            let wants = match offered.get(&known.offer.key) {
-                _ if known.owner == own => false,
-                // The lowest rank's counts.
-                Some(offer) => known.offer.nondeterministic && offer.run != known.offer.run,
-                None => lacks(&known.offer),
-            };
-            mine[at / 8] |= u8::from(wants) << (at % 8);
+        let mine: BTreeMap<_, _> = offers.iter().map(|offer| (offer.key, offer)).collect();
+        let wants = |(owner, offer): &(usize, Offer)| match mine.get(&offer.key) {
+            _ if *owner == own => false,
+            // The lowest rank's counts.
+            Some(mine) => offer.nondeterministic && mine.run != offer.run,
+            None => lacks(offer),
+        };
+        let wanted: Vec<bool> = offered.iter().map(wants).collect();
+        let bits = wanted.chunks(8).map(|eight| {
+            let bits = eight.iter().enumerate();
+            bits.fold(0, |byte, (bit, wants)| byte | u8::from(*wants) << bit)
+        });
+        let bits: Vec<u8> = bits.collect();
+        let counts = vec![bits.len(); self.ranks.size()];
+        let all = self.ranks.gather_bytes(self.what, &bits, &counts)?;
+        let mut any = vec![0_u8; bits.len()];
+        for of_rank in all.chunks_exact(bits.len()) {
+            let both = any.iter_mut().zip(of_rank);
+            both.for_each(|(any, one)| *any |= one);
         }
-        let counts = vec![mine.len(); self.ranks.size()];
-        let all = self.ranks.gather_bytes(self.what, &mine, &counts)?;
-        let mut any = vec![0_u8; mine.len()];
-        for of_rank in all.chunks(mine.len().max(1)) {
-            any.iter_mut()
-                .zip(of_rank)
-                .for_each(|(any, one)| *any |= one);
-        }
-        Ok(Wanted { any, mine })
-    }
-}
-
-/// For each key a bit.
-struct Wanted {
-    any: Vec<u8>,
-    mine: Vec<u8>,
-}
-
-impl Wanted {
-    fn by_any(&self, at: usize) -> bool {
-        self.any[at / 8] >> (at % 8) & 1 == 1
-    }
-
-    fn by_me(&self, at: usize) -> bool {
-        self.mine[at / 8] >> (at % 8) & 1 == 1
+        let offered = offered.iter().zip(wanted).enumerate();
+        let list = offered.map(|(at, ((owner, offer), is_wanted))| ToSend {
+            key: offer.key,
+            owner: *owner,
+            is_sent: any[at / 8] >> (at % 8) & 1 == 1,
+            is_wanted,
+        });
+        Ok(list.collect())
     }
 }
 
@@ -240,27 +216,5 @@ impl Offer {
             run: entry.record.run,
             nondeterministic: entry.record.nondeterministic,
         }
-    }
-
-    fn to_bytes(&self) -> [u8; OFFER] {
-        let mut bytes = [0; OFFER];
-        bytes[..32].copy_from_slice(self.key.as_bytes());
-        bytes[32..40].copy_from_slice(&self.run.process.to_le_bytes());
-        bytes[40..48].copy_from_slice(&self.run.number.to_le_bytes());
-        bytes[48] = u8::from(self.nondeterministic);
-        bytes
-    }
-
-    fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let bytes: &[u8; OFFER] = bytes.try_into().ok()?;
-        let number = |at: usize| bytes[at..].first_chunk().copied().map(u64::from_le_bytes);
-        Some(Self {
-            key: Key::from_bytes(*bytes.first_chunk()?),
-            run: RunId {
-                process: number(32)?,
-                number: number(40)?,
-            },
-            nondeterministic: bytes[48] == 1,
-        })
     }
 }

@@ -5,16 +5,13 @@
 //! of the entry's own: a rank takes no memory for what it has already, or does not lack, and each
 //! entry's is given back when nobody holds that entry.
 
-use super::packed::LENGTHS;
-
-/// The number of the entry, and the lengths that an entry begins with.
-const HEAD: usize = 8 + LENGTHS;
+use super::packed::{EntryHeader, PackedEntry};
 
 /// What has come from one rank.
 #[derive(Default)]
 pub(super) struct Stream {
-    /// The part of the next entry's head that has come.
-    head: Vec<u8>,
+    /// The part of the next entry's header that has come.
+    header: Vec<u8>,
     current: Option<Current>,
 }
 
@@ -22,33 +19,29 @@ pub(super) struct Stream {
 struct Current {
     number: usize,
     missing: usize,
-    kept: Option<Vec<u8>>,
+    kept: Option<PackedEntry>,
 }
 
 impl Stream {
-    /// Before an entry: its number, in front of what [`pack`](super::pack) makes of it.
-    pub(super) fn begin(number: usize, to: &mut Vec<u8>) {
-        to.extend((number as u64).to_le_bytes());
-    }
-
     /// Takes in what has come. `wants` says whether an entry is to be kept, `done` is given each that
-    /// is complete, as it was packed. False if the bytes make no sense.
+    /// is complete. False if the bytes make no sense.
     pub(super) fn take(
         &mut self,
         mut bytes: &[u8],
         wants: impl Fn(usize) -> bool,
-        mut done: impl FnMut(usize, Option<Vec<u8>>),
+        mut done: impl FnMut(usize, Option<PackedEntry>),
     ) -> bool {
         loop {
             if self.current.is_none() {
-                let (part, rest) = bytes.split_at(bytes.len().min(HEAD - self.head.len()));
-                self.head.extend_from_slice(part);
+                let rest = EntryHeader::BYTES - self.header.len();
+                let (part, rest) = bytes.split_at(bytes.len().min(rest));
+                self.header.extend_from_slice(part);
                 bytes = rest;
-                if self.head.len() < HEAD {
+                if self.header.len() < EntryHeader::BYTES {
                     return true;
                 }
-                self.current = Current::begin(&self.head, &wants);
-                self.head.clear();
+                self.current = Current::begin(&self.header, &wants);
+                self.header.clear();
             }
             let Some(current) = &mut self.current else {
                 return false;
@@ -65,27 +58,24 @@ impl Stream {
 
     /// Whether nothing is in the middle.
     pub(super) fn is_whole(&self) -> bool {
-        self.current.is_none() && self.head.is_empty()
+        self.current.is_none() && self.header.is_empty()
     }
 }
 
 impl Current {
-    fn begin(head: &[u8], wants: impl Fn(usize) -> bool) -> Option<Self> {
-        let number = |bytes: &[u8]| {
-            let number = u64::from_le_bytes(*bytes.first_chunk()?);
-            usize::try_from(number).ok()
-        };
-        let (at, lengths) = (number(head)?, &head[8..]);
-        let missing = number(lengths)?;
-        let kept = wants(at).then(|| {
-            let mut kept = Vec::new();
+    fn begin(header: &[u8], wants: impl Fn(usize) -> bool) -> Option<Self> {
+        let header: EntryHeader = postcard::from_bytes(header).ok()?;
+        let number = usize::try_from(header.number).ok()?;
+        let missing = usize::try_from(header.bytes).ok()?;
+        let kept = wants(number).then(|| {
+            let mut bytes = Vec::new();
             // If there is no room for it, that shows when it comes.
-            let _ = kept.try_reserve_exact(missing.saturating_add(LENGTHS));
-            kept.extend_from_slice(lengths);
-            kept
+            let _ = bytes.try_reserve_exact(missing);
+            let head = header.head;
+            PackedEntry { head, bytes }
         });
         Some(Self {
-            number: at,
+            number,
             missing,
             kept,
         })
@@ -95,7 +85,7 @@ impl Current {
     fn take<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
         let (own, rest) = bytes.split_at(bytes.len().min(self.missing));
         if let Some(kept) = &mut self.kept {
-            kept.extend_from_slice(own);
+            kept.bytes.extend_from_slice(own);
         }
         self.missing -= own.len();
         rest
@@ -106,11 +96,17 @@ impl Current {
 mod tests {
     use super::*;
 
-    /// As `pack` lays them out; what the second length says does not matter here.
-    fn entry(number: usize, body: &[u8], to: &mut Vec<u8>) {
-        Stream::begin(number, to);
-        to.extend((body.len() as u64).to_le_bytes());
-        to.extend(0_u64.to_le_bytes());
+    /// As `pack` lays them out; how long the head is does not matter here.
+    fn entry(number: u64, body: &[u8], to: &mut Vec<u8>) {
+        let bytes = body.len() as u64;
+        let header = EntryHeader {
+            number,
+            bytes,
+            head: 0,
+        };
+        let header = postcard::to_allocvec(&header).unwrap();
+        assert_eq!(header.len(), EntryHeader::BYTES);
+        to.extend(header);
         to.extend_from_slice(body);
     }
 
@@ -129,13 +125,28 @@ mod tests {
             assert!(stream.is_whole());
             let numbers: Vec<usize> = got.iter().map(|(number, _)| *number).collect();
             assert_eq!(numbers, [3, 1, 7], "{length}");
-            assert_eq!(got[0].1, None);
-            assert_eq!(got[1].1.as_ref().map(Vec::len), Some(LENGTHS));
-            let seven = got[2].1.as_ref().map(|kept| &kept[LENGTHS..]);
-            assert_eq!(seven, Some(&b"seven is longer"[..]));
+            let kept = |at: usize| got[at].1.as_ref().map(|kept| &kept.bytes[..]);
+            assert_eq!(kept(0), None);
+            assert_eq!(kept(1), Some(&b""[..]));
+            assert_eq!(kept(2), Some(&b"seven is longer"[..]));
         }
         let mut stream = Stream::default();
         assert!(stream.take(&bytes[..30], |_| true, |_, _| {}));
         assert!(!stream.is_whole());
+    }
+
+    /// Input from a peer is not believed: no memory is taken for what only is said to come.
+    #[test]
+    fn a_length_that_can_not_be_is_no_harm() {
+        let header = EntryHeader {
+            number: u64::MAX,
+            bytes: u64::MAX,
+            head: u64::MAX,
+        };
+        let mut bytes = postcard::to_allocvec(&header).unwrap();
+        bytes.push(0);
+        let mut stream = Stream::default();
+        let _ = stream.take(&bytes, |_| true, |_, _| unreachable!("none is complete"));
+        assert!(!stream.is_whole() || usize::try_from(u64::MAX).is_err());
     }
 }

@@ -21,6 +21,7 @@ mod instance;
 mod linked;
 mod own_time;
 mod par_call;
+mod parallel;
 mod parameter;
 mod prepared;
 mod request;
@@ -30,7 +31,6 @@ mod slot;
 mod source;
 mod subset;
 mod summary;
-mod together;
 
 pub use cancel::CancelToken;
 pub(crate) use cancel::Wake;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::array::{DistOps, Placement, Redistribution};
 use super::exchange::{ReceivedEntry, ReceivedResult};
 use super::parts::origin_of;
-use super::redistribute::{Change, Moving};
+use super::redistribute::{Moving, SetChange};
 use crate::app::{AppInfo, ResultSpec, Synchronize};
 use crate::cache::{Entry, Record};
 use crate::error::{AppError, Error, ErrorKind};
@@ -17,7 +17,7 @@ use crate::result_map::{Content, Named, Origin, ResultMap, Stored, Tags, Wire};
 
 /// An entry that is handed over, as one rank sees it.
 pub(super) struct EntryMove<'a> {
-    pub(super) change: &'a Change<'a>,
+    pub(super) change: &'a SetChange<'a>,
     pub(super) moving: &'a Moving,
     /// What this rank has of it.
     pub(super) own: Option<&'a Entry>,
@@ -146,8 +146,7 @@ impl EntryMove<'_> {
     fn parts(&self, spec: &ResultSpec, ops: DistOps, tags: Tags) -> Result<Content, Error> {
         let name = &*spec.name;
         let descriptors = self.moving.descriptors.get(name);
-        let all = |parts: &&Vec<Vec<u64>>| parts.len() == self.moving.from.len();
-        let Some(descriptors) = descriptors.filter(all).filter(|_| !self.leaves(name, tags)) else {
+        let Some(descriptors) = descriptors.filter(|_| !self.leaves(name, tags)) else {
             return Ok(Content::Gone(LEFT));
         };
         let part = self

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::exchange::Left;
+use super::exchange::NotSent;
 use crate::app::{Beneath, Facts, Handle, Options, Subject, Transfer};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
@@ -60,7 +60,7 @@ impl Engine {
         let computed: HashMap<usize, Item> = mine.into_iter().zip(computed).collect();
         let failures = self.tell_failures(ranks, &computed)?;
         let left = self.give_out(ranks, subject, &plan, &computed, transfer)?;
-        let left: HashMap<Key, Left> = left.into_iter().map(|left| (left.key, left)).collect();
+        let left: HashMap<Key, NotSent> = left.into_iter().map(|left| (left.key, left)).collect();
         let items = (0..list.len()).map(|at| {
             if let Some(item) = computed.get(&at) {
                 return item.clone();
@@ -140,7 +140,7 @@ impl Engine {
         plan: &Plan,
         computed: &HashMap<usize, Item>,
         transfer: &Transfer,
-    ) -> Result<Vec<Left>, Error> {
+    ) -> Result<Vec<NotSent>, Error> {
         let here = |at: &usize| plan.held[*at] || matches!(computed.get(at), Some(Ok(_)));
         let mine = (0..plan.keys.len()).filter(here);
         let mine: Vec<_> = mine
@@ -157,7 +157,7 @@ impl Engine {
         subject: &Subject<'_>,
         inputs: &Inputs,
         key: Option<Key>,
-        left: &HashMap<Key, Left>,
+        left: &HashMap<Key, NotSent>,
     ) -> Item {
         if let Some(left) = key.and_then(|key| left.get(&key))
             && !self.has(subject.facts, key)
@@ -175,7 +175,7 @@ impl Engine {
     }
 
     /// The results of a run that is with another rank only, or some of whose values are.
-    fn elsewhere(&self, subject: &Subject<'_>, left: &Left) -> ResultMap {
+    fn elsewhere(&self, subject: &Subject<'_>, left: &NotSent) -> ResultMap {
         let origin = Origin {
             app: Arc::clone(&subject.facts.name),
             key: left.key,

@@ -5,6 +5,7 @@
 //! distributed value the list of its parts. A list counts only with parts of the same computation
 //! that together are whole.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::array::{DistOps, Placement};
@@ -17,7 +18,23 @@ use crate::key::{Digest, Key};
 use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, Payload, ResultMap};
 
 /// The descriptors of all parts of each distributed result, by its name.
-pub(crate) type Descriptors = Vec<(String, Vec<Vec<u64>>)>;
+pub(crate) type Descriptors = BTreeMap<String, Vec<Vec<u64>>>;
+
+/// Those of one rank.
+pub(crate) type OwnDescriptors = BTreeMap<String, Vec<u64>>;
+
+/// What all of these ranks have, in their order. A result of which one has no part is none that can be put
+/// together again.
+pub(crate) fn joined(of_ranks: &[&OwnDescriptors]) -> Descriptors {
+    let of_all = |name: &String| {
+        let of_rank = |own: &&OwnDescriptors| own.get(name).cloned();
+        let parts = of_ranks.iter().map(of_rank).collect::<Option<_>>()?;
+        Some((name.clone(), parts))
+    };
+    let first = of_ranks.iter().take(1);
+    let names = first.flat_map(|own| own.keys());
+    names.filter_map(of_all).collect()
+}
 
 /// What is saved in place of a distributed value.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
@@ -61,7 +78,7 @@ pub(crate) fn origin_of(record: &Record, result: &str) -> Digest {
 /// What the lowest rank saves of an entry.
 pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
     let list_of = |named: &Named| {
-        let (_, descriptors) = descriptors.iter().find(|(name, _)| *name == named.name)?;
+        let descriptors = descriptors.get(&*named.name)?;
         Some(ErasedValue::new(PartsList {
             run: entry.record.run,
             descriptors: descriptors.clone(),
@@ -88,7 +105,7 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
 
 /// What each rank saves of an entry; `None` if it has no part of anything.
 pub(crate) fn part_of(entry: &Entry, descriptors: &Descriptors, rank: usize) -> Option<Entry> {
-    let is_part = |named: &&Named| descriptors.iter().any(|(name, _)| *name == named.name);
+    let is_part = |named: &&Named| descriptors.contains_key(&*named.name);
     let results = entry.results.results().iter().filter(is_part).cloned();
     let results: Vec<_> = results.collect();
     if results.is_empty() {

@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use super::entry_move::EntryMove;
 use super::exchange::{Exchange, ReceivedEntry, ToSend, unpack};
+use super::parts::{Descriptors, OwnDescriptors, joined};
 use super::save::own_descriptors;
 use super::sets::{CollectiveEntry, ProcessSet};
 use super::split::garbled;
@@ -25,7 +26,7 @@ use crate::ranks::collective::{CollectiveOp, Header, Ranks};
 use crate::result_map::{Tag, Tags};
 
 /// Which ranks had results, and which are to have them, all numbered as in the larger set.
-pub(super) struct Change<'a> {
+pub(super) struct SetChange<'a> {
     pub(super) ranks: &'a Ranks,
     /// The old process sets, each with its ranks in their order.
     pub(super) from: Vec<Vec<usize>>,
@@ -37,10 +38,9 @@ pub(super) struct Change<'a> {
 
 /// What a rank tells of an entry that it has.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
-struct Told {
-    key: Key,
+struct HeldEntry {
     run: RunId,
-    descriptors: Vec<(String, Vec<u64>)>,
+    descriptors: OwnDescriptors,
     /// How many bytes its parts of distributed results have.
     bytes: u64,
 }
@@ -50,7 +50,7 @@ pub(super) struct Moving {
     key: Key,
     pub(super) from: Vec<usize>,
     /// For each result the descriptors of the parts, in the order of `from`.
-    pub(super) descriptors: BTreeMap<String, Vec<Vec<u64>>>,
+    pub(super) descriptors: Descriptors,
     /// How many bytes all parts have.
     bytes: u64,
 }
@@ -59,7 +59,7 @@ impl Engine {
     /// Hands over the entries of `held` to the process set that this rank goes on with.
     pub(super) fn redistribute(
         &self,
-        change: &Change<'_>,
+        change: &SetChange<'_>,
         held: &[CollectiveEntry],
         target: &ProcessSet,
     ) -> Result<(), Error> {
@@ -103,18 +103,18 @@ impl Engine {
     /// What all ranks have.
     fn tell_held(
         &self,
-        change: &Change<'_>,
+        change: &SetChange<'_>,
         held: &HashMap<Key, Arc<Entry>>,
-    ) -> Result<Vec<Vec<Told>>, Error> {
-        let told: Vec<Told> = held
-            .values()
-            .map(|entry| self.told(change, entry))
-            .collect();
+    ) -> Result<Vec<BTreeMap<Key, HeldEntry>>, Error> {
+        let told = held
+            .iter()
+            .map(|(key, entry)| (*key, self.told(change, entry)));
+        let told: BTreeMap<Key, HeldEntry> = told.collect();
         let header = Header::keyless(CollectiveOp::Exchange, WHAT);
         change.ranks.gather_all(header, &told)
     }
 
-    fn told(&self, change: &Change<'_>, entry: &Entry) -> Told {
+    fn told(&self, change: &SetChange<'_>, entry: &Entry) -> HeldEntry {
         let record = &entry.record;
         let info = self.known.info_of(&record.app, &record.code);
         let moves = |name: &str| {
@@ -128,11 +128,11 @@ impl Engine {
                 .zip(spec.parts)
                 .map_or(0, |(value, ops)| (ops.bytes)(&value) as u64)
         });
-        Told {
-            key: record.key,
+        HeldEntry {
             run: record.run,
             bytes: bytes.fold(0, u64::saturating_add),
-            descriptors: info.map_or_else(Vec::new, |info| own_descriptors(&info, entry)),
+            descriptors: info
+                .map_or_else(OwnDescriptors::new, |info| own_descriptors(&info, entry)),
         }
     }
 
@@ -141,7 +141,7 @@ impl Engine {
     /// large, stays.
     fn replicated(
         &self,
-        change: &Change<'_>,
+        change: &SetChange<'_>,
         moving: &[Moving],
         held: &HashMap<Key, Arc<Entry>>,
     ) -> Result<BTreeMap<Key, ReceivedEntry>, Error> {
@@ -192,21 +192,21 @@ impl Engine {
         if replicated.is_empty() {
             return Ok(HashMap::new());
         }
-        let infos = replicated.iter().map(|(key, received)| {
+        let info = |received: &ReceivedEntry| {
             let record = &received.record;
-            (*key, self.known.info_of(&record.app, &record.code))
-        });
-        let infos: Vec<(Key, Option<AppInfo>)> = infos.collect();
-        let mine: Vec<bool> = infos.iter().map(|(_, info)| info.is_some()).collect();
+            self.known.info_of(&record.app, &record.code)
+        };
+        let infos: Vec<Option<AppInfo>> = replicated.values().map(info).collect();
+        let mine: Vec<bool> = infos.iter().map(Option::is_some).collect();
         let header = Header::keyless(CollectiveOp::Move, WHAT);
         // What was packed all ranks know, so they tell of as many.
         let all = ranks.gather_all(header, &mine)?;
         let by_all = |at: usize| all.iter().all(|known| known.get(at) == Some(&true));
         let mut known = HashMap::new();
-        for (at, (key, info)) in infos.iter().enumerate() {
-            match info.as_ref().filter(|_| by_all(at)) {
-                Some(info) => drop(known.insert(*key, info.clone())),
-                None => self.warn(|| stays(&replicated[key])),
+        for (at, ((key, received), info)) in replicated.iter().zip(infos).enumerate() {
+            match info.filter(|_| by_all(at)) {
+                Some(info) => drop(known.insert(*key, info)),
+                None => self.warn(|| stays(received)),
             }
         }
         Ok(known)
@@ -225,7 +225,7 @@ fn stays(entry: &ReceivedEntry) -> String {
 }
 
 /// Which entries all ranks of an old set have. All ranks find the same, in the same order.
-fn moving(change: &Change<'_>, told: &[Vec<Told>]) -> Vec<Moving> {
+fn moving(change: &SetChange<'_>, told: &[BTreeMap<Key, HeldEntry>]) -> Vec<Moving> {
     let mut found: BTreeMap<Key, Moving> = BTreeMap::new();
     let mut sets: Vec<&Vec<usize>> = change.from.iter().collect();
     sets.sort_by_key(|set| set.iter().min());
@@ -233,30 +233,24 @@ fn moving(change: &Change<'_>, told: &[Vec<Told>]) -> Vec<Moving> {
         let Some(first) = set.first().and_then(|rank| told.get(*rank)) else {
             continue;
         };
-        for entry in first {
+        for (key, entry) in first {
             let of_rank = |rank: &usize| {
-                let same = |other: &&Told| other.key == entry.key && other.run == entry.run;
-                told.get(*rank)?.iter().find(same)
+                let held = told.get(*rank)?.get(key);
+                held.filter(|held| held.run == entry.run)
             };
-            let parts: Option<Vec<&Told>> = set.iter().map(of_rank).collect();
-            let Some(parts) = parts.filter(|_| !found.contains_key(&entry.key)) else {
+            let parts: Option<Vec<&HeldEntry>> = set.iter().map(of_rank).collect();
+            let Some(parts) = parts.filter(|_| !found.contains_key(key)) else {
                 continue;
             };
-            let mut descriptors: BTreeMap<String, Vec<Vec<u64>>> = BTreeMap::new();
-            for (name, part_descriptor) in parts.iter().flat_map(|part| &part.descriptors) {
-                descriptors
-                    .entry(name.clone())
-                    .or_default()
-                    .push(part_descriptor.clone());
-            }
+            let descriptors: Vec<_> = parts.iter().map(|part| &part.descriptors).collect();
             let bytes = parts.iter().map(|part| part.bytes);
             let moving = Moving {
-                key: entry.key,
+                key: *key,
                 from: set.clone(),
-                descriptors,
+                descriptors: joined(&descriptors),
                 bytes: bytes.fold(0, u64::saturating_add),
             };
-            found.insert(entry.key, moving);
+            found.insert(*key, moving);
         }
     }
     found.into_values().collect()

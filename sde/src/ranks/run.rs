@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, Listed, Volatile, keyed, with_encoder};
-use crate::ranks::collective::{Body, CollectiveOp, Given, Header, Ranks, chain};
+use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, RunInputs, chain};
 
 /// The inputs of a run, encoded.
 type Encoded = (Key, Box<[u8]>, Option<Box<Volatile>>);
@@ -90,7 +90,7 @@ impl Engine {
         let own = self.next_run();
         let header = asked(run).with_body(Body::Run { next: own, has });
         let header = header.with_failure(unfit.as_ref().map(chain));
-        let met = ranks.meet_all_well_giving(header, &|| given(run, call))?;
+        let met = ranks.meet_all_well_with_inputs(header, &|| given(run, call))?;
         // One run has one name everywhere, which the first rank gives it.
         let next = match met[0].body {
             Body::Run { next, .. } => next,
@@ -225,7 +225,7 @@ fn rests_on(record: &Record) -> Body {
 }
 
 /// What a run is given besides the code of the app, for a rank that is told that another gives it something else.
-fn given(run: &Run<'_>, call: &dyn Call) -> Given {
+fn given(run: &Run<'_>, call: &dyn Call) -> RunInputs {
     let setup = run.subject.facts.setup(run.subject.app);
     let inputs = call.summaries(&mut Listed::new(&run.encoded));
     let values = setup.fields.iter().chain(&setup.parameters).chain(&inputs);

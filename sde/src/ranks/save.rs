@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use super::array::Placement;
-use super::parts::{Descriptors, StoredParts, head_of, origin_of, part_of};
+use super::parts::{Descriptors, OwnDescriptors, StoredParts, head_of, joined, origin_of, part_of};
 use crate::app::{AppInfo, Facts, Handle};
 use crate::cache::Entry;
 use crate::checkpoint::{Archiver, StoredEntry};
 use crate::engine::Engine;
-use crate::error::{AppError, Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks};
 use crate::result_map::{Content, Tag};
 
@@ -50,31 +50,20 @@ impl Engine {
         }
         let header = Header::keyless(CollectiveOp::Agree, &facts.name);
         let all = ranks.gather_all(header, &own)?;
-        // A result of which some rank has no part is none that can be put together again.
-        let of_all = |(name, _): &(String, Vec<u64>)| {
-            let of_rank = |of_rank: &Vec<(String, Vec<u64>)>| {
-                let mut parts = of_rank.iter();
-                parts
-                    .find(|(known, _)| known == name)
-                    .map(|(_, part)| part.clone())
-            };
-            Some((
-                name.clone(),
-                all.iter().map(of_rank).collect::<Option<_>>()?,
-            ))
-        };
-        let descriptors: Descriptors = own.iter().filter_map(of_all).collect();
-        let whole = check(facts, &descriptors);
-        let whole = whole.map_err(|cause| ErrorKind::App {
-            app: Arc::clone(&facts.name),
-            key: entry.record.key,
-            cause,
-        });
-        whole.map(|()| descriptors).map_err(Error::from)
+        let descriptors = joined(&all.iter().collect::<Vec<_>>());
+        for (name, parts) in &descriptors {
+            // All ranks know all descriptors, so all find the same.
+            if let Some(ops) = facts.result(name).and_then(|spec| spec.parts) {
+                (ops.check)(parts).map_err(|cause| ErrorKind::App {
+                    app: Arc::clone(&facts.name),
+                    key: entry.record.key,
+                    cause,
+                })?;
+            }
+        }
+        Ok(descriptors)
     }
-}
 
-impl Engine {
     /// That results which are not distributed are the same on all ranks: one rank saves them for
     /// all, and any may give them to others.
     pub(crate) fn check_replicas(
@@ -128,18 +117,8 @@ pub(crate) fn bind(from: &Handle, facts: &Facts, entry: &Entry) {
     }
 }
 
-/// That the parts together are whole: all ranks know all descriptors, so all find the same.
-fn check(facts: &Facts, descriptors: &Descriptors) -> Result<(), AppError> {
-    for (name, parts) in descriptors {
-        if let Some(ops) = facts.result(name).and_then(|spec| spec.parts) {
-            (ops.check)(parts)?;
-        }
-    }
-    Ok(())
-}
-
 /// What this rank has of each distributed result.
-pub(crate) fn own_descriptors(info: &AppInfo, entry: &Entry) -> Vec<(String, Vec<u64>)> {
+pub(crate) fn own_descriptors(info: &AppInfo, entry: &Entry) -> OwnDescriptors {
     let specs = info.results.iter();
     let part_descriptor = |spec: &crate::app::ResultSpec| {
         let ops = spec.parts?;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::collective::{Body, CollectiveOp, Header, Ranks, chain};
-use super::exchange::{Exchange, Left, Offer, ReceivedEntry, Sent, pack, unpack};
+use super::exchange::{Exchange, NotSent, Offer, ReceivedEntry, Sent, pack, unpack};
 use super::group::ProcessGroup;
-use super::redistribute::Change;
+use super::redistribute::SetChange;
 use super::sets::ProcessSet;
 use crate::app::{Transfer, TypeIndex};
 use crate::cache::Entry;
@@ -56,7 +56,7 @@ impl Engine {
         let part = Arc::new(whole.part(group, color, own.map_or(&[], |own| own)));
         let set = Arc::new(ProcessSet::new(Arc::clone(&part)));
         if let Some(outer) = self.sets.of(whole) {
-            let change = Change {
+            let change = SetChange {
                 ranks: whole,
                 from: vec![(0..whole.size()).collect()],
                 to: parts,
@@ -99,7 +99,7 @@ impl Engine {
         let fresh = set.take_fresh();
         self.exchange(whole, "results", &fresh, transfer)?;
         if let Some(outer) = self.sets.of(whole) {
-            let change = Change {
+            let change = SetChange {
                 ranks: whole,
                 from: sets_of(&met),
                 to: vec![(0..whole.size()).collect()],
@@ -130,7 +130,7 @@ impl Engine {
         what: &str,
         fresh: &[(Arc<str>, Key)],
         transfer: &Transfer,
-    ) -> Result<Vec<Left>, Error> {
+    ) -> Result<Vec<NotSent>, Error> {
         let entry = |(app, key): &(Arc<str>, Key)| {
             let entry = self.caches.named(app)?.entry(key)?;
             can_give(&entry).then_some((*key, entry))
@@ -147,7 +147,7 @@ impl Engine {
         made: &HashMap<Key, Arc<Entry>>,
         wants: impl Fn(&Key) -> bool,
         transfer: &Transfer,
-    ) -> Result<Vec<Left>, Error> {
+    ) -> Result<Vec<NotSent>, Error> {
         let offers: Vec<_> = made.values().map(|entry| Offer::of(entry)).collect();
         let exchange = Exchange { ranks, what };
         let Sent { lacked, mut left } = exchange.run(
@@ -230,7 +230,7 @@ pub(crate) fn can_give(entry: &Entry) -> bool {
 }
 
 /// An entry of which the filter has left values where they are that a run needs.
-fn in_part(entry: &ReceivedEntry, transfer: &Transfer) -> Option<Left> {
+fn in_part(entry: &ReceivedEntry, transfer: &Transfer) -> Option<NotSent> {
     let record = &entry.record;
     let mut results = entry.results.iter();
     let is_left = results.any(|result| {
@@ -238,7 +238,7 @@ fn in_part(entry: &ReceivedEntry, transfer: &Transfer) -> Option<Left> {
             && result.tags.is_needed()
             && transfer.leaves(&record.app, &result.name, result.tags)
     });
-    is_left.then_some(Left {
+    is_left.then_some(NotSent {
         key: record.key,
         run: record.run,
     })

@@ -5,22 +5,22 @@ use std::collections::HashSet;
 use crate::key::Digest;
 
 /// What a rank gives the app: as a person reads it, and what tells it from all else.
-pub(crate) type Given = Vec<(String, Digest)>;
+pub(crate) type RunInputs = Vec<(String, Digest)>;
 
 /// So much of a digest is shown.
 const SHOWN: usize = 12;
 
 /// For each rank what it gives that not all others give.
-pub(super) fn differing(all: &[Given]) -> Vec<String> {
+pub(super) fn differing(all: &[RunInputs]) -> Vec<String> {
     let everywhere = |one: &(String, Digest)| all.iter().all(|given| given.contains(one));
-    let own = |given: &Given| {
+    let own = |given: &RunInputs| {
         given
             .iter()
             .filter(|one| !everywhere(one))
             .cloned()
             .collect()
     };
-    let own: Vec<Given> = all.iter().map(own).collect();
+    let own: Vec<RunInputs> = all.iter().map(own).collect();
     let digests = |shown: &str| -> usize {
         let of_text = own.iter().flatten().filter(|(text, _)| text == shown);
         of_text
@@ -46,7 +46,7 @@ pub(super) fn differing(all: &[Given]) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn given(of: &[(&str, u8)]) -> Given {
+    fn given(of: &[(&str, u8)]) -> RunInputs {
         let one =
             |(text, digest): &(&str, u8)| ((*text).to_owned(), Digest::from_bytes([*digest; 32]));
         of.iter().map(one).collect()

@@ -13,7 +13,7 @@ mod gather;
 mod header;
 mod patient;
 
-pub(crate) use differ::Given;
+pub(crate) use differ::RunInputs;
 pub(crate) use gather::parts;
 pub(crate) use header::{Body, CollectiveOp, Header};
 
@@ -182,14 +182,14 @@ impl Ranks {
     /// The same on all ranks if they are about to do different things, or one has left. On this
     /// rank alone if it is not the thread's turn to do anything together.
     pub(crate) fn meet(&self, header: &Header) -> Result<Vec<Header>, Error> {
-        self.meet_giving(header, &Given::new)
+        self.meet_with_inputs(header, &RunInputs::new)
     }
 
     /// The same for a run of which this rank can tell what it gives it: who gives it another than the others is told that.
-    fn meet_giving(
+    fn meet_with_inputs(
         &self,
         header: &Header,
-        given: &dyn Fn() -> Given,
+        given: &dyn Fn() -> RunInputs,
     ) -> Result<Vec<Header>, Error> {
         self.may_meet(header)?;
         self.closed.store(false, Ordering::Relaxed);
@@ -250,7 +250,7 @@ impl Ranks {
     }
 
     /// What all ranks get that do not do the same.
-    fn disagree(&self, own: &Header, headers: &[Header], given: &dyn Fn() -> Given) -> Error {
+    fn disagree(&self, own: &Header, headers: &[Header], given: &dyn Fn() -> RunInputs) -> Error {
         // Of all as they were sent, so that all find the same.
         let runs =
             |header: &Header| header.op == CollectiveOp::Run && header.what == headers[0].what;
@@ -277,7 +277,7 @@ impl Ranks {
     }
 
     /// What each rank gives to one app that not all give; all ranks are here.
-    fn differing(&self, given: &Given) -> Vec<String> {
+    fn differing(&self, given: &RunInputs) -> Vec<String> {
         let header = Header::keyless(CollectiveOp::Agree, "what it gives");
         let all = self.gather_all(header, given);
         all.map_or_else(|_| Vec::new(), |all| differ::differing(&all))
@@ -332,16 +332,16 @@ impl Ranks {
     /// A [meeting](Self::meet) of ranks of which some may have failed: then all get the error of
     /// the lowest of them.
     pub(crate) fn meet_all_well(&self, header: Header) -> Result<Vec<Header>, Error> {
-        self.meet_all_well_giving(header, &Given::new)
+        self.meet_all_well_with_inputs(header, &RunInputs::new)
     }
 
     /// The same for a run of which each rank can tell what it gives it.
-    pub(crate) fn meet_all_well_giving(
+    pub(crate) fn meet_all_well_with_inputs(
         &self,
         header: Header,
-        given: &dyn Fn() -> Given,
+        given: &dyn Fn() -> RunInputs,
     ) -> Result<Vec<Header>, Error> {
-        let met = self.meet_giving(&header, given)?;
+        let met = self.meet_with_inputs(&header, given)?;
         match met.iter().position(Header::has_failed) {
             Some(rank) => Err(self.failure(rank, &met, &header.failure)),
             None => Ok(met),

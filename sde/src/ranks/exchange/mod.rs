@@ -42,11 +42,11 @@ pub(crate) struct Sent {
     pub(crate) lacked: Vec<(Key, PackedEntry)>,
     /// What this rank lacks and nobody sent, since it is too large or can't be turned into
     /// bytes.
-    pub(crate) left: Vec<Left>,
+    pub(crate) left: Vec<NotSent>,
 }
 
 /// An entry that was not sent.
-pub(crate) struct Left {
+pub(crate) struct NotSent {
     pub(crate) key: Key,
     pub(crate) run: RunId,
 }
@@ -92,7 +92,7 @@ impl Exchange<'_> {
             sent.lacked.extend(entry.map(|entry| (list[at].key, entry)));
         })?;
         let is_left = |at: &usize| list[*at].is_wanted && !came.contains(at);
-        let left = (0..list.len()).filter(is_left).map(|at| Left {
+        let left = (0..list.len()).filter(is_left).map(|at| NotSent {
             key: list[at].key,
             run: offered[at].1.run,
         });

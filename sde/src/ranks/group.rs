@@ -69,19 +69,54 @@ pub trait ProcessGroup: Send + Sync {
 /// What a split gives to one rank.
 pub type Subgroup = Option<Box<dyn ProcessGroup>>;
 
+/// Has a group do all but meet by another one.
+macro_rules! all_but_meet_by {
+    ($self:ident => $group:expr) => {
+        fn rank(&$self) -> usize {
+            $group.rank()
+        }
+
+        fn size(&$self) -> usize {
+            $group.size()
+        }
+
+        fn nodes(&$self) -> Vec<usize> {
+            $group.nodes()
+        }
+
+        fn all_gather(
+            &$self,
+            mine: &[u8],
+            counts: &[usize],
+            all: &mut [u8],
+        ) -> Result<(), GroupError> {
+            $group.all_gather(mine, counts, all)
+        }
+
+        fn all_to_all(
+            &$self,
+            send: &[u8],
+            send_counts: &[usize],
+            receive: &mut [u8],
+            receive_counts: &[usize],
+        ) -> Result<(), GroupError> {
+            $group.all_to_all(send, send_counts, receive, receive_counts)
+        }
+
+        fn split(&$self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
+            $group.split(color, key)
+        }
+
+        fn leave(&$self) {
+            $group.leave();
+        }
+    };
+}
+pub(super) use all_but_meet_by;
+
 /// What a split gives can be an engine's group too.
 impl<G: ProcessGroup + ?Sized> ProcessGroup for Box<G> {
-    fn rank(&self) -> usize {
-        (**self).rank()
-    }
-
-    fn size(&self) -> usize {
-        (**self).size()
-    }
-
-    fn nodes(&self) -> Vec<usize> {
-        (**self).nodes()
-    }
+    all_but_meet_by!(self => (**self));
 
     fn meet(
         &self,
@@ -90,28 +125,6 @@ impl<G: ProcessGroup + ?Sized> ProcessGroup for Box<G> {
         late: &mut dyn FnMut(&[usize]),
     ) -> Result<Vec<u8>, GroupError> {
         (**self).meet(message, patience, late)
-    }
-
-    fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
-        (**self).all_gather(mine, counts, all)
-    }
-
-    fn all_to_all(
-        &self,
-        send: &[u8],
-        send_counts: &[usize],
-        receive: &mut [u8],
-        receive_counts: &[usize],
-    ) -> Result<(), GroupError> {
-        (**self).all_to_all(send, send_counts, receive, receive_counts)
-    }
-
-    fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
-        (**self).split(color, key)
-    }
-
-    fn leave(&self) {
-        (**self).leave();
     }
 }
 

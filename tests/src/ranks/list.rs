@@ -92,6 +92,8 @@ macro_rules! for_each_test_of_ranks {
                 a_panic_on_one_rank_is_an_error_on_the_others: Each(&[3]),
                 results_that_differ_between_ranks_are_an_error_and_not_remembered: Each(&[3]),
                 a_save_that_fails_on_one_rank_is_the_same_error_on_all: Each(&[1, 2, 3, 4, 8]),
+                what_ranks_made_together_can_be_said_to_be_wrong: Each(&[1, 2, 3]),
+                what_ranks_made_together_is_said_to_be_wrong_by_all_or_none: Each(&[2]),
             }
             sets {
                 what_a_part_computes_all_have_when_it_is_released: Each(&[4]),

@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier, Condvar, Mutex};
 
 use sde::{
-    AppError, AppInfo, DistArray, Handle, Inputs, MemoryArchiver, ProcessGroup, SavePolicy, Sde,
-    ThreadGroup, inputs,
+    AppError, AppInfo, DistArray, Handle, Inputs, ProcessGroup, SavePolicy, Sde, ThreadGroup,
 };
 use sde_archives::{Cbor, DirStore};
 use sde_tests::ranks::{Ranks, Threads};
@@ -57,44 +56,6 @@ fn an_iteration_over_ranks_goes_on_from_its_state() {
     assert_eq!(job(3, 5), [5, 5, 5]);
     let made = job(2, STEPS);
     assert!(made == [STEPS - 5; 2], "the second job made {made:?} steps");
-}
-
-#[sde::app(name = "ranks.known.number", distributed)]
-fn distributed_number(sde: &Handle, x: u64) -> Result<u64, sde::Error> {
-    Ok(sde.gather("numbers", x)?.len() as u64)
-}
-
-/// Runs it, says that it was wrong, and tells what came of that and how often it was computed.
-fn invalidate(sde: &Sde) -> (Result<(), String>, u64) {
-    let inputs = inputs! { x: 1_u64 };
-    let key = sde.request(&distributed_number, &inputs).run().unwrap().key;
-    let said = sde.invalidate(&key, "it was wrong").map(drop);
-    sde.gather("all have said so", 0_u8).unwrap();
-    sde.run(&distributed_number, &inputs).unwrap();
-    let said = said.map_err(|error| error.to_string());
-    (said, sde.stats().total.computed)
-}
-
-/// Found by a program whose result of all ranks was wrong: there was said to be none, and it stayed in use.
-#[test]
-#[should_panic(expected = "there is no entry")]
-fn what_ranks_made_together_can_be_said_to_be_wrong() {
-    for (said, computed) in Ranks::of(&Threads, 2).run(|sde| invalidate(&sde)) {
-        said.unwrap();
-        assert_eq!(computed, 2);
-    }
-}
-
-/// The same with a store: it went well on rank 0 and failed on rank 1, so that `?` parted them.
-#[test]
-#[should_panic(expected = "said on each rank: [true, false]")]
-fn what_ranks_made_together_is_said_to_be_wrong_by_all_or_none() {
-    let told = Ranks::of(&Threads, 2).run_ranks(|rank| {
-        let builder = Sde::builder().store(MemoryArchiver::new());
-        let sde = rank.join(builder.save(SavePolicy::EveryResult)).build();
-        invalidate(&sde.unwrap()).0.is_ok()
-    });
-    assert!(told == [true, true], "said on each rank: {told:?}");
 }
 
 /// Has two ranks do something, and then something of which is counted what goes from one to the other: the bytes that

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::ranks::group::{GroupError, ProcessGroup, Subgroup};
+use crate::ranks::group::{GroupError, ProcessGroup, Subgroup, all_but_meet_by};
 
 /// Tells of who is late the first time, and whenever it has been twice as long since: of a rank that is late for
 /// hours some ten times.
@@ -24,17 +24,7 @@ pub(super) struct Patient<'a> {
 }
 
 impl ProcessGroup for Patient<'_> {
-    fn rank(&self) -> usize {
-        self.group.rank()
-    }
-
-    fn size(&self) -> usize {
-        self.group.size()
-    }
-
-    fn nodes(&self) -> Vec<usize> {
-        self.group.nodes()
-    }
+    all_but_meet_by!(self => self.group);
 
     fn meet(
         &self,
@@ -44,28 +34,5 @@ impl ProcessGroup for Patient<'_> {
     ) -> Result<Vec<u8>, GroupError> {
         let mut late = seldom(self.late);
         self.group.meet(message, self.patience, &mut late)
-    }
-
-    fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
-        self.group.all_gather(mine, counts, all)
-    }
-
-    fn all_to_all(
-        &self,
-        send: &[u8],
-        send_counts: &[usize],
-        receive: &mut [u8],
-        receive_counts: &[usize],
-    ) -> Result<(), GroupError> {
-        self.group
-            .all_to_all(send, send_counts, receive, receive_counts)
-    }
-
-    fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
-        self.group.split(color, key)
-    }
-
-    fn leave(&self) {
-        self.group.leave();
     }
 }

@@ -54,9 +54,9 @@ impl EntryMove<'_> {
         Redistribution {
             ranks: self.change.ranks,
             wire: self.wire,
-            from: self.moving.from.clone(),
-            to: self.change.to.clone(),
-            results: self.moving.descriptors.clone(),
+            from: &self.moving.from,
+            to: &self.change.to,
+            results: &self.moving.descriptors,
             descriptors,
         }
     }

@@ -151,7 +151,7 @@ impl Engine {
         let offers: Vec<_> = made.values().map(|entry| Offer::of(entry)).collect();
         let exchange = Exchange { ranks, what };
         let Sent { lacked, mut left } = exchange.run(
-            &offers,
+            offers,
             |offer| wants(&offer.key) && !self.holds(&offer.key),
             |number, key, to| {
                 let Some(entry) = made.get(key) else {

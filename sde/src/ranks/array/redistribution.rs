@@ -15,11 +15,12 @@ use crate::result_map::{Storable, Value, Wire};
 pub struct Redistribution<'a> {
     pub(crate) ranks: &'a Ranks,
     pub(crate) wire: &'a dyn Wire,
-    pub(crate) from: Vec<usize>,
-    pub(crate) to: Vec<Vec<usize>>,
+    pub(crate) from: &'a [usize],
+    pub(crate) to: &'a [Vec<usize>],
+    /// The descriptors of the parts of each distributed result.
+    pub(crate) results: &'a BTreeMap<String, Vec<Vec<u64>>>,
+    /// Those of the value that moves.
     pub(crate) descriptors: Vec<Vec<u64>>,
-    /// The same for each distributed result, where all results of an app are handed over.
-    pub(crate) results: BTreeMap<String, Vec<Vec<u64>>>,
 }
 
 impl Redistribution<'_> {
@@ -38,13 +39,13 @@ impl Redistribution<'_> {
     /// The ranks that had the value, in the order of its parts.
     #[must_use]
     pub fn from(&self) -> &[usize] {
-        &self.from
+        self.from
     }
 
     /// The process sets that are to have the value, each with its ranks in their order.
     #[must_use]
     pub fn to(&self) -> &[Vec<usize>] {
-        &self.to
+        self.to
     }
 
     /// The descriptors of the parts, in the order of [`from`](Self::from). None in
@@ -59,12 +60,8 @@ impl Redistribution<'_> {
     #[must_use]
     pub fn with_descriptors(&self, descriptors: Vec<Vec<u64>>) -> Self {
         Self {
-            ranks: self.ranks,
-            wire: self.wire,
-            from: self.from.clone(),
-            to: self.to.clone(),
             descriptors,
-            results: self.results.clone(),
+            ..*self
         }
     }
 

@@ -37,15 +37,14 @@ pub(crate) struct Exchange<'a> {
 }
 
 /// What came of an exchange.
+#[derive(Default)]
 pub(crate) struct Sent {
     /// The entries that this rank lacked, each as it was packed.
     pub(crate) lacked: Vec<(Key, PackedEntry)>,
-    /// What this rank lacks and nobody sent, since it is too large or can't be turned into
-    /// bytes.
     pub(crate) left: Vec<NotSent>,
 }
 
-/// An entry that was not sent.
+/// An entry that this rank lacks and nobody sent, since it is too large or can't be turned into bytes.
 pub(crate) struct NotSent {
     pub(crate) key: Key,
     pub(crate) run: RunId,
@@ -73,31 +72,27 @@ impl Exchange<'_> {
     /// and says whether it did.
     pub(crate) fn run(
         &self,
-        offers: &[Offer],
+        offers: Vec<Offer>,
         lacks: impl Fn(&Offer) -> bool,
         pack: impl FnMut(usize, &Key, &mut Vec<u8>) -> bool,
     ) -> Result<Sent, Error> {
-        let offered = self.offered(offers)?;
-        let mut sent = Sent {
-            lacked: Vec::new(),
-            left: Vec::new(),
-        };
+        let offered = self.offered(&offers)?;
         if offered.is_empty() {
-            return Ok(sent);
+            return Ok(Sent::default());
         }
-        let list = self.to_send(&offered, offers, lacks)?;
-        let mut came = HashSet::new();
+        let list = self.to_send(&offered, &offers, lacks)?;
+        let (mut came, mut lacked) = (HashSet::new(), Vec::new());
         self.send(&list, pack, |at, entry| {
             came.insert(at);
-            sent.lacked.extend(entry.map(|entry| (list[at].key, entry)));
+            lacked.extend(entry.map(|entry| (list[at].key, entry)));
         })?;
         let is_left = |at: &usize| list[*at].is_wanted && !came.contains(at);
         let left = (0..list.len()).filter(is_left).map(|at| NotSent {
             key: list[at].key,
             run: offered[at].1.run,
         });
-        sent.left.extend(left);
-        Ok(sent)
+        let left = left.collect();
+        Ok(Sent { lacked, left })
     }
 
     /// Sends, in turns, what this rank has that somebody lacks. `done` is given the place of each entry that any
@@ -158,9 +153,9 @@ impl Exchange<'_> {
     }
 
     /// What anybody offers, in the order of keys, with the lowest rank that does.
-    fn offered(&self, offers: &[Offer]) -> Result<Vec<(usize, Offer)>, Error> {
+    fn offered(&self, offers: &Vec<Offer>) -> Result<Vec<(usize, Offer)>, Error> {
         let header = Header::keyless(CollectiveOp::Exchange, self.what);
-        let all = self.ranks.gather_all(header, &offers.to_vec())?;
+        let all = self.ranks.gather_all(header, offers)?;
         let mut first: BTreeMap<Key, (usize, Offer)> = BTreeMap::new();
         for (rank, of_rank) in all.into_iter().enumerate() {
             for offer in of_rank {

@@ -4,7 +4,7 @@
 //! own threads. Then each gets what the others computed. What is run beneath an item is the
 //! affair of the rank that computes it: two ranks may compute the same there, which is counted.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::exchange::NotSent;
@@ -25,8 +25,8 @@ type Item = Result<ResultMap, Error>;
 /// What each rank knows of the list before anything is computed.
 struct Plan {
     keys: Vec<Option<Key>>,
-    /// Whether this rank has it.
-    held: Vec<bool>,
+    /// Whether this rank has it to give: not where all have it.
+    has_to_give: Vec<bool>,
     /// For each item the rank that is to compute it; `None` if somebody has it.
     dealt: Vec<Option<usize>>,
 }
@@ -56,9 +56,8 @@ impl Engine {
         let computed = from.in_parallel(&mine, &label, |sde, at| {
             sde.results_erased(subject, list[*at], &Options::default())
         });
-        self.count_duplicates(ranks)?;
         let computed: HashMap<usize, Item> = mine.into_iter().zip(computed).collect();
-        let failures = self.tell_failures(ranks, &computed)?;
+        let failures = self.tell_computed(ranks, &computed)?;
         let left = self.give_out(ranks, subject, &plan, &computed, transfer)?;
         let left: HashMap<Key, NotSent> = left.into_iter().map(|left| (left.key, left)).collect();
         let items = (0..list.len()).map(|at| {
@@ -93,13 +92,20 @@ impl Engine {
             .collect();
         let header = Header::new(CollectiveOp::RankMap, all, &*subject.facts.name);
         let of_all = ranks.gather_all(header, &held)?;
-        let anybody = |at: usize| of_all.iter().any(|held| held.get(at) == Some(&true));
-        let missing: Vec<_> = (0..list.len()).filter(|at| !anybody(*at)).collect();
+        let has = |held: &Vec<bool>, at: usize| held.get(at) == Some(&true);
+        let missing = (0..list.len()).filter(|at| !of_all.iter().any(|held| has(held, *at)));
+        let missing: Vec<_> = missing.collect();
         let mut dealt = vec![None; list.len()];
         for (at, rank) in deal(subject, list, &missing, ranks.size()) {
             dealt[at] = Some(rank);
         }
-        Ok(Plan { keys, held, dealt })
+        let by_all = |at: usize| of_all.iter().all(|held| has(held, at));
+        let has_to_give = (0..list.len()).map(|at| held[at] && !by_all(at)).collect();
+        Ok(Plan {
+            keys,
+            has_to_give,
+            dealt,
+        })
     }
 
     /// Whether this rank need not compute it. Why not, `peek` tells: it looks through all that is stored.
@@ -110,20 +116,25 @@ impl Engine {
             || matches!(self.stored_refusal(facts, &key), Some(Ok(_)))
     }
 
-    /// Tells all ranks which of the items failed, and why.
-    fn tell_failures(
+    /// Tells all ranks what was computed, of which is counted what several have, and which of the items failed, and
+    /// why.
+    fn tell_computed(
         &self,
         ranks: &Ranks,
         computed: &HashMap<usize, Item>,
     ) -> Result<HashMap<usize, Error>, Error> {
+        let keys = self.sets.take_computed();
         let failed = |(at, item): (&usize, &Item)| Some((*at, chain(item.as_ref().err()?)));
-        let mine: Vec<(usize, String)> = computed.iter().filter_map(failed).collect();
-        let header = Header::keyless(CollectiveOp::Exchange, "failures");
-        let all = ranks.gather_all(header, &mine)?;
+        let failed: Vec<(usize, String)> = computed.iter().filter_map(failed).collect();
+        let header = Header::keyless(CollectiveOp::Exchange, "what was computed");
+        let all = ranks.gather_all(header, &(keys, failed))?;
+        let mut seen = HashSet::new();
         let mut failures = HashMap::new();
-        for (rank, of_rank) in all.into_iter().enumerate() {
+        for (rank, (keys, failed)) in all.into_iter().enumerate() {
+            let again = keys.into_iter().filter(|key| !seen.insert(*key)).count();
+            self.sets.add_duplicates(again as u64);
             let rank = ranks.in_program(rank);
-            for (at, text) in of_rank {
+            for (at, text) in failed {
                 let message = crate::error::told(&text);
                 failures.insert(at, ErrorKind::OnRank { rank, message }.into());
             }
@@ -141,7 +152,7 @@ impl Engine {
         computed: &HashMap<usize, Item>,
         transfer: &Transfer,
     ) -> Result<Vec<NotSent>, Error> {
-        let here = |at: &usize| plan.held[*at] || matches!(computed.get(at), Some(Ok(_)));
+        let here = |at: &usize| plan.has_to_give[*at] || matches!(computed.get(at), Some(Ok(_)));
         let mine = (0..plan.keys.len()).filter(here);
         let mine: Vec<_> = mine
             .filter_map(|at| Some((Arc::clone(&subject.facts.name), plan.keys[at]?)))
@@ -203,19 +214,6 @@ impl Engine {
             content: content(&spec.name).unwrap_or(Content::Gone(NOT_SENT)),
         });
         ResultMap::from_parts(origin, results.collect())
-    }
-
-    /// Counts what several ranks have computed.
-    fn count_duplicates(&self, ranks: &Ranks) -> Result<(), Error> {
-        let keys = self.sets.take_computed();
-        let header = Header::keyless(CollectiveOp::Exchange, "what was computed");
-        let mut seen = HashMap::<Key, u64>::new();
-        for key in ranks.gather_all(header, &keys)?.into_iter().flatten() {
-            *seen.entry(key).or_default() += 1;
-        }
-        let duplicates = seen.values().map(|times| times - 1).sum();
-        self.sets.add_duplicates(duplicates);
-        Ok(())
     }
 }
 

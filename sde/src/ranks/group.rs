@@ -215,25 +215,3 @@ fn own(mine: &[u8], counts: &[usize], to: &mut [u8]) -> Result<(), GroupError> {
     to.copy_from_slice(mine);
     Ok(())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn one_process_gets_back_what_it_gives() {
-        let group = OneProcess;
-        let met = group.meet(b"here", Duration::MAX, &mut |_| {
-            unreachable!("nobody is late")
-        });
-        assert_eq!(met.as_deref(), Ok(&b"here"[..]));
-        let mut all = [0; 3];
-        assert_eq!(group.all_gather(b"abc", &[3], &mut all), Ok(()));
-        assert_eq!(&all, b"abc");
-        assert!(group.all_gather(b"abc", &[2], &mut all[..2]).is_err());
-        assert_eq!(group.all_to_all(b"def", &[3], &mut all, &[3]), Ok(()));
-        assert_eq!(&all, b"def");
-        assert!(matches!(group.split(Some(7), 0), Ok(Some(sub)) if sub.size() == 1));
-        assert!(matches!(group.split(None, 0), Ok(None)));
-    }
-}

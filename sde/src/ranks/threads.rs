@@ -341,82 +341,8 @@ fn collect<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::mpsc;
 
-    #[test]
-    fn ranks_give_each_other_bytes() {
-        let got = ThreadGroup::run(3, |group| {
-            let rank = group.rank() as u8;
-            let mut all = [0; 6];
-            let counts = [1, 2, 3];
-            group
-                .all_gather(&vec![rank; 1 + group.rank()], &counts, &mut all)
-                .unwrap();
-            assert_eq!(all, [0, 1, 1, 2, 2, 2]);
-            // Rank r has r bytes for each.
-            let send = vec![rank; 3 * group.rank()];
-            let mut received = [9; 3];
-            group
-                .all_to_all(&send, &[group.rank(); 3], &mut received, &[0, 1, 2])
-                .unwrap();
-            received
-        });
-        assert_eq!(got, [[1, 2, 2]; 3]);
-    }
-
-    #[test]
-    fn lengths_that_do_not_fit_are_an_error() {
-        let errors = ThreadGroup::run(2, |group| {
-            let mut all = [0; 2];
-            group.all_gather(&vec![0; 1 + group.rank()], &[1, 1], &mut all)
-        });
-        let expected = GroupError::Length {
-            rank: 1,
-            given: 2,
-            expected: 1,
-        };
-        assert_eq!(errors, [Err(expected.clone()), Err(expected)]);
-    }
-
-    #[test]
-    fn a_split_gives_groups_in_the_order_of_their_keys() {
-        let places = ThreadGroup::run(5, |group| {
-            let color = (group.rank() != 4).then_some(group.rank() as u32 % 2);
-            let sub = group.split(color, -(group.rank() as i64)).unwrap();
-            sub.map(|sub| {
-                let met = sub
-                    .meet(&[group.rank() as u8], Duration::MAX, &mut |_| {})
-                    .unwrap();
-                (sub.rank(), sub.size(), met)
-            })
-        });
-        let place = |rank, met: [u8; 2]| Some((rank, 2, met.to_vec()));
-        let expected = [
-            place(1, [2, 0]),
-            place(1, [3, 1]),
-            place(0, [2, 0]),
-            place(0, [3, 1]),
-            None,
-        ];
-        assert_eq!(places, expected);
-    }
-
-    #[test]
-    fn who_is_late_is_named() {
-        let (say, heard) = mpsc::channel();
-        let heard = Mutex::new(heard);
-        ThreadGroup::run(3, |group| {
-            if group.rank() == 1 {
-                // Not before somebody has missed it, and nobody else.
-                let heard = heard.lock().unwrap();
-                while heard.recv() != Ok(vec![1]) {}
-            }
-            group.meet(&[], Duration::from_millis(1), &mut |late| {
-                let _ = say.send(late.to_vec());
-            })
-        });
-    }
-
+    /// By its end: what leaves in other ways is in the contract of groups, in the tests of the workspace.
     #[test]
     fn who_leaves_holds_up_nobody() {
         let met = ThreadGroup::run(3, |group| match group.rank() {

@@ -40,10 +40,8 @@
 //! that no messages meet.
 
 mod ask;
-mod at_exit;
 mod book;
 mod end;
-mod error;
 mod frame;
 mod group;
 mod guard;
@@ -53,6 +51,5 @@ mod notice;
 mod session;
 mod transfer;
 
-pub use error::StartError;
 pub use group::MpiGroup;
-pub use session::Session;
+pub use session::{Session, StartError};

@@ -211,7 +211,7 @@ mod tests {
     fn a_header_comes_back_as_it_was() {
         let bodies = [
             Body::Nothing,
-            Body::Failed { length: 1 << 40 },
+            Body::Failed { length: usize::MAX },
             Body::Bytes {
                 length: 7,
                 are_last: true,

@@ -59,7 +59,6 @@ pub mod bulk;
 mod cache;
 mod checkpoint;
 mod console;
-mod distributed;
 mod engine;
 mod error;
 mod event;
@@ -67,8 +66,7 @@ mod inputs;
 pub mod key;
 pub mod last_value;
 mod parallel;
-mod process_group;
-mod process_set;
+mod ranks;
 mod result_map;
 mod sync;
 
@@ -83,13 +81,13 @@ pub use checkpoint::{
     Archiver, Batch, Mark, MemoryArchiver, SavePolicy, Saved, SavedEntry, SavedResult,
     SavedScratch, Selection, StoredEntry, StoredResult,
 };
-pub use distributed::{Block, DistArray, Distributed, HandOver, Layout, SavedParts, Whereabouts};
 pub use engine::{Apps, Builder, Invalidated, Sde, Stats};
 pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, RunId, Source};
 pub use inputs::{Inputs, ValueSummary};
 pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key};
-pub use process_group::{GroupError, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
+pub use ranks::{Block, DistArray, Distributed, Layout, Placement, Redistribution, SavedParts};
+pub use ranks::{GroupError, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 pub use result_map::{
     Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
     Wire,
@@ -227,13 +225,13 @@ pub use sde_macros::{Distributed, Fingerprint};
 pub mod __private {
     pub use crate::app::{FunctionCode, LinkedFacts, LinkedHelper};
     pub use crate::console::show_warning;
-    pub use crate::distributed::{
-        check_same, join_outlines, outline_of_same, outlines_of, part_for,
-    };
     pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};
     pub use crate::error::said;
     pub use crate::inputs::{Call, plain, summary};
     pub use crate::key::{Listed, name_frame};
+    pub use crate::ranks::array::{
+        check_same, descriptor_of_same, descriptors_of, join_descriptors, part_for,
+    };
     pub use inventory;
     pub use tracing;
 }

@@ -47,12 +47,12 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     }
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let functions = [
-        outline(&fields),
+        part_descriptor(&fields),
         bytes(&fields),
-        hand_over(&fields),
+        redistribute_parts(&fields),
         assemble(&fields),
         check(&fields),
-        settle(&fields),
+        bind(&fields),
     ];
     Ok(quote! {
         #[automatically_derived]
@@ -110,21 +110,21 @@ fn fields(fields: &Fields) -> syn::Result<Vec<Field>> {
     fields.iter().enumerate().map(field).collect()
 }
 
-fn outline(fields: &[Field]) -> TokenStream {
-    let outlines = fields.iter().map(
+fn part_descriptor(fields: &[Field]) -> TokenStream {
+    let descriptors = fields.iter().map(
         |Field {
              member,
              is_same,
              span,
              ..
          }| match is_same {
-            true => quote_spanned!(*span=> ::sde::__private::outline_of_same(&self.#member)),
-            false => quote_spanned!(*span=> ::sde::Distributed::outline(&self.#member)),
+            true => quote_spanned!(*span=> ::sde::__private::descriptor_of_same(&self.#member)),
+            false => quote_spanned!(*span=> ::sde::Distributed::part_descriptor(&self.#member)),
         },
     );
     quote! {
-        fn outline(&self) -> ::std::vec::Vec<u64> {
-            ::sde::__private::join_outlines(&[#(#outlines),*])
+        fn part_descriptor(&self) -> ::std::vec::Vec<u64> {
+            ::sde::__private::join_descriptors(&[#(#descriptors),*])
         }
     }
 }
@@ -145,7 +145,7 @@ fn bytes(fields: &[Field]) -> TokenStream {
     }
 }
 
-fn hand_over(fields: &[Field]) -> TokenStream {
+fn redistribute_parts(fields: &[Field]) -> TokenStream {
     // In one order on all ranks, and all of them: each is collective.
     let moved = fields.iter().map(|field| {
         let Field { member, place, ty, span, .. } = field;
@@ -155,9 +155,9 @@ fn hand_over(fields: &[Field]) -> TokenStream {
             true => quote_spanned!(*span=> let #variable = ::std::option::Option::Some(__over.same::<#ty>(#part)?);),
             false => quote_spanned! {*span=>
                 let #variable = {
-                    let __outlines = ::sde::__private::outlines_of(__over.outlines(), #place)?;
-                    let __over = __over.with_outlines(__outlines);
-                    <#ty as ::sde::Distributed>::hand_over(#part, &__over)?
+                    let __descriptors = ::sde::__private::descriptors_of(__over.descriptors(), #place)?;
+                    let __over = __over.with_descriptors(__descriptors);
+                    <#ty as ::sde::Distributed>::redistribute_parts(#part, &__over)?
                 };
             },
         }
@@ -165,9 +165,9 @@ fn hand_over(fields: &[Field]) -> TokenStream {
     let members = fields.iter().map(|field| &field.member);
     let variables: Vec<_> = fields.iter().map(Field::variable).collect();
     quote! {
-        fn hand_over(
+        fn redistribute_parts(
             __part: ::std::option::Option<&Self>,
-            __over: &::sde::HandOver<'_>,
+            __over: &::sde::Redistribution<'_>,
         ) -> ::std::result::Result<::std::option::Option<Self>, ::sde::AppError> {
             #(#moved)*
             ::std::result::Result::Ok(match (#(#variables,)*) {
@@ -197,9 +197,9 @@ fn assemble(fields: &[Field]) -> TokenStream {
         let variable = field.variable();
         quote_spanned! {*span=>
             let #variable = {
-                let __outlines = ::sde::__private::outlines_of(__parts.outlines(), #place)?;
+                let __descriptors = ::sde::__private::descriptors_of(__parts.descriptors(), #place)?;
                 let __read = |__part: usize| ::std::result::Result::Ok(__parts.read(__part)?.#member);
-                let __parts = ::sde::SavedParts::new(&__outlines, &__read);
+                let __parts = ::sde::SavedParts::new(&__descriptors, &__read);
                 <#ty as ::sde::Distributed>::assemble(&__parts, __rank, __ranks)?
             };
         }
@@ -229,11 +229,11 @@ fn check(fields: &[Field]) -> TokenStream {
              ..
          }| {
             let check = match is_same {
-                true => quote!(::sde::__private::check_same(#name, &__outlines)?;),
-                false => quote!(<#ty as ::sde::Distributed>::check(&__outlines)?;),
+                true => quote!(::sde::__private::check_same(#name, &__descriptors)?;),
+                false => quote!(<#ty as ::sde::Distributed>::check(&__descriptors)?;),
             };
             quote! {
-                let __outlines = ::sde::__private::outlines_of(__all, #place)?;
+                let __descriptors = ::sde::__private::descriptors_of(__all, #place)?;
                 #check
             }
         },
@@ -248,14 +248,14 @@ fn check(fields: &[Field]) -> TokenStream {
     }
 }
 
-fn settle(fields: &[Field]) -> TokenStream {
+fn bind(fields: &[Field]) -> TokenStream {
     let parted = fields.iter().filter(|field| !field.is_same);
-    let settled = parted.map(|Field { member, name, .. }| {
-        quote!(::sde::Distributed::settle(&self.#member, &__at.field(#name));)
+    let bound = parted.map(|Field { member, name, .. }| {
+        quote!(::sde::Distributed::bind(&self.#member, &__at.field(#name));)
     });
     quote! {
-        fn settle(&self, __at: &::sde::Whereabouts) {
-            #(#settled)*
+        fn bind(&self, __at: &::sde::Placement) {
+            #(#bound)*
         }
     }
 }

@@ -3,6 +3,7 @@
 //! MPI leaves it open what becomes of the other ranks when one fails: they hang. A session is the
 //! one place of SDE that prints and that ends the process.
 
+use std::ffi::c_int;
 use std::io::Write;
 use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,8 +14,19 @@ use std::time::{Duration, Instant};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives};
 
+use crate::guard;
 use crate::home::Home;
-use crate::{at_exit, guard};
+
+#[allow(
+    unsafe_code,
+    reason = "the standard library has no way to be called at an exit"
+)]
+// SAFETY: ISO C declares it like this; it may be called at any time.
+unsafe extern "C" {
+    /// Has a function called when the process exits, by whatever way but a signal, before those that were given
+    /// earlier.
+    safe fn atexit(function: extern "C" fn()) -> c_int;
+}
 
 /// What Rust gives a program that panicked.
 const STATUS: i32 = 101;
@@ -37,7 +49,7 @@ static LIVES: AtomicBool = AtomicBool::new(false);
 pub(crate) fn begin() {
     LIVES.store(true, Ordering::SeqCst);
     // Without room in its list nothing is lost but a message, and with MPICH the status.
-    at_exit::call(exits);
+    let _ = atexit(exits);
     watch_for_panics(thread::current().id());
 }
 

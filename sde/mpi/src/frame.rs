@@ -2,262 +2,234 @@
 //!
 //! MPI takes what it is given: two ranks in different operations, or with lengths that do not
 //! fit, end the job or hang. So each operation begins with a round in which every rank gives one
-//! frame of a fixed length. All see the same frames, and come to the same verdict.
+//! frame of a fixed length. All see the same frames, and come to the same verdict. That is all that is checked
+//! here: whether ranks mean the same by an operation is for those to say who call it.
 
 use sde::GroupError;
+use serde::{Deserialize, Serialize};
 
-/// How long a frame is: the engine's messages of a meeting fit, with their 168 bytes.
-pub(crate) const LENGTH: usize = 224;
-const NUMBERS: usize = 6;
-/// What fits in a frame besides its numbers.
-pub(crate) const INLINE: usize = LENGTH - 8 - 8 * NUMBERS;
+/// How long a frame is: what is said of the call, then a message, for which the engine's need 168 bytes.
+pub(crate) const LENGTH: usize = CALL + INLINE;
+const CALL: usize = 80;
+/// The longest message that fits in a frame.
+pub(crate) const INLINE: usize = 168;
 
-/// The operation that a rank is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
-    Meet = 1,
-    AllGather = 2,
-    AllToAll = 3,
-    Split = 4,
-    /// All know that counts do not fit, and look for the rank.
-    Blame = 5,
+/// What a rank is about to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Frame {
+    pub(crate) operation: Operation,
+    /// Something that this rank knows to be wrong: then none goes on.
+    pub(crate) misfit: Option<Misfit>,
 }
 
-/// One rank's.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Frame {
-    operation: u64,
-    pub(crate) numbers: [u64; NUMBERS],
-    pub(crate) inline: [u8; INLINE],
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Operation {
+    Meet {
+        length: usize,
+    },
+    /// With a digest of the counts, which are the same on all ranks.
+    AllGather {
+        counts: u64,
+    },
+    /// With sums over what this rank has for others and expects of them: over all ranks they are the same if all
+    /// pairs agree. And with the longer buffer, and the largest count.
+    AllToAll {
+        sent: u64,
+        expected: u64,
+        buffer: usize,
+        count: usize,
+    },
+    Split {
+        color: Option<u32>,
+        key: i64,
+    },
+    /// All know that counts do not fit, and look for the rank.
+    Blame,
+}
+
+/// How many bytes a rank gave, and how many were expected of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Misfit {
+    pub(crate) rank: usize,
+    pub(crate) given: usize,
+    pub(crate) expected: usize,
+}
+
+impl From<Misfit> for GroupError {
+    fn from(misfit: Misfit) -> Self {
+        Self::Length {
+            rank: misfit.rank,
+            given: misfit.given,
+            expected: misfit.expected,
+        }
+    }
+}
+
+impl From<Operation> for Frame {
+    fn from(operation: Operation) -> Self {
+        Self {
+            operation,
+            misfit: None,
+        }
+    }
 }
 
 impl Frame {
-    /// Bytes beyond what fits are left out.
-    pub(crate) fn new<const N: usize>(operation: Operation, given: [u64; N], bytes: &[u8]) -> Self {
-        let mut numbers = [0; NUMBERS];
-        numbers.iter_mut().zip(given).for_each(|(to, n)| *to = n);
-        let mut inline = [0; INLINE];
-        inline
-            .iter_mut()
-            .zip(bytes)
-            .for_each(|(to, byte)| *to = *byte);
+    /// `all_gather`: what rank `rank` gives.
+    pub(crate) fn gather(
+        rank: usize,
+        size: usize,
+        mine: usize,
+        counts: &[usize],
+        all: usize,
+    ) -> Self {
+        let own = counts.get(rank).copied().unwrap_or(usize::MAX);
+        let counts_digest = counts.iter().fold(0, |digest, n| mix(digest ^ *n as u64));
         Self {
-            operation: operation as u64,
-            numbers,
-            inline,
+            operation: Operation::AllGather {
+                counts: counts_digest,
+            },
+            misfit: misfit(rank, all, sum(counts, size)).or(misfit(rank, mine, own)),
         }
     }
 
-    pub(crate) fn encode(&self) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(LENGTH);
-        bytes.extend(self.operation.to_le_bytes());
-        bytes.extend(self.numbers.iter().flat_map(|number| number.to_le_bytes()));
-        bytes.extend(self.inline);
+    /// `all_to_all`: what rank `rank` gives and takes.
+    pub(crate) fn exchange(
+        rank: usize,
+        size: usize,
+        (send, send_counts): (usize, &[usize]),
+        (receive, receive_counts): (usize, &[usize]),
+    ) -> Self {
+        let largest = send_counts.iter().chain(receive_counts).max();
+        Self {
+            operation: Operation::AllToAll {
+                sent: pairs(send_counts, |to| (rank, to)),
+                expected: pairs(receive_counts, |from| (from, rank)),
+                buffer: send.max(receive),
+                count: largest.copied().unwrap_or(0),
+            },
+            misfit: misfit(rank, send, sum(send_counts, size)).or(misfit(
+                rank,
+                receive,
+                sum(receive_counts, size),
+            )),
+        }
+    }
+
+    /// With a message, of which what does not fit is left out.
+    pub(crate) fn encode(&self, message: &[u8]) -> Vec<u8> {
+        // It fits whatever it says, and what has no bytes is no frame.
+        let mut bytes = postcard::to_allocvec(self).unwrap_or_default();
+        bytes.resize(CALL, 0);
+        bytes.extend(&message[..message.len().min(INLINE)]);
+        bytes.resize(LENGTH, 0);
         bytes
     }
 
     /// The frames of all ranks.
-    pub(crate) fn decode(all: &[u8]) -> Vec<Self> {
-        all.chunks_exact(LENGTH).map(Self::decode_one).collect()
-    }
-
-    fn decode_one(bytes: &[u8]) -> Self {
-        let mut words = bytes.chunks_exact(8).map(|word| {
-            let word = word.try_into().unwrap_or_default();
-            u64::from_le_bytes(word)
+    ///
+    /// # Errors
+    /// If they are in different operations, or one says that its lengths do not fit.
+    pub(crate) fn decode(all: &[u8]) -> Result<Vec<Self>, GroupError> {
+        let frames = all.chunks_exact(LENGTH).enumerate().map(|(rank, bytes)| {
+            let foreign = "sent no frame; do all ranks run one program?";
+            let frame = postcard::from_bytes::<Self>(&bytes[..CALL]);
+            frame.map_err(|_| GroupError::Other(format!("rank {rank} {foreign}")))
         });
-        let operation = words.next().unwrap_or_default();
-        let mut numbers = [0; NUMBERS];
-        numbers.iter_mut().zip(words).for_each(|(to, n)| *to = n);
-        let mut inline = [0; INLINE];
-        inline.copy_from_slice(&bytes[LENGTH - INLINE..]);
-        Self {
-            operation,
-            numbers,
-            inline,
-        }
-    }
-}
-
-/// Whether all ranks are in one operation.
-pub(crate) fn same_operation(frames: &[Frame]) -> Result<(), GroupError> {
-    let first = frames.first().map_or(0, |frame| frame.operation);
-    match frames.iter().position(|frame| frame.operation != first) {
-        None => Ok(()),
-        Some(rank) => Err(GroupError::Other(format!(
-            "rank {rank} called {}, and rank 0 {}; the ranks of a process set make the same calls",
-            name(frames[rank].operation),
-            name(first),
-        ))),
-    }
-}
-
-fn name(operation: u64) -> &'static str {
-    let all = [
-        (Operation::Meet, "meet"),
-        (Operation::AllGather, "all_gather"),
-        (Operation::AllToAll, "all_to_all"),
-        (Operation::Split, "split"),
-    ];
-    let known = all.iter().find(|(known, _)| *known as u64 == operation);
-    known.map_or("something else", |(_, name)| name)
-}
-
-/// `meet`: the length that all messages have.
-pub(crate) fn same_length(frames: &[Frame]) -> Result<usize, GroupError> {
-    let length = |frame: &Frame| as_length(frame.numbers[0]);
-    let expected = frames.first().map_or(0, length);
-    match frames.iter().position(|frame| length(frame) != expected) {
-        None => Ok(expected),
-        Some(rank) => Err(GroupError::Length {
-            rank,
-            given: length(&frames[rank]),
-            expected,
-        }),
-    }
-}
-
-/// `all_gather`: what a rank gives, and what it makes of the counts.
-pub(crate) fn gather(mine: usize, counts: &[usize], all: usize, size: usize) -> Frame {
-    let sum = sum(counts, size);
-    Frame::new(
-        Operation::AllGather,
-        [mine as u64, digest(counts), all as u64, sum],
-        &[],
-    )
-}
-
-/// `all_gather`: whether all fit together. `counts` are this rank's.
-pub(crate) fn gather_fits(frames: &[Frame], counts: &[usize]) -> Result<(), GroupError> {
-    for (rank, frame) in frames.iter().enumerate() {
-        let [_, digest, all, sum, ..] = frame.numbers;
-        buffer_fits(rank, all, sum)?;
-        if digest != frames[0].numbers[1] {
+        let frames: Vec<Self> = frames.collect::<Result<_, _>>()?;
+        let name = |frame: &Self| frame.operation.name();
+        if let Some(rank) = frames.iter().position(|f| name(f) != name(&frames[0])) {
             return Err(GroupError::Other(format!(
-                "rank {rank} and rank 0 gave `all_gather` different counts; all ranks give the same"
+                "rank {rank} called {}, and rank 0 {}; the ranks of a process set make the same calls",
+                name(&frames[rank]),
+                name(&frames[0]),
             )));
         }
-    }
-    // The counts are the same on all ranks, so this is too.
-    for (rank, (frame, expected)) in frames.iter().zip(counts).enumerate() {
-        let given = as_length(frame.numbers[0]);
-        if given != *expected {
-            return Err(GroupError::Length {
-                rank,
-                given,
-                expected: *expected,
-            });
+        match frames.iter().find_map(|frame| frame.misfit) {
+            None => Ok(frames),
+            Some(misfit) => Err(misfit.into()),
         }
     }
-    Ok(())
 }
 
-/// `all_to_all`: what a rank gives and takes. Two sums tell whether all pairs agree.
-pub(crate) fn exchange(
-    rank: usize,
-    size: usize,
-    send: usize,
-    send_counts: &[usize],
-    receive: usize,
-    receive_counts: &[usize],
-) -> Frame {
-    let sent = pairs(send_counts, |to| (rank, to));
-    let received = pairs(receive_counts, |from| (from, rank));
-    let largest = send_counts.iter().chain(receive_counts).max();
-    let (send_sum, receive_sum) = (sum(send_counts, size), sum(receive_counts, size));
-    // One of the buffers stands for both, the one with something wrong where there is one.
-    let (buffer, sum) = if send_sum == send as u64 {
-        (receive as u64, receive_sum)
-    } else {
-        (send as u64, send_sum)
+impl Operation {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Meet { .. } => "meet",
+            Self::AllGather { .. } => "all_gather",
+            Self::AllToAll { .. } => "all_to_all",
+            Self::Split { .. } => "split",
+            Self::Blame => "something else",
+        }
+    }
+}
+
+/// The messages of a `meet`, if they fit in frames.
+pub(crate) fn messages(all: &[u8], length: usize) -> Vec<u8> {
+    let frames = all.chunks_exact(LENGTH);
+    let messages = frames.flat_map(|frame| &frame[CALL..][..length.min(INLINE)]);
+    messages.copied().collect()
+}
+
+/// `meet`: that all messages have the same length.
+pub(crate) fn same_length(frames: &[Frame]) -> Result<(), GroupError> {
+    let length = |frame: &Frame| match frame.operation {
+        Operation::Meet { length } => length,
+        _ => 0,
     };
-    let largest_buffer = send.max(receive) as u64;
-    let largest = largest.copied().unwrap_or(0) as u64;
-    Frame::new(
-        Operation::AllToAll,
-        [sent, received, buffer, sum, largest_buffer, largest],
-        &[],
-    )
+    let expected = frames.first().map_or(0, length);
+    let mut lengths = frames.iter().map(length).enumerate();
+    let other = lengths.find_map(|(rank, given)| misfit(rank, given, expected));
+    other.map_or(Ok(()), |misfit| Err(misfit.into()))
 }
 
-/// What the ranks found out about an `all_to_all`.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Exchange {
-    /// All fits; the largest buffer, and the largest count.
-    Fits { buffer: usize, count: usize },
-    /// Two ranks do not agree on a count; who they are is not known.
-    CountsDiffer,
-}
-
-/// `all_to_all`: whether all fit together.
-pub(crate) fn exchange_fits(frames: &[Frame]) -> Result<Exchange, GroupError> {
-    let (mut sent, mut received) = (0_u64, 0_u64);
-    for (rank, frame) in frames.iter().enumerate() {
-        let [out, into, buffer, sum, ..] = frame.numbers;
-        buffer_fits(rank, buffer, sum)?;
-        sent = sent.wrapping_add(out);
-        received = received.wrapping_add(into);
-    }
-    if sent != received {
-        return Ok(Exchange::CountsDiffer);
-    }
-    let largest = |n: usize| as_length(frames.iter().map(|f| f.numbers[n]).max().unwrap_or(0));
-    Ok(Exchange::Fits {
-        buffer: largest(4),
-        count: largest(5),
-    })
-}
-
-/// The rank whose count is wrong, as seen by the first rank that sees one.
-pub(crate) fn blame(seen: Option<(usize, usize, usize)>) -> Frame {
-    let numbers = seen.map_or([0; 4], |(rank, given, expected)| {
-        [1, rank as u64, given as u64, expected as u64]
-    });
-    Frame::new(Operation::Blame, numbers, &[])
-}
-
-/// The error that all ranks get.
-pub(crate) fn blamed(frames: &[Frame]) -> GroupError {
-    let seen = frames.iter().map(|frame| frame.numbers);
-    match seen.into_iter().find(|[seen, ..]| *seen == 1) {
-        Some([_, rank, given, expected, ..]) => GroupError::Length {
-            rank: as_length(rank),
-            given: as_length(given),
-            expected: as_length(expected),
-        },
-        None => GroupError::Other("the counts of `all_to_all` do not fit together".to_owned()),
-    }
-}
-
-fn buffer_fits(rank: usize, buffer: u64, sum: u64) -> Result<(), GroupError> {
-    if buffer == sum {
-        return Ok(());
-    }
-    Err(GroupError::Length {
-        rank,
-        given: as_length(buffer),
-        expected: as_length(sum),
-    })
-}
-
-/// The sum of one count for each rank; `u64::MAX`, which no buffer has, if that is not what
-/// they are.
-fn sum(counts: &[usize], size: usize) -> u64 {
-    let sum = counts
+/// `all_gather`: that all have the same counts.
+pub(crate) fn same_counts(frames: &[Frame]) -> Result<(), GroupError> {
+    let other = frames
         .iter()
-        .try_fold(0_u64, |sum, n| sum.checked_add(*n as u64));
-    match sum {
-        Some(sum) if counts.len() == size => sum,
-        _ => u64::MAX,
+        .position(|f| f.operation != frames[0].operation);
+    other.map_or(Ok(()), |rank| {
+        Err(GroupError::Other(format!(
+            "rank {rank} and rank 0 gave `all_gather` different counts; all ranks give the same"
+        )))
+    })
+}
+
+/// `all_to_all`: the longest buffer and the largest count on any rank, if all pairs agree. If they do not, who they
+/// are is not known.
+pub(crate) fn largest(frames: &[Frame]) -> Option<(usize, usize)> {
+    let (mut all_sent, mut all_expected, mut largest) = (0_u64, 0_u64, (0, 0));
+    for frame in frames {
+        if let Operation::AllToAll {
+            sent,
+            expected,
+            buffer,
+            count,
+        } = frame.operation
+        {
+            all_sent = all_sent.wrapping_add(sent);
+            all_expected = all_expected.wrapping_add(expected);
+            largest = (largest.0.max(buffer), largest.1.max(count));
+        }
     }
+    (all_sent == all_expected).then_some(largest)
 }
 
-fn as_length(number: u64) -> usize {
-    usize::try_from(number).unwrap_or(usize::MAX)
+pub(crate) fn misfit(rank: usize, given: usize, expected: usize) -> Option<Misfit> {
+    let misfit = Misfit {
+        rank,
+        given,
+        expected,
+    };
+    (given != expected).then_some(misfit)
 }
 
-fn digest(counts: &[usize]) -> u64 {
-    counts.iter().fold(0, |digest, n| mix(digest ^ *n as u64))
+/// The sum of one count for each rank; `usize::MAX`, which no buffer has, if that is not what
+/// they are.
+fn sum(counts: &[usize], size: usize) -> usize {
+    let mut counts_left = counts.iter();
+    let sum = counts_left.try_fold(0_usize, |sum, n| sum.checked_add(*n));
+    sum.filter(|_| counts.len() == size).unwrap_or(usize::MAX)
 }
 
 /// A sum over pairs, so that senders and receivers come to the same if they agree on each.
@@ -282,76 +254,96 @@ fn mix(number: u64) -> u64 {
 mod tests {
     use super::*;
 
-    fn sent(frames: &[Frame]) -> Vec<Frame> {
-        let bytes: Vec<u8> = frames.iter().flat_map(Frame::encode).collect();
-        let got = Frame::decode(&bytes);
+    const fn length(rank: usize, given: usize, expected: usize) -> GroupError {
+        GroupError::Length {
+            rank,
+            given,
+            expected,
+        }
+    }
+
+    fn sent(frames: &[Frame]) -> Result<Vec<Frame>, GroupError> {
+        let bytes: Vec<u8> = frames
+            .iter()
+            .flat_map(|frame| frame.encode(b"ab"))
+            .collect();
+        assert_eq!(messages(&bytes, 2), b"ab".repeat(frames.len()));
+        let got = Frame::decode(&bytes)?;
         assert_eq!(got, frames);
-        got
+        Ok(got)
     }
 
     #[test]
     fn other_operations_and_other_lengths_are_told() {
-        let meet = |length, bytes| Frame::new(Operation::Meet, [length], bytes);
-        let good = sent(&[meet(2, b"ab"), meet(2, b"cd")]);
-        assert_eq!(same_operation(&good), Ok(()));
-        assert_eq!(same_length(&good), Ok(2));
-        assert_eq!(good[1].inline[..2], *b"cd");
-        let other = sent(&[meet(2, b"ab"), gather(1, &[1, 1], 2, 2)]);
-        let text = same_operation(&other).unwrap_err().to_string();
+        let meet = |length| Frame::from(Operation::Meet { length });
+        let good = sent(&[meet(2), meet(2)]).unwrap();
+        assert_eq!(same_length(&good), Ok(()));
+        let other = sent(&[meet(2), Frame::gather(1, 2, 1, &[1, 1], 2)]);
+        let text = other.unwrap_err().to_string();
         assert!(
             text.starts_with("rank 1 called all_gather, and rank 0 meet"),
             "{text}"
         );
-        let longer = sent(&[meet(2, b"ab"), meet(3, b"cde")]);
-        let length = |rank, given, expected| GroupError::Length {
-            rank,
-            given,
-            expected,
-        };
+        let longer = sent(&[meet(2), meet(3)]).unwrap();
         assert_eq!(same_length(&longer), Err(length(1, 3, 2)));
     }
 
     #[test]
-    fn a_gather_fits_or_the_rank_is_named() {
-        let check = |frames: [Frame; 2], counts: &[usize]| gather_fits(&sent(&frames), counts);
-        let counts = [1, 2];
-        let good = gather(1, &counts, 3, 2);
-        assert_eq!(check([good, gather(2, &counts, 3, 2)], &counts), Ok(()));
-        let length = |rank, given, expected| GroupError::Length {
-            rank,
-            given,
-            expected,
+    fn a_frame_has_one_length_and_what_is_none_is_an_error() {
+        let most = Operation::AllToAll {
+            sent: u64::MAX,
+            expected: u64::MAX,
+            buffer: usize::MAX,
+            count: usize::MAX,
         };
-        let longer = [good, gather(4, &counts, 3, 2)];
-        assert_eq!(check(longer, &counts), Err(length(1, 4, 2)));
-        let buffer = [good, gather(2, &counts, 2, 2)];
-        assert_eq!(check(buffer, &counts), Err(length(1, 2, 3)));
-        let other = [good, gather(2, &[2, 1], 3, 2)];
-        assert!(matches!(check(other, &counts), Err(GroupError::Other(_))));
-        let few = [good, gather(2, &[3], 3, 2)];
-        assert_eq!(check(few, &counts), Err(length(1, 3, usize::MAX)));
+        let frame = Frame {
+            operation: most,
+            misfit: Some(Misfit {
+                rank: usize::MAX,
+                given: usize::MAX,
+                expected: usize::MAX,
+            }),
+        };
+        let bytes = frame.encode(&[1; 1000]);
+        assert_eq!(bytes.len(), LENGTH);
+        assert_eq!(
+            Frame::decode(&bytes),
+            Err(length(usize::MAX, usize::MAX, usize::MAX))
+        );
+        let foreign = Frame::decode(&[255; LENGTH]).unwrap_err().to_string();
+        assert!(foreign.starts_with("rank 0 sent no frame"), "{foreign}");
+    }
+
+    #[test]
+    fn a_gather_fits_or_the_rank_is_named() {
+        let counts = [1, 2];
+        let good = Frame::gather(0, 2, 1, &counts, 3);
+        let with = |other: Frame| same_counts(&sent(&[good, other])?);
+        assert_eq!(with(Frame::gather(1, 2, 2, &counts, 3)), Ok(()));
+        let longer = Frame::gather(1, 2, 4, &counts, 3);
+        assert_eq!(with(longer), Err(length(1, 4, 2)));
+        let buffer = Frame::gather(1, 2, 2, &counts, 2);
+        assert_eq!(with(buffer), Err(length(1, 2, 3)));
+        let other = Frame::gather(1, 2, 1, &[2, 1], 3);
+        assert!(matches!(with(other), Err(GroupError::Other(_))));
+        let few = Frame::gather(1, 2, 2, &[3], 3);
+        assert_eq!(with(few), Err(length(1, 3, usize::MAX)));
     }
 
     #[test]
     fn an_exchange_fits_if_all_pairs_agree() {
         // Rank 0 has 1 and 2 bytes, rank 1 has 3 and 0.
-        let zero = exchange(0, 2, 3, &[1, 2], 4, &[1, 3]);
-        let one = exchange(1, 2, 3, &[3, 0], 2, &[2, 0]);
-        let fits = Exchange::Fits {
-            buffer: 4,
-            count: 3,
-        };
-        assert_eq!(exchange_fits(&sent(&[zero, one])), Ok(fits));
-        let swapped = exchange(1, 2, 3, &[0, 3], 2, &[0, 2]);
-        assert_eq!(exchange_fits(&[zero, swapped]), Ok(Exchange::CountsDiffer));
-        let short = exchange(1, 2, 2, &[3, 0], 2, &[2, 0]);
-        let length = |rank, given, expected| GroupError::Length {
-            rank,
-            given,
-            expected,
-        };
-        assert_eq!(exchange_fits(&[zero, short]), Err(length(1, 2, 3)));
-        let frames = [blame(None), blame(Some((0, 5, 6)))];
-        assert_eq!(blamed(&sent(&frames)), length(0, 5, 6));
+        let zero = Frame::exchange(0, 2, (3, &[1, 2]), (4, &[1, 3]));
+        let one = Frame::exchange(1, 2, (3, &[3, 0]), (2, &[2, 0]));
+        assert_eq!(largest(&sent(&[zero, one]).unwrap()), Some((4, 3)));
+        let swapped = Frame::exchange(1, 2, (3, &[0, 3]), (2, &[0, 2]));
+        assert_eq!(largest(&[zero, swapped]), None);
+        let short = Frame::exchange(1, 2, (2, &[3, 0]), (2, &[2, 0]));
+        assert_eq!(sent(&[zero, short]), Err(length(1, 2, 3)));
+        let blames = [None, misfit(0, 5, 6)].map(|misfit| Frame {
+            operation: Operation::Blame,
+            misfit,
+        });
+        assert_eq!(sent(&blames), Err(length(0, 5, 6)));
     }
 }

@@ -9,7 +9,7 @@ use mpi::traits::{Communicator, CommunicatorCollectives};
 use sde::{GroupError, ProcessGroup, Subgroup};
 
 use crate::ask::{Due, Waiting};
-use crate::frame::{self, Exchange, Frame, INLINE, Operation};
+use crate::frame::{self, Frame, INLINE, Operation};
 use crate::home::{Home, Members};
 use crate::in_flight::InFlight;
 use crate::notice::{FEW, Kind};
@@ -71,22 +71,22 @@ impl MpiGroup {
     /// The frames of all ranks. Waits for them, but for none that has left.
     fn round(
         &self,
-        frame: &Frame,
+        frame: Frame,
+        message: &[u8],
         patience: Duration,
         late: &mut dyn FnMut(&[usize]),
     ) -> Result<Joined, GroupError> {
         let home = Home::get()?;
         let members = home.members(self.number)?;
-        let (number, mut flight) = enter(&members, frame)?;
+        let (number, mut flight) = enter(&members, frame.encode(message))?;
         let mut waiting = Waiting::new(patience);
         loop {
             if let Some(all) = flight.take() {
-                let frames = Frame::decode(&all);
-                frame::same_operation(&frames)?;
                 return Ok(Joined {
                     members,
                     home,
-                    frames,
+                    frames: Frame::decode(&all)?,
+                    all,
                 });
             }
             if waiting.just_begun() {
@@ -108,29 +108,32 @@ impl MpiGroup {
     }
 
     /// A round of an operation that says nothing of who is late.
-    fn join(&self, frame: &Frame) -> Result<Joined, GroupError> {
-        self.round(frame, Duration::MAX, &mut |_| {})
+    fn join(&self, frame: Frame) -> Result<Joined, GroupError> {
+        self.round(frame, &[], Duration::MAX, &mut |_| {})
     }
 
-    /// All know that some counts differ: which?
+    /// All know that some counts differ: which? An error in any case.
     fn blame(
         &self,
         joined: &Joined,
         send_counts: &[usize],
         receive_counts: &[usize],
-    ) -> Result<GroupError, GroupError> {
+    ) -> Result<(), GroupError> {
         let given: Vec<u64> = send_counts.iter().map(|n| *n as u64).collect();
         let mut for_me = vec![0_u64; given.len()];
         let communicator = joined.members.communicator()?;
         communicator.all_to_all_into(&given[..], &mut for_me[..]);
         let pairs = for_me.into_iter().zip(receive_counts).enumerate();
-        let mut seen = pairs.map(|(rank, (given, expected))| {
+        let mut misfits = pairs.filter_map(|(rank, (given, expected))| {
             let given = usize::try_from(given).unwrap_or(usize::MAX);
-            (rank, given, *expected)
+            frame::misfit(rank, given, *expected)
         });
-        let wrong = seen.find(|(_, given, expected)| given != expected);
-        let told = self.join(&frame::blame(wrong))?;
-        Ok(frame::blamed(&told.frames))
+        self.join(Frame {
+            operation: Operation::Blame,
+            misfit: misfits.next(),
+        })?;
+        let unknown = "the counts of `all_to_all` do not fit together";
+        Err(GroupError::Other(unknown.to_owned()))
     }
 }
 
@@ -139,10 +142,12 @@ struct Joined {
     members: Rc<Members>,
     home: Rc<Home>,
     frames: Vec<Frame>,
+    /// The same with the messages.
+    all: Vec<u8>,
 }
 
 /// Begins a round.
-fn enter(members: &Members, frame: &Frame) -> Result<(u64, InFlight<u8>), GroupError> {
+fn enter(members: &Members, frame: Vec<u8>) -> Result<(u64, InFlight<u8>), GroupError> {
     if std::thread::panicking() {
         return Err(GroupError::Other(
             "this rank panics; it takes part in nothing any more".to_owned(),
@@ -155,7 +160,7 @@ fn enter(members: &Members, frame: &Frame) -> Result<(u64, InFlight<u8>), GroupE
     if book.closed() {
         return Err(GroupError::Left { rank: members.rank });
     }
-    let flight = InFlight::gather(members.communicator()?, frame.encode());
+    let flight = InFlight::gather(members.communicator()?, frame);
     Ok((book.enter(), flight))
 }
 
@@ -203,12 +208,12 @@ impl ProcessGroup for MpiGroup {
         patience: Duration,
         late: &mut dyn FnMut(&[usize]),
     ) -> Result<Vec<u8>, GroupError> {
-        let frame = Frame::new(Operation::Meet, [message.len() as u64], message);
-        let joined = self.round(&frame, patience, late)?;
-        let length = frame::same_length(&joined.frames)?;
+        let length = message.len();
+        let frame = Operation::Meet { length }.into();
+        let joined = self.round(frame, message, patience, late)?;
+        frame::same_length(&joined.frames)?;
         if length <= INLINE {
-            let messages = joined.frames.iter().map(|frame| &frame.inline[..length]);
-            return Ok(messages.collect::<Vec<_>>().concat());
+            return Ok(frame::messages(&joined.all, length));
         }
         let mut all = vec![0; length * self.size()];
         let counts = vec![length; self.size()];
@@ -224,9 +229,9 @@ impl ProcessGroup for MpiGroup {
     }
 
     fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
-        let frame = frame::gather(mine.len(), counts, all.len(), self.size());
-        let joined = self.join(&frame)?;
-        frame::gather_fits(&joined.frames, counts)?;
+        let frame = Frame::gather(self.rank, self.size(), mine.len(), counts, all.len());
+        let joined = self.join(frame)?;
+        frame::same_counts(&joined.frames)?;
         let limits = joined.home.limits.get();
         transfer::gather(joined.members.communicator()?, limits, mine, counts, all);
         Ok(())
@@ -239,22 +244,20 @@ impl ProcessGroup for MpiGroup {
         receive: &mut [u8],
         receive_counts: &[usize],
     ) -> Result<(), GroupError> {
-        let frame = frame::exchange(
+        let frame = Frame::exchange(
             self.rank,
             self.size(),
-            send.len(),
-            send_counts,
-            receive.len(),
-            receive_counts,
+            (send.len(), send_counts),
+            (receive.len(), receive_counts),
         );
-        let joined = self.join(&frame)?;
-        let Exchange::Fits { buffer, count } = frame::exchange_fits(&joined.frames)? else {
-            return Err(self.blame(&joined, send_counts, receive_counts)?);
+        let joined = self.join(frame)?;
+        let Some(largest) = frame::largest(&joined.frames) else {
+            return self.blame(&joined, send_counts, receive_counts);
         };
         transfer::exchange(
             joined.members.communicator()?,
             joined.home.limits.get(),
-            (buffer, count),
+            largest,
             (send, send_counts),
             (receive, receive_counts),
         );
@@ -262,14 +265,15 @@ impl ProcessGroup for MpiGroup {
     }
 
     fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
-        let color = color.map_or(0, |color| u64::from(color) + 1);
-        let frame = Frame::new(Operation::Split, [color, key.cast_unsigned()], &[]);
-        let joined = self.join(&frame)?;
-        let choices: Vec<_> = joined.frames.iter().map(|frame| frame.numbers).collect();
+        let joined = self.join(Operation::Split { color, key }.into())?;
+        let choices = joined.frames.iter().map(|frame| match frame.operation {
+            Operation::Split { color, key } => (color, key),
+            _ => (None, 0),
+        });
         // MPI's colors and keys are C ints: places in order take the place of both.
-        let colors = choices.iter().map(|[color, ..]| *color).filter(|c| *c > 0);
-        let color = (color > 0).then(|| place(colors, &color));
-        let key = place(choices.iter().map(|[_, key, ..]| key.cast_signed()), &key);
+        let (colors, keys): (Vec<_>, Vec<_>) = choices.unzip();
+        let color = color.map(|color| place(colors.into_iter().flatten(), &color));
+        let key = place(keys.into_iter(), &key);
         let color = color.map_or_else(Color::undefined, Color::with_value);
         let communicator = joined.members.communicator()?;
         match communicator.split_by_color_with_key(color, key) {

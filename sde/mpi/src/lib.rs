@@ -25,7 +25,7 @@
 //!   when its rank panics, and tells the others when its rank returns early.
 //! - **Operations that do not fit together are fatal, or hang.** Before ranks move anything they
 //!   tell each other which operation they are in, and how many bytes each has. What does not
-//!   fit is the same error on all ranks, before MPI hears of it. That costs one message of 224
+//!   fit is the same error on all ranks, before MPI hears of it. That costs one message of 248
 //!   bytes from each rank to each.
 //! - **Counts are C ints.** What does not fit in one call goes in pieces of 256 MiB.
 //! - **Communicators must be gone before MPI is finalized.** The session owns those of all
@@ -40,10 +40,8 @@
 //! that no messages meet.
 
 mod ask;
-mod at_exit;
 mod book;
 mod end;
-mod error;
 mod frame;
 mod group;
 mod guard;
@@ -53,6 +51,5 @@ mod notice;
 mod session;
 mod transfer;
 
-pub use error::StartError;
 pub use group::MpiGroup;
-pub use session::Session;
+pub use session::{Session, StartError};

@@ -34,7 +34,7 @@ impl Handle {
     /// The same on all ranks, if one calls something else, or what is sent can't be read. On this rank, if
     /// it is called where other ranks can't join in.
     pub fn fetch(&self, keys: &[Key], transfer: &Transfer) -> Result<Vec<Key>, Error> {
-        match self.together(|| "fetches what is elsewhere".to_owned())? {
+        match self.collective_ranks(|| "fetches what is elsewhere".to_owned())? {
             Some(ranks) => self.engine().fetch_keys(ranks, keys, transfer),
             // One process has all that there is.
             None => Ok(Vec::new()),

@@ -7,8 +7,8 @@ use super::helpers::FunctionCode;
 use super::identity::CodeId;
 use super::parameter::Parameter;
 use super::slot::Slot;
-use crate::distributed::{DistOps, Distributed, HandOver};
 use crate::error::{AppError, Failure};
+use crate::ranks::array::{DistOps, Distributed, Redistribution};
 use crate::result_map::{Codec, MemorySize, ResultMap, SizeOf, Storable, Tag, Tags};
 
 /// The description of an app: its identity, its traits, what it takes and what it
@@ -49,7 +49,8 @@ pub struct AppInfo {
 }
 
 /// Makes a rank's results from those of the ranks that had them; see [`AppInfo::synchronize`].
-pub type Synchronize = fn(Option<&ResultMap>, &HandOver<'_>) -> Result<Option<ResultMap>, AppError>;
+pub type Synchronize =
+    fn(Option<&ResultMap>, &Redistribution<'_>) -> Result<Option<ResultMap>, AppError>;
 
 impl AppInfo {
     /// The description of an app with this stable name and version.
@@ -176,10 +177,10 @@ impl AppInfo {
     }
 
     /// Says how the results of a `distributed` app get from one process set to others, in place of
-    /// what the types of its results do by themselves ([`Distributed::hand_over`]). It is called on
+    /// what the types of its results do by themselves ([`Distributed::redistribute_parts`]). It is called on
     /// all ranks that are concerned, with the results on those that had them, and gives the
     /// results of each rank that goes on with them: new parts of what is distributed, made for instance
-    /// by the type's own function from [`HandOver::of_result`]. What is the same on all ranks it need
+    /// by the type's own function from [`Redistribution::of_result`]. What is the same on all ranks it need
     /// not give: those that lack it get it anyway. Without a part of what is distributed, that is
     /// computed again where it is needed.
     #[must_use]

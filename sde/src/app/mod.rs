@@ -8,7 +8,6 @@
 //! preparing happens, so they are the same run.
 
 mod cancel;
-mod collective;
 mod defaults;
 mod definition;
 mod dependencies;
@@ -22,6 +21,7 @@ mod instance;
 mod linked;
 mod own_time;
 mod par_call;
+mod parallel;
 mod parameter;
 mod prepared;
 mod request;
@@ -31,13 +31,11 @@ mod slot;
 mod source;
 mod subset;
 mod summary;
-mod together;
 
 /// What a body runs other apps with, named here for all that apps are made of: the one thing above them.
 pub use crate::engine::Handle;
 pub use cancel::CancelToken;
 pub(crate) use cancel::Wake;
-pub(crate) use collective::gather_values;
 pub(crate) use defaults::Defaults;
 pub use definition::App;
 pub use dependencies::Callee;

@@ -6,14 +6,14 @@ use std::sync::{Mutex, PoisonError};
 use super::Handle;
 use super::definition::App;
 use super::frame::ThreadContext;
+use super::parallel::{StopOnPanic, distinct};
 use super::prepared::LinkedFacts;
 use super::request::{Options, Policy};
 use super::source::ResolvedApp;
 use super::subset::Transfer;
-use super::together::{StopOnPanic, distinct};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
-use crate::process_group::Ranks;
+use crate::ranks::collective::Ranks;
 use crate::result_map::{ResultMap, Value};
 use crate::sync::lock;
 
@@ -168,7 +168,7 @@ impl Handle {
         list: &[&Inputs],
     ) -> Result<Vec<Option<Result<ResultMap, Error>>>, Error> {
         let all = Transfer::all();
-        let results = self.engine().spread(self, ranks, app, list, &all)?;
+        let results = self.engine().rank_map(self, ranks, app, list, &all)?;
         Ok(results.into_iter().map(Some).collect())
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::Handle;
 use crate::error::Error;
-use crate::process_group::Ranks;
+use crate::ranks::collective::Ranks;
 use crate::result_map::Tags;
 
 /// Runs apps on some of the ranks of a process set, until they are released; made by
@@ -99,7 +99,7 @@ impl Handle {
     /// As [`split`](Self::split).
     pub fn split_with(&self, color: u32, key: i64, transfer: &Transfer) -> Result<Subset, Error> {
         let doing = || format!("splits its process set for color {color}");
-        let ranks = self.together(doing)?.cloned();
+        let ranks = self.collective_ranks(doing)?.cloned();
         let handle = match &ranks {
             Some(ranks) => {
                 let part = self.engine().split_ranks(ranks, color, key, transfer)?;

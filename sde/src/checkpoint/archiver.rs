@@ -8,7 +8,7 @@ use crate::cache::Record;
 use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::Key;
-use crate::process_group::ProcessGroup;
+use crate::ranks::group::ProcessGroup;
 use crate::result_map::{Codec, ErasedValue, Payload, Tags};
 
 /// A durable home of entries.

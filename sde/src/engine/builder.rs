@@ -18,8 +18,8 @@ use crate::console::Console;
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Observer;
 use crate::parallel::Helpers;
-use crate::process_group::ProcessGroup;
-use crate::process_set::Sets;
+use crate::ranks::ProcessGroup;
+use crate::ranks::Sets;
 use crate::result_map::Wire;
 
 /// Sets up a [`Sde`]; made by [`Sde::builder`].

@@ -10,7 +10,7 @@ use crate::app::{
 };
 use crate::error::{Error, ErrorKind};
 use crate::inputs::{Call, ErasedCall, Inputs};
-use crate::process_group::Ranks;
+use crate::ranks::collective::Ranks;
 use crate::result_map::{ResultMap, Storable};
 
 /// Runs apps.

@@ -4,7 +4,7 @@ use crate::app::{App, AppInfo, Handle, ResultSpec};
 use crate::error::{AppError, ArchiveError};
 use crate::inputs::Inputs;
 use crate::key::{Encoder, Fingerprint, FingerprintError};
-use crate::process_group::{ProcessGroup, ThreadGroup};
+use crate::ranks::{ProcessGroup, ThreadGroup};
 use crate::result_map::{Codec, ErasedValue, ResultMap, Wire};
 use crate::{Policy, Sde};
 

@@ -133,7 +133,7 @@ impl Engine {
 
     fn run_of(&self, key: &Key) -> Result<RunId, Error> {
         let in_memory = self.caches.all().find_map(|cache| cache.entry(key));
-        if let Some(entry) = in_memory {
+        if let Some(entry) = in_memory.or_else(|| self.sets.entry(key).next()) {
             return Ok(entry.record.run);
         }
         let Some(archiver) = self.archiver() else {
@@ -152,11 +152,7 @@ impl Engine {
 
     /// The entries that were computed from this one.
     pub(super) fn dependents(&self, key: &Key) -> Vec<(Arc<str>, Key)> {
-        let entries: Vec<Arc<Entry>> = self
-            .caches
-            .all()
-            .flat_map(|cache| cache.entries())
-            .collect();
+        let entries: Vec<Arc<Entry>> = self.entries().collect();
         let mut callers: HashMap<Key, Vec<&Record>> = HashMap::new();
         for entry in &entries {
             for (_, callee) in &entry.record.calls {

@@ -6,12 +6,12 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::parts::with_parts;
 use super::run::{Run, Served};
 use crate::app::{Facts, Policy, ResultSpec};
 use crate::cache::Entry;
 use crate::checkpoint::{Selection, StoredEntry};
 use crate::event::Event;
+use crate::ranks::with_parts;
 use crate::result_map::{Content, Named, Origin, ResultMap, Stored};
 
 impl Engine {

@@ -11,14 +11,9 @@ mod background;
 mod builder;
 mod catalog;
 mod claim;
-mod collective;
-mod commit;
 mod evict;
 mod exclusive;
 mod execute;
-mod fetch;
-mod hand;
-mod hand_over;
 mod handle;
 #[cfg(test)]
 mod in_memory_once;
@@ -26,7 +21,6 @@ mod invalidate;
 mod load;
 mod look;
 mod machine;
-mod parts;
 mod peek;
 mod publish;
 mod run;
@@ -34,10 +28,8 @@ mod save;
 mod save_again;
 mod scratch;
 mod sde;
-mod sets;
 #[cfg(unix)]
 mod signals;
-mod spread;
 mod stats;
 mod wait;
 
@@ -45,6 +37,9 @@ pub use app_store::Apps;
 pub use builder::Builder;
 pub use handle::Handle;
 pub use invalidate::Invalidated;
+pub(crate) use load::entry_of_specs;
+pub(crate) use publish::Unpublished;
+pub(crate) use run::{Keyed, Run, Served};
 pub use sde::Sde;
 pub use stats::Stats;
 
@@ -60,8 +55,7 @@ use crate::error::Error;
 use crate::event::{Event, Observer, RunId};
 use crate::key::Key;
 use crate::parallel::Helpers;
-use crate::process_group::not_here;
-use crate::process_set::Sets;
+use crate::ranks::{Sets, not_here};
 use crate::result_map::Wire;
 use crate::sync::read;
 
@@ -89,9 +83,9 @@ fn waits() -> &'static Waits<Node, RunFlight> {
 
 /// What all clones of one `Sde` share.
 pub(crate) struct Engine {
-    caches: CacheTable,
+    pub(crate) caches: CacheTable,
     apps: app_store::AppStore,
-    catalog: catalog::AppCatalog,
+    pub(crate) catalog: catalog::AppCatalog,
     /// Raised by whatever may make a remembered result one not to be used.
     epoch: AtomicU64,
     /// The same for a remembered failure.
@@ -100,7 +94,7 @@ pub(crate) struct Engine {
     /// Whether any of them wants to be told of hits.
     hears_hits: bool,
     archiver: RwLock<Option<Arc<dyn Archiver>>>,
-    policy: SavePolicy,
+    pub(crate) policy: SavePolicy,
     background: background::Background,
     pending: Pending,
     /// Held by whoever saves.
@@ -119,7 +113,7 @@ pub(crate) struct Engine {
     max_depth: usize,
     /// How values are written for other ranks; `None` without a process group.
     wire: Option<Arc<dyn Wire>>,
-    sets: Sets,
+    pub(crate) sets: Sets,
 }
 
 impl Engine {
@@ -160,7 +154,7 @@ impl Engine {
         }
     }
 
-    fn next_run(&self) -> RunId {
+    pub(crate) fn next_run(&self) -> RunId {
         RunId {
             process: self.process,
             number: self.runs.fetch_add(1, Ordering::Relaxed) + 1,
@@ -192,13 +186,13 @@ impl Engine {
         });
     }
 
-    fn warn(&self, message: impl FnOnce() -> String) {
+    pub(crate) fn warn(&self, message: impl FnOnce() -> String) {
         let message = message();
         tracing::warn!("{message}");
         self.tell(|| Event::Warning { message });
     }
 
-    fn archiver(&self) -> Option<Arc<dyn Archiver>> {
+    pub(crate) fn archiver(&self) -> Option<Arc<dyn Archiver>> {
         read(&self.archiver).clone()
     }
 
@@ -213,7 +207,7 @@ impl Engine {
         self.wire.clone().ok_or_else(none)
     }
 
-    fn cache_of(&self, facts: &crate::app::Facts) -> &Arc<AppCache> {
+    pub(crate) fn cache_of(&self, facts: &crate::app::Facts) -> &Arc<AppCache> {
         self.caches.get(facts.type_index, &facts.name)
     }
 }

@@ -95,7 +95,7 @@ impl Engine {
 
     /// Whether the store has what a run would load, or why that does not serve;
     /// `None` if there is nothing.
-    pub(super) fn stored_refusal(&self, facts: &Facts, key: &Key) -> Option<Result<RunId, String>> {
+    pub(crate) fn stored_refusal(&self, facts: &Facts, key: &Key) -> Option<Result<RunId, String>> {
         let look = |stored: StoredEntry| {
             let made_by = stored.record.run;
             let entry = self.entry_of(facts, stored, None);

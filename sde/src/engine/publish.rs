@@ -9,12 +9,12 @@ use super::Engine;
 use super::claim::Role;
 use super::execute::{Body, Ran, Trace};
 use super::machine;
-use super::parts::settle;
 use super::run::{Run, Served};
 use crate::app::Policy;
 use crate::cache::{Entry, Published, Record, RunFlight, merge};
 use crate::error::{AppError, Error, ErrorKind, Failure};
 use crate::event::Source;
+use crate::ranks::bind;
 use crate::result_map::ResultMap;
 
 /// Why nothing is published, and what that means for others.
@@ -159,7 +159,7 @@ impl Engine {
         // What ranks make together is known when they have told one another what it rests on.
         let merged = match run.from.shared_ranks() {
             Some(_) => merged,
-            None => merged.inspect(|made| settle(run.from, facts, &made.entry)),
+            None => merged.inspect(|made| bind(run.from, facts, &made.entry)),
         };
         merged.map_err(|error| Unpublished::of(error, Failure::Ordinary))
     }

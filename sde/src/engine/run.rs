@@ -141,9 +141,9 @@ impl Engine {
         }
         if facts.info.distributed {
             let doing = || format!("runs {}", facts.name);
-            if let Some(ranks) = from.together(doing)? {
+            if let Some(ranks) = from.collective_ranks(doing)? {
                 let _beneath = Beneath::begin();
-                let outcome = self.run_together(from, ranks, app, call, options);
+                let outcome = self.run_collective(from, ranks, app, call, options);
                 return outcome.map(Some);
             }
         }

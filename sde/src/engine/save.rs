@@ -10,12 +10,12 @@ use crate::checkpoint::{Archiver, Batch, SavePolicy, Saved, Selection, saved};
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Event;
 use crate::key::Key;
-use crate::process_group::{Act, Notice, Ranks};
+use crate::ranks::{CollectiveOp, Header, Ranks};
 use crate::sync::{self, lock, read};
 
 impl Engine {
     /// Takes note of a new entry, and saves it at once where that is the policy.
-    pub(super) fn save_new(&self, entry: &Arc<Entry>) {
+    pub(crate) fn save_new(&self, entry: &Arc<Entry>) {
         self.sets.note_fresh(&entry.record.app, entry.record.key);
         let Some(archiver) = self.archiver() else {
             return;
@@ -232,8 +232,12 @@ impl Engine {
     pub(super) fn archive_for_all(&self, ranks: &Ranks, dir: &Path) -> Result<(), Error> {
         let named = blake3::hash(dir.as_os_str().as_encoded_bytes());
         let what = format!("an archive in {}", dir.display());
-        let notice = Notice::new(Act::Save, Key::from_bytes(*named.as_bytes()), &*what);
-        ranks.meet(&notice)?;
+        let header = Header::new(
+            CollectiveOp::Save,
+            Key::from_bytes(*named.as_bytes()),
+            &*what,
+        );
+        ranks.meet(&header)?;
         let written = match ranks.rank() {
             0 => self.archive_to(dir),
             _ => Ok(()),

@@ -18,7 +18,7 @@ use crate::cache::Record;
 use crate::checkpoint::{Archiver, SavePolicy, Selection};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
-use crate::process_group::{ProcessGroup, Ranks};
+use crate::ranks::{ProcessGroup, Ranks};
 use crate::result_map::{Named, Tags};
 use crate::sync::write;
 
@@ -137,7 +137,7 @@ impl Sde {
     #[must_use]
     pub fn stats(&self) -> Stats {
         let mut stats = Stats {
-            on_several_ranks: self.engine().sets.doubles(),
+            on_several_ranks: self.engine().sets.duplicates(),
             ..Stats::default()
         };
         for cache in self.engine().caches.all() {
@@ -273,7 +273,7 @@ impl Sde {
         let dir = dir.as_ref();
         let saved = self.engine().save(Selection::Archive, true);
         self.saved_together("archives", Selection::Archive, saved)?;
-        match self.handle.together(|| "archives".to_owned())? {
+        match self.handle.collective_ranks(|| "archives".to_owned())? {
             Some(ranks) => self.engine().archive_for_all(ranks, dir),
             None => self.engine().archive_to(dir),
         }
@@ -320,7 +320,7 @@ impl Sde {
         selection: Selection,
         saved: Result<(), Error>,
     ) -> Result<(), Error> {
-        match self.handle.together(|| doing.to_owned()) {
+        match self.handle.collective_ranks(|| doing.to_owned()) {
             Ok(Some(ranks)) => self.engine().commit_saved(ranks, doing, selection, saved),
             Ok(None) => saved,
             // What was saved is: the call was at fault.
@@ -340,7 +340,9 @@ impl Sde {
     /// If the new store can't be read, on all ranks if one's can't; then nothing has changed.
     pub fn load(&self, archiver: impl Archiver + 'static) -> Result<(), Error> {
         let invalidations = Invalidations::default();
-        let ranks = self.handle.together(|| "loads a store".to_owned())?;
+        let ranks = self
+            .handle
+            .collective_ranks(|| "loads a store".to_owned())?;
         let read = read_invalidations(&archiver, &invalidations);
         match ranks {
             Some(ranks) => ranks.agree("loading a store", read)?,

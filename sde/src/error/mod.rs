@@ -19,7 +19,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::key::{FingerprintError, Key};
-use crate::process_group::GroupError;
+use crate::ranks::group::GroupError;
 
 /// What [`Sde`](crate::Sde) and its handles return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,7 +1,7 @@
 //! Values with several arrays in them, and with what is the same on all ranks.
 
 use sde::bulk::Element;
-use sde::{AppError, DistArray, Distributed, HandOver, Handle, SavedParts, Whereabouts};
+use sde::{AppError, DistArray, Distributed, Handle, Placement, Redistribution, SavedParts};
 use serde::{Deserialize, Serialize};
 
 use super::Ranks;
@@ -39,13 +39,16 @@ fn solve(sde: &Handle, steps: u32) -> Result<Solution, sde::Error> {
 struct ByHand(DistArray<f64>, DistArray<f64>);
 
 impl Distributed for ByHand {
-    fn outline(&self) -> Vec<u64> {
-        self.0.outline()
+    fn part_descriptor(&self) -> Vec<u64> {
+        self.0.part_descriptor()
     }
 
-    fn hand_over(part: Option<&Self>, over: &HandOver<'_>) -> Result<Option<Self>, AppError> {
-        let first = DistArray::hand_over(part.map(|part| &part.0), over)?;
-        let second = DistArray::hand_over(part.map(|part| &part.1), over)?;
+    fn redistribute_parts(
+        part: Option<&Self>,
+        over: &Redistribution<'_>,
+    ) -> Result<Option<Self>, AppError> {
+        let first = DistArray::redistribute_parts(part.map(|part| &part.0), over)?;
+        let second = DistArray::redistribute_parts(part.map(|part| &part.1), over)?;
         Ok(first.zip(second).map(|(first, second)| Self(first, second)))
     }
 
@@ -53,9 +56,9 @@ impl Distributed for ByHand {
         Err(AppError::message("it is computed again"))
     }
 
-    fn settle(&self, at: &Whereabouts) {
-        self.0.settle(at);
-        self.1.settle(at);
+    fn bind(&self, at: &Placement) {
+        self.0.bind(at);
+        self.1.bind(at);
     }
 }
 

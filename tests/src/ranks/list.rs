@@ -1,8 +1,8 @@
 //! All tests of ranks.
 
 use super::{
-    Ranks, Threads, World, arrays, errors, fields, hand_over, origins, restart, runs, sets, spread,
-    together,
+    Ranks, Threads, World, arrays, errors, fields, origins, rank_map, redistribution, restart,
+    runs, sets, together,
 };
 
 /// How many ranks a test is for.
@@ -52,7 +52,7 @@ macro_rules! for_each_test_of_ranks {
                 a_derived_value_is_split_released_and_put_together: UpTo(5),
                 what_is_not_the_same_on_all_ranks_is_an_error: Each(&[3]),
             }
-            hand_over {
+            redistribution {
                 what_can_not_be_sent_stays_and_is_no_error: Each(&[2, 4]),
                 a_hand_over_that_fails_on_one_rank_is_the_same_error_on_all: Each(&[2, 3]),
                 an_app_moves_its_results_itself: Each(&[2, 3, 4, 8]),
@@ -92,6 +92,8 @@ macro_rules! for_each_test_of_ranks {
                 a_panic_on_one_rank_is_an_error_on_the_others: Each(&[3]),
                 results_that_differ_between_ranks_are_an_error_and_not_remembered: Each(&[3]),
                 a_save_that_fails_on_one_rank_is_the_same_error_on_all: Each(&[1, 2, 3, 4, 8]),
+                what_ranks_made_together_can_be_said_to_be_wrong: Each(&[1, 2, 3]),
+                what_ranks_made_together_is_said_to_be_wrong_by_all_or_none: Each(&[2]),
             }
             sets {
                 what_a_part_computes_all_have_when_it_is_released: Each(&[4]),
@@ -112,7 +114,7 @@ macro_rules! for_each_test_of_ranks {
                 of_different_results_the_lowest_rank_s_counts: Each(&[3]),
                 the_results_do_not_depend_on_the_number_of_ranks: Each(&[1, 2, 3, 4, 8]),
             }
-            spread {
+            rank_map {
                 each_key_is_computed_once_over_all_ranks_and_all_have_all: Each(&[1, 2, 3, 4, 8]),
                 in_a_distributed_app_too_and_in_an_ordinary_one_each_rank_for_itself: Each(&[3]),
                 what_fails_is_the_same_error_on_all_ranks_and_stops_nothing: Each(&[3]),

@@ -14,14 +14,14 @@ mod arrays;
 mod errors;
 mod fields;
 mod folder;
-mod hand_over;
 mod journey;
 mod list;
 mod origins;
+mod rank_map;
+mod redistribution;
 mod restart;
 mod runs;
 mod sets;
-mod spread;
 mod together;
 mod world;
 

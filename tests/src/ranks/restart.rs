@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use sde::{
-    App, AppError, AppInfo, DistArray, Distributed, ErrorKind, EventLog, Fingerprint, HandOver,
-    Handle, Inputs, ResultMap, ResultSpec, SavePolicy, SavedParts, Sde, Source, Tag, Tags, inputs,
+    App, AppError, AppInfo, DistArray, Distributed, ErrorKind, EventLog, Fingerprint, Handle,
+    Inputs, Redistribution, ResultMap, ResultSpec, SavePolicy, SavedParts, Sde, Source, Tag, Tags,
+    inputs,
 };
 use sde_archives::DirStore;
 use serde::de::DeserializeOwned;
@@ -40,11 +41,14 @@ impl Names {
 }
 
 impl Distributed for Names {
-    fn outline(&self) -> Vec<u64> {
+    fn part_descriptor(&self) -> Vec<u64> {
         vec![self.0.len() as u64]
     }
 
-    fn hand_over(part: Option<&Self>, over: &HandOver<'_>) -> Result<Option<Self>, AppError> {
+    fn redistribute_parts(
+        part: Option<&Self>,
+        over: &Redistribution<'_>,
+    ) -> Result<Option<Self>, AppError> {
         let mine = part.map_or(String::new(), |part| part.0.join("\n"));
         let sent = over.exchange(&vec![mine.into_bytes(); over.ranks()])?;
         let parts: Vec<Vec<String>> = over

@@ -1,7 +1,7 @@
 //! Runs that all ranks make together.
 
 use super::{Rank, Ranks, names};
-use sde::{AppError, ErrorKind, Handle, Policy, Source, inputs};
+use sde::{AppError, ErrorKind, Handle, MemoryArchiver, Policy, SavePolicy, Sde, Source, inputs};
 
 /// How many ranks ran it together.
 #[sde::app(name = "ranks.runs.count", distributed)]
@@ -321,4 +321,38 @@ fn fail_to_save(rank: Rank, broken: usize) -> [String; 2] {
     let last = sde.finish().unwrap_err().to_string();
     sde.finish().unwrap();
     [first, last]
+}
+
+/// Runs it, says that it was wrong, and tells what came of that and how often it was computed.
+fn invalidate(sde: &Sde) -> (Result<Vec<String>, String>, u64) {
+    let inputs = inputs! { x: 1_u64 };
+    outer.call(sde, 1).unwrap();
+    let key = sde.request(&count, &inputs).run().unwrap().key;
+    let said = sde.invalidate(&key, "it was wrong");
+    sde.gather("all have said so", 0_u8).unwrap();
+    sde.run(&count, &inputs).unwrap();
+    let names = |said: sde::Invalidated| {
+        let dependents = said.dependents.into_iter();
+        dependents.map(|(app, _)| app.to_string()).collect()
+    };
+    let computed = sde.stats().apps["ranks.runs.count"].computed;
+    (said.map(names).map_err(|error| error.to_string()), computed)
+}
+
+/// Found by a program whose result of all ranks was wrong: there was said to be none, and it stayed in use.
+pub(super) fn what_ranks_made_together_can_be_said_to_be_wrong(ranks: Ranks<'_>) {
+    for (said, computed) in ranks.run(|sde| invalidate(&sde)) {
+        assert_eq!(said, Ok(vec!["ranks.runs.outer".to_owned()]));
+        assert_eq!(computed, 2);
+    }
+}
+
+/// The same with a store: it went well on rank 0 and failed on rank 1, so that `?` parted them.
+pub(super) fn what_ranks_made_together_is_said_to_be_wrong_by_all_or_none(ranks: Ranks<'_>) {
+    let said = ranks.run_ranks(|rank| {
+        let builder = Sde::builder().store(MemoryArchiver::new());
+        let builder = builder.save(SavePolicy::EveryResult);
+        invalidate(&rank.join(builder).build().unwrap()).0.is_ok()
+    });
+    assert!(said.iter().all(|is_said| *is_said), "{said:?}");
 }

@@ -14,7 +14,8 @@ use super::repository::{TextFile, text_files};
 struct Layered {
     name: &'static str,
     src: &'static str,
-    /// From the bottom up. Modules of one layer may use each other and all layers below.
+    /// From the bottom up. Modules of one layer may use each other and all layers below. A module within one that
+    /// is listed itself has a layer of its own.
     layers: &'static [&'static [&'static str]],
     /// What a module may name of a layer above it.
     upward: &'static [(&'static str, &'static [&'static str])],
@@ -34,12 +35,26 @@ const SDE: Layered = Layered {
             "sync",
             "last_value",
             "parallel",
-            "process_group",
+            "ranks::collective",
+            "ranks::group",
+            "ranks::threads",
         ],
-        &["inputs", "result_map", "app", "distributed", "console"],
+        &[
+            "inputs",
+            "result_map",
+            "app",
+            "ranks::array",
+            "ranks::handle",
+            "console",
+        ],
         &["cache"],
-        &["checkpoint", "process_set"],
-        &["engine"],
+        &[
+            "checkpoint",
+            "ranks::exchange",
+            "ranks::parts",
+            "ranks::sets",
+        ],
+        &["engine", "ranks"],
     ],
     // What bodies are given to run other apps with.
     upward: &[("app", &["engine", "Handle"])],
@@ -83,6 +98,15 @@ impl Layered {
         format!("{}lib.rs", self.src)
     }
 
+    /// The module with a layer that a path leads into: that within a module, if it has a layer of its own.
+    fn layered<'a>(&self, segments: impl IntoIterator<Item = &'a String>) -> Option<String> {
+        let mut segments = segments.into_iter();
+        let module = segments.next()?;
+        let within = segments.next().map(|name| format!("{module}::{name}"));
+        let within = within.filter(|within| self.layer(within).is_some());
+        Some(within.unwrap_or_else(|| module.clone()))
+    }
+
     /// The module that a file is the source of.
     fn module_of(&self, path: &str) -> Vec<String> {
         let inside = path
@@ -114,7 +138,8 @@ impl Layered {
         for (path, module, source) in &sources {
             let for_tests = test_modules.iter().any(|tests| module.starts_with(tests));
             if *path != root && !for_tests {
-                self.check(path, &module[0], source, &public, &mut found);
+                let own = self.layered(module).unwrap_or_default();
+                self.check(path, &own, source, &public, &mut found);
             }
         }
         found
@@ -128,7 +153,7 @@ impl Layered {
             .into_iter()
             .flat_map(|(_, _, source)| &source.reexports);
         reexports
-            .filter_map(|path| Some((path.last()?.clone(), path.first()?.clone())))
+            .filter_map(|path| Some((path.last()?.clone(), self.layered(path)?)))
             .collect()
     }
 
@@ -148,7 +173,8 @@ impl Layered {
         };
         for named in &source.paths {
             let used = named.segments.join("::");
-            let trouble = match named.segments.first().map(String::as_str) {
+            let target = self.layered(&named.segments);
+            let trouble = match target.as_deref() {
                 None => Some("name the module, not the whole root".to_owned()),
                 Some("std") => {
                     let is_file = named.segments.get(1).is_some_and(|part| part == "fs");
@@ -282,6 +308,27 @@ mod tests {
             in_file("sde/src/app.rs", "use crate::__private::x;").len(),
             1
         );
+    }
+
+    #[test]
+    fn modules_within_a_module_have_layers_of_their_own() {
+        let own = "sde/src/ranks/group.rs";
+        for (path, text) in [
+            ("sde/src/app/info.rs", "use crate::ranks::group::X;"),
+            ("sde/src/engine.rs", "use crate::ranks::X;"),
+            (own, "use super::collective::X;"),
+            ("sde/src/ranks/run.rs", "use crate::engine::Engine;"),
+        ] {
+            assert_eq!(in_file(path, text), Vec::<String>::new(), "{path}");
+        }
+        for (path, text) in [
+            ("sde/src/app/info.rs", "use crate::ranks::X;"),
+            ("sde/src/app/info.rs", "use crate::ranks::sets::X;"),
+            (own, "use super::sets::X;"),
+            (own, "use crate::app::X;"),
+        ] {
+            assert_eq!(in_file(path, text).len(), 1, "{path} {text}");
+        }
     }
 
     #[test]

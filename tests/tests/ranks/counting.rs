@@ -1,10 +1,12 @@
-//! A group that counts what goes through it.
+//! How much goes from rank to rank, by a group that counts it.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
-use sde::{GroupError, ProcessGroup, Subgroup};
+use sde::{GroupError, Inputs, ProcessGroup, Sde, Subgroup, ThreadGroup};
+use sde_archives::Cbor;
+use sde_tests::{LIMIT, Watchdog, number, x};
 
 /// What ranks have done together, all of them counted as one.
 #[derive(Default)]
@@ -85,4 +87,47 @@ impl ProcessGroup for Counting {
     fn leave(&self) {
         self.group.leave();
     }
+}
+
+/// Has two ranks do something, and then something of which is counted what goes from one to the other: the bytes that
+/// are for one of them, and those that both get.
+pub fn counted(before: impl Fn(&Sde) + Sync, then: impl Fn(&Sde) + Sync) -> (usize, usize) {
+    let _in_time = Watchdog::new("a program on two ranks", LIMIT);
+    let (counts, all_are_here) = (Arc::new(Counts::default()), Barrier::new(2));
+    ThreadGroup::run(2, |group| {
+        let is_first = group.rank() == 0;
+        let group = Counting {
+            group: Box::new(group),
+            counts: Arc::clone(&counts),
+            waits: Arc::new(|| {}),
+        };
+        let sde = Sde::builder().process_group(group, Cbor).build().unwrap();
+        before(&sde);
+        all_are_here.wait();
+        if is_first {
+            counts.begin();
+        }
+        all_are_here.wait();
+        then(&sde);
+    });
+    let count = |count: &AtomicUsize| count.load(Ordering::SeqCst);
+    (count(&counts.moved), count(&counts.gathered))
+}
+
+/// Found by reckoning: where all ranks had all 10^5 points, 1,000 ranks sent 4.9 GB to each of them to find that out.
+#[test]
+fn ranks_that_have_all_points_say_so_in_few_bytes() {
+    let list: Vec<Inputs> = (0..1000).map(x).collect();
+    let square = number("square", |_, x| Ok(x * x));
+    let map = |sde: &Sde| {
+        sde.par_map(&square, &list)
+            .into_iter()
+            .for_each(|y| drop(y.unwrap()))
+    };
+    let (_, gathered) = counted(map, map);
+    let of_each = gathered / (2 * 2 * list.len());
+    assert!(
+        of_each <= 1,
+        "each rank got {of_each} bytes of each rank for each point"
+    );
 }

@@ -1,18 +1,15 @@
 //! What does not hold yet. Each says what it gives now, and turns red when that is mended: then it belongs to the
 //! others.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Barrier, Condvar, Mutex};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Condvar, Mutex};
 
-use sde::{
-    AppError, AppInfo, DistArray, Handle, Inputs, MemoryArchiver, ProcessGroup, SavePolicy, Sde,
-    ThreadGroup, inputs,
-};
+use sde::{AppError, AppInfo, DistArray, Handle, Inputs, SavePolicy, Sde, ThreadGroup};
 use sde_archives::{Cbor, DirStore};
 use sde_tests::ranks::{Ranks, Threads};
 use sde_tests::{LIMIT, Watchdog, number, x, y};
 
-use super::counting::{Counting, Counts};
+use super::counting::{Counting, counted};
 
 const STEPS: u32 = 9;
 
@@ -59,69 +56,6 @@ fn an_iteration_over_ranks_goes_on_from_its_state() {
     assert!(made == [STEPS - 5; 2], "the second job made {made:?} steps");
 }
 
-#[sde::app(name = "ranks.known.number", distributed)]
-fn distributed_number(sde: &Handle, x: u64) -> Result<u64, sde::Error> {
-    Ok(sde.gather("numbers", x)?.len() as u64)
-}
-
-/// Runs it, says that it was wrong, and tells what came of that and how often it was computed.
-fn invalidate(sde: &Sde) -> (Result<(), String>, u64) {
-    let inputs = inputs! { x: 1_u64 };
-    let key = sde.request(&distributed_number, &inputs).run().unwrap().key;
-    let said = sde.invalidate(&key, "it was wrong").map(drop);
-    sde.gather("all have said so", 0_u8).unwrap();
-    sde.run(&distributed_number, &inputs).unwrap();
-    let said = said.map_err(|error| error.to_string());
-    (said, sde.stats().total.computed)
-}
-
-/// Found by a program whose result of all ranks was wrong: there was said to be none, and it stayed in use.
-#[test]
-#[should_panic(expected = "there is no entry")]
-fn what_ranks_made_together_can_be_said_to_be_wrong() {
-    for (said, computed) in Ranks::of(&Threads, 2).run(|sde| invalidate(&sde)) {
-        said.unwrap();
-        assert_eq!(computed, 2);
-    }
-}
-
-/// The same with a store: it went well on rank 0 and failed on rank 1, so that `?` parted them.
-#[test]
-#[should_panic(expected = "said on each rank: [true, false]")]
-fn what_ranks_made_together_is_said_to_be_wrong_by_all_or_none() {
-    let told = Ranks::of(&Threads, 2).run_ranks(|rank| {
-        let builder = Sde::builder().store(MemoryArchiver::new());
-        let sde = rank.join(builder.save(SavePolicy::EveryResult)).build();
-        invalidate(&sde.unwrap()).0.is_ok()
-    });
-    assert!(told == [true, true], "said on each rank: {told:?}");
-}
-
-/// Has two ranks do something, and then something of which is counted what goes from one to the other: the bytes that
-/// are for one of them, and those that both get.
-fn counted(before: impl Fn(&Sde) + Sync, then: impl Fn(&Sde) + Sync) -> (usize, usize) {
-    let _in_time = Watchdog::new("a program on two ranks", LIMIT);
-    let (counts, all_are_here) = (Arc::new(Counts::default()), Barrier::new(2));
-    ThreadGroup::run(2, |group| {
-        let is_first = group.rank() == 0;
-        let group = Counting {
-            group: Box::new(group),
-            counts: Arc::clone(&counts),
-            waits: Arc::new(|| {}),
-        };
-        let sde = Sde::builder().process_group(group, Cbor).build().unwrap();
-        before(&sde);
-        all_are_here.wait();
-        if is_first {
-            counts.begin();
-        }
-        all_are_here.wait();
-        then(&sde);
-    });
-    let count = |count: &AtomicUsize| count.load(Ordering::SeqCst);
-    (count(&counts.moved), count(&counts.gathered))
-}
-
 #[sde::app(name = "ranks.known.array", distributed, tags(distributed))]
 fn array(sde: &Handle, number: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[1024], |at| (at[0] + number) as f64)
@@ -140,25 +74,6 @@ fn a_split_moves_no_array_that_nobody_asks_for() {
         },
     );
     assert_eq!(moved, 0, "{moved} bytes of arrays were moved");
-}
-
-/// Found by reckoning: where all ranks have all 10^5 points, 1,000 ranks send 4.9 GB to each of them to find that out.
-#[test]
-#[should_panic(expected = "each rank got 50 bytes of each rank for each point")]
-fn ranks_that_have_all_points_say_so_in_few_bytes() {
-    let list: Vec<Inputs> = (0..1000).map(x).collect();
-    let square = number("square", |_, x| Ok(x * x));
-    let map = |sde: &Sde| {
-        sde.par_map(&square, &list)
-            .into_iter()
-            .for_each(|y| drop(y.unwrap()))
-    };
-    let (_, gathered) = counted(map, map);
-    let of_each = gathered / (2 * 2 * list.len());
-    assert!(
-        of_each <= 1,
-        "each rank got {of_each} bytes of each rank for each point"
-    );
 }
 
 /// How far the points are.

@@ -1,0 +1,270 @@
+//! `join` and `par_map`: many runs at once, with the engine knowing who waits for
+//! whom.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use super::Handle;
+use super::frame::ThreadContext;
+use super::own_time::add_waiting;
+use super::request::Options;
+use super::source::AppSource;
+use super::subset::Transfer;
+use crate::error::Error;
+use crate::inputs::Inputs;
+use crate::result_map::ResultMap;
+
+impl Handle {
+    /// Runs an app over many inputs on several threads; the results are in the
+    /// order of the inputs. Equal inputs are run once, and nothing is computed
+    /// twice, however the runs are nested. Observers are told of the progress.
+    ///
+    /// An error of one run does not stop the others: what they computed is
+    /// remembered. Collect into a `Result` for the first error:
+    ///
+    /// ```
+    /// # #[sde::app]
+    /// # fn square(x: f64) -> f64 { x * x }
+    /// use sde::{Sde, inputs};
+    ///
+    /// let sde = Sde::new();
+    /// let list: Vec<_> = [1.0, 2.0, 3.0, 2.0].map(|x: f64| inputs! { x: x }).into();
+    /// let results = sde.par_map(&square, &list).into_iter().collect::<Result<Vec<_>, _>>()?;
+    /// assert_eq!(*results[3].get::<f64>("result")?, 4.0);
+    /// assert_eq!(sde.stats().total.computed, 3);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    ///
+    /// On several ranks, at the top of a program and in `distributed` apps, it is collective:
+    /// what nobody remembers is dealt out to the ranks (by what each run costs, if the app
+    /// tells), each of these keys is computed once over all of them, and afterwards every rank
+    /// has every result. What two ranks compute beneath different items is counted
+    /// ([`Stats::on_several_ranks`](crate::Stats::on_several_ranks)). Progress is that of the rank's own
+    /// share, and says so: others may still compute when it is full.
+    ///
+    /// # Panics
+    /// If a run panics, after the runs that had begun have ended.
+    pub fn par_map<A: AppSource + Sync + ?Sized>(
+        &self,
+        app: &A,
+        list: &[Inputs],
+    ) -> Vec<Result<ResultMap, Error>> {
+        self.par_map_with(app, list, &Transfer::all())
+    }
+
+    /// The same, where of what other ranks computed only some values come here. Of the others
+    /// this rank gets the keys: asking their maps for a value that stayed there is an error that says so,
+    /// and [`fetch`](Self::fetch) gets it later.
+    ///
+    /// # Panics
+    /// As [`par_map`](Self::par_map).
+    pub fn par_map_with<A: AppSource + Sync + ?Sized>(
+        &self,
+        app: &A,
+        list: &[Inputs],
+        transfer: &Transfer,
+    ) -> Vec<Result<ResultMap, Error>> {
+        let subject = match self.resolve(app) {
+            Ok(subject) => subject,
+            Err(error) => return list.iter().map(|_| Err(error.clone())).collect(),
+        };
+        let nondeterministic = subject.facts.nondeterministic;
+        let (distinct, place_of) = distinct(list, nondeterministic);
+        let label = &subject.facts.name;
+        let results = match self.all_ranks() {
+            Some(ranks) => {
+                let mapped = self
+                    .engine()
+                    .rank_map(self, ranks, &subject, &distinct, transfer);
+                mapped.unwrap_or_else(|error| distinct.iter().map(|_| Err(error.clone())).collect())
+            }
+            None => self.in_parallel(&distinct, label, |sde, inputs| {
+                sde.results_erased(&subject, inputs, &Options::default())
+            }),
+        };
+        place_of.iter().map(|at| results[*at].clone()).collect()
+    }
+
+    /// Calls a function on many items on several threads; the results are in the
+    /// order of the items. What the function runs through the handle it is given
+    /// belongs to the run that called `par_each`.
+    ///
+    /// ```
+    /// # #[sde::app]
+    /// # fn square(x: f64) -> f64 { x * x }
+    /// let sde = sde::Sde::new();
+    /// let squares = sde.par_each(&[1.0, 2.0, 3.0], |sde, x| square.call(sde, *x));
+    /// assert_eq!(*squares[2].as_ref().unwrap(), 9.0);
+    /// ```
+    ///
+    /// # Panics
+    /// If the function panics, after the calls that had begun have ended.
+    pub fn par_each<T: Sync, R: Send>(
+        &self,
+        items: &[T],
+        each: impl Fn(&Self, &T) -> R + Sync,
+    ) -> Vec<R> {
+        self.in_parallel(items, "par_each", each)
+    }
+
+    /// Calls two functions, on two threads if a helper is free.
+    ///
+    /// ```
+    /// # #[sde::app]
+    /// # fn square(x: f64) -> f64 { x * x }
+    /// let sde = sde::Sde::new();
+    /// let (a, b) = sde.join(|sde| square.call(sde, 3.0), |sde| square.call(sde, 4.0));
+    /// assert_eq!(*a? + *b?, 25.0);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    ///
+    /// # Panics
+    /// If either function panics, after the other has ended.
+    pub fn join<A: Send, B: Send>(
+        &self,
+        a: impl FnOnce(&Self) -> A + Send,
+        b: impl FnOnce(&Self) -> B + Send,
+    ) -> (A, B) {
+        let a = Once::new(a);
+        let b = Once::new(b);
+        self.share(1, || {
+            a.run(self);
+            b.run(self);
+        });
+        match (a.result(), b.result()) {
+            (Some(a), Some(b)) => (a, b),
+            _ => unreachable!("a panic of either function was passed on by `share`"),
+        }
+    }
+
+    /// Does work on this thread and on up to so many helpers. On a rayon worker, and beneath one, on this thread alone:
+    /// it would have to wait for helpers, which may wait for that worker.
+    pub(super) fn share(&self, helpers: usize, work: impl Fn() + Sync) {
+        let place = ThreadContext::here();
+        let helpers = match place.is_on_rayon(self.frame()) {
+            true => 0,
+            false => helpers,
+        };
+        let place = place.sharing();
+        let waited = self.engine().helpers().share(helpers, &|| {
+            let _on_thread = place.clone().enter();
+            work();
+        });
+        add_waiting(waited);
+    }
+
+    pub(crate) fn in_parallel<T: Sync, R: Send>(
+        &self,
+        items: &[T],
+        label: &str,
+        each: impl Fn(&Self, &T) -> R + Sync,
+    ) -> Vec<R> {
+        let all = self.in_parallel_until(items, label, each, || false);
+        all.into_iter().flatten().collect()
+    }
+
+    /// The same, where nothing more begins once `ended` says so: what was not begun is `None`.
+    pub(super) fn in_parallel_until<T: Sync, R: Send>(
+        &self,
+        items: &[T],
+        label: &str,
+        each: impl Fn(&Self, &T) -> R + Sync,
+        ended: impl Fn() -> bool + Sync,
+    ) -> Vec<Option<R>> {
+        let next = AtomicUsize::new(0);
+        let done = AtomicUsize::new(0);
+        let stopped = AtomicBool::new(false);
+        let results: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
+        let nested = ThreadContext::here().is_beside();
+        self.engine().progress(label, 0, items.len(), nested);
+        self.share(items.len().saturating_sub(1), || {
+            let _on_panic = StopOnPanic(&stopped);
+            while !stopped.load(Ordering::Relaxed) && !ended() {
+                let at = next.fetch_add(1, Ordering::Relaxed);
+                let (Some(item), Some(slot)) = (items.get(at), results.get(at)) else {
+                    return;
+                };
+                let result = each(self, item);
+                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+                let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+                self.engine().progress(label, done, items.len(), nested);
+            }
+        });
+        let done = done.into_inner();
+        if done < items.len() {
+            // It ended early: that is all there is.
+            self.engine().progress(label, done, done, nested);
+        }
+        results
+            .into_iter()
+            .map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner))
+            .collect()
+    }
+}
+
+/// Has the others take up nothing more when one panics.
+pub(super) struct StopOnPanic<'a>(pub(super) &'a AtomicBool);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// The distinct inputs, and where among them each of the list is.
+pub(super) fn distinct(list: &[Inputs], keep_all: bool) -> (Vec<&Inputs>, Vec<usize>) {
+    let mut distinct: Vec<&Inputs> = Vec::with_capacity(list.len());
+    let mut places: HashMap<&[u8], usize> = HashMap::with_capacity(list.len());
+    let place_of = list
+        .iter()
+        .map(|inputs| {
+            let next = distinct.len();
+            // Inputs that can't be encoded give their error when they are run.
+            let at = match inputs.to_keep() {
+                Ok(Some(encoded)) if !keep_all => *places.entry(encoded).or_insert(next),
+                _ => next,
+            };
+            if at == next {
+                distinct.push(inputs);
+            }
+            at
+        })
+        .collect();
+    (distinct, place_of)
+}
+
+/// A function that whichever thread comes first calls.
+struct Once<F, R> {
+    function: Mutex<Option<F>>,
+    result: Mutex<Option<R>>,
+}
+
+impl<F: FnOnce(&Handle) -> R, R> Once<F, R> {
+    fn new(function: F) -> Self {
+        Self {
+            function: Mutex::new(Some(function)),
+            result: Mutex::new(None),
+        }
+    }
+
+    fn run(&self, sde: &Handle) {
+        let function = self
+            .function
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(function) = function {
+            let result = function(sde);
+            *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+        }
+    }
+
+    fn result(self) -> Option<R> {
+        self.result
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}

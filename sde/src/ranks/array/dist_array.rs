@@ -1,0 +1,418 @@
+//! Arrays that lie on several ranks.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use super::block::Block;
+use super::layout::{Layout, refused};
+use super::moves::{Move, copy};
+use super::part::{Distributed, SavedParts};
+use super::placement::Placement;
+use super::redistribution::Redistribution;
+use crate::app::Handle;
+use crate::bulk::Element;
+use crate::error::{AppError, Error, ErrorKind};
+use crate::key::{Digest, Key};
+use crate::ranks::collective::{CollectiveOp, Header, Ranks};
+
+/// An array of numbers of one to three (or more) dimensions, of which each rank of a process set
+/// has a [`Block`].
+///
+/// It is made by all ranks together, moves by itself when process sets change, is saved part by part,
+/// and loaded on any number of ranks. Elements lie by rows.
+///
+/// ```
+/// use sde::{DistArray, Handle, Sde, Value};
+///
+/// /// A table of products.
+/// #[sde::app(distributed, tags(distributed))]
+/// fn products(sde: &Handle, size: usize) -> Result<DistArray<f64>, sde::Error> {
+///     DistArray::from_fn(sde, &[size, size], |index| (index[0] * index[1]) as f64)
+/// }
+///
+/// let sde = Sde::new();
+/// let table = products.call(&sde, 4)?;
+/// assert_eq!(table.gather(&sde)?[2 * 4 + 3], 6.0);
+/// # Ok::<(), sde::Error>(())
+/// ```
+///
+/// # As an input
+/// An array that an app returned is known by that: by the run and the code beneath it, whatever ranks it lies
+/// on. One that was made otherwise can be an input after [`keyed`](Self::keyed), by its content. It can be
+/// an input of `distributed` apps only: an ordinary one would see one rank's part of it.
+///
+/// # Process sets
+/// An array lies on the process set it was made on. What needs other ranks is an error on another set;
+/// run the app that made it there: it is remembered, and gives the array as it lies on that set.
+pub struct DistArray<T> {
+    pub(super) layout: Arc<Layout>,
+    /// This rank's place in the layout.
+    pub(super) place: usize,
+    pub(super) local: Vec<T>,
+    /// The process set it lies on.
+    pub(super) set: AtomicU64,
+    /// What it is known by as an input.
+    pub(super) origin: OnceLock<Digest>,
+}
+
+impl<T: Element> DistArray<T> {
+    /// An array laid out [by rows](Layout::rows), of which each rank makes its own elements: the
+    /// function gets the index of each. Not collective, but to be made by all ranks.
+    ///
+    /// # Errors
+    /// As [`Handle::rank`].
+    pub fn from_fn(
+        sde: &Handle,
+        shape: &[usize],
+        element: impl FnMut(&[usize]) -> T,
+    ) -> Result<Self, Error> {
+        let layout = Layout::rows(shape, sde.ranks()?);
+        Self::from_fn_on(sde, layout, element)
+    }
+
+    /// The same with another layout.
+    ///
+    /// # Errors
+    /// As [`Handle::rank`]; if the layout is for another number of ranks.
+    pub fn from_fn_on(
+        sde: &Handle,
+        layout: Layout,
+        mut element: impl FnMut(&[usize]) -> T,
+    ) -> Result<Self, Error> {
+        let block = layout.block(sde.rank()?);
+        let mut local = Vec::new();
+        let reserved = local.try_reserve_exact(block.len());
+        reserved.map_err(|error| refused(format!("a block of {}: {error}", block.len())))?;
+        let mut index = block.offset.clone();
+        for _ in 0..block.len() {
+            local.push(element(&index));
+            for axis in (0..index.len()).rev() {
+                index[axis] += 1;
+                if index[axis] < block.end(axis) {
+                    break;
+                }
+                index[axis] = block.offset[axis];
+            }
+        }
+        Self::from_local(sde, layout, local)
+    }
+
+    /// An array of which each rank gives the elements of its block, by rows. Not collective, but
+    /// to be made by all ranks, with one layout.
+    ///
+    /// # Errors
+    /// As [`Handle::rank`]; if the layout is for another number of ranks, or this rank's block has
+    /// another number of elements.
+    pub fn from_local(sde: &Handle, layout: Layout, local: Vec<T>) -> Result<Self, Error> {
+        let (rank, ranks) = (sde.rank()?, sde.ranks()?);
+        if layout.ranks() != ranks {
+            let why = format!("it is for {} ranks, and there are {ranks}", layout.ranks());
+            return Err(refused(why));
+        }
+        let expected = layout.block(rank).len();
+        if local.len() != expected {
+            let given = local.len();
+            let why = format!("rank {rank} gave {given} elements for a block of {expected}");
+            return Err(refused(why));
+        }
+        let set = sde.shared_ranks().map_or(0, |ranks| ranks.id());
+        Ok(Self::of(Arc::new(layout), rank, local, set))
+    }
+
+    pub(super) fn of(layout: Arc<Layout>, place: usize, local: Vec<T>, set: u64) -> Self {
+        Self {
+            layout,
+            place,
+            local,
+            set: AtomicU64::new(set),
+            origin: OnceLock::new(),
+        }
+    }
+
+    /// The lengths of the whole array.
+    #[must_use]
+    pub fn shape(&self) -> &[usize] {
+        self.layout.shape()
+    }
+
+    /// Which rank has what.
+    #[must_use]
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// What this rank has.
+    #[must_use]
+    pub fn block(&self) -> Block {
+        self.layout.block(self.place)
+    }
+
+    /// The elements of this rank's block, by rows.
+    #[must_use]
+    pub fn local(&self) -> &[T] {
+        &self.local
+    }
+
+    /// The element at an index of the whole array, if this rank has it.
+    #[must_use]
+    pub fn get(&self, index: &[usize]) -> Option<T> {
+        let block = self.block();
+        if index.len() != block.offset.len() {
+            return None;
+        }
+        let mut at = 0;
+        for (axis, index) in index.iter().enumerate() {
+            let inside = index.checked_sub(block.offset[axis])?;
+            if inside >= block.extent[axis] {
+                return None;
+            }
+            at = at * block.extent[axis] + inside;
+        }
+        self.local.get(at).copied()
+    }
+
+    /// An array with the same layout, of what the function makes of each element. Not collective.
+    #[must_use]
+    pub fn map<U: Element>(&self, each: impl FnMut(&T) -> U) -> DistArray<U> {
+        let local = self.local.iter().map(each).collect();
+        let set = self.set.load(Ordering::Relaxed);
+        DistArray::of(Arc::clone(&self.layout), self.place, local, set)
+    }
+
+    /// The same array with another layout. Collective. Each element is sent once, to where it is
+    /// needed.
+    ///
+    /// # Errors
+    /// The same on all ranks, if one does something else, or gives another layout. On this rank, if
+    /// the array lies on another process set, the layout is for another number of ranks or another
+    /// shape, or other ranks can't join in here.
+    pub fn redistribute(&self, sde: &Handle, layout: Layout) -> Result<Self, Error> {
+        let Some(ranks) = self.here(sde, "redistributes")? else {
+            return Self::from_local(sde, layout, self.local.clone());
+        };
+        if layout.ranks() != ranks.size() || layout.shape() != self.shape() {
+            let why = format!(
+                "it is for shape {:?} on {} ranks, and the array has {:?} on {}",
+                layout.shape(),
+                layout.ranks(),
+                self.shape(),
+                ranks.size()
+            );
+            return Err(refused(why));
+        }
+        let local = Move {
+            ranks,
+            from: self.layout.blocks(),
+            to: layout.blocks(),
+        }
+        .run(&self.local, header(CollectiveOp::Move, &layout))?;
+        let moved = Self::of(Arc::new(layout), ranks.rank(), local, ranks.id());
+        if let Some(origin) = self.origin.get() {
+            // It is new, so this is the first.
+            let _ = moved.origin.set(*origin);
+        }
+        Ok(moved)
+    }
+
+    /// The whole array on every rank, by rows. Collective.
+    ///
+    /// # Errors
+    /// As [`redistribute`](Self::redistribute).
+    pub fn gather(&self, sde: &Handle) -> Result<Vec<T>, Error> {
+        let Some(ranks) = self.here(sde, "gathers")? else {
+            return Ok(self.local.clone());
+        };
+        ranks.meet(&header(CollectiveOp::Gather, &self.layout))?;
+        let blocks = self.layout.blocks();
+        let counts: Vec<usize> = blocks.iter().map(|b| b.len() * size_of::<T>()).collect();
+        let whole = Block::whole(self.shape());
+        let mut all = vec![T::zeroed(); whole.len()];
+        ranks.gather_into(
+            "an array",
+            bytemuck::cast_slice(&self.local),
+            &counts,
+            bytemuck::cast_slice_mut(&mut all),
+        )?;
+        let in_order = |n: usize| blocks[..n].iter().map(Block::len).sum::<usize>();
+        let by_rows = blocks.iter().enumerate().all(|(n, block)| {
+            let (starts, length) = whole.lines(block);
+            length == block.len() && (block.is_empty() || starts == [in_order(n)])
+        });
+        if by_rows {
+            return Ok(all);
+        }
+        let mut sorted = vec![T::zeroed(); whole.len()];
+        let mut rest = &all[..];
+        for block in blocks {
+            let (elements, others) = rest.split_at(block.len());
+            copy(block, elements, &whole, &mut sorted);
+            rest = others;
+        }
+        Ok(sorted)
+    }
+
+    pub(super) fn set(&self) -> u64 {
+        self.set.load(Ordering::Relaxed)
+    }
+
+    /// The ranks it lies on, if that is where the handle's code runs; `None` on one process.
+    fn here<'a>(&self, sde: &'a Handle, doing: &str) -> Result<Option<&'a Arc<Ranks>>, Error> {
+        let ranks = sde.collective_ranks(|| format!("{doing} an array"))?;
+        let id = ranks.map_or(0, |ranks| ranks.id());
+        // Sets of other engines may have the same name.
+        let ranks_here = ranks.map_or(1, |ranks| ranks.size());
+        match id == self.set() && self.layout.ranks() == ranks_here {
+            true => Ok(ranks),
+            false => Err(ErrorKind::OtherSet.into()),
+        }
+    }
+}
+
+/// That all ranks are to do this, and mean this layout.
+fn header(op: CollectiveOp, layout: &Layout) -> Header {
+    let mut hasher = blake3::Hasher::new();
+    for block in layout.blocks() {
+        for number in block.offset.iter().chain(&block.extent) {
+            hasher.update(&(*number as u64).to_le_bytes());
+        }
+    }
+    let key = Key::from_bytes(*hasher.finalize().as_bytes());
+    let what = format!("an array of shape {:?}", layout.shape());
+    Header::new(op, key, what)
+}
+
+impl<T: Element> Distributed for DistArray<T> {
+    /// Shape, then the block.
+    fn part_descriptor(&self) -> Vec<u64> {
+        let block = self.block();
+        let numbers = self
+            .shape()
+            .iter()
+            .chain(&block.offset)
+            .chain(&block.extent);
+        numbers.map(|number| *number as u64).collect()
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(self.local())
+    }
+
+    fn redistribute_parts(
+        part: Option<&Self>,
+        over: &Redistribution<'_>,
+    ) -> Result<Option<Self>, AppError> {
+        let (shape, blocks) = read_descriptors::<T>(over.descriptors())?;
+        let mut from = vec![Block::empty(shape.len()); over.ranks()];
+        for (rank, block) in over.from().iter().zip(blocks) {
+            from[*rank] = block;
+        }
+        let layouts: Vec<_> = over
+            .to()
+            .iter()
+            .map(|ranks| Layout::rows(&shape, ranks.len()))
+            .collect();
+        let mut to = vec![Block::empty(shape.len()); over.ranks()];
+        for (ranks, layout) in over.to().iter().zip(&layouts) {
+            for (place, rank) in ranks.iter().enumerate() {
+                to[*rank] = layout.block(place);
+            }
+        }
+        let local = Move {
+            ranks: over.ranks,
+            from: &from,
+            to: &to,
+        }
+        .run(
+            part.map_or(&[][..], |part| part.local()),
+            header(CollectiveOp::Move, &Layout::rows(&shape, 1)),
+        )?;
+        Ok(over.place().map(|(set, place)| {
+            let layout = Arc::new(layouts[set].clone());
+            Self::of(layout, place, local, u64::MAX)
+        }))
+    }
+
+    fn assemble(parts: &SavedParts<'_, Self>, rank: usize, ranks: usize) -> Result<Self, AppError> {
+        let (shape, blocks) = read_descriptors::<T>(parts.descriptors())?;
+        let layout = Layout::rows(&shape, ranks);
+        let own = layout.block(rank);
+        let no_room =
+            || AppError::message(format!("there is no memory for a block of {}", own.len()));
+        let local = bytemuck::allocation::try_zeroed_vec(own.len());
+        let mut local: Vec<T> = local.map_err(|()| no_room())?;
+        for (saved, block) in blocks.iter().enumerate() {
+            if block.shared(&own).is_empty() {
+                continue;
+            }
+            let part = parts.read(saved)?;
+            let fits = part.shape() == shape && part.block() == *block;
+            if !fits || part.local.len() != block.len() {
+                let why = format!("part {saved} of an array is not the one that was saved with it");
+                return Err(AppError::message(why));
+            }
+            copy(block, &part.local, &own, &mut local);
+        }
+        Ok(Self::of(Arc::new(layout), rank, local, u64::MAX))
+    }
+
+    /// The blocks tile the array.
+    fn check(descriptors: &[Vec<u64>]) -> Result<(), AppError> {
+        let (shape, blocks) = read_descriptors::<T>(descriptors)?;
+        Layout::of_blocks(&shape, blocks)?;
+        Ok(())
+    }
+
+    fn bind(&self, at: &Placement) {
+        self.set.store(at.set, Ordering::Relaxed);
+        // An array that was an input keeps the name that it had.
+        let _ = self.origin.set(at.next_origin());
+    }
+}
+
+/// The shape, and the blocks of all parts, each of which is in an array that memory may hold. They come
+/// from a store or another rank.
+fn read_descriptors<T>(descriptors: &[Vec<u64>]) -> Result<(Vec<usize>, Vec<Block>), AppError> {
+    let bad = || AppError::message("the parts of an array are of different arrays");
+    let outside = || AppError::message("a part of an array lies outside of it, or is too large");
+    let first = descriptors.first().ok_or_else(bad)?;
+    let dimensions = first.len() / 3;
+    let shape = first.get(..dimensions).ok_or_else(bad)?;
+    let sizes = |numbers: &[u64]| -> Result<Vec<usize>, AppError> {
+        let size = |number: &u64| usize::try_from(*number).map_err(AppError::from);
+        numbers.iter().map(size).collect()
+    };
+    let block = |part_descriptor: &Vec<u64>| -> Result<Block, AppError> {
+        let (own, rest) = part_descriptor
+            .split_at_checked(dimensions)
+            .ok_or_else(bad)?;
+        if own != shape || rest.len() != 2 * dimensions {
+            return Err(bad());
+        }
+        let (offset, extent) = rest.split_at(dimensions);
+        Ok(Block {
+            offset: sizes(offset)?,
+            extent: sizes(extent)?,
+        })
+    };
+    let blocks = descriptors
+        .iter()
+        .map(block)
+        .collect::<Result<Vec<_>, _>>()?;
+    let shape = sizes(shape)?;
+    match blocks
+        .iter()
+        .all(|block| block.is_in(&shape, size_of::<T>()))
+    {
+        true => Ok((shape, blocks)),
+        false => Err(outside()),
+    }
+}
+
+impl<T> std::fmt::Debug for DistArray<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DistArray")
+            .field("shape", &self.layout.shape())
+            .field("block", &self.layout.block(self.place))
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,116 @@
+//! What `#[derive(Distributed)]` needs of the fields of a type.
+//!
+//! The part_descriptor of the whole has those of the fields one after another, each after its length. That of a
+//! field which is the same on all ranks is a digest of it, so that it is noticed if it is not.
+
+use super::part::SavedParts;
+use crate::error::{AppError, ArchiveError};
+use crate::key::{Fingerprint, commit};
+
+/// The descriptors of all fields as one.
+#[must_use]
+pub fn join_descriptors(fields: &[Vec<u64>]) -> Vec<u64> {
+    let with_length = |field: &Vec<u64>| {
+        let length = field.len() as u64;
+        std::iter::once(length).chain(field.clone())
+    };
+    fields.iter().flat_map(with_length).collect()
+}
+
+/// Of such descriptors those of one field, by its place.
+///
+/// # Errors
+/// If one has no such field: they come from a store or another rank.
+pub fn descriptors_of(all: &[Vec<u64>], place: usize) -> Result<Vec<Vec<u64>>, AppError> {
+    let of_field = |part_descriptor: &Vec<u64>| {
+        let mut rest = &part_descriptor[..];
+        let mut field = None;
+        for _ in 0..=place {
+            let (length, others) = rest.split_first()?;
+            let length = usize::try_from(*length).ok()?;
+            (field, rest) = others
+                .split_at_checked(length)
+                .map(|(own, rest)| (Some(own), rest))?;
+        }
+        field.map(<[u64]>::to_vec)
+    };
+    let bad = || AppError::message("the parts are of another type");
+    all.iter()
+        .map(|part_descriptor| of_field(part_descriptor).ok_or_else(bad))
+        .collect()
+}
+
+/// The part_descriptor of a field that is the same on all ranks; empty if it can't be told.
+#[must_use]
+pub fn descriptor_of_same<T: Fingerprint>(field: &T) -> Vec<u64> {
+    let digest = commit(field).map(|commitment| commitment.digest());
+    let numbers = |chunk: &[u8]| u64::from_le_bytes(chunk.try_into().unwrap_or_default());
+    digest.map_or_else(
+        |_| Vec::new(),
+        |digest| digest.as_bytes().chunks(8).map(numbers).collect(),
+    )
+}
+
+/// That a field is the same on all ranks.
+///
+/// # Errors
+/// If it is not.
+pub fn check_same(name: &str, descriptors: &[Vec<u64>]) -> Result<(), AppError> {
+    let first = descriptors
+        .first()
+        .filter(|part_descriptor| !part_descriptor.is_empty());
+    let other = descriptors
+        .iter()
+        .position(|part_descriptor| first.is_none_or(|first| first != part_descriptor));
+    match other {
+        None => Ok(()),
+        Some(rank) => Err(AppError::message(format!(
+            "\"{name}\" is `same` for all ranks, and part {rank} has another than part 0"
+        ))),
+    }
+}
+
+/// A saved part that has all that is the same, for a rank of so many: one that it reads of the rest too.
+///
+/// # Errors
+/// As [`SavedParts::read`].
+pub fn part_for<T>(
+    parts: &SavedParts<'_, T>,
+    rank: usize,
+    ranks: usize,
+) -> Result<T, ArchiveError> {
+    parts.read(rank * parts.ranks() / ranks.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outlines_come_back_and_what_is_none_is_an_error() {
+        let fields = [vec![1, 2, 3], vec![], vec![u64::MAX]];
+        let all = [join_descriptors(&fields), join_descriptors(&fields)];
+        for (place, field) in fields.iter().enumerate() {
+            let found = descriptors_of(&all, place).unwrap();
+            assert_eq!(found, [field.clone(), field.clone()]);
+        }
+        assert!(descriptors_of(&all, 3).is_err());
+        for bad in [vec![], vec![2, 1], vec![u64::MAX, 1]] {
+            assert!(descriptors_of(&[bad], 0).is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_not_the_same_is_told_by_its_rank() {
+        let descriptors = [1.0, 1.0, 2.0].map(|x: f64| descriptor_of_same(&x));
+        assert!(check_same("x", &descriptors[..2]).is_ok());
+        let error = check_same("x", &descriptors).unwrap_err().to_string();
+        assert!(
+            error.contains("\"x\"") && error.contains("part 2"),
+            "{error}"
+        );
+        // Nothing is known of these.
+        assert!(check_same("x", &[vec![], vec![]]).is_err());
+        assert!(check_same("x", &[]).is_ok());
+    }
+}

@@ -1,0 +1,144 @@
+//! What a type must be able to do whose values lie on several ranks.
+
+use super::placement::Placement;
+use super::redistribution::Redistribution;
+use crate::error::{AppError, ArchiveError};
+use crate::result_map::Storable;
+
+/// One rank's part of a value that lies on several ranks.
+///
+/// A result of such a type is declared with
+/// [`ResultSpec::distributed`](crate::ResultSpec::distributed), by an app that is `distributed`. The
+/// engine saves each rank's part for itself, and calls these functions, on all ranks that are
+/// concerned, when process sets change and when the parts are loaded.
+///
+/// # Deriving it
+///
+/// A struct derives it whose fields are `Distributed` themselves, [`DistArray`](crate::DistArray)s above all, or the
+/// same on all ranks:
+///
+/// ```
+/// use sde::{DistArray, Distributed, Handle, Sde};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Distributed, Serialize, Deserialize)]
+/// struct Solution {
+///     /// How many steps it took.
+///     #[distributed(same)]
+///     steps: u32,
+///     potential: DistArray<f64>,
+///     field: DistArray<f64>,
+/// }
+///
+/// #[sde::app(distributed, tags(distributed))]
+/// fn solve(sde: &Handle, size: usize) -> Result<Solution, sde::Error> {
+///     let potential = DistArray::from_fn(sde, &[size], |at| at[0] as f64)?;
+///     let field = potential.map(|_| -1.0);
+///     Ok(Solution { steps: 1, potential, field })
+/// }
+///
+/// #[sde::app(distributed)]
+/// fn sum(sde: &Handle, array: &DistArray<f64>) -> Result<f64, sde::Error> {
+///     Ok(array.gather(sde)?.iter().sum())
+/// }
+///
+/// let sde = Sde::new();
+/// let solution = solve.call(&sde, 4)?;
+/// // Each array is an input of its own.
+/// assert_eq!(*sum.call(&sde, &solution.potential)?, 6.0);
+/// assert_eq!(*sum.call(&sde, &solution.field)?, -4.0);
+/// # Ok::<(), sde::Error>(())
+/// ```
+///
+/// What is `#[distributed(same)]` is sent by one rank for all when ranks are released, and read from one part when
+/// they are loaded. It must be [`Fingerprint`](trait@crate::Fingerprint) and `Clone`: a digest of it is compared after the
+/// body, and where it differs the run is an error. When parts are loaded, each of the other fields reads those that
+/// it needs: a struct of three arrays reads a part three times.
+pub trait Distributed: Storable + Sized {
+    /// What other ranks must know of this part to move it: where it belongs, as a rule. Parts
+    /// of one value together must be whole; see [`check`](Self::check).
+    fn part_descriptor(&self) -> Vec<u64>;
+
+    /// How many bytes this part has, for the limit of [`Transfer::at_most`](crate::Transfer::at_most);
+    /// what lies in the value itself, if the type does not say more.
+    fn bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+
+    /// Gives each rank that goes on its part, made from those of the ranks that had the value.
+    /// Collective over all ranks of `over`; `part` is `None` on those that had none, and the result
+    /// may be `None` on those that go on without.
+    ///
+    /// # Errors
+    /// If that can't be done; the value is then computed again where it is needed.
+    fn redistribute_parts(
+        part: Option<&Self>,
+        over: &Redistribution<'_>,
+    ) -> Result<Option<Self>, AppError>;
+
+    /// Makes the part of rank `rank` of `ranks` from the parts that were saved, by any number of
+    /// ranks. Not collective.
+    ///
+    /// # Errors
+    /// If a part is missing or they do not belong together; the value is then computed again. A
+    /// type that can't do this says so for all but the number of ranks that saved it.
+    fn assemble(parts: &SavedParts<'_, Self>, rank: usize, ranks: usize) -> Result<Self, AppError>;
+
+    /// That parts with these descriptors are one whole value.
+    ///
+    /// # Errors
+    /// What is missing or twice there.
+    fn check(descriptors: &[Vec<u64>]) -> Result<(), AppError> {
+        let _ = descriptors;
+        Ok(())
+    }
+
+    /// Takes note of the process set that it lies on, and of what it is known by as an input of other
+    /// runs: what has arrays in it has each of them do so. Called once, when it was made, moved or loaded.
+    fn bind(&self, at: &Placement) {
+        let _ = at;
+    }
+}
+
+/// The parts of one value as they were saved.
+pub struct SavedParts<'a, T> {
+    pub(crate) descriptors: &'a [Vec<u64>],
+    pub(crate) read: &'a dyn Fn(usize) -> Result<T, ArchiveError>,
+}
+
+impl<'a, T> SavedParts<'a, T> {
+    /// Parts with these descriptors, each read by the function: those of a value within another.
+    #[must_use]
+    pub fn new(
+        descriptors: &'a [Vec<u64>],
+        read: &'a dyn Fn(usize) -> Result<T, ArchiveError>,
+    ) -> Self {
+        Self { descriptors, read }
+    }
+
+    /// How many ranks saved it.
+    #[must_use]
+    pub fn ranks(&self) -> usize {
+        self.descriptors.len()
+    }
+
+    /// The part_descriptor of each part.
+    #[must_use]
+    pub fn descriptors(&self) -> &[Vec<u64>] {
+        self.descriptors
+    }
+
+    /// Reads the part that a rank has saved.
+    ///
+    /// # Errors
+    /// If it is missing or damaged.
+    pub fn read(&self, rank: usize) -> Result<T, ArchiveError> {
+        (self.read)(rank)
+    }
+}
+
+impl<T> std::fmt::Debug for SavedParts<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "SavedParts({} of them)", self.ranks())
+    }
+}

@@ -1,0 +1,136 @@
+//! A value on its way from one process set to others.
+
+use std::collections::BTreeMap;
+
+use crate::error::{Error, ErrorKind};
+use crate::ranks::collective::{CollectiveOp, Header, Ranks, parts};
+use crate::ranks::handle::gather_values;
+use crate::result_map::{Storable, Value, Wire};
+
+/// Which ranks had a value, and which are to have it.
+///
+/// All ranks are numbered as in the larger of the process sets, whose ranks all take part. On a
+/// split every rank had the value, and each of the subsets is to have the whole of it. On
+/// a release the ranks of one subset had it, and all ranks are to have it.
+pub struct Redistribution<'a> {
+    pub(crate) ranks: &'a Ranks,
+    pub(crate) wire: &'a dyn Wire,
+    pub(crate) from: &'a [usize],
+    pub(crate) to: &'a [Vec<usize>],
+    /// The descriptors of the parts of each distributed result.
+    pub(crate) results: &'a BTreeMap<String, Vec<Vec<u64>>>,
+    /// Those of the value that moves.
+    pub(crate) descriptors: Vec<Vec<u64>>,
+}
+
+impl Redistribution<'_> {
+    /// This rank.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.ranks.rank()
+    }
+
+    /// How many ranks take part.
+    #[must_use]
+    pub fn ranks(&self) -> usize {
+        self.ranks.size()
+    }
+
+    /// The ranks that had the value, in the order of its parts.
+    #[must_use]
+    pub fn from(&self) -> &[usize] {
+        self.from
+    }
+
+    /// The process sets that are to have the value, each with its ranks in their order.
+    #[must_use]
+    pub fn to(&self) -> &[Vec<usize>] {
+        self.to
+    }
+
+    /// The descriptors of the parts, in the order of [`from`](Self::from). None in
+    /// [`AppInfo::synchronize`](crate::AppInfo::synchronize), where there may be several values: see
+    /// [`of_result`](Self::of_result).
+    #[must_use]
+    pub fn descriptors(&self) -> &[Vec<u64>] {
+        &self.descriptors
+    }
+
+    /// The same ranks, for a value that is a part of this one and has these descriptors.
+    #[must_use]
+    pub fn with_descriptors(&self, descriptors: Vec<Vec<u64>>) -> Self {
+        Self {
+            descriptors,
+            ..*self
+        }
+    }
+
+    /// The same ranks, for one result of those that an app hands over by its own function
+    /// ([`AppInfo::synchronize`](crate::AppInfo::synchronize)): with the descriptors of its parts. Of a
+    /// result that is not distributed there are none.
+    #[must_use]
+    pub fn of_result(&self, name: &str) -> Self {
+        self.with_descriptors(self.results.get(name).cloned().unwrap_or_default())
+    }
+
+    /// The set among [`to`](Self::to) that this rank goes on in, and its place there.
+    #[must_use]
+    pub fn place(&self) -> Option<(usize, usize)> {
+        let own = self.rank();
+        let in_set = |ranks: &Vec<usize>| ranks.iter().position(|rank| *rank == own);
+        let mut sets = self.to.iter().enumerate();
+        sets.find_map(|(set, ranks)| Some((set, in_set(ranks)?)))
+    }
+
+    /// What is the same on all ranks that had the value, for those too that had none: what the first of
+    /// [`from`](Self::from) has. Collective; `own` is what this rank has.
+    ///
+    /// # Errors
+    /// The same on all ranks, if one does something else, or the value can't be sent.
+    pub fn same<T: Storable + Clone>(&self, own: Option<&T>) -> Result<T, Error> {
+        let first = self.from.first().copied();
+        let own = own.filter(|_| first == Some(self.rank())).cloned();
+        let all = gather_values(self.ranks, self.wire, SAME, Value::new(own))?;
+        let found = first.and_then(|first| (**all.get(first)?).clone());
+        let rank = self.ranks.in_program(first.unwrap_or(0));
+        let message = "it has no part of a value that it is to hand over".to_owned();
+        found.ok_or_else(|| ErrorKind::OnRank { rank, message }.into())
+    }
+
+    /// Gives each rank the bytes that the others have for it; both lists are by rank. Collective.
+    ///
+    /// # Errors
+    /// The same on all ranks, if one does something else.
+    pub fn exchange(&self, send: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
+        let size = self.ranks();
+        let counts: Vec<usize> = (0..size)
+            .map(|rank| send.get(rank).map_or(0, Vec::len))
+            .collect();
+        let header = Header::keyless(CollectiveOp::Move, WHAT);
+        self.ranks.meet(&header)?;
+        let each = vec![size_of::<usize>(); size];
+        let mut get_counts = vec![0_usize; size];
+        let (told, heard) = (
+            bytemuck::cast_slice(&counts),
+            bytemuck::cast_slice_mut(&mut get_counts),
+        );
+        self.ranks
+            .swap_bytes("lengths", told, &each, heard, &each)?;
+        let mut received = Vec::new();
+        self.ranks.make_room(WHAT, &mut received, &get_counts)?;
+        let all = send.concat();
+        self.ranks
+            .swap_bytes(WHAT, &all, &counts, &mut received, &get_counts)?;
+        Ok(parts(&received, &get_counts).map(<[u8]>::to_vec).collect())
+    }
+}
+
+impl std::fmt::Debug for Redistribution<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Redistribution(from {:?} to {:?})", self.from, self.to)
+    }
+}
+
+/// What is exchanged, for messages.
+const SAME: &str = "what is the same on all ranks";
+const WHAT: &str = "parts of a value";

@@ -1,0 +1,57 @@
+//! One rank's part of an array, as it is saved.
+
+use std::sync::Arc;
+
+use super::block::Block;
+use super::dist_array::DistArray;
+use super::layout::Layout;
+use crate::bulk::Element;
+
+/// One rank's part, as it is saved.
+#[derive(serde::Serialize, serde::Deserialize)]
+#[serde(bound = "")]
+struct Shard<T: Element> {
+    shape: Vec<usize>,
+    block: Block,
+    #[serde(with = "crate::bulk")]
+    elements: Vec<T>,
+}
+
+impl<T: Element> serde::Serialize for DistArray<T> {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(serde::Serialize)]
+        #[serde(bound = "", rename = "Shard")]
+        struct Borrowed<'a, T: Element> {
+            shape: &'a [usize],
+            block: Block,
+            #[serde(serialize_with = "elements")]
+            elements: &'a Vec<T>,
+        }
+        fn elements<T: Element, S: serde::Serializer>(
+            elements: &&Vec<T>,
+            to: S,
+        ) -> Result<S::Ok, S::Error> {
+            crate::bulk::serialize(*elements, to)
+        }
+        Borrowed {
+            shape: self.shape(),
+            block: self.block(),
+            elements: &self.local,
+        }
+        .serialize(to)
+    }
+}
+
+/// What is read is one rank's part, which lies on no process set: the engine puts the parts together.
+impl<'de, T: Element> serde::Deserialize<'de> for DistArray<T> {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let shard = Shard::<T>::deserialize(from)?;
+        let size = size_of::<T>();
+        if !shard.block.is_in(&shard.shape, size) || shard.block.len() != shard.elements.len() {
+            let why = "a part of an array has another number of elements than its block, or lies outside of the array";
+            return Err(serde::de::Error::custom(why));
+        }
+        let layout = Layout::part_of(&shard.shape, shard.block);
+        Ok(Self::of(Arc::new(layout), 0, shard.elements, u64::MAX))
+    }
+}

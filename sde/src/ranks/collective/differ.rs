@@ -1,0 +1,74 @@
+//! In what ranks differ that run one app, and do not give it the same.
+
+use std::collections::HashSet;
+
+use crate::key::Digest;
+
+/// What a rank gives the app: as a person reads it, and what tells it from all else.
+pub(crate) type RunInputs = Vec<(String, Digest)>;
+
+/// So much of a digest is shown.
+const SHOWN: usize = 12;
+
+/// For each rank what it gives that not all others give.
+pub(super) fn differing(all: &[RunInputs]) -> Vec<String> {
+    let everywhere = |one: &(String, Digest)| all.iter().all(|given| given.contains(one));
+    let own = |given: &RunInputs| {
+        given
+            .iter()
+            .filter(|one| !everywhere(one))
+            .cloned()
+            .collect()
+    };
+    let own: Vec<RunInputs> = all.iter().map(own).collect();
+    let digests = |shown: &str| -> usize {
+        let of_text = own.iter().flatten().filter(|(text, _)| text == shown);
+        of_text
+            .map(|(_, digest)| digest)
+            .collect::<HashSet<_>>()
+            .len()
+    };
+    let line = |(text, digest): &(String, Digest)| {
+        let shown = crate::error::printable(text);
+        match digests(text) {
+            // Others are shown alike.
+            2.. => format!("{shown} (digest {})", &digest.to_string()[..SHOWN]),
+            _ => shown.to_string(),
+        }
+    };
+    let lines = own
+        .iter()
+        .map(|given| given.iter().map(line).collect::<Vec<_>>());
+    lines.map(|lines| lines.join(", ")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn given(of: &[(&str, u8)]) -> RunInputs {
+        let one =
+            |(text, digest): &(&str, u8)| ((*text).to_owned(), Digest::from_bytes([*digest; 32]));
+        of.iter().map(one).collect()
+    }
+
+    #[test]
+    fn what_all_give_is_left_out_and_what_looks_alike_is_told_apart() {
+        let ranks = [
+            given(&[("x = 1", 1), ("y = 2", 2), ("z = [0, …", 3)]),
+            given(&[("x = 1", 1), ("y = 3", 4), ("z = [0, …", 5)]),
+            given(&[
+                ("x = 1", 1),
+                ("y = 2", 2),
+                ("z = [0, …", 3),
+                ("more = 4", 6),
+            ]),
+        ];
+        let expected = [
+            "y = 2, z = [0, … (digest 030303030303)",
+            "y = 3, z = [0, … (digest 050505050505)",
+            "y = 2, z = [0, … (digest 030303030303), more = 4",
+        ];
+        assert_eq!(differing(&ranks), expected);
+    }
+}

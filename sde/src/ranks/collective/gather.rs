@@ -1,0 +1,166 @@
+//! Gathering what has another length on each rank.
+//!
+//! Each rank says at a meeting how many bytes it has, so that all know what arrives.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::header::{Body, Header};
+use super::{Ranks, chain};
+use crate::error::{ArchiveError, Error, ErrorKind};
+use crate::ranks::group::GroupError;
+
+/// Cuts bytes into parts of these lengths, of which they are the sum.
+pub(crate) fn parts<'a>(all: &'a [u8], counts: &[usize]) -> impl Iterator<Item = &'a [u8]> {
+    let mut rest = all;
+    counts.iter().map(move |count| {
+        let (part, others) = rest.split_at((*count).min(rest.len()));
+        rest = others;
+        part
+    })
+}
+
+impl Ranks {
+    /// Gives all ranks what each says, in the order of ranks, at a [meeting](Self::meet).
+    ///
+    /// # Errors
+    /// As [`gather`](Self::gather). The same on all ranks, if what one sent can't be read.
+    pub(crate) fn gather_all<T: Serialize + DeserializeOwned>(
+        &self,
+        header: Header,
+        mine: &T,
+    ) -> Result<Vec<T>, Error> {
+        let what = header.what.clone();
+        let mine = postcard::to_allocvec(mine).map_err(|error| {
+            let doing = format!("sending {what} to other ranks");
+            let source = ArchiveError::Other(error.to_string());
+            ErrorKind::Archive { doing, source }.into()
+        });
+        let (all, counts) = self.gather(header, mine)?;
+        let mut said = Vec::with_capacity(counts.len());
+        for (rank, bytes) in parts(&all, &counts).enumerate() {
+            match postcard::take_from_bytes(bytes) {
+                Ok((one, [])) => said.push(one),
+                // All have the same bytes, and so the same error.
+                _ => return Err(self.garbled(rank, &what)),
+            }
+        }
+        Ok(said)
+    }
+
+    /// Gives all ranks the bytes of each, one after the other, and how many each has, at
+    /// a [meeting](Self::meet) at which they say what for.
+    ///
+    /// # Errors
+    /// The same on all ranks, if one does something else or has an error in the place of its bytes. As
+    /// [`gather_bytes`](Self::gather_bytes) besides.
+    pub(crate) fn gather(
+        &self,
+        header: Header,
+        mine: Result<Vec<u8>, Error>,
+    ) -> Result<(Vec<u8>, Vec<usize>), Error> {
+        let what = header.what.clone();
+        let header = header.with_body(Body::Bytes {
+            length: mine.as_ref().map_or(0, Vec::len),
+            are_last: true,
+        });
+        let why = mine.as_ref().err().map(chain);
+        let met = self.meet_all_well(header.with_failure(why))?;
+        let counts: Vec<_> = met.iter().map(Header::bytes).collect();
+        let all = self.gather_bytes(&what, &mine?, &counts)?;
+        Ok((all, counts))
+    }
+
+    /// The bytes of all ranks; all know how many each has.
+    ///
+    /// # Errors
+    /// If the memory for them can't be had. Nothing can be done together from then on.
+    pub(crate) fn gather_bytes(
+        &self,
+        doing: &str,
+        mine: &[u8],
+        counts: &[usize],
+    ) -> Result<Vec<u8>, Error> {
+        let mut all = Vec::new();
+        self.make_room(doing, &mut all, counts)?;
+        self.gather_into(doing, mine, counts, &mut all)?;
+        Ok(all)
+    }
+
+    /// Makes the length of `all` the sum of these lengths, which other ranks have told.
+    pub(crate) fn make_room(
+        &self,
+        doing: &str,
+        all: &mut Vec<u8>,
+        counts: &[usize],
+    ) -> Result<(), Error> {
+        let sum = counts
+            .iter()
+            .try_fold(0_usize, |sum, count| sum.checked_add(*count));
+        let room = sum.filter(|sum| {
+            let more = sum.saturating_sub(all.len());
+            all.try_reserve_exact(more).is_ok()
+        });
+        let Some(room) = room else {
+            // The others would wait for what this rank can't take.
+            self.leave();
+            let why = format!("there is no memory for the bytes of {} ranks", counts.len());
+            return Err(self.break_off(&format!("gathers {doing}"), GroupError::Other(why)));
+        };
+        all.resize(room, 0);
+        Ok(())
+    }
+
+    /// What a rank has sent makes no sense.
+    pub(crate) fn garbled(&self, rank: usize, what: &str) -> Error {
+        let rank = self.in_program(rank);
+        let message =
+            format!("sent something else as {what} than it said; do all ranks run one program?");
+        ErrorKind::OnRank { rank, message }.into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use super::super::CollectiveOp;
+    use super::*;
+    use crate::ranks::group::ProcessGroup;
+    use crate::ranks::threads::ThreadGroup;
+
+    /// What rank 1 sends in place of a list of texts, as all ranks find it.
+    fn heard(sent: &[u8]) -> Vec<Result<Vec<Vec<String>>, String>> {
+        ThreadGroup::run(2, |group| {
+            let is_peer = group.rank() == 1;
+            let ranks = Ranks::world(Box::new(group), Duration::MAX, Arc::new(|_, _| ()));
+            let header = Header::keyless(CollectiveOp::Exchange, "texts");
+            let mine = vec!["one".to_owned()];
+            if is_peer {
+                let (all, counts) = ranks.gather(header, Ok(sent.to_vec())).unwrap();
+                assert_eq!((all.len(), counts[1]), (counts[0] + sent.len(), sent.len()));
+                return Ok(Vec::new());
+            }
+            let all = ranks.gather_all(header, &mine);
+            all.map_err(|error| error.to_string())
+        })
+    }
+
+    /// Input from a peer is not believed: more than it has, no text, less or more than there is.
+    #[test]
+    fn what_makes_no_sense_is_an_error_that_names_the_rank() {
+        let good = postcard::to_allocvec(&vec!["two"]).unwrap();
+        let own = vec!["one".to_owned()];
+        assert_eq!(heard(&good)[0], Ok(vec![own, vec!["two".to_owned()]]));
+        let longer = [&good[..], &[0]].concat();
+        let huge = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1];
+        for bad in [&[][..], &good[..2], &longer, &huge, &[1, 2, 0xff, 0xfe]] {
+            let error = heard(bad)[0].clone().unwrap_err();
+            assert!(
+                error.starts_with("on rank 1: sent something else"),
+                "{error}"
+            );
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! One entry of a distributed app on its way from one process set to others.
+//!
+//! All ranks that are concerned do this together, for one entry after another. What is distributed
+//! goes as its type says, or all of it as its app says; of what is the same on all ranks each that
+//! lacks it has the bytes by now.
+
+use std::sync::Arc;
+
+use super::array::{DistOps, Placement, Redistribution};
+use super::exchange::{ReceivedEntry, ReceivedResult};
+use super::parts::origin_of;
+use super::redistribute::{Moving, SetChange};
+use crate::app::{AppInfo, ResultSpec, Synchronize};
+use crate::cache::{Entry, Record};
+use crate::error::{AppError, Error, ErrorKind};
+use crate::result_map::{Content, Named, Origin, ResultMap, Stored, Tags, Wire};
+
+/// An entry that is handed over, as one rank sees it.
+pub(super) struct EntryMove<'a> {
+    pub(super) change: &'a SetChange<'a>,
+    pub(super) moving: &'a Moving,
+    /// What this rank has of it.
+    pub(super) own: Option<&'a Entry>,
+    /// What is the same on all ranks that had it.
+    pub(super) received: &'a ReceivedEntry,
+    pub(super) info: &'a AppInfo,
+    pub(super) wire: &'a dyn Wire,
+    /// The process set that this rank goes on with.
+    pub(super) target: u64,
+}
+
+/// Why a value is not there afterwards.
+const LEFT: &str = "it was not handed over";
+
+impl EntryMove<'_> {
+    /// Moves the entry; gives what this rank has of it afterwards.
+    pub(super) fn run(&self) -> Result<Option<Entry>, Error> {
+        match self.info.synchronize {
+            Some(synchronize) => self.by_app(synchronize),
+            None => self.by_types().map(Some),
+        }
+    }
+
+    fn record(&self) -> &Record {
+        &self.received.record
+    }
+
+    /// Of a distributed result, when it has moved.
+    fn placement(&self, name: &str) -> Placement {
+        Placement::new(self.target, origin_of(self.record(), name))
+    }
+
+    fn redistribution(&self, descriptors: Vec<Vec<u64>>) -> Redistribution<'_> {
+        Redistribution {
+            ranks: self.change.ranks,
+            wire: self.wire,
+            from: &self.moving.from,
+            to: &self.change.to,
+            results: &self.moving.descriptors,
+            descriptors,
+        }
+    }
+
+    /// Compares how a step went that all ranks take.
+    fn end<T>(&self, went: Result<T, AppError>) -> Result<T, Error> {
+        let record = self.record();
+        let went = went.map_err(|cause| {
+            Error::from(ErrorKind::App {
+                app: Arc::clone(&record.app),
+                key: record.key,
+                cause,
+            })
+        });
+        let what = format!("the hand-over of {}", record.app);
+        self.change.ranks.end(&what, record.key, went)
+    }
+
+    /// As the app says.
+    fn by_app(&self, synchronize: Synchronize) -> Result<Option<Entry>, Error> {
+        let stays = |spec: &ResultSpec| self.leaves(&spec.name, spec.tags);
+        if self.info.results.iter().all(stays) {
+            return Ok(None);
+        }
+        let _level = self.change.ranks.level();
+        let over = self.redistribution(Vec::new());
+        let made = synchronize(self.own.map(|entry| &entry.results), &over);
+        let made = made.and_then(|map| map.map(|map| self.of_app(&map)).transpose());
+        self.end(made)
+    }
+
+    /// An entry of what the app's own function made.
+    fn of_app(&self, map: &ResultMap) -> Result<Entry, AppError> {
+        let mut results = Vec::new();
+        for spec in &self.info.results {
+            let name = &*spec.name;
+            let content = match map.get_erased(name) {
+                Ok(_) if self.leaves(name, spec.tags) => Content::Gone(LEFT),
+                Ok(value) if value.type_name() == spec.type_name => {
+                    if let Some(ops) = spec.parts {
+                        let before = self.own.and_then(|own| own.results.get_erased(name).ok());
+                        if before.is_some_and(|before| before.ptr_eq(&value)) {
+                            let why = format!(
+                                "\"{name}\" was given back as it was; make a new part for the new process set"
+                            );
+                            return Err(AppError::message(why));
+                        }
+                        (ops.bind)(&value, &self.placement(name));
+                    }
+                    Content::Held(value)
+                }
+                Ok(value) => {
+                    let why = format!(
+                        "\"{name}\" was handed over as a {}, and is a {}",
+                        value.type_name(),
+                        spec.type_name
+                    );
+                    return Err(AppError::message(why));
+                }
+                Err(_) if spec.parts.is_none() => self.replica(spec, self.arrived(name)),
+                Err(_) => Content::Gone(LEFT),
+            };
+            let mut given = map.results().iter();
+            let given = given.find(|given| given.name == name);
+            let tags = given.and_then(|given| given.tags).unwrap_or(spec.tags);
+            results.push(named(spec, tags, content));
+        }
+        Ok(self.entry(results))
+    }
+
+    /// Each result as its type says.
+    fn by_types(&self) -> Result<Entry, Error> {
+        let mut results = Vec::new();
+        for spec in &self.info.results {
+            let arrived = self.arrived(&spec.name);
+            let tags = arrived.map_or(spec.tags, |result| result.tags);
+            let content = match spec.parts {
+                Some(ops) => self.parts(spec, ops, tags)?,
+                None => self.replica(spec, arrived),
+            };
+            results.push(named(spec, tags, content));
+        }
+        Ok(self.entry(results))
+    }
+
+    /// This rank's new part of a distributed result.
+    fn parts(&self, spec: &ResultSpec, ops: DistOps, tags: Tags) -> Result<Content, Error> {
+        let name = &*spec.name;
+        let descriptors = self.moving.descriptors.get(name);
+        let Some(descriptors) = descriptors.filter(|_| !self.leaves(name, tags)) else {
+            return Ok(Content::Gone(LEFT));
+        };
+        let part = self
+            .own
+            .and_then(|entry| entry.results.get_erased(name).ok());
+        let _level = self.change.ranks.level();
+        let moved =
+            (ops.redistribute_parts)(part.as_ref(), &self.redistribution(descriptors.clone()));
+        let Some(value) = self.end(moved)? else {
+            return Ok(Content::Gone("no part of it is on this rank"));
+        };
+        (ops.bind)(&value, &self.placement(name));
+        Ok(Content::Held(value))
+    }
+
+    /// A result that is the same on all ranks.
+    fn replica(&self, spec: &ResultSpec, arrived: Option<&ReceivedResult>) -> Content {
+        let own = self.own.iter().flat_map(|entry| entry.results.results());
+        let mut own = own.filter(|named| named.name == spec.name);
+        let held = own.next().filter(|named| named.content.is_there());
+        if let Some(held) = held {
+            return held.content.clone();
+        }
+        let value = arrived.and_then(|result| result.value.clone());
+        match value.zip(spec.codec) {
+            Some((value, codec)) => Content::Stored(Stored::new(value, codec)),
+            None => Content::Gone(LEFT),
+        }
+    }
+
+    fn arrived(&self, name: &str) -> Option<&ReceivedResult> {
+        let mut results = self.received.results.iter();
+        results.find(|result| result.name == name)
+    }
+
+    fn leaves(&self, name: &str, tags: Tags) -> bool {
+        self.change.transfer.leaves(&self.record().app, name, tags)
+    }
+
+    fn entry(&self, results: Vec<Named>) -> Entry {
+        let record = self.record();
+        let origin = Origin {
+            app: Arc::clone(&record.app),
+            key: record.key,
+            run: record.run,
+        };
+        // What ran beneath is checked before it is used.
+        Entry::new(
+            record.clone(),
+            ResultMap::from_parts(origin, results),
+            u64::MAX,
+        )
+    }
+}
+
+fn named(spec: &ResultSpec, tags: Tags, content: Content) -> Named {
+    Named {
+        name: spec.name.clone(),
+        tags: Some(tags),
+        codec: spec.codec,
+        size: Some(spec.size),
+        content,
+    }
+}

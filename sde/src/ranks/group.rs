@@ -1,0 +1,217 @@
+//! What a group of ranks can do.
+
+use std::time::Duration;
+
+/// Ranks that do things together: each operation but `rank`, `size`, `nodes` and `leave` is
+/// collective, which means that every rank of the group calls it, in the same order.
+///
+/// The engine calls all of them from one thread, the one it was built on. A group has its
+/// own message space: what the program sends besides does not get in its way.
+pub trait ProcessGroup: Send + Sync {
+    /// Which of the ranks this is, from 0.
+    fn rank(&self) -> usize;
+
+    /// How many ranks there are, one at least.
+    fn size(&self) -> usize;
+
+    /// For each rank the number of the node that it is on: ranks with the same number share
+    /// a memory and a local disk. Nodes are numbered from 0, in the order of their lowest rank.
+    fn nodes(&self) -> Vec<usize>;
+
+    /// Waits for all ranks, and gives the messages of all, one after the other in the order of
+    /// ranks. All messages have the same length.
+    ///
+    /// While it waits it says which ranks have not come, each time that `patience` has passed;
+    /// an implementation that can't know all of them names those that it knows of.
+    ///
+    /// # Errors
+    /// If a rank has left, or gave another length.
+    fn meet(
+        &self,
+        message: &[u8],
+        patience: Duration,
+        late: &mut dyn FnMut(&[usize]),
+    ) -> Result<Vec<u8>, GroupError>;
+
+    /// Gives each rank the bytes of all, in the order of ranks: rank `r` has `counts[r]` of them.
+    /// All ranks give the same `counts`, and `all` has the length of their sum.
+    ///
+    /// # Errors
+    /// If a rank has left, or the lengths do not fit.
+    fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError>;
+
+    /// Gives each rank the bytes that the others have for it: of `send` the first
+    /// `send_counts[0]` go to rank 0, the next to rank 1, and so on; `receive` is filled in
+    /// the same way, with `receive_counts[r]` bytes from rank `r`.
+    ///
+    /// # Errors
+    /// If a rank has left, or the lengths do not fit.
+    fn all_to_all(
+        &self,
+        send: &[u8],
+        send_counts: &[usize],
+        receive: &mut [u8],
+        receive_counts: &[usize],
+    ) -> Result<(), GroupError>;
+
+    /// Makes a group of the ranks that give the same `color`, in the order of `key`, and of
+    /// their ranks where keys are equal. `None` for a rank that gives no color.
+    ///
+    /// # Errors
+    /// If a rank has left.
+    fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError>;
+
+    /// Says that this rank will come to nothing more. Others that wait for it, or will, get
+    /// [`GroupError::Left`]. Not collective; does nothing the second time.
+    fn leave(&self);
+}
+
+/// What a split gives to one rank.
+pub type Subgroup = Option<Box<dyn ProcessGroup>>;
+
+/// Has a group do all but meet by another one.
+macro_rules! all_but_meet_by {
+    ($self:ident => $group:expr) => {
+        fn rank(&$self) -> usize {
+            $group.rank()
+        }
+
+        fn size(&$self) -> usize {
+            $group.size()
+        }
+
+        fn nodes(&$self) -> Vec<usize> {
+            $group.nodes()
+        }
+
+        fn all_gather(
+            &$self,
+            mine: &[u8],
+            counts: &[usize],
+            all: &mut [u8],
+        ) -> Result<(), GroupError> {
+            $group.all_gather(mine, counts, all)
+        }
+
+        fn all_to_all(
+            &$self,
+            send: &[u8],
+            send_counts: &[usize],
+            receive: &mut [u8],
+            receive_counts: &[usize],
+        ) -> Result<(), GroupError> {
+            $group.all_to_all(send, send_counts, receive, receive_counts)
+        }
+
+        fn split(&$self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
+            $group.split(color, key)
+        }
+
+        fn leave(&$self) {
+            $group.leave();
+        }
+    };
+}
+pub(super) use all_but_meet_by;
+
+/// What a split gives can be an engine's group too.
+impl<G: ProcessGroup + ?Sized> ProcessGroup for Box<G> {
+    all_but_meet_by!(self => (**self));
+
+    fn meet(
+        &self,
+        message: &[u8],
+        patience: Duration,
+        late: &mut dyn FnMut(&[usize]),
+    ) -> Result<Vec<u8>, GroupError> {
+        (**self).meet(message, patience, late)
+    }
+}
+
+/// Ranks could not do something together. Unless it says otherwise, each rank of the group
+/// gets the same.
+#[derive(Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GroupError {
+    /// A rank ended, or dropped the group, while others wait for it.
+    #[error("rank {rank} has left; the ranks of a process set make the same calls, up to `finish`")]
+    Left {
+        /// The rank, in this group.
+        rank: usize,
+    },
+    /// The ranks gave lengths that do not fit together, which the engine does not do.
+    #[error("rank {rank} gave {given} bytes where {expected} were expected")]
+    Length {
+        /// The rank, in this group.
+        rank: usize,
+        /// What it gave.
+        given: usize,
+        /// What was expected of it.
+        expected: usize,
+    },
+    /// Anything else, on this rank.
+    #[error("{0}")]
+    Other(String),
+}
+
+crate::error::debug_as_said!(GroupError);
+
+/// The group of a program that runs on one process: what all ranks do together, it does alone.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct OneProcess;
+
+impl ProcessGroup for OneProcess {
+    fn rank(&self) -> usize {
+        0
+    }
+
+    fn size(&self) -> usize {
+        1
+    }
+
+    fn nodes(&self) -> Vec<usize> {
+        vec![0]
+    }
+
+    fn meet(
+        &self,
+        message: &[u8],
+        _: Duration,
+        _: &mut dyn FnMut(&[usize]),
+    ) -> Result<Vec<u8>, GroupError> {
+        Ok(message.to_vec())
+    }
+
+    fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
+        own(mine, counts, all)
+    }
+
+    fn all_to_all(
+        &self,
+        send: &[u8],
+        _: &[usize],
+        receive: &mut [u8],
+        receive_counts: &[usize],
+    ) -> Result<(), GroupError> {
+        own(send, receive_counts, receive)
+    }
+
+    fn split(&self, color: Option<u32>, _: i64) -> Result<Subgroup, GroupError> {
+        Ok(color.map(|_| Box::new(Self) as _))
+    }
+
+    fn leave(&self) {}
+}
+
+fn own(mine: &[u8], counts: &[usize], to: &mut [u8]) -> Result<(), GroupError> {
+    let fits = counts == [mine.len()] && to.len() == mine.len();
+    if !fits {
+        return Err(GroupError::Length {
+            rank: 0,
+            given: mine.len(),
+            expected: to.len(),
+        });
+    }
+    to.copy_from_slice(mine);
+    Ok(())
+}

@@ -1,0 +1,128 @@
+//! What all ranks of a process set do together, as far as any code may ask for it.
+//!
+//! Ranks that miss different keys run different bodies. So what ranks do together must not be
+//! in a body that some of them may have remembered: only the program's own thread may call for
+//! it, at the top or in apps that are declared `distributed`, which all ranks run together.
+
+use std::sync::Arc;
+
+use crate::app::{Handle, ThreadContext};
+use crate::error::{Error, ErrorKind};
+use crate::ranks::collective::{CollectiveOp, Header, Ranks, not_here, parts};
+use crate::result_map::{Codec, ErasedValue, Storable, Value, Wire};
+
+impl Handle {
+    /// Which of the ranks of its process set this one is, from 0; 0 in a program that runs on
+    /// one process.
+    ///
+    /// # Errors
+    /// In the body of an app that is not `distributed`: its results are given to all ranks, and
+    /// must not depend on where it ran.
+    pub fn rank(&self) -> Result<usize, Error> {
+        let ranks = self.collective_ranks(|| "asks for its rank".to_owned())?;
+        Ok(ranks.map_or(0, |ranks| ranks.rank()))
+    }
+
+    /// How many ranks the process set has; 1 in a program that runs on one process.
+    ///
+    /// # Errors
+    /// As [`rank`](Self::rank).
+    pub fn ranks(&self) -> Result<usize, Error> {
+        let ranks = self.collective_ranks(|| "asks for the number of ranks".to_owned())?;
+        Ok(ranks.map_or(1, |ranks| ranks.size()))
+    }
+
+    /// Gives each rank the values of all, in the order of ranks. Collective: every rank of the
+    /// process set calls it.
+    ///
+    /// ```
+    /// use sde::Sde;
+    /// let sde = Sde::new();
+    /// assert_eq!(*sde.gather("energies", -76.0_f64)?[0], -76.0);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The same on all ranks, if one calls something else, or its value can't be turned into
+    /// bytes. On this rank, if it is called where other ranks can't join in.
+    pub fn gather<T: Storable>(&self, what: &str, value: T) -> Result<Vec<Value<T>>, Error> {
+        let value = Value::new(value);
+        let Some(ranks) = self.collective_ranks(|| format!("gathers {what}"))? else {
+            return Ok(vec![value]);
+        };
+        gather_values(ranks, &*self.wire()?, what, value)
+    }
+
+    /// The ranks that this handle's code runs on, all of which join in what is about to be
+    /// done; `None` in a program that runs on one process.
+    pub(crate) fn collective_ranks(
+        &self,
+        doing: impl Fn() -> String,
+    ) -> Result<Option<&Arc<Ranks>>, Error> {
+        self.check_active()?;
+        if let Some(frame) = self.caller()
+            && !frame.facts.info.distributed
+        {
+            return Err(not_here(format!("in {} {}", frame.label(), doing())));
+        }
+        if ThreadContext::here().is_beside() {
+            return Err(not_here(doing()));
+        }
+        match self.shared_ranks() {
+            Some(ranks) if !ranks.is_own_thread() => Err(not_here(doing())),
+            ranks => Ok(ranks),
+        }
+    }
+
+    /// The ranks to share work with, if there are several and this is a place where all of them
+    /// come by.
+    pub(crate) fn all_ranks(&self) -> Option<&Arc<Ranks>> {
+        let ranks = self.collective_ranks(String::new).ok()??;
+        (ranks.size() > 1).then_some(ranks)
+    }
+
+    /// How values are written for other ranks.
+    pub(crate) fn wire(&self) -> Result<Arc<dyn Wire>, Error> {
+        self.engine().wire()
+    }
+}
+
+/// Gives each of these ranks the values of all.
+pub(crate) fn gather_values<T: Storable>(
+    ranks: &Ranks,
+    wire: &dyn Wire,
+    what: &str,
+    value: Value<T>,
+) -> Result<Vec<Value<T>>, Error> {
+    let codec = Codec::of::<T>();
+    let mut bytes = Vec::new();
+    let encoded = wire.encode(&ErasedValue::from(value.clone()), &codec, &mut bytes);
+    let encoded = encoded
+        .map(|()| bytes)
+        .map_err(|source| not_sent(what, source));
+    let header = Header::about(CollectiveOp::Gather, what, codec.type_name());
+    let (all, counts) = ranks.gather(header, encoded)?;
+    let decoded: Result<Vec<_>, Error> = parts(&all, &counts)
+        .enumerate()
+        .map(|(rank, bytes)| {
+            if rank == ranks.rank() {
+                return Ok(value.clone());
+            }
+            let value = wire.decode(bytes, &codec);
+            let value = value.map_err(|source| not_sent(what, source))?;
+            value.downcast().ok_or_else(|| not_sent(what, wrong_type()))
+        })
+        .collect();
+    ranks.agree(what, decoded)
+}
+
+fn not_sent(what: &str, source: crate::error::ArchiveError) -> Error {
+    let doing = format!("sending {what} to other ranks");
+    ErrorKind::Archive { doing, source }.into()
+}
+
+fn wrong_type() -> crate::error::ArchiveError {
+    crate::error::ArchiveError::Damaged {
+        why: "another type was decoded than was asked for".to_owned(),
+    }
+}

@@ -1,0 +1,38 @@
+//! What happens to results when a program runs on many ranks.
+//!
+//! The engine moves results between ranks, and has them agree, by the few operations of a
+//! [`ProcessGroup`], so that it knows nothing of MPI: a program without it is a group
+//! [of one](OneProcess), a test lets [threads](ThreadGroup) stand for ranks, and the crate `sde-mpi`
+//! has the real thing. Whatever ranks do together begins with a [meeting](collective).
+//!
+//! Each rank has caches of its own. A process set may be [split], so that its parts compute
+//! different things, and released, after which all of its ranks are to have what any of them
+//! has computed. Ordinary results are the same wherever they were made, so they are
+//! [exchanged](exchange): keys first, then each value that somebody lacks, once. What arrives
+//! waits as bytes until a run asks for it, as if it were in a store. Results of
+//! distributed apps are [made by all ranks](run) and belong to the process set that made them
+//! ([`sets`]); their [values](array) lie on several ranks and [move](redistribute) with the process sets.
+
+pub(crate) mod array;
+pub(crate) mod collective;
+mod commit;
+mod entry_move;
+pub(crate) mod exchange;
+mod fetch;
+pub(crate) mod group;
+pub(crate) mod handle;
+mod par_map;
+pub(crate) mod parts;
+mod redistribute;
+mod run;
+mod save;
+pub(crate) mod sets;
+mod split;
+mod threads;
+
+pub use array::{Block, DistArray, Distributed, Layout, Placement, Redistribution, SavedParts};
+pub(crate) use collective::{CollectiveOp, Header, Ranks, not_here};
+pub use group::{GroupError, OneProcess, ProcessGroup, Subgroup};
+pub(crate) use save::{bind, with_parts};
+pub(crate) use sets::Sets;
+pub use threads::ThreadGroup;

@@ -1,0 +1,212 @@
+//! How the parts of a distributed value are saved, and found again by any number of ranks.
+//!
+//! Each rank saves its own part, under a key made from that of the run and its rank. The lowest rank
+//! saves, under the key of the run itself, what is the same on all ranks, and in place of each
+//! distributed value the list of its parts. A list counts only with parts of the same computation
+//! that together are whole.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::array::{DistOps, Placement};
+use crate::app::ResultSpec;
+use crate::cache::{Entry, Record};
+use crate::checkpoint::Archiver;
+use crate::error::ArchiveError;
+use crate::event::RunId;
+use crate::key::{Digest, Key};
+use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, Payload, ResultMap};
+
+/// The descriptors of all parts of each distributed result, by its name.
+pub(crate) type Descriptors = BTreeMap<String, Vec<Vec<u64>>>;
+
+/// Those of one rank.
+pub(crate) type OwnDescriptors = BTreeMap<String, Vec<u64>>;
+
+/// What all of these ranks have, in their order. A result of which one has no part is none that can be put
+/// together again.
+pub(crate) fn joined(of_ranks: &[&OwnDescriptors]) -> Descriptors {
+    let of_all = |name: &String| {
+        let of_rank = |own: &&OwnDescriptors| own.get(name).cloned();
+        let parts = of_ranks.iter().map(of_rank).collect::<Option<_>>()?;
+        Some((name.clone(), parts))
+    };
+    let first = of_ranks.iter().take(1);
+    let names = first.flat_map(|own| own.keys());
+    names.filter_map(of_all).collect()
+}
+
+/// What is saved in place of a distributed value.
+#[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+pub(crate) struct PartsList {
+    run: RunId,
+    /// As it is stored.
+    #[serde(rename = "outlines")]
+    descriptors: Vec<Vec<u64>>,
+}
+
+/// The key that a rank's parts are saved under.
+pub(crate) fn part_key(key: &Key, rank: usize) -> Key {
+    let mut hasher = blake3::Hasher::new_derive_key("SDE 1, parts of a distributed result");
+    hasher.update(key.as_bytes());
+    hasher.update(&(rank as u64).to_le_bytes());
+    Key::from_bytes(*hasher.finalize().as_bytes())
+}
+
+/// What a distributed result is known by as an input of other runs.
+///
+/// Two computations of one key may have made different values: if the code differed beneath, which is in
+/// the record; or if the record says itself that it may be so. Then the computation counts, which is another
+/// each time. If it always did, what was made of a value would be lost with the value.
+pub(crate) fn origin_of(record: &Record, result: &str) -> Digest {
+    let mut hasher = blake3::Hasher::new_derive_key("SDE 2, origin of a distributed result");
+    hasher.update(record.key.as_bytes());
+    hasher.update(&(result.len() as u64).to_le_bytes());
+    hasher.update(result.as_bytes());
+    let counts = record.nondeterministic || record.anew;
+    hasher.update(&[u8::from(counts)]);
+    if counts {
+        hasher.update(&record.run.process.to_le_bytes());
+        hasher.update(&record.run.number.to_le_bytes());
+    }
+    for callee in &record.beneath {
+        callee.enter(&mut hasher);
+    }
+    Digest::from_bytes(*hasher.finalize().as_bytes())
+}
+
+/// What the lowest rank saves of an entry.
+pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
+    let list_of = |named: &Named| {
+        let descriptors = descriptors.get(&*named.name)?;
+        Some(ErasedValue::new(PartsList {
+            run: entry.record.run,
+            descriptors: descriptors.clone(),
+        }))
+    };
+    let results = entry
+        .results
+        .results()
+        .iter()
+        .map(|named| match list_of(named) {
+            Some(list) if named.content.is_there() => Named {
+                codec: Some(Codec::of::<PartsList>()),
+                content: Content::Held(list),
+                ..named.clone()
+            },
+            _ => named.clone(),
+        });
+    Entry::new(
+        entry.record.clone(),
+        ResultMap::from_parts(entry.origin(), results.collect()),
+        u64::MAX,
+    )
+}
+
+/// What each rank saves of an entry; `None` if it has no part of anything.
+pub(crate) fn part_of(entry: &Entry, descriptors: &Descriptors, rank: usize) -> Option<Entry> {
+    let is_part = |named: &&Named| descriptors.contains_key(&*named.name);
+    let results = entry.results.results().iter().filter(is_part).cloned();
+    let results: Vec<_> = results.collect();
+    if results.is_empty() {
+        return None;
+    }
+    let mut record = entry.record.clone();
+    record.key = part_key(&entry.record.key, rank);
+    let origin = Origin {
+        key: record.key,
+        ..entry.origin()
+    };
+    Some(Entry::new(
+        record,
+        ResultMap::from_parts(origin, results),
+        u64::MAX,
+    ))
+}
+
+/// A distributed value in a store, put together for one rank when it is asked for.
+pub(crate) struct StoredParts {
+    pub(crate) archiver: Arc<dyn Archiver>,
+    /// A list of parts, or the whole value if one process saved it.
+    pub(crate) head: Arc<dyn Payload>,
+    pub(crate) key: Key,
+    pub(crate) run: RunId,
+    pub(crate) name: String,
+    pub(crate) ops: DistOps,
+    pub(crate) rank: usize,
+    pub(crate) ranks: usize,
+    /// The process set that the value is to lie on.
+    pub(crate) set: u64,
+    /// What it is known by.
+    pub(crate) origin: Digest,
+}
+
+impl StoredParts {
+    /// In place of what a store has of a result.
+    pub(crate) fn is_of(spec: &ResultSpec, payload: &dyn Payload) -> bool {
+        let list = Codec::of::<PartsList>();
+        let whole = spec.codec.is_some_and(|codec| payload.may_be(&codec));
+        spec.parts.is_some() && (whole || payload.may_be(&list))
+    }
+
+    fn assemble(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
+        let list = Codec::of::<PartsList>();
+        let made = if self.head.may_be(&list) {
+            let head = self.head.decode(&list)?;
+            let parts = head.downcast_ref::<PartsList>().ok_or_else(another_list)?;
+            if parts.run != self.run {
+                return Err(another_list());
+            }
+            let read = |rank: usize| self.part(rank, codec);
+            (self.ops.assemble)(&parts.descriptors, &read, self.rank, self.ranks)
+        } else {
+            let whole = self.head.decode(codec)?;
+            let part_descriptor = (self.ops.part_descriptor)(&whole).ok_or_else(another_list)?;
+            drop(whole);
+            let read = |_: usize| self.head.decode(codec);
+            (self.ops.assemble)(&[part_descriptor], &read, self.rank, self.ranks)
+        };
+        let value = made.map_err(|error| ArchiveError::Damaged {
+            why: format!("the parts of \"{}\" are not whole: {error}", self.name),
+        })?;
+        (self.ops.bind)(&value, &Placement::new(self.set, self.origin));
+        Ok(value)
+    }
+
+    /// The part that a rank has saved.
+    fn part(&self, rank: usize, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
+        let missing = |why: &str| ArchiveError::Damaged {
+            why: format!("the part that rank {rank} saved of \"{}\" {why}", self.name),
+        };
+        let key = part_key(&self.key, rank);
+        let stored = self.archiver.find(&key)?;
+        let stored = stored.ok_or_else(|| missing("is missing"))?;
+        if stored.record.run != self.run {
+            return Err(missing("is of another computation"));
+        }
+        let mut results = stored.results.into_iter();
+        let result = results.find(|result| result.name == self.name);
+        let payload = result.and_then(|result| result.payload);
+        payload.ok_or_else(|| missing("is damaged"))?.decode(codec)
+    }
+}
+
+fn another_list() -> ArchiveError {
+    ArchiveError::Damaged {
+        why: "a list of parts is of another computation".to_owned(),
+    }
+}
+
+impl Payload for StoredParts {
+    fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
+        self.assemble(codec)
+    }
+
+    fn may_be(&self, codec: &Codec) -> bool {
+        self.head.may_be(codec) || self.head.may_be(&Codec::of::<PartsList>())
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.head.stored_bytes()
+    }
+}

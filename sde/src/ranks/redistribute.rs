@@ -1,0 +1,257 @@
+//! Results of distributed apps, when process sets change.
+//!
+//! What ranks made together goes on together: on a split each subset gets the whole of it, on a
+//! release all ranks get what one subset had. Each rank tells what it has. An entry moves if all ranks
+//! of an old set have it, of one computation; its parts are moved by their type, or as its app says.
+//!
+//! Whatever fails on one rank before the ranks meet again is told at that meeting: all get the same
+//! error, and none waits in a step to which another does not come.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use super::entry_move::EntryMove;
+use super::exchange::{Exchange, ReceivedEntry, ToSend, unpack};
+use super::parts::{Descriptors, OwnDescriptors, joined};
+use super::save::own_descriptors;
+use super::sets::{CollectiveEntry, ProcessSet};
+use super::split::garbled;
+use crate::app::{AppInfo, Transfer};
+use crate::cache::Entry;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::event::RunId;
+use crate::key::Key;
+use crate::ranks::collective::{CollectiveOp, Header, Ranks};
+use crate::result_map::{Tag, Tags};
+
+/// Which ranks had results, and which are to have them, all numbered as in the larger set.
+pub(super) struct SetChange<'a> {
+    pub(super) ranks: &'a Ranks,
+    /// The old process sets, each with its ranks in their order.
+    pub(super) from: Vec<Vec<usize>>,
+    pub(super) to: Vec<Vec<usize>>,
+    pub(super) transfer: &'a Transfer,
+    /// Whether the results go to the larger set.
+    pub(super) is_release: bool,
+}
+
+/// What a rank tells of an entry that it has.
+#[derive(Clone, serde::Serialize, serde::Deserialize)]
+struct HeldEntry {
+    run: RunId,
+    descriptors: OwnDescriptors,
+    /// How many bytes its parts of distributed results have.
+    bytes: u64,
+}
+
+/// An entry that moves.
+pub(super) struct Moving {
+    key: Key,
+    pub(super) from: Vec<usize>,
+    /// For each result the descriptors of the parts, in the order of `from`.
+    pub(super) descriptors: Descriptors,
+    /// How many bytes all parts have.
+    bytes: u64,
+}
+
+impl Engine {
+    /// Hands over the entries of `held` to the process set that this rank goes on with.
+    pub(super) fn redistribute(
+        &self,
+        change: &SetChange<'_>,
+        held: &[CollectiveEntry],
+        target: &ProcessSet,
+    ) -> Result<(), Error> {
+        let held: HashMap<Key, Arc<Entry>> = held
+            .iter()
+            .map(|made| (made.entry.record.key, Arc::clone(&made.entry)))
+            .collect();
+        let told = self.tell_held(change, &held)?;
+        let moving = moving(change, &told);
+        if moving.is_empty() {
+            return Ok(());
+        }
+        let replicated = self.replicated(change, &moving, &held)?;
+        let known = self.known_by_all(change.ranks, &replicated)?;
+        let wire = self.wire()?;
+        for moving in &moving {
+            let (Some(received), Some(info)) =
+                (replicated.get(&moving.key), known.get(&moving.key))
+            else {
+                continue;
+            };
+            let moves = EntryMove {
+                change,
+                moving,
+                own: held.get(&moving.key).map(|entry| &**entry),
+                received,
+                info,
+                wire: &*wire,
+                target: target.ranks.id(),
+            };
+            if let Some(entry) = moves.run()? {
+                target.put(CollectiveEntry {
+                    entry: Arc::new(entry),
+                    is_own: change.is_release,
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// What all ranks have.
+    fn tell_held(
+        &self,
+        change: &SetChange<'_>,
+        held: &HashMap<Key, Arc<Entry>>,
+    ) -> Result<Vec<BTreeMap<Key, HeldEntry>>, Error> {
+        let told = held
+            .iter()
+            .map(|(key, entry)| (*key, self.told(change, entry)));
+        let told: BTreeMap<Key, HeldEntry> = told.collect();
+        let header = Header::keyless(CollectiveOp::Exchange, WHAT);
+        change.ranks.gather_all(header, &told)
+    }
+
+    fn told(&self, change: &SetChange<'_>, entry: &Entry) -> HeldEntry {
+        let record = &entry.record;
+        let info = self.catalog.info_of(&record.app, &record.code);
+        let moves = |name: &str| {
+            let tags = entry.results.tags(name).unwrap_or_default();
+            !change.transfer.leaves(&record.app, name, tags)
+        };
+        let bytes = info.iter().flat_map(|info| &info.results).map(|spec| {
+            let value = entry.results.get_erased(&spec.name).ok();
+            let value = value.filter(|_| moves(&spec.name));
+            value
+                .zip(spec.parts)
+                .map_or(0, |(value, ops)| (ops.bytes)(&value) as u64)
+        });
+        HeldEntry {
+            run: record.run,
+            bytes: bytes.fold(0, u64::saturating_add),
+            descriptors: info
+                .map_or_else(OwnDescriptors::new, |info| own_descriptors(&info, entry)),
+        }
+    }
+
+    /// Gives all ranks what is the same on all that have an entry: its record, and its results
+    /// that are not distributed. The lowest rank that has it sends it. What can't be sent, or is too
+    /// large, stays.
+    fn replicated(
+        &self,
+        change: &SetChange<'_>,
+        moving: &[Moving],
+        held: &HashMap<Key, Arc<Entry>>,
+    ) -> Result<BTreeMap<Key, ReceivedEntry>, Error> {
+        let exchange = Exchange {
+            ranks: change.ranks,
+            what: WHAT,
+        };
+        let to_send = |moving: &Moving| ToSend {
+            key: moving.key,
+            owner: moving.from.first().copied().unwrap_or(0),
+            is_sent: true,
+            is_wanted: true,
+        };
+        let list: Vec<ToSend> = moving.iter().map(to_send).collect();
+        let pack = |at: usize, key: &Key, to: &mut Vec<u8>| {
+            let Some(entry) = held.get(key) else {
+                return false;
+            };
+            let leaves = |name: &str, tags: Tags| {
+                tags.contains(Tag::Distributed)
+                    || change.transfer.leaves(&entry.record.app, name, tags)
+            };
+            let is_too_large = |bytes: usize| {
+                let all = moving[at].bytes.saturating_add(bytes as u64);
+                change.transfer.is_too_large(all)
+            };
+            // False: a warning says why, or it was asked for.
+            self.pack(at, entry, leaves, is_too_large, to)
+        };
+        let mut came = Vec::new();
+        exchange.send(&list, pack, |at, entry| {
+            came.extend(entry.map(|entry| (moving[at].key, entry)));
+        })?;
+        let wire = self.wire()?;
+        let read = |(key, entry)| Ok((key, unpack(&key, entry, &wire).map_err(garbled)?));
+        change
+            .ranks
+            .agree(WHAT, came.into_iter().map(read).collect())
+    }
+
+    /// What the apps declare whose entries move, as far as all ranks know it. Those that do not can't
+    /// take part.
+    fn known_by_all(
+        &self,
+        ranks: &Ranks,
+        replicated: &BTreeMap<Key, ReceivedEntry>,
+    ) -> Result<HashMap<Key, AppInfo>, Error> {
+        if replicated.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let info = |received: &ReceivedEntry| {
+            let record = &received.record;
+            self.catalog.info_of(&record.app, &record.code)
+        };
+        let infos: Vec<Option<AppInfo>> = replicated.values().map(info).collect();
+        let mine: Vec<bool> = infos.iter().map(Option::is_some).collect();
+        let header = Header::keyless(CollectiveOp::Move, WHAT);
+        // What was packed all ranks know, so they tell of as many.
+        let all = ranks.gather_all(header, &mine)?;
+        let by_all = |at: usize| all.iter().all(|known| known.get(at) == Some(&true));
+        let mut known = HashMap::new();
+        for (at, ((key, received), info)) in replicated.iter().zip(infos).enumerate() {
+            match info.filter(|_| by_all(at)) {
+                Some(info) => drop(known.insert(*key, info)),
+                None => self.warn(|| stays(received)),
+            }
+        }
+        Ok(known)
+    }
+}
+
+/// What is exchanged, for messages.
+const WHAT: &str = "distributed results";
+
+fn stays(entry: &ReceivedEntry) -> String {
+    format!(
+        "{} [{}] stays on the ranks that made it, since others have not met the app; name it in `link_app!`",
+        entry.record.app,
+        entry.record.key.short()
+    )
+}
+
+/// Which entries all ranks of an old set have. All ranks find the same, in the same order.
+fn moving(change: &SetChange<'_>, told: &[BTreeMap<Key, HeldEntry>]) -> Vec<Moving> {
+    let mut found: BTreeMap<Key, Moving> = BTreeMap::new();
+    let mut sets: Vec<&Vec<usize>> = change.from.iter().collect();
+    sets.sort_by_key(|set| set.iter().min());
+    for set in sets {
+        let Some(first) = set.first().and_then(|rank| told.get(*rank)) else {
+            continue;
+        };
+        for (key, entry) in first {
+            let of_rank = |rank: &usize| {
+                let held = told.get(*rank)?.get(key);
+                held.filter(|held| held.run == entry.run)
+            };
+            let parts: Option<Vec<&HeldEntry>> = set.iter().map(of_rank).collect();
+            let Some(parts) = parts.filter(|_| !found.contains_key(key)) else {
+                continue;
+            };
+            let descriptors: Vec<_> = parts.iter().map(|part| &part.descriptors).collect();
+            let bytes = parts.iter().map(|part| part.bytes);
+            let moving = Moving {
+                key: *key,
+                from: set.clone(),
+                descriptors: joined(&descriptors),
+                bytes: bytes.fold(0, u64::saturating_add),
+            };
+            found.insert(*key, moving);
+        }
+    }
+    found.into_values().collect()
+}

@@ -1,0 +1,249 @@
+//! Runs that all ranks of a process set make together.
+//!
+//! The ranks meet before the body and after it. Before, they make sure that it is one run, and
+//! decide: it is a hit only where all hold the same computation. A rank that holds it while
+//! another does not takes part in the body, because the other would wait for it there. After,
+//! they find out whether it went well everywhere. In between, nobody waits for what does not come
+//! (see [`Ranks`]).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::save::{bind, has_parts};
+use super::sets::{CollectiveEntry, ProcessSet};
+use crate::app::{Callee, Facts, Handle, Options, Outcome, Policy, ResolvedApp};
+use crate::cache::{Entry, Record};
+use crate::engine::{Engine, Keyed, Run, Served, Unpublished};
+use crate::error::{Error, ErrorKind, Failure};
+use crate::event::{RunId, Source};
+use crate::inputs::Call;
+use crate::key::{FingerprintError, Key, Listed, keyed, with_encoder};
+use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, RunInputs, chain};
+
+impl Engine {
+    /// `run` of a distributed app on several ranks, or on a part of them.
+    pub(crate) fn run_collective(
+        &self,
+        from: &Handle,
+        ranks: &Arc<Ranks>,
+        subject: &ResolvedApp<'_>,
+        call: &mut dyn Call,
+        options: &Options<'_>,
+    ) -> Result<Outcome, Error> {
+        let facts = &*subject.facts;
+        let encoded = encode(facts, call);
+        let (keyed, unfit) = match encoded {
+            Ok(keyed) => (keyed, None),
+            Err(error) => (Keyed::none(), Some(error)),
+        };
+        let cache = self.cache_of(facts);
+        let run = Run::new(from, from.caller(), subject, cache, options, keyed);
+        let unfit = unfit.or_else(|| self.admit(&run).err());
+        let set = self.sets.of(ranks).ok_or(ErrorKind::Released)?;
+        let made = self.collective_run(&run, &set, call, unfit);
+        made.map_err(|error| self.failed(&run, error))
+    }
+
+    fn collective_run(
+        &self,
+        run: &Run<'_>,
+        set: &ProcessSet,
+        call: &mut dyn Call,
+        unfit: Option<Error>,
+    ) -> Result<Outcome, Error> {
+        let ranks = &*set.ranks;
+        let held = match unfit {
+            Some(_) => None,
+            None => self.held(run, set),
+        };
+        let has = held.as_ref().map(|(served, _)| served.entry.record.run);
+        let own = self.next_run();
+        let header = asked(run).with_body(Body::Run { next: own, has });
+        let header = header.with_failure(unfit.as_ref().map(chain));
+        let met = ranks.meet_all_well_with_inputs(header, &|| given(run, call))?;
+        // One run has one name everywhere, which the first rank gives it.
+        let next = match met[0].body {
+            Body::Run { next, .. } => next,
+            _ => own,
+        };
+        let alike =
+            |other: &Header| matches!(other.body, Body::Run { has: theirs, .. } if theirs == has);
+        if let (true, Some((served, source))) = (met.iter().all(alike), held) {
+            if source == Source::Loaded {
+                set.put(CollectiveEntry {
+                    entry: Arc::clone(&served.entry),
+                    is_own: true,
+                });
+            }
+            return Ok(self.conclude(run, served, source));
+        }
+        if run.options.policy == Policy::OnlyIfRemembered {
+            let app = Arc::clone(&run.app.facts.name);
+            let why = "not every rank has it".to_owned();
+            return Err(ErrorKind::NotRemembered {
+                app,
+                key: run.key,
+                why,
+            }
+            .into());
+        }
+        self.compute_collectively(run, set, call, next)
+    }
+
+    /// What this rank has of the run, in memory or in the store.
+    fn held(&self, run: &Run<'_>, set: &ProcessSet) -> Option<(Served, Source)> {
+        if run.options.policy == Policy::Bypass || run.app.facts.nondeterministic {
+            return None;
+        }
+        let known = set.entry(&run.key);
+        run.found
+            .set(known.as_ref().map(|entry| entry.record.made_at));
+        if run.options.policy == Policy::Refresh {
+            // For when that was made which is to be replaced; it gives nothing.
+            return self.load(run, None).map(|loaded| (loaded, Source::Loaded));
+        }
+        if let Some(entry) = known {
+            let map = self.serve(&entry, run.options.names).ok()?;
+            return Some((Served { entry, map }, Source::Map));
+        }
+        let loaded = self.load(run, None)?;
+        if !has_parts(&run.app.facts, &loaded.entry) {
+            return None;
+        }
+        Some((loaded, Source::Loaded))
+    }
+
+    /// Runs the body on all ranks.
+    fn compute_collectively(
+        &self,
+        run: &Run<'_>,
+        set: &ProcessSet,
+        call: &mut dyn Call,
+        number: RunId,
+    ) -> Result<Outcome, Error> {
+        let ranks = &*set.ranks;
+        let ran = {
+            let _level = ranks.level();
+            let ran = self.execute(run, call, self.begin(run, None), number);
+            let made = self.publishable(run, ran, None);
+            let (says, why) = match &made {
+                Ok(published) => (rests_on(&published.entry.record), None),
+                Err(unpublished) => (Body::Nothing, Some(chain(&unpublished.error))),
+            };
+            let ended = ranks.end_with(says, &run.app.facts.name, run.key, why);
+            match (made, ended) {
+                (Ok(published), Ok(met)) => Ok((published, met)),
+                (Err(unpublished), Ok(_)) => Err(unpublished),
+                (Err(unpublished), Err(_)) if unpublished.is_panic() => Err(unpublished),
+                // Alone it needs nobody's word for what went wrong.
+                (Err(unpublished), Err(_)) if ranks.size() == 1 => Err(unpublished),
+                (_, Err(error)) => Err(Unpublished::of(error, Failure::Ordinary)),
+            }
+        };
+        match ran {
+            Ok((published, met)) => {
+                let entry = self.resting_on_all(ranks, published.entry, &met)?;
+                bind(run.from, &run.app.facts, &entry);
+                let entry = Arc::new(entry);
+                if !entry.record.nondeterministic {
+                    self.check_replicas(ranks, &run.app.facts, &entry)?;
+                }
+                let descriptors = self.all_descriptors(ranks, &run.app.facts, &entry)?;
+                if run.options.policy != Policy::Bypass {
+                    self.save_collective(ranks, &entry, &descriptors);
+                    set.put(CollectiveEntry {
+                        entry: Arc::clone(&entry),
+                        is_own: true,
+                    });
+                }
+                let map = published.given;
+                Ok(self.conclude(run, Served { entry, map }, Source::Computed))
+            }
+            Err(unpublished) => Err(unpublished.resume_panic()),
+        }
+    }
+
+    /// The entry with a record of what the run rests on anywhere: each rank may have called other apps for
+    /// its part, and all of them must find the same of it.
+    fn resting_on_all(&self, ranks: &Ranks, own: Entry, met: &[Header]) -> Result<Entry, Error> {
+        if met.iter().all(|other| other.body == met[0].body) {
+            return Ok(own);
+        }
+        let mut record = own.record.clone();
+        let mine: RestsOn = (record.beneath, record.nondeterministic, record.anew);
+        let header = Header::keyless(CollectiveOp::Agree, "what a run rests on");
+        let all = ranks.gather_all(header, &mine)?;
+        let beneath = all.iter().flat_map(|of_rank| of_rank.0.iter().cloned());
+        record.beneath = beneath.collect::<BTreeSet<_>>().into_iter().collect();
+        record.nondeterministic = all.iter().any(|of_rank| of_rank.1);
+        record.anew = all.iter().any(|of_rank| of_rank.2);
+        Ok(own.with_record(record))
+    }
+}
+
+/// Of a record: what ran beneath, whether that was deterministic, and whether it was made in place of another.
+type RestsOn = (Vec<Callee>, bool, bool);
+
+/// The same for ranks to compare.
+fn rests_on(record: &Record) -> Body {
+    let mut digest = blake3::Hasher::new();
+    digest.update(&[u8::from(record.nondeterministic), u8::from(record.anew)]);
+    for callee in &record.beneath {
+        callee.enter(&mut digest);
+    }
+    Body::digest(&digest.finalize())
+}
+
+/// What a run is given besides the code of the app, for a rank that is told that another gives it something else.
+fn given(run: &Run<'_>, call: &dyn Call) -> RunInputs {
+    let setup = run.app.facts.setup(&*run.app.app);
+    let inputs = call.summaries(&mut Listed::new(&run.encoded));
+    let values = setup.fields.iter().chain(&setup.parameters).chain(&inputs);
+    let values = values.map(|value| (format!("{} = {}", value.name, value.short), value.digest));
+    let slots = setup.slots.iter();
+    let slots = slots.map(|slot| (format!("{} = {}", slot.slot, slot.app), slot.id.0));
+    values.chain(slots).collect()
+}
+
+/// What all ranks must ask for alike: the run, and what may be taken of what is remembered and left there.
+/// Else one would give up where others enter the body, or not save its part. Which results they want
+/// does not matter: it is a hit only if each has what it wants.
+fn asked(run: &Run<'_>) -> Header {
+    let name = &run.app.facts.name;
+    let how = match run.options.policy {
+        Policy::Use => return Header::new(CollectiveOp::Run, run.key, &**name),
+        Policy::Refresh => "again",
+        Policy::Bypass => "unremembered",
+        Policy::OnlyIfRemembered => "only if remembered",
+    };
+    let mut all = blake3::Hasher::new();
+    all.update(run.key.as_bytes()).update(how.as_bytes());
+    let mut key = *all.finalize().as_bytes();
+    // Messages show the first bytes.
+    key[..16].copy_from_slice(&run.key.as_bytes()[..16]);
+    Header::new(
+        CollectiveOp::Run,
+        Key::from_bytes(key),
+        format!("{name}, {how}"),
+    )
+}
+
+fn encode(facts: &Facts, call: &dyn Call) -> Result<Keyed, Error> {
+    let encoded = match call.encoded() {
+        Some(kept) => Ok((Box::from(kept), None)),
+        None => with_encoder(|to| {
+            call.encode(to)?;
+            let bytes: Box<[u8]> = to.finish()?.into();
+            Ok::<_, FingerprintError>((bytes, to.take_volatile()))
+        }),
+    };
+    let (encoded, volatile) = encoded.map_err(|source| ErrorKind::Fingerprint {
+        app: Arc::clone(&facts.name),
+        source,
+    })?;
+    Ok(Keyed {
+        key: keyed(&facts.id.0, &encoded),
+        encoded,
+        volatile,
+    })
+}

@@ -1,0 +1,180 @@
+//! Saving what ranks made together, and finding it again.
+
+use std::sync::Arc;
+
+use super::array::Placement;
+use super::parts::{Descriptors, OwnDescriptors, StoredParts, head_of, joined, origin_of, part_of};
+use crate::app::{AppInfo, Facts, Handle};
+use crate::cache::Entry;
+use crate::checkpoint::{Archiver, StoredEntry};
+use crate::engine::Engine;
+use crate::error::{Error, ErrorKind};
+use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks};
+use crate::result_map::{Content, Tag};
+
+impl Engine {
+    /// Has an entry saved that all of these ranks have: what is the same everywhere by the lowest
+    /// of them, each part by its rank.
+    pub(crate) fn save_collective(
+        &self,
+        ranks: &Ranks,
+        entry: &Arc<Entry>,
+        descriptors: &Descriptors,
+    ) {
+        if descriptors.is_empty() {
+            if ranks.rank() == 0 {
+                self.save_new(entry);
+            }
+            return;
+        }
+        // The parts first: a list must not be there without them.
+        if let Some(part) = part_of(entry, descriptors, ranks.rank()) {
+            self.save_new(&Arc::new(part));
+        }
+        if ranks.rank() == 0 {
+            self.save_new(&Arc::new(head_of(entry, descriptors)));
+        }
+    }
+
+    /// Tells all ranks what parts they have of the distributed results of an entry that they made
+    /// together. All ranks find the same, an error too.
+    pub(crate) fn all_descriptors(
+        &self,
+        ranks: &Ranks,
+        facts: &Facts,
+        entry: &Entry,
+    ) -> Result<Descriptors, Error> {
+        let own = own_descriptors(&facts.info, entry);
+        if facts.info.results.iter().all(|spec| spec.parts.is_none()) {
+            return Ok(Descriptors::new());
+        }
+        let header = Header::keyless(CollectiveOp::Agree, &facts.name);
+        let all = ranks.gather_all(header, &own)?;
+        let descriptors = joined(&all.iter().collect::<Vec<_>>());
+        for (name, parts) in &descriptors {
+            // All ranks know all descriptors, so all find the same.
+            if let Some(ops) = facts.result(name).and_then(|spec| spec.parts) {
+                (ops.check)(parts).map_err(|cause| ErrorKind::App {
+                    app: Arc::clone(&facts.name),
+                    key: entry.record.key,
+                    cause,
+                })?;
+            }
+        }
+        Ok(descriptors)
+    }
+
+    /// That results which are not distributed are the same on all ranks: one rank saves them for
+    /// all, and any may give them to others.
+    pub(crate) fn check_replicas(
+        &self,
+        ranks: &Ranks,
+        facts: &Facts,
+        entry: &Entry,
+    ) -> Result<(), Error> {
+        if ranks.size() == 1 {
+            return Ok(());
+        }
+        let mut digests = blake3::Hasher::new();
+        let wire = self.wire()?;
+        for named in entry.results.results() {
+            let tags = named.tags.unwrap_or_default();
+            let value = entry.results.get_erased(&named.name);
+            let (Ok(value), Some(codec)) = (value, named.codec) else {
+                continue;
+            };
+            if tags.contains(Tag::Distributed) {
+                continue;
+            }
+            let mut bytes = Vec::new();
+            // What can't be encoded is not sent or saved either.
+            if wire.encode(&value, &codec, &mut bytes).is_ok() {
+                digests.update(blake3::hash(&bytes).as_bytes());
+            }
+        }
+        let header = Header::new(CollectiveOp::Agree, entry.record.key, &*facts.name);
+        let met = ranks.meet(&header.with_body(Body::digest(&digests.finalize())))?;
+        match met.iter().position(|other| other.body != met[0].body) {
+            None => Ok(()),
+            Some(rank) => Err(ErrorKind::Replicas {
+                app: Arc::clone(&facts.name),
+                key: entry.record.key,
+                rank: ranks.in_program(rank),
+            }
+            .into()),
+        }
+    }
+}
+
+/// Tells the distributed results of a run where they lie, and what they are known by.
+pub(crate) fn bind(from: &Handle, facts: &Facts, entry: &Entry) {
+    let set = from.shared_ranks().map_or(0, |ranks| ranks.id());
+    for spec in &facts.info.results {
+        if let (Some(ops), Ok(value)) = (spec.parts, entry.results.get_erased(&spec.name)) {
+            let origin = origin_of(&entry.record, &spec.name);
+            (ops.bind)(&value, &Placement::new(set, origin));
+        }
+    }
+}
+
+/// What this rank has of each distributed result.
+pub(crate) fn own_descriptors(info: &AppInfo, entry: &Entry) -> OwnDescriptors {
+    let specs = info.results.iter();
+    let part_descriptor = |spec: &crate::app::ResultSpec| {
+        let ops = spec.parts?;
+        let value = entry.results.get_erased(&spec.name).ok()?;
+        Some((spec.name.to_string(), (ops.part_descriptor)(&value)?))
+    };
+    specs.filter_map(part_descriptor).collect()
+}
+
+/// What a store has of an entry, with distributed results put together for this rank.
+pub(crate) fn with_parts(
+    from: &Handle,
+    facts: &Facts,
+    archiver: &Arc<dyn Archiver>,
+    mut stored: StoredEntry,
+) -> StoredEntry {
+    let ranks = from.shared_ranks();
+    let (key, run) = (stored.record.key, stored.record.run);
+    for result in &mut stored.results {
+        let Some(spec) = facts.result(&result.name) else {
+            continue;
+        };
+        let (Some(head), Some(ops)) = (result.payload.clone(), spec.parts) else {
+            continue;
+        };
+        if StoredParts::is_of(spec, &*head) {
+            result.payload = Some(Arc::new(StoredParts {
+                archiver: Arc::clone(archiver),
+                head,
+                key,
+                run,
+                name: result.name.clone(),
+                ops,
+                rank: ranks.map_or(0, |ranks| ranks.rank()),
+                ranks: ranks.map_or(1, |ranks| ranks.size()),
+                set: ranks.map_or(0, |ranks| ranks.id()),
+                origin: origin_of(&stored.record, &result.name),
+            }));
+        }
+    }
+    stored
+}
+
+/// Whether every distributed result of an entry can be had; reads those that are in a store.
+pub(crate) fn has_parts(facts: &Facts, entry: &Entry) -> bool {
+    let parts = facts
+        .info
+        .results
+        .iter()
+        .filter(|spec| spec.parts.is_some());
+    let there = |named: &crate::result_map::Named| match &named.content {
+        Content::Stored(stored) => stored.get().is_ok(),
+        content => content.is_there(),
+    };
+    parts
+        .filter_map(|spec| entry.results.results().iter().find(|n| n.name == spec.name))
+        .filter(|named| named.tags.unwrap_or_default().is_needed())
+        .all(there)
+}

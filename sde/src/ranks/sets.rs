@@ -1,0 +1,222 @@
+//! The process sets of one engine, and what belongs to each.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::collective::Ranks;
+use super::exchange::Received;
+use crate::cache::Entry;
+use crate::key::Key;
+use crate::result_map::Named;
+
+/// Ranks, and the results that they made together.
+pub(crate) struct ProcessSet {
+    pub(crate) ranks: Arc<Ranks>,
+    /// The entries of distributed apps.
+    entries: Mutex<HashMap<Key, CollectiveEntry>>,
+    /// The ordinary runs that were made while this was the innermost process set, and those of
+    /// parts of it that were released: app and key.
+    fresh: Mutex<Vec<(Arc<str>, Key)>>,
+}
+
+impl ProcessSet {
+    pub(crate) fn new(ranks: Arc<Ranks>) -> Self {
+        Self {
+            ranks,
+            entries: Mutex::default(),
+            fresh: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
+        let entries = lock(&self.entries);
+        Some(Arc::clone(&entries.get(key)?.entry))
+    }
+
+    pub(crate) fn put(&self, made: CollectiveEntry) {
+        // What was there is dropped when the lock is free again.
+        let _before = lock(&self.entries).insert(made.entry.record.key, made);
+    }
+
+    pub(crate) fn all(&self) -> Vec<CollectiveEntry> {
+        lock(&self.entries).values().cloned().collect()
+    }
+
+    /// Puts what `change` makes of each entry in its place.
+    fn change(&self, change: impl Fn(&Arc<Entry>) -> Arc<Entry>) {
+        for made in self.all() {
+            let entry = change(&made.entry);
+            self.put(CollectiveEntry { entry, ..made });
+        }
+    }
+
+    fn clear(&self) {
+        let _before = std::mem::take(&mut *lock(&self.entries));
+        let _fresh = self.take_fresh();
+    }
+
+    /// Takes what was computed since the last time.
+    pub(crate) fn take_fresh(&self) -> Vec<(Arc<str>, Key)> {
+        std::mem::take(&mut lock(&self.fresh))
+    }
+
+    /// Takes note of runs whose results others lack, unless there are no others.
+    pub(crate) fn add_fresh(&self, more: impl IntoIterator<Item = (Arc<str>, Key)>) {
+        if !self.ranks.is_world() {
+            lock(&self.fresh).extend(more);
+        }
+    }
+}
+
+/// An entry that ranks made together.
+#[derive(Clone)]
+pub(crate) struct CollectiveEntry {
+    pub(crate) entry: Arc<Entry>,
+    /// Whether it was made on this process set, not handed over to it.
+    pub(crate) is_own: bool,
+}
+
+/// All process sets of one engine, from the one the program began with to the innermost, and
+/// what came from other ranks.
+#[derive(Default)]
+pub(crate) struct Sets {
+    nested: Mutex<Vec<Arc<ProcessSet>>>,
+    pub(crate) received: Received,
+    /// What others have computed and this rank has not got.
+    left: Mutex<BTreeSet<Key>>,
+    /// What was computed since somebody began to watch.
+    computed: Mutex<Option<Vec<Key>>>,
+    /// How often something was computed that another rank computed too.
+    duplicates: AtomicU64,
+}
+
+impl Sets {
+    pub(crate) fn push(&self, set: Arc<ProcessSet>) {
+        lock(&self.nested).push(set);
+    }
+
+    /// Takes off a set that is released, and those within it.
+    pub(crate) fn remove(&self, id: u64) {
+        let mut nested = lock(&self.nested);
+        if let Some(at) = nested.iter().position(|set| set.ranks.id() == id) {
+            nested.truncate(at);
+        }
+    }
+
+    pub(crate) fn of(&self, ranks: &Ranks) -> Option<Arc<ProcessSet>> {
+        let nested = lock(&self.nested);
+        nested
+            .iter()
+            .find(|set| set.ranks.id() == ranks.id())
+            .cloned()
+    }
+
+    pub(crate) fn all(&self) -> Vec<Arc<ProcessSet>> {
+        lock(&self.nested).clone()
+    }
+
+    /// What each of the sets has under a key.
+    pub(crate) fn entry(&self, key: &Key) -> impl Iterator<Item = Arc<Entry>> {
+        self.all().into_iter().filter_map(|set| set.entry(key))
+    }
+
+    /// Takes note of an ordinary run, if its results are to be given to others some day: within
+    /// a part of the ranks.
+    pub(crate) fn note_fresh(&self, app: &Arc<str>, key: Key) {
+        if let Some(computed) = &mut *lock(&self.computed) {
+            computed.push(key);
+        }
+        let innermost = lock(&self.nested).last().cloned();
+        if let Some(innermost) = innermost {
+            innermost.add_fresh([(Arc::clone(app), key)]);
+        }
+    }
+
+    /// Drops values of an app, as its cache does: what was received of it as a whole.
+    pub(crate) fn clean(&self, app: &str, goes: impl Fn(&Named) -> bool, why: &'static str) {
+        self.received.forget_if(|record| &*record.app == app);
+        for set in self.all() {
+            set.change(|entry| match &*entry.record.app == app {
+                true => Arc::new(entry.without(&goes, why)),
+                false => Arc::clone(entry),
+            });
+        }
+    }
+
+    /// Takes note of what stayed on other ranks.
+    pub(crate) fn leave(&self, keys: impl Iterator<Item = Key>) {
+        lock(&self.left).extend(keys);
+    }
+
+    /// What stayed on other ranks, as far as `is_still` says that it is not here now.
+    pub(crate) fn left(&self, is_still: impl Fn(&Key) -> bool) -> Vec<Key> {
+        // What is here now may go again, and is of this rank's own concern then.
+        let mut left = std::mem::take(&mut *lock(&self.left));
+        left.retain(is_still);
+        let keys = left.iter().copied().collect();
+        lock(&self.left).append(&mut left);
+        keys
+    }
+
+    /// Takes note of what is computed from here on.
+    pub(crate) fn watch_computed(&self) {
+        *lock(&self.computed) = Some(Vec::new());
+    }
+
+    /// Gives what was noted, and stops.
+    pub(crate) fn take_computed(&self) -> Vec<Key> {
+        lock(&self.computed).take().unwrap_or_default()
+    }
+
+    pub(crate) fn add_duplicates(&self, more: u64) {
+        self.duplicates.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn duplicates(&self) -> u64 {
+        self.duplicates.load(Ordering::Relaxed)
+    }
+
+    /// Forgets everything.
+    pub(crate) fn forget_all(&self) {
+        self.received.forget_if(|_| true);
+        lock(&self.left).clear();
+        self.all().iter().for_each(|set| set.clear());
+    }
+
+    /// The entries of distributed apps, of all sets.
+    pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
+        let all = self.all();
+        let of_sets = all.iter().flat_map(|set| set.all());
+        of_sets.map(|made| made.entry).collect()
+    }
+}
+
+fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
+    what.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::ranks::group::OneProcess;
+
+    fn ranks() -> Ranks {
+        Ranks::world(Box::new(OneProcess), Duration::MAX, Arc::new(|_, _| ()))
+    }
+
+    /// Nobody would ever take it: the list would grow as long as the program runs.
+    #[test]
+    fn what_all_ranks_have_is_not_kept_for_others() {
+        let runs = || [(Arc::from("app"), Key::from_bytes([1; 32]))];
+        let world = ProcessSet::new(Arc::new(ranks()));
+        world.add_fresh(runs());
+        assert_eq!(world.take_fresh(), []);
+        let part = ranks().part(Box::new(OneProcess), 0, &[0]);
+        let part = ProcessSet::new(Arc::new(part));
+        part.add_fresh(runs());
+        assert_eq!(part.take_fresh(), runs());
+    }
+}

@@ -1,0 +1,355 @@
+//! Threads that stand for ranks.
+//!
+//! Each operation is a round: every rank puts down what it gives, and waits until all have.
+//! Ranks number their rounds, so one that is slow to take what it was given is not in the way
+//! of the next round.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::group::{GroupError, ProcessGroup, Subgroup};
+
+/// A group whose ranks are threads of this process, for trying out a program for many ranks
+/// without MPI, and for tests.
+///
+/// ```
+/// use sde::{ProcessGroup, ThreadGroup};
+///
+/// let sums = ThreadGroup::run(3, |group| {
+///     let mut all = [0; 3];
+///     group.all_gather(&[group.rank() as u8], &[1; 3], &mut all)?;
+///     Ok::<u8, sde::GroupError>(all.iter().sum())
+/// });
+/// assert_eq!(sums, [Ok(3), Ok(3), Ok(3)]);
+/// ```
+pub struct ThreadGroup {
+    rank: usize,
+    shared: Arc<Shared>,
+    rounds: AtomicU64,
+}
+
+struct Shared {
+    size: usize,
+    nodes: Vec<usize>,
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    rounds: HashMap<u64, Round>,
+    left: Vec<bool>,
+}
+
+/// What the ranks have put down, and how many have taken what is theirs.
+struct Round {
+    given: Vec<Option<Arc<RunInputs>>>,
+    taken: usize,
+}
+
+struct RunInputs {
+    bytes: Vec<u8>,
+    /// For `all_to_all`: how many bytes are for each rank.
+    counts: Vec<usize>,
+    /// For `split`: the new group, given by its first rank.
+    subgroup: Option<Arc<Shared>>,
+}
+
+impl ThreadGroup {
+    /// A group of this many ranks, all on one node; one object for each rank.
+    #[must_use]
+    pub fn new(size: usize) -> Vec<Self> {
+        Self::on_nodes(vec![0; size])
+    }
+
+    /// The same, with each rank on the node that is given for it.
+    #[must_use]
+    pub fn on_nodes(nodes: Vec<usize>) -> Vec<Self> {
+        let shared = Shared::new(nodes);
+        let rank = |rank| Self {
+            rank,
+            shared: Arc::clone(&shared),
+            rounds: AtomicU64::new(0),
+        };
+        (0..shared.size).map(rank).collect()
+    }
+
+    /// Calls a function on a thread for each of so many ranks; the results are in the order
+    /// of ranks.
+    ///
+    /// # Panics
+    /// If the function panics on any of them, after all have ended.
+    pub fn run<R: Send>(size: usize, rank: impl Fn(Self) -> R + Sync) -> Vec<R> {
+        let rank = &rank;
+        std::thread::scope(|scope| {
+            let threads: Vec<_> = Self::new(size)
+                .into_iter()
+                .map(|group| scope.spawn(move || rank(group)))
+                .collect();
+            let ended: Vec<_> = threads.into_iter().map(|thread| thread.join()).collect();
+            ended
+                .into_iter()
+                .map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+                .collect()
+        })
+    }
+
+    /// Puts down what this rank gives, waits for the others, and gives what they put down.
+    fn round(
+        &self,
+        given: RunInputs,
+        mut waiting: impl FnMut(&[usize]),
+        patience: Duration,
+    ) -> Result<Vec<Arc<RunInputs>>, GroupError> {
+        let number = self.rounds.fetch_add(1, Ordering::Relaxed);
+        let shared = &*self.shared;
+        let mut state = shared.lock();
+        let size = shared.size;
+        let round = state.rounds.entry(number).or_insert_with(|| Round {
+            given: vec![None; size],
+            taken: 0,
+        });
+        round.given[self.rank] = Some(Arc::new(given));
+        shared.changed.notify_all();
+        loop {
+            let missing = state.missing(number);
+            if missing.is_empty() {
+                return Ok(state.take(number, size));
+            }
+            if let Some(rank) = missing.iter().copied().find(|rank| state.left[*rank]) {
+                return Err(GroupError::Left { rank });
+            }
+            let waited = shared.changed.wait_timeout(state, patience);
+            let (again, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+            state = again;
+            if waited.timed_out() {
+                let missing = state.missing(number);
+                drop(state);
+                if !missing.is_empty() {
+                    waiting(&missing);
+                }
+                state = shared.lock();
+            }
+        }
+    }
+
+    fn simple_round(&self, given: RunInputs) -> Result<Vec<Arc<RunInputs>>, GroupError> {
+        self.round(given, |_| {}, Duration::from_secs(60))
+    }
+}
+
+impl Shared {
+    fn new(nodes: Vec<usize>) -> Arc<Self> {
+        let size = nodes.len();
+        let state = State {
+            left: vec![false; size],
+            ..State::default()
+        };
+        Arc::new(Self {
+            size,
+            nodes,
+            state: Mutex::new(state),
+            changed: Condvar::new(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    /// Who has not come to a round.
+    fn missing(&self, number: u64) -> Vec<usize> {
+        let given = self.rounds.get(&number).map_or(&[][..], |r| &r.given);
+        let missing = given.iter().enumerate().filter(|(_, g)| g.is_none());
+        missing.map(|(rank, _)| rank).collect()
+    }
+
+    /// What all have given. The last one to take it clears the place.
+    fn take(&mut self, number: u64, size: usize) -> Vec<Arc<RunInputs>> {
+        let Some(round) = self.rounds.get_mut(&number) else {
+            return Vec::new();
+        };
+        let given = round.given.iter().flatten().cloned().collect();
+        round.taken += 1;
+        if round.taken == size {
+            self.rounds.remove(&number);
+        }
+        given
+    }
+}
+
+impl RunInputs {
+    fn bytes(bytes: &[u8]) -> Self {
+        Self {
+            bytes: bytes.to_vec(),
+            counts: Vec::new(),
+            subgroup: None,
+        }
+    }
+}
+
+impl ProcessGroup for ThreadGroup {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.shared.size
+    }
+
+    fn nodes(&self) -> Vec<usize> {
+        self.shared.nodes.clone()
+    }
+
+    fn meet(
+        &self,
+        message: &[u8],
+        patience: Duration,
+        late: &mut dyn FnMut(&[usize]),
+    ) -> Result<Vec<u8>, GroupError> {
+        let given = self.round(RunInputs::bytes(message), late, patience)?;
+        let other = given.iter().position(|g| g.bytes.len() != message.len());
+        if let Some(rank) = other {
+            return Err(GroupError::Length {
+                rank,
+                given: given[rank].bytes.len(),
+                expected: message.len(),
+            });
+        }
+        Ok(given.iter().flat_map(|g| g.bytes.iter().copied()).collect())
+    }
+
+    fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
+        let given = self.simple_round(RunInputs::bytes(mine))?;
+        let parts = given.iter().map(|given| &given.bytes[..]);
+        collect(parts, counts, all)
+    }
+
+    fn all_to_all(
+        &self,
+        send: &[u8],
+        send_counts: &[usize],
+        receive: &mut [u8],
+        receive_counts: &[usize],
+    ) -> Result<(), GroupError> {
+        let given = self.simple_round(RunInputs {
+            counts: send_counts.to_vec(),
+            ..RunInputs::bytes(send)
+        })?;
+        let parts = given.iter().map(|given| part(given, self.rank));
+        collect(parts, receive_counts, receive)
+    }
+
+    fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
+        let choice = match color {
+            Some(color) => [i64::from(color).to_le_bytes(), key.to_le_bytes()].concat(),
+            None => Vec::new(),
+        };
+        let choices = self.simple_round(RunInputs::bytes(&choice))?;
+        let mut members: Vec<_> = (0..choices.len())
+            .filter(|rank| !choice.is_empty() && choices[*rank].bytes.get(..8) == choice.get(..8))
+            .collect();
+        members.sort_by_key(|rank| (key_of(&choices[*rank].bytes), *rank));
+        // The first of them makes the group, and the others take it from him.
+        let makes = (members.first() == Some(&self.rank)).then(|| {
+            let nodes = members.iter().map(|rank| self.shared.nodes[*rank]);
+            Shared::new(renumbered(nodes))
+        });
+        let made = self.simple_round(RunInputs {
+            subgroup: makes,
+            ..RunInputs::bytes(&[])
+        })?;
+        let shared = members
+            .first()
+            .and_then(|first| made[*first].subgroup.clone());
+        let rank = members.iter().position(|rank| *rank == self.rank);
+        Ok(shared.zip(rank).map(|(shared, rank)| {
+            Box::new(Self {
+                rank,
+                shared,
+                rounds: AtomicU64::new(0),
+            }) as _
+        }))
+    }
+
+    fn leave(&self) {
+        self.shared.lock().left[self.rank] = true;
+        self.shared.changed.notify_all();
+    }
+}
+
+/// A thread that ends, by a panic too, leaves.
+impl Drop for ThreadGroup {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+fn key_of(choice: &[u8]) -> i64 {
+    let bytes = choice.get(8..).and_then(|key| key.try_into().ok());
+    i64::from_le_bytes(bytes.unwrap_or_default())
+}
+
+/// Numbers from 0 in the order in which they first come.
+fn renumbered(nodes: impl Iterator<Item = usize>) -> Vec<usize> {
+    let mut seen = Vec::new();
+    nodes
+        .map(|node| {
+            seen.iter().position(|n| *n == node).unwrap_or_else(|| {
+                seen.push(node);
+                seen.len() - 1
+            })
+        })
+        .collect()
+}
+
+/// What a rank has for another.
+fn part(given: &RunInputs, rank: usize) -> &[u8] {
+    let start: usize = given.counts.iter().take(rank).sum();
+    let count = given.counts.get(rank).copied().unwrap_or(0);
+    given.bytes.get(start..start + count).unwrap_or_default()
+}
+
+fn collect<'a>(
+    parts: impl Iterator<Item = &'a [u8]>,
+    counts: &[usize],
+    mut to: &mut [u8],
+) -> Result<(), GroupError> {
+    for (rank, part) in parts.enumerate() {
+        let expected = counts.get(rank).copied().unwrap_or(0);
+        let length = |expected| GroupError::Length {
+            rank,
+            given: part.len(),
+            expected,
+        };
+        if part.len() != expected {
+            return Err(length(expected));
+        }
+        let Some((here, rest)) = to.split_at_mut_checked(expected) else {
+            return Err(length(0));
+        };
+        here.copy_from_slice(part);
+        to = rest;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// By its end: what leaves in other ways is in the contract of groups, in the tests of the workspace.
+    #[test]
+    fn who_leaves_holds_up_nobody() {
+        let met = ThreadGroup::run(3, |group| match group.rank() {
+            2 => Ok(Vec::new()),
+            _ => group.meet(&[], Duration::MAX, &mut |_| {}),
+        });
+        assert_eq!(met[0], Err(GroupError::Left { rank: 2 }));
+        assert_eq!(met[1], Err(GroupError::Left { rank: 2 }));
+    }
+}

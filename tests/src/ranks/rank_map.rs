@@ -1,0 +1,300 @@
+//! `par_map` over ranks and threads.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use super::Ranks;
+use sde::{
+    App, AppError, AppInfo, Cost, ErrorKind, Fingerprint, Handle, Inputs, ResultMap, ResultSpec,
+    SavePolicy, Sde, Transfer, inputs,
+};
+
+use crate::Lying;
+
+#[sde::app(name = "ranks.rank_map.square")]
+fn square(x: u64) -> Result<u64, AppError> {
+    if x == 13 {
+        return Err(AppError::message("thirteen"));
+    }
+    Ok(x * x)
+}
+
+#[sde::app(name = "ranks.rank_map.shared")]
+fn shared(sde: &Handle, x: u64) -> Result<u64, sde::Error> {
+    Ok(*square.call(sde, 1000)? + x)
+}
+
+#[sde::app(name = "ranks.rank_map.inside", distributed)]
+fn inside(sde: &Handle, count: u64) -> Result<u64, sde::Error> {
+    let results = sde.par_map(&square, &list(count));
+    results
+        .into_iter()
+        .map(|result| Ok(*result?.get::<u64>("result")?))
+        .sum()
+}
+
+#[sde::app(name = "ranks.rank_map.ordinary")]
+fn ordinary(sde: &Handle, count: u64) -> Result<u64, sde::Error> {
+    let results = sde.par_map(&square, &list(count));
+    results
+        .into_iter()
+        .map(|result| Ok(*result?.get::<u64>("result")?))
+        .sum()
+}
+
+#[sde::app(name = "ranks.rank_map.draw", nondeterministic)]
+fn draw(x: u64) -> u64 {
+    static DRAWN: AtomicUsize = AtomicUsize::new(0);
+    x * 1000 + DRAWN.fetch_add(1, Ordering::Relaxed) as u64
+}
+
+fn list(count: u64) -> Vec<Inputs> {
+    (0..count).map(|x| inputs! { x: x }).collect()
+}
+
+fn values(results: Vec<Result<ResultMap, sde::Error>>) -> Vec<u64> {
+    let value = |result: Result<ResultMap, sde::Error>| *result.unwrap().get("result").unwrap();
+    results.into_iter().map(value).collect()
+}
+
+pub(super) fn each_key_is_computed_once_over_all_ranks_and_all_have_all(ranks: Ranks<'_>) {
+    let size = ranks.size();
+    let computed = ranks.run(|sde| {
+        // Twice each, and one that a rank has already.
+        let mut twice = list(10);
+        twice.extend(list(10));
+        if sde.rank().unwrap() == size - 1 {
+            square.call(&sde, 3).unwrap();
+        }
+        let squares = values(sde.par_map(&square, &twice));
+        assert_eq!(squares[..10], [0, 1, 4, 9, 16, 25, 36, 49, 64, 81]);
+        assert_eq!(squares[..10], squares[10..]);
+        let computed = sde.stats().total.computed;
+        assert_eq!(values(sde.par_map(&square, &list(10))).len(), 10);
+        assert_eq!(sde.stats().total.computed, computed);
+        assert_eq!(sde.stats().on_several_ranks, 0);
+        computed
+    });
+    assert_eq!(computed.iter().sum::<u64>(), 10, "{computed:?}");
+    assert!(
+        computed.iter().all(|one| *one >= (9 / size) as u64),
+        "{computed:?}"
+    );
+}
+
+pub(super) fn in_a_distributed_app_too_and_in_an_ordinary_one_each_rank_for_itself(
+    ranks: Ranks<'_>,
+) {
+    let counts = ranks.run_with_log(|sde, log| {
+        assert_eq!(*inside.call(&sde, 7).unwrap(), 91);
+        let spread = log.started("ranks.rank_map.square");
+        sde.clean_cache("ranks.rank_map.square", []).unwrap();
+        assert_eq!(*ordinary.call(&sde, 7).unwrap(), 91);
+        (spread, log.started("ranks.rank_map.square") - spread)
+    });
+    assert_eq!(counts.iter().map(|(spread, _)| spread).sum::<usize>(), 7);
+    assert!(counts.iter().all(|(_, alone)| *alone == 7), "{counts:?}");
+}
+
+pub(super) fn what_fails_is_the_same_error_on_all_ranks_and_stops_nothing(ranks: Ranks<'_>) {
+    let texts = ranks.run(|sde| {
+        let results = sde.par_map(&square, &list(20));
+        let failed: Vec<_> = (0..20).filter(|at| results[*at].is_err()).collect();
+        assert_eq!(failed, [13]);
+        let error = results[13].as_ref().unwrap_err().to_string();
+        assert!(error.contains("thirteen"), "{error}");
+        error
+    });
+    assert_eq!(texts.len(), 3);
+}
+
+/// Two ranks may compute the same beneath different items: that is told.
+pub(super) fn what_several_ranks_compute_beneath_is_counted(ranks: Ranks<'_>) {
+    let counted = ranks.run(|sde| {
+        values(sde.par_map(&shared, &list(6)));
+        (sde.stats().on_several_ranks, sde.stats().total.computed)
+    });
+    assert_eq!(counted, [(1, 4), (1, 4)]);
+}
+
+pub(super) fn non_deterministic_results_are_the_same_on_all_ranks(ranks: Ranks<'_>) {
+    let drawn = ranks.run(|sde| values(sde.par_map(&draw, &list(6))));
+    assert_eq!(drawn[0], drawn[1]);
+    assert_eq!(drawn[0], drawn[2]);
+}
+
+/// Found by the restart of a sweep of which half was stored, which took half a minute before the first point: each
+/// that was missing was compared with all that were there, for a message that nobody had asked for.
+pub(super) fn what_is_missing_is_not_compared_with_all_that_is_stored(ranks: Ranks<'_>) {
+    let searched = ranks.run_ranks(|rank| {
+        let store = Lying::new();
+        let sde = rank.join(Sde::builder().store(store.clone()));
+        let sde = sde.save(SavePolicy::EveryResult).build().unwrap();
+        for count in [5, 10] {
+            assert_eq!(
+                values(sde.par_map(&square, &list(count))).len(),
+                count as usize
+            );
+        }
+        store.searched()
+    });
+    assert_eq!(searched, vec![0; ranks.size()]);
+}
+
+#[sde::app(name = "ranks.rank_map.draws", distributed)]
+fn draws(sde: &Handle) -> u64 {
+    sde.par_map(&draw, &list(1)).len() as u64
+}
+
+/// Found by a program in which one rank of three drew a number: the others took the run for deterministic, and
+/// waited at a meeting to which the one did not come.
+pub(super) fn what_is_random_on_one_rank_is_so_on_all(ranks: Ranks<'_>) {
+    let random = ranks.run(|sde| {
+        for _ in 0..2 {
+            assert_eq!(*draws.call(&sde).unwrap(), 1);
+        }
+        assert_eq!(sde.stats().apps["ranks.rank_map.draws"].computed, 2);
+        let records = sde.records();
+        let of_app = records
+            .iter()
+            .filter(|record| &*record.app == "ranks.rank_map.draws");
+        of_app
+            .map(|record| record.nondeterministic)
+            .collect::<Vec<_>>()
+    });
+    assert!(
+        random.iter().all(|of_rank| *of_rank == [true]),
+        "{random:?}"
+    );
+}
+
+pub(super) fn lists_that_differ_are_the_same_error_on_all_ranks(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
+        let count = 3 + sde.rank().unwrap() as u64;
+        for result in sde.par_map(&square, &list(count)) {
+            let error = result.unwrap_err();
+            assert!(
+                matches!(error.kind(), ErrorKind::Disagree { .. }),
+                "{error}"
+            );
+        }
+    });
+}
+
+/// Of values that are too large the others get the keys.
+pub(super) fn values_that_are_too_large_stay_and_their_keys_are_known(ranks: Ranks<'_>) {
+    let there = ranks.run(|sde| {
+        let none = Transfer::all().at_most(1);
+        let results = sde.par_map_with(&square, &list(4), &none);
+        let maps: Vec<_> = results.into_iter().map(Result::unwrap).collect();
+        let keys: Vec<_> = maps.iter().map(|map| map.origin().unwrap().key).collect();
+        let has = |map: &ResultMap| map.get::<u64>("result").is_ok();
+        (maps.iter().map(has).collect::<Vec<_>>(), keys)
+    });
+    assert_eq!(there[0].0, [true, false, true, false]);
+    assert_eq!(there[1].0, [false, true, false, true]);
+    assert_eq!(there[0].1, there[1].1);
+}
+
+/// The same where not the size is the reason but what the caller wants: none is computed twice. Later
+/// all of them may be wanted.
+pub(super) fn values_that_are_not_wanted_stay_and_their_keys_are_known(ranks: Ranks<'_>) {
+    let computed = ranks.run(|sde| {
+        let rank = sde.rank().unwrap();
+        let none = Transfer::all().only(|_, _, _| false);
+        for _ in 0..2 {
+            for (x, result) in sde
+                .par_map_with(&square, &list(4), &none)
+                .iter()
+                .enumerate()
+            {
+                let value = result.as_ref().unwrap().get::<u64>("result");
+                if x % 2 == rank {
+                    assert_eq!(*value.unwrap(), (x * x) as u64);
+                } else {
+                    let error = value.unwrap_err();
+                    assert!(matches!(error.kind(), ErrorKind::Gone { .. }), "{error}");
+                }
+            }
+        }
+        assert_eq!(values(sde.par_map(&square, &list(4))), [0, 1, 4, 9]);
+        sde.stats().total.computed
+    });
+    assert_eq!(computed, [2, 2]);
+}
+
+/// Two results, of which one may be all that somebody wants.
+#[derive(Clone, Fingerprint)]
+struct Pair;
+
+impl App for Pair {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("ranks.rank_map.pair", "1")
+            .result(ResultSpec::new::<u64>("small"))
+            .result(ResultSpec::new::<u64>("large"))
+    }
+
+    fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        let x = *inputs.get::<u64>("x")?;
+        Ok(ResultMap::new().with("small", x).with("large", 1000 * x))
+    }
+}
+
+/// What is wanted of a result map comes, and serves who asks for nothing else.
+pub(super) fn of_several_values_those_that_are_wanted_come(ranks: Ranks<'_>) {
+    let computed = ranks.run(|sde| {
+        let rank = sde.rank().unwrap() as u64;
+        let small = Transfer::all().only(|_, name, _| name == "small");
+        let maps = sde.par_map_with(&Pair, &list(2), &small);
+        for (x, map) in (0..).zip(&maps) {
+            let map = map.as_ref().unwrap();
+            assert_eq!(*map.get::<u64>("small").unwrap(), x);
+            assert_eq!(map.get::<u64>("large").is_ok(), x == rank);
+        }
+        let other = inputs! { x: 1 - rank };
+        let asked = sde.request(&Pair, &other).names(&["small"]).run();
+        assert_eq!(
+            *asked.unwrap().results.get::<u64>("small").unwrap(),
+            1 - rank
+        );
+        let large = Transfer::all().only(|_, name, _| name == "large");
+        for (x, map) in (0..).zip(&sde.par_map_with(&Pair, &list(2), &large)) {
+            let map = map.as_ref().unwrap();
+            let got = ["small", "large"].map(|name| *map.get::<u64>(name).unwrap());
+            assert_eq!(got, [x, 1000 * x]);
+        }
+        sde.stats().total.computed
+    });
+    assert_eq!(computed, [1, 1]);
+}
+
+/// Takes as long as it says.
+#[derive(Clone, Fingerprint)]
+struct Costly;
+
+impl App for Costly {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("ranks.rank_map.costly", "1").result(ResultSpec::new::<u64>("result"))
+    }
+
+    fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        Ok(ResultMap::new().with("result", *inputs.get::<u64>("x")?))
+    }
+
+    fn cost(&self, inputs: &Inputs) -> Option<Cost> {
+        let x = *inputs.get::<u64>("x").ok()?;
+        let time = Duration::from_secs(if x == 0 { 100 } else { 1 });
+        Some(Cost { time, memory: 0 })
+    }
+}
+
+pub(super) fn what_is_dealt_out_is_dealt_out_by_its_cost(ranks: Ranks<'_>) {
+    let computed = ranks.run(|sde| {
+        assert_eq!(
+            values(sde.par_map(&Costly, &list(8))),
+            [0, 1, 2, 3, 4, 5, 6, 7]
+        );
+        sde.stats().total.computed
+    });
+    assert_eq!(computed, [1, 7]);
+}

@@ -1,0 +1,290 @@
+//! What ranks made together, where it can't or shall not move, and where its app moves it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use sde::{
+    App, AppError, AppInfo, ArchiveError, Codec, DistArray, Distributed, ErasedValue, EventLog,
+    Fingerprint, Handle, Inputs, Redistribution, ResultMap, ResultSpec, Sde, Slot, Transfer, Wire,
+    inputs,
+};
+use sde_archives::Cbor;
+use serde::ser::Error as _;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::{Rank, Ranks};
+
+#[sde::app(name = "ranks.redistribution.table", distributed, tags(distributed))]
+fn table(sde: &Handle, rows: usize) -> Result<DistArray<f64>, sde::Error> {
+    DistArray::from_fn(sde, &[rows, 2], number)
+}
+
+fn number(at: &[usize]) -> f64 {
+    (at[0] * 10 + at[1]) as f64
+}
+
+fn numbers(rows: usize, scale: f64) -> Vec<f64> {
+    let row = |row: usize| [number(&[row, 0]) * scale, number(&[row, 1]) * scale];
+    (0..rows).flat_map(row).collect()
+}
+
+/// What no format can write.
+#[derive(Deserialize)]
+struct Unwritten(u64);
+
+impl Serialize for Unwritten {
+    fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
+        Err(S::Error::custom("it is not to be written"))
+    }
+}
+
+#[sde::app(name = "ranks.redistribution.unwritten", distributed)]
+fn unwritten(sde: &Handle, x: u64) -> Result<Unwritten, sde::Error> {
+    Ok(Unwritten(sde.gather("numbers", x)?.len() as u64))
+}
+
+/// It would be sent by one rank only: that alone would fail, and the others wait for it.
+pub(super) fn what_can_not_be_sent_stays_and_is_no_error(ranks: Ranks<'_>) {
+    let size = ranks.size() as u64;
+    ranks.run(|sde| {
+        assert_eq!(unwritten.call(&sde, 1).unwrap().0, size);
+        let whole = table.call(&sde, 4).unwrap().gather(&sde).unwrap();
+        let color = (sde.rank().unwrap() % 2) as u32;
+        sde.split_for(color, 0, |half| {
+            assert_eq!(table.call(half, 4)?.gather(half)?, whole);
+            assert_eq!(unwritten.call(half, 1)?.0, half.ranks()? as u64);
+            unwritten.call(half, 2).map(drop)
+        })
+        .unwrap();
+        assert_eq!(unwritten.call(&sde, 1).unwrap().0, size);
+        assert_eq!(unwritten.call(&sde, 2).unwrap().0, size);
+        assert_eq!(table.call(&sde, 4).unwrap().gather(&sde).unwrap(), whole);
+    });
+}
+
+/// Fails, when told to, to read what is said of an entry.
+struct Failing {
+    now: Arc<AtomicBool>,
+}
+
+impl Wire for Failing {
+    fn encode(
+        &self,
+        value: &ErasedValue,
+        codec: &Codec,
+        to: &mut Vec<u8>,
+    ) -> Result<(), ArchiveError> {
+        Cbor.encode(value, codec, to)
+    }
+
+    fn decode(&self, bytes: &[u8], codec: &Codec) -> Result<ErasedValue, ArchiveError> {
+        let is_it = codec.type_name().contains("packed::Head");
+        match is_it && self.now.load(Ordering::Relaxed) {
+            true => Err(ArchiveError::Other("the wire is cut".to_owned())),
+            false => Cbor.decode(bytes, codec),
+        }
+    }
+}
+
+pub(super) fn a_hand_over_that_fails_on_one_rank_is_the_same_error_on_all(ranks: Ranks<'_>) {
+    let texts = ranks.run_ranks(fail_to_hand_over);
+    for of_rank in &texts {
+        assert_eq!(*of_rank, texts[0]);
+        for text in of_rank {
+            assert!(text.contains("on rank 1: "), "{text}");
+            assert!(text.contains("the wire is cut"), "{text}");
+        }
+    }
+}
+
+fn fail_to_hand_over(rank: Rank) -> [String; 2] {
+    let now = Arc::new(AtomicBool::new(false));
+    let is_failing = rank.number() == 1;
+    let wire = Failing {
+        now: Arc::clone(&now),
+    };
+    let sde = rank.join_by(Sde::builder(), wire).build().unwrap();
+    table.call(&sde, 3).unwrap();
+    now.store(is_failing, Ordering::Relaxed);
+    let split = sde.split(0, 0).map(drop).unwrap_err().to_string();
+    now.store(false, Ordering::Relaxed);
+    let part = sde.split(0, 0).unwrap();
+    table.call(&part, 4).unwrap();
+    now.store(is_failing, Ordering::Relaxed);
+    let release = part.release().unwrap_err().to_string();
+    now.store(false, Ordering::Relaxed);
+    // Nothing is out of step.
+    assert_eq!(
+        table.call(&sde, 3).unwrap().gather(&sde).unwrap(),
+        numbers(3, 1.0)
+    );
+    [split, release]
+}
+
+/// A table, whose app moves it itself.
+#[derive(Clone, Debug, Default, Fingerprint)]
+struct Field;
+
+/// The table of the app in its slot, made larger; it moves both of its results.
+#[derive(Clone, Debug, Default, Fingerprint)]
+struct Larger;
+
+sde::link_app!(Field);
+sde::link_app!(Larger);
+
+impl App for Field {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("ranks.redistribution.field", "1")
+            .distributed()
+            .result(ResultSpec::distributed::<DistArray<f64>>("field"))
+            .result(ResultSpec::new::<String>("name"))
+            .synchronize(|own, over| {
+                let moved = move_field(own, over)?;
+                Ok(moved.map(|field| ResultMap::new().with("field", field)))
+            })
+    }
+
+    fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        let field = DistArray::from_fn(sde, &[*inputs.get::<usize>("rows")?, 2], number)?;
+        let name = "a field".to_owned();
+        Ok(ResultMap::new().with("field", field).with("name", name))
+    }
+}
+
+impl App for Larger {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("ranks.redistribution.larger", "1")
+            .distributed()
+            .slot(Slot::new("inner", Field))
+            .result(ResultSpec::distributed::<DistArray<f64>>("field"))
+            .result(ResultSpec::new::<u64>("count"))
+            .synchronize(|own, over| {
+                let count = own.map(|map| map.get::<u64>("count")).transpose()?;
+                let mine = count.map_or(Vec::new(), |count| count.to_le_bytes().to_vec());
+                let all = over.exchange(&vec![mine; over.ranks()])?;
+                let count = u64::from_le_bytes(all[over.from()[0]].as_slice().try_into()?);
+                let moved = move_field(own, over)?;
+                Ok(moved.map(|field| ResultMap::new().with("field", field).with("count", count)))
+            })
+    }
+
+    fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        let inner = sde.run(&sde.sub_app("inner")?, inputs)?;
+        let field = inner.get::<DistArray<f64>>("field")?.map(|x| 3.0 * x);
+        Ok(ResultMap::new().with("field", field).with("count", 7_u64))
+    }
+}
+
+fn move_field(
+    own: Option<&ResultMap>,
+    over: &Redistribution<'_>,
+) -> Result<Option<DistArray<f64>>, AppError> {
+    let part = own.map(|map| map.get::<DistArray<f64>>("field"));
+    let part = part.transpose()?;
+    DistArray::redistribute_parts(part.as_deref(), &over.of_result("field"))
+}
+
+#[sde::app(name = "ranks.redistribution.sum", distributed)]
+fn sum(sde: &Handle, array: &DistArray<f64>) -> Result<f64, sde::Error> {
+    let mine: f64 = array.local().iter().sum();
+    Ok(sde.gather("sums", mine)?.iter().map(|one| **one).sum())
+}
+
+/// The app's results are whole on the handle's ranks, of use there, and known as inputs.
+fn check_fields(sde: &Handle, rows: usize) -> Result<(), sde::Error> {
+    let inputs = inputs! { rows: rows };
+    let larger = sde.run(&Larger, &inputs)?;
+    let array = larger.get::<DistArray<f64>>("field")?;
+    assert_eq!(array.gather(sde)?, numbers(rows, 3.0));
+    assert_eq!(*larger.get::<u64>("count")?, 7);
+    assert_eq!(array.layout().ranks(), sde.ranks()?);
+    let inner = sde.run(&Field, &inputs)?;
+    let array = inner.get::<DistArray<f64>>("field")?;
+    assert_eq!(array.gather(sde)?, numbers(rows, 1.0));
+    assert_eq!(*inner.get::<String>("name")?, "a field");
+    assert_eq!(
+        *sum.call(sde, &array)?,
+        numbers(rows, 1.0).iter().sum::<f64>()
+    );
+    Ok(())
+}
+
+pub(super) fn an_app_moves_its_results_itself(ranks: Ranks<'_>) {
+    let started = ranks.run_with_log(|sde, log| {
+        let color = (sde.rank().unwrap() % 2) as u32;
+        check_fields(&sde, 5).unwrap();
+        sde.split_for(color, 0, |half| {
+            check_fields(half, 5)?;
+            // One for each half.
+            check_fields(half, 6 + color as usize)
+        })
+        .unwrap();
+        for rows in [5, 6, 7] {
+            check_fields(&sde, rows).unwrap();
+        }
+        let apps = ["field", "larger", "sum"];
+        apps.map(|app| log.started(&format!("ranks.redistribution.{app}")))
+    });
+    assert!(
+        started.iter().all(|of_rank| *of_rank == [2, 2, 2]),
+        "{started:?}"
+    );
+}
+
+/// It would belong to two process sets.
+#[derive(Clone, Debug, Default, Fingerprint)]
+struct Careless;
+
+impl App for Careless {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("ranks.redistribution.careless", "1")
+            .distributed()
+            .result(ResultSpec::distributed::<DistArray<f64>>("field"))
+            .synchronize(|own, _| Ok(own.cloned()))
+    }
+
+    fn run(&self, sde: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+        let field = DistArray::from_fn(sde, &[4], |at| at[0] as f64)?;
+        Ok(ResultMap::new().with("field", field))
+    }
+}
+
+pub(super) fn a_part_of_the_old_set_is_none_of_the_new_one(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
+        let map = sde.run(&Careless, &inputs! {}).unwrap();
+        let error = sde.split(0, 0).map(drop).unwrap_err();
+        assert!(
+            error.to_string().contains("given back as it was"),
+            "{error}"
+        );
+        let array = map.get::<DistArray<f64>>("field").unwrap();
+        assert_eq!(array.gather(&sde).unwrap(), [0.0, 1.0, 2.0, 3.0]);
+    });
+}
+
+/// The limit is one for the whole of a value, wherever it goes.
+pub(super) fn what_is_too_large_does_not_move_in_either_direction(ranks: Ranks<'_>) {
+    // Two rows are 32 bytes, and the record of the run is sent with them.
+    let small = Transfer::all().at_most(2000);
+    let started = ranks.run_with_log(|sde, log: EventLog| {
+        table.call(&sde, 2).unwrap();
+        table.call(&sde, 1000).unwrap();
+        let part = sde.split_with(0, 0, &small).unwrap();
+        let _ = log.take();
+        table.call(&part, 2).unwrap();
+        table.call(&part, 1000).unwrap();
+        table.call(&part, 3).unwrap();
+        table.call(&part, 1001).unwrap();
+        let within = log.started("ranks.redistribution.table");
+        part.release_with(&small).unwrap();
+        let _ = log.take();
+        table.call(&sde, 3).unwrap();
+        table.call(&sde, 1001).unwrap();
+        table.call(&sde, 1000).unwrap();
+        (within, log.started("ranks.redistribution.table"))
+    });
+    assert!(
+        started.iter().all(|of_rank| *of_rank == (3, 1)),
+        "{started:?}"
+    );
+}

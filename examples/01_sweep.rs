@@ -12,7 +12,7 @@ fn lyapunov(r: f64) -> f64 {
 }
 
 fn main() -> Result<(), sde::Error> {
-    let sde = sde_archives::open("lyapunov.sde")?;
+    let sde = sde::open("lyapunov.sde")?;
     let grid = (0..200).map(|i| 3.4 + 0.003 * f64::from(i));
     for (r, exponent) in grid.clone().zip(lyapunov.par_call(&sde, grid)?) {
         println!("{r:.3} {exponent:8.5}");

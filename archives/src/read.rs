@@ -13,7 +13,7 @@ use crate::compact::EntryFacts;
 use crate::frame::pieces;
 use crate::index::Place;
 use crate::medium::{Medium, MediumFile};
-use crate::metadata::{EntryMetadata, PayloadMetadata, ScratchMetadata};
+use crate::metadata::{EntryMetadata, PayloadMetadata, ScratchMetadata, stored_name};
 use crate::rank::Rank;
 use crate::segment::{FRAME_HEADER, FrameHeader, FrameKind, Segment, checksum};
 use crate::table::bytes as bytes_of;
@@ -348,7 +348,7 @@ impl FilePayload {
     fn read(&self, codec: &Codec) -> Result<ErasedValue, Trouble> {
         if !self.may_be(codec) {
             let wanted = codec.type_name();
-            let why = match self.type_name == wanted {
+            let why = match stored_name(&self.type_name) == stored_name(wanted) {
                 true => format!("the type {wanted} has changed since"),
                 false => format!("it is a {:?}, not a {wanted}", self.type_name),
             };
@@ -390,7 +390,8 @@ impl Payload for FilePayload {
     }
 
     fn may_be(&self, codec: &Codec) -> bool {
-        self.type_name == codec.type_name() && self.schema == cbor::schema(codec)
+        stored_name(&self.type_name) == stored_name(codec.type_name())
+            && self.schema == cbor::schema(codec)
     }
 
     fn stored_bytes(&self) -> u64 {

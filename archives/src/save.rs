@@ -14,7 +14,9 @@ use crate::cbor::{self, Encoded};
 use crate::class::Class;
 use crate::frame::NewFrame;
 use crate::id::Clock;
-use crate::metadata::{EntryMetadata, PayloadMetadata, ResultMetadata, ScratchMetadata};
+use crate::metadata::{
+    EntryMetadata, PayloadMetadata, ResultMetadata, ScratchMetadata, stored_name,
+};
 use crate::segment::FrameKind;
 
 /// How much is encoded at most before it is handed on to be written.
@@ -215,7 +217,7 @@ impl Payloads {
             at,
             length,
             checksum,
-            type_name: codec.type_name().to_owned(),
+            type_name: stored_name(codec.type_name()).into_owned(),
             schema: cbor::schema(codec),
         })
     }

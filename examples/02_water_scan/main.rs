@@ -9,8 +9,8 @@ mod program;
 use std::path::Path;
 use std::process::ExitCode;
 
+use sde::store::DirStore;
 use sde::{ArchiveError, Builder};
-use sde_archives::DirStore;
 
 struct OneProcess;
 

@@ -13,9 +13,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use options::{Asked, Options};
+use sde::store::DirStore;
 use sde::{ArchiveError, Builder, Event, ResultMap, SavePolicy, Sde, Value, inputs};
 use sde_apps::hartree_fock::Scan;
-use sde_archives::DirStore;
 
 /// What went wrong, for a person, and the exit status: 1 if the calculation failed,
 /// 2 if what was asked for makes no sense.

@@ -15,9 +15,9 @@ mod program;
 use std::path::Path;
 use std::process::ExitCode;
 
+use sde::mpi::MpiGroup;
+use sde::store::{Cbor, DirStore, Options};
 use sde::{ArchiveError, Builder, ProcessGroup};
-use sde_archives::{Cbor, DirStore, Options};
-use sde_mpi::MpiGroup;
 
 impl program::Ranks for MpiGroup {
     fn is_first(&self) -> bool {
@@ -34,7 +34,7 @@ impl program::Ranks for MpiGroup {
 }
 
 fn main() -> ExitCode {
-    match sde_mpi::Session::start() {
+    match sde::mpi::Session::start() {
         Ok(session) => program::main(session.world()),
         Err(error) => {
             eprintln!("error: {error}");

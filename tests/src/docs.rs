@@ -19,3 +19,6 @@ mod threads {}
 
 #[doc = include_str!("../../docs/guide/06-process-sets.md")]
 mod process_sets {}
+
+#[doc = include_str!("../../docs/guide/07-kernels.md")]
+mod kernels {}

@@ -39,7 +39,6 @@ mod context;
 pub mod driver;
 mod error;
 mod foreign;
-mod guide;
 mod identity;
 mod keep;
 mod live;

@@ -21,8 +21,8 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use lexopt::prelude::*;
+use sde::store::{Cbor, Options as Store};
 use sde::{DistArray, Handle, SavePolicy, Sde};
-use sde_archives::{Cbor, Options as Store};
 use solvers::{chebyshev, conjugate_gradients};
 
 const HELP: &str = "\
@@ -82,7 +82,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         print!("{HELP}");
         return Ok(());
     };
-    let session = sde_mpi::Session::start()?;
+    let session = sde::mpi::Session::start()?;
     let world = session.world();
     let mut builder = Sde::builder();
     if let Some(directory) = &options.store {

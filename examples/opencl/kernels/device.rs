@@ -16,8 +16,8 @@ use opencl3::context::Context as ClContext;
 use opencl3::error_codes::ClError;
 use opencl3::memory::{self, Buffer, ClMem};
 use opencl3::types::{CL_TRUE, cl_mem};
+use sde::opencl::{Context, DeviceIdentity, DeviceInfo, Kernel, ProgramSpec, Settings};
 use sde::{Fingerprint, Handle, Value};
-use sde_opencl::{Context, DeviceIdentity, DeviceInfo, Kernel, ProgramSpec, Settings};
 
 use crate::failure::Failure;
 use crate::meter::{Family, Meter};
@@ -60,7 +60,7 @@ impl Gpu {
     /// The device of this number, with binaries kept as the settings say.
     pub fn open(number: usize, settings: Settings) -> Result<Self, Failure> {
         let begun = Instant::now();
-        let found = sde_opencl::devices()?;
+        let found = sde::opencl::devices()?;
         let found = found.get(number).ok_or_else(|| {
             let there = found.len();
             Failure::of_input(format!(
@@ -124,7 +124,7 @@ impl Gpu {
         sde: &Handle,
         family: Family,
         programs: &[ProgramSpec],
-    ) -> Result<Vec<Value<Kernel>>, sde_opencl::Error> {
+    ) -> Result<Vec<Value<Kernel>>, sde::opencl::Error> {
         let (begun, before, context) = (Instant::now(), self.context().stats(), self.context());
         let programs = programs.iter().map(|spec| context.describe(0, spec));
         let programs = programs.collect::<Result<Vec<_>, _>>()?;

@@ -37,11 +37,11 @@ impl From<sde::Error> for Failure {
     }
 }
 
-impl From<sde_opencl::Error> for Failure {
+impl From<sde::opencl::Error> for Failure {
     /// On a machine without OpenCL it says how to get one.
-    fn from(error: sde_opencl::Error) -> Self {
+    fn from(error: sde::opencl::Error) -> Self {
         match &error {
-            sde_opencl::Error::NoOpenCl { .. } => Self::of_calculation(format!(
+            sde::opencl::Error::NoOpenCl { .. } => Self::of_calculation(format!(
                 "{error}. On Debian and Ubuntu `apt install pocl-opencl-icd ocl-icd-libopencl1` makes a \
                  device of the processor"
             )),

@@ -2,9 +2,9 @@
 
 #![allow(unsafe_code, reason = "a launch")]
 
+use sde::opencl::Kernel;
 use sde::{AppError, Handle};
 use sde_apps::matrix::Matrix;
-use sde_opencl::Kernel;
 
 use crate::device::{Argument, Gpu};
 use crate::meter::Family;

@@ -114,7 +114,7 @@ fn checks(text: &mut String, told: &Told) -> std::fmt::Result {
 /// Lists the devices.
 pub fn devices() -> Result<(), Failure> {
     let mut text = String::new();
-    for (number, found) in sde_opencl::devices()?.iter().enumerate() {
+    for (number, found) in sde::opencl::devices()?.iter().enumerate() {
         let info = &found.info;
         text += &format!(
             "{number}  {}  {}  {} {}\n",

@@ -8,10 +8,10 @@
 
 use std::collections::BTreeMap;
 
+use sde::opencl::Kernel;
 use sde::{App, AppError, AppInfo, Fingerprint, Handle, Inputs, ResultMap, ResultSpec, Tag};
 use sde_apps::basis::MolecularBasis;
 use sde_apps::integrals::Repulsion;
-use sde_opencl::Kernel;
 
 use crate::device::{Argument, Gpu, Numbers};
 use crate::meter::Family;

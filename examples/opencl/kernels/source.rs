@@ -7,8 +7,8 @@
 use std::fmt::Write as _;
 
 use sde::Fingerprint;
+use sde::opencl::ProgramSpec;
 use sde_apps::basis::{cartesian_powers, components};
-use sde_opencl::ProgramSpec;
 use serde::{Deserialize, Serialize};
 
 /// The names of the angular momenta.

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 use sde::Sde;
-use sde_opencl::{DRIVER_CACHES, Settings};
+use sde::opencl::{DRIVER_CACHES, Settings};
 use serde::{Deserialize, Serialize};
 
 use crate::device::Gpu;
@@ -44,7 +44,7 @@ pub struct Told {
 /// Has all starts happen, in processes of their own.
 pub fn all(options: &Options) -> Result<Told, Failure> {
     // Without a device there is nothing to start.
-    sde_opencl::devices()?;
+    sde::opencl::devices()?;
     let cache = tempfile::tempdir().map_err(Failure::of_calculation)?;
     let cache = options.cache.as_deref().unwrap_or(cache.path());
     let mut told = process("first", cache, options)?;

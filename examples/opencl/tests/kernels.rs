@@ -29,7 +29,7 @@ fn told(output: &Output) -> String {
 }
 
 fn has_device(test: &str) -> bool {
-    let there = sde_opencl::devices().is_ok();
+    let there = sde::opencl::devices().is_ok();
     if !there {
         println!("skipped kernels::{test}: there is no OpenCL device here");
     }

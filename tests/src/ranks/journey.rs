@@ -10,8 +10,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use sde::store::DirStore;
 use sde::{DistArray, EventLog, Handle, Inputs, SavePolicy, Sde, Source, inputs};
-use sde_archives::DirStore;
 
 use super::{Rank, Ranks, Threads};
 

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sde::store::Cbor;
 use sde::{
     App, AppError, AppInfo, ArchiveError, Codec, DistArray, Distributed, ErasedValue, EventLog,
     Fingerprint, Handle, Inputs, Redistribution, ResultMap, ResultSpec, Sde, Slot, Transfer, Wire,
     inputs,
 };
-use sde_archives::Cbor;
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
 

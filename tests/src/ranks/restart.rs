@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use sde::store::DirStore;
 use sde::{
     App, AppError, AppInfo, DistArray, Distributed, ErrorKind, EventLog, Fingerprint, Handle,
     Inputs, Redistribution, ResultMap, ResultSpec, SavePolicy, SavedParts, Sde, Source, Tag, Tags,
     inputs,
 };
-use sde_archives::DirStore;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 

@@ -1,8 +1,8 @@
 //! Splitting the ranks, and releasing them.
 
 use super::{Ranks, names};
+use sde::store::DirStore;
 use sde::{ErrorKind, EventLog, Policy, Sde, Source, Transfer, inputs};
-use sde_archives::DirStore;
 
 #[sde::app(name = "ranks.sets.square")]
 fn square(x: u64) -> u64 {

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use sde::store::{DirStore, Options};
 use sde::{DistArray, Event, EventLog, Handle, ProcessGroup, SavePolicy, Sde, Source};
-use sde_archives::{DirStore, Options};
 
 use super::{Rank, Ranks, names};
 

@@ -1,7 +1,7 @@
 //! What stands for ranks.
 
+use sde::store::Cbor;
 use sde::{Builder, EventLog, ProcessGroup, Sde, ThreadGroup, Wire};
-use sde_archives::Cbor;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -100,7 +100,7 @@ fn what_is_stale_is_not_read() {
     }
     let folder = tempfile::tempdir().expect("a folder");
     let program = |version| {
-        let store = sde_archives::DirStore::open(folder.path()).expect("a store");
+        let store = sde::store::DirStore::open(folder.path()).expect("a store");
         let sde = Sde::builder().store(store).build().expect("a store");
         let callee = number("loading.callee", |_, n| Ok(n))
             .described(|_| number_info("loading.callee", version));

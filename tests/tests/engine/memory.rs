@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use sde::store::DirStore;
 use sde::{MemorySize, SavePolicy, Sde};
-use sde_archives::DirStore;
 use sde_tests::Watch;
 
 /// How many values are in memory.

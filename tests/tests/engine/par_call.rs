@@ -4,8 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use sde::store::Cbor;
 use sde::{AppError, ErrorKind, Event, Handle, InputFile, Sde, ThreadGroup, Value, inputs};
-use sde_archives::Cbor;
 use sde_tests::{LIMIT, Watch, Watchdog};
 
 use super::watched;

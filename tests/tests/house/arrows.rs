@@ -1,6 +1,6 @@
 //! Which package may depend on which.
 //!
-//! `sde` knows nothing of MPI, OpenCL or CBOR, its siblings never import one another, and nothing
+//! The engine knows nothing of MPI, OpenCL or CBOR, its siblings never import one another, and nothing
 //! imports the examples, tests and benchmarks (but the tests of what needs MPI use the test kit, and
 //! its benchmarks those of the rest). Without this the engine can't be built on a machine
 //! that lacks one of them, and a change in one room is felt in all the others. Dependencies of tests
@@ -12,25 +12,31 @@ use super::none;
 /// Each package and the packages of the workspace it may depend on.
 const ARROWS: &[(&str, &[&str])] = &[
     ("sde-macros", &[]),
-    ("sde", &["sde-macros"]),
-    ("sde-mpi", &["sde", "sde-tests"]),
-    ("sde-archives", &["sde"]),
-    ("sde-apps", &["sde"]),
+    // Its examples and tests name the crate that programs add.
+    ("sde-engine", &["sde-macros", "sde"]),
+    ("sde-mpi", &["sde-engine", "sde-tests"]),
+    ("sde-archives", &["sde-engine"]),
     // Where its binaries are kept.
-    ("sde-opencl", &["sde", "sde-archives"]),
-    ("sde-cli", &["sde", "sde-archives"]),
-    ("sde-examples", &["sde", "sde-archives", "sde-apps"]),
+    ("sde-opencl", &["sde-engine", "sde-archives"]),
     (
-        "sde-examples-mpi",
-        &["sde", "sde-archives", "sde-apps", "sde-mpi", "sde-tests"],
+        "sde",
+        &["sde-engine", "sde-archives", "sde-mpi", "sde-opencl"],
     ),
-    ("sde-examples-opencl", &["sde", "sde-apps", "sde-opencl"]),
-    ("sde-tests", &["sde", "sde-archives", "sde-apps"]),
-    ("sde-benches", &["sde", "sde-archives", "sde-apps"]),
-    ("sde-benches-opencl", &["sde", "sde-opencl", "sde-benches"]),
+    ("sde-apps", &["sde-engine"]),
+    ("sde-cli", &["sde-engine", "sde-archives"]),
+    ("sde-examples", &["sde", "sde-apps"]),
+    ("sde-examples-mpi", &["sde", "sde-apps", "sde-tests"]),
+    ("sde-examples-opencl", &["sde", "sde-apps"]),
+    ("sde-tests", &["sde", "sde-apps"]),
+    ("sde-tests-program", &["sde"]),
+    ("sde-benches", &["sde-engine", "sde-archives", "sde-apps"]),
+    (
+        "sde-benches-opencl",
+        &["sde-engine", "sde-opencl", "sde-benches"],
+    ),
     (
         "sde-benches-mpi",
-        &["sde", "sde-archives", "sde-mpi", "sde-benches"],
+        &["sde-engine", "sde-archives", "sde-mpi", "sde-benches"],
     ),
 ];
 
@@ -56,7 +62,7 @@ fn breaches(package: &str, dependencies: &[&str]) -> Vec<String> {
     let is_forbidden = |name: &&&str| !allowed.contains(name);
     let breach = |name: &&str| {
         format!(
-            "{package} depends on {name}, but may depend on {allowed:?} only: put what they share in sde"
+            "{package} depends on {name}, but may depend on {allowed:?} only: put what they share in sde-engine"
         )
     };
     dependencies
@@ -93,19 +99,27 @@ fn every_arrow_starts_at_a_package_that_exists() {
 
 #[test]
 fn the_engine_is_built_without_its_adapters() {
-    let built_with = metadata().built_with("sde");
+    let built_with = metadata().built_with("sde-engine");
     let found = NOT_IN_SDE.iter().filter(|name| built_with.contains(*name));
     none(
         &found
-            .map(|name| format!("sde is built with {name}: `cargo tree -p sde -i {name}`"))
+            .map(|name| {
+                format!("sde-engine is built with {name}: `cargo tree -p sde-engine -i {name}`")
+            })
             .collect::<Vec<_>>(),
     );
 }
 
 #[test]
 fn a_wrong_arrow_is_noticed() {
-    assert_eq!(breaches("sde-archives", &["sde"]), Vec::<String>::new());
-    assert_eq!(breaches("sde-archives", &["sde", "sde-apps"]).len(), 1);
-    assert_eq!(breaches("sde", &["sde-tests"]).len(), 1);
+    assert_eq!(
+        breaches("sde-archives", &["sde-engine"]),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        breaches("sde-archives", &["sde-engine", "sde-apps"]).len(),
+        1
+    );
+    assert_eq!(breaches("sde-engine", &["sde-tests"]).len(), 1);
     assert!(breaches("sde-new", &[])[0].contains("no place"));
 }

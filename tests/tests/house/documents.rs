@@ -145,7 +145,7 @@ fn every_module_of_the_engine_is_on_the_map() {
     assert_eq!(map_breaches(["cache", "ke"].into_iter(), made_up).len(), 3);
     let modules: BTreeSet<&str> = text_files()
         .iter()
-        .filter_map(|file| file.path.strip_prefix("sde/src/"))
+        .filter_map(|file| file.path.strip_prefix("sde/engine/src/"))
         .filter(|path| path.ends_with(".rs") && *path != "lib.rs")
         .filter_map(|path| path.split('/').next())
         .map(|first| first.trim_end_matches(".rs"))

@@ -24,8 +24,8 @@ struct Layered {
 }
 
 const SDE: Layered = Layered {
-    name: "sde",
-    src: "sde/src/",
+    name: "sde-engine",
+    src: "sde/engine/src/",
     layers: &[
         &[
             "bulk",
@@ -71,7 +71,7 @@ const OPENCL: Layered = Layered {
         &["cacheable", "driver", "error", "identity"],
         &["persistent", "stats"],
         &["apps", "context", "keep", "live", "make"],
-        &["blob", "foreign", "guide"],
+        &["blob", "foreign"],
     ],
     upward: &[],
     may_read_files: (
@@ -232,13 +232,16 @@ mod tests {
     #[test]
     fn down_and_sideways_are_allowed() {
         let text = "use crate::key::Key; use crate::app::App; use self::map; use std::sync::Arc;";
-        assert_eq!(in_file("sde/src/inputs/mod.rs", text), Vec::<String>::new());
         assert_eq!(
-            in_file("sde/src/engine.rs", "use crate::cache::Cache;"),
+            in_file("sde/engine/src/inputs/mod.rs", text),
             Vec::<String>::new()
         );
         assert_eq!(
-            in_file("sde/src/lib.rs", "pub use crate::engine::Sde;"),
+            in_file("sde/engine/src/engine.rs", "use crate::cache::Cache;"),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            in_file("sde/engine/src/lib.rs", "pub use crate::engine::Sde;"),
             Vec::<String>::new()
         );
     }
@@ -254,11 +257,15 @@ mod tests {
             "use ::sde::checkpoint::X;",
             "macro_rules! m { () => { $crate::engine::X } }",
         ] {
-            assert_eq!(in_file("sde/src/app/info.rs", text).len(), 1, "{text}");
+            assert_eq!(
+                in_file("sde/engine/src/app/info.rs", text).len(),
+                1,
+                "{text}"
+            );
         }
         assert!(
-            in_file("sde/src/app/info.rs", "\nuse crate::cache::X;")[0]
-                .starts_with("sde/src/app/info.rs:2 ")
+            in_file("sde/engine/src/app/info.rs", "\nuse crate::cache::X;")[0]
+                .starts_with("sde/engine/src/app/info.rs:2 ")
         );
     }
 
@@ -276,7 +283,7 @@ mod tests {
                 "pub use engine::Sde; pub use key::{Key, digest::Digest}; pub use sde_macros::key;";
             SDE.breaches(&[
                 (SDE.root(), root.to_owned()),
-                ("sde/src/app.rs".to_owned(), text.to_owned()),
+                ("sde/engine/src/app.rs".to_owned(), text.to_owned()),
             ])
         };
         for good in [
@@ -295,7 +302,7 @@ mod tests {
             assert_eq!(with_root(bad).len(), 1, "{bad}");
         }
         assert_eq!(
-            in_file("sde/src/app/info.rs", "use super::*;"),
+            in_file("sde/engine/src/app/info.rs", "use super::*;"),
             Vec::<String>::new()
         );
     }
@@ -303,9 +310,12 @@ mod tests {
     #[test]
     fn only_macros_use_what_is_there_for_them() {
         let in_macro = "macro_rules! m { () => { $crate::__private::x!() } }";
-        assert_eq!(in_file("sde/src/app.rs", in_macro), Vec::<String>::new());
         assert_eq!(
-            in_file("sde/src/app.rs", "use crate::__private::x;").len(),
+            in_file("sde/engine/src/app.rs", in_macro),
+            Vec::<String>::new()
+        );
+        assert_eq!(
+            in_file("sde/engine/src/app.rs", "use crate::__private::x;").len(),
             1
         );
     }
@@ -333,14 +343,17 @@ mod tests {
 
     #[test]
     fn a_module_without_a_layer_is_noticed() {
-        assert!(in_file("sde/src/helpers.rs", "")[0].contains("no layer"));
+        assert!(in_file("sde/engine/src/helpers.rs", "")[0].contains("no layer"));
     }
 
     #[test]
     fn files_are_read_in_one_place() {
-        assert_eq!(in_file("sde/src/cache/disk.rs", "use std::fs;").len(), 1);
         assert_eq!(
-            in_file("sde/src/key/input_file.rs", "use std::fs;"),
+            in_file("sde/engine/src/cache/disk.rs", "use std::fs;").len(),
+            1
+        );
+        assert_eq!(
+            in_file("sde/engine/src/key/input_file.rs", "use std::fs;"),
             Vec::<String>::new()
         );
     }
@@ -363,11 +376,11 @@ mod tests {
     fn tests_may_look_at_everything() {
         let files = [
             (
-                "sde/src/app/mod.rs".to_owned(),
+                "sde/engine/src/app/mod.rs".to_owned(),
                 "#[cfg(test)] mod tests;".to_owned(),
             ),
             (
-                "sde/src/app/tests.rs".to_owned(),
+                "sde/engine/src/app/tests.rs".to_owned(),
                 "use crate::engine::Sde;".to_owned(),
             ),
         ];

@@ -138,7 +138,7 @@ fn the_workspace_is_told_from_the_rest() {
 
 #[test]
 fn indirect_dependencies_count_and_those_of_tests_do_not() {
-    let sde = metadata().built_with("sde");
+    let sde = metadata().built_with("sde-engine");
     assert!(sde.contains("quote"), "by way of sde-macros");
     assert!(
         !metadata().built_with("sde-tests").contains("spdx"),

@@ -33,16 +33,16 @@ pub struct Source {
     has_module_sde: bool,
 }
 
-/// Reads one file of the crate `sde`, the source of `module` (empty for the crate's root).
+/// Reads one file of the engine, the source of `module` (empty for the crate's root).
 pub fn scan(text: &str, module: &[String]) -> Result<Source, String> {
-    scan_of("sde", text, module)
+    scan_of("sde-engine", text, module)
 }
 
 /// The same, of this crate: to others `sde` is a crate of its own.
 pub fn scan_of(krate: &str, text: &str, module: &[String]) -> Result<Source, String> {
     let tokens = TokenStream::from_str(text).map_err(|why| why.to_string())?;
     let mut source = Source {
-        has_module_sde: krate != "sde" || declares_sde(tokens.clone()),
+        has_module_sde: krate != "sde-engine" || declares_sde(tokens.clone()),
         ..Source::default()
     };
     source.scan(tokens, module);

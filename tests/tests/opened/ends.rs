@@ -6,10 +6,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use sde::store::DirStore;
 use sde::{
     ArchiveError, Archiver, Batch, Event, Key, Mark, Payload, SavePolicy, Saved, Sde, StoredEntry,
 };
-use sde_archives::DirStore;
 use sde_tests::Gate;
 use tempfile::tempdir;
 
@@ -20,7 +20,7 @@ const ALL: u64 = POINTS + 1;
 
 /// Computes, and has saved nothing when it is ended.
 pub fn waits(store: &Path) {
-    let sde = sde_archives::builder(store)
+    let sde = sde::builder(store)
         .unwrap()
         .save(SavePolicy::OnRequest)
         .build()
@@ -33,9 +33,7 @@ pub fn waits(store: &Path) {
 }
 
 pub fn waits_without_signals(store: &Path) {
-    let builder = sde_archives::builder(store)
-        .unwrap()
-        .save(SavePolicy::OnRequest);
+    let builder = sde::builder(store).unwrap().save(SavePolicy::OnRequest);
     let sde = builder.without_signals().build().unwrap();
     compute(&sde);
     tell("computed");
@@ -68,7 +66,7 @@ pub fn holds_standard_error(store: &Path) {
             sde::warning!("the trouble {number} of another thread");
         }
     });
-    let builder = sde_archives::builder(store).unwrap();
+    let builder = sde::builder(store).unwrap();
     let sde = builder.save(SavePolicy::OnRequest).build().unwrap();
     compute(&sde);
     for number in 0..10 {
@@ -137,7 +135,7 @@ fn an_ignored_signal_stays_ignored() {
 pub fn handles(store: &Path) {
     let came = Arc::new(AtomicBool::new(false));
     signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&came)).unwrap();
-    let sde = sde_archives::open(store).unwrap();
+    let sde = sde::open(store).unwrap();
     compute(&sde);
     tell("computed");
     wait();
@@ -208,11 +206,7 @@ pub fn saves_and_waits(store: &Path) {
             tell("saved");
         }
     };
-    let sde = sde_archives::builder(store)
-        .unwrap()
-        .observer(told)
-        .build()
-        .unwrap();
+    let sde = sde::builder(store).unwrap().observer(told).build().unwrap();
     compute(&sde);
     wait();
 }
@@ -232,7 +226,7 @@ fn what_the_background_saved_survives_a_kill() {
 #[test]
 fn a_program_that_just_ends_has_saved() {
     let folder = tempdir().unwrap();
-    let sde = sde_archives::open(folder.path().join("store")).unwrap();
+    let sde = sde::open(folder.path().join("store")).unwrap();
     assert_eq!(compute(&sde), ALL);
     drop(sde);
     assert!(DirStore::open_read_only(folder.path().join("store")).is_ok());

@@ -32,7 +32,7 @@ fn compute(sde: &Sde) -> u64 {
 
 /// How many points a program computes that comes later.
 fn left_to_compute(store: &Path) -> u64 {
-    let builder = sde_archives::builder(store).expect("a store");
+    let builder = sde::builder(store).expect("a store");
     compute(
         &builder
             .quiet()

@@ -32,14 +32,14 @@ pub fn warns(store: &Path, quiet: bool, subscribes: bool) {
     if subscribes {
         tracing::subscriber::set_global_default(Subscriber).unwrap();
     }
-    let builder = sde_archives::builder(store).unwrap().without_signals();
+    let builder = sde::builder(store).unwrap().without_signals();
     let sde = match quiet {
         true => builder.quiet(),
         false => builder,
     };
     let sde = sde.build().unwrap();
     compute(&sde);
-    sde.load(sde_archives::DirStore::open(store).unwrap())
+    sde.load(sde::store::DirStore::open(store).unwrap())
         .unwrap();
     compute(&sde);
     tell("computed");
@@ -85,7 +85,7 @@ fn a_warning_is_seen_once_unless_somebody_else_sees_to_it() {
 }
 
 pub fn fails_to_save(store: &Path) {
-    let sde = sde_archives::open(store).unwrap();
+    let sde = sde::open(store).unwrap();
     compute(&sde);
 }
 
@@ -95,7 +95,7 @@ pub fn fails_to_save(store: &Path) {
 fn a_warning_has_its_cause() {
     let folder = tempdir().unwrap();
     let store = folder.path().join("a long name ".repeat(10));
-    drop(sde_archives::open(&store).unwrap());
+    drop(sde::open(&store).unwrap());
     let mut shell = Command::new("sh");
     shell.args(["-c", r#"trap "" XFSZ; ulimit -f 0; exec "$0" "$@""#]);
     shell.arg(std::env::current_exe().unwrap());
@@ -123,11 +123,7 @@ fn slow(x: u64) -> Result<u64, AppError> {
 }
 
 pub fn progresses(store: &Path) {
-    let sde = sde_archives::builder(store)
-        .unwrap()
-        .threads(1)
-        .build()
-        .unwrap();
+    let sde = sde::builder(store).unwrap().threads(1).build().unwrap();
     slow.par_call(&sde, 0..10).unwrap();
     // What ends early ends its bar, and so does not show up in that of the same app.
     assert!(slow.par_call(&sde, (10..12).chain([FAILS, 19])).is_err());

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
+use sde::store::Cbor;
 use sde::{GroupError, Inputs, ProcessGroup, Sde, Subgroup, ThreadGroup};
-use sde_archives::Cbor;
 use sde_tests::{LIMIT, Watchdog, number, x};
 
 /// What ranks have done together, all of them counted as one.

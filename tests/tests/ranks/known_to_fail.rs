@@ -4,8 +4,8 @@
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
+use sde::store::{Cbor, DirStore};
 use sde::{AppError, AppInfo, DistArray, Handle, Inputs, SavePolicy, Sde, ThreadGroup};
-use sde_archives::{Cbor, DirStore};
 use sde_tests::ranks::{Ranks, Threads};
 use sde_tests::{LIMIT, Watchdog, number, x, y};
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use sde::store::Cbor;
 use sde::{Event, GroupError, OneProcess, ProcessGroup, Sde, Subgroup};
-use sde_archives::Cbor;
 
 /// A group in which each meeting takes nine times as long as whoever waits has patience, which it notes.
 struct Slow(Arc<Mutex<Vec<Duration>>>);

@@ -8,7 +8,7 @@
 //! Run the models, from the workspace root, with
 //!
 //! ```text
-//! RUSTFLAGS="--cfg sde_model" CARGO_TARGET_DIR=target/model cargo test -p sde --release --test model
+//! RUSTFLAGS="--cfg sde_model" CARGO_TARGET_DIR=target/model cargo test -p sde-engine --release --test model
 //! ```
 //!
 //! Loom's types work inside `loom::model` only, so a build with this flag is for those tests and

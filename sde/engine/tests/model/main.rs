@@ -1,7 +1,7 @@
-//! What is checked by a model checker; `sde/src/sync` says how it comes to see our code.
+//! What is checked by a model checker; `sde/engine/src/sync` says how it comes to see our code.
 //!
 //! ```text
-//! RUSTFLAGS="--cfg sde_model" CARGO_TARGET_DIR=target/model cargo test -p sde --release --test model
+//! RUSTFLAGS="--cfg sde_model" CARGO_TARGET_DIR=target/model cargo test -p sde-engine --release --test model
 //! ```
 
 #![cfg(sde_model)]

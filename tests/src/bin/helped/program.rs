@@ -24,7 +24,7 @@ fn versioned(x: f64) -> f64 {
 /// Says what a peek says of the first, and then of each its result and where that came from.
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = std::env::args_os().nth(1).ok_or("give a directory")?;
-    let store = sde_archives::DirStore::open(directory)?;
+    let store = sde::store::DirStore::open(directory)?;
     let sde = sde::Sde::builder().store(store).build()?;
     let x = sde::inputs! { x: 1.5_f64 };
     if let sde::Peek::Miss { nearest, .. } = sde.peek(&doubled, &x)? {

@@ -1,0 +1,87 @@
+//! SDE runs scientific workflow code and never computes the same thing twice: within a run, after a crash, or in
+//! the next batch job.
+//!
+//! # A sweep
+//!
+//! A function with [`#[sde::app]`](macro@app) is an app. A call hashes app and inputs (BLAKE3), gives the
+//! remembered result if there is one, and otherwise runs the app with no lock held and remembers what it returns.
+//!
+#![cfg_attr(feature = "store", doc = "```")]
+#![cfg_attr(not(feature = "store"), doc = "```ignore")]
+//! /// The Lyapunov exponent of x -> r x (1 - x).
+//! #[sde::app]
+//! fn lyapunov(r: f64) -> f64 {
+//!     let (mut x, mut sum) = (0.4, 0.0);
+//!     for _ in 0..1_000 {
+//!         x = r * x * (1.0 - x);
+//!         sum += (r - 2.0 * r * x).abs().ln();
+//!     }
+//!     sum / 1e3
+//! }
+//!
+//! # let folder = tempfile::tempdir().unwrap();
+//! # let path = folder.path().join("sweep.sde");
+//! # let run = |_: u32| -> Result<sde::Stats, sde::Error> {
+//! let sde = sde::open(&path)?;
+//! let grid = (0..100).map(|i| 3.4 + 0.006 * f64::from(i));
+//! for (r, exponent) in grid.clone().zip(lyapunov.par_call(&sde, grid)?) {
+//!     println!("{r:.3} {exponent:8.5}");
+//! }
+//! # let stats = sde.stats();
+//! # sde.finish()?;
+//! # Ok(stats)
+//! # };
+//! # assert_eq!(run(1)?.total.computed, 100);
+//! # assert_eq!(run(2)?.total.computed, 0);
+//! # Ok::<(), sde::Error>(())
+//! ```
+//!
+//! # A restart
+//!
+//! What `sde::open` opened is saved in the background every few seconds, at the end and on Ctrl-C: killed at any moment, the
+//! program goes on from there when it is run again, and run once more it computes nothing. A run that takes days keeps its state with
+//! [`Handle::scratch`]. On a terminal, long work shows how far it is; warnings are told once, on standard error.
+//!
+//! # The traps
+//!
+//! - A result is right only if all that it depends on is in its key: the arguments, the function's own text, and the text
+//!   of what it names that is marked [`#[sde::helper]`](macro@helper). A plain function that it calls is not, nor is a clock, an environment
+//!   variable or a global.
+//! - An input file is given as [`InputFile`], whose content is hashed; a path alone is a text.
+//! - A random number makes an app `nondeterministic`, unless its seed is an argument.
+//! - The function becomes a value of its name: `let mean = mean.call(..)` does not compile.
+//! - A [`Value`] is shared and read-only; clone what is in it to change it.
+//!
+//! # Where to go on
+//!
+//! | for | look at |
+//! |---|---|
+//! | several results with names and [tags](Tag), parameters, apps in slots | [`App`], [`AppInfo`], [`ResultMap`], [`Inputs`] |
+//! | threads; one computation for all who ask | [`Handle::par_map`], [`Request`] |
+//! | why something was computed again | [`Sde::peek`], [`Record`], the program `sde explain` |
+//! | what is kept, where and for how long | [`Builder`], [`SavePolicy`] and, with the feature `store` (on by default), `store` |
+//! | the ranks of an MPI job | [`ProcessGroup`] and, with the feature `mpi`, `mpi` |
+//! | GPU programs, built once for all processes | with the feature `opencl`, `opencl` |
+//!
+//! The guide in `docs/guide` of the repository has a page on each; read that on keys before you trust a result.
+
+#![forbid(unsafe_code)]
+
+#[doc(inline)]
+pub use sde_engine::*;
+
+#[cfg(feature = "store")]
+#[doc(inline)]
+pub use sde_archives::{builder, open};
+
+/// Stores in a directory, in a documented format.
+#[cfg(feature = "store")]
+pub use sde_archives as store;
+
+/// Process groups on MPI.
+#[cfg(feature = "mpi")]
+pub use sde_mpi as mpi;
+
+/// Programs and kernels of OpenCL, built once and remembered.
+#[cfg(feature = "opencl")]
+pub use sde_opencl as opencl;

@@ -1,0 +1,52 @@
+//! What a crate that names only `sde` can do.
+
+#![forbid(unsafe_code)]
+
+use sde::{Sde, inputs};
+use sde_tests_program::{Answer, Start, mean_of_means, squares};
+
+fn start() -> Start {
+    Start {
+        x: 0.4,
+        label: "a".to_owned(),
+    }
+}
+
+fn all(sde: &Sde) -> Result<f64, sde::Error> {
+    let mean = *mean_of_means.call(sde, &start(), &[3.5, 3.6, 3.7])?;
+    let field = squares.call(sde, 4)?;
+    let answer = sde.run(&Answer, &inputs! { asked: 41 })?;
+    assert_eq!(*answer.get::<i32>("answer")?, 42);
+    assert_eq!(field.values.local(), [0.0, 1.0, 4.0, 9.0]);
+    Ok(mean)
+}
+
+/// Computed, and loaded by the next process, whatever the macros expand to.
+#[test]
+fn what_each_macro_makes_is_remembered_and_loaded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("program.sde");
+    let run = || -> Result<_, sde::Error> {
+        let sde = sde::builder(&path)?.without_signals().build()?;
+        let mean = all(&sde)?;
+        let computed = sde.stats().total.computed;
+        let helpers = sde
+            .records()
+            .iter()
+            .map(|one| one.setup.helpers.len())
+            .sum::<usize>();
+        sde.finish()?;
+        Ok((mean, computed, helpers))
+    };
+    let (mean, computed, helpers) = run().expect("a run");
+    assert_eq!((computed, helpers), (6, 3));
+    assert_eq!(run().expect("another"), (mean, 0, 0));
+}
+
+/// There is one registry of linked apps, whichever crate they are in.
+#[test]
+fn linked_apps_are_known_by_name() {
+    let sde = Sde::new();
+    sde.clean_cache("program.Answer", []).expect("it is linked");
+    sde.clean_cache("orbit_mean", []).expect("it is linked");
+}

@@ -11,8 +11,6 @@ use super::none;
 use super::repository::{read, text_files};
 
 const INCLUDES: &str = "tests/src/docs.rs";
-/// What needs a crate that the tests are not built with is included there.
-const INCLUDES_OPENCL: &str = "apps/opencl/src/guide.rs";
 const INDEX: &str = "docs/decisions/README.md";
 
 fn code_breaches(path: &str, text: &str, includes: &str) -> Vec<String> {
@@ -37,7 +35,7 @@ fn code_breaches(path: &str, text: &str, includes: &str) -> Vec<String> {
 
 #[test]
 fn code_in_documents_is_compiled() {
-    let includes = read(INCLUDES) + &read(INCLUDES_OPENCL);
+    let includes = read(INCLUDES);
     let documents = text_files().iter().filter(|file| file.is(".md"));
     none(
         &documents

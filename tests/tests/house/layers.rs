@@ -272,8 +272,11 @@ mod tests {
     #[test]
     fn only_apps_name_the_handle_above_them() {
         let text = "pub use crate::engine::Handle;";
-        assert_eq!(in_file("sde/src/app/mod.rs", text), Vec::<String>::new());
-        assert_eq!(in_file("sde/src/cache/mod.rs", text).len(), 1);
+        assert_eq!(
+            in_file("sde/engine/src/app/mod.rs", text),
+            Vec::<String>::new()
+        );
+        assert_eq!(in_file("sde/engine/src/cache/mod.rs", text).len(), 1);
     }
 
     #[test]
@@ -322,18 +325,18 @@ mod tests {
 
     #[test]
     fn modules_within_a_module_have_layers_of_their_own() {
-        let own = "sde/src/ranks/group.rs";
+        let own = "sde/engine/src/ranks/group.rs";
         for (path, text) in [
-            ("sde/src/app/info.rs", "use crate::ranks::group::X;"),
-            ("sde/src/engine.rs", "use crate::ranks::X;"),
+            ("sde/engine/src/app/info.rs", "use crate::ranks::group::X;"),
+            ("sde/engine/src/engine.rs", "use crate::ranks::X;"),
             (own, "use super::collective::X;"),
-            ("sde/src/ranks/run.rs", "use crate::engine::Engine;"),
+            ("sde/engine/src/ranks/run.rs", "use crate::engine::Engine;"),
         ] {
             assert_eq!(in_file(path, text), Vec::<String>::new(), "{path}");
         }
         for (path, text) in [
-            ("sde/src/app/info.rs", "use crate::ranks::X;"),
-            ("sde/src/app/info.rs", "use crate::ranks::sets::X;"),
+            ("sde/engine/src/app/info.rs", "use crate::ranks::X;"),
+            ("sde/engine/src/app/info.rs", "use crate::ranks::sets::X;"),
             (own, "use super::sets::X;"),
             (own, "use crate::app::X;"),
         ] {

@@ -24,9 +24,9 @@ use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_water_scan_mpi");
 /// Longer than any way to end takes.
-const LIMIT: Duration = Duration::from_secs(30);
+const LIMIT: Duration = Duration::from_secs(120);
 /// Longer than a whole scan takes.
-const WHOLE: Duration = Duration::from_secs(120);
+const WHOLE: Duration = Duration::from_secs(300);
 
 fn scan(ranks: usize, store: &Path) -> Command {
     let mut command = mpirun(ranks);
@@ -131,7 +131,7 @@ impl Kills {
             let left = family(job.id());
             let _ = job.kill();
             panic!(
-                "the job does not end in half a minute after rank {rank} of {ranks}, process \
+                "the job does not end in two minutes after rank {rank} of {ranks}, process \
                  {victim}, was killed; left are {left}\n{}",
                 self.said()
             );

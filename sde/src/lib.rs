@@ -58,7 +58,7 @@
 //! |---|---|
 //! | several results with names and [tags](Tag), parameters, apps in slots | [`App`], [`AppInfo`], [`ResultMap`], [`Inputs`] |
 //! | threads; one computation for all who ask | [`Handle::par_map`], [`Request`] |
-//! | why something was computed again | [`Sde::peek`], [`Record`], the program `sde explain` |
+//! | why something was computed again | [`Handle::peek`], [`Record`], the program `sde explain` |
 //! | what is kept, where and for how long | [`Builder`], [`SavePolicy`] and, with the feature `store` (on by default), `store` |
 //! | the ranks of an MPI job | [`ProcessGroup`] and, with the feature `mpi`, `mpi` |
 //! | GPU programs, built once for all processes | with the feature `opencl`, `opencl` |

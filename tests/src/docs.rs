@@ -22,3 +22,6 @@ mod process_sets {}
 
 #[doc = include_str!("../../docs/guide/07-kernels.md")]
 mod kernels {}
+
+#[doc = include_str!("../../docs/guide/08-tracing.md")]
+mod tracing {}

@@ -40,8 +40,8 @@ static CONSOLES: Mutex<Vec<Weak<Mutex<Shown>>>> = Mutex::new(Vec::new());
 #[macro_export]
 macro_rules! warning {
     ($($message:tt)+) => {
-        match $crate::__private::tracing::enabled!($crate::__private::tracing::Level::WARN) {
-            true => $crate::__private::tracing::warn!($($message)+),
+        match $crate::__private::tracing::enabled!(target: "sde", $crate::__private::tracing::Level::WARN) {
+            true => $crate::__private::tracing::warn!(target: "sde", $($message)+),
             false => $crate::__private::show_warning(format_args!($($message)+)),
         }
     };
@@ -197,8 +197,7 @@ fn show_bars(weak: &Weak<Mutex<Shown>>, mut number: u64) {
 }
 
 fn warn(shown: &Mutex<Shown>, message: &str) {
-    // Under the name that the engine's own warnings have there.
-    if tracing::enabled!(target: "sde::engine", tracing::Level::WARN) {
+    if tracing::enabled!(target: "sde", tracing::Level::WARN) {
         return;
     }
     let warnings = {

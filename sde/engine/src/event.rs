@@ -58,6 +58,18 @@ pub enum Source {
 }
 
 impl Source {
+    /// For the spans of `tracing`.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::LastValue => "last value",
+            Self::Map => "map",
+            Self::Loaded => "loaded",
+            Self::Waited => "waited",
+            Self::Computed => "computed",
+            Self::Duplicate => "duplicate",
+        }
+    }
+
     /// Whether nothing was computed by this call.
     #[must_use]
     pub fn is_hit(self) -> bool {

@@ -68,6 +68,7 @@ pub mod last_value;
 mod parallel;
 mod ranks;
 mod result_map;
+mod stretch;
 mod sync;
 
 pub use app::{
@@ -232,6 +233,7 @@ pub mod __private {
     pub use crate::ranks::array::{
         check_same, descriptor_of_same, descriptors_of, join_descriptors, part_for,
     };
+    pub use crate::stretch::Stretch;
     pub use inventory;
     pub use tracing;
 }

@@ -32,6 +32,7 @@ const SDE: Layered = Layered {
             "error",
             "event",
             "key",
+            "stretch",
             "sync",
             "last_value",
             "parallel",

@@ -122,12 +122,14 @@ impl<'a> Making<'a> {
     }
 
     fn build(&self, sde: &Handle) -> Result<Program, Error> {
+        let stretch = sde::stretch!("build", program = self.descriptor.name());
         let begun = Instant::now();
         let (raw, log) = match self.descriptor.made() {
             Made::Built => self.compile()?,
             Made::Linked(parts) => self.link(sde, parts)?,
         };
         let build_time = begun.elapsed();
+        stretch.end("built");
         self.note_built(build_time);
         let kernels = self.kernel_names(raw.get())?;
         let facts = Facts {

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
 
 use super::Handle;
 use super::frame::ThreadContext;
@@ -178,6 +179,7 @@ impl Handle {
         let results: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
         let nested = ThreadContext::here().is_beside();
         self.engine().progress(label, 0, items.len(), nested);
+        let begun = Instant::now();
         self.share(items.len().saturating_sub(1), || {
             let _on_panic = StopOnPanic(&stopped);
             while !stopped.load(Ordering::Relaxed) && !ended() {
@@ -192,6 +194,10 @@ impl Handle {
             }
         });
         let done = done.into_inner();
+        if !nested {
+            let (items, took) = (items.len(), begun.elapsed());
+            tracing::info!(target: "sde", done, items, ?took, "went through {label}");
+        }
         if done < items.len() {
             // It ended early: that is all there is.
             self.engine().progress(label, done, done, nested);

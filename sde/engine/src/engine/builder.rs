@@ -226,6 +226,14 @@ impl Builder {
             read_invalidations(&**archiver, &invalidations)?;
         }
         let (group, wire) = self.process_group.unzip();
+        tracing::info!(
+            target: "sde",
+            threads,
+            rank = group.as_ref().map_or(0, |group| group.rank()),
+            ranks = group.as_ref().map_or(1, |group| group.size()),
+            "begins, with {}",
+            self.archiver.as_ref().map_or("no store".to_owned(), |archiver| archiver.describe()),
+        );
         let mut observers = self.observers;
         let is_first = group.as_ref().is_none_or(|group| group.rank() == 0);
         if let Some(console) = self.console.filter(|_| is_first) {

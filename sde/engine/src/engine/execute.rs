@@ -109,14 +109,16 @@ impl Engine {
             Some(Arc::clone(frame)),
             run.from.shared_ranks().cloned(),
         );
-        let span = tracing::debug_span!("run", app = &*facts.name, key = %run.key.short());
         let inputs = call.summaries(&mut Listed::new(&run.encoded));
         let made_at = machine::now();
         let time = BodyTime::begin();
-        let returned = {
-            let _in_span = span.enter();
-            catch_unwind(AssertUnwindSafe(|| call.compute(&*run.app.app, &handle)))
-        };
+        let stretch = crate::stretch!("execute", app = &*facts.name, key = %run.key.short());
+        let returned = catch_unwind(AssertUnwindSafe(|| call.compute(&*run.app.app, &handle)));
+        match &returned {
+            Ok(Ok(_)) => stretch.end("returned"),
+            Ok(Err(_)) => stretch.end("failed"),
+            Err(_) => stretch.end("panicked"),
+        }
         let (took, own) = time.end();
         run.cache.counters.spent(own);
         let heard = frame.heard_that_nobody_wants_it();

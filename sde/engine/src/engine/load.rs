@@ -82,9 +82,14 @@ impl Engine {
     /// Looks in the store.
     fn find_stored(&self, run: &Run<'_>) -> Option<StoredEntry> {
         let archiver = self.archiver()?;
-        let span = tracing::debug_span!("load", app = &*run.cache.name, key = %run.key.short());
-        let _in_span = span.enter();
-        let stored = match archiver.find(&run.key) {
+        let stretch = crate::stretch!("load", app = &*run.cache.name, key = %run.key.short());
+        let found = archiver.find(&run.key);
+        match &found {
+            Ok(Some(_)) => stretch.end("found"),
+            Ok(None) => stretch.end("not there"),
+            Err(_) => stretch.end("failed"),
+        }
+        let stored = match found {
             Ok(stored) => stored?,
             Err(error) => {
                 self.warn(|| {

@@ -171,7 +171,7 @@ impl Engine {
         for observer in &self.observers {
             let told = catch_unwind(AssertUnwindSafe(|| observer.observe(&event)));
             if told.is_err() {
-                tracing::error!("an observer panicked; the event was {event:?}");
+                tracing::error!(target: "sde", "an observer panicked; the event was {event:?}");
             }
         }
     }
@@ -188,7 +188,7 @@ impl Engine {
 
     pub(crate) fn warn(&self, message: impl FnOnce() -> String) {
         let message = message();
-        tracing::warn!("{message}");
+        tracing::warn!(target: "sde", "{message}");
         self.tell(|| Event::Warning { message });
     }
 

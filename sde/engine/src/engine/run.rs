@@ -167,8 +167,14 @@ impl Engine {
             Ok(Looked::Absent(keyed)) => {
                 let run = Run::new(from, parent, app, cache, options, *keyed);
                 let _beneath = Beneath::begin();
-                let outcome = self.miss(&run, call);
-                outcome.map(Some).map_err(|error| self.failed(&run, error))
+                let stretch = crate::stretch!("run", app = &*facts.name, key = %run.key.short());
+                match self.miss(&run, call) {
+                    Ok(outcome) => {
+                        stretch.end(outcome.source.name());
+                        Ok(Some(outcome))
+                    }
+                    Err(error) => Err(self.failed(&run, error)),
+                }
             }
             Err(source) => {
                 // The caller may go on without; a file that is missing may be there

@@ -213,7 +213,9 @@ impl Engine {
         }
         if is_last {
             // Also if nothing was left to write: results may have been saved one by one.
+            let stretch = crate::stretch!("commit", kind = selection.name());
             archiver.commit(selection)?;
+            stretch.end("committed");
         }
         Ok(!is_last)
     }
@@ -280,6 +282,8 @@ impl Engine {
         for error in &saved.left_out {
             self.warn(|| error.to_string());
         }
+        let kind = selection.name();
+        tracing::info!(target: "sde", entries, scratch, ?took, "saved the {kind}");
         self.tell(|| Event::Saved {
             kind: selection.name(),
             entries,
@@ -345,9 +349,10 @@ impl Save {
 
 /// Has the archiver save a batch; what it says, and how long it took.
 fn write(archiver: &dyn Archiver, batch: &Batch) -> Result<(Saved, Duration), ArchiveError> {
-    let span = tracing::debug_span!("save", kind = batch.selection.name());
-    let _in_span = span.enter();
+    let kind = batch.selection.name();
+    let stretch = crate::stretch!("save", kind, entries = batch.entries.len());
     let start = Instant::now();
     let saved = archiver.save(batch)?;
+    stretch.end("saved");
     Ok((saved, start.elapsed()))
 }

@@ -46,6 +46,7 @@ struct Last(Arc<Engine>, Option<Arc<Ranks>>);
 impl Drop for Last {
     fn drop(&mut self) {
         self.0.save_at_the_end();
+        self.0.tell_the_end();
         self.0.warn_of_limits_without_effect();
         if let Some(ranks) = &self.1 {
             ranks.leave_unless_closed();
@@ -136,16 +137,7 @@ impl Sde {
     /// What happened so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        let mut stats = Stats {
-            on_several_ranks: self.engine().sets.duplicates(),
-            ..Stats::default()
-        };
-        for cache in self.engine().caches.all() {
-            let app = cache.counters.sum();
-            stats.total = stats.total.plus(app);
-            stats.apps.insert(cache.name.to_string(), app);
-        }
-        stats
+        self.engine().stats()
     }
 
     /// The records of the entries in memory, those without values among them, in

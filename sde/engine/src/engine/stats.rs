@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
+use super::Engine;
 use crate::cache::AppStats;
 use crate::error::printable;
 
@@ -50,6 +51,31 @@ pub struct Stats {
     /// How often something was computed in [`par_map`](crate::Handle::par_map) that another rank had
     /// computed too: runs beneath different items.
     pub on_several_ranks: u64,
+}
+
+impl Engine {
+    pub(super) fn stats(&self) -> Stats {
+        let mut stats = Stats {
+            on_several_ranks: self.sets.duplicates(),
+            ..Stats::default()
+        };
+        for cache in self.caches.all() {
+            let app = cache.counters.sum();
+            stats.total = stats.total.plus(app);
+            stats.apps.insert(cache.name.to_string(), app);
+        }
+        stats
+    }
+
+    /// The last line of a job's story.
+    pub(super) fn tell_the_end(&self) {
+        if tracing::enabled!(target: "sde", tracing::Level::INFO) {
+            let total = self.stats().total;
+            let (computed, loaded, failed) = (total.computed, total.loads, total.failures);
+            let remembered = total.hits();
+            tracing::info!(target: "sde", computed, loaded, remembered, failed, "ends");
+        }
+    }
 }
 
 /// A column: its heading, whether it is left out if there is nothing in it, and what is.

@@ -51,7 +51,15 @@ impl Engine {
         });
         let deadline = self.deadline(run, &here);
         let patience = WaitPatience::new(run, flight, guard.called_off(), deadline);
+        let stretch = crate::stretch!("wait", app = &*run.app.facts.name, key = %run.key.short());
         let waited = flight.flight.wait(&patience);
+        stretch.end(match &waited {
+            Waited::Complete(Ok(_)) => "shared",
+            Waited::Complete(Err(_)) => "failed",
+            Waited::TakeOver => "taken over",
+            Waited::TooLate => "too late",
+            Waited::Stopped => "stopped",
+        });
         drop((guard, interested));
         if matches!(waited, Waited::Stopped) && !flight.is_wanted() {
             // Nor may those be wanted any more who wait beneath it.

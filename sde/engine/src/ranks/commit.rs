@@ -70,8 +70,10 @@ impl Engine {
         let name = selection.name();
         let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing: name })?;
         let doing = format!("commits the {name} with all");
+        let stretch = crate::stretch!("commit", kind = name, ranks = ranks.size());
         let committed =
             ranks.with_group(&doing, |group| archiver.commit_together(selection, group));
+        stretch.end_with(&committed);
         committed.map_err(|source| {
             let doing = format!("committing the {name} to {}", archiver.describe());
             ErrorKind::Archive { doing, source }.into()

@@ -40,8 +40,14 @@ impl Engine {
         let run = Run::new(from, from.caller(), subject, cache, options, keyed);
         let unfit = unfit.or_else(|| self.admit(&run).err());
         let set = self.sets.of(ranks).ok_or(ErrorKind::Released)?;
-        let made = self.collective_run(&run, &set, call, unfit);
-        made.map_err(|error| self.failed(&run, error))
+        let stretch = crate::stretch!("run", app = &*facts.name, key = %run.key.short(), ranks = ranks.size());
+        match self.collective_run(&run, &set, call, unfit) {
+            Ok(outcome) => {
+                stretch.end(outcome.source.name());
+                Ok(outcome)
+            }
+            Err(error) => Err(self.failed(&run, error)),
+        }
     }
 
     fn collective_run(

@@ -54,6 +54,7 @@ impl Engine {
         let own = parts.iter().find(|part| part.contains(&whole.rank()));
         let group = whole.split(color, key)?;
         let part = Arc::new(whole.part(group, color, own.map_or(&[], |own| own)));
+        tracing::info!(target: "sde", color, rank = part.rank(), ranks = part.size(), "in a part of the ranks");
         let set = Arc::new(ProcessSet::new(Arc::clone(&part)));
         if let Some(outer) = self.sets.of(whole) {
             let change = SetChange {

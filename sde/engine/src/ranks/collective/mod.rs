@@ -198,6 +198,12 @@ impl Ranks {
             ..header.clone()
         };
         let what = header.describe();
+        let stretch = crate::stretch!(
+            "collective",
+            doing = what,
+            rank = self.rank(),
+            ranks = self.size()
+        );
         let mut late = seldom(|ranks| self.tell_late(&what, ranks));
         let met = self
             .group
@@ -209,7 +215,10 @@ impl Ranks {
             return Err(self.break_off(&what, GroupError::Other(foreign.to_owned())));
         };
         match headers.iter().all(|other| other.fits(&header)) {
-            true => Ok(headers),
+            true => {
+                stretch.end("met");
+                Ok(headers)
+            }
             false => Err(self.disagree(&header, &headers, given)),
         }
     }

@@ -23,7 +23,6 @@ mod refresh;
 mod save_policies;
 mod scratch;
 mod slots;
-mod spans;
 mod stores;
 mod stress;
 mod tag_rules;

@@ -1,4 +1,6 @@
-//! What who listens with `tracing` is told.
+//! What who listens with `tracing` is told. In a process of its own: whether a span is wanted is remembered for all threads.
+
+#![forbid(unsafe_code)]
 
 use std::io::Write;
 use std::sync::{Arc, Mutex};
@@ -149,7 +151,8 @@ fn a_wait_says_how_it_ended() {
         "{:#?}",
         written.lines()
     );
-    assert_eq!(written.ended("run", "waited").len(), 1);
+    let lines = written.lines();
+    assert_eq!(written.ended("run", "waited").len(), 1, "{lines:#?}");
 }
 
 #[test]

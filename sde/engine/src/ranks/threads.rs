@@ -45,11 +45,12 @@ struct State {
 
 /// What the ranks have put down, and how many have taken what is theirs.
 struct Round {
-    given: Vec<Option<Arc<RunInputs>>>,
+    given: Vec<Option<Arc<Contribution>>>,
     taken: usize,
 }
 
-struct RunInputs {
+/// What one rank gives in a round.
+struct Contribution {
     bytes: Vec<u8>,
     /// For `all_to_all`: how many bytes are for each rank.
     counts: Vec<usize>,
@@ -99,10 +100,10 @@ impl ThreadGroup {
     /// Puts down what this rank gives, waits for the others, and gives what they put down.
     fn round(
         &self,
-        given: RunInputs,
+        given: Contribution,
         mut waiting: impl FnMut(&[usize]),
         patience: Duration,
-    ) -> Result<Vec<Arc<RunInputs>>, GroupError> {
+    ) -> Result<Vec<Arc<Contribution>>, GroupError> {
         let number = self.rounds.fetch_add(1, Ordering::Relaxed);
         let shared = &*self.shared;
         let mut state = shared.lock();
@@ -135,7 +136,7 @@ impl ThreadGroup {
         }
     }
 
-    fn simple_round(&self, given: RunInputs) -> Result<Vec<Arc<RunInputs>>, GroupError> {
+    fn simple_round(&self, given: Contribution) -> Result<Vec<Arc<Contribution>>, GroupError> {
         self.round(given, |_| {}, Duration::from_secs(60))
     }
 }
@@ -169,7 +170,7 @@ impl State {
     }
 
     /// What all have given. The last one to take it clears the place.
-    fn take(&mut self, number: u64, size: usize) -> Vec<Arc<RunInputs>> {
+    fn take(&mut self, number: u64, size: usize) -> Vec<Arc<Contribution>> {
         let Some(round) = self.rounds.get_mut(&number) else {
             return Vec::new();
         };
@@ -182,7 +183,7 @@ impl State {
     }
 }
 
-impl RunInputs {
+impl Contribution {
     fn bytes(bytes: &[u8]) -> Self {
         Self {
             bytes: bytes.to_vec(),
@@ -211,7 +212,7 @@ impl ProcessGroup for ThreadGroup {
         patience: Duration,
         late: &mut dyn FnMut(&[usize]),
     ) -> Result<Vec<u8>, GroupError> {
-        let given = self.round(RunInputs::bytes(message), late, patience)?;
+        let given = self.round(Contribution::bytes(message), late, patience)?;
         let other = given.iter().position(|g| g.bytes.len() != message.len());
         if let Some(rank) = other {
             return Err(GroupError::Length {
@@ -224,7 +225,7 @@ impl ProcessGroup for ThreadGroup {
     }
 
     fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
-        let given = self.simple_round(RunInputs::bytes(mine))?;
+        let given = self.simple_round(Contribution::bytes(mine))?;
         let parts = given.iter().map(|given| &given.bytes[..]);
         collect(parts, counts, all)
     }
@@ -236,9 +237,9 @@ impl ProcessGroup for ThreadGroup {
         receive: &mut [u8],
         receive_counts: &[usize],
     ) -> Result<(), GroupError> {
-        let given = self.simple_round(RunInputs {
+        let given = self.simple_round(Contribution {
             counts: send_counts.to_vec(),
-            ..RunInputs::bytes(send)
+            ..Contribution::bytes(send)
         })?;
         let parts = given.iter().map(|given| part(given, self.rank));
         collect(parts, receive_counts, receive)
@@ -249,7 +250,7 @@ impl ProcessGroup for ThreadGroup {
             Some(color) => [i64::from(color).to_le_bytes(), key.to_le_bytes()].concat(),
             None => Vec::new(),
         };
-        let choices = self.simple_round(RunInputs::bytes(&choice))?;
+        let choices = self.simple_round(Contribution::bytes(&choice))?;
         let mut members: Vec<_> = (0..choices.len())
             .filter(|rank| !choice.is_empty() && choices[*rank].bytes.get(..8) == choice.get(..8))
             .collect();
@@ -259,9 +260,9 @@ impl ProcessGroup for ThreadGroup {
             let nodes = members.iter().map(|rank| self.shared.nodes[*rank]);
             Shared::new(renumbered(nodes))
         });
-        let made = self.simple_round(RunInputs {
+        let made = self.simple_round(Contribution {
             subgroup: makes,
-            ..RunInputs::bytes(&[])
+            ..Contribution::bytes(&[])
         })?;
         let shared = members
             .first()
@@ -308,7 +309,7 @@ fn renumbered(nodes: impl Iterator<Item = usize>) -> Vec<usize> {
 }
 
 /// What a rank has for another.
-fn part(given: &RunInputs, rank: usize) -> &[u8] {
+fn part(given: &Contribution, rank: usize) -> &[u8] {
     let start: usize = given.counts.iter().take(rank).sum();
     let count = given.counts.get(rank).copied().unwrap_or(0);
     given.bytes.get(start..start + count).unwrap_or_default()

@@ -66,22 +66,22 @@ impl Handle {
         list: &[Inputs],
         transfer: &Transfer,
     ) -> Vec<Result<ResultMap, Error>> {
-        let subject = match self.resolve(app) {
-            Ok(subject) => subject,
+        let app = match self.resolve(app) {
+            Ok(app) => app,
             Err(error) => return list.iter().map(|_| Err(error.clone())).collect(),
         };
-        let nondeterministic = subject.facts.nondeterministic;
+        let nondeterministic = app.facts.nondeterministic;
         let (distinct, place_of) = distinct(list, nondeterministic);
-        let label = &subject.facts.name;
+        let label = &app.facts.name;
         let results = match self.all_ranks() {
             Some(ranks) => {
                 let mapped = self
                     .engine()
-                    .rank_map(self, ranks, &subject, &distinct, transfer);
+                    .rank_map(self, ranks, &app, &distinct, transfer);
                 mapped.unwrap_or_else(|error| distinct.iter().map(|_| Err(error.clone())).collect())
             }
             None => self.in_parallel(&distinct, label, |sde, inputs| {
-                sde.results_erased(&subject, inputs, &Options::default())
+                sde.results_erased(&app, inputs, &Options::default())
             }),
         };
         place_of.iter().map(|at| results[*at].clone()).collect()

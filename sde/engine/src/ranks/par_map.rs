@@ -37,28 +37,28 @@ impl Engine {
         &self,
         from: &Handle,
         ranks: &Ranks,
-        subject: &ResolvedApp<'_>,
+        app: &ResolvedApp<'_>,
         list: &[&Inputs],
         transfer: &Transfer,
     ) -> Result<Vec<Item>, Error> {
         // What is waited for other ranks is no body's own time.
         let _beneath = Beneath::begin();
-        let plan = self.plan(ranks, subject, list)?;
+        let plan = self.plan(ranks, app, list)?;
         let own = ranks.rank();
         let mine: Vec<usize> = (0..list.len())
             .filter(|at| plan.dealt[*at] == Some(own))
             .collect();
         let label = match ranks.size() {
-            1 => subject.facts.name.to_string(),
-            size => format!("{} (share of rank {own} of {size})", subject.facts.name),
+            1 => app.facts.name.to_string(),
+            size => format!("{} (share of rank {own} of {size})", app.facts.name),
         };
         self.sets.watch_computed();
         let computed = from.in_parallel(&mine, &label, |sde, at| {
-            sde.results_erased(subject, list[*at], &Options::default())
+            sde.results_erased(app, list[*at], &Options::default())
         });
         let computed: HashMap<usize, Item> = mine.into_iter().zip(computed).collect();
         let failures = self.tell_computed(ranks, &computed)?;
-        let left = self.give_out(ranks, subject, &plan, &computed, transfer)?;
+        let left = self.give_out(ranks, app, &plan, &computed, transfer)?;
         let left: HashMap<Key, NotSent> = left.into_iter().map(|left| (left.key, left)).collect();
         let items = (0..list.len()).map(|at| {
             if let Some(item) = computed.get(&at) {
@@ -67,7 +67,7 @@ impl Engine {
             if let Some(error) = failures.get(&at) {
                 return Err(error.clone());
             }
-            self.item(from, subject, list[at], plan.keys[at], &left)
+            self.item(from, app, list[at], plan.keys[at], &left)
         });
         Ok(items.collect())
     }
@@ -76,32 +76,32 @@ impl Engine {
     fn plan(
         &self,
         ranks: &Ranks,
-        subject: &ResolvedApp<'_>,
+        app: &ResolvedApp<'_>,
         list: &[&Inputs],
     ) -> Result<Plan, Error> {
-        let id = &subject.facts.id.0;
+        let id = &app.facts.id.0;
         let key_of = |inputs: &&Inputs| inputs.with_encoded(|encoded| keyed(id, encoded));
         let keys: Vec<Result<Key, FingerprintError>> = list.iter().map(key_of).collect();
         let keys: Vec<_> = keys.into_iter().map(Result::ok).collect();
         let mut all = blake3::Hasher::new();
-        all.update(subject.facts.id.as_bytes());
+        all.update(app.facts.id.as_bytes());
         for key in &keys {
             all.update(&[u8::from(key.is_some())]);
             all.update(key.as_ref().map_or(&[][..], |key| key.as_bytes()));
         }
         let all = Key::from_bytes(*all.finalize().as_bytes());
-        let nondeterministic = subject.facts.nondeterministic;
+        let nondeterministic = app.facts.nondeterministic;
         let held: Vec<bool> = keys
             .iter()
-            .map(|key| !nondeterministic && self.has(&subject.facts, *key))
+            .map(|key| !nondeterministic && self.has(&app.facts, *key))
             .collect();
-        let header = Header::new(CollectiveOp::RankMap, all, &*subject.facts.name);
+        let header = Header::new(CollectiveOp::RankMap, all, &*app.facts.name);
         let of_all = ranks.gather_all(header, &held)?;
         let has = |held: &Vec<bool>, at: usize| held.get(at) == Some(&true);
         let missing = (0..list.len()).filter(|at| !of_all.iter().any(|held| has(held, *at)));
         let missing: Vec<_> = missing.collect();
         let mut dealt = vec![None; list.len()];
-        for (at, rank) in deal(subject, list, &missing, ranks.size()) {
+        for (at, rank) in deal(app, list, &missing, ranks.size()) {
             dealt[at] = Some(rank);
         }
         let by_all = |at: usize| of_all.iter().all(|held| has(held, at));
@@ -152,7 +152,7 @@ impl Engine {
     fn give_out(
         &self,
         ranks: &Ranks,
-        subject: &ResolvedApp<'_>,
+        app: &ResolvedApp<'_>,
         plan: &Plan,
         computed: &HashMap<usize, Item>,
         transfer: &Transfer,
@@ -160,9 +160,9 @@ impl Engine {
         let here = |at: &usize| plan.has_to_give[*at] || matches!(computed.get(at), Some(Ok(_)));
         let mine = (0..plan.keys.len()).filter(here);
         let mine: Vec<_> = mine
-            .filter_map(|at| Some((Arc::clone(&subject.facts.name), plan.keys[at]?)))
+            .filter_map(|at| Some((Arc::clone(&app.facts.name), plan.keys[at]?)))
             .collect();
-        let name = &*subject.facts.name;
+        let name = &*app.facts.name;
         self.exchange(ranks, name, &mine, transfer)
     }
 
@@ -170,38 +170,38 @@ impl Engine {
     fn item(
         &self,
         from: &Handle,
-        subject: &ResolvedApp<'_>,
+        app: &ResolvedApp<'_>,
         inputs: &Inputs,
         key: Option<Key>,
         left: &HashMap<Key, NotSent>,
     ) -> Item {
         if let Some(left) = key.and_then(|key| left.get(&key))
-            && !self.has(&subject.facts, key)
+            && !self.has(&app.facts, key)
         {
-            return Ok(self.elsewhere(subject, left));
+            return Ok(self.elsewhere(app, left));
         }
-        if let (true, Some(key)) = (subject.facts.nondeterministic, key) {
+        if let (true, Some(key)) = (app.facts.nondeterministic, key) {
             // What other ranks made is recorded, and never looked up.
-            let entry = self.cache_of(&subject.facts).entry(&key);
+            let entry = self.cache_of(&app.facts).entry(&key);
             if let Some(entry) = entry {
                 return Ok(entry.results.clone());
             }
         }
-        from.results_erased(subject, inputs, &Options::default())
+        from.results_erased(app, inputs, &Options::default())
     }
 
     /// The results of a run that is with another rank only, or some of whose values are.
-    fn elsewhere(&self, subject: &ResolvedApp<'_>, left: &NotSent) -> ResultMap {
+    fn elsewhere(&self, app: &ResolvedApp<'_>, left: &NotSent) -> ResultMap {
         let origin = Origin {
-            app: Arc::clone(&subject.facts.name),
+            app: Arc::clone(&app.facts.name),
             key: left.key,
             run: left.run,
         };
-        let known = self.cache_of(&subject.facts).entry(&left.key);
+        let known = self.cache_of(&app.facts).entry(&left.key);
         let here = match self.sets.received.find(&left.key) {
             Some(received) => {
                 let stored = received.into_stored();
-                let entry = self.entry_of(&subject.facts, stored, known.as_deref());
+                let entry = self.entry_of(&app.facts, stored, known.as_deref());
                 Some(entry.results)
             }
             None => known.map(|entry| entry.results.clone()),
@@ -211,7 +211,7 @@ impl Engine {
             let content = &results.find(|named| named.name == name)?.content;
             content.is_there().then(|| content.clone())
         };
-        let results = subject.facts.info.results.iter().map(|spec| Named {
+        let results = app.facts.info.results.iter().map(|spec| Named {
             name: spec.name.clone(),
             tags: Some(spec.tags),
             codec: spec.codec,
@@ -225,12 +225,12 @@ impl Engine {
 /// Which rank computes which of these items: each next one, the costliest first where the app
 /// knows what they cost, goes to the rank that has least to do.
 fn deal(
-    subject: &ResolvedApp<'_>,
+    app: &ResolvedApp<'_>,
     list: &[&Inputs],
     missing: &[usize],
     ranks: usize,
 ) -> Vec<(usize, usize)> {
-    let cost = |at: &usize| subject.app.cost(list[*at]).map(|cost| cost.time);
+    let cost = |at: &usize| app.app.cost(list[*at]).map(|cost| cost.time);
     let costs: Option<Vec<_>> = missing.iter().map(cost).collect();
     let Some(costs) = costs else {
         let in_turn = missing.iter().enumerate();

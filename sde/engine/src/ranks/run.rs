@@ -26,18 +26,18 @@ impl Engine {
         &self,
         from: &Handle,
         ranks: &Arc<Ranks>,
-        subject: &ResolvedApp<'_>,
+        app: &ResolvedApp<'_>,
         call: &mut dyn Call,
         options: &Options<'_>,
     ) -> Result<Outcome, Error> {
-        let facts = &*subject.facts;
+        let facts = &*app.facts;
         let encoded = encode(facts, call);
         let (keyed, unfit) = match encoded {
             Ok(keyed) => (keyed, None),
             Err(error) => (Keyed::none(), Some(error)),
         };
         let cache = self.cache_of(facts);
-        let run = Run::new(from, from.caller(), subject, cache, options, keyed);
+        let run = Run::new(from, from.caller(), app, cache, options, keyed);
         let unfit = unfit.or_else(|| self.admit(&run).err());
         let set = self.sets.of(ranks).ok_or(ErrorKind::Released)?;
         let stretch = crate::stretch!("run", app = &*facts.name, key = %run.key.short(), ranks = ranks.size());

@@ -67,7 +67,7 @@ pub fn record(record: &Record) -> Json {
         "inputs": values(&record.inputs),
         "setup": setup(&record.setup),
         "calls": calls.collect::<Vec<_>>(),
-        "beneath": record.beneath.iter().map(callee).collect::<Vec<_>>(),
+        "beneath": record.dependencies.iter().map(callee).collect::<Vec<_>>(),
         "nondeterministic": record.nondeterministic,
         "made_at": time::iso(record.made_at),
         "seconds": record.took.as_secs_f64(),

@@ -131,9 +131,9 @@ fn print(
             out.line(format!("  {} {app}", key.short()))?;
         }
     }
-    if !record.beneath.is_empty() {
+    if !record.dependencies.is_empty() {
         out.line("rests on")?;
-        for callee in &record.beneath {
+        for callee in &record.dependencies {
             out.wrapped(format!("  {}", callee_text(callee)), 4)?;
         }
     }

@@ -229,7 +229,7 @@ pub mod __private {
     pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};
     pub use crate::error::said;
     pub use crate::inputs::{Call, plain, summary};
-    pub use crate::key::{Listed, name_frame};
+    pub use crate::key::{EncodedCursor, name_frame};
     pub use crate::ranks::array::{
         check_same, descriptor_of_same, descriptors_of, join_descriptors, part_for,
     };

@@ -26,7 +26,7 @@ fn got(sde: &Sde, app: &Made) -> Got {
 }
 
 /// One runs and is held at the gate until the others wait; what the runner got, and the others.
-fn fly(sde: &Sde, watch: &Watch, app: &Made, gate: &Gate) -> (Got, Vec<Got>) {
+fn run_with_waiters(sde: &Sde, watch: &Watch, app: &Made, gate: &Gate) -> (Got, Vec<Got>) {
     thread::scope(|scope| {
         let runner = scope.spawn(|| got(sde, app));
         gate.arrived(1);
@@ -69,7 +69,7 @@ fn an_ordinary_error_is_shared_and_not_remembered() {
         0 => Err(AppError::message("did not converge")),
         _ => Ok(7),
     });
-    let (runner, others) = fly(&sde, &watch, &app, &gate);
+    let (runner, others) = run_with_waiters(&sde, &watch, &app, &gate);
     let first = error(&runner);
     assert!(matches!(first.kind(), ErrorKind::App { .. }), "{first}");
     assert!(first.to_string().ends_with("failed: did not converge"));
@@ -140,14 +140,14 @@ fn an_app_can_say_how_long_its_failures_last() {
 
 /// Flies until at least one of the waiters was asleep in time to take over; those that only meant
 /// to wait get the error.
-fn fly_until_taken_over(
+fn run_until_taken_over(
     then: impl Fn(usize) -> Result<u64, AppError> + Copy + Send + Sync + 'static,
 ) -> (Sde, Got, Vec<Got>, usize, Made) {
     loop {
         let (sde, watch) = watched();
         let (gate, calls) = (Gate::new(), Counter::new());
         let app = held(&gate, &calls, then);
-        let (runner, others) = fly(&sde, &watch, &app, &gate);
+        let (runner, others) = run_with_waiters(&sde, &watch, &app, &gate);
         let takers = watch.taken_over("fails");
         assert!(takers <= 1, "{takers} took over in one flight");
         if takers == 1 {
@@ -159,7 +159,7 @@ fn fly_until_taken_over(
 #[test]
 fn after_a_transient_failure_one_waiter_takes_over() {
     let _dog = Watchdog::new("a transient failure", LIMIT);
-    let (_, runner, others, calls, _) = fly_until_taken_over(|call| match call {
+    let (_, runner, others, calls, _) = run_until_taken_over(|call| match call {
         0 => Err(AppError::message("busy").transient()),
         _ => Ok(7),
     });
@@ -175,7 +175,7 @@ fn after_a_transient_failure_one_waiter_takes_over() {
 #[test]
 fn a_flight_is_taken_over_once() {
     let _dog = Watchdog::new("a second transient failure", LIMIT);
-    let (_, runner, others, calls, _) = fly_until_taken_over(|call| {
+    let (_, runner, others, calls, _) = run_until_taken_over(|call| {
         Err(AppError::message(["busy", "still busy"][call.min(1)]).transient())
     });
     assert_eq!(calls, 2);
@@ -188,7 +188,7 @@ fn a_flight_is_taken_over_once() {
 #[test]
 fn a_panic_reaches_its_caller_and_a_waiter_takes_over() {
     let _dog = Watchdog::new("a panic", LIMIT);
-    let (_, runner, others, calls, _) = fly_until_taken_over(|call| match call {
+    let (_, runner, others, calls, _) = run_until_taken_over(|call| match call {
         0 => panic!("out of range"),
         _ => Ok(7),
     });
@@ -204,7 +204,7 @@ fn a_panic_reaches_its_caller_and_a_waiter_takes_over() {
 #[test]
 fn a_second_panic_is_an_error_for_the_rest_and_no_key_is_poisoned() {
     let _dog = Watchdog::new("two panics", LIMIT);
-    let (sde, runner, others, calls, app) = fly_until_taken_over(|call| match call {
+    let (sde, runner, others, calls, app) = run_until_taken_over(|call| match call {
         0 | 1 => panic!("out of range"),
         _ => Ok(7),
     });

@@ -228,7 +228,7 @@ fn a_state_made_with_a_callee_that_was_edited_is_not_gone_on_from() {
         .find(|r| &*r.app == "scratch.halves")
         .unwrap();
     assert_eq!(record.calls.len(), 1);
-    assert_eq!(record.beneath.len(), 1);
+    assert_eq!(record.dependencies.len(), 1);
 }
 
 /// A state that was saved when it was made was saved once more by each checkpoint.

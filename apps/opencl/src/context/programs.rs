@@ -109,7 +109,7 @@ impl Context {
         keep::let_go(|| {
             self.release_idle();
             for app in apps::NAMES {
-                sde.make_room(app, 0);
+                sde.evict(app, 0);
             }
         });
     }

@@ -70,8 +70,8 @@ fn what_is_there_is_looked_at_before_anything_is_made() {
     }
     let stats = contexts.iter().map(|(context, driver, sde)| {
         let before = context.stats();
-        sde.make_room("sde_opencl.Kernel", 0);
-        sde.make_room("sde_opencl.ProgramBuild", 0);
+        sde.evict("sde_opencl.Kernel", 0);
+        sde.evict("sde_opencl.ProgramBuild", 0);
         assert_eq!(driver.counts().programs, 0);
         (before.builds, context.stats())
     });

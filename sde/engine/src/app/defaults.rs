@@ -96,7 +96,7 @@ fn part(
         to.volatile();
         return to.value(&UNKEYED);
     };
-    to.rests_on(files);
+    to.add_volatile(files);
     to.value(&VALUE)?;
     to.value(digest.as_bytes())
 }

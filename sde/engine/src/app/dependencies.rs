@@ -167,7 +167,7 @@ impl Dependencies {
 
 /// What a run had called when it saved a state of its scratch.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
-#[serde(from = "StoredRestsOn", into = "StoredRestsOn")]
+#[serde(from = "StoredDependencies", into = "StoredDependencies")]
 pub(crate) struct DependencySnapshot {
     calls: Arc<Mutex<Vec<AppCall>>>,
     length: usize,
@@ -184,7 +184,7 @@ impl DependencySnapshot {
 /// The same as it is stored. The names are part of the shape that is compared.
 #[derive(serde::Serialize, serde::Deserialize)]
 #[serde(rename = "RestsOn")]
-struct StoredRestsOn {
+struct StoredDependencies {
     callees: StoredCallees,
     nondeterministic: bool,
 }
@@ -196,7 +196,7 @@ struct StoredCallees {
     beneath: Arc<BTreeSet<Callee>>,
 }
 
-impl From<DependencySnapshot> for StoredRestsOn {
+impl From<DependencySnapshot> for StoredDependencies {
     fn from(snapshot: DependencySnapshot) -> Self {
         Self {
             callees: StoredCallees {
@@ -208,8 +208,8 @@ impl From<DependencySnapshot> for StoredRestsOn {
     }
 }
 
-impl From<StoredRestsOn> for DependencySnapshot {
-    fn from(stored: StoredRestsOn) -> Self {
+impl From<StoredDependencies> for DependencySnapshot {
+    fn from(stored: StoredDependencies) -> Self {
         Self {
             length: stored.callees.direct.len(),
             calls: Arc::new(Mutex::new(stored.callees.direct)),

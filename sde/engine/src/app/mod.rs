@@ -50,7 +50,7 @@ pub use info::{AppInfo, Cost, ResultSpec, Synchronize};
 pub use instance::Instance;
 pub use linked::LinkedApp;
 pub(crate) use linked::{TypeIndex, linked_apps};
-pub(crate) use own_time::{Beneath, BodyTime};
+pub(crate) use own_time::{BodyTime, NestedCall};
 pub(crate) use parameter::Setting;
 pub use parameter::{Parameter, Settings};
 pub(crate) use prepared::{Facts, Resolver, prepare};

@@ -10,49 +10,49 @@ use std::time::{Duration, Instant};
 
 thread_local! {
     /// What the body on top of this thread has called so far.
-    static BENEATH: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    static NESTED: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
 /// A call that a body makes, for as long as it lives.
-pub(crate) struct Beneath {
+pub(crate) struct NestedCall {
     start: Instant,
     before: Duration,
 }
 
-impl Beneath {
+impl NestedCall {
     pub(crate) fn begin() -> Self {
         Self {
             start: Instant::now(),
-            before: BENEATH.get(),
+            before: NESTED.get(),
         }
     }
 }
 
 /// Adds what a body waited for helpers.
 pub(crate) fn add_waiting(waited: Duration) {
-    BENEATH.set(BENEATH.get() + waited);
+    NESTED.set(NESTED.get() + waited);
 }
 
-impl Drop for Beneath {
+impl Drop for NestedCall {
     fn drop(&mut self) {
         // In place of what was added meanwhile, which is part of it.
-        BENEATH.set(self.before + self.start.elapsed());
+        NESTED.set(self.before + self.start.elapsed());
     }
 }
 
 /// The time of a body that has begun.
-pub(crate) struct BodyTime(Beneath);
+pub(crate) struct BodyTime(NestedCall);
 
 impl BodyTime {
     pub(crate) fn begin() -> Self {
-        let time = Self(Beneath::begin());
-        BENEATH.set(Duration::ZERO);
+        let time = Self(NestedCall::begin());
+        NESTED.set(Duration::ZERO);
         time
     }
 
     /// What it took, and what of that it took itself.
     pub(crate) fn end(self) -> (Duration, Duration) {
         let took = self.0.start.elapsed();
-        (took, took.saturating_sub(BENEATH.get()))
+        (took, took.saturating_sub(NESTED.get()))
     }
 }

@@ -32,7 +32,7 @@ pub(crate) struct MemoryBudget {
     bytes: AtomicUsize,
     /// How many entries have come.
     time: AtomicU64,
-    listed: Mutex<Listed>,
+    lru: Mutex<LruList>,
     /// Whether it was told that some values have no size.
     pub(crate) told: AtomicBool,
 }
@@ -42,13 +42,13 @@ const PIECE: usize = 16 << 20;
 
 /// The entries with values, the one that was used longest ago first.
 #[derive(Default)]
-struct Listed {
+struct LruList {
     by_use: BTreeMap<(u64, Key), usize>,
     used: HashMap<Key, u64, BuildKeyHasher>,
     bytes: usize,
 }
 
-impl Listed {
+impl LruList {
     /// Lists an entry as it is now.
     fn put(&mut self, entry: &Entry) {
         let (key, used, bytes) = (entry.record.key, entry.used(), entry.bytes());
@@ -101,19 +101,19 @@ impl MemoryBudget {
 
     /// Nothing is left.
     pub(super) fn forget_all(&self) {
-        *self.lock() = Listed::default();
+        *self.lock() = LruList::default();
         self.bytes.store(0, Ordering::Release);
     }
 
-    fn lock(&self) -> MutexGuard<'_, Listed> {
-        lock(&self.listed)
+    fn lock(&self) -> MutexGuard<'_, LruList> {
+        lock(&self.lru)
     }
 
     /// Takes note of what entries have now.
     fn list<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>) {
-        let mut listed = self.lock();
-        entries.into_iter().for_each(|entry| listed.put(entry));
-        self.bytes.store(listed.bytes, Ordering::Release);
+        let mut lru = self.lock();
+        entries.into_iter().for_each(|entry| lru.put(entry));
+        self.bytes.store(lru.bytes, Ordering::Release);
     }
 
     /// How much may stay, if there is too much.
@@ -126,19 +126,19 @@ impl MemoryBudget {
     /// Takes off the list a piece of what has to go so that no more than this is left: the entries that were used longest
     /// ago, as far as is known, and before this time.
     fn take_oldest(&self, keep: usize, before: u64) -> Vec<(u64, Key)> {
-        let mut listed = self.lock();
+        let mut lru = self.lock();
         let mut oldest = Vec::new();
-        let keep = keep.max(listed.bytes.saturating_sub(PIECE));
-        while listed.bytes > keep
-            && let Some(first) = listed.by_use.first_entry()
+        let keep = keep.max(lru.bytes.saturating_sub(PIECE));
+        while lru.bytes > keep
+            && let Some(first) = lru.by_use.first_entry()
             && first.key().0 < before
         {
             let (at, bytes) = first.remove_entry();
-            listed.used.remove(&at.1);
-            listed.bytes -= bytes;
+            lru.used.remove(&at.1);
+            lru.bytes -= bytes;
             oldest.push(at);
         }
-        self.bytes.store(listed.bytes, Ordering::Release);
+        self.bytes.store(lru.bytes, Ordering::Release);
         oldest
     }
 

@@ -35,7 +35,8 @@ pub struct Record {
     /// The runs it called itself: app and key.
     pub calls: Vec<(Arc<str>, Key)>,
     /// What the runs beneath it depended on.
-    pub beneath: Vec<Callee>,
+    #[serde(rename = "beneath")]
+    pub dependencies: Vec<Callee>,
     /// Whether it, or a run beneath it, was non-deterministic.
     pub nondeterministic: bool,
     /// Whether it, or a run beneath it, may have been made in place of another that was not to be used: refreshed, or
@@ -63,7 +64,7 @@ impl Record {
     #[must_use]
     pub fn differences(&self, earlier: &Self) -> Vec<Difference> {
         let mut found = self.key_differences(earlier);
-        found.extend(of_callees(&earlier.beneath, &self.beneath));
+        found.extend(of_callees(&earlier.dependencies, &self.dependencies));
         found
     }
 

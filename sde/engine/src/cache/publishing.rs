@@ -38,7 +38,7 @@ fn entry(number: u64) -> Arc<Entry> {
         inputs: Vec::new(),
         setup: Arc::default(),
         calls: Vec::new(),
-        beneath: Vec::new(),
+        dependencies: Vec::new(),
         nondeterministic: false,
         anew: false,
         made_at: SystemTime::UNIX_EPOCH,

@@ -155,13 +155,13 @@ impl<N: PartialEq + Clone, T: Awaited> Waits<N, T> {
     }
 
     /// Has those who wait on behalf of a run look whether they still should.
-    pub(crate) fn wake_beneath(&self, run: &N) {
+    pub(crate) fn wake_nested(&self, run: &N) {
         let edges = self.lock();
-        let beneath = edges
+        let nested = edges
             .list
             .iter()
             .filter(|edge| edge.from.ancestry.contains(run));
-        let awaited: Vec<_> = beneath.map(|edge| Arc::clone(&edge.awaited)).collect();
+        let awaited: Vec<_> = nested.map(|edge| Arc::clone(&edge.awaited)).collect();
         drop(edges);
         awaited.iter().for_each(|awaited| awaited.wake());
     }

@@ -184,8 +184,8 @@ impl Engine {
         if entry.is_checked(epoch) {
             return None;
         }
-        let why = self.changed_dependency(&entry.record.beneath);
-        if why.is_none() && !self.rest_on_files(&entry.record.beneath) {
+        let why = self.changed_dependency(&entry.record.dependencies);
+        if why.is_none() && !self.rest_on_files(&entry.record.dependencies) {
             entry.set_checked(epoch);
         }
         why

@@ -30,13 +30,13 @@ use crate::sync::lock;
 pub(super) struct ExclusiveRun<'a> {
     cache: &'a AppCache,
     /// The address of the run of the same app beneath which it is exclusive; 0 for none.
-    beneath: usize,
+    ancestor: usize,
     held: Arc<RunFlight>,
 }
 
 impl Drop for ExclusiveRun<'_> {
     fn drop(&mut self) {
-        exclusive_runs(self.cache).remove(&self.beneath);
+        exclusive_runs(self.cache).remove(&self.ancestor);
         // Those that wait look again which run is exclusive.
         self.held.flight.fail(gone(self.cache, &self.held), false);
     }
@@ -74,16 +74,16 @@ impl Engine {
             frame.facts.type_index == facts.type_index && frame.engine == self.id()
         };
         let above = ancestry(run.above.as_ref()).find(same);
-        let beneath = above.map_or(0, |frame| Arc::as_ptr(frame) as usize);
+        let ancestor = above.map_or(0, |frame| Arc::as_ptr(frame) as usize);
         loop {
-            let holder = match exclusive_runs(run.cache).entry(beneath) {
+            let holder = match exclusive_runs(run.cache).entry(ancestor) {
                 Entry::Occupied(held) => Arc::clone(held.get()),
                 Entry::Vacant(free) => {
                     let held = run.cache.new_flight(run.key);
                     free.insert(Arc::clone(&held));
                     return Ok(Some(ExclusiveRun {
                         cache: run.cache,
-                        beneath,
+                        ancestor,
                         held,
                     }));
                 }

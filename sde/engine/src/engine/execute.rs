@@ -15,7 +15,7 @@ use crate::cache::{AppCache, Entry, RunFlight};
 use crate::error::AppError;
 use crate::event::{Event, RunId};
 use crate::inputs::{Call, ValueSummary};
-use crate::key::Listed;
+use crate::key::EncodedCursor;
 use crate::result_map::ResultMap;
 
 /// A body that has ended, and its frame with it.
@@ -109,7 +109,7 @@ impl Engine {
             Some(Arc::clone(frame)),
             run.from.shared_ranks().cloned(),
         );
-        let inputs = call.summaries(&mut Listed::new(&run.encoded));
+        let inputs = call.summaries(&mut EncodedCursor::new(&run.encoded));
         let made_at = machine::now();
         let time = BodyTime::begin();
         let stretch = crate::stretch!("execute", app = &*facts.name, key = %run.key.short());

@@ -219,7 +219,7 @@ impl Handle {
     /// Nothing changes but what has to be computed, or read from the store, again. What somebody
     /// holds stays, and what is not saved yet is held until then. Nothing is let go of an app that did
     /// not run, or of which no value was dropped.
-    pub fn make_room(&self, app: &str, keep: usize) -> usize {
+    pub fn evict(&self, app: &str, keep: usize) -> usize {
         self.engine.evict(app, keep)
     }
 

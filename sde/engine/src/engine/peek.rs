@@ -10,7 +10,7 @@ use crate::checkpoint::StoredEntry;
 use crate::error::{Error, ErrorKind};
 use crate::event::RunId;
 use crate::inputs::Inputs;
-use crate::key::{Key, Listed, keyed};
+use crate::key::{EncodedCursor, Key, keyed};
 
 impl Engine {
     /// What `run` would do, found without running, claiming or reading values.
@@ -127,10 +127,10 @@ fn planned(app: &ResolvedApp<'_>, key: Key, inputs: &Inputs, encoded: &[u8]) -> 
             process: 0,
             number: 0,
         },
-        inputs: inputs.summaries(&mut Listed::new(encoded)),
+        inputs: inputs.summaries(&mut EncodedCursor::new(encoded)),
         setup: Arc::clone(facts.setup(&*app.app)),
         calls: Vec::new(),
-        beneath: Vec::new(),
+        dependencies: Vec::new(),
         nondeterministic: facts.nondeterministic,
         anew: false,
         made_at: SystemTime::now(),

@@ -151,7 +151,7 @@ impl Engine {
         let returned = self.returned(run, body, &trace)?;
         let earlier = previous.filter(|old| !trace.nondeterministic && self.may_fill(run, old));
         let record = record(run, trace, previous);
-        let checked = match self.rest_on_files(&record.beneath) {
+        let checked = match self.rest_on_files(&record.dependencies) {
             true => u64::MAX, // To be looked at each time.
             false => epoch,
         };
@@ -228,7 +228,7 @@ fn record(run: &Run<'_>, trace: Trace, previous: Option<&Entry>) -> Record {
         inputs: trace.inputs,
         setup: Arc::clone(facts.setup(&*run.app.app)),
         calls: trace.calls,
-        beneath: trace.dependencies.iter().cloned().collect(),
+        dependencies: trace.dependencies.iter().cloned().collect(),
         nondeterministic: trace.nondeterministic,
         anew: trace.anew,
         made_at: later_than(trace.made_at, run.found.get(), previous),

@@ -12,7 +12,7 @@ use super::claim::Claimed;
 use super::look::{Look, Looked};
 use super::{Engine, Node};
 use crate::app::{
-    Beneath, Callee, Frame, Handle, Options, Outcome, Policy, ResolvedApp, ThreadContext,
+    Callee, Frame, Handle, NestedCall, Options, Outcome, Policy, ResolvedApp, ThreadContext,
 };
 use crate::cache::{AppCache, Count, Entry};
 use crate::error::{Error, ErrorKind};
@@ -142,7 +142,7 @@ impl Engine {
         if facts.info.distributed {
             let doing = || format!("runs {}", facts.name);
             if let Some(ranks) = from.collective_ranks(doing)? {
-                let _beneath = Beneath::begin();
+                let _nested = NestedCall::begin();
                 let outcome = self.run_collective(from, ranks, app, call, options);
                 return outcome.map(Some);
             }
@@ -166,7 +166,7 @@ impl Engine {
             }
             Ok(Looked::Absent(keyed)) => {
                 let run = Run::new(from, parent, app, cache, options, *keyed);
-                let _beneath = Beneath::begin();
+                let _nested = NestedCall::begin();
                 let stretch = crate::stretch!("run", app = &*facts.name, key = %run.key.short());
                 match self.miss(&run, call) {
                     Ok(outcome) => {
@@ -253,7 +253,7 @@ impl Engine {
     /// Has the calling run note what it depends on from here on.
     pub(super) fn tell_parent(&self, parent: &Frame, app: &ResolvedApp<'_>, entry: &Entry) {
         let record = &entry.record;
-        let all = itself(app).chain(record.beneath.iter().cloned());
+        let all = itself(app).chain(record.dependencies.iter().cloned());
         parent.dependencies.called(&app.facts.name, record.key);
         parent.dependencies.note_anew(record.anew);
         parent.dependencies.add(all, record.nondeterministic);

@@ -118,7 +118,7 @@ impl Sde {
             names.extend(
                 entry
                     .record
-                    .beneath
+                    .dependencies
                     .iter()
                     .filter_map(|callee| match callee {
                         Callee::Code { app, .. } => Some(app.to_string()),

@@ -63,7 +63,7 @@ impl Engine {
         drop((guard, interested));
         if matches!(waited, Waited::Stopped) && !flight.is_wanted() {
             // Nor may those be wanted any more who wait beneath it.
-            waits().wake_beneath(&run.node(run.key));
+            waits().wake_nested(&run.node(run.key));
         }
         match waited {
             Waited::Complete(Ok(entry)) if entry.record.nondeterministic => {

@@ -10,7 +10,7 @@ use super::Inputs;
 use crate::app::{App, Handle, Outcome};
 use crate::error::AppError;
 use crate::event::{RunId, Source};
-use crate::key::{Digest, Encoder, Fingerprint, FingerprintError, Key, Listed, describe};
+use crate::key::{Digest, EncodedCursor, Encoder, Fingerprint, FingerprintError, Key, describe};
 use crate::result_map::{ErasedValue, ResultMap};
 
 /// The inputs and the body of one call. Implemented by the macros for functions.
@@ -26,9 +26,9 @@ pub trait Call {
         None
     }
 
-    /// A readable line for each input, made when the run misses. `listed` is what
+    /// A readable line for each input, made when the run misses. `cursor` is what
     /// [`encode`](Self::encode) wrote.
-    fn summaries(&self, listed: &mut Listed<'_>) -> Vec<ValueSummary>;
+    fn summaries(&self, cursor: &mut EncodedCursor<'_>) -> Vec<ValueSummary>;
 
     /// Takes the one result of a hit, if that is all the caller gets, and says whether
     /// it did. Like [`take_all`](Self::take_all) it is called with the map's guard held
@@ -100,8 +100,8 @@ impl Call for ErasedCall<'_> {
         self.inputs.kept()
     }
 
-    fn summaries(&self, listed: &mut Listed<'_>) -> Vec<ValueSummary> {
-        self.inputs.summaries(listed)
+    fn summaries(&self, cursor: &mut EncodedCursor<'_>) -> Vec<ValueSummary> {
+        self.inputs.summaries(cursor)
     }
 
     fn take_all(&self, results: &ResultMap, key: &Key, source: Source, made_by: RunId) -> bool {
@@ -129,10 +129,14 @@ pub struct ValueSummary {
 
 /// The readable line of one argument. Used by the macros.
 #[doc(hidden)]
-pub fn summary(name: &str, value: &impl Fingerprint, listed: &mut Listed<'_>) -> ValueSummary {
+pub fn summary(
+    name: &str,
+    value: &impl Fingerprint,
+    cursor: &mut EncodedCursor<'_>,
+) -> ValueSummary {
     ValueSummary {
         name: name.to_owned(),
         short: describe(value),
-        digest: Digest::from_bytes(listed.digest(name, value)),
+        digest: Digest::from_bytes(cursor.digest(name, value)),
     }
 }

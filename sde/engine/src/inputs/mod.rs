@@ -11,7 +11,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
 use crate::error::{Error, ErrorKind};
-use crate::key::{Encoder, Fingerprint, FingerprintError, Listed, describe, with_encoder};
+use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe, with_encoder};
 use crate::result_map::{ErasedValue, Value};
 
 /// The inputs of one run.
@@ -61,7 +61,7 @@ struct Input {
 /// What can be done with a value whose type only its maker knew.
 struct Ops {
     encode: fn(&ErasedValue, &str, &mut Encoder<'_>) -> Result<(), FingerprintError>,
-    summary: fn(&ErasedValue, &str, &mut Listed<'_>) -> Option<ValueSummary>,
+    summary: fn(&ErasedValue, &str, &mut EncodedCursor<'_>) -> Option<ValueSummary>,
     short: fn(&ErasedValue) -> Option<String>,
 }
 
@@ -74,7 +74,7 @@ impl<T: Fingerprint + Send + Sync + 'static> OpsOf<T> {
             Some(value) => to.named(name, value),
             None => Err(FingerprintError::custom("an input changed its type")),
         },
-        summary: |value, name, listed| Some(summary(name, value.downcast_ref::<T>()?, listed)),
+        summary: |value, name, cursor| Some(summary(name, value.downcast_ref::<T>()?, cursor)),
         short: |value| Some(describe(value.downcast_ref::<T>()?)),
     };
 }
@@ -234,11 +234,11 @@ impl Inputs {
         Ok(self.kept())
     }
 
-    pub(crate) fn summaries(&self, listed: &mut Listed<'_>) -> Vec<ValueSummary> {
+    pub(crate) fn summaries(&self, cursor: &mut EncodedCursor<'_>) -> Vec<ValueSummary> {
         self.0
             .items
             .iter()
-            .filter_map(|input| (input.ops.summary)(&input.value, &input.name, listed))
+            .filter_map(|input| (input.ops.summary)(&input.value, &input.name, cursor))
             .collect()
     }
 }

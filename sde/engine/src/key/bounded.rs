@@ -90,7 +90,7 @@ pub(crate) fn write_shared<T: Fingerprint>(
     let at = to.commitment_at(at, &made);
     match noted {
         None => drop(kept.set(made)),
-        noted => to.rests_on(noted),
+        noted => to.add_volatile(noted),
     }
     Ok(at)
 }

@@ -219,8 +219,8 @@ impl<'e, 'b> Fields<'e, 'b> {
 
     /// Takes over what another encoder noted, whose bytes are written here.
     #[inline]
-    pub(crate) fn rests_on(&mut self, noted: Option<Box<Volatile>>) {
-        self.to.rests_on(noted);
+    pub(crate) fn add_volatile(&mut self, noted: Option<Box<Volatile>>) {
+        self.to.add_volatile(noted);
     }
 
     /// A value of bounded size, as a node.

@@ -47,7 +47,7 @@ impl Unordered {
         let bytes = &self.bytes;
         self.spans
             .sort_unstable_by(|a, b| bytes[a.0..a.1].cmp(&bytes[b.0..b.1]));
-        to.rests_on(self.volatile.take());
+        to.add_volatile(self.volatile.take());
         to.varint(self.spans.len() as u64);
         for (start, end) in self.spans {
             to.slice(&bytes[start..end]);

@@ -117,7 +117,7 @@ impl Encoder<'_> {
 
     /// Takes over what another encoder noted, whose bytes become part of these.
     #[inline]
-    pub(crate) fn rests_on(&mut self, noted: Option<Box<Volatile>>) {
+    pub(crate) fn add_volatile(&mut self, noted: Option<Box<Volatile>>) {
         if let Some(noted) = noted {
             self.add_noted(noted);
         }

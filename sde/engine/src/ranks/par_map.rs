@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::exchange::NotSent;
-use crate::app::{Beneath, Facts, Handle, Options, ResolvedApp, Transfer};
+use crate::app::{Facts, Handle, NestedCall, Options, ResolvedApp, Transfer};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
@@ -42,7 +42,7 @@ impl Engine {
         transfer: &Transfer,
     ) -> Result<Vec<Item>, Error> {
         // What is waited for other ranks is no body's own time.
-        let _beneath = Beneath::begin();
+        let _nested = NestedCall::begin();
         let plan = self.plan(ranks, app, list)?;
         let own = ranks.rank();
         let mine: Vec<usize> = (0..list.len())
@@ -73,12 +73,7 @@ impl Engine {
     }
 
     /// Finds out who has what, and deals out what nobody has.
-    fn plan(
-        &self,
-        ranks: &Ranks,
-        app: &ResolvedApp<'_>,
-        list: &[&Inputs],
-    ) -> Result<Plan, Error> {
+    fn plan(&self, ranks: &Ranks, app: &ResolvedApp<'_>, list: &[&Inputs]) -> Result<Plan, Error> {
         let id = &app.facts.id.0;
         let key_of = |inputs: &&Inputs| inputs.with_encoded(|encoded| keyed(id, encoded));
         let keys: Vec<Result<Key, FingerprintError>> = list.iter().map(key_of).collect();

@@ -69,7 +69,7 @@ pub(crate) fn origin_of(record: &Record, result: &str) -> Digest {
         hasher.update(&record.run.process.to_le_bytes());
         hasher.update(&record.run.number.to_le_bytes());
     }
-    for callee in &record.beneath {
+    for callee in &record.dependencies {
         callee.enter(&mut hasher);
     }
     Digest::from_bytes(*hasher.finalize().as_bytes())

@@ -17,7 +17,7 @@ use crate::engine::{Engine, Keyed, Run, Served, Unpublished};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
-use crate::key::{FingerprintError, Key, Listed, keyed, with_encoder};
+use crate::key::{EncodedCursor, FingerprintError, Key, keyed, with_encoder};
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, RunInputs, chain};
 
 impl Engine {
@@ -132,11 +132,11 @@ impl Engine {
             let _level = ranks.level();
             let ran = self.execute(run, call, self.begin(run, None), number);
             let made = self.publishable(run, ran, None);
-            let (says, why) = match &made {
-                Ok(published) => (rests_on(&published.entry.record), None),
+            let (body, why) = match &made {
+                Ok(published) => (dependency_digest(&published.entry.record), None),
                 Err(unpublished) => (Body::Nothing, Some(chain(&unpublished.error))),
             };
-            let ended = ranks.end_with(says, &run.app.facts.name, run.key, why);
+            let ended = ranks.end_with(body, &run.app.facts.name, run.key, why);
             match (made, ended) {
                 (Ok(published), Ok(met)) => Ok((published, met)),
                 (Err(unpublished), Ok(_)) => Err(unpublished),
@@ -148,7 +148,7 @@ impl Engine {
         };
         match ran {
             Ok((published, met)) => {
-                let entry = self.resting_on_all(ranks, published.entry, &met)?;
+                let entry = self.with_dependencies_of_all(ranks, published.entry, &met)?;
                 bind(run.from, &run.app.facts, &entry);
                 let entry = Arc::new(entry);
                 if !entry.record.nondeterministic {
@@ -171,16 +171,21 @@ impl Engine {
 
     /// The entry with a record of what the run rests on anywhere: each rank may have called other apps for
     /// its part, and all of them must find the same of it.
-    fn resting_on_all(&self, ranks: &Ranks, own: Entry, met: &[Header]) -> Result<Entry, Error> {
+    fn with_dependencies_of_all(
+        &self,
+        ranks: &Ranks,
+        own: Entry,
+        met: &[Header],
+    ) -> Result<Entry, Error> {
         if met.iter().all(|other| other.body == met[0].body) {
             return Ok(own);
         }
         let mut record = own.record.clone();
-        let mine: RestsOn = (record.beneath, record.nondeterministic, record.anew);
+        let mine: Dependencies = (record.dependencies, record.nondeterministic, record.anew);
         let header = Header::keyless(CollectiveOp::Agree, "what a run rests on");
         let all = ranks.gather_all(header, &mine)?;
-        let beneath = all.iter().flat_map(|of_rank| of_rank.0.iter().cloned());
-        record.beneath = beneath.collect::<BTreeSet<_>>().into_iter().collect();
+        let dependencies = all.iter().flat_map(|of_rank| of_rank.0.iter().cloned());
+        record.dependencies = dependencies.collect::<BTreeSet<_>>().into_iter().collect();
         record.nondeterministic = all.iter().any(|of_rank| of_rank.1);
         record.anew = all.iter().any(|of_rank| of_rank.2);
         Ok(own.with_record(record))
@@ -188,13 +193,13 @@ impl Engine {
 }
 
 /// Of a record: what ran beneath, whether that was deterministic, and whether it was made in place of another.
-type RestsOn = (Vec<Callee>, bool, bool);
+type Dependencies = (Vec<Callee>, bool, bool);
 
 /// The same for ranks to compare.
-fn rests_on(record: &Record) -> Body {
+fn dependency_digest(record: &Record) -> Body {
     let mut digest = blake3::Hasher::new();
     digest.update(&[u8::from(record.nondeterministic), u8::from(record.anew)]);
-    for callee in &record.beneath {
+    for callee in &record.dependencies {
         callee.enter(&mut digest);
     }
     Body::digest(&digest.finalize())
@@ -203,7 +208,7 @@ fn rests_on(record: &Record) -> Body {
 /// What a run is given besides the code of the app, for a rank that is told that another gives it something else.
 fn given(run: &Run<'_>, call: &dyn Call) -> RunInputs {
     let setup = run.app.facts.setup(&*run.app.app);
-    let inputs = call.summaries(&mut Listed::new(&run.encoded));
+    let inputs = call.summaries(&mut EncodedCursor::new(&run.encoded));
     let values = setup.fields.iter().chain(&setup.parameters).chain(&inputs);
     let values = values.map(|value| (format!("{} = {}", value.name, value.short), value.digest));
     let slots = setup.slots.iter();

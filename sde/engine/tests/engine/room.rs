@@ -142,7 +142,7 @@ impl App for Draw {
         let size = *inputs.get::<usize>("size")?;
         // There is room for four.
         if LIVE.load(Ordering::Relaxed) == 4 {
-            assert_eq!(sde.make_room("Draw", 200), 200);
+            assert_eq!(sde.evict("Draw", 200), 200);
             assert_eq!(LIVE.load(Ordering::Relaxed), 2);
         }
         LIVE.fetch_add(1, Ordering::Relaxed);

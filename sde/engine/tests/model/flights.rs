@@ -8,7 +8,7 @@
 //! | in `flight.rs` | change | found by |
 //! |---|---|---|
 //! | `complete` | no look at what stands | `of_two_publishers_one_stands` |
-//! | | `notify_one` | `all_who_wait_get_what_landed` |
+//! | | `notify_one` | `all_who_wait_get_the_outcome` |
 //! | `fail` | no look at `taken_over` | `it_is_taken_over_once` |
 //! | | it is never abandoned | `one_takes_over`, `two_wait_and_one_takes_over` |
 //! | | no look at `waiting` | `it_does_not_stay_vacant_when_the_last_one_leaves` |
@@ -66,7 +66,7 @@ fn fails_too(flight: &Model) {
 }
 
 #[test]
-fn all_who_wait_get_what_landed() {
+fn all_who_wait_get_the_outcome() {
     explore(3, || {
         let flight = Arc::new(Model::new());
         let waiters = [waiter(&flight, completes), waiter(&flight, completes)];

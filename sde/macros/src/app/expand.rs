@@ -289,15 +289,15 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
 
             fn summaries(
                 &self,
-                __listed: &mut ::sde::__private::Listed<'_>,
+                __cursor: &mut ::sde::__private::EncodedCursor<'_>,
             ) -> ::std::vec::Vec<::sde::ValueSummary> {
                 let mut __summaries = ::std::vec::Vec::new();
                 #(__summaries.extend(
                     self.#places
                         .as_ref()
-                        .map(|__value| ::sde::__private::summary(#texts, __value, __listed)),
+                        .map(|__value| ::sde::__private::summary(#texts, __value, __cursor)),
                 );)*
-                let _ = __listed;
+                let _ = __cursor;
                 __summaries
             }
 

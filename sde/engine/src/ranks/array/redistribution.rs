@@ -117,7 +117,7 @@ impl Redistribution<'_> {
         self.ranks
             .swap_bytes("lengths", told, &each, heard, &each)?;
         let mut received = Vec::new();
-        self.ranks.make_room(WHAT, &mut received, &get_counts)?;
+        self.ranks.reserve(WHAT, &mut received, &get_counts)?;
         let all = send.concat();
         self.ranks
             .swap_bytes(WHAT, &all, &counts, &mut received, &get_counts)?;

@@ -82,13 +82,13 @@ impl Ranks {
         counts: &[usize],
     ) -> Result<Vec<u8>, Error> {
         let mut all = Vec::new();
-        self.make_room(doing, &mut all, counts)?;
+        self.reserve(doing, &mut all, counts)?;
         self.gather_into(doing, mine, counts, &mut all)?;
         Ok(all)
     }
 
     /// Makes the length of `all` the sum of these lengths, which other ranks have told.
-    pub(crate) fn make_room(
+    pub(crate) fn reserve(
         &self,
         doing: &str,
         all: &mut Vec<u8>,

@@ -130,7 +130,7 @@ impl Exchange<'_> {
             let header = Header::keyless(CollectiveOp::Exchange, self.what);
             let met = ranks.meet(&header.with_body(body))?;
             let counts: Vec<_> = met.iter().map(Header::bytes).collect();
-            ranks.make_room(self.what, &mut all, &counts)?;
+            ranks.reserve(self.what, &mut all, &counts)?;
             ranks.gather_into(self.what, &mine[turn], &counts, &mut all)?;
             let mut of_ranks = streams.iter_mut().zip(parts(&all, &counts));
             let bad = of_ranks.position(|(stream, of_rank)| {

@@ -16,9 +16,9 @@ const DIGEST: usize = 32;
 const MARKER: usize = 1 + 8 + DIGEST;
 
 /// The inputs of a run as they were encoded, taken from the front one by one.
-pub struct Listed<'a>(&'a [u8]);
+pub struct EncodedCursor<'a>(&'a [u8]);
 
-impl<'a> Listed<'a> {
+impl<'a> EncodedCursor<'a> {
     pub(crate) fn new(encoded: &'a [u8]) -> Self {
         Self(encoded)
     }
@@ -100,11 +100,11 @@ mod tests {
             Ok::<_, FingerprintError>(to.finish()?.to_vec())
         });
         let list = list.unwrap();
-        let mut listed = Listed::new(&list);
-        let first = listed.digest("first", &long[0]);
-        let label = listed.digest("label", "x");
-        let second = listed.digest("second", &long[1]);
-        let number = listed.digest("number", &3_u64);
+        let mut cursor = EncodedCursor::new(&list);
+        let first = cursor.digest("first", &long[0]);
+        let label = cursor.digest("label", "x");
+        let second = cursor.digest("second", &long[1]);
+        let number = cursor.digest("number", &3_u64);
         assert_eq!(long.each_ref().map(|long| long.0.get()), [1, 1]);
         assert_eq!([first, second], long.each_ref().map(digest));
         assert_eq!([label, number], [digest("x"), digest(&3_u64)]);
@@ -124,11 +124,11 @@ mod tests {
         });
         std::fs::remove_file(&path).unwrap();
         let list = list.unwrap();
-        let mut listed = Listed::new(&list);
-        assert_eq!(listed.digest("file", &file), before);
-        assert_eq!(listed.0.len(), list.len() - 6 - MARKER);
-        assert_eq!(listed.digest("number", &3_u64), digest(&3_u64));
-        assert!(listed.0.is_empty());
+        let mut cursor = EncodedCursor::new(&list);
+        assert_eq!(cursor.digest("file", &file), before);
+        assert_eq!(cursor.0.len(), list.len() - 6 - MARKER);
+        assert_eq!(cursor.digest("number", &3_u64), digest(&3_u64));
+        assert!(cursor.0.is_empty());
     }
 
     #[test]
@@ -139,7 +139,7 @@ mod tests {
             &[item::COLLAPSED_ROOT; 41],
             &[item::NAMED, 1, b'x'],
         ] {
-            assert_eq!(Listed::new(list).digest("x", &long), digest(&long));
+            assert_eq!(EncodedCursor::new(list).digest("x", &long), digest(&long));
         }
         // Of another name, and so of another value.
         let list = with_encoder(|to| {
@@ -147,7 +147,7 @@ mod tests {
             Ok::<_, FingerprintError>(to.finish()?.to_vec())
         });
         assert_eq!(
-            Listed::new(&list.unwrap()).digest("x", &long),
+            EncodedCursor::new(&list.unwrap()).digest("x", &long),
             digest(&long)
         );
     }

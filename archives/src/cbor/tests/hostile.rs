@@ -1,5 +1,5 @@
 //! Bytes that nobody wrote: decoding gives an error or a value, and no panic. How little
-//! memory it takes is tested in `tests/memory.rs`, with an allocator that counts.
+//! memory it takes is tested in `tests/decoder.rs`, with an allocator that counts.
 
 use std::collections::BTreeMap;
 

@@ -27,13 +27,6 @@ impl Stretch {
         self.tell(outcome);
     }
 
-    /// Ends it as the result says.
-    pub fn end_with<T, E>(self, result: &Result<T, E>) {
-        if result.is_ok() {
-            self.end("done");
-        }
-    }
-
     fn tell(&mut self, outcome: &str) {
         if let Some(begun) = self.begun.take() {
             self.span.record("outcome", outcome);

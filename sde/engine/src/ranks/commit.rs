@@ -73,10 +73,11 @@ impl Engine {
         let stretch = crate::stretch!("commit", kind = name, ranks = ranks.size());
         let committed =
             ranks.with_group(&doing, |group| archiver.commit_together(selection, group));
-        stretch.end_with(&committed);
         committed.map_err(|source| {
             let doing = format!("committing the {name} to {}", archiver.describe());
-            ErrorKind::Archive { doing, source }.into()
-        })
+            ErrorKind::Archive { doing, source }
+        })?;
+        stretch.end("committed");
+        Ok(())
     }
 }

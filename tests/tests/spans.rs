@@ -3,12 +3,13 @@
 #![forbid(unsafe_code)]
 
 use std::io::Write;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
 
 use sde::store::DirStore;
 use sde::{AppError, Observer, Sde};
 use sde_tests::{Gate, LIMIT, Watchdog};
+use tracing::subscriber::NoSubscriber;
 use tracing::{Dispatch, Level, dispatcher};
 use tracing_subscriber::fmt::format::FmtSpan;
 
@@ -19,6 +20,10 @@ fn double(x: u64) -> Result<u64, AppError> {
         x => Ok(2 * x),
     }
 }
+
+/// A second listener. Where a process has one only, a span that is first met by a thread that does not listen is
+/// off for all threads.
+static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(NoSubscriber::new()));
 
 /// What was written so far.
 #[derive(Clone, Default)]
@@ -36,6 +41,7 @@ impl Write for Written {
 impl Written {
     /// Somebody who listens at this level, and hears spans when they end.
     fn listener(&self, level: Level) -> Dispatch {
+        LazyLock::force(&SECOND);
         let own = self.clone();
         let listener = tracing_subscriber::fmt()
             .with_max_level(level)

@@ -6,8 +6,10 @@ use std::io::Write;
 use std::sync::{Arc, LazyLock, Mutex};
 use std::thread;
 
-use sde::store::DirStore;
-use sde::{AppError, Observer, Sde};
+use sde::opencl::driver::simulated::Simulated;
+use sde::opencl::{Context, ProgramSpec};
+use sde::store::{Cbor, DirStore, Options};
+use sde::{AppError, Observer, Sde, ThreadGroup};
 use sde_tests::{Gate, LIMIT, Watchdog};
 use tracing::subscriber::NoSubscriber;
 use tracing::{Dispatch, Level, dispatcher};
@@ -19,6 +21,11 @@ fn double(x: u64) -> Result<u64, AppError> {
         13 => Err(AppError::message("no")),
         x => Ok(2 * x),
     }
+}
+
+#[sde::app(name = "spans.by_all", distributed)]
+fn by_all(x: u64) -> u64 {
+    x
 }
 
 /// A second listener. Where a process has one only, a span that is first met by a thread that does not listen is
@@ -159,6 +166,61 @@ fn a_wait_says_how_it_ended() {
     );
     let lines = written.lines();
     assert_eq!(written.ended("run", "waited").len(), 1, "{lines:#?}");
+}
+
+#[test]
+fn what_ranks_do_together_has_spans_on_each() {
+    let _dog = Watchdog::new("spans of ranks", LIMIT);
+    let folder = tempfile::tempdir().unwrap();
+    let written = Written::default();
+    let listener = written.listener(Level::DEBUG);
+    ThreadGroup::run(2, |group| {
+        dispatcher::with_default(&listener, || {
+            let path = folder.path().join("store");
+            let store = Options::new().open_together(&path, &group).unwrap();
+            let builder = Sde::builder().store(store).process_group(group, Cbor);
+            let sde = builder.build().unwrap();
+            by_all.call(&sde, 4).unwrap();
+            sde.finish().unwrap();
+        });
+    });
+    for rank in 0..2 {
+        let mut met = written.ended("collective", "met");
+        met.retain(|line| line.contains(&format!("rank={rank} ranks=2")));
+        assert!(
+            met.iter().any(|line| line.contains("runs spans.by_all")),
+            "{met:#?}"
+        );
+    }
+    for (name, outcome) in [("run", "computed"), ("commit", "committed")] {
+        let mut ended = written.ended(name, outcome);
+        ended.retain(|line| line.contains("ranks=2"));
+        assert!(ended.len() >= 2, "{name}: {:#?}", written.lines());
+    }
+}
+
+#[test]
+fn a_build_has_a_span_if_there_is_one() {
+    let driver = Simulated::new();
+    let context = Context::simulated(&driver).build().unwrap();
+    let written = Written::default();
+    dispatcher::with_default(&written.listener(Level::DEBUG), || {
+        let sde = Sde::new();
+        for source in ["kernel void scale() {}", "#error no"] {
+            let program = ProgramSpec::source(source).named("spans.scale");
+            let program = context.describe(0, &program).unwrap();
+            let made: Vec<_> = (0..2).map(|_| context.program(&sde, 0, &program)).collect();
+            assert!(
+                made.iter()
+                    .all(|made| made.is_ok() == (source != "#error no"))
+            );
+        }
+    });
+    for outcome in ["built", "failed"] {
+        let ended = written.ended("build", outcome);
+        assert_eq!(ended.len(), 1, "{outcome}: {:#?}", written.lines());
+        assert!(ended[0].contains("program=\"spans.scale\""), "{ended:?}");
+    }
 }
 
 #[test]

@@ -24,7 +24,6 @@ use crate::make;
     name = "sde_opencl.ProgramBuild",
     version = "1",
     tags(expendable),
-    gpu,
     sized,
     about = "a live program of OpenCL, built or made from a kept binary"
 )]
@@ -43,7 +42,6 @@ pub fn program_build(
     name = "sde_opencl.ProgramAnew",
     version = "1",
     tags(expendable),
-    gpu,
     sized,
     about = "a live program of OpenCL that is built each time"
 )]
@@ -67,7 +65,6 @@ fn cacheable(program: &Descriptor) -> Result<(), Error> {
     name = "sde_opencl.Object",
     version = "1",
     tags(expendable),
-    gpu,
     sized,
     about = "a compiled part of a program of OpenCL"
 )]
@@ -81,7 +78,6 @@ pub fn object(context: &Context, device: usize, program: &Descriptor) -> Result<
     name = "sde_opencl.Kernel",
     version = "1",
     tags(expendable),
-    gpu,
     sized,
     about = "a kernel of a live program of OpenCL"
 )]

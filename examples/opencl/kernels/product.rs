@@ -12,7 +12,7 @@ use crate::repulsion::Real;
 use crate::source::{self, Element};
 
 /// The product of two square matrices, each of which may be given as its transpose.
-#[sde::app(name = "DeviceProduct", version = "1", gpu)]
+#[sde::app(name = "DeviceProduct", version = "1")]
 pub fn device_product(
     sde: &Handle,
     gpu: &Gpu,

@@ -32,7 +32,6 @@ impl App for DeviceRepulsion {
     fn info(&self) -> AppInfo {
         AppInfo::new("DeviceRepulsion", "1")
             .about("electron repulsion integrals, computed on a device of OpenCL")
-            .gpu()
             .result(ResultSpec::new::<Repulsion>("result").tagged(Tag::Intermediate))
     }
 

@@ -120,7 +120,7 @@ pub use result_map::{
 /// | `tags(intermediate)`, `expendable`, `no_cache`, `distributed` | the tags of the result |
 /// | `about = ".."`, `author = ".."`, `citation = ".."` | metadata; `about` is by default the first paragraph of the documentation |
 /// | `failures = "permanent"` or `"transient"` | how [long](Failure) errors last, where they don't say; not `permanent` for a child process, which Ctrl-C kills too |
-/// | `nondeterministic`, `distributed`, `not_thread_safe`, `gpu` | the traits of [`AppInfo`] |
+/// | `nondeterministic`, `distributed`, `not_thread_safe` | the traits of [`AppInfo`] |
 /// | `sized` | the result tells how much memory it takes ([`MemorySize`]) |
 ///
 /// ```

@@ -41,7 +41,6 @@ impl App for Binary {
     fn info(&self) -> AppInfo {
         AppInfo::new("sde_opencl.Binary", "1")
             .about("a program built for a device of OpenCL")
-            .gpu()
             .result(ResultSpec::new::<FullKey>("key"))
             .result(ResultSpec::new::<About>("about"))
             .result(ResultSpec::new::<Vec<u8>>("binary"))

@@ -38,7 +38,6 @@ pub struct AppInfo {
     pub(crate) nondeterministic: bool,
     pub(crate) distributed: bool,
     pub(crate) thread_safe: bool,
-    pub(crate) gpu: bool,
     pub(crate) failures: Failure,
     pub(crate) parameters: Vec<Parameter>,
     pub(crate) slots: Vec<Slot>,
@@ -84,7 +83,6 @@ impl AppInfo {
             nondeterministic: false,
             distributed: false,
             thread_safe: true,
-            gpu: false,
             failures: Failure::Ordinary,
             parameters: Vec::new(),
             slots: Vec::new(),
@@ -137,13 +135,6 @@ impl AppInfo {
     #[must_use]
     pub fn not_thread_safe(mut self) -> Self {
         self.thread_safe = false;
-        self
-    }
-
-    /// Says that the app uses a GPU.
-    #[must_use]
-    pub fn gpu(mut self) -> Self {
-        self.gpu = true;
         self
     }
 
@@ -233,12 +224,6 @@ impl AppInfo {
     #[must_use]
     pub fn is_thread_safe(&self) -> bool {
         self.thread_safe
-    }
-
-    /// Whether the app uses a GPU.
-    #[must_use]
-    pub fn uses_gpu(&self) -> bool {
-        self.gpu
     }
 
     /// The declared parameters.

@@ -17,7 +17,6 @@ impl App for Citing {
             .author("B. Writer")
             .citation("A. Author, J. Tests 1, 1 (2026)")
             .distributed()
-            .gpu()
             .parameter(Parameter::new("scale", 1.0_f64).about("a factor"))
             .parameter(Parameter::new("threads", 1_usize).transparent())
             .slot(Slot::new("inner", Inner).about("-> y"))
@@ -54,7 +53,6 @@ impl App for Inner {
     author = "E. Callee",
     citation = "D. Caller, J. Tests 3, 3 (2026)",
     citation = "D. Caller, J. Tests 4, 4 (2027)",
-    gpu,
     distributed,
     not_thread_safe,
     tags(intermediate)
@@ -81,7 +79,7 @@ fn an_app_says_what_it_is() {
     );
     let cited: Vec<_> = info.citations().collect();
     assert_eq!(cited, ["A. Author, J. Tests 1, 1 (2026)"]);
-    assert!(info.is_distributed() && info.uses_gpu() && info.is_thread_safe());
+    assert!(info.is_distributed() && info.is_thread_safe());
     assert!(!info.is_nondeterministic());
     let [scale, threads] = info.parameters() else {
         panic!("{:?}", info.parameters());
@@ -100,10 +98,10 @@ fn the_macro_says_it_too() {
         ["D. Caller", "E. Callee"]
     );
     assert_eq!(info.citations().count(), 2);
-    assert!(info.uses_gpu() && info.is_distributed() && !info.is_thread_safe());
+    assert!(info.is_distributed() && !info.is_thread_safe());
     assert!(info.results()[0].tags().contains(Tag::Intermediate));
     let info = plain.info();
-    assert!(!info.uses_gpu() && !info.is_distributed() && info.is_thread_safe());
+    assert!(!info.is_distributed() && info.is_thread_safe());
     assert_eq!(info.authors().count() + info.citations().count(), 0);
 }
 

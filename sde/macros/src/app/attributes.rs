@@ -16,7 +16,7 @@ pub(super) struct Attributes {
     pub(super) is_distributed: bool,
     /// Whether the result tells how much memory it takes.
     pub(super) is_sized: bool,
-    /// Calls on the `AppInfo`: `.gpu()`, `.citation("..")`.
+    /// Calls on the `AppInfo`: `.nondeterministic()`, `.citation("..")`.
     pub(super) info: TokenStream,
 }
 
@@ -98,14 +98,14 @@ impl Attributes {
                 self.is_sized = true;
                 return Ok(());
             }
-            "nondeterministic" | "not_thread_safe" | "gpu" => quote!(.#word()),
+            "nondeterministic" | "not_thread_safe" => quote!(.#word()),
             _ => {
                 return Err(syn::Error::new(
                     word.span(),
                     "expected one of: name, version, about, author, citation = \"..\"; \
                      tags(intermediate | expendable | no_cache | distributed); \
                      failures = \"permanent\" | \"transient\"; \
-                     nondeterministic, distributed, not_thread_safe, gpu, sized",
+                     nondeterministic, distributed, not_thread_safe, sized",
                 ));
             }
         };

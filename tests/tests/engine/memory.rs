@@ -2,11 +2,11 @@
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sde::store::DirStore;
-use sde::{MemorySize, SavePolicy, Sde};
+use sde::{Event, MemorySize, SavePolicy, Sde};
 use sde_tests::Watch;
 
 /// How many values are in memory.
@@ -121,6 +121,42 @@ fn cleaning_frees_what_is_saved() {
     block.call(&sde, 1).unwrap();
     sde.clean_cache("block", []).unwrap();
     assert_eq!(LIVE.load(Relaxed), 0);
+}
+
+/// Found by using it: the values of a whole save were held until its end, 357 MB where a limit was 200 MB.
+#[test]
+fn a_save_lets_go_what_it_has_written() {
+    const ALL: usize = 100;
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let store = DirStore::open(folder.path().join("store")).unwrap();
+    let parts = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&parts);
+    let note = move |event: &Event| {
+        if let Event::Progress { done, .. } = event {
+            noted.lock().unwrap().push((*done, LIVE.load(Relaxed)));
+        }
+    };
+    let builder = Sde::builder().store(store).save(SavePolicy::OnRequest);
+    let sde = builder.observer(note).build().unwrap();
+    for n in 0..ALL as u8 {
+        passing_block.call(&sde, n).unwrap();
+    }
+    sde.clean_cache("passing_block", []).unwrap();
+    assert_eq!(
+        LIVE.load(Relaxed),
+        ALL,
+        "what is not saved is held until it is"
+    );
+    sde.checkpoint().unwrap();
+    let parts = parts.lock().unwrap().clone();
+    assert!(
+        parts.len() > 1 && parts[0].0 < ALL,
+        "in one part: {parts:?}"
+    );
+    for (done, live) in &parts {
+        assert_eq!(done + live, ALL, "{parts:?}");
+    }
 }
 
 /// Found by a hostile program: each time that there was no room all entries were looked at, also those that had nothing any

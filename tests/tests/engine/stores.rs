@@ -1,7 +1,9 @@
 //! Stores that fail, or answer with what was not asked for: a miss with a warning, never a wrong
 //! value, and what could not be saved is saved next time.
 
-use sde::{AppInfo, ErrorKind, ResultMap, ResultSpec, SavePolicy, Sde, Selection, Source};
+use sde::{
+    AppInfo, Archiver, ErrorKind, ResultMap, ResultSpec, SavePolicy, Sde, Selection, Source,
+};
 use sde_tests::{Lie, Lying, Made, Watch, made, number, x, y};
 
 fn double() -> Made {
@@ -101,7 +103,8 @@ fn invalidating_while_the_store_can_not_be_asked() {
 fn a_save_that_fails_is_made_up_for() {
     let store = Lying::new();
     let (sde, watch) = program(&store, SavePolicy::OnRequest);
-    sde.run(&double(), &x(1)).unwrap();
+    let made = sde.request(&double(), &x(1)).run().unwrap();
+    sde.invalidate(&made.key, "a test").unwrap();
     store.tell(Lie::SaveFails);
     for error in [sde.checkpoint().unwrap_err(), sde.archive().unwrap_err()] {
         assert!(matches!(error.kind(), ErrorKind::Archive { .. }), "{error}");
@@ -121,6 +124,7 @@ fn a_save_that_fails_is_made_up_for() {
         }
         assert_eq!(store.truth().saved(selection).len(), 2, "{selection:?}");
     }
+    assert_eq!(store.truth().marks().unwrap().len(), 1);
     // And only once.
     let batches = store.truth().batches();
     sde.checkpoint().unwrap();

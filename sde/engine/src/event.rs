@@ -7,11 +7,12 @@
 //! an event costs one branch and is never built.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use crate::error::Error;
 use crate::key::Key;
+use crate::sync::lock;
 
 /// One computation: which process made it, and the how-manieth it was there.
 ///
@@ -111,7 +112,7 @@ pub enum Event {
         error: Error,
     },
     /// A call is about to wait for another: one that computes the same key, or one that
-    /// has the turn of an app that is not thread-safe.
+    /// runs an app that is not thread-safe.
     Waiting {
         /// The app.
         app: Arc<str>,
@@ -272,7 +273,7 @@ impl EventLog {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Event>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outlines_come_back_and_what_is_none_is_an_error() {
+    fn descriptors_come_back_and_what_is_none_is_an_error() {
         let fields = [vec![1, 2, 3], vec![], vec![u64::MAX]];
         let all = [join_descriptors(&fields), join_descriptors(&fields)];
         for (place, field) in fields.iter().enumerate() {

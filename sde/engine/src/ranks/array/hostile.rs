@@ -5,7 +5,7 @@ use crate::error::ErrorKind;
 
 /// What a store or a peer may claim, and no memory can hold: an error, no panic and no abort.
 #[test]
-fn outlines_of_impossible_arrays_are_errors() {
+fn descriptors_of_impossible_arrays_are_errors() {
     let huge = u64::MAX;
     let lists: [&[u64]; 7] = [
         &[huge, 0, huge],

@@ -2,13 +2,14 @@
 
 use std::collections::HashSet;
 use std::io::{IsTerminal, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanDuration, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 
 use crate::error::{printable, told};
 use crate::event::{Event, Observer};
+use crate::sync::lock;
 
 /// An observer that shows what [`Builder::program_defaults`](crate::Builder::program_defaults) says.
 #[derive(Clone)]
@@ -50,17 +51,13 @@ macro_rules! warning {
 /// Has a console of the process show a warning: the first whose engine is built.
 #[doc(hidden)]
 pub fn show_warning(message: std::fmt::Arguments<'_>) {
-    let consoles = CONSOLES.lock().unwrap_or_else(PoisonError::into_inner);
+    let consoles = lock(&CONSOLES);
     let mut all: Vec<_> = consoles.iter().filter_map(Weak::upgrade).collect();
     drop(consoles);
     all.sort_by_key(|shown| lock(shown).held_back.is_some());
     if let Some(shown) = all.first() {
         warn(shown, &message.to_string());
     }
-}
-
-fn lock(shown: &Mutex<Shown>) -> MutexGuard<'_, Shown> {
-    shown.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Some long work, and its bar once it has taken a while.
@@ -88,7 +85,7 @@ impl Console {
             ..Shown::default()
         };
         let shown = Arc::new(Mutex::new(shown));
-        let mut consoles = CONSOLES.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut consoles = lock(&CONSOLES);
         consoles.retain(|console| console.strong_count() > 0);
         consoles.push(Arc::downgrade(&shown));
         Self {

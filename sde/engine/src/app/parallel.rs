@@ -15,6 +15,7 @@ use super::subset::Transfer;
 use crate::error::Error;
 use crate::inputs::Inputs;
 use crate::result_map::ResultMap;
+use crate::sync::lock;
 
 impl Handle {
     /// Runs an app over many inputs on several threads; the results are in the
@@ -188,7 +189,7 @@ impl Handle {
                     return;
                 };
                 let result = each(self, item);
-                *slot.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+                *lock(slot) = Some(result);
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                 self.engine().progress(label, done, items.len(), nested);
             }
@@ -257,14 +258,10 @@ impl<F: FnOnce(&Handle) -> R, R> Once<F, R> {
     }
 
     fn run(&self, sde: &Handle) {
-        let function = self
-            .function
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
+        let function = lock(&self.function).take();
         if let Some(function) = function {
             let result = function(sde);
-            *self.result.lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
+            *lock(&self.result) = Some(result);
         }
     }
 

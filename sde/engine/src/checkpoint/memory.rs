@@ -1,13 +1,14 @@
 //! A store in memory, for tests and for trying things out.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::archiver::{Archiver, Batch, Mark, Saved, Selection, StoredEntry, StoredResult};
 use crate::cache::Record;
 use crate::error::ArchiveError;
 use crate::key::Key;
 use crate::result_map::{Codec, ErasedValue, Payload, Tags};
+use crate::sync::lock;
 
 /// Keeps what is saved for as long as it, or a clone of it, lives.
 ///
@@ -130,7 +131,7 @@ impl MemoryArchiver {
     }
 
     fn lock(&self) -> MutexGuard<'_, Contents> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -1,12 +1,13 @@
 //! What has changed since the last save.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::archiver::{Mark, SavedEntry, SavedResult, Selection};
 use crate::cache::Entry;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::{Content, Named};
+use crate::sync::lock;
 
 /// The entries and marks that a save has yet to write, for each selection.
 #[derive(Default)]
@@ -135,10 +136,6 @@ fn only_taken(entry: &Arc<Entry>, selection: Selection) -> Arc<Entry> {
         true => Arc::new(entry.without(left_out, "it is not saved here")),
         false => Arc::clone(entry),
     }
-}
-
-fn lock<T>(list: &Mutex<T>) -> MutexGuard<'_, T> {
-    list.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An entry as a batch has it: the values that the selection takes.

@@ -9,7 +9,9 @@
 //! that has the pool: the pool's threads stayed behind.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+
+use crate::sync::lock;
 
 /// Below this size one thread is as fast.
 const PARALLEL_FROM: usize = 256 * 1024;
@@ -54,7 +56,7 @@ fn pool(threads: usize) -> Option<Arc<rayon::ThreadPool>> {
     if threads == 1 || owner != 0 && owner != own {
         return None;
     }
-    let mut slot = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut slot = lock(&POOL);
     match &*slot {
         Some((size, pool)) if *size == threads => pool.clone(),
         _ => {

@@ -20,6 +20,8 @@ use std::time::Duration;
 
 use ticket::Ticket;
 
+use crate::sync::lock;
+
 /// The helper threads of one engine; started when first needed, ended when it is
 /// dropped.
 pub(crate) struct Helpers {
@@ -44,7 +46,7 @@ struct Queue {
 
 impl Shared {
     fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.queue)
     }
 }
 

@@ -10,6 +10,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use crate::sync::lock;
+
 /// A piece of work that helpers may take part in.
 pub(super) struct Ticket {
     /// Valid for as long as the ticket is open, or a helper is counted in `active`.
@@ -101,6 +103,6 @@ impl Ticket {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }

@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::collective::Ranks;
 use super::exchange::Received;
 use crate::cache::Entry;
 use crate::key::Key;
 use crate::result_map::Named;
+use crate::sync::lock;
 
 /// Ranks, and the results that they made together.
 pub(crate) struct ProcessSet {
@@ -190,10 +191,6 @@ impl Sets {
         let of_sets = all.iter().flat_map(|set| set.all());
         of_sets.map(|made| made.entry).collect()
     }
-}
-
-fn lock<T>(what: &Mutex<T>) -> MutexGuard<'_, T> {
-    what.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

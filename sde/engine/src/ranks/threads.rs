@@ -10,6 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::group::{GroupError, ProcessGroup, Subgroup};
+use crate::sync::lock;
 
 /// A group whose ranks are threads of this process, for trying out a program for many ranks
 /// without MPI, and for tests.
@@ -157,7 +158,7 @@ impl Shared {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

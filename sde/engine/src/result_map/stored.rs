@@ -1,10 +1,11 @@
 //! Values that are still in the store and are read when asked for.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 use super::codec::Codec;
 use super::value::ErasedValue;
 use crate::error::ArchiveError;
+use crate::sync::lock;
 
 /// The saved bytes of one value, wherever a store has them.
 ///
@@ -85,7 +86,7 @@ impl Stored {
 
 impl Inner {
     fn payload(&self) -> MutexGuard<'_, Option<Arc<dyn Payload>>> {
-        self.payload.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.payload)
     }
 
     /// Reads the value, and lets go of what it was read from. Called once.

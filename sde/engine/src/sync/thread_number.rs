@@ -47,7 +47,9 @@ pub(crate) fn thread_number() -> usize {
 mod imp {
     use std::cell::Cell;
     use std::collections::BTreeSet;
-    use std::sync::{Mutex, PoisonError};
+    use std::sync::Mutex;
+
+    use super::super::locks::lock;
 
     pub(super) const NONE: usize = usize::MAX;
 
@@ -75,7 +77,7 @@ mod imp {
         fn drop(&mut self) {
             let number = NUMBER.replace(NONE);
             if number != NONE {
-                let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut numbers = lock(&NUMBERS);
                 numbers.free.insert(number);
             }
         }
@@ -88,7 +90,7 @@ mod imp {
         if LEASE.try_with(|_| ()).is_err() {
             return 0;
         }
-        let mut numbers = NUMBERS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut numbers = lock(&NUMBERS);
         let number = numbers.free.pop_first().unwrap_or_else(|| {
             let number = numbers.next;
             numbers.next += 1;

@@ -18,7 +18,7 @@ pub(crate) use gather::parts;
 pub(crate) use header::{Body, CollectiveOp, Header};
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::ThreadId;
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ use patient::{Patient, seldom};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
 use crate::ranks::group::{GroupError, ProcessGroup};
+use crate::sync::lock;
 
 /// Hears of ranks that are late: what this one is about to do, and who they are.
 pub(crate) type Late = Arc<dyn Fn(&str, &[usize]) + Send + Sync>;
@@ -425,7 +426,7 @@ impl Ranks {
     }
 
     fn levels(&self) -> MutexGuard<'_, Vec<Option<Error>>> {
-        self.doomed.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.doomed)
     }
 }
 

@@ -6,13 +6,14 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use crate::cache::Record;
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::error::ArchiveError;
 use crate::key::Key;
 use crate::result_map::{Codec, ErasedValue, Payload, Tags, Wire};
+use crate::sync::lock;
 
 /// What has arrived.
 #[derive(Default)]
@@ -79,7 +80,7 @@ impl Received {
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, ReceivedEntry>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -153,10 +153,14 @@ fn a_wait_says_how_it_ended() {
     let sde = Sde::builder().observer(observer).build().unwrap();
     let written = Written::default();
     let listener = written.listener(Level::DEBUG);
-    thread::scope(|scope| {
-        scope.spawn(|| sde.run(&app, &sde_tests::x(1)).unwrap());
-        begun.pass();
+    let run = || {
         dispatcher::with_default(&listener, || sde.run(&app, &sde_tests::x(1)).unwrap());
+    };
+    // Both listen: a place that is first reached by a thread that does not may stay silent for all.
+    thread::scope(|scope| {
+        scope.spawn(run);
+        begun.pass();
+        run();
     });
     assert_eq!(
         written.ended("wait", "shared").len(),

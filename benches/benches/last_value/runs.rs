@@ -40,11 +40,16 @@ trait Level: Sync {
 
 impl Level for Recent<Value> {
     fn get(&self, key: &Key) -> Option<Value> {
-        self.get(&key.identity, &key.encoded, 1)
+        let clone = |value: &Value| Some(Arc::clone(value));
+        self.look(&key.identity, &key.encoded, 1, clone).ok()
     }
 
     fn put(&self, key: &Key, value: &Value) {
-        self.put(&key.identity, &key.encoded, 1, Arc::clone(value));
+        let Err(place) = self.look(&key.identity, &key.encoded, 1, |_| None::<()>) else {
+            return;
+        };
+        let value = || Arc::clone(value);
+        self.offer(place, &key.identity, &key.encoded, 1, value);
     }
 }
 

@@ -43,8 +43,8 @@ impl fmt::Debug for RunId {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Source {
-    /// It was the app's last value: no hashing, no lock.
-    LastValue,
+    /// It was among the thread's recent hits: no digest, no lock.
+    Recent,
     /// It was in the map.
     Map,
     /// It was in the store.
@@ -62,7 +62,7 @@ impl Source {
     /// For the spans of `tracing`.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Self::LastValue => "last value",
+            Self::Recent => "recent",
             Self::Map => "map",
             Self::Loaded => "loaded",
             Self::Waited => "waited",
@@ -226,7 +226,7 @@ impl<F: Fn(&Event) + Send + Sync> Observer for F {
 /// let sde = Sde::builder().observer(log.clone()).build()?;
 /// double.call(&sde, 4.0)?;
 /// double.call(&sde, 4.0)?;
-/// assert_eq!(log.sources("double"), [Source::Computed, Source::LastValue]);
+/// assert_eq!(log.sources("double"), [Source::Computed, Source::Map]);
 /// # Ok::<(), sde::Error>(())
 /// ```
 #[derive(Clone, Debug, Default)]

@@ -6,6 +6,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failure is the point")]
 
 use sde::last_value::{LastValue, LastValuePerThread, LastValueWords, MAX_ENCODED, Recent};
+use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Weak, mpsc};
 use std::thread;
@@ -136,11 +137,9 @@ fn clearing_drops_what_is_held() {
     let value = Arc::new(());
     let shared = LastValue::new();
     let per_thread = LastValuePerThread::new();
-    let recent = Recent::new();
     let hold = || {
         shared.set(1, Arc::clone(&value));
         per_thread.set(1, Arc::clone(&value));
-        recent.put(&[0; 32], b"1", 1, Arc::clone(&value));
     };
     hold();
     thread::scope(|scope| {
@@ -149,10 +148,9 @@ fn clearing_drops_what_is_held() {
     assert!(Arc::strong_count(&value) >= 4);
     shared.clear();
     assert!(per_thread.clear());
-    assert!(recent.clear());
     assert_eq!(Arc::strong_count(&value), 1);
     hold();
-    drop((shared, per_thread, recent));
+    drop((shared, per_thread));
     assert_eq!(Arc::strong_count(&value), 1);
 }
 
@@ -287,46 +285,108 @@ fn set_with_hands_out_the_old_key_for_reuse() {
     assert!(!cell.set_with(epoch, |_| unreachable!("the epoch is over"), 3));
 }
 
-#[test]
-fn tags_repeat_per_thread() {
-    let cell = LastValuePerThread::<u8, u8>::with_slots(1024);
-    assert!(!cell.seen_again(7));
-    assert!(cell.seen_again(7));
-    thread::scope(|scope| {
-        scope.spawn(|| assert!(!cell.seen_again(8)));
-    });
-    assert!(cell.seen_again(7));
-    assert!(!cell.seen_again(9));
-    assert!(!cell.seen_again(7));
+/// Offers a value for inputs, as one does that has looked for them first.
+fn offer<V>(recent: &Recent<V>, identity: &[u8; 32], encoded: &[u8], epoch: u64, value: V) -> bool {
+    let Err(place) = recent.look(identity, encoded, epoch, |_| None::<()>) else {
+        return false;
+    };
+    recent.offer(place, identity, encoded, epoch, || value)
+}
+
+fn find<V: Clone>(
+    recent: &Recent<V>,
+    identity: &[u8; 32],
+    encoded: &[u8],
+    epoch: u64,
+) -> Option<V> {
+    let clone = |value: &V| Some(value.clone());
+    recent.look(identity, encoded, epoch, clone).ok()
 }
 
 #[test]
 fn recent_tells_apart_identity_inputs_and_epoch() {
     let recent = Recent::new();
     let (one, other) = ([1; 32], [2; 32]);
-    assert!(recent.put(&one, b"inputs", 5, 10));
-    assert_eq!(recent.get(&one, b"inputs", 5), Some(10));
-    assert_eq!(recent.get(&other, b"inputs", 5), None);
-    assert_eq!(recent.get(&one, b"input", 5), None);
-    assert_eq!(recent.get(&one, b"inputs", 6), None);
-    assert_eq!(
-        recent.get(&one, b"inputs", 5),
-        Some(10),
-        "looking changed nothing"
-    );
+    assert!(offer(&recent, &one, b"inputs", 5, 10));
+    assert_eq!(find(&recent, &one, b"inputs", 5), Some(10));
+    assert_eq!(find(&recent, &other, b"inputs", 5), None);
+    assert_eq!(find(&recent, &one, b"input", 5), None);
+    assert_eq!(find(&recent, &one, b"inputs", 6), None);
+    let again = find(&recent, &one, b"inputs", 5);
+    assert_eq!(again, Some(10), "looking changed nothing");
 }
 
 #[test]
 fn recent_keeps_inputs_up_to_the_limit() {
     let recent = Recent::new();
     let long = vec![1; MAX_ENCODED + 1];
-    assert!(recent.put(&[0; 32], &long[1..], 1, 10));
-    assert_eq!(recent.get(&[0; 32], &long[1..], 1), Some(10));
-    assert!(!recent.put(&[0; 32], &long, 1, 20));
-    assert_eq!(recent.get(&[0; 32], &long, 1), None);
-    assert_eq!(
-        recent.get(&[0; 32], &long[1..], 1),
-        Some(10),
-        "the old one is still there"
+    assert!(offer(&recent, &[0; 32], &long[1..], 1, 10));
+    assert_eq!(find(&recent, &[0; 32], &long[1..], 1), Some(10));
+    assert!(!offer(&recent, &[0; 32], &long, 1, 20));
+    assert_eq!(find(&recent, &[0; 32], &long, 1), None);
+}
+
+/// Many different runs, each asked for once, push out none of those that come again; these enter where the others
+/// are when they come the second time; and what a table takes has a bound.
+#[test]
+fn recent_keeps_what_comes_again() {
+    let recent = Recent::new();
+    let identity = [3; 32];
+    let ask = |number: u64| {
+        let encoded = number.to_le_bytes();
+        find(&recent, &identity, &encoded, 1).is_some() || {
+            offer(&recent, &identity, &encoded, 1, number);
+            false
+        }
+    };
+    let round = |numbers: std::ops::Range<u64>| numbers.filter(|number| ask(*number)).count();
+    assert_eq!(round(0..1000), 0);
+    let kept = round(0..1000);
+    assert!(kept > 990, "{kept}");
+    assert_eq!(round(1000..100_000), 0);
+    let kept = round(0..1000);
+    assert!(kept > 980, "{kept} of 1000 after others came once");
+    let (mut kept, full) = (0, recent.bytes());
+    for _ in 0..4 {
+        kept = round(1_000_000..1_001_000);
+    }
+    assert!(kept > 900, "{kept} of another 1000, the fourth time");
+    assert!(
+        recent.bytes() == full && full < 1_000_000,
+        "{full} and {}",
+        recent.bytes()
     );
+    // What was put in another epoch is no more than room.
+    assert!(offer(&recent, &identity, b"new", 2, 1));
+}
+
+#[test]
+fn recent_lets_go_of_what_it_replaces() {
+    let (recent, value) = (Recent::new(), Arc::new(()));
+    for epoch in 1..10 {
+        assert!(offer(&recent, &[0; 32], b"1", epoch, Arc::clone(&value)));
+    }
+    assert_eq!(Arc::strong_count(&value), 2);
+    drop(recent);
+    assert_eq!(Arc::strong_count(&value), 1);
+}
+
+/// What is compared is all that was encoded, not its hash.
+#[test]
+fn recent_tells_apart_what_has_the_same_place() {
+    let (recent, identity) = (Recent::new(), [0; 32]);
+    let place = |encoded: &[u8]| recent.look(&identity, encoded, 1, |number| Some(*number));
+    let mut places = HashMap::new();
+    let (one, other) = (0u32..)
+        .find_map(|number| {
+            let place = place(&number.to_le_bytes()).unwrap_err();
+            Some((places.insert(place, number)?, number))
+        })
+        .unwrap();
+    let [one, other] = [one, other].map(u32::to_le_bytes);
+    assert!(offer(&recent, &identity, &one, 1, 1));
+    assert_eq!(find(&recent, &identity, &other, 1), None);
+    assert!(offer(&recent, &identity, &other, 1, 2));
+    assert_eq!(find(&recent, &identity, &one, 1), None);
+    assert_eq!(find(&recent, &identity, &other, 1), Some(2));
 }

@@ -5,6 +5,7 @@
 
 use proptest::prelude::*;
 use sde::last_value::{LastValue, LastValuePerThread, LastValueWords, Plain, Recent};
+use std::collections::HashMap;
 use std::fmt::Debug;
 use std::sync::{Arc, Barrier};
 use std::thread;
@@ -147,12 +148,20 @@ proptest! {
             identity
         };
         let encoded = |length: usize| &[0u8; 4][..length];
-        let recent = Recent::new();
+        let (recent, mut model) = (Recent::new(), HashMap::new());
+        let find = |ask: &([bool; 2], usize, u64)| {
+            recent.look(&identity(ask.0), encoded(ask.1), ask.2, |found| Some(*found))
+        };
         for put in puts {
-            prop_assert!(recent.put(&identity(put.0), encoded(put.1), put.2, put));
+            if let Err(place) = find(&put) {
+                recent.offer(place, &identity(put.0), encoded(put.1), put.2, || put);
+                model.insert((put.0, put.1), put);
+            }
+            prop_assert_eq!(find(&put).ok(), Some(put));
+            // Where the quick hash of two is the same, the second takes the place of the first.
             for ask in &asks {
-                let found = recent.get(&identity(ask.0), encoded(ask.1), ask.2);
-                prop_assert_eq!(found, (*ask == put).then_some(put));
+                let put = model.get(&(ask.0, ask.1)).filter(|put| put.2 == ask.2);
+                prop_assert!(find(ask).ok().is_none_or(|found| Some(&found) == put));
             }
         }
     }

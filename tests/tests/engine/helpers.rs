@@ -27,7 +27,7 @@ fn an_edited_helper_has_the_apps_that_name_it_computed_again() {
     let first = said(before, &store);
     assert_eq!(
         first,
-        "caller: 3 Computed\ndoubled: 3 LastValue\nversioned: 3 Computed\n"
+        "caller: 3 Computed\ndoubled: 3 Map\nversioned: 3 Computed\n"
     );
     let again = said(before, &store);
     assert_eq!(
@@ -46,7 +46,7 @@ fn an_edited_helper_has_the_apps_that_name_it_computed_again() {
     // The caller rests on what is edited. A version is raised by hand.
     assert_eq!(
         results,
-        "caller: 30 Computed\ndoubled: 30 LastValue\nversioned: 3 Loaded\n"
+        "caller: 30 Computed\ndoubled: 30 Map\nversioned: 3 Loaded\n"
     );
     // Taken back, the app finds what it had made. The caller's result is the one made with the edit.
     let back = said(before, &store);

@@ -121,5 +121,5 @@ fn peeks_and_estimates() {
     sde.peek(&double, &x(8)).unwrap();
     sde.run(&double, &x(8)).unwrap();
     let again = sde.request(&double, &x(8)).run().unwrap();
-    assert_eq!(again.source, Source::LastValue);
+    assert_eq!(again.source, Source::Map);
 }

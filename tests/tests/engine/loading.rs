@@ -56,7 +56,7 @@ fn what_the_old_store_marked_is_not_used_while_another_is_taken() {
     let again = sde.request(&marked, &x(1)).run().expect("no error");
     assert_eq!(
         (again.source, y(&again.results).expect("a result")),
-        (Source::LastValue, 2)
+        (Source::Map, 2)
     );
 }
 

@@ -159,6 +159,46 @@ fn a_save_lets_go_what_it_has_written() {
     }
 }
 
+/// What a thread found lately is found without a digest; that keeps nothing alive that a limit evicts, and what is
+/// evicted of one app takes nothing from another.
+#[test]
+fn recent_hits_keep_nothing_and_outlast_evictions_elsewhere() {
+    #[sde::app]
+    fn other(n: u8) -> u8 {
+        n
+    }
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    let sde = Sde::builder()
+        .memory_limit("block", 4 * SIZE)
+        .build()
+        .unwrap();
+    let hits = |app: &str| {
+        let stats = sde.stats().apps[app];
+        (stats.recent_hits, stats.map_hits)
+    };
+    assert_eq!(sde.stats().recent_bytes, 0);
+    for _ in 0..3 {
+        other.call(&sde, 1).unwrap();
+        block.call(&sde, 1).unwrap();
+    }
+    assert_eq!((hits("other"), hits("block")), ((1, 1), (1, 1)));
+    assert!(sde.stats().recent_bytes > 0);
+    for n in 2..10 {
+        block.call(&sde, n).unwrap();
+    }
+    assert!(LIVE.load(Relaxed) <= 4);
+    block.call(&sde, 1).unwrap();
+    assert_eq!(hits("block"), (1, 1), "it was evicted");
+    other.call(&sde, 1).unwrap();
+    assert_eq!(hits("other"), (2, 1));
+    // What is used at the first level is used.
+    for n in 20..40 {
+        block.call(&sde, 1).unwrap();
+        block.call(&sde, n).unwrap();
+    }
+    assert_eq!(hits("block"), (20, 2));
+}
+
 /// Found by a hostile program: each time that there was no room all entries were looked at, also those that had nothing any
 /// more: 20,000 keys of 1 KiB took 5.2 s for the last 2,000 and 0.08 s for the first.
 #[test]

@@ -15,7 +15,6 @@ use super::stats::Counters;
 use crate::app::ScratchState;
 use crate::error::Error;
 use crate::key::{BuildKeyHasher, Key};
-use crate::last_value::Recent;
 use crate::result_map::{Named, ResultMap};
 
 /// Into how many parts the map is divided, each with a lock of its own. Readers of one part
@@ -27,8 +26,6 @@ const SHARDS: usize = 128;
 pub(crate) struct AppCache {
     pub(crate) name: Arc<str>,
     pub(super) map: DashMap<Key, Slot, BuildKeyHasher>,
-    /// The first level: the last run of each thread.
-    pub(crate) recent: Recent<Arc<Entry>>,
     pub(crate) counters: Counters,
     pub(crate) scratches: Scratches,
     pub(crate) budget: MemoryBudget,
@@ -88,7 +85,6 @@ impl AppCache {
         Self {
             name,
             map: DashMap::with_hasher_and_shard_amount(BuildKeyHasher::default(), SHARDS),
-            recent: Recent::new(),
             counters: Counters::default(),
             scratches: Scratches::default(),
             budget: MemoryBudget::new(limit),
@@ -102,6 +98,22 @@ impl AppCache {
     /// to fill a gap or afresh: what it has is as good until then.
     pub(crate) fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
         self.look_ready(key, Arc::clone)
+    }
+
+    /// Holds what was read of an entry, so that it is found as fast as what was computed; the entry that stands
+    /// afterwards.
+    pub(crate) fn hold_read(&self, entry: Arc<Entry>) -> Arc<Entry> {
+        let Some(read) = entry.with_read() else {
+            return entry;
+        };
+        let read = Arc::new(read);
+        let (stands, _before) = self.change(entry.record.key, |slot| match slot {
+            Some(Slot::Ready(there)) if Arc::ptr_eq(there, &entry) => {
+                (Arc::clone(&read), Change::Put(Slot::Ready(read)))
+            }
+            _ => (Arc::clone(&entry), Change::Keep),
+        });
+        stands
     }
 
     /// The failure that is remembered for a key in this epoch.
@@ -334,7 +346,6 @@ impl AppCache {
             !matches!(slot, Slot::Failed(..))
         });
         self.budget.cleaned(after.iter().map(|entry| &**entry));
-        self.recent.clear();
     }
 
     /// Forgets everything; flights under way end with their waiters only. Gives what is to be dropped.
@@ -346,7 +357,6 @@ impl AppCache {
             false
         });
         self.budget.forget_all();
-        self.recent.clear();
         (before, self.scratches.take_all())
     }
 

@@ -181,10 +181,6 @@ impl AppCache {
             }
         }
         budget.put_off();
-        if !gone.is_empty() {
-            // A thread's last value would keep what is to go.
-            self.recent.clear();
-        }
         gone
     }
 

@@ -319,6 +319,34 @@ impl Entry {
         ResultMap::from_parts(self.origin(), results)
     }
 
+    /// The same entry with what was read from the store held like what was computed, if all of it was read.
+    pub(super) fn with_read(&self) -> Option<Self> {
+        let held = |named: &Named| match &named.content {
+            Content::Held(value) => Some(value.clone()),
+            Content::Stored(stored) => stored.if_read(),
+            Content::Elsewhere(_) | Content::Gone(_) => None,
+        };
+        let results = self.results.results();
+        if self.whole || results.iter().any(|named| held(named).is_none()) {
+            return None;
+        }
+        let results = results.iter().filter_map(|named| {
+            let content = Content::Held(held(named)?);
+            Some(Named {
+                content,
+                ..named.clone()
+            })
+        });
+        let results = ResultMap::from_parts(self.origin(), results.collect());
+        let checked = self.checked.load(Ordering::Acquire);
+        let read = Self {
+            bytes: OnceLock::from(self.bytes()),
+            used: AtomicU64::new(self.used()),
+            ..Self::new(self.record.clone(), results, checked)
+        };
+        Some(read)
+    }
+
     /// The same entry without the values for which `drop` says so.
     pub(crate) fn without(&self, drop: impl Fn(&Named) -> bool, why: &'static str) -> Self {
         let results = self

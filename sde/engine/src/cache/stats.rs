@@ -19,7 +19,7 @@ const KINDS: usize = 10;
 /// What is counted.
 #[derive(Clone, Copy)]
 pub(crate) enum Count {
-    LastValue,
+    Recent,
     Map,
     Loaded,
     Waited,
@@ -34,7 +34,7 @@ pub(crate) enum Count {
 impl From<Source> for Count {
     fn from(source: Source) -> Self {
         match source {
-            Source::LastValue => Self::LastValue,
+            Source::Recent => Self::Recent,
             Source::Map => Self::Map,
             Source::Loaded => Self::Loaded,
             Source::Waited => Self::Waited,
@@ -116,7 +116,7 @@ impl Counters {
                 .sum::<u64>()
         };
         AppStats {
-            last_value_hits: sum(Count::LastValue),
+            recent_hits: sum(Count::Recent),
             map_hits: sum(Count::Map),
             loads: sum(Count::Loaded),
             waits: sum(Count::Waited),
@@ -138,8 +138,8 @@ pub(crate) fn nanos(time: Duration) -> u64 {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AppStats {
-    /// Hits on the last value: no hashing, no lock.
-    pub last_value_hits: u64,
+    /// Hits among the thread's recent ones: no digest, no lock.
+    pub recent_hits: u64,
     /// Hits in the map.
     pub map_hits: u64,
     /// Results read from the store.
@@ -166,13 +166,13 @@ impl AppStats {
     /// Hits in memory, at either level.
     #[must_use]
     pub fn hits(&self) -> u64 {
-        self.last_value_hits + self.map_hits
+        self.recent_hits + self.map_hits
     }
 
     /// Adds another app's.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
-            last_value_hits: self.last_value_hits + other.last_value_hits,
+            recent_hits: self.recent_hits + other.recent_hits,
             map_hits: self.map_hits + other.map_hits,
             loads: self.loads + other.loads,
             waits: self.waits + other.waits,

@@ -17,6 +17,7 @@ use crate::checkpoint::{Archiver, Pending, SavePolicy};
 use crate::console::Console;
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Observer;
+use crate::last_value::Recent;
 use crate::parallel::Helpers;
 use crate::ranks::ProcessGroup;
 use crate::ranks::Sets;
@@ -242,10 +243,10 @@ impl Builder {
         }
         let engine = Engine {
             caches: CacheTable::new(self.memory_limits),
+            recent: Recent::new(),
             apps: app_store::AppStore::default(),
             catalog: AppCatalog::linked(),
             epoch: AtomicU64::new(0),
-            failure_epoch: AtomicU64::new(0),
             hears_hits: observers.iter().any(|observer| observer.hears_hits()),
             observers,
             archiver: RwLock::new(self.archiver),

@@ -106,7 +106,7 @@ impl Engine {
         let refresh = run.options.policy == Policy::Refresh;
         let mut takes_what_is_there = !refresh;
         loop {
-            let failed_in = (!refresh).then(|| self.failure_epoch());
+            let failed_in = (!refresh).then(|| self.epoch());
             let claimed = run.cache.claim(run.key, failed_in, |entry| {
                 takes_what_is_there && entry.is_whole_and_checked(self.epoch())
             });

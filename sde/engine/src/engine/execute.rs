@@ -45,9 +45,8 @@ pub(crate) struct Trace {
     pub(crate) heard: bool,
     /// The same, or nobody wants it now.
     pub(crate) gave_up: bool,
-    /// The epochs in which it began.
+    /// The epoch in which it began.
     pub(crate) epoch: u64,
-    pub(crate) failure_epoch: u64,
 }
 
 /// A run that this thread is at.
@@ -98,7 +97,7 @@ impl Engine {
         number: RunId,
     ) -> Ran {
         let (facts, frame) = (&run.app.facts, &begun.frame);
-        let (epoch, failure_epoch) = (self.epoch(), self.failure_epoch());
+        let epoch = self.epoch();
         self.tell(|| Event::Started {
             app: Arc::clone(&facts.name),
             key: run.key,
@@ -149,7 +148,6 @@ impl Engine {
             heard,
             gave_up,
             epoch,
-            failure_epoch,
         };
         Ran { body, trace }
     }

@@ -101,7 +101,7 @@ impl Handle {
     /// let nothing = sde.request(&square, &inputs).policy(Policy::OnlyIfRemembered).run();
     /// assert!(nothing.is_err());
     /// assert_eq!(sde.request(&square, &inputs).run()?.source, Source::Computed);
-    /// assert_eq!(sde.request(&square, &inputs).run()?.source, Source::LastValue);
+    /// assert_eq!(sde.request(&square, &inputs).run()?.source, Source::Map);
     /// # Ok::<(), sde::Error>(())
     /// ```
     pub fn request<'a, A: AppSource + ?Sized>(

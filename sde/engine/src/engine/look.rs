@@ -1,6 +1,6 @@
 //! Looking up: the part of a call that a hit takes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::Engine;
 use super::run::{Keyed, Served};
@@ -9,7 +9,7 @@ use crate::cache::{AppCache, Entry};
 use crate::event::Source;
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, keyed, with_encoder};
-use crate::result_map::ResultMap;
+use crate::result_map::{ErasedValue, ResultMap, WeakResultMap, WeakValue};
 
 /// What looking at the encoded inputs gave.
 pub(super) enum Looked {
@@ -57,43 +57,47 @@ impl Engine {
         })
     }
 
-    /// Looks on both levels of the cache: first at the thread's last run of this app type,
-    /// without hashing and without a lock, then in the map.
+    /// Looks on both levels of the cache: first at the thread's recent hits, with a quick hash and
+    /// without a lock, then in the map.
     #[inline]
     fn look_for(&self, look: &Look<'_>, encoded: &[u8]) -> Looked {
-        let (id, recent) = (&look.app.facts.id, &look.cache.recent);
+        let id = &look.app.facts.id;
         if !look.may_hit() {
             return look.absent(keyed(&id.0, encoded), encoded);
         }
         let epoch = self.epoch();
         let keep = look.parent.is_some() || self.hears_hits;
-        let last = recent.look(id.as_bytes(), encoded, epoch, |entry| {
-            look.take(entry, Source::LastValue, keep)
-        });
-        if let Some(Some(taken)) = last {
-            self.taken(look, taken, Source::LastValue);
-            return Looked::Taken;
-        }
+        let recent = |hit: &RecentHit| look.take_recent(hit, keep);
+        let place = match self.recent.look(id.as_bytes(), encoded, epoch, recent) {
+            Ok(taken) => {
+                self.taken(look, taken, Source::Recent);
+                return Looked::Taken;
+            }
+            Err(place) => place,
+        };
         let key = keyed(&id.0, encoded);
-        let again = recent.seen_again(tag(&key));
         let none_invalid = !self.invalidations.any();
+        let offer = |entry: &Arc<Entry>| {
+            let hit = || RecentHit::of(entry);
+            self.recent.offer(place, id.as_bytes(), encoded, epoch, hit)
+        };
         let found = look.cache.look_ready(&key, |entry| {
             let current = none_invalid && entry.is_whole_and_checked(epoch);
-            let taken = current.then(|| look.take(entry, Source::Map, keep || again));
-            taken.flatten().ok_or_else(|| Arc::clone(entry))
+            let taken = current.then(|| look.take(entry, keep)).flatten();
+            taken
+                .inspect(|_| _ = offer(entry))
+                .ok_or_else(|| Arc::clone(entry))
         });
         match found {
             Some(Ok(taken)) => {
-                if let (true, Some(entry)) = (again, &taken.entry) {
-                    recent.put(id.as_bytes(), encoded, epoch, Arc::clone(entry));
-                }
                 self.taken(look, taken, Source::Map);
                 Looked::Taken
             }
             Some(Err(entry)) => match self.serve(&entry, look.options.names) {
                 Ok(map) => {
-                    if again && entry.is_whole_and_checked(epoch) {
-                        recent.put(id.as_bytes(), encoded, epoch, Arc::clone(&entry));
+                    let entry = look.cache.hold_read(entry);
+                    if entry.is_whole_and_checked(epoch) {
+                        offer(&entry);
                     }
                     Looked::Found(Box::new(Served { entry, map }))
                 }
@@ -155,30 +159,73 @@ impl Look<'_> {
     /// Has the call take what its caller gets from a whole entry. It shares values and
     /// does nothing else, since it runs with the map's guard held.
     #[inline]
-    fn take(&self, entry: &Arc<Entry>, source: Source, keep: bool) -> Option<Taken> {
-        let all = || {
-            self.call
-                .take_all(&entry.results, &entry.record.key, source, entry.record.run)
-        };
-        let taken = match self.options.names {
-            None => all(),
-            names => {
-                let one = entry.only.as_ref();
-                one.is_some_and(|value| self.call.take_one(value))
-                    || entry.lacks(names).is_none() && all()
-            }
-        };
+    fn take(&self, entry: &Arc<Entry>, keep: bool) -> Option<Taken> {
+        let (one, all) = (|| entry.only.clone(), || Some(entry.results.clone()));
         self.cache.budget.used(entry);
-        taken.then(|| Taken {
+        self.take_from(one, all, Source::Map).then(|| Taken {
             nanos: entry.nanos,
             entry: keep.then(|| Arc::clone(entry)),
         })
     }
+
+    /// The same from what may be gone since it was found before.
+    #[inline]
+    fn take_recent(&self, hit: &RecentHit, keep: bool) -> Option<Taken> {
+        let entry = match keep || self.cache.budget.is_limited() {
+            true => Some(hit.entry.upgrade()?),
+            false => None,
+        };
+        if let Some(entry) = &entry {
+            self.cache.budget.used(entry);
+        }
+        let one = || hit.only.as_ref().and_then(WeakValue::upgrade);
+        let is_taken = self.take_from(one, || hit.results.upgrade(), Source::Recent);
+        is_taken.then_some(Taken {
+            nanos: hit.nanos,
+            entry,
+        })
+    }
+
+    #[inline]
+    fn take_from(
+        &self,
+        one: impl FnOnce() -> Option<ErasedValue>,
+        all: impl FnOnce() -> Option<ResultMap>,
+        source: Source,
+    ) -> bool {
+        let Some(names) = self.options.names else {
+            return all().is_some_and(|all| self.call.take_all(all, source));
+        };
+        let has_names = |all: &ResultMap| names.iter().all(|name| all.can_give(name));
+        one().is_some_and(|one| self.call.take_one(one))
+            || all()
+                .filter(has_names)
+                .is_some_and(|all| self.call.take_all(all, source))
+    }
 }
 
-/// Some bits of a key, which are as good as any.
-fn tag(key: &Key) -> u64 {
-    let mut bits = [0; 8];
-    bits.copy_from_slice(&key.as_bytes()[..8]);
-    u64::from_le_bytes(bits)
+/// What a whole entry gives, without keeping any of it alive.
+pub(super) struct RecentHit {
+    only: Option<WeakValue>,
+    results: WeakResultMap,
+    entry: Weak<Entry>,
+    /// The time it saves.
+    nanos: u64,
+}
+
+/// A weak reference keeps the block that a value's own fields lie in, if not what they own: larger ones
+/// are left to the map.
+const MAX_BLOCK: usize = 1024;
+
+impl RecentHit {
+    fn of(entry: &Arc<Entry>) -> Self {
+        let only = entry.only.as_ref();
+        let only = only.filter(|value| value.block_size() <= MAX_BLOCK);
+        Self {
+            only: only.map(ErasedValue::downgrade),
+            results: entry.results.downgrade(),
+            entry: Arc::downgrade(entry),
+            nanos: entry.nanos,
+        }
+    }
 }

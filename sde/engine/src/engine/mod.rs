@@ -54,6 +54,7 @@ use crate::checkpoint::{Archiver, Pending, SavePolicy};
 use crate::error::Error;
 use crate::event::{Event, Observer, RunId};
 use crate::key::Key;
+use crate::last_value::Recent;
 use crate::parallel::Helpers;
 use crate::ranks::{Sets, not_here};
 use crate::result_map::Wire;
@@ -84,12 +85,12 @@ fn waits() -> &'static Waits<Node, RunFlight> {
 /// What all clones of one `Sde` share.
 pub(crate) struct Engine {
     pub(crate) caches: CacheTable,
+    /// The first level of all of them.
+    recent: Recent<look::RecentHit>,
     apps: app_store::AppStore,
     pub(crate) catalog: catalog::AppCatalog,
-    /// Raised by whatever may make a remembered result one not to be used.
+    /// Raised by whatever may make a remembered result, or a remembered failure, one not to be used.
     epoch: AtomicU64,
-    /// The same for a remembered failure.
-    failure_epoch: AtomicU64,
     observers: Vec<Box<dyn Observer>>,
     /// Whether any of them wants to be told of hits.
     hears_hits: bool,
@@ -130,19 +131,8 @@ impl Engine {
         self.epoch.load(Ordering::Acquire)
     }
 
-    /// What failed in this epoch would fail again.
-    fn failure_epoch(&self) -> u64 {
-        self.failure_epoch.load(Ordering::Acquire)
-    }
-
-    /// Empties the first level of every cache, has each entry checked anew, and has what failed tried again.
+    /// Empties the first level, has each entry checked anew, and has what failed tried again.
     fn raise_epoch(&self) {
-        self.failure_epoch.fetch_add(1, Ordering::AcqRel);
-        self.raise_result_epoch();
-    }
-
-    /// The same for results alone, where nothing has come that may end a failure.
-    fn raise_result_epoch(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }
 

@@ -48,7 +48,7 @@ impl Engine {
             }
         } else if cache.is_flying(&key) {
             return Ok(Peek::Wait { key });
-        } else if let Some(error) = cache.failure(&key, self.failure_epoch()) {
+        } else if let Some(error) = cache.failure(&key, self.epoch()) {
             return miss(format!("it failed, and would again: {error}"));
         }
         match self.stored_refusal(facts, &key) {

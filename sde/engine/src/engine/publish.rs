@@ -57,7 +57,7 @@ impl Engine {
         role: Role<'_>,
         previous: Option<&Entry>,
     ) -> Result<(Served, Source), Error> {
-        let failure_epoch = ran.trace.failure_epoch;
+        let epoch = ran.trace.epoch;
         let own = match self.publishable(run, ran, previous) {
             Ok(Published { entry, given }) => Served {
                 entry: Arc::new(entry),
@@ -65,7 +65,7 @@ impl Engine {
             },
             Err(unpublished) => {
                 if let Role::Holder(claim) = role {
-                    claim.fail(&unpublished.error, unpublished.failure, failure_epoch);
+                    claim.fail(&unpublished.error, unpublished.failure, epoch);
                 }
                 if unpublished.is_panic() {
                     self.failed(run, unpublished.error.clone());
@@ -78,7 +78,6 @@ impl Engine {
                 self.note_new(run, &claim.flight, &own.entry);
                 let winner = claim.publish(&own);
                 self.forget_replaced(run);
-                self.remember_last(run, &winner);
                 (winner, Source::Computed)
             }
             Role::Beside(flight) => {
@@ -111,31 +110,11 @@ impl Engine {
         }
     }
 
-    /// After a refresh the earlier result may still be the last value of some thread.
+    /// After a refresh the earlier result may still be a recent hit of some thread.
     fn forget_replaced(&self, run: &Run<'_>) {
         if run.options.policy == Policy::Refresh {
             self.raise_epoch();
         }
-    }
-
-    /// Makes the new entry this thread's last value, if it may be one.
-    fn remember_last(&self, run: &Run<'_>, entry: &Arc<Entry>) {
-        if !entry.whole || entry.record.nondeterministic {
-            return;
-        }
-        let epoch = self.epoch();
-        // It may have been cleaned, replaced, or outlived by what ran beneath; what
-        // does that later raises the epoch.
-        let visible = run.cache.entry(&run.key);
-        if !visible.is_some_and(|visible| Arc::ptr_eq(&visible, entry))
-            || self.refusal(entry, None).is_some()
-            || !entry.is_checked(epoch)
-        {
-            return;
-        }
-        let id = run.app.facts.id.as_bytes();
-        let recent = &run.cache.recent;
-        recent.put(id, &run.encoded, epoch, Arc::clone(entry));
     }
 
     /// What is to be published, or why nothing is.

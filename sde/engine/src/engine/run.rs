@@ -265,7 +265,7 @@ impl Engine {
     /// run may have the result.
     pub(crate) fn failed(&self, run: &Run<'_>, error: Error) -> Error {
         if let Some(parent) = &run.parent {
-            let remembered = run.cache.failure(&run.key, self.failure_epoch());
+            let remembered = run.cache.failure(&run.key, self.epoch());
             let lasts = remembered.is_some();
             parent.dependencies.add(itself(run.app), !lasts);
         }

@@ -51,12 +51,15 @@ pub struct Stats {
     /// How often something was computed in [`par_map`](crate::Handle::par_map) that another rank had
     /// computed too: runs beneath different items.
     pub on_several_ranks: u64,
+    /// How many bytes the threads' tables of [recent hits](crate::last_value::Recent) take.
+    pub recent_bytes: usize,
 }
 
 impl Engine {
     pub(super) fn stats(&self) -> Stats {
         let mut stats = Stats {
             on_several_ranks: self.sets.duplicates(),
+            recent_bytes: self.recent.bytes(),
             ..Stats::default()
         };
         for cache in self.caches.all() {

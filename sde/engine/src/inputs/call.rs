@@ -9,8 +9,8 @@ use std::cell::Cell;
 use super::Inputs;
 use crate::app::{App, Handle, Outcome};
 use crate::error::AppError;
-use crate::event::{RunId, Source};
-use crate::key::{Digest, EncodedCursor, Encoder, Fingerprint, FingerprintError, Key, describe};
+use crate::event::Source;
+use crate::key::{Digest, EncodedCursor, Encoder, Fingerprint, FingerprintError, describe};
 use crate::result_map::{ErasedValue, ResultMap};
 
 /// The inputs and the body of one call. Implemented by the macros for functions.
@@ -36,14 +36,14 @@ pub trait Call {
     ///
     /// A hit is not returned as a value, as what is computed is: to move that up through what
     /// encodes, looks and locks took 17 of 58 ns, and 36 of 77 ns for a map.
-    fn take_one(&self, value: &ErasedValue) -> bool {
+    fn take_one(&self, value: ErasedValue) -> bool {
         let _ = value;
         false
     }
 
     /// Takes all results of a hit, if the caller gets the map, and says whether it did.
-    fn take_all(&self, results: &ResultMap, key: &Key, source: Source, made_by: RunId) -> bool {
-        let _ = (results, key, source, made_by);
+    fn take_all(&self, results: ResultMap, source: Source) -> bool {
+        let _ = (results, source);
         false
     }
 
@@ -57,10 +57,8 @@ pub trait Call {
 /// A call with [`Inputs`].
 pub(crate) struct ErasedCall<'a> {
     inputs: &'a Inputs,
-    /// What it took of a hit.
-    results: Cell<Option<ResultMap>>,
-    /// Where that came from. Apart from it, since most callers do not ask.
-    origin: Cell<Option<(Key, Source, RunId)>>,
+    /// What it took of a hit, and where that was found.
+    taken: Cell<Option<(ResultMap, Source)>>,
 }
 
 impl<'a> ErasedCall<'a> {
@@ -68,25 +66,25 @@ impl<'a> ErasedCall<'a> {
     pub(crate) fn new(inputs: &'a Inputs) -> Self {
         Self {
             inputs,
-            results: Cell::new(None),
-            origin: Cell::new(None),
+            taken: Cell::new(None),
         }
     }
 
     /// The results that it took of a hit.
     #[inline]
     pub(crate) fn into_results(self) -> Option<ResultMap> {
-        self.results.into_inner()
+        Some(self.taken.into_inner()?.0)
     }
 
     /// What it took of a hit, and where it came from.
     pub(crate) fn into_outcome(self) -> Option<Outcome> {
-        let (key, source, made_by) = self.origin.into_inner()?;
+        let (results, source) = self.taken.into_inner()?;
+        let origin = results.origin()?;
         Some(Outcome {
-            results: self.results.into_inner()?,
-            key,
+            key: origin.key,
+            made_by: origin.run,
             source,
-            made_by,
+            results,
         })
     }
 }
@@ -104,9 +102,8 @@ impl Call for ErasedCall<'_> {
         self.inputs.summaries(cursor)
     }
 
-    fn take_all(&self, results: &ResultMap, key: &Key, source: Source, made_by: RunId) -> bool {
-        self.origin.set(Some((*key, source, made_by)));
-        self.results.set(Some(results.clone()));
+    fn take_all(&self, results: ResultMap, source: Source) -> bool {
+        self.taken.set(Some((results, source)));
         true
     }
 

@@ -15,9 +15,6 @@ use crossbeam_utils::CachePadded;
 use std::borrow::Borrow;
 use std::sync::OnceLock;
 
-/// No tag: the record was set after any was shown.
-const SET: u64 = 0;
-
 #[derive(Debug)]
 struct Record<K, V> {
     epoch: u64,
@@ -26,13 +23,7 @@ struct Record<K, V> {
 }
 
 /// One thread's, as a rule.
-#[derive(Debug)]
-struct Slot<K, V> {
-    /// The last tag shown to `seen_again`, or [`SET`] since the record was set. A hint of its own,
-    /// no part of the record.
-    tag: AtomicU64,
-    record: TryCell<Option<Record<K, V>>>,
-}
+type Slot<K, V> = TryCell<Option<Record<K, V>>>;
 
 /// The last key and value of each thread.
 ///
@@ -75,23 +66,23 @@ pub struct LastValuePerThread<K, V> {
     slots: Box<[CachePadded<Slot<K, V>>]>,
 }
 
+/// Twice as many as the machine has cores, at least 8: a power of two.
+pub(super) fn slots_by_default() -> usize {
+    static CORES: OnceLock<usize> = OnceLock::new();
+    let cores = *CORES
+        .get_or_init(|| std::thread::available_parallelism().map_or(4, std::num::NonZero::get));
+    (2 * cores).clamp(8, 1024).next_power_of_two()
+}
+
 impl<K, V> LastValuePerThread<K, V> {
     /// An empty cell with twice as many slots as the machine has cores, at least 8.
     pub fn new() -> Self {
-        static CORES: OnceLock<usize> = OnceLock::new();
-        let cores = *CORES
-            .get_or_init(|| std::thread::available_parallelism().map_or(4, std::num::NonZero::get));
-        Self::with_slots((2 * cores).max(8))
+        Self::with_slots(slots_by_default())
     }
 
     /// An empty cell with `slots` slots or the next power of two; at least one, at most 1024.
     pub fn with_slots(slots: usize) -> Self {
-        let slot = || {
-            CachePadded::new(Slot {
-                tag: AtomicU64::new(0),
-                record: TryCell::new(None),
-            })
-        };
+        let slot = || CachePadded::new(TryCell::new(None));
         Self {
             epoch: CachePadded::new(AtomicU64::new(FIRST_EPOCH)),
             slots: (0..slots.clamp(1, 1024).next_power_of_two())
@@ -121,7 +112,7 @@ impl<K, V> LastValuePerThread<K, V> {
         look: impl FnOnce(&V) -> R,
     ) -> Option<R> {
         let epoch = self.epoch().0;
-        self.slot().record.enter(|record| {
+        self.slot().enter(|record| {
             let record = record.as_ref().filter(|record| record.epoch == epoch)?;
             matches(&record.key).then(|| look(&record.value))
         })?
@@ -197,30 +188,6 @@ impl<K, V> LastValuePerThread<K, V> {
         })
     }
 
-    /// Whether the last call in this thread was with the same `tag`.
-    ///
-    /// Storing a value that is not asked for again is wasted. A caller that finds its results in
-    /// some other place first can show a few bits of the key here and store on the second time in a
-    /// row only. Wrong now and then where threads share a slot.
-    #[inline]
-    pub fn seen_again(&self, tag: u64) -> bool {
-        let seen = &self.slot().tag;
-        let tag = tag.max(SET + 1);
-        let again = seen.load(Ordering::Relaxed) == tag;
-        if !again {
-            seen.store(tag, Ordering::Relaxed);
-        }
-        again
-    }
-
-    /// Whether nothing was shown to [`seen_again`](Self::seen_again) since this thread last set
-    /// something: what it set may be what it asks for. Else it is at work on other things, and
-    /// looking costs more than it gives. Wrong now and then where threads share a slot.
-    #[inline]
-    pub fn is_latest(&self) -> bool {
-        self.slot().tag.load(Ordering::Relaxed) == SET
-    }
-
     /// Empties all slots and drops what they held. Once this has returned, no value computed before
     /// is found, not even one that is being stored at this moment.
     ///
@@ -229,7 +196,7 @@ impl<K, V> LastValuePerThread<K, V> {
     /// until that slot is written or cleared again.
     pub fn clear(&self) -> bool {
         self.epoch.fetch_add(1, Ordering::AcqRel);
-        let left = self.slots.iter().filter(|slot| !slot.record.empty());
+        let left = self.slots.iter().filter(|slot| !slot.empty());
         left.count() == 0
     }
 
@@ -247,17 +214,13 @@ impl<K, V> LastValuePerThread<K, V> {
     ) -> bool {
         // If it is not called, it is dropped when the slot is free again, like what it replaces.
         let mut change = Some(change);
-        let old = self.slot().record.enter(|slot| {
+        let old = self.slot().enter(|slot| {
             // Looked at from inside: a clear that comes later looks into this slot later, so what
             // we store does not outlive it.
             let change = change.take_if(|_| self.epoch() == epoch)?;
             Some(change(slot))
         });
-        let changed = matches!(old, Some(Some(_)));
-        if changed {
-            self.slot().tag.store(SET, Ordering::Relaxed);
-        }
-        changed
+        matches!(old, Some(Some(_)))
     }
 }
 

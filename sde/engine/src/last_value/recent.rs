@@ -1,124 +1,276 @@
-//! The engine's first level: the last run of an app type, found without hashing.
+//! The engine's first level: the hits that each thread had lately, found without a digest.
 
-use super::LastValuePerThread;
+use std::cell::LazyCell;
+use std::hash::BuildHasher;
+
+use crossbeam_utils::CachePadded;
+use foldhash::fast::FixedState;
+
+use super::per_thread::slots_by_default;
+use super::try_cell::TryCell;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::thread_number;
 
 /// Inputs with a longer encoding are not kept: comparing them costs more than it saves.
 pub const MAX_ENCODED: usize = 1024;
 
-/// What makes two runs the same, before any of it is hashed.
-#[derive(Debug)]
-struct Key {
-    epoch: u64,
-    identity: [u8; 32],
-    encoded: Vec<u8>,
-}
+/// Into how many sets a thread's table is divided. A record may lie in the set of its hash only.
+const SETS: usize = if cfg!(sde_model) { 1 } else { 1024 };
+/// How many records a set has room for.
+const WAYS: usize = 4;
+/// How many of those that found no room a set remembers; as many as let it take one cache line.
+const CANDIDATES: usize = 3;
 
-/// The last run of each thread, by the app's identity and its encoded inputs.
+/// The runs that each thread asked for lately, by the app's identity and its encoded inputs.
 ///
-/// One for each app *type*: its instances share it, so the identity (which tells one set of
-/// parameters from another) is compared as well as the inputs. The epoch is the caller's, raised
-/// whenever results may have become invalid; a record is found only in the epoch it was put in.
+/// A bounded table for each thread, over all apps: 4096 records in sets of four. The whole encoding is
+/// compared, which is stricter than a digest, so a quick hash is enough to find the set. The epoch is the
+/// caller's, raised whenever results may have become invalid; a record is found only in the epoch it was put
+/// in.
+///
+/// Made for what lies before a larger cache: once a set is full, a record enters when it is
+/// [offered](Self::offer) for the second time, so that many different runs do not push out those that come again. Values are best weak
+/// references, so that nothing is kept alive that the larger cache gave up.
 ///
 /// # Cost
 ///
-/// [`get`](Self::get) allocates nothing, waits for nobody and shares no memory between threads but
-/// what the clone of `V` touches. [`put`](Self::put) copies the encoding into memory it already
-/// has.
+/// [`look`](Self::look) allocates nothing, waits for nobody and shares no memory between threads but what it
+/// is told to look at. A thread's table takes 64 KiB from its first offer on, and each record its encoding and
+/// some 80 bytes more.
 ///
 /// # Examples
 ///
 /// ```
 /// use sde::last_value::Recent;
-/// use std::sync::Arc;
 ///
-/// let recent = Recent::<Arc<str>>::new();
+/// let recent = Recent::<f64>::new();
 /// let identity = [7; 32];
 /// let epoch = 1;
-/// assert!(recent.get(&identity, b"r=0.96", epoch).is_none());
-/// recent.put(&identity, b"r=0.96", epoch, Arc::from("-74.963"));
-/// assert_eq!(recent.get(&identity, b"r=0.96", epoch).as_deref(), Some("-74.963"));
-/// assert!(recent.get(&identity, b"r=0.97", epoch).is_none());
-/// assert!(recent.get(&identity, b"r=0.96", epoch + 1).is_none());
+/// let look = |inputs, epoch| recent.look(&identity, inputs, epoch, |energy| Some(*energy));
+/// let place = look(b"r=0.96", epoch).unwrap_err();
+/// recent.offer(place, &identity, b"r=0.96", epoch, || -74.963);
+/// assert_eq!(look(b"r=0.96", epoch).ok(), Some(-74.963));
+/// assert!(look(b"r=0.97", epoch).is_err());
+/// assert!(look(b"r=0.96", epoch + 1).is_err());
 /// ```
 #[derive(Debug)]
 pub struct Recent<V> {
-    last: LastValuePerThread<Key, V>,
+    // A power of two of them.
+    slots: Box<[CachePadded<Slot<V>>]>,
+    bytes: AtomicUsize,
+}
+
+/// One thread's, as a rule.
+type Slot<V> = TryCell<Option<Table<V>>>;
+
+/// Where the record of a run would lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    set: usize,
+    tag: u32,
+}
+
+#[derive(Debug)]
+struct Table<V> {
+    sets: Box<[Set<V>]>,
+    /// Where the latest record was found: asked for again, it is found without a hash.
+    last: (usize, usize),
+}
+
+#[derive(Debug)]
+#[repr(align(64))]
+struct Set<V> {
+    records: [Option<Box<Record<V>>>; WAYS],
+    tags: [u32; WAYS],
+    /// What was offered last while there was no room.
+    candidates: [u32; CANDIDATES],
+    next_candidate: u8,
+    /// Which record goes when another comes.
+    next: u8,
+}
+
+#[derive(Debug)]
+struct Record<V> {
+    epoch: u64,
+    identity: [u8; 32],
+    encoded: Box<[u8]>,
+    value: V,
 }
 
 impl<V> Recent<V> {
     /// Remembers nothing yet.
+    #[must_use]
     pub fn new() -> Self {
+        let slots = 0..slots_by_default();
         Self {
-            last: LastValuePerThread::new(),
+            slots: slots
+                .map(|_| CachePadded::new(TryCell::new(None)))
+                .collect(),
+            bytes: AtomicUsize::new(0),
         }
     }
 
-    /// What was [`put`](Self::put) last by this thread, if for these arguments, and if nothing was
-    /// shown to [`seen_again`](Self::seen_again) since.
-    #[inline]
-    pub fn get(&self, identity: &[u8; 32], encoded: &[u8], epoch: u64) -> Option<V>
-    where
-        V: Clone,
-    {
-        self.look(identity, encoded, epoch, V::clone)
-    }
-
-    /// What `look` makes of the value that [`get`](Self::get) would give a clone of. While it runs,
-    /// the record is taken: if it uses this cell, it finds nothing.
+    /// What `look` makes of the value that was offered for these arguments, in this thread and epoch.
+    /// While it runs the thread's table is taken: if it uses this one, it finds nothing.
+    ///
+    /// # Errors
+    /// Where such a record would lie, if there is none or `look` gives nothing.
     #[inline]
     pub fn look<R>(
         &self,
         identity: &[u8; 32],
         encoded: &[u8],
         epoch: u64,
-        look: impl FnOnce(&V) -> R,
-    ) -> Option<R> {
-        if !self.last.is_latest() {
-            return None;
-        }
-        self.last.look_by(
-            |key| key.epoch == epoch && key.encoded == encoded && key.identity == *identity,
-            look,
-        )
+        look: impl FnOnce(&V) -> Option<R>,
+    ) -> Result<R, Place> {
+        let place = LazyCell::new(|| Place::of(identity, encoded));
+        let found = self.slot().enter(|table| {
+            let record = table.as_mut()?.find(identity, encoded, || *place)?;
+            if record.epoch == epoch {
+                look(&record.value)
+            } else {
+                None
+            }
+        });
+        found.flatten().ok_or_else(|| *place)
     }
 
-    /// Makes this the thread's last run. `epoch` is that in which the run began. `false` if it was
-    /// not kept: an encoding beyond [`MAX_ENCODED`], or a conflict with another thread.
-    pub fn put(&self, identity: &[u8; 32], encoded: &[u8], epoch: u64, value: V) -> bool {
+    /// Keeps what `value` makes for these arguments in this thread, if there is room in its `place` or it was
+    /// offered there before; says whether it did. `epoch` is that in which the value is known to be good.
+    pub fn offer(
+        &self,
+        place: Place,
+        identity: &[u8; 32],
+        encoded: &[u8],
+        epoch: u64,
+        value: impl FnOnce() -> V,
+    ) -> bool {
         if encoded.len() > MAX_ENCODED {
             return false;
         }
-        let key = |old: Option<Key>| {
-            let mut buffer = old.map_or_else(Vec::new, |old| old.encoded);
-            buffer.clear();
-            buffer.extend_from_slice(encoded);
-            Key {
+        // What it replaces is dropped when the table is free again.
+        let replaced = self.slot().enter(|table| {
+            let table = table.get_or_insert_with(|| {
+                self.bytes
+                    .fetch_add(SETS * size_of::<Set<V>>(), Ordering::Relaxed);
+                Table::new()
+            });
+            let way = table.sets[place.set].admit(place.tag, epoch)?;
+            let record = Record {
                 epoch,
                 identity: *identity,
-                encoded: buffer,
-            }
-        };
-        self.last.set_with(self.last.epoch(), key, value)
+                encoded: encoded.into(),
+                value: value(),
+            };
+            self.bytes.fetch_add(record.bytes(), Ordering::Relaxed);
+            let old = table.sets[place.set].records[way].replace(Box::new(record));
+            self.bytes
+                .fetch_sub(old.as_ref().map_or(0, |old| old.bytes()), Ordering::Relaxed);
+            table.last = (place.set, way);
+            Some(old)
+        });
+        replaced.flatten().is_some()
     }
 
-    /// Whether the last call in this thread was with the same `tag`; see
-    /// [`LastValuePerThread::seen_again`]. For a hit further down: put it here only if it repeats,
-    /// so that threads that alternate between inputs do not copy them for nothing.
+    /// How many bytes the tables of all threads take, without what the values refer to.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     #[inline]
-    pub fn seen_again(&self, tag: u64) -> bool {
-        self.last.seen_again(tag)
-    }
-
-    /// Forgets everything and drops it; see [`LastValuePerThread::clear`] for the result.
-    ///
-    /// Raise the epoch first: that is what keeps a run that began before from being put here after.
-    pub fn clear(&self) -> bool {
-        self.last.clear()
+    fn slot(&self) -> &Slot<V> {
+        &self.slots[thread_number() & (self.slots.len() - 1)]
     }
 }
 
 impl<V> Default for Recent<V> {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+impl Place {
+    #[inline]
+    fn of(identity: &[u8; 32], encoded: &[u8]) -> Self {
+        let [a, b, c, d, e, f, g, h, ..] = *identity;
+        let seed = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        let hash = FixedState::with_seed(seed).hash_one(encoded);
+        Self {
+            set: hash as usize & (SETS - 1),
+            // Nought is the tag of no record.
+            tag: (hash >> 32) as u32 | 1,
+        }
+    }
+}
+
+impl<V> Table<V> {
+    fn new() -> Self {
+        let set = |_| Set {
+            records: [const { None }; WAYS],
+            tags: [0; WAYS],
+            candidates: [0; CANDIDATES],
+            next_candidate: 0,
+            next: 0,
+        };
+        Self {
+            sets: (0..SETS).map(set).collect(),
+            last: (0, 0),
+        }
+    }
+
+    #[inline]
+    fn find(
+        &mut self,
+        identity: &[u8; 32],
+        encoded: &[u8],
+        place: impl FnOnce() -> Place,
+    ) -> Option<&Record<V>> {
+        let is_it =
+            |record: &&Record<V>| *record.encoded == *encoded && record.identity == *identity;
+        let (set, way) = self.last;
+        if self.sets[set].records[way]
+            .as_deref()
+            .filter(is_it)
+            .is_none()
+        {
+            let place = place();
+            let mut tags = self.sets[place.set].tags.iter();
+            self.last = (place.set, tags.position(|tag| *tag == place.tag)?);
+        }
+        let (set, way) = self.last;
+        self.sets[set].records[way].as_deref().filter(is_it)
+    }
+}
+
+impl<V> Set<V> {
+    /// Which record makes way for what was offered, if it is to enter: where there is room, or the second
+    /// time.
+    fn admit(&mut self, tag: u32, epoch: u64) -> Option<usize> {
+        let is_over = |record: &Option<Box<Record<V>>>| {
+            record.as_ref().is_none_or(|record| record.epoch != epoch)
+        };
+        let same = self.tags.iter().position(|other| *other == tag);
+        let way = same.or_else(|| self.records.iter().position(is_over));
+        let way = match way {
+            Some(way) => way,
+            None if self.candidates.contains(&tag) => {
+                self.next = (self.next + 1) % WAYS as u8;
+                usize::from(self.next)
+            }
+            None => {
+                self.candidates[usize::from(self.next_candidate)] = tag;
+                self.next_candidate = (self.next_candidate + 1) % CANDIDATES as u8;
+                return None;
+            }
+        };
+        self.tags[way] = tag;
+        Some(way)
+    }
+}
+
+impl<V> Record<V> {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.encoded.len()
     }
 }

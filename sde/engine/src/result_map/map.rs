@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::codec::Codec;
 use super::size::SizeOf;
@@ -37,6 +37,16 @@ pub struct ResultMap(Arc<Inner>);
 struct Inner {
     origin: Option<Origin>,
     results: Vec<Named>,
+}
+
+/// A map that lives only as long as someone else holds it.
+pub(crate) struct WeakResultMap(Weak<Inner>);
+
+impl WeakResultMap {
+    #[inline]
+    pub(crate) fn upgrade(&self) -> Option<ResultMap> {
+        self.0.upgrade().map(ResultMap)
+    }
 }
 
 /// Which computation a published map comes from.
@@ -276,6 +286,10 @@ impl ResultMap {
     }
 
     /// Whether somebody else has this map too.
+    pub(crate) fn downgrade(&self) -> WeakResultMap {
+        WeakResultMap(Arc::downgrade(&self.0))
+    }
+
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }

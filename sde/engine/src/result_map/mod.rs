@@ -16,11 +16,12 @@ mod value;
 mod wire;
 
 pub use codec::{Codec, Storable};
-pub(crate) use map::{Content, Named};
+pub(crate) use map::{Content, Named, WeakResultMap};
 pub use map::{Origin, ResultMap};
 pub use size::MemorySize;
 pub(crate) use size::SizeOf;
 pub use stored::{Payload, Stored};
 pub use tag::{Tag, Tags};
+pub(crate) use value::WeakValue;
 pub use value::{ErasedValue, Value};
 pub use wire::Wire;

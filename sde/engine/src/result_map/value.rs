@@ -158,6 +158,12 @@ impl ErasedValue {
         Arc::clone(&self.any).downcast().ok().map(Value)
     }
 
+    /// The same for a handle that is not needed any more: it counts as one holder of the value all the time.
+    #[must_use]
+    pub fn into_value<T: Send + Sync + 'static>(self) -> Option<Value<T>> {
+        self.any.downcast().ok().map(Value)
+    }
+
     /// The value as a `T`, without sharing it, if that is what it is.
     #[must_use]
     pub fn downcast_ref<T: Send + Sync + 'static>(&self) -> Option<&T> {
@@ -179,6 +185,11 @@ impl ErasedValue {
     /// How many hold the value.
     pub(crate) fn holders(&self) -> usize {
         Arc::strong_count(&self.any)
+    }
+
+    /// How many bytes the value's own fields take, without what they own.
+    pub(crate) fn block_size(&self) -> usize {
+        size_of_val(&*self.any)
     }
 
     pub(crate) fn downgrade(&self) -> WeakValue {
@@ -212,6 +223,7 @@ pub(crate) struct WeakValue {
 }
 
 impl WeakValue {
+    #[inline]
     pub(crate) fn upgrade(&self) -> Option<ErasedValue> {
         Some(ErasedValue {
             any: self.any.upgrade()?,

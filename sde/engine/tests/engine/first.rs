@@ -52,11 +52,11 @@ fn the_levels_of_the_cache_are_told_apart() {
         log.sources("Add"),
         [
             Source::Computed,
-            Source::LastValue,
+            Source::Map,
             Source::Computed,
-            Source::Map,
-            Source::Map,
-            Source::LastValue,
+            Source::Recent,
+            Source::Recent,
+            Source::Recent,
         ]
     );
 }

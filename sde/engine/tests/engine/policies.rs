@@ -117,12 +117,13 @@ fn invalidation_is_for_one_computation_is_saved_and_can_be_undone() {
 }
 
 #[test]
-fn whatever_may_change_a_result_empties_the_last_value() {
+fn whatever_may_change_a_result_empties_the_first_level() {
     let sde = Sde::new();
     let last = |number| {
         run(&sde, number, Policy::Use);
+        run(&sde, number, Policy::Use);
         let outcome = run(&sde, number, Policy::Use);
-        assert_eq!(outcome.source, Source::LastValue);
+        assert_eq!(outcome.source, Source::Recent);
         outcome
     };
     last(5);

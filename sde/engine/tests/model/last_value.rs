@@ -240,24 +240,22 @@ fn recent_two_threads_in_one_slot() {
     explore(3, || {
         let recent = Arc::new(Recent::<Arc<u64>>::new());
         let identity = [7; 32];
+        let find = move |recent: &Recent<Arc<u64>>, encoded: &[u8], epoch| {
+            recent.look(&identity, encoded, epoch, |value| Some(**value))
+        };
+        let offer = move |recent: &Recent<Arc<u64>>, encoded: &[u8], value| {
+            if let Err(place) = find(recent, encoded, 1) {
+                recent.offer(place, &identity, encoded, 1, || Arc::new(value));
+            }
+        };
         let other = {
             let recent = Arc::clone(&recent);
-            thread::spawn(move || {
-                recent.put(&identity, b"two", 1, Arc::new(2));
-            })
+            thread::spawn(move || offer(&recent, b"two", 2))
         };
-        recent.put(&identity, b"one", 1, Arc::new(1));
-        assert!(
-            recent
-                .get(&identity, b"one", 1)
-                .is_none_or(|value| *value == 1)
-        );
-        assert!(
-            recent
-                .get(&identity, b"two", 1)
-                .is_none_or(|value| *value == 2)
-        );
-        assert!(recent.get(&identity, b"one", 2).is_none());
+        offer(&recent, b"one", 1);
+        assert!(find(&recent, b"one", 1).unwrap_or(1) == 1);
+        assert!(find(&recent, b"two", 1).unwrap_or(2) == 2);
+        assert!(find(&recent, b"one", 2).is_err());
         other.join().unwrap();
     });
 }

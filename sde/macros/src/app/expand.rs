@@ -280,8 +280,8 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
                 ::std::result::Result::Ok(())
             }
 
-            fn take_one(&self, __value: &::sde::ErasedValue) -> bool {
-                let __value = __value.downcast::<#value>();
+            fn take_one(&self, __value: ::sde::ErasedValue) -> bool {
+                let __value = __value.into_value::<#value>();
                 let __is_taken = __value.is_some();
                 self.0.1.set(__value);
                 __is_taken

@@ -227,19 +227,22 @@ impl<V> Table<V> {
         place: impl FnOnce() -> Place,
     ) -> Option<&Record<V>> {
         let is_it =
-            |record: &&Record<V>| *record.encoded == *encoded && record.identity == *identity;
-        let (set, way) = self.last;
-        if self.sets[set].records[way]
-            .as_deref()
-            .filter(is_it)
-            .is_none()
-        {
+            |record: &Record<V>| *record.encoded == *encoded && record.identity == *identity;
+        if !self.at(self.last).is_some_and(is_it) {
             let place = place();
             let mut tags = self.sets[place.set].tags.iter();
-            self.last = (place.set, tags.position(|tag| *tag == place.tag)?);
+            let at = (place.set, tags.position(|tag| *tag == place.tag)?);
+            if !self.at(at).is_some_and(is_it) {
+                return None;
+            }
+            self.last = at;
         }
-        let (set, way) = self.last;
-        self.sets[set].records[way].as_deref().filter(is_it)
+        self.at(self.last)
+    }
+
+    #[inline]
+    fn at(&self, (set, way): (usize, usize)) -> Option<&Record<V>> {
+        self.sets[set].records[way].as_deref()
     }
 }
 

@@ -138,24 +138,24 @@ pub fn rows(settings: Settings) -> Vec<Row> {
     };
     let mut rows = Vec::new();
     for (call, aim) in [
-        (TYPED, Aim::AtMost(1.15)),
-        (PREBUILT, Aim::AtMost(1.15)),
-        (ANEW, Aim::AtMost(1.15)),
+        (TYPED, Aim::AtMost(0.6)),
+        (PREBUILT, Aim::AtMost(0.6)),
+        (ANEW, Aim::AtMost(1.5)),
     ] {
         let (work, reference) = (different(call), different(REFERENCE));
-        rows.push(row(1, "hit in the map", work, reference, aim));
+        rows.push(row(1, "hit", work, reference, aim));
     }
-    for call in [TYPED, PREBUILT, ANEW] {
+    for (call, aim) in [(TYPED, 0.3), (PREBUILT, 0.36), (ANEW, 1.5)] {
         // The reference has the same inputs each time as well: its best case.
         let (work, reference) = (same(call), same(REFERENCE));
-        rows.push(row(2, "last value", work, reference, Aim::AtMost(0.35)));
+        rows.push(row(2, "hit", work, reference, Aim::AtMost(aim)));
     }
     for peer in [MOKA, CACHED, CACHED_TUPLE] {
         for call in [TYPED, PREBUILT] {
             let (work, reference) = (different(call), different(peer));
-            rows.push(row(3, "hit in the map", work, reference, Aim::Faster));
+            rows.push(row(3, "hit", work, reference, Aim::Faster));
             let (work, reference) = (same(call), same(peer));
-            rows.push(row(3, "last value", work, reference, Aim::Faster));
+            rows.push(row(3, "hit", work, reference, Aim::Faster));
         }
     }
     rows

@@ -6,6 +6,7 @@
 mod allocations;
 mod bulk;
 mod hits;
+mod many;
 mod misses;
 mod peers;
 mod threads;
@@ -27,8 +28,9 @@ fn main() {
     };
     println!("{}\n", work::about());
     print_head();
-    let parts: [(&str, Part); 4] = [
+    let parts: [(&str, Part); 5] = [
         ("hits", hits::rows),
+        ("many", many::rows),
         ("threads", threads::rows),
         ("bulk", bulk::rows),
         ("misses", misses::rows),

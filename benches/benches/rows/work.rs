@@ -83,11 +83,20 @@ pub struct Trace {
 
 impl Trace {
     pub fn new() -> Self {
-        let arguments: Vec<_> = (0..KEYS).map(Arguments::number).collect();
+        let trace = Self::of(KEYS);
         Self {
-            inputs: arguments.iter().map(Arguments::inputs).collect(),
+            inputs: trace.arguments.iter().map(Arguments::inputs).collect(),
+            ..trace
+        }
+    }
+
+    /// So many, without `Inputs`.
+    pub fn of(count: usize) -> Self {
+        let arguments: Vec<_> = (0..count).map(Arguments::number).collect();
+        Self {
+            inputs: Vec::new(),
             encoded: arguments.iter().map(Arguments::encoded).collect(),
-            order: shuffled(KEYS as u32),
+            order: shuffled(count as u32),
             arguments,
         }
     }
@@ -95,7 +104,7 @@ impl Trace {
     /// Which inputs the call with this number has. Never the same twice in a row.
     #[inline(always)]
     pub fn at(&self, call: u64) -> usize {
-        self.order[call as usize % KEYS] as usize
+        self.order[call as usize % self.order.len()] as usize
     }
 
     /// The same for one of two threads, each with a half of the inputs for itself.

@@ -1,27 +1,43 @@
 //! The rules of the engine, each shown by a test that fails when the rule is broken.
 
+mod app_macro;
 mod callees;
+mod callees_too;
 mod cancelling;
 mod compiling;
 mod cycles;
+mod depth;
 mod destructors;
+mod differences;
+mod errors;
 mod failures;
+mod first;
 mod handles;
 mod helpers;
 mod identity;
+mod identity_too;
 mod leaning;
 mod loading;
 mod looking;
 mod memory;
+mod mended;
+mod metadata;
+mod nearest;
 mod nesting;
+mod nesting_rule;
+mod nondeterminism;
 mod observers;
 mod one_flight;
 mod own_parallel;
 mod par_call;
+mod policies;
 mod raw_rayon;
 mod refresh;
+mod room;
+mod same_name;
 mod save_policies;
 mod scratch;
+mod scratch_too;
 mod slots;
 mod stores;
 mod stress;
@@ -29,7 +45,10 @@ mod tag_rules;
 mod tags;
 mod time_spent;
 mod turns;
+mod turns_too;
 mod two_engines;
+mod volatile;
+mod words;
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! The rules of the engine, each shown by a test that fails when the rule is broken.
 
 mod app_macro;
+mod callee_defaults;
 mod callees;
-mod callees_too;
 mod cancelling;
 mod compiling;
 mod cycles;
@@ -10,17 +10,16 @@ mod depth;
 mod destructors;
 mod differences;
 mod errors;
+mod eviction;
 mod failures;
-mod first;
 mod handles;
 mod helpers;
 mod identity;
-mod identity_too;
+mod invalidation;
 mod leaning;
 mod loading;
 mod looking;
 mod memory;
-mod mended;
 mod metadata;
 mod nearest;
 mod nesting;
@@ -30,14 +29,11 @@ mod observers;
 mod one_flight;
 mod own_parallel;
 mod par_call;
-mod policies;
 mod raw_rayon;
 mod refresh;
-mod room;
 mod same_name;
 mod save_policies;
 mod scratch;
-mod scratch_too;
 mod slots;
 mod stores;
 mod stress;
@@ -45,10 +41,8 @@ mod tag_rules;
 mod tags;
 mod time_spent;
 mod turns;
-mod turns_too;
 mod two_engines;
 mod volatile;
-mod words;
 
 use std::sync::Arc;
 

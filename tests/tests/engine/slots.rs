@@ -162,6 +162,9 @@ fn a_slot_that_is_not_there() {
         error.to_string().contains("there is no such slot"),
         "{error}"
     );
+    let misspelt = Instance::new(over("top", Slot::new("inner", grid())));
+    let error = misspelt.with_sub_app("iner", grid()).unwrap_err();
+    assert!(error.to_string().contains("has: inner"), "{error}");
     let sde = Sde::new();
     let nowhere = Instance::new(over("top", Slot::new("inner", "nowhere")));
     let error = sde.run(&nowhere, &inputs! {}).unwrap_err();

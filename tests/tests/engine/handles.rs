@@ -127,7 +127,7 @@ fn what_only_a_running_app_has() {
     let outside = |result: Result<(), Error>, what: &str| {
         let error = result.expect_err("no app runs");
         assert!(
-            matches!(error.kind(), ErrorKind::OutsideRun { .. }),
+            matches!(error.kind(), ErrorKind::InvalidArgument { .. }),
             "{error}"
         );
         assert!(error.to_string().contains(what), "{error}");

@@ -77,7 +77,7 @@ fn parameters() {
     let refused = |result: Result<Instance, Error>| {
         let error = result.unwrap_err();
         assert!(
-            matches!(error.kind(), ErrorKind::Parameter { .. }),
+            matches!(error.kind(), ErrorKind::InvalidArgument { .. }),
             "{error}"
         );
         error.to_string()
@@ -246,7 +246,10 @@ fn registered_apps_freeze_when_they_have_run() {
     apps.set("t", "low", 0.125).unwrap();
     assert_eq!((sum("s"), sum("t")), (1.25, 1.125));
     let error = apps.copy("s", "t").unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::NameTaken { .. }));
+    assert!(
+        error.to_string().contains("is registered already"),
+        "{error}"
+    );
     let error = sde.run("u", &inputs! {}).unwrap_err();
     assert!(
         error.to_string().contains("registered are: s, t"),

@@ -118,7 +118,10 @@ fn names_that_lead_back_to_themselves() {
     apps.register("B", over("B", Slot::new("inner", "A")))
         .unwrap();
     let error = sde.run("A", &inputs! {}).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Slot { .. }), "{error}");
+    assert!(
+        matches!(error.kind(), ErrorKind::InvalidArgument { .. }),
+        "{error}"
+    );
     assert!(error.to_string().contains("A -> B -> A"), "{error}");
     // Nothing has run, so it can be mended.
     apps.set_sub_app("B", "inner", grid()).unwrap();

@@ -99,7 +99,7 @@ fn names_that_the_app_does_not_return() {
     let (sde, app) = (Sde::new(), kinds());
     for policy_names in [&["hgue"][..], &["plain", "hgue"]] {
         let error = sde.run_for(&app, &inputs! {}, policy_names).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::NoResult { .. }));
+        assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }));
         let text = error.to_string();
         assert!(text.contains("no result \"hgue\""), "{text}");
         assert!(text.contains("there are: plain, passing, huge"), "{text}");
@@ -117,8 +117,12 @@ fn publish(spec: ResultSpec, map: ResultMap) -> Result<ResultMap, Error> {
 
 fn refusal(spec: ResultSpec, map: ResultMap) -> String {
     let error = publish(spec, map).unwrap_err();
+    // What is described wrong, or returned other than described.
     assert!(
-        matches!(error.kind(), ErrorKind::Undeclared { .. }),
+        matches!(
+            error.kind(),
+            ErrorKind::InvalidArgument { .. } | ErrorKind::Undeclared { .. }
+        ),
         "{error}"
     );
     error.to_string()

@@ -8,6 +8,7 @@ use super::wait::label;
 use crate::app::{CancelToken, ancestry, depth_here};
 use crate::error::{Error, ErrorKind};
 use crate::key::FingerprintError;
+use crate::result_map::no_result;
 
 impl Engine {
     /// That nothing keeps a run that is not remembered from being made.
@@ -63,12 +64,9 @@ fn unknown_name(run: &Run<'_>) -> Option<Error> {
     let mut names = run.options.names?.iter();
     let unknown = names.find(|name| facts.result(name).is_none())?;
     let results = facts.info.results.iter();
-    let error = ErrorKind::NoResult {
-        origin: format!("{} [{}]", facts.name, run.key.short()),
-        name: (*unknown).to_owned(),
-        there: results.map(|spec| spec.name.to_string()).collect(),
-    };
-    Some(error.into())
+    let there: Vec<_> = results.map(|spec| spec.name.to_string()).collect();
+    let origin = format!("{} [{}]", facts.name, run.key.short());
+    Some(no_result(&origin, unknown, &there))
 }
 
 /// Whoever made this call, or a run that it is part of, has given up.

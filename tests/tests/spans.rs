@@ -141,9 +141,14 @@ fn a_wait_says_how_it_ended() {
     let written = Written::default();
     let listener = written.listener(Level::DEBUG);
     thread::scope(|scope| {
-        scope.spawn(|| sde.run(&app, &sde_tests::x(1)).unwrap());
+        let run = || {
+            let run = || sde.run(&app, &sde_tests::x(1)).unwrap();
+            dispatcher::with_default(&listener, run);
+        };
+        // Both listen: whether a span is wanted is asked where it is first met.
+        scope.spawn(run);
         begun.pass();
-        dispatcher::with_default(&listener, || sde.run(&app, &sde_tests::x(1)).unwrap());
+        run();
     });
     assert_eq!(
         written.ended("wait", "shared").len(),

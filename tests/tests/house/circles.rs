@@ -150,7 +150,7 @@ fn uses(krate: &str, src: &str, files: &[(&str, &str)]) -> BTreeMap<String, Uses
             };
             let given = given.get(&(folder.to_vec(), to.clone()));
             let to = given.unwrap_or(to);
-            let there = [folder, &[to.clone()]].concat();
+            let there = [folder, std::slice::from_ref(to)].concat();
             if to != from && modules.contains(&there) {
                 let folder = format!("{src}{}", folder.join("/"));
                 let of_folder = found.entry(folder).or_default();

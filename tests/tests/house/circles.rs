@@ -47,7 +47,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("archives/src/cbor", &["access", "read"]),
     ("archives/src/inspect", &["item", "payload"]),
-    ("cli/src/commands/doctor", &["checks", "lock"]),
     (
         "sde/engine/src",
         &[
@@ -68,8 +67,6 @@ const KNOWN: &[(&str, &[&str])] = &[
         &["definition", "info", "instance", "setup", "slot"],
     ),
     ("sde/engine/src/app", &["prepared", "summary"]),
-    ("sde/engine/src/cache", &["app_cache", "budget"]),
-    ("sde/engine/src/engine", &["admit", "wait"]),
     (
         "sde/engine/src/engine",
         &["claim", "execute", "look", "run"],
@@ -90,10 +87,6 @@ const KNOWN: &[(&str, &[&str])] = &[
         ],
     ),
     ("sde/engine/src/key/by_serde", &["compound", "serializer"]),
-    (
-        "sde/engine/src/ranks",
-        &["entry_move", "redistribute", "split"],
-    ),
 ];
 
 /// Who uses whom, of the files and folders in one folder.

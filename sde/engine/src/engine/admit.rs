@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::run::Run;
-use super::wait::label;
 use crate::app::{CancelToken, ancestry, depth_here};
 use crate::error::{Error, ErrorKind};
 use crate::key::FingerprintError;
@@ -99,6 +98,6 @@ fn own_cycle(run: &Run<'_>) -> Option<Error> {
         .map(|frame| frame.label())
         .collect();
     path.reverse();
-    path.push(label(&run.node(run.key)));
+    path.push(run.node(run.key).label());
     Some(ErrorKind::Cycle { path }.into())
 }

@@ -1,6 +1,6 @@
 //! Apps that are called without a slot: if one changes, what its callers remembered is not used.
 
-use sde::{AppInfo, InputFile, Instance, MemoryArchiver, Parameter, Sde, Slot, Source};
+use sde::{Instance, MemoryArchiver, Parameter, Sde, Slot, Source};
 use sde_tests::{Made, Watch, number, number_info, x, y};
 
 /// The app at the bottom, in some version.
@@ -9,18 +9,18 @@ fn inner(version: &'static str) -> Made {
 }
 
 /// Calls another app by value; the call is not in its own key.
-fn calls(name: &'static str, callee: Made) -> Made {
+pub(super) fn calls(name: &'static str, callee: Made) -> Made {
     number(name, move |sde, n| Ok(y(&sde.run(&callee, &x(n))?)? * 10))
 }
 
 /// A program: an engine over the store, and what it tells.
-fn program(store: &MemoryArchiver) -> (Sde, Watch) {
+pub(super) fn program(store: &MemoryArchiver) -> (Sde, Watch) {
     let watch = Watch::new();
     let sde = Sde::builder().store(store.clone()).observer(watch.clone());
     (sde.build().expect("a store"), watch)
 }
 
-fn source(sde: &Sde, app: &Made) -> Source {
+pub(super) fn source(sde: &Sde, app: &Made) -> Source {
     sde.request(app, &x(1)).run().expect("no error").source
 }
 
@@ -38,7 +38,7 @@ fn outer(version: &'static str) -> Made {
 }
 
 /// Shows an app to a program, as running or linking it would.
-fn show(sde: &Sde, app: &Made) {
+pub(super) fn show(sde: &Sde, app: &Made) {
     sde.peek(app, &x(0)).expect("a key");
 }
 
@@ -98,30 +98,32 @@ fn named(points: u64) -> Instance {
 #[test]
 fn a_name_that_leads_elsewhere() {
     let asks = number("asks", |sde, n| Ok(y(&sde.run("mesh", &x(n))?)?));
+    let above = calls("above", asks.clone());
     let store = MemoryArchiver::new();
     let run = |instance: Option<Instance>| {
         let (sde, watch) = program(&store);
         // The app itself is as it was, whatever the name leads to.
         sde.peek(&named(0), &x(0)).expect("a key");
+        show(&sde, &asks);
         if let Some(instance) = instance {
             sde.apps().register("mesh", instance).expect("a new name");
         }
-        let outcome = sde.request(&asks, &x(1)).run();
+        let outcome = sde.request(&above, &x(1)).run();
         let result =
             outcome.map(|outcome| (outcome.source, y(&outcome.results).expect("a result")));
         sde.finish().expect("saved");
-        (result, watch.stale("asks"))
+        (result, watch.stale("above"))
     };
     assert_eq!(
         run(Some(named(10))).0.expect("no error"),
-        (Source::Computed, 11)
+        (Source::Computed, 110)
     );
     assert_eq!(
         run(Some(named(10))).0.expect("no error"),
-        (Source::Loaded, 11)
+        (Source::Loaded, 110)
     );
     let (result, stale) = run(Some(named(20)));
-    assert_eq!(result.expect("no error"), (Source::Computed, 21));
+    assert_eq!(result.expect("no error"), (Source::Computed, 210));
     let expected = "it ran the app registered as \"mesh\", which is set up otherwise now";
     assert_eq!(stale, [expected]);
     let (result, stale) = run(None);
@@ -156,114 +158,74 @@ fn an_edited_app_in_the_slot_of_a_callee() {
     );
 }
 
-/// An app with settings, as the first program has it and as it was edited, and one of its callers.
-fn edited(changed: impl Fn(AppInfo, bool) -> AppInfo) -> [(Made, Made); 2] {
-    [false, true].map(|edited| {
-        let method = number("method", |sde, n| {
-            let add = *sde.parameter::<u64>("add")?;
-            Ok(y(&sde.run(&sde.sub_app("term")?, &x(n))?)? + add)
-        });
-        let method = method.described(|info| changed(info, edited));
-        (method.clone(), calls("outer", method))
-    })
-}
-
-fn term(name: &'static str, factor: u64) -> Made {
-    number(name, move |_, n| Ok(n * factor))
-}
-
-/// What the caller of the edited app gives, and why what the first program left was not used.
-fn after_the_edit([before, after]: [(Made, Made); 2]) -> (u64, Vec<String>) {
-    let store = MemoryArchiver::new();
-    let (sde, _) = program(&store);
-    assert_eq!(source(&sde, &before.1), Source::Computed);
-    sde.finish().expect("saved");
-    // As it was, it is used.
-    let (sde, _) = program(&store);
-    show(&sde, &before.0);
-    assert_eq!(source(&sde, &before.1), Source::Loaded);
-    let (sde, watch) = program(&store);
-    show(&sde, &after.0);
-    // In the program all the same, but not in the slot.
-    show(&sde, &term("square", 3));
-    let result = sde.run(&after.1, &x(3)).expect("no error");
-    let first = sde.run(&after.1, &x(1)).expect("no error");
-    assert_eq!(y(&result).unwrap(), 3 * y(&first).unwrap());
-    (y(&first).unwrap(), watch.stale("outer"))
-}
-
-/// An app was called with its defaults, and one of them was edited: the caller's result stood.
+/// It was not among what the caller depends on: another app under that name left its result standing.
 #[test]
-fn an_edited_default_of_a_callee() {
-    let (result, stale) = after_the_edit(edited(|info, edited| {
-        info.parameter(Parameter::new("add", 0_u64))
-            .parameter(Parameter::new("unit", if edited { 2.0 } else { 1.0_f64 }))
-            .slot(Slot::new("term", term("square", 3)))
-    }));
-    assert_eq!(result, 30);
-    let expected = "it ran method (version 1), which has other defaults now";
-    assert_eq!(stale, [expected]);
-}
-
-#[test]
-fn another_app_in_the_slot_of_a_callee() {
-    let (result, stale) = after_the_edit(edited(|info, edited| {
-        let term = if edited {
-            term("cube", 4)
-        } else {
-            term("square", 3)
-        };
-        info.parameter(Parameter::new("add", 0_u64))
-            .slot(Slot::new("term", term))
-    }));
-    assert_eq!(result, 40);
-    let expected = "it ran method (version 1), which has other defaults now";
-    assert_eq!(stale, [expected]);
-}
-
-/// The app in the slot of a callee has other settings there.
-#[test]
-fn another_setting_in_the_slot_of_a_callee() {
-    let (result, stale) = after_the_edit(edited(|info, edited| {
-        let term = number("term", |sde, n| Ok(n * *sde.parameter::<u64>("by")?))
-            .described(|info| info.parameter(Parameter::new("by", 1_u64)));
-        let term = Instance::new(term).set("by", if edited { 5_u64 } else { 3 });
-        info.parameter(Parameter::new("add", 0_u64))
-            .slot(Slot::new("term", term.expect("a parameter")))
-    }));
-    assert_eq!(result, 50);
-    assert_eq!(stale.len(), 1, "{stale:?}");
-}
-
-/// What can't change a result is no reason to make it again.
-#[test]
-fn an_edited_transparent_default_of_a_callee() {
-    let (_, stale) = after_the_edit(edited(|info, edited| {
-        info.parameter(Parameter::new("add", 0_u64))
-            .parameter(Parameter::new("threads", if edited { 8_u64 } else { 1 }).transparent())
-            .slot(Slot::new("term", term("square", 3)))
-    }));
-    assert_eq!(stale, Vec::<String>::new());
-}
-
-/// The file that a callee reads by default is edited while the program runs.
-#[test]
-fn an_edited_file_that_is_a_default_of_a_callee() {
-    let path = std::env::temp_dir().join(format!("sde-callees-{}", std::process::id()));
-    let write = |text: &str| std::fs::write(&path, text).expect("a place for files");
-    let reads = number("reads", |sde, n| {
-        let file = sde.parameter::<InputFile>("file")?;
-        Ok(n + std::fs::read_to_string(file.path())?.len() as u64)
+fn a_name_in_the_slot_of_a_callee() {
+    let holder = || {
+        let info = number_info("holder", "1").slot(Slot::new("inner", named(10)));
+        number("holder", |sde, n| {
+            Ok(y(&sde.run(&sde.sub_app("inner")?, &x(n))?)?)
+        })
+        .described(|_| info)
+    };
+    let by_slot = number("by_slot", move |sde, n| {
+        let holder = Instance::new(holder()).with_sub_app("inner", "mesh")?;
+        Ok(y(&sde.run(&holder, &x(n))?)?)
     });
-    let default = Parameter::new("file", InputFile::new(&path));
-    let app = calls("outer", reads.described(|info| info.parameter(default)));
-    let sde = Sde::new();
-    for text in ["1", "22", "1", "333"] {
-        write(text);
-        for _ in 0..3 {
-            let result = sde.run(&app, &x(1)).expect("no error");
-            assert_eq!(y(&result).unwrap(), 10 * (1 + text.len() as u64));
-        }
+    let store = MemoryArchiver::new();
+    for (points, expected) in [
+        (10, Source::Computed),
+        (20, Source::Computed),
+        (20, Source::Loaded),
+    ] {
+        let (sde, _) = program(&store);
+        sde.apps()
+            .register("mesh", named(points))
+            .expect("a new name");
+        show(&sde, &holder());
+        let outcome = sde.request(&by_slot, &x(1)).run().expect("no error");
+        assert_eq!(y(&outcome.results).expect("a result"), points + 1);
+        assert_eq!(outcome.source, expected);
+        sde.finish().expect("saved");
     }
-    std::fs::remove_file(&path).expect("it is there");
+}
+
+/// The version that was seen last was the only current one: in a program with two, the callers of either missed each time
+/// that the other had run.
+#[test]
+fn two_versions_in_one_program_are_both_current() {
+    let versions = |n| inner(if n == 1 { "1" } else { "2" });
+    let chooser = number("chooser", move |sde, n| {
+        Ok(y(&sde.run(&versions(n), &x(0))?)? + n)
+    });
+    let store = MemoryArchiver::new();
+    for (computed, loads) in [(2, 0), (0, 2)] {
+        let (sde, watch) = program(&store);
+        for n in [1, 2, 1, 2] {
+            show(&sde, &versions(n));
+        }
+        for n in [1, 2, 1, 2, 1, 2] {
+            let result = sde.run(&chooser, &x(n)).expect("no error");
+            assert_eq!(y(&result).expect("a result"), 1 + n);
+            show(&sde, &versions(n));
+        }
+        let stats = sde.stats().apps["chooser"];
+        assert_eq!((stats.computed, stats.loads), (computed, loads));
+        assert_eq!(watch.stale("chooser"), Vec::<String>::new());
+        sde.finish().expect("saved");
+    }
+}
+
+#[test]
+fn records_name_what_was_called() {
+    let (sde, _) = program(&MemoryArchiver::new());
+    let middle = calls("middle", inner("1"));
+    sde.run(&middle, &x(1)).expect("no error");
+    let records = sde.records();
+    let of = |app: &str| records.iter().find(|record| &*record.app == app);
+    let (caller, callee) = (of("middle").expect("it ran"), of("inner").expect("it ran"));
+    assert_eq!(caller.calls, [(callee.app.clone(), callee.key)]);
+    assert_eq!(caller.inputs[0].name, "x");
+    let invalidated = sde.invalidate(&callee.key, "a test").expect("an entry");
+    assert_eq!(invalidated.dependents, [(caller.app.clone(), caller.key)]);
 }

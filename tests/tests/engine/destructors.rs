@@ -1,11 +1,13 @@
 //! Values whose destructors use the engine: nothing is dropped while a lock of the cache is held.
 
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use sde::{MemoryArchiver, Policy, SavePolicy, Sde, inputs};
-use sde_tests::{LIMIT, Watchdog};
+use sde::{MemoryArchiver, Policy, ResultMap, SavePolicy, Sde, inputs};
+use sde_tests::{LIMIT, Made, Watchdog, made, x};
+
+use super::Captured;
 
 static ENGINE: std::sync::Mutex<Option<Sde>> = std::sync::Mutex::new(None);
 
@@ -93,4 +95,44 @@ fn nothing_is_dropped_while_the_store_is_exchanged() {
     noting.call(&sde).expect("no error");
     sde.load(MemoryArchiver::new()).expect("a store");
     assert_eq!(sde.stats().apps["noted"].computed, 1);
+}
+
+/// A value whose destructor uses the cache that it is dropped from.
+#[test]
+fn destructors_may_use_the_engine() {
+    struct Curious(Captured);
+    impl Drop for Curious {
+        fn drop(&mut self) {
+            if let Some(sde) = self.0.get() {
+                for i in 0..200 {
+                    sde.run(&curious(&self.0), &x(i)).expect("no error");
+                }
+            }
+        }
+    }
+    fn curious(captured: &Captured) -> Made {
+        let info = sde::AppInfo::new("curious", "1")
+            .result(sde::ResultSpec::unsaved::<Option<Curious>>("y"));
+        let captured = Arc::clone(captured);
+        // One of them only, or there would be no end of it.
+        made(info, move |_, inputs| {
+            let first = *inputs.get::<u64>("x")? == 1000;
+            Ok(ResultMap::new().with("y", first.then(|| Curious(Arc::clone(&captured)))))
+        })
+    }
+    let _dog = Watchdog::new("a destructor that uses the cache", LIMIT);
+    let captured: Captured = Arc::default();
+    let sde = Sde::new();
+    captured.set(sde.clone()).expect("set once");
+    let app = curious(&captured);
+    for policy in [Policy::Use, Policy::Refresh] {
+        sde.request(&app, &x(1000))
+            .policy(policy)
+            .run()
+            .expect("no error");
+    }
+    sde.clean_cache("curious", []).unwrap();
+    sde.run(&app, &x(1000)).expect("no error");
+    sde.load(MemoryArchiver::new()).expect("a store");
+    assert!(sde.stats().total.computed > 200);
 }

@@ -1,9 +1,9 @@
-//! Handles that outlive what they were given for.
+//! What a handle may be used for, and when it has outlived that.
 
 use std::sync::{Arc, Mutex};
 use std::thread;
 
-use sde::{Error, ErrorKind, Event, Handle, MemoryArchiver, Sde, Selection};
+use sde::{Error, ErrorKind, Event, Handle, Instance, MemoryArchiver, Sde, Selection};
 use sde_tests::{Gate, LIMIT, Made, Watchdog, number, until, x, y};
 
 use super::watched;
@@ -80,7 +80,19 @@ fn a_handle_of_a_run_that_has_ended() {
         let error = result.expect_err("its run has ended");
         let kind = error.kind();
         assert!(matches!(kind, ErrorKind::StaleHandle { .. }), "{error}");
+        assert!(
+            error.to_string().contains("the handle of leaks ["),
+            "{error}"
+        );
     };
+    stale(handle.run(&double(), &x(1)).map(drop));
+    stale(handle.run_for(&double(), &x(1), &["y"]).map(drop));
+    stale(handle.peek(&double(), &x(1)).map(drop));
+    stale(handle.prepare(&Instance::new(double())).map(drop));
+    stale(handle.parameter::<u64>("p").map(drop));
+    stale(handle.sub_app("s").map(drop));
+    stale(handle.scratch::<u64>().save(1));
+    stale(handle.scratch::<u64>().load().map(drop));
     stale(handle.cost(&double(), &x(1)).map(drop));
     // What it calls gets the same handle.
     let (a, b) = handle.join(
@@ -95,6 +107,7 @@ fn a_handle_of_a_run_that_has_ended() {
     for result in handle.par_map(&double(), &[x(1), x(2)]) {
         stale(result.map(drop));
     }
+    assert_eq!(sde.stats().total.computed, 1);
     watch.clear();
     handle.progress("too late", 1, 2);
     assert_eq!(
@@ -106,4 +119,21 @@ fn a_handle_of_a_run_that_has_ended() {
         watch.count(|event| matches!(event, Event::Progress { .. })),
         1
     );
+}
+
+#[test]
+fn what_only_a_running_app_has() {
+    let sde = Sde::new();
+    let outside = |result: Result<(), Error>, what: &str| {
+        let error = result.expect_err("no app runs");
+        assert!(
+            matches!(error.kind(), ErrorKind::InvalidArgument { .. }),
+            "{error}"
+        );
+        assert!(error.to_string().contains(what), "{error}");
+    };
+    outside(sde.parameter::<u64>("p").map(drop), "parameter");
+    outside(sde.sub_app("s").map(drop), "sub-app");
+    outside(sde.scratch::<u64>().load().map(drop), "scratch");
+    assert!(!sde.is_cancelled());
 }

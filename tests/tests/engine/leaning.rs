@@ -123,3 +123,18 @@ fn peeks_and_estimates() {
     let again = sde.request(&double, &x(8)).run().unwrap();
     assert_eq!(again.source, Source::Map);
 }
+
+/// A failure that was declared permanent outlived its cause.
+#[test]
+fn a_permanent_failure_of_a_name_that_leads_nowhere_yet() {
+    let sde = Sde::new();
+    let app = number("permanent", |sde, n| {
+        let later = sde.run("later", &x(n));
+        let later = later.map_err(|error| AppError::message(error.to_string()).permanent())?;
+        Ok(y(&later)?)
+    });
+    assert!(sde.run(&app, &x(1)).is_err());
+    let double = number("double", |_, n| Ok(2 * n));
+    sde.apps().register("later", double).unwrap();
+    assert_eq!(result(&sde, &app), 2);
+}

@@ -2,7 +2,9 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use sde::{AppInfo, ErrorKind, MemoryArchiver, Policy, ResultMap, ResultSpec, Sde, Source, inputs};
+use sde::{
+    AppInfo, ErrorKind, MemoryArchiver, Peek, Policy, ResultMap, ResultSpec, Sde, Source, inputs,
+};
 use sde_tests::{Gate, LIMIT, Watchdog, made, number, number_info, x, y};
 
 /// A result that tells when it is let go, and holds up whoever lets it go.
@@ -120,4 +122,20 @@ fn what_is_stale_is_not_read() {
     let read = READ.load(Ordering::Relaxed);
     assert_eq!(program("2"), Source::Computed);
     assert_eq!(READ.load(Ordering::Relaxed), read);
+}
+
+#[test]
+fn another_store_is_taken_and_what_was_there_forgotten() {
+    let full = MemoryArchiver::new();
+    let app = number("loading.app", |_, n| Ok(n + 1));
+    let sde = Sde::builder().store(full.clone()).build().expect("a store");
+    let made = sde.request(&app, &x(1)).run().expect("no error");
+    sde.finish().expect("saved");
+    sde.load(MemoryArchiver::new()).expect("a store");
+    let peek = || sde.peek(&app, &x(1)).expect("a key");
+    assert!(matches!(peek(), Peek::Miss { .. }));
+    sde.load(full).expect("a store");
+    assert!(matches!(peek(), Peek::Load { made_by, .. } if made_by == made.made_by));
+    let again = sde.request(&app, &x(1)).run().expect("no error");
+    assert_eq!(again.made_by, made.made_by);
 }

@@ -1,14 +1,13 @@
-//! What can be known without running: peeks with their reasons, events, counts; and what a handle
-//! may be used for.
+//! What can be known without running: peeks with their reasons, events, counts.
 
-use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use sde::{
-    AppError, Error, ErrorKind, Event, Handle, MemoryArchiver, Parameter, Peek, Policy, ResultMap,
-    Sde, Source, Tag, inputs,
+    App, AppError, AppInfo, Cost, Error, ErrorKind, Event, Fingerprint, Handle, Inputs,
+    MemoryArchiver, Peek, Policy, ResultMap, Sde, Source, Tag,
 };
-use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, made, number, number_info, x, y};
+use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, number, number_info, x};
 
 use super::watched;
 
@@ -155,7 +154,7 @@ fn the_share_of_each_level() {
     // What is loaded is read when asked for, and then found as fast as what was computed.
     for _ in 0..3 {
         let results = later.run(&app, &x(1)).expect("no error");
-        assert_eq!(y(&results).unwrap(), 2);
+        assert_eq!(sde_tests::y(&results).unwrap(), 2);
     }
     assert_eq!(watch.sources("double"), [Loaded, Map, Recent]);
     assert_eq!(later.stats().total.loads, 1);
@@ -198,128 +197,51 @@ fn a_hit_tells_who_computed_and_what_that_saved() {
     );
 }
 
-#[test]
-fn a_handle_used_after_its_run() {
-    let sde = Sde::new();
-    let leaked: Arc<Mutex<Option<Handle>>> = Arc::default();
-    let app = {
-        let leaked = Arc::clone(&leaked);
-        made(
-            number_info("leaks", "1").parameter(Parameter::new("p", 1_u64)),
-            move |sde, _| {
-                *leaked.lock().expect("no panic") = Some(sde.clone());
-                Ok(ResultMap::new().with("y", *sde.parameter::<u64>("p")?))
-            },
-        )
-    };
-    sde.run(&app, &inputs! {}).expect("no error");
-    let handle = leaked.lock().expect("no panic").take().expect("it leaked");
-    let stale = |result: Result<(), Error>| {
-        let error = result.expect_err("its run has ended");
-        assert!(
-            matches!(error.kind(), ErrorKind::StaleHandle { .. }),
-            "{error}"
-        );
-        assert!(
-            error.to_string().contains("the handle of leaks ["),
-            "{error}"
-        );
-    };
-    stale(handle.run(&double(), &x(1)).map(drop));
-    stale(handle.run_for(&double(), &x(1), &["y"]).map(drop));
-    stale(handle.peek(&double(), &x(1)).map(drop));
-    stale(handle.prepare(&sde::Instance::new(double())).map(drop));
-    stale(handle.parameter::<u64>("p").map(drop));
-    stale(handle.sub_app("s").map(drop));
-    stale(handle.scratch::<u64>().save(1));
-    stale(handle.scratch::<u64>().load().map(drop));
-    stale(handle.par_map(&double(), &[x(1)]).remove(0).map(drop));
-    assert_eq!(sde.stats().total.computed, 1);
+/// An app that knows what it takes.
+#[derive(Fingerprint)]
+struct Estimated;
+
+impl App for Estimated {
+    fn info(&self) -> AppInfo {
+        number_info("estimated", "1")
+    }
+
+    fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        Ok(ResultMap::new().with("y", *inputs.get::<u64>("x")?))
+    }
+
+    fn cost(&self, inputs: &Inputs) -> Option<Cost> {
+        Some(estimate(*inputs.get::<u64>("x").ok()?))
+    }
+}
+
+fn estimate(number: u64) -> Cost {
+    Cost {
+        time: Duration::from_secs(number),
+        memory: number << 20,
+    }
 }
 
 #[test]
-fn what_only_a_running_app_has() {
-    let sde = Sde::new();
-    let outside = |result: Result<(), Error>, what: &str| {
-        let error = result.expect_err("no app runs");
-        assert!(
-            matches!(error.kind(), ErrorKind::OutsideRun { .. }),
-            "{error}"
-        );
-        assert!(error.to_string().contains(what), "{error}");
-    };
-    outside(sde.parameter::<u64>("p").map(drop), "parameter");
-    outside(sde.sub_app("s").map(drop), "sub-app");
-    outside(sde.scratch::<u64>().load().map(drop), "scratch");
-    assert!(!sde.is_cancelled());
-}
-
-/// An observer is told with no lock held: it may use the engine, and save.
-#[test]
-fn observers_may_use_the_engine() {
-    let _dog = Watchdog::new("an observer that saves", LIMIT);
-    let captured: super::Captured = Arc::default();
-    let seen = Arc::clone(&captured);
+fn an_estimate_costs_nothing_once_it_is_remembered() {
     let store = MemoryArchiver::new();
-    let observer = move |event: &Event| {
-        let Some(sde) = seen.get() else { return };
-        drop(sde.stats());
-        if matches!(event, Event::Finished { .. } | Event::Saved { .. }) {
-            sde.checkpoint().expect("saved");
-            sde.peek(&double(), &x(9)).expect("a key");
-        }
+    let engine = || {
+        Sde::builder()
+            .store(store.clone())
+            .build()
+            .expect("a store")
     };
-    let sde = Sde::builder()
-        .store(store.clone())
-        .observer(observer)
-        .build()
-        .expect("a store");
-    captured.set(sde.clone()).expect("set once");
-    assert_eq!(
-        y(&sde.run(&double(), &x(1)).expect("no error")).expect("a result"),
-        2
-    );
-    sde.archive().expect("saved");
-    sde.clean_cache("double", []).unwrap();
-    assert!(sde.run(&double(), &x(1)).is_ok());
-}
-
-/// A value whose destructor uses the cache that it is dropped from.
-#[test]
-fn destructors_may_use_the_engine() {
-    struct Curious(super::Captured);
-    impl Drop for Curious {
-        fn drop(&mut self) {
-            if let Some(sde) = self.0.get() {
-                for i in 0..200 {
-                    sde.run(&curious(&self.0), &x(i)).expect("no error");
-                }
-            }
-        }
-    }
-    fn curious(captured: &super::Captured) -> Made {
-        let info = sde::AppInfo::new("curious", "1")
-            .result(sde::ResultSpec::unsaved::<Option<Curious>>("y"));
-        let captured = Arc::clone(captured);
-        // One of them only, or there would be no end of it.
-        made(info, move |_, inputs| {
-            let first = *inputs.get::<u64>("x")? == 1000;
-            Ok(ResultMap::new().with("y", first.then(|| Curious(Arc::clone(&captured)))))
-        })
-    }
-    let _dog = Watchdog::new("a destructor that uses the cache", LIMIT);
-    let captured: super::Captured = Arc::default();
-    let sde = Sde::new();
-    captured.set(sde.clone()).expect("set once");
-    let app = curious(&captured);
-    for policy in [Policy::Use, Policy::Refresh] {
-        sde.request(&app, &x(1000))
-            .policy(policy)
-            .run()
-            .expect("no error");
-    }
-    sde.clean_cache("curious", []).unwrap();
-    sde.run(&app, &x(1000)).expect("no error");
-    sde.load(MemoryArchiver::new()).expect("a store");
-    assert!(sde.stats().total.computed > 200);
+    let sde = engine();
+    let none = sde.cost(&double(), &x(7)).expect("a key");
+    assert_eq!(none, None, "it can't tell");
+    let cost = |sde: &Sde, n| sde.cost(&Estimated, &x(n)).expect("a key").expect("a cost");
+    assert_eq!(cost(&sde, 7), estimate(7));
+    sde.run(&Estimated, &x(7)).expect("no error");
+    assert_eq!(cost(&sde, 7), Cost::default());
+    assert_eq!(cost(&sde, 8), estimate(8));
+    sde.finish().expect("saved");
+    assert_eq!(cost(&engine(), 7), Cost::default(), "it would be read");
+    sde.clean_cache("estimated", []).expect("an app");
+    assert_eq!(cost(&sde, 7), Cost::default(), "it would be read");
+    assert_eq!(cost(&Sde::new(), 7), estimate(7));
 }

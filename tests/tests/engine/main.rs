@@ -1,25 +1,37 @@
 //! The rules of the engine, each shown by a test that fails when the rule is broken.
 
+mod app_macro;
+mod callee_defaults;
 mod callees;
 mod cancelling;
 mod compiling;
 mod cycles;
+mod depth;
 mod destructors;
+mod differences;
+mod errors;
+mod eviction;
 mod failures;
 mod handles;
 mod helpers;
 mod identity;
+mod invalidation;
 mod leaning;
 mod loading;
 mod looking;
 mod memory;
+mod metadata;
+mod nearest;
 mod nesting;
+mod nesting_rule;
+mod nondeterminism;
 mod observers;
 mod one_flight;
 mod own_parallel;
 mod par_call;
 mod raw_rayon;
 mod refresh;
+mod same_name;
 mod save_policies;
 mod scratch;
 mod slots;
@@ -30,6 +42,7 @@ mod tags;
 mod time_spent;
 mod turns;
 mod two_engines;
+mod volatile;
 
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 //! wait for helpers that waited for a worker; and a plain thread with a clone of the handle, beneath
 //! a job that a worker had stolen, waited for a run that was suspended below that job. What keeps them
 //! from it is `docs/decisions/0015-no-hang-under-rayon.md`; a model of the rule is in
-//! `sde/engine/tests/nesting_rule.rs`.
+//! `tests/tests/engine/nesting_rule.rs`.
 //!
 //! Threads that are no workers use rayon's global pool, whose size is that of the process: each size is
 //! a process of its own, the ignored test `of_this_process`.

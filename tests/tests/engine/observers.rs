@@ -1,9 +1,15 @@
 //! Observers that use the engine they observe.
 
-use sde::{Event, MemoryArchiver, Sde};
+use std::sync::Arc;
+
+use sde::{Event, MemoryArchiver, Sde, Source};
 use sde_tests::{LIMIT, Made, Watchdog, number, x, y};
 
 use super::{Captured, cycle};
+
+fn double() -> Made {
+    number("double", |_, n| Ok(2 * n))
+}
 
 /// An engine whose observer asks for the run that an event is about, each time that it is told one that is `such`.
 fn nosy(app: &Made, such: fn(&Event) -> bool) -> Sde {
@@ -63,4 +69,52 @@ fn an_observer_of_a_save_may_save() {
         sde.run(&app, &x(n)).expect("no error");
     }
     sde.checkpoint().expect("a store");
+}
+
+/// An observer is told with no lock held: it may use the engine, and save.
+#[test]
+fn observers_may_use_the_engine() {
+    let _dog = Watchdog::new("an observer that saves", LIMIT);
+    let captured: Captured = Arc::default();
+    let seen = Arc::clone(&captured);
+    let store = MemoryArchiver::new();
+    let observer = move |event: &Event| {
+        let Some(sde) = seen.get() else { return };
+        drop(sde.stats());
+        if matches!(event, Event::Finished { .. } | Event::Saved { .. }) {
+            sde.checkpoint().expect("saved");
+            sde.peek(&double(), &x(9)).expect("a key");
+        }
+    };
+    let sde = Sde::builder()
+        .store(store.clone())
+        .observer(observer)
+        .build()
+        .expect("a store");
+    captured.set(sde.clone()).expect("set once");
+    assert_eq!(
+        y(&sde.run(&double(), &x(1)).expect("no error")).expect("a result"),
+        2
+    );
+    sde.archive().expect("saved");
+    sde.clean_cache("double", []).unwrap();
+    assert!(sde.run(&double(), &x(1)).is_ok());
+}
+
+/// An observer that panicked between claiming and computing left the key claimed for ever: whoever asked next waited
+/// without end.
+#[test]
+fn an_observer_that_panics_holds_up_nobody() {
+    let observer = |event: &Event| {
+        assert!(!matches!(
+            event,
+            Event::Stale { .. } | Event::Started { .. }
+        ));
+    };
+    let sde = Sde::builder().observer(observer).build().expect("no store");
+    let app = number("asked", |_, n| Ok(n));
+    let made = sde.request(&app, &x(1)).run().expect("no error");
+    sde.invalidate(&made.key, "a test").expect("an entry");
+    let again = sde.request(&app, &x(1)).run().expect("no error");
+    assert_eq!(again.source, Source::Computed);
 }

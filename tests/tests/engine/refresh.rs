@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
-use sde::{AppError, MemoryArchiver, Outcome, Policy, Sde, Selection, Source};
+use sde::{AppError, MemoryArchiver, Outcome, Peek, Policy, Sde, Selection, Source, inputs};
 use sde_tests::{Gate, LIMIT, Made, Watchdog, number, x, y};
 
 /// An app whose results tell in which order they were computed, as if its surroundings changed.
@@ -115,6 +115,9 @@ fn a_refresh_that_fails_in_any_way_keeps_the_old_result() {
         let after = ask(&sde, &app, Policy::Use);
         assert!(after.source.is_hit());
         assert_eq!(after.made_by, made);
+        // Not by this thread's last value alone.
+        let peek = sde.peek(&app, &x(1)).expect("a key");
+        assert!(matches!(peek, Peek::Hit { .. }), "{peek:?}");
     }
     assert_eq!(calls.load(Ordering::SeqCst), 5);
 }
@@ -205,4 +208,38 @@ fn a_refresh_beside_another_is_seen_by_all() {
         gate.open();
         first.join().unwrap();
     });
+}
+
+#[test]
+fn a_refresh_computes_and_replaces() {
+    let sde = Sde::new();
+    let app = counting();
+    let ask = |policy| y(&ask(&sde, &app, policy).results).expect("a result");
+    let got = [Policy::Use, Policy::Refresh, Policy::Use].map(ask);
+    assert_eq!(got, [0, 1, 1]);
+}
+
+/// A refreshed result that was cleaned before it was saved gave way to the older
+/// one in the store.
+#[test]
+fn an_older_stored_result_does_not_come_back() {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    #[sde::app(name = "refresh.count", version = "1")]
+    fn count() -> u64 {
+        COUNT.fetch_add(1, Ordering::SeqCst)
+    }
+    let sde = Sde::builder().store(MemoryArchiver::new()).build().unwrap();
+    let run = |policy| {
+        let outcome = sde
+            .request(&count, &inputs! {})
+            .policy(policy)
+            .run()
+            .unwrap();
+        *outcome.results.get::<u64>("result").unwrap()
+    };
+    assert_eq!(run(Policy::Use), 0);
+    sde.checkpoint().unwrap();
+    assert_eq!(run(Policy::Refresh), 1);
+    sde.clean_cache("refresh.count", []).unwrap();
+    assert_eq!(run(Policy::Use), 2);
 }

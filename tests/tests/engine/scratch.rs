@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use sde::{AppError, Event, MemoryArchiver, Peek, SavePolicy, Sde, Selection};
+use sde::{AppError, Event, MemoryArchiver, Peek, Policy, SavePolicy, Sde, Selection};
 use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, number_info, x, y};
 
 const STEPS: u32 = 9;
@@ -99,9 +99,12 @@ fn each_process_goes_on_where_the_last_one_was_saved() {
     {
         for steps in 1..STEPS {
             let iteration = iteration(steps, end);
-            let store = MemoryArchiver::new();
+            let (store, watch) = (MemoryArchiver::new(), Watch::new());
+            let mut runs = 0;
             let result = (0..STEPS).find_map(|_| {
-                let sde = engine(&store, policy);
+                runs += 1;
+                let sde = Sde::builder().store(store.clone()).save(policy);
+                let sde = sde.observer(watch.clone()).build().unwrap();
                 let result = iteration.go_on(&sde);
                 sde.checkpoint().unwrap();
                 let scratch = store.saved_scratch();
@@ -116,6 +119,8 @@ fn each_process_goes_on_where_the_last_one_was_saved() {
                 "{end:?} after {steps}, {policy:?}"
             );
             assert_eq!(iteration.made.load(Ordering::Relaxed), STEPS);
+            let resumed = watch.count(|event| matches!(event, Event::Resumed { .. }));
+            assert_eq!(resumed, runs - 1, "each but the first went on");
         }
     }
 }
@@ -318,4 +323,23 @@ fn it_belongs_to_a_run() {
     let sde = Sde::new();
     assert!(sde.scratch::<u64>().load().is_err());
     assert!(sde.scratch::<u64>().save(1).is_err());
+}
+
+/// A run that leaves the cache alone left its scratch to the next.
+#[test]
+fn bypassing_runs_share_none() {
+    let store = MemoryArchiver::new();
+    let sde = engine(&store, SavePolicy::EveryResult);
+    let app = number("saves", |sde, n| {
+        let scratch = sde.scratch::<u64>();
+        assert!(scratch.load()?.is_none());
+        scratch.save(n)?;
+        Ok(n)
+    });
+    for _ in 0..3 {
+        let inputs = x(1);
+        let request = sde.request(&app, &inputs).policy(Policy::Bypass);
+        request.run().unwrap();
+    }
+    assert!(store.saved_scratch().is_empty());
 }

@@ -118,7 +118,10 @@ fn names_that_lead_back_to_themselves() {
     apps.register("B", over("B", Slot::new("inner", "A")))
         .unwrap();
     let error = sde.run("A", &inputs! {}).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Slot { .. }), "{error}");
+    assert!(
+        matches!(error.kind(), ErrorKind::InvalidArgument { .. }),
+        "{error}"
+    );
     assert!(error.to_string().contains("A -> B -> A"), "{error}");
     // Nothing has run, so it can be mended.
     apps.set_sub_app("B", "inner", grid()).unwrap();
@@ -162,6 +165,9 @@ fn a_slot_that_is_not_there() {
         error.to_string().contains("there is no such slot"),
         "{error}"
     );
+    let misspelt = Instance::new(over("top", Slot::new("inner", grid())));
+    let error = misspelt.with_sub_app("iner", grid()).unwrap_err();
+    assert!(error.to_string().contains("has: inner"), "{error}");
     let sde = Sde::new();
     let nowhere = Instance::new(over("top", Slot::new("inner", "nowhere")));
     let error = sde.run(&nowhere, &inputs! {}).unwrap_err();

@@ -2,7 +2,8 @@
 //! not say or return.
 
 use sde::{
-    AppInfo, DistArray, Error, ErrorKind, ResultMap, ResultSpec, Sde, Tag, Tags, Value, inputs,
+    AppInfo, DistArray, Error, ErrorKind, Event, EventLog, Observer, Parameter, ResultMap,
+    ResultSpec, Sde, Tag, Tags, Value, inputs,
 };
 use sde_tests::{Made, made};
 
@@ -98,7 +99,7 @@ fn names_that_the_app_does_not_return() {
     let (sde, app) = (Sde::new(), kinds());
     for policy_names in [&["hgue"][..], &["plain", "hgue"]] {
         let error = sde.run_for(&app, &inputs! {}, policy_names).unwrap_err();
-        assert!(matches!(error.kind(), ErrorKind::NoResult { .. }));
+        assert!(matches!(error.kind(), ErrorKind::InvalidArgument { .. }));
         let text = error.to_string();
         assert!(text.contains("no result \"hgue\""), "{text}");
         assert!(text.contains("there are: plain, passing, huge"), "{text}");
@@ -116,8 +117,12 @@ fn publish(spec: ResultSpec, map: ResultMap) -> Result<ResultMap, Error> {
 
 fn refusal(spec: ResultSpec, map: ResultMap) -> String {
     let error = publish(spec, map).unwrap_err();
+    // What is described wrong, or returned other than described.
     assert!(
-        matches!(error.kind(), ErrorKind::Undeclared { .. }),
+        matches!(
+            error.kind(),
+            ErrorKind::InvalidArgument { .. } | ErrorKind::Undeclared { .. }
+        ),
         "{error}"
     );
     error.to_string()
@@ -214,4 +219,54 @@ fn asking_for_what_is_not_there_or_is_something_else() {
     let text = results.get::<f64>("plane").unwrap_err().to_string();
     assert!(text.contains("there are: plain, passing, huge"), "{text}");
     assert!(text.contains("kinds ["), "{text}");
+}
+
+/// A parameter declared twice was in the key by one declaration and out of it by the other.
+#[test]
+fn an_app_that_contradicts_itself() {
+    let info = AppInfo::new("app", "1")
+        .parameter(Parameter::new("p", 1.0_f64).transparent())
+        .parameter(Parameter::new("p", 2.0_f64));
+    let app = made(info, |_, _| Ok(ResultMap::new()));
+    let error = Sde::new().run(&app, &inputs! {}).unwrap_err();
+    let text = error.to_string();
+    assert!(text.contains("parameter \"p\" is declared twice"), "{text}");
+}
+
+/// Holds its body until all who were told to wait do so.
+struct AllWait(std::sync::Barrier);
+
+impl Observer for &'static AllWait {
+    fn observe(&self, event: &Event) {
+        if matches!(event, Event::Waiting { app, .. } if &**app == "tag_rules.fleeting_value") {
+            self.0.wait();
+        }
+    }
+}
+
+static ALL_WAIT: AllWait = AllWait(std::sync::Barrier::new(4));
+
+#[sde::app(name = "tag_rules.fleeting_value", tags(no_cache))]
+fn fleeting_value() -> Vec<u8> {
+    // The fourth: three wait for this run, or are about to.
+    ALL_WAIT.0.wait();
+    vec![7]
+}
+
+/// Those who waited for a result that is not kept found it gone and computed it one
+/// after the other.
+#[test]
+fn a_result_that_is_not_kept_reaches_all_who_waited() {
+    let log = EventLog::new();
+    let sde = Sde::builder()
+        .observer(&ALL_WAIT)
+        .observer(log.clone())
+        .build()
+        .unwrap();
+    std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| assert_eq!(*fleeting_value.call(&sde).unwrap(), [7]));
+        }
+    });
+    assert_eq!(log.started("tag_rules.fleeting_value"), 1);
 }

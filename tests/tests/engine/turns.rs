@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use sde::{AppInfo, ErrorKind, Handle, Policy, Sde};
+use sde::{AppInfo, ErrorKind, Handle, Policy, Sde, inputs};
 use sde_tests::{Counter, Gate, LIMIT, Made, Watchdog, number, until, x, y};
 
 use super::watched;
@@ -260,4 +260,24 @@ fn a_rayon_worker_does_not_wait_for_a_turn_without_bound() {
     });
     // The turn was given back.
     until("the turn is free", || ask(&sde, &app, 3).is_ok());
+}
+
+#[sde::app(name = "turns.nested", not_thread_safe)]
+fn nested(sde: &Handle, depth: u64) -> Result<u64, sde::Error> {
+    match depth {
+        0 => Ok(0),
+        _ => Ok(1 + *nested.call(sde, depth - 1)?),
+    }
+}
+
+/// Claims came before turns: a run that waited for its turn with a claim in hand held
+/// up the run that had the turn, by timing alone.
+#[test]
+fn runs_that_need_each_others_results_do_not_fail_by_timing() {
+    for _ in 0..200 {
+        let sde = Sde::builder().threads(3).build().unwrap();
+        let list = [3_u64, 2, 1, 0].map(|depth| inputs! { depth: depth });
+        let results = sde.par_map(&nested, &list);
+        assert!(results.iter().all(Result::is_ok), "{results:?}");
+    }
 }

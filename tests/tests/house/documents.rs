@@ -152,6 +152,51 @@ fn every_module_of_the_engine_is_on_the_map() {
     none(&map_breaches(modules.into_iter(), &read(MAP)));
 }
 
+/// What always holds, by the map of the house, and has no test, or one that is nowhere. `exists` is asked for a theme and a name.
+fn invariant_breaches(map: &str, exists: &dyn Fn(&str, &str) -> bool) -> Vec<String> {
+    let section = map
+        .split("\n## ")
+        .find(|part| part.starts_with("What always holds"));
+    let mut found = Vec::new();
+    for rule in section.unwrap_or_default().split("\n- ").skip(1) {
+        let code = rule.split('`').skip(1).step_by(2);
+        let is_test =
+            |text: &&str| !text.contains(|c: char| !c.is_ascii_lowercase() && !"_:".contains(c));
+        let tests: Vec<_> = code
+            .filter(is_test)
+            .filter_map(|text| text.split_once("::"))
+            .collect();
+        let start = rule.split('.').next().unwrap_or(rule);
+        // `sde::open` is a name of ours.
+        let tests = tests.iter().filter(|(theme, _)| *theme != "sde");
+        if tests.clone().count() == 0 {
+            found.push(format!("{MAP}: {start:?} names no test"));
+        }
+        let missing = tests.filter(|(theme, name)| !exists(theme, name));
+        found.extend(
+            missing.map(|(theme, name)| format!("{MAP}: there is no test {theme}::{name}")),
+        );
+    }
+    found
+}
+
+#[test]
+fn what_always_holds_is_tested() {
+    let made_up = "# x\n\n## What always holds\n\n- One (`a.rs`; `a::b`).\n- Two (`a::c`).\n- Three `sde::x`.\n\n## y\n";
+    let found = invariant_breaches(made_up, &|theme, name| (theme, name) == ("a", "b"));
+    assert_eq!(found.len(), 2, "{found:?}");
+    let exists = |theme: &str, name: &str| {
+        text_files().iter().any(|file| {
+            file.path.ends_with(&format!("/{theme}.rs"))
+                && file.path.contains("tests/")
+                && file.text.contains(&format!("fn {name}("))
+        })
+    };
+    let map = read(MAP);
+    assert!(map.contains("\n## What always holds\n"));
+    none(&invariant_breaches(&map, &exists));
+}
+
 #[test]
 fn every_decision_says_what_was_rejected() {
     let mut found = Vec::new();

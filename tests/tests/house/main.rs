@@ -5,9 +5,11 @@
 //! failure names the file and says what to do.
 
 mod arrows;
+mod circles;
 mod dependencies;
 mod documents;
 mod ignored;
+mod layer_lists;
 mod layers;
 mod licences;
 mod links;

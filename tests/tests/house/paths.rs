@@ -28,8 +28,9 @@ pub struct Source {
     pub paths: Vec<NamedPath>,
     /// Modules in files of their own that are there for tests alone.
     pub test_modules: Vec<Vec<String>>,
-    /// What `pub use` gives another name: the paths, relative to the file's module.
+    /// What `use` gives another name: the paths, relative to the file's module.
     pub reexports: Vec<Vec<String>>,
+    is_engine: bool,
     has_module_sde: bool,
 }
 
@@ -42,7 +43,8 @@ pub fn scan(text: &str, module: &[String]) -> Result<Source, String> {
 pub fn scan_of(krate: &str, text: &str, module: &[String]) -> Result<Source, String> {
     let tokens = TokenStream::from_str(text).map_err(|why| why.to_string())?;
     let mut source = Source {
-        has_module_sde: krate != "sde-engine" || declares_sde(tokens.clone()),
+        is_engine: krate == "sde-engine",
+        has_module_sde: declares_sde(tokens.clone()),
         ..Source::default()
     };
     source.scan(tokens, module);
@@ -64,9 +66,7 @@ impl Source {
                     return;
                 }
                 TokenTree::Ident(_) if now == "mod" => self.module(&mut tokens, module),
-                TokenTree::Ident(_) if now == "use" && before == "pub" => {
-                    self.reexport(tokens.clone())
-                }
+                TokenTree::Ident(_) if now == "use" => self.reexport(tokens.clone()),
                 TokenTree::Ident(ident)
                     if self.starts_a_path(&now, &before) && at_colons(&tokens) =>
                 {
@@ -160,7 +160,7 @@ impl Source {
         });
     }
 
-    /// After `pub use`: notes what it names, and leaves the tokens to the ordinary scan.
+    /// After `use`: notes what it names, and leaves the tokens to the ordinary scan.
     fn reexport(&mut self, tokens: Tokens) {
         let tree = tokens
             .take_while(|token| token.to_string() != ";")
@@ -174,7 +174,7 @@ impl Source {
     fn starts_a_path(&self, word: &str, before: &str) -> bool {
         match word {
             "crate" | "self" | "super" | "std" => true,
-            "sde" => before == ":" || !self.has_module_sde,
+            "sde" => self.is_engine && (before == ":" || !self.has_module_sde),
             _ => false,
         }
     }

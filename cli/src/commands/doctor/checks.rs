@@ -123,7 +123,7 @@ fn refused(outcome: io::Result<()>) -> io::Result<()> {
     }
 }
 
-pub fn written(path: &Path, bytes: &[u8]) -> io::Result<()> {
+fn written(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = Disk.create(path)?;
     file.append(&[bytes])
 }

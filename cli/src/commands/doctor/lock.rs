@@ -9,7 +9,6 @@ use std::process::{Child, Command, Stdio};
 
 use sde_archives::medium::{Disk, Medium};
 
-use super::checks::written;
 use crate::failure::Failure;
 use crate::output::Output;
 
@@ -33,7 +32,7 @@ pub fn hold(path: &Path, out: &mut Output) -> Result<(), Failure> {
 /// That of two processes one has it, and that it is free when that one is killed.
 pub fn is_kept_between_processes(dir: &Path) -> io::Result<()> {
     let path = dir.join("locked");
-    written(&path, b"")?;
+    drop(Disk.create(&path)?);
     let Some(own) = Disk.try_lock(&path)? else {
         return Err(io::Error::other("it is locked, and nobody locked it"));
     };

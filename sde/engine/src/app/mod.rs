@@ -59,7 +59,7 @@ pub(crate) use request::Options;
 pub use request::{Outcome, Peek, Policy, Request};
 pub use scratch::Scratch;
 pub(crate) use scratch::ScratchState;
-pub(crate) use setup::Setup;
+pub(crate) use setup::{Setup, no_parameter, no_slot, refused_parameter};
 pub use slot::{Slot, SubApp};
 pub use source::AppSource;
 pub(crate) use source::{AppRef, ResolvedApp};

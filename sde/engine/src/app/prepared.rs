@@ -16,7 +16,7 @@ use super::parameter::Setting;
 use super::setup::Setup;
 use super::slot::SubApp;
 use super::summary::AppSetup;
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::key::{Digest, FingerprintError, Volatile, with_encoder};
 
 /// An app that is ready to run: checked, identified, immutable.
@@ -99,8 +99,12 @@ impl Facts {
         let info = AppInfo::clone(&setup.info);
         let name = setup.name();
         if let Some(places) = clash(&info) {
-            let places = places.iter().map(ToString::to_string).collect();
-            return Err(ErrorKind::SameApp { app: name, places }.into());
+            let places: Vec<_> = places.iter().map(ToString::to_string).collect();
+            return Err(Error::invalid_argument(format!(
+                "several functions are the app \"{}\", and each could be given the results of the others: {}; give each a name of its own, `#[sde::app(name = \"..\")]`",
+                printable(&name),
+                join_names(&places)
+            )));
         }
         let sub_apps = resolve_slots(setup, resolver, path)?;
         let settings = info

@@ -8,7 +8,7 @@ use super::definition::App;
 use super::info::{AppInfo, ResultSpec};
 use super::parameter::{Parameter, Setting, Settings};
 use super::slot::SubApp;
-use crate::error::{Error, ErrorKind, join_names};
+use crate::error::{Error, join_names, printable};
 
 /// The settings of one app: what was set, over the declared defaults.
 #[derive(Clone)]
@@ -46,12 +46,7 @@ impl Setup {
     pub(super) fn fill(&mut self, slot: &str, app: SubApp) -> Result<(), Error> {
         let Some(declared) = self.info.slots.iter().find(|s| s.name == slot) else {
             let names: Vec<_> = self.info.slots.iter().map(|s| s.name.to_string()).collect();
-            return Err(ErrorKind::Slot {
-                app: self.name(),
-                name: slot.to_owned(),
-                why: format!("there is no such slot; the app has: {}", join_names(&names)),
-            }
-            .into());
+            return Err(no_slot(&self.info.name, slot, &names));
         };
         self.slots.insert(declared.name.clone(), app);
         Ok(())
@@ -87,11 +82,10 @@ impl Setup {
                 .find(|name| name.is_empty() || !seen.insert(*name))
             {
                 None => Ok(()),
-                Some(name) => Err(ErrorKind::Undeclared {
-                    app: self.name(),
-                    why: format!("its {what} \"{name}\" is declared twice, or has no name"),
-                }
-                .into()),
+                Some(name) => Err(self.contradiction(format!(
+                    "its {what} \"{}\" is declared twice, or has no name",
+                    printable(name)
+                ))),
             }
         };
         names("app name", vec![info.name()])?;
@@ -103,11 +97,7 @@ impl Setup {
         names("result", info.results.iter().map(|r| &*r.name).collect())?;
         match info.results.iter().find_map(|spec| self.refused(spec)) {
             None => Ok(()),
-            Some(why) => Err(ErrorKind::Undeclared {
-                app: self.name(),
-                why,
-            }
-            .into()),
+            Some(why) => Err(self.contradiction(why)),
         }
     }
 
@@ -150,28 +140,37 @@ impl Setup {
             .iter()
             .find(|p| p.name == name)
             .ok_or_else(|| {
-                let names: Vec<_> = self
-                    .info
-                    .parameters
-                    .iter()
-                    .map(|p| p.name.to_string())
-                    .collect();
-                self.refuse(
-                    name,
-                    format!(
-                        "there is no such parameter; the app has: {}",
-                        join_names(&names)
-                    ),
-                )
+                let all = self.info.parameters.iter();
+                let names: Vec<_> = all.map(|p| p.name.to_string()).collect();
+                no_parameter(&self.info.name, name, &names)
             })
     }
 
     fn refuse(&self, name: &str, why: String) -> Error {
-        ErrorKind::Parameter {
-            app: self.name(),
-            name: name.to_owned(),
-            why,
-        }
-        .into()
+        refused_parameter(&self.info.name, name, &why)
     }
+
+    /// The app describes itself in a way that can't be.
+    fn contradiction(&self, why: String) -> Error {
+        let app = printable(&self.info.name);
+        Error::invalid_argument(format!("the `AppInfo` of {app} was refused: {why}"))
+    }
+}
+
+pub(crate) fn refused_parameter(app: &str, name: &str, why: &str) -> Error {
+    let name = printable(name);
+    Error::invalid_argument(format!("parameter \"{name}\" of {app}: {why}"))
+}
+
+pub(crate) fn no_parameter(app: &str, name: &str, names: &[String]) -> Error {
+    let names = join_names(names);
+    let why = format!("there is no such parameter; the app has: {names}");
+    refused_parameter(app, name, &why)
+}
+
+pub(crate) fn no_slot(app: &str, name: &str, names: &[String]) -> Error {
+    let (name, names) = (printable(name), join_names(names));
+    Error::invalid_argument(format!(
+        "sub-app slot \"{name}\" of {app}: there is no such slot; the app has: {names}"
+    ))
 }

@@ -11,15 +11,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
-use super::app_cache::{AppCache, Slot};
 use super::entry::Entry;
 use crate::key::{BuildKeyHasher, Key};
 use crate::sync::lock;
-
-/// Why a value is gone.
-const WHY: &str = "it was dropped to make room";
 
 /// How much memory the values of an app may take, and do.
 #[derive(Default)]
@@ -84,10 +80,15 @@ impl MemoryBudget {
         }
     }
 
+    /// One later than all times until now.
+    pub(super) fn tick(&self) -> u64 {
+        self.time.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
     /// Takes note of an entry that is in the map now.
     pub(super) fn added(&self, entry: &Entry) {
         if self.limit.is_some() {
-            entry.set_used(self.time.fetch_add(1, Ordering::Relaxed) + 1);
+            entry.set_used(self.tick());
             self.list([entry]);
         }
     }
@@ -110,7 +111,7 @@ impl MemoryBudget {
     }
 
     /// Takes note of what entries have now.
-    fn list<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>) {
+    pub(super) fn list<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>) {
         let mut lru = self.lock();
         entries.into_iter().for_each(|entry| lru.put(entry));
         self.bytes.store(lru.bytes, Ordering::Release);
@@ -125,7 +126,7 @@ impl MemoryBudget {
 
     /// Takes off the list a piece of what has to go so that no more than this is left: the entries that were used longest
     /// ago, as far as is known, and before this time.
-    fn take_oldest(&self, keep: usize, before: u64) -> Vec<(u64, Key)> {
+    pub(super) fn take_oldest(&self, keep: usize, before: u64) -> Vec<(u64, Key)> {
         let mut lru = self.lock();
         let mut oldest = Vec::new();
         let keep = keep.max(lru.bytes.saturating_sub(PIECE));
@@ -143,66 +144,11 @@ impl MemoryBudget {
     }
 
     /// What could not go is not looked at again before an eighth of the limit has come.
-    fn put_off(&self) {
+    pub(super) fn put_off(&self) {
         if let Some(limit) = self.limit {
             let left = self.bytes.load(Ordering::Acquire);
             let next = left.saturating_add(limit / 8).max(limit);
             self.next.store(next, Ordering::Relaxed);
         }
-    }
-}
-
-impl AppCache {
-    /// Drops values that nobody holds, those that were used longest ago first, until all that are
-    /// left take so many bytes; gives the entries that had them. `let_go` is told what is about to be dropped.
-    pub(crate) fn evict(&self, keep: usize, let_go: impl Fn(&[Key])) -> Vec<Arc<Entry>> {
-        let budget = &self.budget;
-        if budget.limit.is_none() {
-            // Nobody has listed them.
-            budget.list(self.entries().iter().map(|entry| &**entry));
-        }
-        let now = budget.time.fetch_add(1, Ordering::Relaxed) + 1;
-        let mut gone = Vec::new();
-        loop {
-            let oldest = budget.take_oldest(keep, now);
-            if oldest.is_empty() {
-                break;
-            }
-            let entries = oldest
-                .into_iter()
-                .filter_map(|(listed, key)| Some((listed, self.entry(&key)?)));
-            let (used, unused): (Vec<_>, Vec<_>) =
-                entries.partition(|(listed, entry)| entry.used() > *listed);
-            budget.list(used.iter().map(|(_, entry)| &**entry));
-            let keys: Vec<Key> = unused.iter().map(|(_, entry)| entry.record.key).collect();
-            let_go(&keys);
-            for key in &keys {
-                gone.extend(self.take_values(key, now));
-            }
-        }
-        budget.put_off();
-        gone
-    }
-
-    /// Has only the record stay of an entry, if nobody holds its values; gives what was there.
-    fn take_values(&self, key: &Key, now: u64) -> Option<Arc<Entry>> {
-        let mut slot = self.map.get_mut(key)?;
-        let (taken, stands) = match &mut *slot {
-            Slot::Ready(entry) if !entry.is_in_use() => {
-                let without = Arc::new(entry.without(|_| true, WHY));
-                (
-                    Some(std::mem::replace(entry, Arc::clone(&without))),
-                    without,
-                )
-            }
-            Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => {
-                entry.set_used(now);
-                (None, Arc::clone(entry))
-            }
-            _ => return None,
-        };
-        drop(slot);
-        self.budget.list([&*stands]);
-        taken
     }
 }

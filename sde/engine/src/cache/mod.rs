@@ -9,6 +9,7 @@
 mod app_cache;
 mod budget;
 mod entry;
+mod evict;
 pub(crate) mod flight;
 mod merge;
 #[cfg(all(test, not(sde_model)))]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::run::Run;
-use super::wait::label;
 use crate::app::{CancelToken, ancestry, depth_here};
 use crate::error::{Error, ErrorKind};
 use crate::key::FingerprintError;
+use crate::result_map::no_result;
 
 impl Engine {
     /// That nothing keeps a run that is not remembered from being made.
@@ -63,12 +63,9 @@ fn unknown_name(run: &Run<'_>) -> Option<Error> {
     let mut names = run.options.names?.iter();
     let unknown = names.find(|name| facts.result(name).is_none())?;
     let results = facts.info.results.iter();
-    let error = ErrorKind::NoResult {
-        origin: format!("{} [{}]", facts.name, run.key.short()),
-        name: (*unknown).to_owned(),
-        there: results.map(|spec| spec.name.to_string()).collect(),
-    };
-    Some(error.into())
+    let there: Vec<_> = results.map(|spec| spec.name.to_string()).collect();
+    let origin = format!("{} [{}]", facts.name, run.key.short());
+    Some(no_result(&origin, unknown, &there))
 }
 
 /// Whoever made this call, or a run that it is part of, has given up.
@@ -101,6 +98,6 @@ fn own_cycle(run: &Run<'_>) -> Option<Error> {
         .map(|frame| frame.label())
         .collect();
     path.reverse();
-    path.push(label(&run.node(run.key)));
+    path.push(run.node(run.key).label());
     Some(ErrorKind::Cycle { path }.into())
 }

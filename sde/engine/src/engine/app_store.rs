@@ -5,7 +5,7 @@
 //! error that says to copy it first.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, RwLock, RwLockReadGuard};
+use std::sync::{RwLock, RwLockReadGuard};
 
 use super::Engine;
 use crate::app::{
@@ -53,15 +53,11 @@ impl AppStore {
     fn find(&self, engine: &Engine, name: &str, path: &mut Vec<String>) -> Result<Prepared, Error> {
         if path.iter().any(|seen| seen == name) {
             path.push(name.to_owned());
-            return Err(ErrorKind::Slot {
-                app: Arc::from(name),
-                name: name.to_owned(),
-                why: format!(
-                    "the registered names lead back to themselves: {}; put another app in one of the slots",
-                    path.join(" -> ")
-                ),
-            }
-            .into());
+            let names: Vec<_> = path.iter().map(|name| printable(name)).collect();
+            return Err(Error::invalid_argument(format!(
+                "the registered names lead back to themselves: {}; put another app in one of the slots",
+                names.join(" -> ")
+            )));
         }
         let epoch = engine.epoch();
         let kept = self.read().get(name).and_then(|app| app.prepared.clone());
@@ -136,10 +132,10 @@ impl AppStore {
     fn insert(&self, name: &str, instance: Instance) -> Result<(), Error> {
         let mut apps = write(&self.0);
         if apps.contains_key(name) {
-            return Err(ErrorKind::NameTaken {
-                name: name.to_owned(),
-            }
-            .into());
+            return Err(Error::invalid_argument(format!(
+                "\"{}\" is registered already; choose another name, or set its parameters instead",
+                printable(name)
+            )));
         }
         let registered = Registered {
             instance,

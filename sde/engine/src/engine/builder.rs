@@ -213,8 +213,8 @@ impl Builder {
     /// to, and the system gives no thread for it; if the interval is no time at all.
     pub fn build(self) -> Result<Sde, Error> {
         if self.policy == SavePolicy::Interval(Duration::ZERO) {
-            let why = "an interval of no time would checkpoint without end; give a longer one, or use `SavePolicy::EveryResult`";
-            return Err(ErrorKind::SavePolicy { why }.into());
+            let message = "the save policy was refused: an interval of no time would checkpoint without end; give a longer one, or use `SavePolicy::EveryResult`";
+            return Err(Error::invalid_argument(message));
         }
         let threads = self.threads.unwrap_or_else(|| {
             std::thread::available_parallelism().map_or(1, std::num::NonZero::get)

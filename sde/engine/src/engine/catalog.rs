@@ -10,7 +10,7 @@ use crate::app::{
     App, AppInfo, Callee, CodeId, Defaults, Facts, Instance, Setup, SubApp, linked_apps,
 };
 use crate::cache::Entry;
-use crate::error::{Error, ErrorKind, close_names, printable};
+use crate::error::{Error, close_names, join_names, printable};
 use crate::key::Digest;
 use crate::sync::{read, write};
 
@@ -165,15 +165,18 @@ impl Engine {
         if known.iter().any(|known| known == name) {
             return Ok(());
         }
-        let registered = self.apps.instance(name).ok();
-        Err(ErrorKind::NoSuchApp {
-            name: name.to_owned(),
-            close: match registered {
-                Some(instance) => vec![instance.info().name().to_owned()],
-                None => close_names(name, known),
-            },
-        }
-        .into())
+        let close = match self.apps.instance(name) {
+            Ok(instance) => vec![instance.info().name().to_owned()],
+            Err(_) => close_names(name, known),
+        };
+        let what_to_do = match close.is_empty() {
+            true => "`stats().apps` has the names of those that ran".to_owned(),
+            false => format!("did you mean: {}", join_names(&close)),
+        };
+        let name = printable(name);
+        Err(Error::invalid_argument(format!(
+            "there is no app \"{name}\"; {what_to_do}"
+        )))
     }
 
     /// Why an entry does not rest on what this program has; `None` if it does.

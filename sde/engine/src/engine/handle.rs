@@ -6,12 +6,13 @@ use std::sync::Arc;
 use super::Engine;
 use crate::app::{
     App, AppRef, AppSource, Callee, Cost, Frame, Instance, LinkedFacts, Options, Outcome, Peek,
-    Policy, Prepared, Request, ResolvedApp, Scratch, ThreadContext,
+    Policy, Prepared, Request, ResolvedApp, Scratch, ThreadContext, no_parameter, no_slot,
+    refused_parameter,
 };
 use crate::error::{Error, ErrorKind};
 use crate::inputs::{Call, ErasedCall, Inputs};
 use crate::ranks::collective::Ranks;
-use crate::result_map::{ResultMap, Storable};
+use crate::result_map::{ResultMap, Storable, no_result};
 
 /// Runs apps.
 ///
@@ -170,15 +171,7 @@ impl Handle {
         let facts = &self.own_frame("sub-app")?.facts;
         facts.sub_apps.get(slot).cloned().ok_or_else(|| {
             let names: Vec<_> = facts.sub_apps.keys().map(ToString::to_string).collect();
-            ErrorKind::Slot {
-                app: Arc::clone(&facts.name),
-                name: slot.to_owned(),
-                why: format!(
-                    "there is no such slot; the app has: {}",
-                    crate::error::join_names(&names)
-                ),
-            }
-            .into()
+            no_slot(&facts.name, slot, &names)
         })
     }
 
@@ -189,26 +182,14 @@ impl Handle {
     /// belongs to no run.
     pub fn parameter<T: 'static>(&self, name: &str) -> Result<&T, Error> {
         let facts = &self.own_frame("parameter")?.facts;
-        let refuse = |why: String| {
-            Error::from(ErrorKind::Parameter {
-                app: Arc::clone(&facts.name),
-                name: name.to_owned(),
-                why,
-            })
-        };
         let setting = facts.settings.get(name).ok_or_else(|| {
             let names: Vec<_> = facts.settings.keys().map(ToString::to_string).collect();
-            refuse(format!(
-                "there is no such parameter; the app has: {}",
-                crate::error::join_names(&names)
-            ))
+            no_parameter(&facts.name, name, &names)
         })?;
         setting.any.downcast_ref().ok_or_else(|| {
-            refuse(format!(
-                "it is a {}, not a {}",
-                setting.type_name,
-                std::any::type_name::<T>()
-            ))
+            let wanted = std::any::type_name::<T>();
+            let why = format!("it is a {}, not a {wanted}", setting.type_name);
+            refused_parameter(&facts.name, name, &why)
         })
     }
 
@@ -365,7 +346,9 @@ impl Handle {
     /// The run this handle belongs to.
     pub(crate) fn own_frame(&self, what: &'static str) -> Result<&Arc<Frame>, Error> {
         let Some(frame) = &self.frame else {
-            return Err(ErrorKind::OutsideRun { what }.into());
+            return Err(Error::invalid_argument(format!(
+                "a {what} belongs to a run; ask the handle that the app's body was given"
+            )));
         };
         self.check_active()?;
         Ok(frame)
@@ -388,12 +371,7 @@ impl Handle {
 /// A call that neither took results nor was given any, which the engine does not make.
 #[cold]
 fn nothing_given(app: &ResolvedApp<'_>) -> Error {
-    ErrorKind::NoResult {
-        origin: app.facts.name.to_string(),
-        name: "result".to_owned(),
-        there: Vec::new(),
-    }
-    .into()
+    no_result(&app.facts.name, "result", &[])
 }
 
 #[cold]

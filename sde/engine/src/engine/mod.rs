@@ -69,6 +69,13 @@ pub(crate) struct Node {
     app: Arc<str>,
 }
 
+impl Node {
+    /// `app [short key]`.
+    fn label(&self) -> String {
+        format!("{} [{}]", self.app, self.key.short())
+    }
+}
+
 impl PartialEq for Node {
     fn eq(&self, other: &Self) -> bool {
         self.key == other.key && self.engine == other.engine

@@ -39,7 +39,7 @@ impl Engine {
             Verdict::Wait(guard) => guard,
             Verdict::Compute => return self.beside(run, flight, &here).map(Some),
             Verdict::Cycle(path) => {
-                let path = path.iter().map(label).collect();
+                let path = path.iter().map(Node::label).collect();
                 return Err(ErrorKind::Cycle { path }.into());
             }
         };
@@ -150,7 +150,7 @@ fn endless(run: &Run<'_>, here: &ThreadContext) -> Error {
     let on_stack = stack(here.top.as_ref()).take(3).map(|frame| frame.label());
     let mut path: Vec<_> = on_stack.collect();
     path.reverse();
-    path.push(label(&run.node(run.key)));
+    path.push(run.node(run.key).label());
     ErrorKind::Cycle { path }.into()
 }
 
@@ -173,10 +173,6 @@ pub(super) fn wait_site(run: &Run<'_>, here: &ThreadContext) -> WaitSite<Node> {
         ancestry: ancestry(run.above.as_ref()).map(node).collect(),
         stack: stack(here.top.as_ref()).map(node).collect(),
     }
-}
-
-pub(super) fn label(node: &Node) -> String {
-    format!("{} [{}]", node.app, node.key.short())
 }
 
 /// How long a call waits: until it is cancelled or called off, and on rayon's workers and beneath them

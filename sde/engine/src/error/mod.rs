@@ -53,6 +53,12 @@ impl Error {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
+    /// For what can be told from other errors by its text alone.
+    pub(crate) fn invalid_argument(message: impl Into<String>) -> Self {
+        let message = message.into();
+        ErrorKind::InvalidArgument { message }.into()
+    }
+
     /// The error the app returned, if this is one, as the type it was.
     ///
     /// ```
@@ -102,7 +108,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// The kinds of [`Error`].
+/// The kinds of [`Error`]: one for each that a program may want to tell from the others.
 #[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -195,43 +201,6 @@ pub enum ErrorKind {
         /// The names there are.
         known: Vec<String>,
     },
-    /// An app was named that this program has not shown.
-    #[error(
-        "there is no app \"{}\"{}",
-        printable(name),
-        match close.is_empty() {
-            true => "; `stats().apps` has the names of those that ran".to_owned(),
-            false => format!("; did you mean: {}", join_names(close)),
-        }
-    )]
-    NoSuchApp {
-        /// The name asked for.
-        name: String,
-        /// The names of apps that are like it.
-        close: Vec<String>,
-    },
-    /// A name is registered already.
-    #[error(
-        "\"{}\" is registered already; choose another name, or set its parameters instead",
-        printable(name)
-    )]
-    NameTaken {
-        /// The name.
-        name: String,
-    },
-    /// Several functions of this program have one name and one version or source,
-    /// so that each could be given the results of the others.
-    #[error(
-        "several functions are the app \"{}\", and each could be given the results of the others: {}; give each a name of its own, `#[sde::app(name = \"..\")]`",
-        printable(app),
-        join_names(places)
-    )]
-    SameApp {
-        /// The name they share.
-        app: Arc<str>,
-        /// Where they are: module, file and line.
-        places: Vec<String>,
-    },
     /// The configuration of an app can't be changed any more.
     #[error(
         "\"{}\" has run and its configuration is frozen; copy it under another name first (`apps().copy`)",
@@ -241,27 +210,6 @@ pub enum ErrorKind {
         /// The registered name.
         name: String,
     },
-    /// A parameter was asked for or set that the app doesn't have, or with
-    /// a value it refuses.
-    #[error("parameter \"{}\" of {app}: {why}", printable(name))]
-    Parameter {
-        /// The app.
-        app: Arc<str>,
-        /// The parameter.
-        name: String,
-        /// What is wrong, and what would be right.
-        why: String,
-    },
-    /// A sub-app slot is unknown, empty, or part of a cycle.
-    #[error("sub-app slot \"{}\" of {app}: {why}", printable(name))]
-    Slot {
-        /// The app.
-        app: Arc<str>,
-        /// The slot.
-        name: String,
-        /// What is wrong, and what would be right.
-        why: String,
-    },
     /// The app lacks something it needs before it can run.
     #[error("{app} is not ready: {}", missing.join("; "))]
     NotReady {
@@ -270,28 +218,6 @@ pub enum ErrorKind {
         /// All that is missing, through all its sub-apps.
         missing: Vec<String>,
     },
-    /// An input of that name was not given.
-    #[error(
-        "there is no input \"{}\"; given are: {}",
-        printable(name),
-        join_names(given)
-    )]
-    NoInput {
-        /// The input asked for.
-        name: String,
-        /// The inputs there are.
-        given: Vec<String>,
-    },
-    /// An input has another type than the one asked for.
-    #[error("input \"{}\" is a {found}, not a {wanted}", printable(name))]
-    InputType {
-        /// The input.
-        name: String,
-        /// The type asked for.
-        wanted: &'static str,
-        /// The type it has.
-        found: &'static str,
-    },
     /// Something can't be fingerprinted, so there is no key.
     #[error("{app} can't be keyed: {source}")]
     Fingerprint {
@@ -299,35 +225,6 @@ pub enum ErrorKind {
         app: Arc<str>,
         /// Which part, and why.
         source: FingerprintError,
-    },
-    /// A result map has no result of that name.
-    #[error(
-        "{origin} has no result \"{}\"; there are: {}",
-        printable(name),
-        join_names(there)
-    )]
-    NoResult {
-        /// Where the map comes from: `app [short key]`.
-        origin: String,
-        /// The result asked for.
-        name: String,
-        /// The results there are.
-        there: Vec<String>,
-    },
-    /// A result has another type than the one asked for.
-    #[error(
-        "result \"{}\" of {origin} is a {found}, not a {wanted}",
-        printable(name)
-    )]
-    ResultType {
-        /// Where the map comes from.
-        origin: String,
-        /// The result.
-        name: String,
-        /// The type asked for.
-        wanted: &'static str,
-        /// The type it has.
-        found: &'static str,
     },
     /// A result was there and is not any more.
     #[error(
@@ -375,11 +272,12 @@ pub enum ErrorKind {
         /// The run that ended.
         key: Key,
     },
-    /// Something was asked of a handle that only a running app's handle has.
-    #[error("a {what} belongs to a run; ask the handle that the app's body was given")]
-    OutsideRun {
-        /// What was asked for.
-        what: &'static str,
+    /// A mistake in what was passed or described: a name that leads nowhere or is taken, another type, a value that
+    /// is refused. It comes again until the program says it otherwise.
+    #[error("{message}")]
+    InvalidArgument {
+        /// What is wrong, and what would be right.
+        message: String,
     },
     /// An entry was named that the cache doesn't have.
     #[error("there is no entry [{}]; `peek` gives the key of a run", key.short())]
@@ -455,12 +353,6 @@ pub enum ErrorKind {
         "the value lies on another process set, or on one that was released; run the app that made it on this one, which gives it as it lies here"
     )]
     OtherSet,
-    /// A layout does not fit its array or the ranks.
-    #[error("a layout was refused: {why}")]
-    Layout {
-        /// What does not fit.
-        why: String,
-    },
     /// A process set was used while it is split.
     #[error(
         "this rank {doing} on a process set that is split; use the subset, or release it first"
@@ -468,12 +360,6 @@ pub enum ErrorKind {
     IsSplit {
         /// What this rank was about to do.
         doing: String,
-    },
-    /// Nothing can be saved by such a policy.
-    #[error("the save policy was refused: {why}")]
-    SavePolicy {
-        /// What is wrong with it, and what to do.
-        why: &'static str,
     },
     /// A thread that makes checkpoints could not be started, or signals not be listened to.
     #[error("no thread could be had to make checkpoints: {why}; call `checkpoint` instead")]

@@ -10,7 +10,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, join_names, printable};
 use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe, with_encoder};
 use crate::result_map::{ErasedValue, Value};
 
@@ -177,11 +177,9 @@ impl Inputs {
     fn find(&self, name: &str) -> Result<&Input, Error> {
         let found = self.0.items.iter().find(|input| input.name == name);
         found.ok_or_else(|| {
-            ErrorKind::NoInput {
-                name: name.to_owned(),
-                given: self.names().map(str::to_owned).collect(),
-            }
-            .into()
+            let given: Vec<_> = self.names().map(str::to_owned).collect();
+            let (name, given) = (printable(name), join_names(&given));
+            Error::invalid_argument(format!("there is no input \"{name}\"; given are: {given}"))
         })
     }
 
@@ -244,12 +242,12 @@ impl Inputs {
 }
 
 fn mismatch<T>(input: &Input) -> Error {
-    ErrorKind::InputType {
-        name: input.name.to_string(),
-        wanted: std::any::type_name::<T>(),
-        found: input.value.type_name(),
-    }
-    .into()
+    Error::invalid_argument(format!(
+        "input \"{}\" is a {}, not a {}",
+        printable(&input.name),
+        input.value.type_name(),
+        std::any::type_name::<T>()
+    ))
 }
 
 impl fmt::Debug for Inputs {

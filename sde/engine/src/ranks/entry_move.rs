@@ -7,13 +7,35 @@
 use std::sync::Arc;
 
 use super::array::{DistOps, Placement, Redistribution};
+use super::collective::Ranks;
 use super::exchange::{ReceivedEntry, ReceivedResult};
-use super::parts::origin_of;
-use super::redistribute::{Moving, SetChange};
-use crate::app::{AppInfo, ResultSpec, Synchronize};
+use super::parts::{Descriptors, origin_of};
+use crate::app::{AppInfo, ResultSpec, Synchronize, Transfer};
 use crate::cache::{Entry, Record};
 use crate::error::{AppError, Error, ErrorKind};
+use crate::key::Key;
 use crate::result_map::{Content, Named, Origin, ResultMap, Stored, Tags, Wire};
+
+/// Which ranks had results, and which are to have them, all numbered as in the larger set.
+pub(super) struct SetChange<'a> {
+    pub(super) ranks: &'a Ranks,
+    /// The old process sets, each with its ranks in their order.
+    pub(super) from: Vec<Vec<usize>>,
+    pub(super) to: Vec<Vec<usize>>,
+    pub(super) transfer: &'a Transfer,
+    /// Whether the results go to the larger set.
+    pub(super) is_release: bool,
+}
+
+/// An entry that moves.
+pub(super) struct Moving {
+    pub(super) key: Key,
+    pub(super) from: Vec<usize>,
+    /// For each result the descriptors of the parts, in the order of `from`.
+    pub(super) descriptors: Descriptors,
+    /// How many bytes all parts have.
+    pub(super) bytes: u64,
+}
 
 /// An entry that is handed over, as one rank sees it.
 pub(super) struct EntryMove<'a> {

@@ -10,13 +10,12 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::entry_move::EntryMove;
+use super::entry_move::{EntryMove, Moving, SetChange};
 use super::exchange::{Exchange, ReceivedEntry, ToSend, unpack};
-use super::parts::{Descriptors, OwnDescriptors, joined};
+use super::parts::{OwnDescriptors, joined};
 use super::save::own_descriptors;
 use super::sets::{CollectiveEntry, ProcessSet};
-use super::split::garbled;
-use crate::app::{AppInfo, Transfer};
+use crate::app::AppInfo;
 use crate::cache::Entry;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -25,33 +24,12 @@ use crate::key::Key;
 use crate::ranks::collective::{CollectiveOp, Header, Ranks};
 use crate::result_map::{Tag, Tags};
 
-/// Which ranks had results, and which are to have them, all numbered as in the larger set.
-pub(super) struct SetChange<'a> {
-    pub(super) ranks: &'a Ranks,
-    /// The old process sets, each with its ranks in their order.
-    pub(super) from: Vec<Vec<usize>>,
-    pub(super) to: Vec<Vec<usize>>,
-    pub(super) transfer: &'a Transfer,
-    /// Whether the results go to the larger set.
-    pub(super) is_release: bool,
-}
-
 /// What a rank tells of an entry that it has.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
 struct HeldEntry {
     run: RunId,
     descriptors: OwnDescriptors,
     /// How many bytes its parts of distributed results have.
-    bytes: u64,
-}
-
-/// An entry that moves.
-pub(super) struct Moving {
-    key: Key,
-    pub(super) from: Vec<usize>,
-    /// For each result the descriptors of the parts, in the order of `from`.
-    pub(super) descriptors: Descriptors,
-    /// How many bytes all parts have.
     bytes: u64,
 }
 
@@ -176,7 +154,7 @@ impl Engine {
             came.extend(entry.map(|entry| (moving[at].key, entry)));
         })?;
         let wire = self.wire()?;
-        let read = |(key, entry)| Ok((key, unpack(&key, entry, &wire).map_err(garbled)?));
+        let read = |(key, entry)| Ok((key, unpack(&key, entry, &wire)?));
         change
             .ranks
             .agree(WHAT, came.into_iter().map(read).collect())

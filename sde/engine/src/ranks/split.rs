@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::collective::{Body, CollectiveOp, Header, Ranks, chain};
+use super::entry_move::SetChange;
 use super::exchange::{Exchange, NotSent, Offer, ReceivedEntry, Sent, pack, unpack};
 use super::group::ProcessGroup;
-use super::redistribute::SetChange;
 use super::sets::ProcessSet;
 use crate::app::{Transfer, TypeIndex};
 use crate::cache::Entry;
@@ -166,7 +166,7 @@ impl Engine {
         )?;
         let wire = self.wire()?;
         let taken: Result<(), Error> = lacked.into_iter().try_for_each(|(key, entry)| {
-            let entry = unpack(&key, entry, &wire).map_err(garbled)?;
+            let entry = unpack(&key, entry, &wire)?;
             left.extend(in_part(&entry, transfer));
             self.take_received(entry);
             Ok(())
@@ -268,9 +268,4 @@ fn late_text(doing: &str, late: &[usize]) -> String {
         "this rank {doing}, and waits for {ranks} {}{more}",
         names.join(", ")
     )
-}
-
-pub(crate) fn garbled(source: crate::error::ArchiveError) -> Error {
-    let doing = "reading what another rank sent".to_owned();
-    ErrorKind::Archive { doing, source }.into()
 }

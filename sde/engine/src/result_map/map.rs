@@ -9,9 +9,17 @@ use super::size::SizeOf;
 use super::stored::Stored;
 use super::tag::Tags;
 use super::value::{ErasedValue, Value, WeakValue};
-use crate::error::{Error, ErrorKind};
+use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::event::RunId;
 use crate::key::Key;
+
+/// What was asked for a result that it does not have. `origin` is an `app [short key]`.
+pub(crate) fn no_result(origin: &str, name: &str, there: &[String]) -> Error {
+    let (name, there) = (printable(name), join_names(there));
+    Error::invalid_argument(format!(
+        "{origin} has no result \"{name}\"; there are: {there}"
+    ))
+}
 
 /// The results of one run, by name.
 ///
@@ -189,13 +197,13 @@ impl ResultMap {
     pub fn get<T: Send + Sync + 'static>(&self, name: &str) -> Result<Value<T>, Error> {
         let value = self.get_erased(name)?;
         value.downcast().ok_or_else(|| {
-            ErrorKind::ResultType {
-                origin: self.origin_text(),
-                name: name.to_owned(),
-                wanted: std::any::type_name::<T>(),
-                found: value.type_name(),
-            }
-            .into()
+            Error::invalid_argument(format!(
+                "result \"{}\" of {} is a {}, not a {}",
+                printable(name),
+                self.origin_text(),
+                value.type_name(),
+                std::any::type_name::<T>()
+            ))
         })
     }
 
@@ -205,12 +213,8 @@ impl ResultMap {
     /// As [`get`](Self::get), but for the type.
     pub fn get_erased(&self, name: &str) -> Result<ErasedValue, Error> {
         let Some(named) = self.find(name) else {
-            return Err(ErrorKind::NoResult {
-                origin: self.origin_text(),
-                name: name.to_owned(),
-                there: self.names().map(str::to_owned).collect(),
-            }
-            .into());
+            let there: Vec<_> = self.names().map(str::to_owned).collect();
+            return Err(no_result(&self.origin_text(), name, &there));
         };
         let gone = |why: String| {
             Error::from(ErrorKind::Gone {

@@ -1,7 +1,6 @@
 //! Arrays that can't be, as a store that somebody else made or another rank may claim them.
 
 use super::{DistArray, Distributed, SavedParts};
-use crate::error::ErrorKind;
 
 /// What a store or a peer may claim, and no memory can hold: an error, no panic and no abort.
 #[test]
@@ -58,5 +57,8 @@ fn parts_of_impossible_arrays_are_errors() {
 fn an_array_that_no_memory_holds_is_refused() {
     let sde = crate::Sde::new();
     let error = DistArray::from_fn(&sde, &[usize::MAX, 2], |_| 0.0).unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::Layout { .. }), "{error}");
+    assert!(
+        error.to_string().contains("a layout was refused"),
+        "{error}"
+    );
 }

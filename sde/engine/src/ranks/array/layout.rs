@@ -1,7 +1,7 @@
 //! Which rank has which part of an array.
 
 use super::block::{Block, fits};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 
 /// The shape of an array, and a block of it for each rank. Blocks may be uneven and empty; each
 /// element is in one of them.
@@ -117,7 +117,7 @@ impl Layout {
 }
 
 pub(super) fn refused(why: String) -> Error {
-    ErrorKind::Layout { why }.into()
+    Error::invalid_argument(format!("a layout was refused: {why}"))
 }
 
 /// Two blocks that overlap, found by going through them in the order of their first index.

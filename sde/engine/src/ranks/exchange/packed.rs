@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use super::received::{ReceivedEntry, ReceivedResult, ReceivedValue};
 use crate::cache::{Entry, Record};
-use crate::error::ArchiveError;
+use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::key::Key;
 use crate::result_map::{Codec, Content, ErasedValue, Tags, Wire};
 
@@ -111,6 +111,17 @@ pub(crate) fn unpack(
     key: &Key,
     packed: PackedEntry,
     wire: &Arc<dyn Wire>,
+) -> Result<ReceivedEntry, Error> {
+    read(key, packed, wire).map_err(|source| {
+        let doing = "reading what another rank sent".to_owned();
+        ErrorKind::Archive { doing, source }.into()
+    })
+}
+
+fn read(
+    key: &Key,
+    packed: PackedEntry,
+    wire: &Arc<dyn Wire>,
 ) -> Result<ReceivedEntry, ArchiveError> {
     let cut = || ArchiveError::Damaged {
         why: "what another rank sent was cut short".to_owned(),
@@ -179,7 +190,7 @@ mod tests {
         for head in [u64::MAX, 4, 3, 0] {
             let bytes = vec![0; 3];
             let packed = PackedEntry { head, bytes };
-            let unpacked = unpack(&Key::from_bytes([1; 32]), packed, &wire);
+            let unpacked = read(&Key::from_bytes([1; 32]), packed, &wire);
             assert!(matches!(unpacked, Err(ArchiveError::Damaged { .. })));
         }
         assert_eq!(range(2, 3, 5), Some(2..5));

@@ -3,6 +3,8 @@
 
 #![allow(unsafe_code, reason = "an allocator can't be written without")]
 
+mod keys;
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 

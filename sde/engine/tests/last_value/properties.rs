@@ -1,8 +1,5 @@
 //! The last-value cells against what they mean, with random types, operations and threads.
 
-#![cfg(not(sde_model))]
-#![allow(clippy::unwrap_used, reason = "a failure is the point")]
-
 use proptest::prelude::*;
 use sde::last_value::{LastValue, LastValuePerThread, LastValueWords, Plain, Recent};
 use std::collections::HashMap;

@@ -7,31 +7,19 @@
     reason = "a failure is the point"
 )]
 
-#[path = "keys/encoder.rs"]
+mod derive;
 mod encoder;
-#[path = "keys/files.rs"]
 mod files;
-#[path = "keys/golden.rs"]
 mod golden;
-#[path = "keys/golden_apps.rs"]
 mod golden_apps;
-#[path = "keys/injective.rs"]
 mod injective;
-#[path = "keys/names.rs"]
 mod names;
-#[path = "keys/numbers.rs"]
 mod numbers;
-#[path = "keys/order.rs"]
 mod order;
-#[path = "keys/serde_types.rs"]
 mod serde_types;
-#[path = "keys/shared.rs"]
 mod shared;
-#[path = "keys/short_text.rs"]
 mod short_text;
-#[path = "keys/threads.rs"]
 mod threads;
-#[path = "keys/types.rs"]
 mod types;
 
 use sde::Fingerprint;

@@ -1,7 +1,5 @@
 //! `#[derive(Fingerprint)]`: what it writes and what it leaves out.
 
-#![allow(clippy::unwrap_used, reason = "a failure is the point")]
-
 use sde::Fingerprint;
 use sde::key::commit;
 

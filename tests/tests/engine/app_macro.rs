@@ -1,7 +1,5 @@
 //! `#[sde::app]`: what a function becomes.
 
-#![allow(clippy::unwrap_used, reason = "a test that fails says where")]
-
 use std::path::{Path, PathBuf};
 
 use sde::{AppError, EventLog, Handle, Sde, Source, Value, inputs};

@@ -1,8 +1,8 @@
 //! What apps say of themselves: to be read, to be cited, and no part of a key.
 
 use sde::{
-    App, AppError, AppInfo, Error, Fingerprint, Handle, Inputs, Instance, MemoryArchiver,
-    Parameter, ResultMap, ResultSpec, Sde, Slot, Tag, inputs,
+    App, AppError, AppInfo, Error, Fingerprint, Handle, Inputs, MemoryArchiver, Parameter,
+    ResultMap, ResultSpec, Sde, Slot, Tag, inputs,
 };
 
 /// Runs what is in its slot, and a function.
@@ -103,20 +103,6 @@ fn the_macro_says_it_too() {
     let info = plain.info();
     assert!(!info.is_distributed() && info.is_thread_safe());
     assert_eq!(info.authors().count() + info.citations().count(), 0);
-}
-
-/// The transparent one is not in the key, the other is; nor is what is said only.
-#[test]
-fn what_is_transparent_is_not_in_the_key() -> Result<(), Error> {
-    let sde = Sde::new();
-    let none = inputs! {};
-    let key = |app: &Instance| Ok::<_, Error>(sde.peek(app, &none)?.key());
-    let base = key(&Instance::new(Citing))?;
-    let threads = Instance::new(Citing).set("threads", 8_usize)?;
-    assert_eq!(key(&threads)?, base);
-    let scale = Instance::new(Citing).set("scale", 2.0_f64)?;
-    assert_ne!(key(&scale)?, base);
-    Ok(())
 }
 
 #[test]

@@ -5,9 +5,14 @@
 //! returns `AppError`.
 
 use std::error::Error as StdError;
+use std::fmt::{Debug, Display};
 use std::num::ParseIntError;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use sde::{AppError, Failure, Handle, Sde};
+use sde::{
+    AppError, ArchiveError, Failure, FingerprintError, GroupError, Handle, InputFile, Sde, inputs,
+};
 
 /// Fails with an error of this type, for a text that is no number.
 mod with {
@@ -133,4 +138,48 @@ fn a_box_hides_no_error_of_the_engine() {
         };
         assert_eq!(cause.failure(), Some(Failure::Permanent));
     }
+}
+
+/// Found by using it: an error that came out of `main` was printed as `Error: Archive { doing: .. }`, since that is
+/// done by `Debug`.
+#[test]
+fn errors_out_of_main_read_as_sentences() {
+    fn same<E: Debug + Display>(error: &E) {
+        assert_eq!(format!("{error:?}"), error.to_string());
+    }
+    let io = ArchiveError::Io {
+        doing: "writing",
+        path: PathBuf::from("there"),
+        source: Arc::new(std::io::Error::other("no room")),
+    };
+    same(&io);
+    same(&sde::Error::from(io));
+    same(&AppError::message("a text"));
+    same(&FingerprintError::custom("no identity"));
+    same(&GroupError::Other("no rank".to_owned()));
+    let error = Sde::new().run("Rfh", &inputs! {}).unwrap_err();
+    same(&error);
+    same(error.kind());
+    let gone = InputFile::new("there/is/none");
+    let error = components.call(&Sde::new(), &gone).unwrap_err();
+    same(&error);
+    assert_eq!(error.to_string().matches("there/is/none").count(), 1);
+}
+
+/// What led to an error is said too, and once.
+#[test]
+fn what_led_to_an_error_is_said_once() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("the outer")]
+    struct Outer(#[source] std::num::ParseIntError);
+    let error = AppError::from(Outer("x".parse::<u8>().unwrap_err()));
+    assert_eq!(
+        format!("{error:?}"),
+        "the outer: invalid digit found in string"
+    );
+}
+
+#[sde::app]
+fn components(file: &InputFile) -> usize {
+    file.path().components().count()
 }

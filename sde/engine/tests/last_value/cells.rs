@@ -2,9 +2,6 @@
 //!
 //! What happens when threads meet at every possible point is in `model/last_value.rs`.
 
-#![cfg(not(sde_model))]
-#![allow(clippy::unwrap_used, clippy::panic, reason = "a failure is the point")]
-
 use sde::last_value::{LastValue, LastValuePerThread, LastValueWords, MAX_ENCODED, Recent};
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -183,3 +183,47 @@ fn threads_that_come_and_go_keep_within_the_limit() {
         .sum();
     assert!(held <= 100_000, "{held}");
 }
+
+/// Known when it has run, and not before.
+#[derive(Fingerprint)]
+struct ByTrait;
+
+impl App for ByTrait {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("eviction.ByTrait", "1").result(ResultSpec::new::<u8>("y"))
+    }
+    fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+        Ok(ResultMap::new().with("y", 1_u8))
+    }
+}
+
+/// Found by using it: the name of an app was misspelt where its memory was limited, and nothing said that the limit was
+/// none.
+#[test]
+fn a_limit_for_no_app_is_warned_of() {
+    let log = EventLog::new();
+    let sde = Sde::builder().observer(log.clone());
+    let sde = sde.memory_limit("zeross", 1).memory_limit("zeros", 1);
+    let sde = sde.memory_limit("eviction.ByTrait", 1).build().unwrap();
+    sde.run(&ByTrait, &inputs! {}).unwrap();
+    let other = sde.clone();
+    drop(sde);
+    let warnings = || {
+        let message = |event| match event {
+            Event::Warning { message } => Some(message),
+            _ => None,
+        };
+        log.events()
+            .into_iter()
+            .filter_map(message)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(warnings(), Vec::<String>::new(), "it may be shown yet");
+    drop(other);
+    let warnings = warnings();
+    let [warning] = &warnings[..] else {
+        panic!("{warnings:?}");
+    };
+    assert!(warning.contains("memory limit of \"zeross\""), "{warning}");
+    assert!(warning.contains("did you mean: zeros"), "{warning}");
+}

@@ -1,0 +1,169 @@
+//! The layers of each crate. What keeps to them is in `layers.rs`.
+
+/// A crate with its modules.
+#[derive(Clone, Copy)]
+pub struct Layered {
+    pub name: &'static str,
+    pub src: &'static str,
+    /// From the bottom up. Modules of one layer may use each other and all layers below. A module within one that
+    /// is listed itself has a layer of its own.
+    pub layers: &'static [&'static [&'static str]],
+    /// What a module may name of a layer above it.
+    pub upward: &'static [(&'static str, &'static [&'static str])],
+    /// The modules that may use `std::fs`, and why no others; `None` for all.
+    pub may_read_files: Option<(&'static [&'static str], &'static str)>,
+}
+
+/// A crate of which only the layers are to be said.
+pub const PLAIN: Layered = Layered {
+    name: "",
+    src: "",
+    layers: &[],
+    upward: &[],
+    may_read_files: None,
+};
+
+pub const SDE: Layered = Layered {
+    name: "sde-engine",
+    src: "sde/engine/src/",
+    layers: &[
+        &[
+            "bulk",
+            "error",
+            "event",
+            "key",
+            "stretch",
+            "sync",
+            "last_value",
+            "parallel",
+            "ranks::collective",
+            "ranks::group",
+            "ranks::threads",
+        ],
+        &[
+            "inputs",
+            "result_map",
+            "app",
+            "ranks::array",
+            "ranks::handle",
+            "console",
+        ],
+        &["cache"],
+        &[
+            "checkpoint",
+            "ranks::exchange",
+            "ranks::parts",
+            "ranks::sets",
+        ],
+        &["engine", "ranks"],
+    ],
+    // What bodies are given to run other apps with.
+    upward: &[("app", &["engine", "Handle"])],
+    // Where a key is made of a file's content.
+    may_read_files: Some((&["key"], "files are for an Archiver")),
+};
+
+/// Keys know of no live program, and what is kept of no context.
+pub const OPENCL: Layered = Layered {
+    name: "sde-opencl",
+    src: "apps/opencl/src/",
+    layers: &[
+        &["lock"],
+        &["cacheable", "driver", "error", "identity"],
+        &["persistent", "stats"],
+        &["apps", "context", "keep", "live", "make"],
+        &["blob", "foreign"],
+    ],
+    upward: &[],
+    may_read_files: Some((
+        &["identity", "persistent"],
+        "included files are those of keys, kept ones of the store",
+    )),
+};
+
+/// The circles of `store` and of `directory` are known: see `circles.rs`.
+pub const ARCHIVES: Layered = Layered {
+    name: "sde-archives",
+    src: "archives/src/",
+    layers: &[
+        &["cbor", "class", "filter", "medium", "rank"],
+        &["id", "metadata", "wire"],
+        &[
+            "directory",
+            "lineage",
+            "manifest",
+            "segment",
+            "table",
+            "trust",
+        ],
+        &["frame", "index", "scan"],
+        &["lane"],
+        &["committer", "seen"],
+        &["ahead"],
+        &["save"],
+        &[
+            "archived", "compact", "options", "read", "retired", "store", "together", "trim",
+            "uses", "vouch",
+        ],
+        &[
+            "best", "checks", "inspect", "lookup", "moved", "open", "others", "publish",
+        ],
+    ],
+    may_read_files: Some((
+        &["medium", "metadata"],
+        "tests fail each call of a file system there; what a record says of the machine is no store's",
+    )),
+    ..PLAIN
+};
+
+/// What a thread of MPI does lies above what the others ask of it.
+pub const MPI: Layered = Layered {
+    name: "sde-mpi",
+    src: "sde/mpi/src/",
+    layers: &[
+        &[
+            "ask",
+            "book",
+            "frame",
+            "guard",
+            "in_flight",
+            "notice",
+            "transfer",
+        ],
+        &["home"],
+        &["end", "group"],
+        &["session"],
+    ],
+    ..PLAIN
+};
+
+/// Chemistry needs no engine, but for the apps made of it.
+pub const APPS: Layered = Layered {
+    name: "sde-apps",
+    src: "apps/src/",
+    layers: &[
+        &["matrix", "text", "units"],
+        &["molecule"],
+        &["basis"],
+        &["integrals"],
+        &["scf"],
+        &["hartree_fock"],
+    ],
+    ..PLAIN
+};
+
+pub const CLI: Layered = Layered {
+    name: "sde-cli",
+    src: "cli/src/",
+    layers: &[
+        &["failure", "text", "time"],
+        &["args", "json", "output"],
+        &["help", "npy", "table"],
+        &["kernels"],
+        &["store"],
+        &["commands"],
+    ],
+    ..PLAIN
+};
+
+pub const CRATES: &[Layered] = &[SDE, MPI, ARCHIVES, APPS, OPENCL, CLI];

@@ -21,6 +21,7 @@ mod rank_map;
 mod redistribution;
 mod restart;
 mod runs;
+mod scratch;
 mod sets;
 mod together;
 mod world;

@@ -358,11 +358,6 @@ impl AppCache {
             .collect()
     }
 
-    /// The latest scratch state of a run without a result.
-    pub(crate) fn scratch_of(&self, key: &Key) -> Option<ScratchState> {
-        self.scratches.get(key)
-    }
-
     /// Forgets the scratch states of runs that are not in progress.
     pub(crate) fn clean_scratch(&self) {
         self.scratches.retain(|key| self.is_flying(key));
@@ -372,7 +367,7 @@ impl AppCache {
     /// caller alone leaves nothing here.
     pub(crate) fn set_scratch(&self, key: &Key, state: ScratchState) {
         if self.is_flying(key) {
-            self.scratches.set(*key, state);
+            self.scratches.set(*key, state, 0, false);
         }
     }
 }

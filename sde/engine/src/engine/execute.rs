@@ -99,6 +99,8 @@ impl Engine {
     ) -> Ran {
         let (facts, frame) = (&run.app.facts, &begun.frame);
         let (epoch, failure_epoch) = (self.epoch(), self.failure_epoch());
+        let set = run.from.shared_ranks().map(|ranks| ranks.id());
+        frame.states.begin(number, set);
         self.tell(|| Event::Started {
             app: Arc::clone(&facts.name),
             key: run.key,

@@ -26,6 +26,7 @@ pub(crate) mod parts;
 mod redistribute;
 mod run;
 mod save;
+mod scratch;
 pub(crate) mod sets;
 mod split;
 mod threads;
@@ -34,5 +35,6 @@ pub use array::{Block, DistArray, Distributed, Layout, Placement, Redistribution
 pub(crate) use collective::{CollectiveOp, Header, Ranks, not_here};
 pub use group::{GroupError, OneProcess, ProcessGroup, Subgroup};
 pub(crate) use save::{bind, with_parts};
+pub(crate) use scratch::state_key;
 pub(crate) use sets::Sets;
 pub use threads::ThreadGroup;

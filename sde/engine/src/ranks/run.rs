@@ -128,9 +128,11 @@ impl Engine {
         number: RunId,
     ) -> Result<Outcome, Error> {
         let ranks = &*set.ranks;
+        let claim = self.claim_collectively(run);
         let ran = {
             let _level = ranks.level();
-            let ran = self.execute(run, call, self.begin(run, None), number);
+            let begun = self.begin(run, claim.as_ref().map(|claim| &claim.flight));
+            let ran = self.execute(run, call, begun, number);
             let made = self.publishable(run, ran, None);
             let (says, why) = match &made {
                 Ok(published) => (rests_on(&published.entry.record), None),
@@ -156,7 +158,8 @@ impl Engine {
                 }
                 let descriptors = self.all_descriptors(ranks, &run.app.facts, &entry)?;
                 if run.options.policy != Policy::Bypass {
-                    self.save_collective(ranks, &entry, &descriptors);
+                    let had_states = run.cache.scratches.remove(&run.scratch_key());
+                    self.save_collective(ranks, &entry, &descriptors, had_states);
                     set.put(CollectiveEntry {
                         entry: Arc::clone(&entry),
                         is_own: true,
@@ -165,7 +168,13 @@ impl Engine {
                 let map = published.given;
                 Ok(self.conclude(run, Served { entry, map }, Source::Computed))
             }
-            Err(unpublished) => Err(unpublished.resume_panic()),
+            Err(unpublished) => {
+                // There come no more: checkpoints may save what there is.
+                let states = std::iter::once(run.scratch_key());
+                let others = states.filter(|_| ranks.size() > 1);
+                run.cache.scratches.put_back(others);
+                Err(unpublished.resume_panic())
+            }
         }
     }
 

@@ -49,6 +49,10 @@ pub(crate) struct Ranks {
     doomed: Mutex<Vec<Option<Error>>>,
     /// Why nothing can be done together any more.
     broken: OnceLock<Error>,
+    /// Whether this rank has saved the last state of an iteration that was to be saved, and is to save another.
+    may_save_state: AtomicBool,
+    /// Whether all ranks said so when they met: the next state is saved, by all of them.
+    saves_state: AtomicBool,
     /// Who hears of ranks that are late.
     late: Late,
 }
@@ -85,6 +89,8 @@ impl Ranks {
             closed: AtomicBool::new(false),
             doomed: Mutex::default(),
             broken: OnceLock::new(),
+            may_save_state: AtomicBool::new(false),
+            saves_state: AtomicBool::new(false),
             late,
         }
     }
@@ -118,6 +124,25 @@ impl Ranks {
 
     pub(crate) fn id(&self) -> u64 {
         self.id
+    }
+
+    /// How many meetings there were: the same on all ranks that are at one point of the program.
+    pub(crate) fn meetings(&self) -> u64 {
+        self.sequence.load(Ordering::Relaxed)
+    }
+
+    /// Has a state of an iteration saved when all ranks are to.
+    ///
+    /// Two saves by which ranks are apart would share no state to go on from. So none is saved before all have saved the
+    /// one before, which they tell one another at meetings that there are anyway: of the last two that each has
+    /// saved, one is saved by all.
+    pub(crate) fn want_state(&self) {
+        self.may_save_state.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the state that is made now is to be saved: all ranks find the same.
+    pub(crate) fn takes_state(&self) -> bool {
+        self.saves_state.swap(false, Ordering::Relaxed)
     }
 
     /// Whether these are all the ranks of the program.
@@ -195,6 +220,7 @@ impl Ranks {
         self.closed.store(false, Ordering::Relaxed);
         let header = Header {
             sequence: self.sequence.fetch_add(1, Ordering::Relaxed),
+            saves_state: self.may_save_state.load(Ordering::Relaxed),
             ..header.clone()
         };
         let what = header.describe();
@@ -216,6 +242,10 @@ impl Ranks {
         };
         match headers.iter().all(|other| other.fits(&header)) {
             true => {
+                if headers.iter().all(|other| other.saves_state) {
+                    self.may_save_state.store(false, Ordering::Relaxed);
+                    self.saves_state.store(true, Ordering::Relaxed);
+                }
                 stretch.end("met");
                 Ok(headers)
             }

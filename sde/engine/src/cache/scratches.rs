@@ -23,6 +23,8 @@ pub(crate) struct Scratches {
 struct Kept {
     state: ScratchState,
     saved: bool,
+    /// Whether its run is to save it, when all ranks that make it save theirs.
+    in_step: bool,
 }
 
 impl Scratches {
@@ -33,15 +35,19 @@ impl Scratches {
         of_run.map(|kept| kept.state.clone()).collect()
     }
 
-    /// Keeps a state, and so many of those before it. One that counts as saved is not looked at by a checkpoint.
-    pub(crate) fn set(&self, key: Key, state: ScratchState, before: usize, saved: bool) {
+    /// Keeps a state, and so many of those before it.
+    pub(crate) fn set(&self, key: Key, state: ScratchState, before: usize, in_step: bool) {
         self.used.store(true, Ordering::Release);
         let mut states = self.lock();
         let of_run = states.entry(key).or_default();
         let more = of_run.len().saturating_sub(before);
         // Dropped when the lock is free again.
         let _old: Vec<_> = of_run.drain(..more).collect();
-        of_run.push(Kept { state, saved });
+        of_run.push(Kept {
+            state,
+            saved: false,
+            in_step,
+        });
         drop(states);
     }
 
@@ -71,7 +77,7 @@ impl Scratches {
         let mut states = self.lock();
         let all = states.iter_mut();
         all.flat_map(|(key, of_run)| of_run.iter_mut().map(|kept| (*key, kept)))
-            .filter(|(_, kept)| !kept.saved)
+            .filter(|(_, kept)| !kept.saved && !kept.in_step)
             .map(|(key, kept)| {
                 kept.saved = true;
                 (key, kept.state.clone())
@@ -83,6 +89,13 @@ impl Scratches {
     pub(crate) fn saved(&self, key: &Key, state: &ErasedValue) {
         for kept in self.lock().get_mut(key).into_iter().flatten() {
             kept.saved |= kept.state.value.ptr_eq(state);
+        }
+    }
+
+    /// The run makes no more of them, which any checkpoint may save from here on.
+    pub(crate) fn stop(&self, key: &Key) {
+        for kept in self.lock().get_mut(key).into_iter().flatten() {
+            kept.in_step = false;
         }
     }
 

@@ -100,13 +100,19 @@ impl Engine {
             self.cache_of(&frame.facts)
                 .set_scratch(&frame.key, state.clone());
             if self.policy == SavePolicy::EveryResult {
-                self.write_state(frame, frame.key, state);
+                self.write_state(frame, frame.key, &state, &state);
             }
         }
     }
 
-    /// Has the store save a state of a run now.
-    pub(crate) fn write_state(&self, frame: &Frame, key: Key, state: ScratchState) {
+    /// Has the store save a state of a run now, as it is written.
+    pub(crate) fn write_state(
+        &self,
+        frame: &Frame,
+        key: Key,
+        state: &ScratchState,
+        written: &ScratchState,
+    ) {
         let Some(archiver) = self.archiver() else {
             return;
         };
@@ -114,8 +120,8 @@ impl Engine {
             scratch: vec![SavedScratch {
                 app: Arc::clone(&frame.facts.name),
                 key,
-                value: state.value.clone(),
-                codec: state.codec,
+                value: written.value.clone(),
+                codec: written.codec,
             }],
             ..Batch::new(Selection::Checkpoint)
         };

@@ -169,10 +169,7 @@ impl Engine {
                 Ok(self.conclude(run, Served { entry, map }, Source::Computed))
             }
             Err(unpublished) => {
-                // There come no more: checkpoints may save what there is.
-                let states = std::iter::once(run.scratch_key());
-                let others = states.filter(|_| ranks.size() > 1);
-                run.cache.scratches.put_back(others);
+                run.cache.scratches.stop(&run.scratch_key());
                 Err(unpublished.resume_panic())
             }
         }

@@ -156,9 +156,9 @@ impl Handle {
         if others.map_or(is_every, Ranks::takes_state) {
             let written = match is_replicated && states.rank > 0 {
                 true => scratch_of(None, digest_of(&state)),
-                false => kept,
+                false => kept.clone(),
             };
-            states.engine.write_state(frame, key, written);
+            states.engine.write_state(frame, key, &kept, &written);
             if let (Some(ranks), true) = (others, is_every) {
                 ranks.want_state();
             }

@@ -2,6 +2,7 @@
 //! with the next checkpoint.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::Engine;
 use crate::app::{DependencySnapshot, Frame, ScratchState};
@@ -66,7 +67,7 @@ impl Engine {
                 if !std::mem::replace(&mut is_told, true) {
                     self.warn(|| {
                         let run = frame.label();
-                        format!("a state of {run} {why}; without an earlier one it starts afresh")
+                        format!("the scratch of {run} {why}; without an earlier state it starts afresh")
                     });
                 }
                 None
@@ -125,7 +126,10 @@ impl Engine {
             }],
             ..Batch::new(Selection::Checkpoint)
         };
-        match self.write_one(&*archiver, &batch) {
+        let start = Instant::now();
+        let saved = self.write_one(&*archiver, &batch);
+        self.background.took(start.elapsed());
+        match saved {
             Ok(_) => {
                 let cache = self.cache_of(&frame.facts);
                 cache.scratches.saved(&key, &state.value);

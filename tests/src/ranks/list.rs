@@ -1,8 +1,8 @@
 //! All tests of ranks.
 
 use super::{
-    Ranks, Threads, World, arrays, errors, fields, origins, rank_map, redistribution, restart,
-    runs, scratch, sets, together,
+    Ranks, Threads, World, arrays, errors, fields, memory, origins, rank_map, redistribution,
+    restart, runs, scratch, sets, together,
 };
 
 /// How many ranks a test is for.
@@ -58,6 +58,12 @@ macro_rules! for_each_test_of_ranks {
                 an_app_moves_its_results_itself: Each(&[2, 3, 4, 8]),
                 a_part_of_the_old_set_is_none_of_the_new_one: Each(&[2]),
                 what_is_too_large_does_not_move_in_either_direction: Each(&[2, 3]),
+            }
+            memory {
+                what_passes_a_limit_leaves_and_is_made_again: Each(&[1, 2, 3]),
+                what_has_left_is_loaded: Each(&[1, 2, 3]),
+                what_was_cleaned_is_loaded: Each(&[2, 3]),
+                who_looks_finds_what_ranks_made: Each(&[1, 2]),
             }
             origins {
                 an_edit_beneath_the_maker_has_what_was_made_of_it_made_anew: Each(&[1, 2, 3]),

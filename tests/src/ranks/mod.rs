@@ -16,6 +16,7 @@ mod fields;
 mod folder;
 mod journey;
 mod list;
+mod memory;
 mod origins;
 mod rank_map;
 mod redistribution;

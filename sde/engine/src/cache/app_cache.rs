@@ -29,8 +29,8 @@ pub(crate) struct AppCache {
     pub(super) map: DashMap<Key, Slot, BuildKeyHasher>,
     /// The first level: the last run of each thread.
     pub(crate) recent: Recent<Arc<Entry>>,
-    pub(crate) counters: Counters,
-    pub(crate) scratches: Scratches,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) scratches: Arc<Scratches>,
     pub(crate) budget: MemoryBudget,
     /// The runs that are exclusive, if the app is not thread-safe: one for all, and one
     /// for those beneath each run, by the address of its frame.
@@ -89,12 +89,21 @@ impl AppCache {
             name,
             map: DashMap::with_hasher_and_shard_amount(BuildKeyHasher::default(), SHARDS),
             recent: Recent::new(),
-            counters: Counters::default(),
-            scratches: Scratches::default(),
+            counters: Arc::default(),
+            scratches: Arc::default(),
             budget: MemoryBudget::new(limit),
             exclusive_runs: Mutex::default(),
             unclaimed: AtomicUsize::new(0),
             generation: AtomicU64::new(0),
+        }
+    }
+
+    /// A cache of the same app for what the ranks of a process set make together. Counted is what happens in all.
+    pub(crate) fn of_set(&self) -> Self {
+        Self {
+            counters: Arc::clone(&self.counters),
+            scratches: Arc::clone(&self.scratches),
+            ..Self::new(Arc::clone(&self.name), self.budget.limit())
         }
     }
 

@@ -72,8 +72,8 @@ impl MemoryBudget {
         }
     }
 
-    pub(crate) fn is_limited(&self) -> bool {
-        self.limit.is_some()
+    pub(crate) fn limit(&self) -> Option<usize> {
+        self.limit
     }
 
     /// Takes note of a use, if uses matter.

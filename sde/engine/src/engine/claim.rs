@@ -64,7 +64,7 @@ impl<'a> Claim<'a> {
     }
 
     /// Ends it with an entry, and what that gives to those who wait; gives the entry that stands.
-    pub(super) fn publish(mut self, made: &Served) -> Arc<Entry> {
+    pub(crate) fn publish(mut self, made: &Served) -> Arc<Entry> {
         let winner = self
             .cache
             .publish(&self.flight, Arc::clone(&made.entry), &made.map);

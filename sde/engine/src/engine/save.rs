@@ -1,5 +1,6 @@
 //! Saving what is new.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use crate::checkpoint::{Archiver, Batch, SavePolicy, Saved, Selection, saved};
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Event;
 use crate::key::Key;
-use crate::ranks::{CollectiveOp, Header, Ranks};
+use crate::ranks::{CollectiveOp, Header, Ranks, part_key};
 use crate::sync::{self, lock, read};
 
 impl Engine {
@@ -79,8 +80,21 @@ impl Engine {
         let Some(archiver) = self.archiver() else {
             return;
         };
+        // A part first: a list must not be there without it.
+        let ranks: BTreeSet<usize> = self.sets.all().iter().map(|set| set.ranks.rank()).collect();
+        let parts = |key: &Key| {
+            ranks
+                .iter()
+                .map(|rank| part_key(key, *rank))
+                .collect::<Vec<_>>()
+        };
+        let keys: Vec<Key> = keys
+            .iter()
+            .flat_map(parts)
+            .chain(keys.iter().copied())
+            .collect();
         for selection in [Selection::Checkpoint, Selection::Archive] {
-            let entries = self.pending.of(selection, keys);
+            let entries = self.pending.of(selection, &keys);
             let saved = match self.policy {
                 SavePolicy::Never => {
                     let forget = |entry: &Arc<Entry>| self.pending.forget(selection, entry);

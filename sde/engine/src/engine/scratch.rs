@@ -67,7 +67,9 @@ impl Engine {
                 if !std::mem::replace(&mut is_told, true) {
                     self.warn(|| {
                         let run = frame.label();
-                        format!("the scratch of {run} {why}; without an earlier state it starts afresh")
+                        format!(
+                            "the scratch of {run} {why}; without an earlier state it starts afresh"
+                        )
                     });
                 }
                 None

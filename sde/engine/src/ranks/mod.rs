@@ -34,6 +34,7 @@ mod threads;
 pub use array::{Block, DistArray, Distributed, Layout, Placement, Redistribution, SavedParts};
 pub(crate) use collective::{CollectiveOp, Header, Ranks, not_here};
 pub use group::{GroupError, OneProcess, ProcessGroup, Subgroup};
+pub(crate) use parts::part_key;
 pub(crate) use save::{bind, with_parts};
 pub(crate) use scratch::state_key;
 pub(crate) use sets::Sets;

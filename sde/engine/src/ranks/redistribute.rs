@@ -14,9 +14,9 @@ use super::entry_move::EntryMove;
 use super::exchange::{Exchange, ReceivedEntry, ToSend, unpack};
 use super::parts::{Descriptors, OwnDescriptors, joined};
 use super::save::own_descriptors;
-use super::sets::{CollectiveEntry, ProcessSet};
+use super::sets::ProcessSet;
 use super::split::garbled;
-use crate::app::{AppInfo, Transfer};
+use crate::app::{AppInfo, Transfer, TypeIndex};
 use crate::cache::Entry;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -60,12 +60,12 @@ impl Engine {
     pub(super) fn redistribute(
         &self,
         change: &SetChange<'_>,
-        held: &[CollectiveEntry],
+        held: Vec<Arc<Entry>>,
         target: &ProcessSet,
     ) -> Result<(), Error> {
         let held: HashMap<Key, Arc<Entry>> = held
-            .iter()
-            .map(|made| (made.entry.record.key, Arc::clone(&made.entry)))
+            .into_iter()
+            .map(|entry| (entry.record.key, entry))
             .collect();
         let told = self.tell_held(change, &held)?;
         let moving = moving(change, &told);
@@ -91,10 +91,12 @@ impl Engine {
                 target: target.ranks.id(),
             };
             if let Some(entry) = moves.run()? {
-                target.put(CollectiveEntry {
-                    entry: Arc::new(entry),
-                    is_own: change.is_release,
-                });
+                let app = &entry.record.app;
+                let cache = target.cache(self.caches.get(TypeIndex::of(app), app));
+                if !change.is_release {
+                    target.note_handed_over(&entry.record);
+                }
+                cache.record(&Arc::new(entry), cache.generation());
             }
         }
         Ok(())

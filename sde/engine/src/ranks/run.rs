@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::save::{bind, has_parts};
 use crate::app::{Callee, Facts, Handle, Options, Outcome, Policy, ResolvedApp};
-use crate::cache::{Entry, Record};
-use crate::engine::{Engine, Keyed, Run, Served, Unpublished};
+use crate::cache::{Entry, Published, Record};
+use crate::engine::{Claim, Engine, Keyed, Run, Served, Unpublished};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
@@ -125,7 +125,6 @@ impl Engine {
         call: &mut dyn Call,
         number: RunId,
     ) -> Result<Outcome, Error> {
-        let generation = run.cache.generation();
         let claim = self.claim_collectively(run);
         let ran = {
             let _level = ranks.level();
@@ -146,34 +145,51 @@ impl Engine {
                 (_, Err(error)) => Err(Unpublished::of(error, Failure::Ordinary)),
             }
         };
+        let states = run.scratch_key();
         match ran {
             Ok((published, met)) => {
-                let entry = self.resting_on_all(ranks, published.entry, &met)?;
-                bind(run.from, &run.app.facts, &entry);
-                let entry = Arc::new(entry);
-                if !entry.record.nondeterministic {
-                    self.check_replicas(ranks, &run.app.facts, &entry)?;
-                }
-                let descriptors = self.all_descriptors(ranks, &run.app.facts, &entry)?;
-                if run.options.policy != Policy::Bypass {
-                    let had_states = run.cache.scratches.remove(&run.scratch_key());
-                    self.save_collective(ranks, &entry, &descriptors, had_states);
-                }
-                let map = published.given;
-                let made = Served { entry, map };
-                match claim {
-                    Some(claim) => drop(claim.publish(&made)),
-                    None if run.options.policy == Policy::Bypass => {}
-                    None => drop(run.cache.record(&made.entry, generation)),
-                }
-                self.warn_of_what_has_no_size(run.cache, &made.entry);
-                Ok(self.conclude(run, made, Source::Computed))
+                let made = self.publish_collectively(run, ranks, published, &met, claim);
+                made.inspect_err(|_| run.cache.scratches.stop(&states))
             }
             Err(unpublished) => {
-                run.cache.scratches.stop(&run.scratch_key());
+                run.cache.scratches.stop(&states);
                 Err(unpublished.resume_panic())
             }
         }
+    }
+
+    /// Makes known what all ranks have made.
+    fn publish_collectively(
+        &self,
+        run: &Run<'_>,
+        ranks: &Ranks,
+        published: Published,
+        met: &[Header],
+        claim: Option<Claim<'_>>,
+    ) -> Result<Outcome, Error> {
+        let facts = &*run.app.facts;
+        let generation = run.cache.generation();
+        let entry = self.resting_on_all(ranks, published.entry, met)?;
+        bind(run.from, facts, &entry);
+        let entry = Arc::new(entry);
+        if !entry.record.nondeterministic {
+            self.check_replicas(ranks, facts, &entry)?;
+        }
+        let descriptors = self.all_descriptors(ranks, facts, &entry)?;
+        let made = Served {
+            map: published.given,
+            entry,
+        };
+        if run.options.policy != Policy::Bypass {
+            let had_states = run.cache.scratches.remove(&run.scratch_key());
+            self.warn_of_what_has_no_size(run.cache, &made.entry);
+            self.save_collective(ranks, &made.entry, &descriptors, had_states);
+            match claim {
+                Some(claim) => drop(claim.publish(&made)),
+                None => drop(run.cache.record(&made.entry, generation)),
+            }
+        }
+        Ok(self.conclude(run, made, Source::Computed))
     }
 
     /// The entry with a record of what the run rests on anywhere: each rank may have called other apps for

@@ -64,6 +64,7 @@ macro_rules! for_each_test_of_ranks {
                 what_has_left_is_loaded: Each(&[1, 2, 3]),
                 what_was_cleaned_is_loaded: Each(&[2, 3]),
                 who_looks_finds_what_ranks_made: Each(&[1, 2]),
+                a_run_that_needs_itself_on_a_part_is_told_so: Each(&[1, 2]),
             }
             origins {
                 an_edit_beneath_the_maker_has_what_was_made_of_it_made_anew: Each(&[1, 2, 3]),
@@ -110,6 +111,7 @@ macro_rules! for_each_test_of_ranks {
                 without_a_state_in_common_all_begin_again: Each(&[2, 3]),
                 ranks_that_checkpoint_at_different_times_save_one_state: Each(&[2, 3]),
                 states_are_gone_when_the_run_has_ended: Each(&[1, 2, 3]),
+                of_states_between_two_meetings_the_first_counts: Each(&[2, 3]),
                 a_part_of_the_ranks_has_no_scratch_of_their_run: Each(&[2]),
             }
             sets {

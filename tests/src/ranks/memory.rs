@@ -1,7 +1,7 @@
 //! What ranks made together is in a cache like any other: limits, cleaning and looking hold for it.
 
 use sde::store::DirStore;
-use sde::{DistArray, Handle, Peek, SavePolicy, Sde, inputs};
+use sde::{DistArray, ErrorKind, Handle, Peek, SavePolicy, Sde, inputs};
 
 use super::{Rank, Ranks, names};
 
@@ -102,4 +102,22 @@ pub(super) fn who_looks_finds_what_ranks_made(ranks: Ranks<'_>) {
         make(&sde, 5..6);
         assert!(matches!(peek(), Peek::Hit { .. }));
     });
+}
+
+#[sde::app(name = "ranks.memory.itself", distributed)]
+fn itself(sde: &Handle, x: u64) -> Result<bool, sde::Error> {
+    let color = sde.rank()? as u32;
+    let mut is_cycle = false;
+    sde.split_for(color, 0, |part| {
+        let error = itself.call(part, x).err();
+        is_cycle = error.is_some_and(|error| matches!(error.kind(), ErrorKind::Cycle { .. }));
+        Ok(())
+    })?;
+    Ok(is_cycle)
+}
+
+/// The cache of a process set knows of no run on another.
+pub(super) fn a_run_that_needs_itself_on_a_part_is_told_so(ranks: Ranks<'_>) {
+    let told = ranks.run(|sde| *itself.call(&sde, 1).unwrap());
+    assert!(told.iter().all(|told| *told), "{told:?}");
 }

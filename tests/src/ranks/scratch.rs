@@ -338,6 +338,30 @@ pub(super) fn states_are_gone_when_the_run_has_ended(ranks: Ranks<'_>) {
     );
 }
 
+/// A rank may be any number of them ahead.
+pub(super) fn of_states_between_two_meetings_the_first_counts(ranks: Ranks<'_>) {
+    let results = ranks.run(|sde| {
+        let app = number("scratch.twice", |sde, _| {
+            let scratch = sde.scratch::<(u64, u64)>();
+            if let Some(state) = scratch.load()? {
+                let all = sde.gather("states", state.0 * 10 + state.1)?;
+                return Ok(all.iter().map(|state| **state).max().unwrap_or(0));
+            }
+            for step in 1..=3 {
+                sde.gather("step", step)?;
+                for number in 0..=u64::from(sde.rank()? == 0) {
+                    scratch.save((step, number))?;
+                }
+            }
+            Err(AppError::message("the job is cut off"))
+        });
+        let app = app.described(AppInfo::distributed);
+        sde.run(&app, &x(1)).unwrap_err();
+        y(&sde.run(&app, &x(1)).unwrap()).unwrap()
+    });
+    assert!(results.iter().all(|state| *state == 30), "{results:?}");
+}
+
 #[sde::app(name = "ranks.scratch.part", distributed)]
 fn in_a_part(sde: &Handle, loads: bool) -> Result<bool, AppError> {
     let color = sde.rank()? as u32;

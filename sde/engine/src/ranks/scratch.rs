@@ -84,17 +84,17 @@ impl Handle {
         if let (Some(ranks), SavePolicy::EveryResult) = (states.ranks, states.engine.policy) {
             ranks.want_state();
         }
-        let mut own = states.found::<T>(states.rank);
-        own.retain(|part| part.state.is_some() || is_replicated && states.rank > 0);
-        let told = states.tell(&own.iter().map(|part| part.moment).collect::<Vec<_>>())?;
-        let (parts, moment) = match is_replicated {
-            true => states.same_on_all(own, &told)?,
+        let mut parts = states.found::<T>(states.rank);
+        parts.retain(|part| part.state.is_some() || is_replicated && states.rank > 0);
+        let told = states.tell(&parts.iter().map(|part| part.moment).collect::<Vec<_>>())?;
+        let moment = match is_replicated {
+            true => states.same_on_all(&mut parts, &told)?,
             false => {
                 let is_of_all = |moment: &&Moment| {
                     let all_have = told.iter().all(|of_rank| of_rank.contains(moment));
                     moment.ranks == states.size && all_have
                 };
-                (own, told[0].iter().find(is_of_all).copied())
+                told[0].iter().find(is_of_all).copied()
             }
         };
         let Some(moment) = moment else {
@@ -111,7 +111,7 @@ impl Handle {
             }
         }
         if is_replicated {
-            state = states.from_lowest(state)?;
+            state = states.share_lowest(state)?;
         }
         states.engine.tell_resumed(frame);
         Ok(state)
@@ -221,13 +221,13 @@ impl<'a> States<'a> {
         all.filter(is_of_rank).filter(may_go_on).collect()
     }
 
-    /// The newest state of which each rank that made it has kept the same, and the parts of all that this rank has
-    /// looked for: each for several if they were more than there are now.
+    /// The newest state of which each rank that made it has kept the same. Adds the parts of those that are not here now:
+    /// each rank looks for those of several, if they were more.
     fn same_on_all<T: Storable>(
         &self,
-        mut parts: Vec<Value<Part<T>>>,
+        parts: &mut Vec<Value<Part<T>>>,
         told: &[Vec<Moment>],
-    ) -> Result<(Vec<Value<Part<T>>>, Option<Moment>), Error> {
+    ) -> Result<Option<Moment>, Error> {
         let most = told[0].iter().map(|moment| moment.ranks).max().unwrap_or(0);
         for rank in (self.rank..most).step_by(self.size).skip(1) {
             let found = self.found::<T>(rank);
@@ -248,11 +248,11 @@ impl<'a> States<'a> {
             let digests: BTreeSet<_> = of_moment().map(|(.., digest)| digest).collect();
             ranks.len() == moment.ranks && digests.len() == 1 && !digests.contains(&None)
         };
-        Ok((parts, told[0].iter().find(is_whole).copied()))
+        Ok(told[0].iter().find(is_whole).copied())
     }
 
     /// Gives all ranks the state that the lowest has.
-    fn from_lowest<T: Storable>(&self, own: Option<Value<T>>) -> Result<Option<Value<T>>, Error> {
+    fn share_lowest<T: Storable>(&self, own: Option<Value<T>>) -> Result<Option<Value<T>>, Error> {
         let Some(ranks) = self.ranks.filter(|_| self.size > 1) else {
             return Ok(own);
         };

@@ -133,9 +133,9 @@ impl Ranks {
 
     /// Has a state of an iteration saved when all ranks are to.
     ///
-    /// Two saves by which ranks are apart would share no state to go on from. So none is saved before all have saved the
-    /// one before, which they tell one another at meetings that there are anyway: of the last two that each has
-    /// saved, one is saved by all.
+    /// Were each to save when it likes, no state to go on from would be there of all. So none is saved before all have saved
+    /// the one before, or could not; they tell one another at meetings that there are anyway. Of the last two that each
+    /// has saved, one is there of all.
     pub(crate) fn want_state(&self) {
         self.may_save_state.store(true, Ordering::Relaxed);
     }

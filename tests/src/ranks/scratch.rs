@@ -313,6 +313,20 @@ pub(super) fn ranks_that_checkpoint_at_different_times_save_one_state(ranks: Ran
     ended(&came, STEPS - last, OWN.undisturbed(ranks));
 }
 
+/// The run makes no more, so that nobody has to agree.
+pub(super) fn a_checkpoint_after_a_failed_run_saves_its_states(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
+    let path = folder.path().join("store");
+    let came = OWN.stops_at(5).job(ranks, |rank, log| {
+        let store = DirStore::open(&path).unwrap();
+        let builder = Sde::builder().store(store).observer(log.clone());
+        rank.join(builder).build().unwrap()
+    });
+    ended(&came, 5, None);
+    let came = OWN.job_in(ranks, &path);
+    ended(&came, STEPS - 5, OWN.undisturbed(ranks));
+}
+
 /// They would pile up, and a run that is to be made again would go on from them.
 pub(super) fn states_are_gone_when_the_run_has_ended(ranks: Ranks<'_>) {
     let result = OWN.undisturbed(ranks);

@@ -82,19 +82,13 @@ impl Engine {
         };
         // A part first: a list must not be there without it.
         let ranks: BTreeSet<usize> = self.sets.all().iter().map(|set| set.ranks.rank()).collect();
-        let parts = |key: &Key| {
-            ranks
-                .iter()
-                .map(|rank| part_key(key, *rank))
-                .collect::<Vec<_>>()
-        };
-        let keys: Vec<Key> = keys
-            .iter()
-            .flat_map(parts)
-            .chain(keys.iter().copied())
-            .collect();
+        let mut all = Vec::new();
+        for rank in ranks {
+            all.extend(keys.iter().map(|key| part_key(key, rank)));
+        }
+        all.extend(keys);
         for selection in [Selection::Checkpoint, Selection::Archive] {
-            let entries = self.pending.of(selection, &keys);
+            let entries = self.pending.of(selection, &all);
             let saved = match self.policy {
                 SavePolicy::Never => {
                     let forget = |entry: &Arc<Entry>| self.pending.forget(selection, entry);

@@ -363,7 +363,7 @@ pub(super) fn of_states_between_two_meetings_the_first_counts(ranks: Ranks<'_>) 
             }
             for step in 1..=3 {
                 sde.gather("step", step)?;
-                for number in 0..=u64::from(sde.rank()? == 0) {
+                for number in 0..=2 * u64::from(sde.rank()? == 0) {
                     scratch.save((step, number))?;
                 }
             }

@@ -29,17 +29,39 @@ impl DirStore {
         Ok(found.entry.map(|entry| self.followed(entry)))
     }
 
-    /// The latest scratch state that can be read, and whether the file of a later one is gone.
+    /// A scratch state that can be read: the latest, or one `before` it.
+    pub(crate) fn find_state(
+        &self,
+        key: &Key,
+        before: usize,
+    ) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
+        let (mut found, mut gone) = self.scratch(key, before)?;
+        // An iteration that begins again from nothing for want of a look costs the most.
+        for _ in 0..LOOKS {
+            if !gone || !self.look_again(true) {
+                break;
+            }
+            (found, gone) = self.scratch(key, before)?;
+        }
+        Ok(found.map(|payload| self.followed_state(payload, *key)))
+    }
+
+    /// The same, and whether the file of a later one is gone.
     pub(crate) fn scratch(
         &self,
         key: &Key,
+        before: usize,
     ) -> Result<(Option<Arc<dyn Payload>>, bool), ArchiveError> {
         let states = self.known(|index| index.scratch(key));
         let mut failed = None;
         let mut gone = false;
+        // By when they were saved: one may have been written twice.
+        let mut later: Vec<u64> = Vec::new();
         for state in states {
             match read::scratch(&self.0.medium, &state.place, key) {
-                Ok(Some(payload)) => return Ok((Some(payload), gone)),
+                Ok(Some(_)) if later.contains(&state.saved_at) => {}
+                Ok(Some(payload)) if later.len() == before => return Ok((Some(payload), gone)),
+                Ok(Some(_)) => later.push(state.saved_at),
                 Ok(None) => {}
                 Err(Trouble::Gone) => gone = true,
                 Err(trouble) => failed = trouble.warned(key, "a scratch state").or(failed),

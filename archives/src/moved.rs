@@ -60,7 +60,7 @@ impl Followed {
         let store = DirStore(self.store.upgrade()?);
         store.refresh().ok()?;
         let What::Result(run, name) = &self.what else {
-            return store.scratch(&self.key).ok()?.0;
+            return store.scratch(&self.key, 0).ok()?.0;
         };
         let found = best(&store.0.medium, &store.candidates(&self.key), &self.key).ok()?;
         let entry = found.entry.filter(|entry| entry.record.run == *run)?;

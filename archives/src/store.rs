@@ -401,15 +401,11 @@ impl Archiver for DirStore {
     }
 
     fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
-        let (mut found, mut gone) = self.scratch(key)?;
-        // An iteration that begins again from nothing for want of a look costs the most.
-        for _ in 0..LOOKS {
-            if !gone || !self.look_again(true) {
-                break;
-            }
-            (found, gone) = self.scratch(key)?;
-        }
-        Ok(found.map(|payload| self.followed_state(payload, *key)))
+        self.find_state(key, 0)
+    }
+
+    fn find_earlier_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
+        self.find_state(key, 1)
     }
 
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {

@@ -1,8 +1,8 @@
 //! All tests of ranks.
 
 use super::{
-    Ranks, Threads, World, arrays, errors, fields, origins, rank_map, redistribution, restart,
-    runs, sets, together,
+    Ranks, Threads, World, arrays, errors, fields, memory, origins, rank_map, redistribution,
+    restart, runs, scratch, sets, together,
 };
 
 /// How many ranks a test is for.
@@ -59,6 +59,13 @@ macro_rules! for_each_test_of_ranks {
                 a_part_of_the_old_set_is_none_of_the_new_one: Each(&[2]),
                 what_is_too_large_does_not_move_in_either_direction: Each(&[2, 3]),
             }
+            memory {
+                what_passes_a_limit_leaves_and_is_made_again: Each(&[1, 2, 3]),
+                what_has_left_is_loaded: Each(&[1, 2, 3]),
+                what_was_cleaned_is_loaded: Each(&[2, 3]),
+                who_looks_finds_what_ranks_made: Each(&[1, 2]),
+                a_run_that_needs_itself_on_a_part_is_told_so: Each(&[1, 2]),
+            }
             origins {
                 an_edit_beneath_the_maker_has_what_was_made_of_it_made_anew: Each(&[1, 2, 3]),
                 a_refreshed_array_is_another: Each(&[1, 2, 3]),
@@ -94,6 +101,19 @@ macro_rules! for_each_test_of_ranks {
                 a_save_that_fails_on_one_rank_is_the_same_error_on_all: Each(&[1, 2, 3, 4, 8]),
                 what_ranks_made_together_can_be_said_to_be_wrong: Each(&[1, 2, 3]),
                 what_ranks_made_together_is_said_to_be_wrong_by_all_or_none: Each(&[2]),
+            }
+            scratch {
+                any_number_of_ranks_goes_on_from_a_state_that_all_have: UpTo(4),
+                a_program_without_ranks_goes_on_from_a_state_that_all_have: UpTo(3),
+                each_rank_goes_on_from_its_own_state_on_as_many_ranks: UpTo(3),
+                states_that_are_said_to_be_the_same_and_are_not_are_left: UpTo(3),
+                a_state_that_one_rank_has_not_saved_is_not_gone_on_from: Each(&[2, 3]),
+                without_a_state_in_common_all_begin_again: Each(&[2, 3]),
+                ranks_that_checkpoint_at_different_times_save_one_state: Each(&[2, 3]),
+                a_checkpoint_after_a_failed_run_saves_its_states: Each(&[1, 2]),
+                states_are_gone_when_the_run_has_ended: Each(&[1, 2, 3]),
+                of_states_between_two_meetings_the_first_counts: Each(&[2, 3]),
+                a_part_of_the_ranks_has_no_scratch_of_their_run: Each(&[2]),
             }
             sets {
                 what_a_part_computes_all_have_when_it_is_released: Each(&[4]),

@@ -1,60 +1,13 @@
 //! What does not hold yet. Each says what it gives now, and turns red when that is mended: then it belongs to the
 //! others.
 
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 
-use sde::store::{Cbor, DirStore};
-use sde::{AppError, AppInfo, DistArray, Handle, Inputs, SavePolicy, Sde, ThreadGroup};
-use sde_tests::ranks::{Ranks, Threads};
+use sde::store::Cbor;
+use sde::{DistArray, Handle, Inputs, Sde, ThreadGroup};
 use sde_tests::{LIMIT, Watchdog, number, x, y};
 
 use super::counting::{Counting, counted};
-
-const STEPS: u32 = 9;
-
-/// Found by an iteration over ranks that was killed: every rank began again at step 0, without a word. What an app keeps in
-/// its scratch space is there after a restart on another number of ranks.
-#[test]
-#[should_panic(expected = "the second job made [9, 9] steps")]
-fn an_iteration_over_ranks_goes_on_from_its_state() {
-    let folder = tempfile::tempdir().unwrap();
-    let job = |ranks: usize, stops_at: u32| {
-        Ranks::of(&Threads, ranks).run_ranks(|rank| {
-            let made = Arc::new(AtomicU32::new(0));
-            let counted = Arc::clone(&made);
-            let iteration = number("iteration", move |sde, start| {
-                let scratch = sde.scratch::<(u32, u64)>();
-                let (mut step, mut at) = scratch.load()?.map_or((0, start), |state| *state);
-                while step < STEPS {
-                    if step == stops_at {
-                        return Err(AppError::message("the job is cut off"));
-                    }
-                    at = sde
-                        .gather("step", at)?
-                        .iter()
-                        .map(|part| **part)
-                        .max()
-                        .unwrap_or(0)
-                        + 1;
-                    step += 1;
-                    counted.fetch_add(1, Ordering::Relaxed);
-                    scratch.save((step, at))?;
-                }
-                Ok(at)
-            });
-            let store = DirStore::open(folder.path().join("store")).unwrap();
-            let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
-            let sde = rank.join(builder).build().unwrap();
-            let _ = sde.run(&iteration.described(AppInfo::distributed), &x(1));
-            sde.finish().unwrap();
-            made.load(Ordering::Relaxed)
-        })
-    };
-    assert_eq!(job(3, 5), [5, 5, 5]);
-    let made = job(2, STEPS);
-    assert!(made == [STEPS - 5; 2], "the second job made {made:?} steps");
-}
 
 #[sde::app(name = "ranks.known.array", distributed, tags(distributed))]
 fn array(sde: &Handle, number: usize) -> Result<DistArray<f64>, sde::Error> {

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::cancel::{CancelToken, Wake};
 use super::dependencies::Dependencies;
 use super::prepared::Facts;
+use super::scratch::StateNumbers;
 use crate::key::Key;
 
 /// One run in progress.
@@ -44,6 +45,8 @@ pub(crate) struct Frame {
     /// Whether anybody was told that nobody wants the result.
     gave_up: AtomicBool,
     pub(crate) dependencies: Dependencies,
+    /// By what the states of its scratch are known.
+    pub(crate) states: StateNumbers,
 }
 
 impl Frame {
@@ -77,6 +80,7 @@ impl Frame {
             active: AtomicBool::new(true),
             gave_up: AtomicBool::new(false),
             dependencies: Dependencies::default(),
+            states: StateNumbers::default(),
         }
     }
 

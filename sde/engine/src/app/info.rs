@@ -294,9 +294,11 @@ impl ResultSpec {
     /// that are [`distributed`](AppInfo::distributed).
     #[must_use]
     pub fn distributed<T: Distributed>(name: impl Into<Cow<'static, str>>) -> Self {
+        let parts = DistOps::of::<T>();
         Self {
             tags: Tag::Distributed.into(),
-            parts: Some(DistOps::of::<T>()),
+            size: SizeOf::by(parts.bytes),
+            parts: Some(parts),
             ..Self::new::<T>(name)
         }
     }

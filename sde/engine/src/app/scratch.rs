@@ -1,12 +1,14 @@
 //! The scratch space of a run: what an iterative app keeps to go on from.
 
 use std::marker::PhantomData;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::Handle;
 use super::dependencies::DependencySnapshot;
 use super::frame::Frame;
 use crate::error::Error;
+use crate::event::RunId;
 use crate::result_map::{Codec, ErasedValue, Storable, Value};
 
 /// The scratch space of the run that a handle belongs to.
@@ -45,9 +47,49 @@ use crate::result_map::{Codec, ErasedValue, Storable, Value};
 /// assert_eq!(**square_roots.call(&Sde::new(), &[4.0, 9.0])?, [2.0, 3.0]);
 /// # Ok::<(), sde::Error>(())
 /// ```
+///
+/// # On many ranks
+///
+/// In an app that is [`distributed`](crate::AppInfo::distributed) each rank has a state of its own. All ranks call
+/// [`load`](Self::load) together, and each calls [`save`](Self::save) at the same steps; between two steps they do something
+/// together (`gather`, say). A rank is given the state that it saved itself, if that is there of all ranks and there are as
+/// many of them as saved it; else all start afresh. If the states are the same on all ranks, say so
+/// ([`replicated`](Self::replicated)): then any number of ranks goes on from them.
 pub struct Scratch<'a, T> {
     handle: &'a Handle,
+    is_replicated: bool,
     of: PhantomData<fn() -> T>,
+}
+
+/// What tells the states of a run apart that ranks make together.
+#[derive(Default)]
+pub(crate) struct StateNumbers {
+    /// The run, and the process set that makes it.
+    of: OnceLock<(RunId, Option<u64>)>,
+    last: AtomicU64,
+}
+
+impl StateNumbers {
+    pub(crate) fn begin(&self, run: RunId, set: Option<u64>) {
+        // A body is begun once.
+        let _ = self.of.set((run, set));
+    }
+
+    /// The run, if it is made by this process set.
+    pub(crate) fn run(&self, set: Option<u64>) -> Option<RunId> {
+        let (run, own) = self.of.get()?;
+        (*own == set).then_some(*run)
+    }
+
+    /// The number of a state: after how many meetings it is made. `None` for one after which there was no meeting since
+    /// the last, since ranks could be any number of such states apart. One rank numbers all of its own.
+    pub(crate) fn next(&self, meetings: Option<u64>) -> Option<u64> {
+        let next = match meetings {
+            Some(meetings) => meetings,
+            None => self.last.load(Ordering::Relaxed) + 1,
+        };
+        (self.last.swap(next, Ordering::Relaxed) != next).then_some(next)
+    }
 }
 
 /// One saved state and how to write it.
@@ -70,20 +112,38 @@ impl<'a, T: Storable> Scratch<'a, T> {
     pub(crate) fn new(handle: &'a Handle) -> Self {
         Self {
             handle,
+            is_replicated: false,
             of: PhantomData,
+        }
+    }
+
+    /// Says that the states are the same on all ranks, so that any number of ranks may go on from them. One rank saves
+    /// them, the others what tells them apart: states that differ are not gone on from.
+    ///
+    /// It is for you to know: a state that means another thing on each rank may look the same on all by chance, a sum of
+    /// their own that is still zero for one. Where there are no ranks this says nothing.
+    #[must_use]
+    pub fn replicated(self) -> Self {
+        Self {
+            is_replicated: true,
+            ..self
         }
     }
 
     /// The state saved by an earlier, unfinished run of this key, if there is
     /// one. A state that is damaged or of another type counts as none, and so does
     /// one for which an app was called that is another now; an event says so. The state is
-    /// shared: a clone of what is in the `Value` is yours to change.
+    /// shared: a clone of what is in the `Value` is yours to change. Collective in an app that is `distributed`.
     ///
     /// # Errors
-    /// If the handle belongs to no run, or to one that has ended.
+    /// If the handle belongs to no run, or to one that has ended. In an app that is `distributed` the same error on all
+    /// ranks, if one calls something else; on this rank, if it is called where other ranks can't join in.
     pub fn load(&self) -> Result<Option<crate::Value<T>>, Error> {
         let frame = self.frame()?;
         let engine = self.handle.engine();
+        if frame.facts.info.distributed {
+            return self.handle.load_state(frame, self.is_replicated);
+        }
         let found = engine.load_scratch(frame, &Codec::of::<Kept<T>>());
         let Some(kept) = found.and_then(|value| value.downcast::<Kept<T>>()) else {
             return Ok(None);
@@ -91,22 +151,28 @@ impl<'a, T: Storable> Scratch<'a, T> {
         if !engine.may_go_on(frame, &kept.rests_on) {
             return Ok(None);
         }
+        engine.tell_resumed(frame);
         frame.dependencies.inherit(&kept.rests_on);
         Ok(Some(kept.state.clone()))
     }
 
     /// Makes this the state to go on from. It is kept in memory; the next
     /// checkpoint saves it, or this call does where the policy is to save every
-    /// result.
+    /// result. It waits for no other rank. Of what many ranks save only the first state after something that they did
+    /// together counts, and it is checkpointed when all of them have come by again since the checkpoint was due.
     ///
     /// # Errors
     /// If the handle belongs to no run, or to one that has ended. A store that
     /// fails is a warning event, not an error: the computation goes on.
     pub fn save(&self, state: impl Into<crate::Value<T>>) -> Result<(), Error> {
         let frame = self.frame()?;
+        let state = state.into();
+        if frame.facts.info.distributed {
+            return self.handle.save_state(frame, state, self.is_replicated);
+        }
         let kept = Kept::<T> {
             rests_on: frame.dependencies.snapshot(),
-            state: state.into(),
+            state,
         };
         self.handle.engine().save_scratch(
             frame,

@@ -26,8 +26,8 @@ const SHARDS: usize = 128;
 pub(crate) struct AppCache {
     pub(crate) name: Arc<str>,
     pub(super) map: DashMap<Key, Slot, BuildKeyHasher>,
-    pub(crate) counters: Counters,
-    pub(crate) scratches: Scratches,
+    pub(crate) counters: Arc<Counters>,
+    pub(crate) scratches: Arc<Scratches>,
     pub(crate) budget: MemoryBudget,
     /// The runs that are exclusive, if the app is not thread-safe: one for all, and one
     /// for those beneath each run, by the address of its frame.
@@ -85,12 +85,21 @@ impl AppCache {
         Self {
             name,
             map: DashMap::with_hasher_and_shard_amount(BuildKeyHasher::default(), SHARDS),
-            counters: Counters::default(),
-            scratches: Scratches::default(),
+            counters: Arc::default(),
+            scratches: Arc::default(),
             budget: MemoryBudget::new(limit),
             exclusive_runs: Mutex::default(),
             unclaimed: AtomicUsize::new(0),
             generation: AtomicU64::new(0),
+        }
+    }
+
+    /// A cache of the same app for what the ranks of a process set make together. Counted is what happens in all.
+    pub(crate) fn of_set(&self) -> Self {
+        Self {
+            counters: Arc::clone(&self.counters),
+            scratches: Arc::clone(&self.scratches),
+            ..Self::new(Arc::clone(&self.name), self.budget.limit())
         }
     }
 
@@ -368,11 +377,6 @@ impl AppCache {
             .collect()
     }
 
-    /// The latest scratch state of a run without a result.
-    pub(crate) fn scratch_of(&self, key: &Key) -> Option<ScratchState> {
-        self.scratches.get(key)
-    }
-
     /// Forgets the scratch states of runs that are not in progress.
     pub(crate) fn clean_scratch(&self) {
         self.scratches.retain(|key| self.is_flying(key));
@@ -382,7 +386,7 @@ impl AppCache {
     /// caller alone leaves nothing here.
     pub(crate) fn set_scratch(&self, key: &Key, state: ScratchState) {
         if self.is_flying(key) {
-            self.scratches.set(*key, state);
+            self.scratches.set(*key, state, 0, false);
         }
     }
 }

@@ -68,8 +68,9 @@ impl MemoryBudget {
         }
     }
 
-    pub(crate) fn is_limited(&self) -> bool {
-        self.limit.is_some()
+    #[inline]
+    pub(crate) fn limit(&self) -> Option<usize> {
+        self.limit
     }
 
     /// Takes note of a use, if uses matter.

@@ -12,38 +12,52 @@ use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::ErasedValue;
 use crate::sync::lock;
 
-/// The latest state of each run of one app.
+/// The latest states of each run of one app: one, or two of a run that ranks make together.
 #[derive(Default)]
 pub(crate) struct Scratches {
     /// Whether there ever was any: most apps keep none, and pay this one look.
     used: AtomicBool,
-    states: Mutex<HashMap<Key, Kept, BuildKeyHasher>>,
+    states: Mutex<HashMap<Key, Vec<Kept>, BuildKeyHasher>>,
 }
 
 struct Kept {
     state: ScratchState,
     saved: bool,
+    /// Whether its run is to save it, when all ranks that make it save theirs.
+    in_step: bool,
 }
 
 impl Scratches {
-    pub(crate) fn get(&self, key: &Key) -> Option<ScratchState> {
-        self.lock().get(key).map(|kept| kept.state.clone())
+    /// The states of a run, the latest first.
+    pub(crate) fn get(&self, key: &Key) -> Vec<ScratchState> {
+        let states = self.lock();
+        let of_run = states.get(key).into_iter().flatten().rev();
+        of_run.map(|kept| kept.state.clone()).collect()
     }
 
-    pub(crate) fn set(&self, key: Key, state: ScratchState) {
+    /// Keeps a state, and so many of those before it.
+    pub(crate) fn set(&self, key: Key, state: ScratchState, before: usize, in_step: bool) {
         self.used.store(true, Ordering::Release);
-        let kept = Kept {
+        let mut states = self.lock();
+        let of_run = states.entry(key).or_default();
+        let more = of_run.len().saturating_sub(before);
+        // Dropped when the lock is free again.
+        let _old: Vec<_> = of_run.drain(..more).collect();
+        of_run.push(Kept {
             state,
             saved: false,
-        };
-        // What it replaces is dropped when the lock is free again.
-        let _old = self.lock().insert(key, kept);
+            in_step,
+        });
+        drop(states);
     }
 
-    pub(crate) fn remove(&self, key: &Key) {
-        if self.used.load(Ordering::Acquire) {
-            let _old = self.lock().remove(key);
-        }
+    /// Says whether there were any.
+    pub(crate) fn remove(&self, key: &Key) -> bool {
+        let _old = match self.used.load(Ordering::Acquire) {
+            true => self.lock().remove(key),
+            false => None,
+        };
+        _old.is_some()
     }
 
     pub(crate) fn take_all(&self) -> impl Sized + use<> {
@@ -61,19 +75,27 @@ impl Scratches {
     /// The states that were not saved yet; they count as saved from here on.
     pub(crate) fn take_unsaved(&self) -> Vec<(Key, ScratchState)> {
         let mut states = self.lock();
-        let unsaved = states.iter_mut().filter(|(_, kept)| !kept.saved);
-        unsaved
+        let all = states.iter_mut();
+        all.flat_map(|(key, of_run)| of_run.iter_mut().map(|kept| (*key, kept)))
+            .filter(|(_, kept)| !kept.saved && !kept.in_step)
             .map(|(key, kept)| {
                 kept.saved = true;
-                (*key, kept.state.clone())
+                (key, kept.state.clone())
             })
             .collect()
     }
 
     /// This state was saved; a later one was not.
     pub(crate) fn saved(&self, key: &Key, state: &ErasedValue) {
-        if let Some(kept) = self.lock().get_mut(key) {
+        for kept in self.lock().get_mut(key).into_iter().flatten() {
             kept.saved |= kept.state.value.ptr_eq(state);
+        }
+    }
+
+    /// The run makes no more of them, which any checkpoint may save from here on.
+    pub(crate) fn stop(&self, key: &Key) {
+        for kept in self.lock().get_mut(key).into_iter().flatten() {
+            kept.in_step = false;
         }
     }
 
@@ -81,7 +103,7 @@ impl Scratches {
     pub(crate) fn put_back(&self, keys: impl Iterator<Item = Key>) {
         let mut states = self.lock();
         for key in keys {
-            if let Some(kept) = states.get_mut(&key) {
+            for kept in states.get_mut(&key).into_iter().flatten() {
                 kept.saved = false;
             }
         }
@@ -90,10 +112,11 @@ impl Scratches {
     /// What was saved is not there any more.
     pub(crate) fn none_is_saved(&self) {
         let mut states = self.lock();
-        states.values_mut().for_each(|kept| kept.saved = false);
+        let all = states.values_mut().flatten();
+        all.for_each(|kept| kept.saved = false);
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Kept, BuildKeyHasher>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Vec<Kept>, BuildKeyHasher>> {
         lock(&self.states)
     }
 }

@@ -77,6 +77,16 @@ pub trait Archiver: Send + Sync {
     /// If the store can't be read.
     fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError>;
 
+    /// The state that was saved before that one. Ranks that are killed while they save go on from it, since not
+    /// all have the newest; a store that gives none has them start afresh.
+    ///
+    /// # Errors
+    /// If the store can't be read.
+    fn find_earlier_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
+        let _ = key;
+        Ok(None)
+    }
+
     /// Every mark that was saved, oldest first.
     ///
     /// # Errors

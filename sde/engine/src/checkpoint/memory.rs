@@ -40,7 +40,8 @@ pub struct MemoryArchiver(Arc<Mutex<Contents>>);
 #[derive(Default)]
 struct Contents {
     entries: HashMap<(Selection, Key), (Record, Vec<Kept>)>,
-    scratch: HashMap<Key, (Arc<str>, ErasedValue)>,
+    /// The last two states of each run, the latest first.
+    scratch: HashMap<Key, (Arc<str>, Vec<ErasedValue>)>,
     marks: Vec<Mark>,
     batches: usize,
     fail_next: bool,
@@ -130,6 +131,12 @@ impl MemoryArchiver {
         })))
     }
 
+    fn state(&self, key: &Key, number: usize) -> Option<Arc<dyn Payload>> {
+        let contents = self.lock();
+        let (_, states) = contents.scratch.get(key)?;
+        Some(Arc::new(InMemory(states.get(number)?.clone())))
+    }
+
     fn lock(&self) -> MutexGuard<'_, Contents> {
         lock(&self.0)
     }
@@ -159,8 +166,10 @@ impl Archiver for MemoryArchiver {
             contents.scratch.remove(&entry.record.key);
         }
         for scratch in &batch.scratch {
-            let state = (Arc::clone(&scratch.app), scratch.value.clone());
-            contents.scratch.insert(scratch.key, state);
+            let first = || (Arc::clone(&scratch.app), Vec::new());
+            let (_, states) = contents.scratch.entry(scratch.key).or_insert_with(first);
+            states.truncate(1);
+            states.insert(0, scratch.value.clone());
         }
         contents.marks.extend(batch.marks.iter().cloned());
         Ok(Saved::default())
@@ -200,9 +209,11 @@ impl Archiver for MemoryArchiver {
     }
 
     fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
-        let contents = self.lock();
-        let found = contents.scratch.get(key);
-        Ok(found.map(|(_, value)| Arc::new(InMemory(value.clone())) as _))
+        Ok(self.state(key, 0))
+    }
+
+    fn find_earlier_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
+        Ok(self.state(key, 1))
     }
 
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {

@@ -88,8 +88,8 @@ pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
 
 /// A run is called from beneath itself.
 fn own_cycle(run: &Run<'_>) -> Option<Error> {
-    // Not to look through all that lies above each of thousands of runs.
-    if !run.cache.may_be_running(&run.key) {
+    // Not to look through all that lies above each of thousands of runs. The cache of a process set knows only its own.
+    if !run.app.facts.info.distributed && !run.cache.may_be_running(&run.key) {
         return None;
     }
     let depth = ancestry(run.above.as_ref()).position(|frame| run.is(frame))?;

@@ -26,6 +26,8 @@ struct State {
     started: bool,
     wanted: bool,
     stopped: bool,
+    /// How long runs have saved states themselves since the last checkpoint.
+    took: Duration,
 }
 
 impl Background {
@@ -44,6 +46,11 @@ impl Background {
             shared.lock().started = false;
         }
         started.map(drop)
+    }
+
+    /// Takes note of the time that a run has taken to save a state of its own.
+    pub(super) fn took(&self, time: Duration) {
+        self.0.lock().took += time;
     }
 
     /// Has a checkpoint made soon.
@@ -73,7 +80,7 @@ impl Shared {
             };
             let start = Instant::now();
             engine.checkpoint_or_warn("in the background");
-            last_took = start.elapsed();
+            last_took = start.elapsed() + std::mem::take(&mut self.lock().took);
         }
     }
 

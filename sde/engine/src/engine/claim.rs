@@ -40,9 +40,9 @@ pub(super) enum Role<'a> {
 
 /// The right to end a flight. Ends it in an error if it is dropped, so that
 /// a panic anywhere leaves nobody waiting.
-pub(super) struct Claim<'a> {
+pub(crate) struct Claim<'a> {
     cache: &'a AppCache,
-    pub(super) flight: Arc<RunFlight>,
+    pub(crate) flight: Arc<RunFlight>,
     ended: bool,
 }
 
@@ -64,7 +64,7 @@ impl<'a> Claim<'a> {
     }
 
     /// Ends it with an entry, and what that gives to those who wait; gives the entry that stands.
-    pub(super) fn publish(mut self, made: &Served) -> Arc<Entry> {
+    pub(crate) fn publish(mut self, made: &Served) -> Arc<Entry> {
         let winner = self
             .cache
             .publish(&self.flight, Arc::clone(&made.entry), &made.map);
@@ -144,6 +144,19 @@ impl Engine {
             begun: self.begin(run, None),
             previous: None,
         })
+    }
+
+    /// The claim of a run that ranks make together, on this rank: none but the thread that may begin such runs claims their
+    /// keys.
+    pub(crate) fn claim_collectively<'a>(&self, run: &Run<'a>) -> Option<Claim<'a>> {
+        let is_alone = run.options.policy == Policy::Bypass || run.app.facts.nondeterministic;
+        if is_alone {
+            return None;
+        }
+        match run.cache.claim(run.key, None, |_| false) {
+            cache::Claimed::Mine(flight, _) => Some(Claim::won(run.cache, flight)),
+            _ => None,
+        }
     }
 
     fn with_claim<'a>(

@@ -24,9 +24,9 @@ impl Engine {
     }
 
     /// Warns, once, of a result that the limit of its app does not see.
-    pub(super) fn warn_of_what_has_no_size(&self, cache: &AppCache, entry: &Entry) {
+    pub(crate) fn warn_of_what_has_no_size(&self, cache: &AppCache, entry: &Entry) {
         let mut results = entry.results.results().iter();
-        if cache.budget.is_limited()
+        if cache.budget.limit().is_some()
             && let Some(named) = results.find(|named| named.has_unknown_size())
             && !cache.budget.told.swap(true, Ordering::Relaxed)
         {
@@ -50,8 +50,10 @@ impl Engine {
 
     /// The same for the app of a name; gives how many bytes were let go.
     pub(super) fn evict(&self, app: &str, keep: usize) -> usize {
-        let of_name = self.caches.all().filter(|cache| &*cache.name == app);
-        of_name.map(|cache| self.evict_from(cache, keep)).sum()
+        let of_sets = self.sets.all().into_iter().flat_map(|set| set.caches());
+        let all = self.caches.all().cloned().chain(of_sets);
+        let of_name = all.filter(|cache| &*cache.name == app);
+        of_name.map(|cache| self.evict_from(&cache, keep)).sum()
     }
 
     fn evict_from(&self, cache: &AppCache, keep: usize) -> usize {

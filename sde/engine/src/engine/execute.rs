@@ -98,6 +98,8 @@ impl Engine {
     ) -> Ran {
         let (facts, frame) = (&run.app.facts, &begun.frame);
         let epoch = self.epoch();
+        let set = run.from.shared_ranks().map(|ranks| ranks.id());
+        frame.states.begin(number, set);
         self.tell(|| Event::Started {
             app: Arc::clone(&facts.name),
             key: run.key,

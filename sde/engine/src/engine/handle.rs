@@ -204,7 +204,8 @@ impl Handle {
         self.engine.evict(app, keep)
     }
 
-    /// The scratch space of this run, for a state of type `T`.
+    /// The scratch space of this run, for a state of type `T`: what an iteration goes on from that was cut off, on one rank or
+    /// on many.
     #[must_use]
     pub fn scratch<T: Storable>(&self) -> Scratch<'_, T> {
         Scratch::new(self)

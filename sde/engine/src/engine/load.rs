@@ -69,7 +69,10 @@ impl Engine {
             return Err(None);
         }
         let archived = stored.archived;
-        let previous = previous.filter(|old| self.may_fill(run, old));
+        // Of ranks each fills gaps of its own: all must come to one computation.
+        let run_id = run.app.facts.info.distributed.then_some(stored.record.run);
+        let is_one = |old: &&Entry| run_id.is_none_or(|of| of == old.record.run);
+        let previous = previous.filter(|old| is_one(old) && self.may_fill(run, old));
         let entry = Arc::new(self.entry_of(&run.app.facts, stored, previous));
         let map = self.serve(&entry, run.options.names).map_err(Some)?;
         // An archive is to have what this program used, whoever computed it.

@@ -171,7 +171,7 @@ impl Look<'_> {
     /// The same from what may be gone since it was found before.
     #[inline]
     fn take_recent(&self, hit: &RecentHit, keep: bool) -> Option<Taken> {
-        let entry = match keep || self.cache.budget.is_limited() {
+        let entry = match keep || self.cache.budget.limit().is_some() {
             true => Some(hit.entry.upgrade()?),
             false => None,
         };

@@ -35,6 +35,7 @@ mod wait;
 
 pub use app_store::Apps;
 pub use builder::Builder;
+pub(crate) use claim::Claim;
 pub use handle::Handle;
 pub use invalidate::Invalidated;
 pub(crate) use load::entry_of_specs;

@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 
 use super::Engine;
 use crate::app::{Facts, Nearest, Peek, ResolvedApp};
-use crate::cache::Record;
+use crate::cache::{AppCache, Record};
 use crate::checkpoint::StoredEntry;
 use crate::error::{Error, ErrorKind};
 use crate::event::RunId;
@@ -34,7 +34,7 @@ impl Engine {
         if facts.nondeterministic {
             return miss("it is non-deterministic, and never looked up".to_owned());
         }
-        let cache = self.cache_of(facts);
+        let cache = self.cache_here(facts);
         let mut held = None;
         if let Some(entry) = cache.entry(&key) {
             match self.refusal(&entry, None) {
@@ -69,6 +69,14 @@ impl Engine {
         }
     }
 
+    /// The cache in which a run of the app would be remembered.
+    fn cache_here(&self, facts: &Facts) -> Arc<AppCache> {
+        let alone = self.cache_of(facts);
+        let sets = self.sets.all();
+        let innermost = sets.last().filter(|_| facts.info.distributed);
+        innermost.map_or_else(|| Arc::clone(alone), |set| set.cache(alone))
+    }
+
     /// The run of the app, in memory or in the store, that a planned one is most like.
     fn nearest(&self, app: &ResolvedApp<'_>, key: Key, inputs: &Inputs) -> Option<Nearest> {
         let encoded = inputs.with_encoded(<[u8]>::to_vec).ok()?;
@@ -79,7 +87,7 @@ impl Engine {
                 planned.look_at_key(other, &mut nearest);
             }
         };
-        for entry in self.cache_of(&app.facts).entries() {
+        for entry in self.cache_here(&app.facts).entries() {
             look_at(&entry.record);
         }
         if let Some(archiver) = self.archiver() {

@@ -155,7 +155,7 @@ impl Engine {
             Body::Returned(results) => match run.files_unchanged() {
                 Ok(()) => Ok(results),
                 Err(error) => {
-                    run.cache.scratches.remove(&key);
+                    run.cache.scratches.remove(&run.scratch_key());
                     Err(Unpublished::of(error, Failure::Ordinary))
                 }
             },

@@ -19,6 +19,7 @@ use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Source};
 use crate::inputs::Call;
 use crate::key::{Key, Volatile};
+use crate::ranks::state_key;
 use crate::result_map::ResultMap;
 
 /// One call that is not answered from the cache, on its way through the engine.
@@ -108,6 +109,12 @@ impl<'a> Run<'a> {
             found: Cell::new(None),
             found_anew: Cell::new(false),
         }
+    }
+
+    /// Under what this process keeps the states of its scratch.
+    pub(crate) fn scratch_key(&self) -> Key {
+        let ranks = self.from.shared_ranks();
+        state_key(&self.key, ranks.map_or(0, |ranks| ranks.rank()))
     }
 
     /// Whether it is this run that goes on there.

@@ -1,5 +1,6 @@
 //! Saving what is new.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
@@ -10,7 +11,7 @@ use crate::checkpoint::{Archiver, Batch, SavePolicy, Saved, Selection, saved};
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Event;
 use crate::key::Key;
-use crate::ranks::{CollectiveOp, Header, Ranks};
+use crate::ranks::{CollectiveOp, Header, Ranks, part_key};
 use crate::sync::{self, lock, read};
 
 impl Engine {
@@ -79,8 +80,15 @@ impl Engine {
         let Some(archiver) = self.archiver() else {
             return;
         };
+        // A part first: a list must not be there without it.
+        let ranks: BTreeSet<usize> = self.sets.all().iter().map(|set| set.ranks.rank()).collect();
+        let mut all = Vec::new();
+        for rank in ranks {
+            all.extend(keys.iter().map(|key| part_key(key, rank)));
+        }
+        all.extend(keys);
         for selection in [Selection::Checkpoint, Selection::Archive] {
-            let entries = self.pending.of(selection, keys);
+            let entries = self.pending.of(selection, &all);
             let saved = match self.policy {
                 SavePolicy::Never => {
                     let forget = |entry: &Arc<Entry>| self.pending.forget(selection, entry);

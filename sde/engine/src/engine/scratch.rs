@@ -2,16 +2,21 @@
 //! with the next checkpoint.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use super::Engine;
 use crate::app::{DependencySnapshot, Frame, ScratchState};
-use crate::checkpoint::{Batch, SavePolicy, SavedScratch, Selection};
+use crate::checkpoint::{Archiver, Batch, SavePolicy, SavedScratch, Selection};
 use crate::event::Event;
+use crate::key::Key;
 use crate::result_map::{Codec, ErasedValue};
 
 impl Engine {
-    /// The scratch states that are newer than what was saved of them.
+    /// The scratch states that are newer than what was saved of them. Those of runs that ranks are making together are
+    /// saved by the runs, when all ranks may.
     pub(super) fn unsaved_scratch(&self) -> Vec<SavedScratch> {
+        let sets = self.sets.all();
+        sets.iter().for_each(|set| set.ranks.want_state());
         self.caches
             .all()
             .flat_map(|cache| {
@@ -29,47 +34,52 @@ impl Engine {
             .collect()
     }
 
-    /// The scratch of a run: of this process, or else of the store.
-    /// A run for its caller alone has none: it is to be like no other.
+    /// The scratch of a run. One for its caller alone has none: it is to be like no other.
     pub(crate) fn load_scratch(&self, frame: &Frame, codec: &Codec) -> Option<ErasedValue> {
-        if !frame.is_claimed() {
-            return None;
-        }
-        let cache = self.cache_of(&frame.facts);
-        if let Some(state) = cache.scratch_of(&frame.key) {
-            if state.value.type_name() == codec.type_name() {
-                return Some(state.value);
-            }
-            self.warn(|| {
-                format!(
-                    "the scratch of {} was saved as another type; it starts afresh",
-                    frame.label()
-                )
-            });
-            return None;
-        }
-        let archiver = self.archiver()?;
-        let found = archiver
-            .find_scratch(&frame.key)
-            .and_then(|payload| payload.map(|payload| payload.decode(codec)).transpose());
-        found.unwrap_or_else(|error| {
-            self.warn(|| {
-                format!(
-                    "the scratch of {} could not be read: {error}; it starts afresh",
-                    frame.label()
-                )
-            });
-            None
+        let mut states = self.states_under(frame, frame.key, codec);
+        frame.is_claimed().then(|| states.next()).flatten()
+    }
+
+    /// The states of a run that are kept under a key, the latest first: those of this process, then those of the store.
+    pub(crate) fn states_under(
+        &self,
+        frame: &Frame,
+        key: Key,
+        codec: &Codec,
+    ) -> impl Iterator<Item = ErasedValue> {
+        let held = self.cache_of(&frame.facts).scratches.get(&key).into_iter();
+        let held = held.map(|state| match state.value.type_name() == codec.type_name() {
+            true => Ok(Some(state.value)),
+            false => Err("was saved as another type".to_owned()),
+        });
+        let finds = [Archiver::find_scratch, Archiver::find_earlier_scratch];
+        let stored = finds.into_iter().map(move |find| {
+            let Some(archiver) = self.archiver() else {
+                return Ok(None);
+            };
+            let found = find(&*archiver, &key)
+                .and_then(|payload| payload.map(|payload| payload.decode(codec)).transpose());
+            found.map_err(|error| format!("could not be read: {error}"))
+        });
+        let mut is_told = false;
+        held.chain(stored).filter_map(move |found| {
+            found.unwrap_or_else(|why| {
+                if !std::mem::replace(&mut is_told, true) {
+                    self.warn(|| {
+                        let run = frame.label();
+                        format!(
+                            "the scratch of {run} {why}; without an earlier state it starts afresh"
+                        )
+                    });
+                }
+                None
+            })
         })
     }
 
     /// Whether a run goes on from a scratch state: what was called for it is as it was.
     pub(crate) fn may_go_on(&self, frame: &Frame, from: &DependencySnapshot) -> bool {
         let Some(why) = self.changed_dependency(&*from.dependencies) else {
-            self.tell(|| Event::Resumed {
-                app: Arc::clone(&frame.facts.name),
-                key: frame.key,
-            });
             return true;
         };
         self.warn(|| {
@@ -81,29 +91,51 @@ impl Engine {
         false
     }
 
+    pub(crate) fn tell_resumed(&self, frame: &Frame) {
+        self.tell(|| Event::Resumed {
+            app: Arc::clone(&frame.facts.name),
+            key: frame.key,
+        });
+    }
+
     pub(crate) fn save_scratch(&self, frame: &Frame, state: ScratchState) {
-        if !frame.is_claimed() {
-            return;
+        if frame.is_claimed() {
+            self.cache_of(&frame.facts)
+                .set_scratch(&frame.key, state.clone());
+            if self.policy == SavePolicy::EveryResult {
+                self.write_state(frame, frame.key, &state, &state);
+            }
         }
-        let cache = self.cache_of(&frame.facts);
-        cache.set_scratch(&frame.key, state.clone());
+    }
+
+    /// Has the store save a state of a run now, as it is written.
+    pub(crate) fn write_state(
+        &self,
+        frame: &Frame,
+        key: Key,
+        state: &ScratchState,
+        written: &ScratchState,
+    ) {
         let Some(archiver) = self.archiver() else {
             return;
         };
-        if self.policy != SavePolicy::EveryResult {
-            return;
-        }
         let batch = Batch {
             scratch: vec![SavedScratch {
                 app: Arc::clone(&frame.facts.name),
-                key: frame.key,
-                value: state.value.clone(),
-                codec: state.codec,
+                key,
+                value: written.value.clone(),
+                codec: written.codec,
             }],
             ..Batch::new(Selection::Checkpoint)
         };
-        match self.write_one(&*archiver, &batch) {
-            Ok(_) => cache.scratches.saved(&frame.key, &state.value),
+        let start = Instant::now();
+        let saved = self.write_one(&*archiver, &batch);
+        self.background.took(start.elapsed());
+        match saved {
+            Ok(_) => {
+                let cache = self.cache_of(&frame.facts);
+                cache.scratches.saved(&key, &state.value);
+            }
             Err(error) => self.warn(|| {
                 format!(
                     "the scratch of {} could not be saved: {error}; the next save tries again",

@@ -94,26 +94,40 @@ pub(crate) fn gather_values<T: Storable>(
     what: &str,
     value: Value<T>,
 ) -> Result<Vec<Value<T>>, Error> {
-    let codec = Codec::of::<T>();
-    let mut bytes = Vec::new();
-    let encoded = wire.encode(&ErasedValue::from(value.clone()), &codec, &mut bytes);
-    let encoded = encoded
-        .map(|()| bytes)
-        .map_err(|source| not_sent(what, source));
-    let header = Header::about(CollectiveOp::Gather, what, codec.type_name());
-    let (all, counts) = ranks.gather(header, encoded)?;
+    let header = Header::about(CollectiveOp::Gather, what, Codec::of::<T>().type_name());
+    let (all, counts) = ranks.gather(header, encode_to_send(wire, what, &value))?;
     let decoded: Result<Vec<_>, Error> = parts(&all, &counts)
         .enumerate()
         .map(|(rank, bytes)| {
             if rank == ranks.rank() {
                 return Ok(value.clone());
             }
-            let value = wire.decode(bytes, &codec);
-            let value = value.map_err(|source| not_sent(what, source))?;
-            value.downcast().ok_or_else(|| not_sent(what, wrong_type()))
+            decode_sent(wire, what, bytes)
         })
         .collect();
     ranks.agree(what, decoded)
+}
+
+pub(crate) fn encode_to_send<T: Storable>(
+    wire: &dyn Wire,
+    what: &str,
+    value: &Value<T>,
+) -> Result<Vec<u8>, Error> {
+    let (value, mut bytes) = (ErasedValue::from(value.clone()), Vec::new());
+    let encoded = wire.encode(&value, &Codec::of::<T>(), &mut bytes);
+    encoded
+        .map(|()| bytes)
+        .map_err(|source| not_sent(what, source))
+}
+
+pub(crate) fn decode_sent<T: Storable>(
+    wire: &dyn Wire,
+    what: &str,
+    bytes: &[u8],
+) -> Result<Value<T>, Error> {
+    let value = wire.decode(bytes, &Codec::of::<T>());
+    let value = value.map_err(|source| not_sent(what, source))?;
+    value.downcast().ok_or_else(|| not_sent(what, wrong_type()))
 }
 
 fn not_sent(what: &str, source: crate::error::ArchiveError) -> Error {

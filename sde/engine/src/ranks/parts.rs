@@ -103,25 +103,18 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
     )
 }
 
-/// What each rank saves of an entry; `None` if it has no part of anything.
-pub(crate) fn part_of(entry: &Entry, descriptors: &Descriptors, rank: usize) -> Option<Entry> {
+/// What each rank saves of an entry.
+pub(crate) fn part_of(entry: &Entry, descriptors: &Descriptors, rank: usize) -> Entry {
     let is_part = |named: &&Named| descriptors.contains_key(&*named.name);
     let results = entry.results.results().iter().filter(is_part).cloned();
-    let results: Vec<_> = results.collect();
-    if results.is_empty() {
-        return None;
-    }
     let mut record = entry.record.clone();
     record.key = part_key(&entry.record.key, rank);
     let origin = Origin {
         key: record.key,
         ..entry.origin()
     };
-    Some(Entry::new(
-        record,
-        ResultMap::from_parts(origin, results),
-        u64::MAX,
-    ))
+    let results = ResultMap::from_parts(origin, results.collect());
+    Entry::new(record, results, u64::MAX)
 }
 
 /// A distributed value in a store, put together for one rank when it is asked for.

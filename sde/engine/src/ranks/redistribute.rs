@@ -14,8 +14,8 @@ use super::entry_move::{EntryMove, Moving, SetChange};
 use super::exchange::{Exchange, ReceivedEntry, ToSend, unpack};
 use super::parts::{OwnDescriptors, joined};
 use super::save::own_descriptors;
-use super::sets::{CollectiveEntry, ProcessSet};
-use crate::app::AppInfo;
+use super::sets::ProcessSet;
+use crate::app::{AppInfo, TypeIndex};
 use crate::cache::Entry;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -38,12 +38,12 @@ impl Engine {
     pub(super) fn redistribute(
         &self,
         change: &SetChange<'_>,
-        held: &[CollectiveEntry],
+        held: Vec<Arc<Entry>>,
         target: &ProcessSet,
     ) -> Result<(), Error> {
         let held: HashMap<Key, Arc<Entry>> = held
-            .iter()
-            .map(|made| (made.entry.record.key, Arc::clone(&made.entry)))
+            .into_iter()
+            .map(|entry| (entry.record.key, entry))
             .collect();
         let told = self.tell_held(change, &held)?;
         let moving = moving(change, &told);
@@ -69,10 +69,12 @@ impl Engine {
                 target: target.ranks.id(),
             };
             if let Some(entry) = moves.run()? {
-                target.put(CollectiveEntry {
-                    entry: Arc::new(entry),
-                    is_own: change.is_release,
-                });
+                let app = &entry.record.app;
+                let cache = target.cache(self.caches.get(TypeIndex::of(app), app));
+                if !change.is_release {
+                    target.note_handed_over(&entry.record);
+                }
+                cache.record(&Arc::new(entry), cache.generation());
             }
         }
         Ok(())

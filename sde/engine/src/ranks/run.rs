@@ -10,10 +10,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::save::{bind, has_parts};
-use super::sets::{CollectiveEntry, ProcessSet};
 use crate::app::{Callee, Facts, Handle, Options, Outcome, Policy, ResolvedApp};
-use crate::cache::{Entry, Record};
-use crate::engine::{Engine, Keyed, Run, Served, Unpublished};
+use crate::cache::{Entry, Published, Record};
+use crate::engine::{Claim, Engine, Keyed, Run, Served, Unpublished};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
@@ -36,12 +35,12 @@ impl Engine {
             Ok(keyed) => (keyed, None),
             Err(error) => (Keyed::none(), Some(error)),
         };
-        let cache = self.cache_of(facts);
-        let run = Run::new(from, from.caller(), app, cache, options, keyed);
-        let unfit = unfit.or_else(|| self.admit(&run).err());
         let set = self.sets.of(ranks).ok_or(ErrorKind::Released)?;
+        let cache = set.cache(self.cache_of(facts));
+        let run = Run::new(from, from.caller(), app, &cache, options, keyed);
+        let unfit = unfit.or_else(|| self.admit(&run).err());
         let stretch = crate::stretch!("run", app = &*facts.name, key = %run.key.short(), ranks = ranks.size());
-        match self.collective_run(&run, &set, call, unfit) {
+        match self.collective_run(&run, ranks, call, unfit) {
             Ok(outcome) => {
                 stretch.end(outcome.source.name());
                 Ok(outcome)
@@ -53,14 +52,14 @@ impl Engine {
     fn collective_run(
         &self,
         run: &Run<'_>,
-        set: &ProcessSet,
+        ranks: &Ranks,
         call: &mut dyn Call,
         unfit: Option<Error>,
     ) -> Result<Outcome, Error> {
-        let ranks = &*set.ranks;
+        let generation = run.cache.generation();
         let held = match unfit {
             Some(_) => None,
-            None => self.held(run, set),
+            None => self.held(run),
         };
         let has = held.as_ref().map(|(served, _)| served.entry.record.run);
         let own = self.next_run();
@@ -76,10 +75,7 @@ impl Engine {
             |other: &Header| matches!(other.body, Body::Run { has: theirs, .. } if theirs == has);
         if let (true, Some((served, source))) = (met.iter().all(alike), held) {
             if source == Source::Loaded {
-                set.put(CollectiveEntry {
-                    entry: Arc::clone(&served.entry),
-                    is_own: true,
-                });
+                run.cache.record(&served.entry, generation);
             }
             return Ok(self.conclude(run, served, source));
         }
@@ -93,26 +89,28 @@ impl Engine {
             }
             .into());
         }
-        self.compute_collectively(run, set, call, next)
+        self.compute_collectively(run, ranks, call, next)
     }
 
     /// What this rank has of the run, in memory or in the store.
-    fn held(&self, run: &Run<'_>, set: &ProcessSet) -> Option<(Served, Source)> {
+    fn held(&self, run: &Run<'_>) -> Option<(Served, Source)> {
         if run.options.policy == Policy::Bypass || run.app.facts.nondeterministic {
             return None;
         }
-        let known = set.entry(&run.key);
+        let known = run.cache.entry(&run.key);
         run.found
             .set(known.as_ref().map(|entry| entry.record.made_at));
         if run.options.policy == Policy::Refresh {
             // For when that was made which is to be replaced; it gives nothing.
             return self.load(run, None).map(|loaded| (loaded, Source::Loaded));
         }
-        if let Some(entry) = known {
-            let map = self.serve(&entry, run.options.names).ok()?;
+        if let Some(entry) = &known
+            && let Ok(map) = self.serve(entry, run.options.names)
+        {
+            let entry = Arc::clone(entry);
             return Some((Served { entry, map }, Source::Map));
         }
-        let loaded = self.load(run, None)?;
+        let loaded = self.load(run, known.as_deref())?;
         if !has_parts(&run.app.facts, &loaded.entry) {
             return None;
         }
@@ -123,14 +121,15 @@ impl Engine {
     fn compute_collectively(
         &self,
         run: &Run<'_>,
-        set: &ProcessSet,
+        ranks: &Ranks,
         call: &mut dyn Call,
         number: RunId,
     ) -> Result<Outcome, Error> {
-        let ranks = &*set.ranks;
+        let claim = self.claim_collectively(run);
         let ran = {
             let _level = ranks.level();
-            let ran = self.execute(run, call, self.begin(run, None), number);
+            let begun = self.begin(run, claim.as_ref().map(|claim| &claim.flight));
+            let ran = self.execute(run, call, begun, number);
             let made = self.publishable(run, ran, None);
             let (body, why) = match &made {
                 Ok(published) => (dependency_digest(&published.entry.record), None),
@@ -146,27 +145,51 @@ impl Engine {
                 (_, Err(error)) => Err(Unpublished::of(error, Failure::Ordinary)),
             }
         };
+        let states = run.scratch_key();
         match ran {
             Ok((published, met)) => {
-                let entry = self.with_dependencies_of_all(ranks, published.entry, &met)?;
-                bind(run.from, &run.app.facts, &entry);
-                let entry = Arc::new(entry);
-                if !entry.record.nondeterministic {
-                    self.check_replicas(ranks, &run.app.facts, &entry)?;
-                }
-                let descriptors = self.all_descriptors(ranks, &run.app.facts, &entry)?;
-                if run.options.policy != Policy::Bypass {
-                    self.save_collective(ranks, &entry, &descriptors);
-                    set.put(CollectiveEntry {
-                        entry: Arc::clone(&entry),
-                        is_own: true,
-                    });
-                }
-                let map = published.given;
-                Ok(self.conclude(run, Served { entry, map }, Source::Computed))
+                let made = self.publish_collectively(run, ranks, published, &met, claim);
+                made.inspect_err(|_| run.cache.scratches.stop(&states))
             }
-            Err(unpublished) => Err(unpublished.resume_panic()),
+            Err(unpublished) => {
+                run.cache.scratches.stop(&states);
+                Err(unpublished.resume_panic())
+            }
         }
+    }
+
+    /// Makes known what all ranks have made.
+    fn publish_collectively(
+        &self,
+        run: &Run<'_>,
+        ranks: &Ranks,
+        published: Published,
+        met: &[Header],
+        claim: Option<Claim<'_>>,
+    ) -> Result<Outcome, Error> {
+        let facts = &*run.app.facts;
+        let generation = run.cache.generation();
+        let entry = self.with_dependencies_of_all(ranks, published.entry, met)?;
+        bind(run.from, facts, &entry);
+        let entry = Arc::new(entry);
+        if !entry.record.nondeterministic {
+            self.check_replicas(ranks, facts, &entry)?;
+        }
+        let descriptors = self.all_descriptors(ranks, facts, &entry)?;
+        let made = Served {
+            map: published.given,
+            entry,
+        };
+        if run.options.policy != Policy::Bypass {
+            let had_states = run.cache.scratches.remove(&run.scratch_key());
+            self.warn_of_what_has_no_size(run.cache, &made.entry);
+            self.save_collective(ranks, &made.entry, &descriptors, had_states);
+            match claim {
+                Some(claim) => drop(claim.publish(&made)),
+                None => drop(run.cache.record(&made.entry, generation)),
+            }
+        }
+        Ok(self.conclude(run, made, Source::Computed))
     }
 
     /// The entry with a record of what the run rests on anywhere: each rank may have called other apps for

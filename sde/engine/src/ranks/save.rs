@@ -14,25 +14,23 @@ use crate::result_map::{Content, Tag};
 
 impl Engine {
     /// Has an entry saved that all of these ranks have: what is the same everywhere by the lowest
-    /// of them, each part by its rank.
+    /// of them, each part by its rank. A rank that had states of the run saves a part in any case, which ends them.
     pub(crate) fn save_collective(
         &self,
         ranks: &Ranks,
         entry: &Arc<Entry>,
         descriptors: &Descriptors,
+        had_states: bool,
     ) {
-        if descriptors.is_empty() {
-            if ranks.rank() == 0 {
-                self.save_new(entry);
-            }
-            return;
-        }
         // The parts first: a list must not be there without them.
-        if let Some(part) = part_of(entry, descriptors, ranks.rank()) {
-            self.save_new(&Arc::new(part));
+        if !descriptors.is_empty() || had_states && ranks.rank() > 0 {
+            self.save_new(&Arc::new(part_of(entry, descriptors, ranks.rank())));
         }
         if ranks.rank() == 0 {
-            self.save_new(&Arc::new(head_of(entry, descriptors)));
+            match descriptors.is_empty() {
+                true => self.save_new(entry),
+                false => self.save_new(&Arc::new(head_of(entry, descriptors))),
+            }
         }
     }
 

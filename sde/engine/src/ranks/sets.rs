@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use super::collective::Ranks;
 use super::exchange::Received;
-use crate::cache::Entry;
+use crate::cache::{AppCache, Entry, Record};
+use crate::event::RunId;
 use crate::key::Key;
 use crate::result_map::Named;
 use crate::sync::lock;
@@ -14,8 +15,10 @@ use crate::sync::lock;
 /// Ranks, and the results that they made together.
 pub(crate) struct ProcessSet {
     pub(crate) ranks: Arc<Ranks>,
-    /// The entries of distributed apps.
-    entries: Mutex<HashMap<Key, CollectiveEntry>>,
+    /// The caches of distributed apps, by name.
+    caches: Mutex<HashMap<Arc<str>, Arc<AppCache>>>,
+    /// The entries that were handed over to these ranks, not made by them.
+    handed_over: Mutex<HashMap<Key, RunId>>,
     /// The ordinary runs that were made while this was the innermost process set, and those of
     /// parts of it that were released: app and key.
     fresh: Mutex<Vec<(Arc<str>, Key)>>,
@@ -25,35 +28,48 @@ impl ProcessSet {
     pub(crate) fn new(ranks: Arc<Ranks>) -> Self {
         Self {
             ranks,
-            entries: Mutex::default(),
+            caches: Mutex::default(),
+            handed_over: Mutex::default(),
             fresh: Mutex::default(),
         }
     }
 
+    /// The cache of an app, by that which it has for what each rank makes alone.
+    pub(crate) fn cache(&self, alone: &AppCache) -> Arc<AppCache> {
+        let mut caches = lock(&self.caches);
+        let of_app = caches.entry(Arc::clone(&alone.name));
+        Arc::clone(of_app.or_insert_with(|| Arc::new(alone.of_set())))
+    }
+
+    pub(crate) fn caches(&self) -> Vec<Arc<AppCache>> {
+        lock(&self.caches).values().cloned().collect()
+    }
+
     pub(crate) fn entry(&self, key: &Key) -> Option<Arc<Entry>> {
-        let entries = lock(&self.entries);
-        Some(Arc::clone(&entries.get(key)?.entry))
+        self.caches().iter().find_map(|cache| cache.entry(key))
     }
 
-    pub(crate) fn put(&self, made: CollectiveEntry) {
-        // What was there is dropped when the lock is free again.
-        let _before = lock(&self.entries).insert(made.entry.record.key, made);
+    /// Takes note of an entry that is put into a cache of this set and was made by other ranks.
+    pub(crate) fn note_handed_over(&self, record: &Record) {
+        lock(&self.handed_over).insert(record.key, record.run);
     }
 
-    pub(crate) fn all(&self) -> Vec<CollectiveEntry> {
-        lock(&self.entries).values().cloned().collect()
+    pub(crate) fn all(&self) -> Vec<Arc<Entry>> {
+        let caches = self.caches();
+        caches.iter().flat_map(|cache| cache.entries()).collect()
     }
 
-    /// Puts what `change` makes of each entry in its place.
-    fn change(&self, change: impl Fn(&Arc<Entry>) -> Arc<Entry>) {
-        for made in self.all() {
-            let entry = change(&made.entry);
-            self.put(CollectiveEntry { entry, ..made });
-        }
+    /// The entries that were made by these ranks.
+    pub(crate) fn own(&self) -> Vec<Arc<Entry>> {
+        let mut all = self.all();
+        let others = lock(&self.handed_over);
+        all.retain(|entry| others.get(&entry.record.key) != Some(&entry.record.run));
+        all
     }
 
     fn clear(&self) {
-        let _before = std::mem::take(&mut *lock(&self.entries));
+        let caches = self.caches();
+        let _before: Vec<_> = caches.iter().map(|cache| cache.forget_all()).collect();
         let _fresh = self.take_fresh();
     }
 
@@ -68,14 +84,6 @@ impl ProcessSet {
             lock(&self.fresh).extend(more);
         }
     }
-}
-
-/// An entry that ranks made together.
-#[derive(Clone)]
-pub(crate) struct CollectiveEntry {
-    pub(crate) entry: Arc<Entry>,
-    /// Whether it was made on this process set, not handed over to it.
-    pub(crate) is_own: bool,
 }
 
 /// All process sets of one engine, from the one the program began with to the innermost, and
@@ -137,11 +145,10 @@ impl Sets {
     /// Drops values of an app, as its cache does: what was received of it as a whole.
     pub(crate) fn clean(&self, app: &str, goes: impl Fn(&Named) -> bool, why: &'static str) {
         self.received.forget_if(|record| &*record.app == app);
-        for set in self.all() {
-            set.change(|entry| match &*entry.record.app == app {
-                true => Arc::new(entry.without(&goes, why)),
-                false => Arc::clone(entry),
-            });
+        for cache in self.all().iter().flat_map(|set| set.caches()) {
+            if &*cache.name == app {
+                cache.clean(&goes, why);
+            }
         }
     }
 
@@ -188,8 +195,7 @@ impl Sets {
     /// The entries of distributed apps, of all sets.
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         let all = self.all();
-        let of_sets = all.iter().flat_map(|set| set.all());
-        of_sets.map(|made| made.entry).collect()
+        all.iter().flat_map(|set| set.all()).collect()
     }
 }
 

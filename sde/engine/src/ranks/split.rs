@@ -64,7 +64,7 @@ impl Engine {
                 transfer,
                 is_release: false,
             };
-            self.redistribute(&change, &outer.all(), &set)?;
+            self.redistribute(&change, outer.all(), &set)?;
         }
         whole.set_split();
         self.sets.push(set);
@@ -107,8 +107,7 @@ impl Engine {
                 transfer,
                 is_release: true,
             };
-            let made = set.all().into_iter().filter(|made| made.is_own);
-            self.redistribute(&change, &made.collect::<Vec<_>>(), &outer)?;
+            self.redistribute(&change, set.own(), &outer)?;
             // Ranks beyond the outer set lack them too.
             outer.add_fresh(fresh);
         }

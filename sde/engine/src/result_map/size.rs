@@ -75,6 +75,14 @@ impl SizeOf {
         }
     }
 
+    /// What this says of the value.
+    pub(crate) const fn by(size: fn(&ErasedValue) -> usize) -> Self {
+        Self {
+            size,
+            is_known: true,
+        }
+    }
+
     pub(crate) fn of(self, value: &ErasedValue) -> usize {
         (self.size)(value)
     }

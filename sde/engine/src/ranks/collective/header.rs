@@ -51,6 +51,8 @@ pub(crate) struct Header {
     pub(crate) key: Key,
     /// What may differ from rank to rank.
     pub(crate) body: Body,
+    /// Whether this rank has saved the last state of an iteration that was to be saved, and is to save another.
+    pub(super) saves_state: bool,
     /// For messages: which app, or what else. Others get the beginning of it.
     pub(crate) what: String,
     /// Why it failed, on the rank whose header it is.
@@ -114,6 +116,7 @@ impl Header {
             sequence: 0,
             key,
             body: Body::Nothing,
+            saves_state: false,
             what: what.into(),
             failure: String::new(),
         }
@@ -241,6 +244,7 @@ mod tests {
             let what = "x".repeat(TEXT);
             let mut header = Header::new(CollectiveOp::Agree, Key::from_bytes([7; 32]), what);
             header.sequence = u64::MAX;
+            header.saves_state = true;
             header.body = body;
             let bytes = header.to_bytes();
             assert_eq!(bytes.len(), BYTES);

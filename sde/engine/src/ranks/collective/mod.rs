@@ -50,6 +50,10 @@ pub(crate) struct Ranks {
     doomed: Mutex<Vec<Option<Error>>>,
     /// Why nothing can be done together any more.
     broken: OnceLock<Error>,
+    /// Whether this rank has saved the last state of an iteration that was to be saved, and is to save another.
+    may_save_state: AtomicBool,
+    /// Whether all ranks said so when they met: the next state is saved, by all of them.
+    saves_state: AtomicBool,
     /// Who hears of ranks that are late.
     late: Late,
 }
@@ -86,6 +90,8 @@ impl Ranks {
             closed: AtomicBool::new(false),
             doomed: Mutex::default(),
             broken: OnceLock::new(),
+            may_save_state: AtomicBool::new(false),
+            saves_state: AtomicBool::new(false),
             late,
         }
     }
@@ -119,6 +125,25 @@ impl Ranks {
 
     pub(crate) fn id(&self) -> u64 {
         self.id
+    }
+
+    /// How many meetings there were: the same on all ranks that are at one point of the program.
+    pub(crate) fn meetings(&self) -> u64 {
+        self.sequence.load(Ordering::Relaxed)
+    }
+
+    /// Has a state of an iteration saved when all ranks are to.
+    ///
+    /// Were each to save when it likes, no state to go on from would be there of all. So none is saved before all have saved
+    /// the one before, or could not; they tell one another at meetings that there are anyway. Of the last two that each
+    /// has saved, one is there of all.
+    pub(crate) fn want_state(&self) {
+        self.may_save_state.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the state that is made now is to be saved: all ranks find the same.
+    pub(crate) fn takes_state(&self) -> bool {
+        self.saves_state.swap(false, Ordering::Relaxed)
     }
 
     /// Whether these are all the ranks of the program.
@@ -196,6 +221,7 @@ impl Ranks {
         self.closed.store(false, Ordering::Relaxed);
         let header = Header {
             sequence: self.sequence.fetch_add(1, Ordering::Relaxed),
+            saves_state: self.may_save_state.load(Ordering::Relaxed),
             ..header.clone()
         };
         let what = header.describe();
@@ -217,6 +243,10 @@ impl Ranks {
         };
         match headers.iter().all(|other| other.fits(&header)) {
             true => {
+                if headers.iter().all(|other| other.saves_state) {
+                    self.may_save_state.store(false, Ordering::Relaxed);
+                    self.saves_state.store(true, Ordering::Relaxed);
+                }
                 stretch.end("met");
                 Ok(headers)
             }

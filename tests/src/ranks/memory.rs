@@ -1,0 +1,123 @@
+//! What ranks made together is in a cache like any other: limits, cleaning and looking hold for it.
+
+use sde::store::DirStore;
+use sde::{DistArray, Handle, Peek, SavePolicy, Sde, inputs};
+
+use super::{Rank, Ranks, names};
+
+const ROWS: usize = 1024;
+const NAME: &str = "ranks.memory.array";
+
+#[sde::app(name = "ranks.memory.array", distributed, tags(distributed))]
+fn array(sde: &Handle, number: usize) -> Result<DistArray<f64>, sde::Error> {
+    DistArray::from_fn(sde, &[ROWS], |at| (at[0] * number) as f64)
+}
+
+fn make(sde: &Sde, numbers: std::ops::Range<usize>) {
+    for number in numbers {
+        let made = array.call(sde, number).unwrap();
+        assert_eq!(made.gather(sde).unwrap()[2], 2.0 * number as f64);
+    }
+}
+
+/// Has room for four arrays on each rank.
+fn limited(rank: Rank, ranks: usize, store: Option<DirStore>, policy: SavePolicy) -> Sde {
+    let limit = 4 * ROWS * size_of::<f64>() / ranks;
+    let mut builder = Sde::builder().memory_limit(NAME, limit).save(policy);
+    if let Some(store) = store {
+        builder = builder.store(store);
+    }
+    rank.join(builder).build().unwrap()
+}
+
+/// Found by a program of many arrays, of which none ever left memory.
+pub(super) fn what_passes_a_limit_leaves_and_is_made_again(ranks: Ranks<'_>) {
+    let size = ranks.size();
+    let left = ranks.run_ranks(|rank| {
+        let sde = limited(rank, size, None, SavePolicy::OnRequest);
+        make(&sde, 0..10);
+        let evicted = sde.stats().total.evicted;
+        make(&sde, 9..10);
+        assert_eq!(sde.stats().total.computed, 10);
+        make(&sde, 0..1);
+        assert_eq!(sde.stats().total.computed, 11);
+        evicted
+    });
+    assert!(left.iter().all(|evicted| *evicted >= 6), "{left:?}");
+}
+
+/// It is saved before it goes, each part by its rank.
+pub(super) fn what_has_left_is_loaded(ranks: Ranks<'_>) {
+    for policy in [SavePolicy::EveryResult, SavePolicy::OnRequest] {
+        let folder = ranks.folder();
+        let store = folder.path().join("store");
+        let size = ranks.size();
+        let left = ranks.run_ranks(|rank| {
+            let store = DirStore::open(&store).unwrap();
+            let sde = limited(rank, size, Some(store), policy);
+            make(&sde, 0..10);
+            let evicted = sde.stats().total.evicted;
+            // Each looks at what others have saved.
+            sde.checkpoint_all().unwrap();
+            make(&sde, 0..1);
+            let stats = sde.stats().total;
+            sde.finish().unwrap();
+            (evicted, stats.computed, stats.loads)
+        });
+        for (evicted, computed, loads) in left {
+            assert!(evicted >= 6, "{evicted}");
+            assert_eq!((computed, loads), (10, 1), "{policy:?}");
+        }
+    }
+}
+
+/// One rank alone may have cleaned: the others have it yet.
+pub(super) fn what_was_cleaned_is_loaded(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
+    let store = folder.path().join("store");
+    let sources = ranks.run_ranks(|rank| {
+        let log = sde::EventLog::new();
+        let builder = Sde::builder().store(DirStore::open(&store).unwrap());
+        let builder = builder.save(SavePolicy::EveryResult).observer(log.clone());
+        let sde = rank.join(builder).build().unwrap();
+        make(&sde, 3..4);
+        if sde.rank().unwrap() == 0 {
+            sde.clean_cache(NAME, []).unwrap();
+        }
+        make(&sde, 3..4);
+        sde.finish().unwrap();
+        names(log.sources(NAME))
+    });
+    for (rank, sources) in sources.iter().enumerate() {
+        let second = if rank == 0 { "Loaded" } else { "Map" };
+        assert_eq!(sources, &["Computed", second]);
+    }
+}
+
+pub(super) fn who_looks_finds_what_ranks_made(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
+        let planned = inputs! { number: 5_usize };
+        let peek = || sde.peek(&array, &planned).unwrap();
+        assert!(matches!(peek(), Peek::Miss { .. }));
+        make(&sde, 5..6);
+        assert!(matches!(peek(), Peek::Hit { .. }));
+    });
+}
+
+#[sde::app(name = "ranks.memory.itself", distributed)]
+fn itself(sde: &Handle, x: u64) -> Result<bool, sde::Error> {
+    let color = sde.rank()? as u32;
+    let mut is_cycle = false;
+    sde.split_for(color, 0, |part| {
+        let error = itself.call(part, x).err().map(|error| error.to_string());
+        is_cycle = error.is_some_and(|text| text.contains("needs its own result"));
+        Ok(())
+    })?;
+    Ok(is_cycle)
+}
+
+/// The cache of a process set knows of no run on another.
+pub(super) fn a_run_that_needs_itself_on_a_part_is_told_so(ranks: Ranks<'_>) {
+    let told = ranks.run(|sde| *itself.call(&sde, 1).unwrap());
+    assert!(told.iter().all(|told| *told), "{told:?}");
+}

@@ -1,10 +1,11 @@
 //! The last-value cells against locks: one thread, two, and with a writer stopped half-way.
 //!
-//! `cargo bench -p sde-benches --bench last_value` prints three tables in Markdown.
+//! `cargo bench -p sde-benches --bench last_value` prints four tables in Markdown.
 
 mod cells;
 mod runs;
 mod small;
+mod starved;
 mod stopped;
 mod table;
 
@@ -18,5 +19,6 @@ fn main() {
     );
     small::report(settings);
     stopped::report(settings);
+    starved::report(settings);
     runs::report(settings);
 }

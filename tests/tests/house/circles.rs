@@ -68,10 +68,6 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("sde/engine/src/app", &["prepared", "summary"]),
     (
-        "sde/engine/src/engine",
-        &["claim", "execute", "look", "run"],
-    ),
-    (
         "sde/engine/src/key",
         &[
             "commitment",

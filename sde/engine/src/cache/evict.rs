@@ -14,7 +14,7 @@ impl AppCache {
     /// left take so many bytes; gives the entries that had them. `let_go` is told what is about to be dropped.
     pub(crate) fn evict(&self, keep: usize, let_go: impl Fn(&[Key])) -> Vec<Arc<Entry>> {
         let budget = &self.budget;
-        if !budget.limit().is_some() {
+        if budget.limit().is_none() {
             // Nobody has listed them.
             budget.list(self.entries().iter().map(|entry| &**entry));
         }

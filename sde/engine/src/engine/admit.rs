@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::run::Run;
+use super::run_state::Run;
 use crate::app::{CancelToken, ancestry, depth_here};
 use crate::error::{Error, ErrorKind};
 use crate::key::FingerprintError;

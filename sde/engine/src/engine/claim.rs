@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::execute::Begun;
-use super::run::{Run, Served};
+use super::run_state::{Run, Served};
 use crate::app::Policy;
 use crate::cache::{self, AppCache, Entry, RunFlight};
 use crate::error::{Error, ErrorKind, Failure};

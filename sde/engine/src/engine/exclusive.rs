@@ -15,7 +15,7 @@ use std::collections::hash_map::Entry;
 use std::sync::{Arc, MutexGuard};
 
 use super::admit::cancelled;
-use super::run::Run;
+use super::run_state::Run;
 use super::wait::{WaitPatience, wait_site};
 use super::{Engine, waits};
 use crate::app::{Frame, ThreadContext, ancestry};

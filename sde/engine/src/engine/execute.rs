@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use super::Engine;
 use super::machine;
-use super::run::Run;
+use super::run_state::Run;
 use crate::app::{AppCall, BodyTime, Callee, Frame, Handle, OnThread, Policy, ThreadContext};
 use crate::cache::{AppCache, Entry, RunFlight};
 use crate::error::AppError;

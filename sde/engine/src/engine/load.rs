@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::run::{Run, Served};
+use super::run_state::{Run, Served};
 use crate::app::{Facts, Policy, ResultSpec};
 use crate::cache::Entry;
 use crate::checkpoint::{Selection, StoredEntry};

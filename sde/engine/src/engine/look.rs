@@ -3,7 +3,7 @@
 use std::sync::{Arc, Weak};
 
 use super::Engine;
-use super::run::{Keyed, Served};
+use super::run_state::{Keyed, Served};
 use crate::app::{Frame, Options, Policy, ResolvedApp};
 use crate::cache::{AppCache, Entry};
 use crate::event::Source;

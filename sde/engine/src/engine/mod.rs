@@ -24,6 +24,7 @@ mod machine;
 mod peek;
 mod publish;
 mod run;
+mod run_state;
 mod save;
 mod save_again;
 mod scratch;
@@ -40,7 +41,7 @@ pub use handle::Handle;
 pub use invalidate::Invalidated;
 pub(crate) use load::entry_of_specs;
 pub(crate) use publish::Unpublished;
-pub(crate) use run::{Keyed, Run, Served};
+pub(crate) use run_state::{Keyed, Run, Served};
 pub use sde::Sde;
 pub use stats::Stats;
 

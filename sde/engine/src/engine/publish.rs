@@ -9,7 +9,7 @@ use super::Engine;
 use super::claim::Role;
 use super::execute::{Body, Ran, Trace};
 use super::machine;
-use super::run::{Run, Served};
+use super::run_state::{Run, Served};
 use crate::app::Policy;
 use crate::cache::{Entry, Published, Record, RunFlight, merge};
 use crate::error::{AppError, Error, ErrorKind, Failure};

@@ -4,133 +4,17 @@
 //! what is remembered ([`look`](super::look)), who computes ([`claim`](super::claim), [`wait`](super::wait)),
 //! the body ([`execute`](super::execute)), and what comes of it ([`publish`](super::publish)).
 
-use std::cell::Cell;
 use std::sync::Arc;
-use std::time::SystemTime;
 
+use super::Engine;
 use super::claim::Claimed;
 use super::look::{Look, Looked};
-use super::{Engine, Node};
-use crate::app::{
-    Callee, Frame, Handle, NestedCall, Options, Outcome, Policy, ResolvedApp, ThreadContext,
-};
+use super::run_state::{Run, Served};
+use crate::app::{Callee, Frame, Handle, NestedCall, Options, Outcome, Policy, ResolvedApp};
 use crate::cache::{AppCache, Count, Entry};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Source};
 use crate::inputs::Call;
-use crate::key::{Key, Volatile};
-use crate::ranks::state_key;
-use crate::result_map::ResultMap;
-
-/// One call that is not answered from the cache, on its way through the engine.
-pub(crate) struct Run<'a> {
-    pub(crate) from: &'a Handle,
-    /// The run that this one is called by, which notes what it depends on.
-    pub(crate) parent: Option<Arc<Frame>>,
-    /// The run that can't end before this one has: the parent, or one of another
-    /// engine, in which a body captured this one.
-    pub(crate) above: Option<Arc<Frame>>,
-    pub(crate) app: &'a ResolvedApp<'a>,
-    pub(crate) cache: &'a Arc<AppCache>,
-    pub(crate) options: &'a Options<'a>,
-    pub(crate) key: Key,
-    /// What was hashed; the arguments themselves are gone once the body has run.
-    pub(crate) encoded: Box<[u8]>,
-    /// The files that were hashed, which may change while the body runs.
-    pub(crate) volatile: Option<Box<Volatile>>,
-    /// When the computation was made that was found in the store, whether it serves or not.
-    pub(crate) found: Cell<Option<SystemTime>>,
-    /// Whether that had been made in place of another: what is made in its place is so too.
-    pub(crate) found_anew: Cell<bool>,
-}
-
-/// A key, and what was hashed for it.
-pub(crate) struct Keyed {
-    pub(crate) key: Key,
-    pub(crate) encoded: Box<[u8]>,
-    pub(crate) volatile: Option<Box<Volatile>>,
-}
-
-/// An entry that may be used, and the map that it gives to one caller. The two go together
-/// from the look that found everything there to the caller: what nobody else holds would
-/// be gone when asked for again.
-pub(crate) struct Served {
-    pub(crate) entry: Arc<Entry>,
-    pub(crate) map: ResultMap,
-}
-
-impl Keyed {
-    /// Of inputs that have no key.
-    pub(crate) fn none() -> Self {
-        Self {
-            key: Key::from_bytes([0; 32]),
-            encoded: Box::default(),
-            volatile: None,
-        }
-    }
-}
-
-impl Served {
-    /// What is given to one whose own entry was published: that one, or the winner that
-    /// stands in its place, if it has what he asks for.
-    pub(super) fn or_winner(self, winner: &Arc<Entry>, names: Option<&[&str]>) -> Self {
-        if Arc::ptr_eq(&self.entry, winner) {
-            return self;
-        }
-        match winner.serve(names) {
-            Ok(map) => Self {
-                entry: Arc::clone(winner),
-                map,
-            },
-            Err(_) => self,
-        }
-    }
-}
-
-impl<'a> Run<'a> {
-    pub(crate) fn new(
-        from: &'a Handle,
-        parent: Option<Arc<Frame>>,
-        app: &'a ResolvedApp<'a>,
-        cache: &'a Arc<AppCache>,
-        options: &'a Options<'a>,
-        keyed: Keyed,
-    ) -> Self {
-        Self {
-            from,
-            above: parent.clone().or_else(ThreadContext::caller),
-            parent,
-            app,
-            cache,
-            options,
-            key: keyed.key,
-            encoded: keyed.encoded,
-            volatile: keyed.volatile,
-            found: Cell::new(None),
-            found_anew: Cell::new(false),
-        }
-    }
-
-    /// Under what this process keeps the states of its scratch.
-    pub(crate) fn scratch_key(&self) -> Key {
-        let ranks = self.from.shared_ranks();
-        state_key(&self.key, ranks.map_or(0, |ranks| ranks.rank()))
-    }
-
-    /// Whether it is this run that goes on there.
-    pub(super) fn is(&self, frame: &Frame) -> bool {
-        frame.key == self.key && frame.engine == self.from.engine().id()
-    }
-
-    /// A run of this app as the waits know it.
-    pub(super) fn node(&self, key: Key) -> Node {
-        Node {
-            engine: self.from.engine().id(),
-            key,
-            app: Arc::clone(&self.app.facts.name),
-        }
-    }
-}
 
 impl Engine {
     /// A call, whoever makes it. `None` if the call has taken what its caller gets.

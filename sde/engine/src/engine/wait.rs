@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::admit::cancelled;
 use super::claim::{Claim, Claimed, Role};
-use super::run::{Run, Served};
+use super::run_state::{Run, Served};
 use super::{Engine, Node, waits};
 use crate::app::{CancelToken, Frame, Policy, ThreadContext, Wake, ancestry, stack};
 use crate::cache::flight::{Patience, Waited};

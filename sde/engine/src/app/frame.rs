@@ -9,13 +9,13 @@
 //! has both links.
 
 use std::cell::RefCell;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::cancel::{CancelToken, Wake};
 use super::dependencies::Dependencies;
 use super::prepared::Facts;
-use super::scratch::StateNumbers;
+use crate::event::RunId;
 use crate::key::Key;
 
 /// One run in progress.
@@ -47,6 +47,37 @@ pub(crate) struct Frame {
     pub(crate) dependencies: Dependencies,
     /// By what the states of its scratch are known.
     pub(crate) states: StateNumbers,
+}
+
+/// What tells the states of a run apart that ranks make together.
+#[derive(Default)]
+pub(crate) struct StateNumbers {
+    /// The run, and the process set that makes it.
+    of: OnceLock<(RunId, Option<u64>)>,
+    last: AtomicU64,
+}
+
+impl StateNumbers {
+    pub(crate) fn begin(&self, run: RunId, set: Option<u64>) {
+        // A body is begun once.
+        let _ = self.of.set((run, set));
+    }
+
+    /// The run, if it is made by this process set.
+    pub(crate) fn run(&self, set: Option<u64>) -> Option<RunId> {
+        let (run, own) = self.of.get()?;
+        (*own == set).then_some(*run)
+    }
+
+    /// The number of a state: after how many meetings it is made. `None` for one after which there was no meeting since
+    /// the last, since ranks could be any number of such states apart. One rank numbers all of its own.
+    pub(crate) fn next(&self, meetings: Option<u64>) -> Option<u64> {
+        let next = match meetings {
+            Some(meetings) => meetings,
+            None => self.last.load(Ordering::Relaxed) + 1,
+        };
+        (self.last.swap(next, Ordering::Relaxed) != next).then_some(next)
+    }
 }
 
 impl Frame {

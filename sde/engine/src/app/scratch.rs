@@ -1,14 +1,12 @@
 //! The scratch space of a run: what an iterative app keeps to go on from.
 
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use super::Handle;
 use super::dependencies::DependencySnapshot;
 use super::frame::Frame;
 use crate::error::Error;
-use crate::event::RunId;
 use crate::result_map::{Codec, ErasedValue, Storable, Value};
 
 /// The scratch space of the run that a handle belongs to.
@@ -59,37 +57,6 @@ pub struct Scratch<'a, T> {
     handle: &'a Handle,
     is_replicated: bool,
     of: PhantomData<fn() -> T>,
-}
-
-/// What tells the states of a run apart that ranks make together.
-#[derive(Default)]
-pub(crate) struct StateNumbers {
-    /// The run, and the process set that makes it.
-    of: OnceLock<(RunId, Option<u64>)>,
-    last: AtomicU64,
-}
-
-impl StateNumbers {
-    pub(crate) fn begin(&self, run: RunId, set: Option<u64>) {
-        // A body is begun once.
-        let _ = self.of.set((run, set));
-    }
-
-    /// The run, if it is made by this process set.
-    pub(crate) fn run(&self, set: Option<u64>) -> Option<RunId> {
-        let (run, own) = self.of.get()?;
-        (*own == set).then_some(*run)
-    }
-
-    /// The number of a state: after how many meetings it is made. `None` for one after which there was no meeting since
-    /// the last, since ranks could be any number of such states apart. One rank numbers all of its own.
-    pub(crate) fn next(&self, meetings: Option<u64>) -> Option<u64> {
-        let next = match meetings {
-            Some(meetings) => meetings,
-            None => self.last.load(Ordering::Relaxed) + 1,
-        };
-        (self.last.swap(next, Ordering::Relaxed) != next).then_some(next)
-    }
 }
 
 /// One saved state and how to write it.

@@ -216,16 +216,18 @@ impl AppCache {
     /// Makes the entry visible and wakes the waiters. If another publication of
     /// the same flight was first, that one stands; gives what stands. If the flight
     /// failed while somebody computed beside it, his entry is none the worse. `given` is what those
-    /// get who wait.
+    /// get who wait; `when_visible` is done before they wake.
     pub(crate) fn publish(
         &self,
         flight: &RunFlight,
         entry: Arc<Entry>,
         given: &ResultMap,
+        when_visible: impl FnOnce(),
     ) -> Arc<Entry> {
         flight.set_given(given);
         let visible = self.make_visible(flight, entry);
         self.budget.added(&visible);
+        when_visible();
         flight
             .flight
             .complete(Ok(Arc::clone(&visible)))
@@ -274,7 +276,7 @@ impl AppCache {
             match slot {
                 Some(Slot::Flying(flying, _)) if std::ptr::eq(&**flying, flight) => put(entry),
                 // Somebody computed the same beside this flight and was faster.
-                Some(Slot::Ready(first)) if current && first.lacks(None).is_none() => {
+                Some(Slot::Ready(first)) if current && first.lacks().is_none() => {
                     (Arc::clone(first), Change::Keep)
                 }
                 // What he published was cleaned since; this caller is still to get it whole.

@@ -138,7 +138,7 @@ impl Record {
 pub(crate) struct Entry {
     /// The epoch in which what ran beneath was last found current.
     checked: AtomicU64,
-    /// Every result is held by this entry: nothing to look at on a hit.
+    /// Every result is held by this entry, or gone for good and not needed: nothing to look at on a hit.
     pub(crate) whole: bool,
     deterministic: bool,
     /// What computing it took, in nanoseconds.
@@ -156,6 +156,12 @@ impl Entry {
     /// `checked` is the epoch in which the entry is known to be current.
     pub(crate) fn new(record: Record, results: ResultMap, checked: u64) -> Self {
         let held = |named: &Named| matches!(named.content, Content::Held(_));
+        let is_needed = |named: &Named| named.tags.unwrap_or_default().is_needed();
+        let settled = |named: &Named| match named.content {
+            Content::Held(_) => true,
+            Content::Gone(_) => !is_needed(named),
+            Content::Elsewhere(_) | Content::Stored(_) => false,
+        };
         let only = match results.results() {
             [one] if one.name == "result" => match &one.content {
                 Content::Held(value) => Some(value.clone()),
@@ -165,7 +171,7 @@ impl Entry {
         };
         Self {
             checked: AtomicU64::new(checked),
-            whole: results.results().iter().all(held),
+            whole: results.results().iter().all(settled) && results.results().iter().any(held),
             deterministic: !record.nondeterministic,
             nanos: nanos(record.took),
             used: AtomicU64::new(0),
@@ -265,9 +271,9 @@ impl Entry {
         }
     }
 
-    /// What [`serve`](Self::serve) says if it gives nothing.
-    pub(crate) fn lacks(&self, names: Option<&[&str]>) -> Option<String> {
-        self.serve(names).err()
+    /// What a caller who asks for no names would not get now. Holds nothing: it is asked with the map locked.
+    pub(crate) fn lacks(&self) -> Option<String> {
+        self.lacking(&self.results, None)
     }
 
     fn lacking(&self, given: &ResultMap, names: Option<&[&str]>) -> Option<String> {
@@ -321,21 +327,19 @@ impl Entry {
 
     /// The same entry with what was read from the store held like what was computed, if all of it was read.
     pub(super) fn with_read(&self) -> Option<Self> {
-        let held = |named: &Named| match &named.content {
-            Content::Held(value) => Some(value.clone()),
-            Content::Stored(stored) => stored.if_read(),
-            Content::Elsewhere(_) | Content::Gone(_) => None,
-        };
         let results = self.results.results();
-        if self.whole || results.iter().any(|named| held(named).is_none()) {
+        let is_unread = |named: &Named| matches!(&named.content, Content::Stored(stored) if stored.if_read().is_none());
+        if self.whole || results.iter().any(is_unread) {
             return None;
         }
-        let results = results.iter().filter_map(|named| {
-            let content = Content::Held(held(named)?);
-            Some(Named {
-                content,
+        let results = results.iter().map(|named| match &named.content {
+            Content::Stored(stored) => Named {
+                content: stored
+                    .if_read()
+                    .map_or(Content::Gone(NOT_KEPT), Content::Held),
                 ..named.clone()
-            })
+            },
+            _ => named.clone(),
         });
         let results = ResultMap::from_parts(self.origin(), results.collect());
         let checked = self.checked.load(Ordering::Acquire);
@@ -344,7 +348,7 @@ impl Entry {
             used: AtomicU64::new(self.used()),
             ..Self::new(self.record.clone(), results, checked)
         };
-        Some(read)
+        read.whole.then_some(read)
     }
 
     /// The same entry without the values for which `drop` says so.

@@ -8,7 +8,7 @@ use super::entry::{Entry, Record};
 use crate::app::{AppId, CodeId};
 use crate::event::RunId;
 use crate::key::{Digest, Key};
-use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap};
+use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, Tag, Tags};
 
 fn key() -> Key {
     Key::from_bytes([7; 32])
@@ -61,7 +61,7 @@ fn published(between: impl FnOnce(&AppCache)) -> (AppCache, Arc<Entry>) {
     between(&cache);
     let second = entry(2);
     let given = second.results.clone();
-    let winner = cache.publish(&flight, second, &given);
+    let winner = cache.publish(&flight, second, &given, || ());
     (cache, winner)
 }
 
@@ -78,7 +78,7 @@ fn the_first_stands() {
 fn the_second_stands_if_the_first_was_cleaned() {
     let (cache, winner) = published(|cache| cache.clean(|_| true, "cleaned"));
     assert_eq!(winner.record.run.number, 2);
-    assert_eq!(winner.lacks(None), None);
+    assert_eq!(winner.lacks(), None);
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(2));
 }
 
@@ -94,4 +94,41 @@ fn what_was_cleaned_is_not_put_back() {
     cache.clean(|_| true, "cleaned");
     assert!(!cache.put_back(&flight, &previous, &previous.results));
     assert!(cache.is_flying(&key()));
+}
+
+/// Found by reading: threads that waited for a refresh were woken before the recent hits of all were emptied, and might
+/// have found the earlier result after the new one.
+#[test]
+fn what_a_publication_ends_is_ended_before_those_who_wait_wake() {
+    let cache = AppCache::new("app".into(), None);
+    let Claimed::Mine(flight, None) = cache.claim(key(), None, |_| false) else {
+        unreachable!("nobody else is there");
+    };
+    let (made, mut seen) = (entry(1), None);
+    let given = made.results.clone();
+    let look = || seen = Some((cache.entry(&key()).is_some(), flight.flight.is_complete()));
+    cache.publish(&flight, made, &given, look);
+    assert_eq!(seen, Some((true, false)));
+    assert!(flight.flight.is_complete());
+}
+
+/// What is gone and not needed, as an expendable result is that came from a store, leaves an entry as quick to find as
+/// others; one that is needed does not.
+#[test]
+fn what_is_not_needed_may_be_gone() {
+    let without = |tags: Tags| {
+        let entry = entry(1);
+        let mut results = entry.results.results().to_vec();
+        let gone = Named {
+            name: "gone".into(),
+            tags: Some(tags),
+            content: Content::Gone("a test"),
+            ..results[0].clone()
+        };
+        results.push(gone);
+        let results = ResultMap::from_parts(entry.origin(), results);
+        Entry::new(entry.record.clone(), results, 0)
+    };
+    assert!(without(Tag::Expendable.into()).is_whole_and_checked(0));
+    assert!(!without(Tags::default()).is_whole_and_checked(0));
 }

@@ -64,10 +64,10 @@ impl<'a> Claim<'a> {
     }
 
     /// Ends it with an entry, and what that gives to those who wait; gives the entry that stands.
-    pub(crate) fn publish(mut self, made: &Served) -> Arc<Entry> {
-        let winner = self
-            .cache
-            .publish(&self.flight, Arc::clone(&made.entry), &made.map);
+    pub(crate) fn publish(mut self, made: &Served, when_visible: impl FnOnce()) -> Arc<Entry> {
+        let entry = Arc::clone(&made.entry);
+        let cache = self.cache;
+        let winner = cache.publish(&self.flight, entry, &made.map, when_visible);
         self.ended = true;
         winner
     }
@@ -195,7 +195,7 @@ impl Engine {
         let before = previous.as_deref();
         let may_load = before.is_none_or(|entry| !entry.record.nondeterministic);
         if may_load && let Some(loaded) = self.load(run, before) {
-            let winner = claim.publish(&loaded);
+            let winner = claim.publish(&loaded, || ());
             self.sets.received.forget(&run.key);
             let served = loaded.or_winner(&winner, run.options.names);
             return Claimed::Found(served, Source::Loaded);

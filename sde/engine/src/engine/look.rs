@@ -215,7 +215,7 @@ pub(super) struct RecentHit {
 
 /// A weak reference keeps the block that a value's own fields lie in, if not what they own: larger ones
 /// are left to the map.
-const MAX_BLOCK: usize = 1024;
+const MAX_BLOCK: usize = 256;
 
 impl RecentHit {
     fn of(entry: &Arc<Entry>) -> Self {

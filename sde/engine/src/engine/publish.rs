@@ -76,19 +76,18 @@ impl Engine {
         let (winner, source) = match role {
             Role::Holder(claim) => {
                 self.note_new(run, &claim.flight, &own.entry);
-                let winner = claim.publish(&own);
-                self.forget_replaced(run);
+                let winner = claim.publish(&own, || self.forget_replaced(run));
                 (winner, Source::Computed)
             }
             Role::Beside(flight) => {
                 let entry = Arc::clone(&own.entry);
-                let winner = run.cache.publish(&flight, entry, &own.map);
+                let forget = || self.forget_replaced(run);
+                let winner = run.cache.publish(&flight, entry, &own.map, forget);
                 // What lost is not saved: the record in memory and that in the
                 // store are to be of one computation.
                 if Arc::ptr_eq(&own.entry, &winner) {
                     self.note_new(run, &flight, &own.entry);
                 }
-                self.forget_replaced(run);
                 (winner, Source::Duplicate)
             }
             Role::Alone { keep } => {
@@ -110,7 +109,8 @@ impl Engine {
         }
     }
 
-    /// After a refresh the earlier result may still be a recent hit of some thread.
+    /// After a refresh the earlier result may still be a recent hit of some thread, which must not find it after it was
+    /// given the new one.
     fn forget_replaced(&self, run: &Run<'_>) {
         if run.options.policy == Policy::Refresh {
             self.raise_epoch();

@@ -185,7 +185,7 @@ impl Engine {
             self.warn_of_what_has_no_size(run.cache, &made.entry);
             self.save_collective(ranks, &made.entry, &descriptors, had_states);
             match claim {
-                Some(claim) => drop(claim.publish(&made)),
+                Some(claim) => drop(claim.publish(&made, || ())),
                 None => drop(run.cache.record(&made.entry, generation)),
             }
         }

@@ -218,7 +218,7 @@ impl Engine {
     pub(crate) fn holds(&self, key: &Key) -> bool {
         let in_cache = |cache: &Arc<crate::cache::AppCache>| {
             let entry = cache.entry(key);
-            entry.is_some_and(|entry| entry.lacks(None).is_none())
+            entry.is_some_and(|entry| entry.lacks().is_none())
         };
         self.sets.received.has(key) || self.caches.all().any(in_cache)
     }
@@ -226,7 +226,7 @@ impl Engine {
 
 /// Whether an entry may be offered: of what is gone from here another rank may have the values.
 pub(crate) fn can_give(entry: &Entry) -> bool {
-    entry.record.nondeterministic || entry.lacks(None).is_none()
+    entry.record.nondeterministic || entry.lacks().is_none()
 }
 
 /// An entry of which the filter has left values where they are that a run needs.

@@ -112,7 +112,7 @@ impl Content {
     pub(crate) fn is_there(&self) -> bool {
         match self {
             Self::Held(_) => true,
-            Self::Elsewhere(weak) => weak.upgrade().is_some(),
+            Self::Elsewhere(weak) => weak.is_there(),
             Self::Stored(stored) => !stored.is_damaged(),
             Self::Gone(_) => false,
         }

@@ -223,6 +223,11 @@ pub(crate) struct WeakValue {
 }
 
 impl WeakValue {
+    /// Looked at with maps locked, where the value must not be held: it might be dropped there.
+    pub(crate) fn is_there(&self) -> bool {
+        self.any.strong_count() > 0
+    }
+
     #[inline]
     pub(crate) fn upgrade(&self) -> Option<ErasedValue> {
         Some(ErasedValue {

@@ -157,13 +157,14 @@ impl Builder {
         self
     }
 
-    /// How many bytes of memory the remembered values of an app may take. When they take more, those
-    /// that were used longest ago are dropped, but for what somebody else holds, until seven eighths
-    /// of that are left. Computing them again, or reading them from the store, gives them back.
+    /// How many bytes of memory the remembered values of an app may take; without a limit they stay. When they take more, those
+    /// that were used longest ago are dropped, but for what the program holds too, until seven eighths
+    /// of the limit are left. Computing them again, or reading them from the store, gives them back.
     ///
     /// Sizes are those that [`ResultSpec::sized`](crate::ResultSpec::sized) tells. What is to be saved and is not yet is saved
-    /// before it goes. The values of distributed apps stay. If the program has shown no app of that name when the last [`Sde`]
-    /// goes, a warning says so.
+    /// before it goes (not with [`SavePolicy::Never`]); if that fails, it stays. On several ranks each counts for itself, and what the ranks
+    /// of a process set made together counts for that set alone: the limit holds for each set anew. If the program has shown no app of
+    /// that name when the last [`Sde`] goes, a warning says so.
     ///
     /// ```
     /// use sde::Sde;

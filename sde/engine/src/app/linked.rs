@@ -75,7 +75,7 @@ macro_rules! link_app {
     };
 }
 
-/// What the linker collected: name -> code and description.
+/// The apps that the linker collected, as they describe themselves.
 pub(crate) fn linked_apps() -> impl Iterator<Item = AppInfo> {
     inventory::iter::<LinkedApp>
         .into_iter()

@@ -289,11 +289,11 @@ impl ResultMap {
         }))
     }
 
-    /// Whether somebody else has this map too.
     pub(crate) fn downgrade(&self) -> WeakResultMap {
         WeakResultMap(Arc::downgrade(&self.0))
     }
 
+    /// Whether there are other clones of this map.
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }

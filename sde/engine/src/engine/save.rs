@@ -100,7 +100,7 @@ impl Engine {
             };
             if let Err(error) = saved {
                 self.warn(|| {
-                    format!("what has to make room could not be saved, and stays: {error}")
+                    format!("what was to be evicted could not be saved, and stays: {error}")
                 });
                 return;
             }

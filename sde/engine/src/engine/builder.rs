@@ -134,8 +134,8 @@ impl Builder {
     }
 
     /// How long one of rayon's workers waits for another run before it computes
-    /// the result too; 100 ms if nothing is said. The same for all threads on which runs beneath
-    /// one on a worker are made.
+    /// the result too; 100 ms if nothing is said. The same for all threads that make runs nested
+    /// in one on a worker.
     ///
     /// Rayon's workers steal work while they wait, and what is waited for may be
     /// suspended below on the same stack, where the engine can't see it. Other
@@ -145,7 +145,7 @@ impl Builder {
         self
     }
 
-    /// How many runs may be in progress beneath one another, an app calling an app
+    /// How deep runs may nest, an app calling an app
     /// calling an app; 128 if nothing is said. One more is an error,
     /// [`ErrorKind::TooDeep`], where the stack could overflow, which ends a program.
     ///

@@ -28,7 +28,7 @@
 //!     println!("{r:.3} {exponent:8.5}");
 //! }
 //! # let stats = sde.stats();
-//! # sde.finish()?;
+//! sde.finish()?;
 //! # Ok(stats)
 //! # };
 //! # assert_eq!(run(1)?.total.computed, 100);
@@ -38,9 +38,10 @@
 //!
 //! # A restart
 //!
-//! What `sde::open` opened is saved in the background every few seconds, at the end and on Ctrl-C: killed at any moment, the
-//! program goes on from there when it is run again, and run once more it computes nothing. A run that takes days keeps its state with
-//! [`Handle::scratch`]. On a terminal, long work shows how far it is; warnings are told once, on standard error.
+//! What `sde::open` opened is saved in the background every few seconds, on Ctrl-C and at the end: killed at any moment, the program
+//! goes on from there when it is run again, and run once more it computes nothing. Where saving fails, [`finish`](Sde::finish) returns
+//! the error; dropping the `Sde` can only warn. A run that takes days keeps its state with [`Handle::scratch`]. On a terminal, long
+//! work shows how far it is; warnings are told once, on standard error.
 //!
 //! # The traps
 //!
@@ -49,6 +50,11 @@
 //!   variable or a global.
 //! - An input file is given as [`InputFile`], whose content is hashed; a path alone is a text.
 //! - A random number makes an app `nondeterministic`, unless its seed is an argument.
+//! - Floats count by their bits: 0.0 and -0.0 are different arguments, as are 0.1 + 0.2 and 0.3; a NaN equals itself. Under
+//!   [`Rounded`](key::Rounded) only a few digits count.
+//! - `Result` is to be written out as what a function returns: under an alias of it errors are remembered as values.
+//! - Memory grows with each result, unless its app has a [`memory_limit`](Builder::memory_limit); and what `par_call` returns is held
+//!   by the program (`par_call_each` holds nothing).
 //! - The function becomes a value of its name: `let mean = mean.call(..)` does not compile.
 //! - A [`Value`] is shared and read-only; clone what is in it to change it.
 //!

@@ -1,4 +1,4 @@
-//! What every [`ProcessGroup`] must do, whoever implements it.
+//! What every [`ProcessGroup`] must do, whatever implements it.
 //!
 //! Each function is called by all ranks of a group, and panics on the rank that sees a fault.
 

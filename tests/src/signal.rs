@@ -54,7 +54,7 @@ impl Counter {
     }
 }
 
-/// A gate that holds up whoever comes until it is opened, once and for all.
+/// A gate that holds up each thread that comes until it is opened, once and for all.
 #[derive(Clone, Debug, Default)]
 pub struct Gate {
     arrived: Counter,

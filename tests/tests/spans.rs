@@ -46,7 +46,7 @@ impl Write for Written {
 }
 
 impl Written {
-    /// Somebody who listens at this level, and hears spans when they end.
+    /// A subscriber that listens at this level, and hears spans when they end.
     fn listener(&self, level: Level) -> Dispatch {
         LazyLock::force(&SECOND);
         let own = self.clone();
@@ -126,7 +126,7 @@ fn a_hit_has_none() {
     assert_eq!(written.lines(), Vec::<String>::new());
 }
 
-/// Opens when somebody waits.
+/// Opens when a thread waits.
 struct OpensWhenOneWaits(Arc<Gate>);
 
 impl Observer for OpensWhenOneWaits {

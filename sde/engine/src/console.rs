@@ -211,7 +211,7 @@ fn warn(shown: &Mutex<Shown>, message: &str) {
     }
 }
 
-/// Writes a line, above the bar if there is one. Nothing is locked meanwhile: whoever holds standard error must not hold up the
+/// Writes a line, above the bar if there is one. Nothing is locked meanwhile: a thread that holds standard error must not hold up the
 /// engine. That nobody can read it is no reason to end a program.
 fn show(shown: &Mutex<Shown>, text: String) {
     let mut shown = lock(shown);

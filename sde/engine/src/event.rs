@@ -134,7 +134,7 @@ pub enum Event {
         /// The run.
         key: Key,
     },
-    /// A remembered result can't be used, and is computed again: what ran beneath it
+    /// A remembered result can't be used, and is computed again: what it called
     /// has changed, it was invalidated, or a part of it is gone.
     Stale {
         /// The app.

@@ -16,7 +16,7 @@
 //! - A rank that ends the job itself has its guard make the file first.
 //!
 //! A rank can die of another's death before Hydra hears of either: UCX aborts one that was reading the other's
-//! memory. So the guard of a rank that died of anything but a `SIGKILL` speaks whoever has spoken. It makes the file too,
+//! memory. So the guard of a rank that died of anything but a `SIGKILL` speaks, whether or not another has. It makes the file too,
 //! for those that Hydra kills after it; that of a rank which was killed before has mostly spoken by then.
 //!
 //! On each of the other nodes the guard of one rank that Hydra has killed may speak too, some time after.

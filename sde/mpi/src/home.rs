@@ -70,14 +70,14 @@ impl Home {
     }
 
     /// Makes it this thread's.
-    pub(crate) fn settle(self) -> Rc<Self> {
+    pub(crate) fn install(self) -> Rc<Self> {
         let home = Rc::new(self);
         HOME.with(|place| *place.borrow_mut() = Some(Rc::clone(&home)));
         home
     }
 
     /// Ends that; nothing finds it any more.
-    pub(crate) fn unsettle() {
+    pub(crate) fn uninstall() {
         // A thread that has ended has none.
         let _ = HOME.try_with(|place| place.borrow_mut().take());
     }

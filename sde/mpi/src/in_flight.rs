@@ -2,7 +2,7 @@
 //!
 //! An operation that others must complete may never be completed: a rank has left. Then MPI
 //! still holds the buffers and may write to them until it is finalized. So they are not on a
-//! stack, and not in a box that somebody might drop: they are given up for good when the
+//! stack, and not in a box that might be dropped: they are given up for good when the
 //! operation starts, and taken back when it is complete.
 
 #![allow(

@@ -16,7 +16,7 @@ use crate::{MpiGroup, end, guard};
 #[derive(Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {
-    /// There is a session, or somebody else has started MPI.
+    /// There is a session, or other code has started MPI.
     #[error(
         "starting MPI: it is started already; start one session, first thing in `main`, or give \
          the `Universe` that there is to `Session::over`"
@@ -45,7 +45,7 @@ sde::debug_as_said!(StartError);
 ///
 /// # How a job ends
 ///
-/// Whoever starts a session asks for this: a job of which one rank has failed ends, and says
+/// A program that starts a session asks for this: a job of which one rank has failed ends, and says
 /// why. No other library of SDE prints, or ends a process.
 ///
 /// - **A panic** that unwinds through the session, on the thread that started it, ends all
@@ -94,7 +94,7 @@ impl Session {
                 granted: format!("{granted:?}"),
             });
         }
-        let home = Home::new(universe).settle();
+        let home = Home::new(universe).install();
         end::begin();
         guard::post(&home.control);
         Ok(Self {
@@ -149,7 +149,7 @@ impl Drop for Session {
         }
         self.home.release_all();
         end::wait_for_all(&self.home);
-        Home::unsettle();
+        Home::uninstall();
         end::ended();
         guard::dismiss();
     }

@@ -1,4 +1,4 @@
-//! Apps of a crate that names `sde` and none of the crates beneath it, with each macro.
+//! Apps of a crate that names `sde` and none of the crates below it, with each macro.
 
 #![forbid(unsafe_code)]
 

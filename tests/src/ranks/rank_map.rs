@@ -108,7 +108,7 @@ pub(super) fn what_fails_is_the_same_error_on_all_ranks_and_stops_nothing(ranks:
     assert_eq!(texts.len(), 3);
 }
 
-/// Two ranks may compute the same beneath different items: that is told.
+/// Two ranks may compute the same within different items: that is told.
 pub(super) fn what_several_ranks_compute_beneath_is_counted(ranks: Ranks<'_>) {
     let counted = ranks.run(|sde| {
         values(sde.par_map(&shared, &list(6)));
@@ -223,7 +223,7 @@ pub(super) fn values_that_are_not_wanted_stay_and_their_keys_are_known(ranks: Ra
     assert_eq!(computed, [2, 2]);
 }
 
-/// Two results, of which one may be all that somebody wants.
+/// Two results, of which one may be all that a caller wants.
 #[derive(Clone, Fingerprint)]
 struct Pair;
 

@@ -29,7 +29,7 @@ fn nested(sde: &sde::Handle, x: u64) -> Result<u64, sde::Error> {
     Ok(*square.call(sde, x)? + 1)
 }
 
-/// What a part has computed, all have after it is released: the runs beneath too, and
+/// What a part has computed, all have after it is released: the nested runs too, and
 /// each value is sent once.
 pub(super) fn what_a_part_computes_all_have_when_it_is_released(ranks: Ranks<'_>) {
     let computed = ranks.run_with_log(|sde, log| {

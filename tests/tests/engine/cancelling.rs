@@ -152,7 +152,7 @@ fn a_body_goes_on_for_those_who_wait() {
     assert_eq!(sde.stats().total.computed, 1);
 }
 
-/// Whoever comes while a body is ending because nobody wanted it gets a result, not that error.
+/// A caller that comes while a body is ending because nobody wanted it gets a result, not that error.
 #[test]
 fn a_latecomer_does_not_get_the_error_of_a_cancelled_run() {
     let _dog = Watchdog::new("a latecomer", LIMIT);
@@ -223,7 +223,7 @@ fn a_cancelled_request_starts_nothing() {
     assert_eq!(ask(&sde, &app, &token).unwrap(), 2);
 }
 
-/// Found by reading: when the last one who waited for a run gave up, nobody told the waits beneath that run, which then
+/// Found by reading: when the last one who waited for a run gave up, nobody told the waits nested in that run, which then
 /// went on for a result that nobody wanted.
 #[test]
 fn the_last_to_give_up_ends_the_waits_beneath() {

@@ -4,7 +4,7 @@
 
 use sde::{Error, ErrorKind, Handle, Sde, Value};
 
-/// Counts the levels beneath it.
+/// Counts the levels nested in it.
 #[sde::app(name = "depth.down")]
 fn down(sde: &Handle, levels: u64) -> Result<u64, Error> {
     match levels {
@@ -40,7 +40,7 @@ fn a_hundred_thousand_levels_are_an_error() {
     let running = thread
         .spawn(move || {
             assert_eq!(too_deep(down.call(&sde, 100_000)), Some(128));
-            // Runs on several threads are beneath one another as well.
+            // Runs on several threads are nested in one another as well.
             let results = sde.par_each(&[200_000, 300_000], |sde, n| down.call(sde, *n));
             results
                 .into_iter()

@@ -221,7 +221,7 @@ fn a_second_panic_is_an_error_for_the_rest_and_no_key_is_poisoned() {
     assert_eq!(got(&sde, &app).unwrap().unwrap(), 7);
 }
 
-/// Found by a stress of 30,000 keys: the flight of a permanent failure was over before the failure was noted, and whoever came
+/// Found by a stress of 30,000 keys: the flight of a permanent failure was over before the failure was noted, and a caller that came
 /// in between computed again (2,120 bodies more than keys).
 #[test]
 fn a_permanent_failure_is_computed_once() {

@@ -7,7 +7,7 @@ use sde::{
 };
 use sde_tests::{Gate, LIMIT, Watchdog, made, number, number_info, x, y};
 
-/// A result that tells when it is let go, and holds up whoever lets it go.
+/// A result that tells when it is let go, and holds up the thread that lets it go.
 struct Held(Gate);
 
 impl Drop for Held {
@@ -87,7 +87,7 @@ fn what_the_new_store_says_counts_afterwards() {
     assert_eq!(ask().source, Source::Computed);
 }
 
-/// Found by reading: a stored result was read and decoded before it was found that an app beneath it is another now.
+/// Found by reading: a stored result was read and decoded before it was found that an app that it called is another now.
 #[test]
 fn what_is_stale_is_not_read() {
     static READ: AtomicUsize = AtomicUsize::new(0);

@@ -9,7 +9,7 @@ use sde::{
     Nearest, Parameter, Part, Peek, Record, ResultMap, ResultSpec, Sde, Tag, inputs,
 };
 
-/// An app that somebody edits.
+/// An app that is edited.
 #[derive(Fingerprint)]
 struct Edited {
     #[fingerprint(skip)]

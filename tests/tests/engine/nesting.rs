@@ -18,7 +18,7 @@ use rayon::prelude::*;
 use sde::{AppError, Handle, Sde};
 use sde_tests::{LIMIT, Made, Watchdog, number, x, y};
 
-/// How a run asks for the runs beneath it.
+/// How a run asks for the runs nested in it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Own,

@@ -23,13 +23,13 @@ type Body = (Way, &'static [usize]);
 /// Which halves of the rule are in force.
 #[derive(Clone, Copy)]
 struct Rule {
-    /// On a rayon worker, and beneath one, nobody takes helpers.
+    /// On a rayon worker, and in runs nested there, nobody takes helpers.
     no_helpers: bool,
-    /// What runs beneath a run on a worker counts as on a worker, on whatever thread.
+    /// What is nested in a run on a worker counts as on a worker, on whatever thread.
     inherited: bool,
 }
 
-/// What a thread has on its stack. Each knows whether it is beneath a run on a worker, if that matters.
+/// What a thread has on its stack. Each knows whether it is nested in a run on a worker, if that matters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum Act {
     Ask(usize, bool),

@@ -101,7 +101,7 @@ fn observers_may_use_the_engine() {
     assert!(sde.run(&double(), &x(1)).is_ok());
 }
 
-/// An observer that panicked between claiming and computing left the key claimed for ever: whoever asked next waited
+/// An observer that panicked between claiming and computing left the key claimed for ever: who asked next waited
 /// without end.
 #[test]
 fn an_observer_that_panics_holds_up_nobody() {

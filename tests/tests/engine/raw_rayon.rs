@@ -41,7 +41,7 @@ type Before = fn(&Counter);
 /// Nothing: who steals what is left to chance.
 fn by_chance(_: &Counter) {}
 
-/// Half of the builder's work is taken by another worker and ends when somebody else builds; so the
+/// Half of the builder's work is taken by another worker and ends when another thread builds; so the
 /// builder has to wait for it, and to steal a request for what it is building itself.
 fn stolen(builders: &Counter) {
     let taken = Counter::new();

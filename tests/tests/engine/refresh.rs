@@ -76,7 +76,7 @@ fn no_thread_finds_what_was_cleaned_or_invalidated() {
         }
         let mut round = 0_u64;
         loop {
-            // No result is younger than this one, unless somebody computes just now.
+            // No result is younger than this one, unless a thread computes just now.
             let seen = y(&ask(&sde, &app, Policy::Use).results).expect("a result");
             round += 1;
             match round % 2 {

@@ -75,7 +75,7 @@ fn in_memory() {
     for (row, tags) in cases() {
         let (sde, app) = (Sde::new(), tagged(tags));
         let first = run(&sde, &app).results;
-        // Whoever computed it gets everything, and what is held by somebody can be had.
+        // Its own caller gets everything, and what a caller holds can be had.
         assert!(first.has("plain") && first.has("tagged"), "{tags}");
         assert!(run(&sde, &app).results.has("tagged"), "{tags}");
         drop(first);

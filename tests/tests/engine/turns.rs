@@ -54,7 +54,7 @@ fn one_at_a_time() {
     assert_eq!(inside.get(), 4);
 }
 
-/// Those beneath one run have a turn among themselves.
+/// Those nested in one run are exclusive among themselves.
 #[test]
 fn those_beneath_one_run_take_turns_too() {
     let _dog = Watchdog::new("siblings that take turns", LIMIT);

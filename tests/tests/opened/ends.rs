@@ -79,7 +79,7 @@ pub fn holds_standard_error(store: &Path) {
     std::mem::forget(sde);
 }
 
-/// Found by a hostile program: whoever warned held a lock while it wrote, and a signal was told before anything was saved: with
+/// Found by a hostile program: a thread that warned held a lock while it wrote, and a signal was told before anything was saved: with
 /// nobody to read, the program stood still, and nothing but `kill -9` ended it.
 #[test]
 fn who_can_not_be_told_holds_up_nothing() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use sde::store::Cbor;
 use sde::{Event, GroupError, OneProcess, ProcessGroup, Sde, Subgroup};
 
-/// A group in which each meeting takes nine times as long as whoever waits has patience, which it notes.
+/// A group in which each meeting takes nine times as long as a rank that waits has patience, which it notes.
 struct Slow(Arc<Mutex<Vec<Duration>>>);
 
 impl ProcessGroup for Slow {

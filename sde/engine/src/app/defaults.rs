@@ -1,8 +1,8 @@
 //! What an app does where its caller says nothing.
 //!
 //! A run that calls an app by value gets its default parameters and what is in its slots by
-//! default. None of that is in the caller's key, nor in the app's version: somebody edits
-//! a default, and what the callers remembered is wrong. So what a caller depends on has a digest of
+//! default. None of that is in the caller's key, nor in the app's version: once
+//! a default is edited, what the callers remembered is wrong. So what a caller depends on has a digest of
 //! the defaults beside the code. It can be made from the description alone, and so for an app that
 //! this program has linked and not run.
 //!
@@ -87,7 +87,7 @@ fn write<'a>(
 }
 
 /// Writes a part. One that has no key (a file that is not there, say) is no error here: it is one
-/// for whoever relies on the part.
+/// for a run that relies on the part.
 fn part(
     noted: Result<Noted, FingerprintError>,
     to: &mut Encoder<'_>,

@@ -82,7 +82,7 @@ pub(crate) type AppCall = (Arc<str>, Key);
 pub(crate) struct Dependencies {
     noted: Mutex<Noted>,
     nondeterministic: AtomicBool,
-    /// Whether a run beneath it was made in place of another that was not to be used.
+    /// Whether a run nested in it was made in place of another that was not to be used.
     anew: AtomicBool,
 }
 
@@ -91,7 +91,7 @@ struct Noted {
     /// The runs it called itself, in the order in which they ended. As they only come, a length
     /// says what they were at some time: each state of a scratch has that, not a copy.
     calls: Arc<Mutex<Vec<AppCall>>>,
-    /// What it and the runs beneath it depend on, at any depth.
+    /// What it and the runs nested in it depend on, at any depth.
     dependencies: Arc<BTreeSet<Callee>>,
 }
 
@@ -153,7 +153,7 @@ impl Dependencies {
         self.nondeterministic.load(Ordering::Relaxed)
     }
 
-    /// Notes whether a run beneath this one was made in place of another.
+    /// Notes whether a run nested in this one was made in place of another.
     pub(crate) fn note_anew(&self, anew: bool) {
         if anew {
             self.anew.store(true, Ordering::Relaxed);

@@ -55,7 +55,7 @@ pub enum Part {
     Slot(String),
     /// The app itself, in something that is none of its fields.
     Itself,
-    /// The app of this name, which ran beneath: its code, or what the name led to. That is not in
+    /// The app of this name, called by the run: its code, or what the name led to. That is not in
     /// the key; an entry is out of date if it changes.
     Callee(String),
 }
@@ -190,7 +190,7 @@ pub(crate) fn of_keys(then: Compared<'_>, now: Compared<'_>) -> Vec<Difference> 
     all.found
 }
 
-/// In what two runs differ that ran beneath them.
+/// In what the runs differ that are nested in two runs.
 pub(crate) fn of_callees(then: &[Callee], now: &[Callee]) -> Vec<Difference> {
     let mut all = Differences::default();
     for (name, then, now) in pairs(then.iter().map(named_callee), now.iter().map(named_callee)) {

@@ -38,7 +38,7 @@ pub(crate) struct Frame {
     flight: Option<Arc<dyn Wake>>,
     /// Whether the caller, or one of those above it, can give up.
     can_be_cancelled: bool,
-    /// Whether it is on a rayon worker, or beneath a run that is: a worker may be held up until it
+    /// Whether it is on a rayon worker, or nested in a run that is: a worker may be held up until it
     /// has ended, whatever thread it is on.
     pub(crate) on_rayon: bool,
     active: AtomicBool,
@@ -138,13 +138,13 @@ impl Frame {
         unwanted
     }
 
-    /// Whether it, or a run beneath it, was told that nobody wants its result.
+    /// Whether it, or a run nested in it, was told that nobody wants its result.
     pub(crate) fn heard_that_nobody_wants_it(&self) -> bool {
         self.gave_up.load(Ordering::Relaxed)
     }
 
     /// Whether the run may have failed only because nobody wanted its result.
-    /// Somebody may want it by now.
+    /// A caller may want it by now.
     pub(crate) fn gave_up(&self) -> bool {
         self.is_unwanted() || self.heard_that_nobody_wants_it()
     }

@@ -1,7 +1,7 @@
 //! The apps that are part of this program.
 //!
-//! An entry made by an earlier program names the code of every app that ran
-//! beneath it. Whether that code is still current can only be told by knowing
+//! An entry made by an earlier program names the code of every app that its
+//! run called. Whether that code is still current can only be told by knowing
 //! the code that *this* program has, even of apps it has not run yet. So
 //! `#[sde::app]` functions, and types named in [`link_app!`](crate::link_app),
 //! are collected when the program is linked.
@@ -75,7 +75,7 @@ macro_rules! link_app {
     };
 }
 
-/// What the linker collected: name -> code and description.
+/// The apps that the linker collected, as they describe themselves.
 pub(crate) fn linked_apps() -> impl Iterator<Item = AppInfo> {
     inventory::iter::<LinkedApp>
         .into_iter()

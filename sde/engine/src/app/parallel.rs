@@ -41,7 +41,7 @@ impl Handle {
     /// On several ranks, at the top of a program and in `distributed` apps, it is collective:
     /// what nobody remembers is dealt out to the ranks (by what each run costs, if the app
     /// tells), each of these keys is computed once over all of them, and afterwards every rank
-    /// has every result. What two ranks compute beneath different items is counted
+    /// has every result. What two ranks compute within different items is counted
     /// ([`Stats::on_several_ranks`](crate::Stats::on_several_ranks)). Progress is that of the rank's own
     /// share, and says so: others may still compute when it is full.
     ///
@@ -140,7 +140,7 @@ impl Handle {
         }
     }
 
-    /// Does work on this thread and on up to so many helpers. On a rayon worker, and beneath one, on this thread alone:
+    /// Does work on this thread and on up to so many helpers. On a rayon worker, and nested in a run on one, on this thread alone:
     /// it would have to wait for helpers, which may wait for that worker.
     pub(super) fn share(&self, helpers: usize, work: impl Fn() + Sync) {
         let place = ThreadContext::here();

@@ -151,7 +151,7 @@ impl Facts {
         self.setup.get_or_init(|| Arc::new(AppSetup::of(app, self)))
     }
 
-    /// The tags that the app declares for a result, and whether it can be saved.
+    /// What the app declares about the result of that name.
     pub(crate) fn result(&self, name: &str) -> Option<&super::info::ResultSpec> {
         self.info.results.iter().find(|spec| spec.name == name)
     }

@@ -30,7 +30,7 @@ pub(crate) struct AppCache {
     pub(crate) scratches: Arc<Scratches>,
     pub(crate) budget: MemoryBudget,
     /// The runs that are exclusive, if the app is not thread-safe: one for all, and one
-    /// for those beneath each run, by the address of its frame.
+    /// for those nested in each run, by the address of its frame.
     pub(crate) exclusive_runs: Mutex<HashMap<usize, Arc<RunFlight>>>,
     /// How many runs go on without a claim, of which the map knows nothing.
     pub(crate) unclaimed: AtomicUsize,
@@ -75,7 +75,7 @@ pub(crate) enum Claimed {
     Failed(Error),
     /// The caller has the claim, and must end the flight.
     Mine(Arc<RunFlight>, Option<Arc<Entry>>),
-    /// Somebody else has it.
+    /// Another call has the claim.
     Theirs(Arc<RunFlight>),
 }
 
@@ -215,7 +215,7 @@ impl AppCache {
 
     /// Makes the entry visible and wakes the waiters. If another publication of
     /// the same flight was first, that one stands; gives what stands. If the flight
-    /// failed while somebody computed beside it, his entry is none the worse. `given` is what those
+    /// failed while another call computed beside it, that one's entry is none the worse. `given` is what those
     /// get who wait; `when_visible` is done before they wake.
     pub(crate) fn publish(
         &self,
@@ -270,16 +270,16 @@ impl AppCache {
     pub(super) fn make_visible(&self, flight: &RunFlight, entry: Arc<Entry>) -> Arc<Entry> {
         let put = |entry: Arc<Entry>| (Arc::clone(&entry), Change::Put(Slot::Ready(entry)));
         let (visible, _before) = self.change(flight.key, |slot| {
-            // With the guard held: whoever swaps the contents raises the generation
+            // With the guard held: the thread that swaps the contents raises the generation
             // first and needs this guard to take the entry out.
             let current = self.is_current(flight);
             match slot {
                 Some(Slot::Flying(flying, _)) if std::ptr::eq(&**flying, flight) => put(entry),
-                // Somebody computed the same beside this flight and was faster.
+                // Another call computed the same beside this flight and was faster.
                 Some(Slot::Ready(first)) if current && first.lacks().is_none() => {
                     (Arc::clone(first), Change::Keep)
                 }
-                // What he published was cleaned since; this caller is still to get it whole.
+                // What that one published was cleaned since; this caller is still to get it whole.
                 Some(Slot::Ready(_)) | None if current => put(entry),
                 _ => (entry, Change::Keep),
             }

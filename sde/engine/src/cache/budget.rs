@@ -2,7 +2,7 @@
 //!
 //! Some values hold more than memory of the process, a kernel on a GPU for one, and would fill
 //! what there is for them. So the values of an app may have a limit. When it is passed, those that
-//! were used longest ago go, until seven eighths are left; what somebody holds stays, since dropping it
+//! were used longest ago go, until seven eighths are left; what the program holds too stays, since dropping it
 //! would free nothing. The records of the runs stay too.
 //!
 //! Entries are listed by when they were used last, as far as that is known: a hit only writes the time into its

@@ -34,12 +34,12 @@ pub struct Record {
     pub setup: Arc<AppSetup>,
     /// The runs it called itself: app and key.
     pub calls: Vec<(Arc<str>, Key)>,
-    /// What the runs beneath it depended on.
+    /// What the runs nested in it depended on.
     #[serde(rename = "beneath")]
     pub dependencies: Vec<Callee>,
-    /// Whether it, or a run beneath it, was non-deterministic.
+    /// Whether it, or a run nested in it, was non-deterministic.
     pub nondeterministic: bool,
-    /// Whether it, or a run beneath it, may have been made in place of another that was not to be used: refreshed, or
+    /// Whether it, or a run nested in it, may have been made in place of another that was not to be used: refreshed, or
     /// invalidated; one that went on from a saved state may. What it returned may be other than what runs of its key
     /// returned before.
     #[serde(default)]
@@ -58,7 +58,7 @@ pub struct Record {
 
 impl Record {
     /// In what this run is another than an earlier one. What is in the key comes first: the app, its
-    /// version, fields, parameters and sub-apps, then the inputs; then what ran beneath.
+    /// version, fields, parameters and sub-apps, then the inputs; then what its nested runs depended on.
     ///
     /// Nothing, if both are runs of one key and rested on the same code.
     #[must_use]
@@ -68,7 +68,7 @@ impl Record {
         found
     }
 
-    /// The same, without what ran beneath.
+    /// The same, without nested runs.
     fn key_differences(&self, earlier: &Self) -> Vec<Difference> {
         match self.key == earlier.key {
             true => Vec::new(),
@@ -96,7 +96,7 @@ impl Record {
         self.weigh(other.as_nearest(self.differences(other)), nearest)
     }
 
-    /// The same for a run that was not made, of which it is not known what would run beneath.
+    /// The same for a run that was not made, whose nested runs are not known.
     pub(crate) fn look_at_key(&self, other: &Self, nearest: &mut Option<Nearest>) {
         self.weigh(other.as_nearest(self.key_differences(other)), nearest);
     }
@@ -136,7 +136,7 @@ impl Record {
 /// What a hit looks at comes first and lies in one line of the processor's cache.
 #[repr(C, align(64))]
 pub(crate) struct Entry {
-    /// The epoch in which what ran beneath was last found current.
+    /// The epoch in which what it depends on was last found current.
     checked: AtomicU64,
     /// Every result is held by this entry, or gone for good and not needed: nothing to look at on a hit.
     pub(crate) whole: bool,
@@ -240,7 +240,7 @@ impl Entry {
         self.bytes.get().copied().unwrap_or(0)
     }
 
-    /// Whether somebody else holds a value of it.
+    /// Whether anything but the cache holds a value of it.
     pub(super) fn is_in_use(&self) -> bool {
         let in_use = |named: &Named| match &named.content {
             Content::Held(value) => {
@@ -261,8 +261,8 @@ impl Entry {
     /// must be a miss, not an error for the caller who asked for it. An entry with
     /// results but none of them there serves nobody.
     ///
-    /// What is looked at is the map that is given: a value that only somebody else
-    /// holds may go at any time, and what was seen there may not be there to be given.
+    /// What is looked at is the map that is given: a value that only callers
+    /// hold may go at any time, and what was seen there may not be there to be given.
     pub(crate) fn serve(&self, names: Option<&[&str]>) -> Result<ResultMap, String> {
         let given = self.give();
         match self.lacking(&given, names) {

@@ -8,7 +8,7 @@
 //!          |                                                                  v
 //!   Running --- runner succeeds ------------------------------------------> Complete
 //!    ^     |                                                                  ^
-//!    |     +--- runner panics or fails for now, somebody waits --> Vacant ----+
+//!    |     +--- runner panics or fails for now, a thread waits --> Vacant ----+
 //!    |                                                               |  last waiter leaves
 //!    +---------------- one waiter takes over ------------------------+
 //! ```
@@ -101,9 +101,9 @@ impl<V: Clone, E: Clone> Flight<V, E> {
         outcome
     }
 
-    /// The runner failed. If it `may_be_retried`, somebody waits, and nobody has
-    /// taken over before, one of those takes over; else the flight completes with the
-    /// error. Says whether it was handed over.
+    /// The runner failed. If it `may_be_retried`, others wait, and none has
+    /// taken over before, one of them takes over; else the flight completes with the
+    /// error. Says whether one does.
     pub(crate) fn fail(&self, error: E, may_be_retried: bool) -> bool {
         let mut state = self.lock();
         if matches!(state.phase, Phase::Complete(_)) {

@@ -124,7 +124,7 @@ fn still_there(entry: &Entry, name: &str) -> Option<Content> {
 }
 
 /// What the cache keeps of a map: of `no_cache` results only the way to those
-/// that someone else holds.
+/// that callers hold.
 fn kept_of(given: &ResultMap, origin: Origin) -> ResultMap {
     let not_kept = |named: &Named| !named.tags.unwrap_or_default().is_cached();
     if !given.results().iter().any(not_kept) {

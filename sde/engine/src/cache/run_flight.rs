@@ -18,7 +18,7 @@ pub(crate) struct RunFlight {
     pub(super) generation: u64,
     /// How many want its result who are about to wait for it, or do.
     interested: AtomicUsize,
-    /// How often somebody set out to compute the same beside it.
+    /// How many calls set out to compute the same beside it.
     beside: AtomicUsize,
     /// The results with those that the cache does not keep, for as long as anybody
     /// has the flight in hand.
@@ -43,13 +43,13 @@ impl RunFlight {
         let _ = self.given.set(results.clone());
     }
 
-    /// Says that somebody wants its result, for as long as the guard lives.
+    /// Says that a caller wants its result, for as long as the guard lives.
     pub(crate) fn interest(&self) -> Interested<'_> {
         self.interested.fetch_add(1, Ordering::AcqRel);
         Interested(self)
     }
 
-    /// How often somebody set out to compute the same beside it.
+    /// How many calls set out to compute the same beside it.
     pub(crate) fn beside(&self) -> usize {
         self.beside.load(Ordering::Relaxed)
     }
@@ -64,7 +64,7 @@ impl RunFlight {
     }
 }
 
-/// Somebody who wants the result of a flight.
+/// A caller who wants the result of a flight.
 pub(crate) struct Interested<'a>(&'a RunFlight);
 
 impl Drop for Interested<'_> {

@@ -13,8 +13,8 @@
 //!
 //! Some wait for an *exclusive* run: for it to be out of the way, not for what it makes. A cycle
 //! with such a wait in it is no need of a run for its own result either. One of the others
-//! in it, who wait for a result, computes it beside: whoever comes last, or one who is
-//! called off. The exclusive run lies above that one, and runs beneath it have
+//! in it, who wait for a result, computes it beside: the last to come, or one who is
+//! called off. The exclusive run lies above that one, and runs nested in it have
 //! an exclusive one among themselves.
 //!
 //! The waits are those of the whole program: engines know nothing of each other's
@@ -220,7 +220,7 @@ fn made_by_itself<N: PartialEq + Clone, T: Awaited>(
 }
 
 /// Calls off, in each way by which `to` can't end before a run of `from`'s ancestry, the
-/// first wait for a result: that one lies beneath `to`. A way of exclusive runs alone stays.
+/// first wait for a result: that one is nested in `to`. A way of exclusive runs alone stays.
 fn call_off<N: PartialEq + Clone, T: Awaited>(
     edges: &[Edge<N, T>],
     from: &WaitSite<N>,

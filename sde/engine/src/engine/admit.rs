@@ -68,7 +68,7 @@ fn unknown_name(run: &Run<'_>) -> Option<Error> {
     Some(no_result(&origin, unknown, &there))
 }
 
-/// Whoever made this call, or a run that it is part of, has given up.
+/// The caller, or a run that the call is nested in, has given up.
 pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
     let own = run
         .options
@@ -86,7 +86,7 @@ pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
     })
 }
 
-/// A run is called from beneath itself.
+/// A run is called by a run nested in itself.
 fn own_cycle(run: &Run<'_>) -> Option<Error> {
     // Not to look through all that lies above each of thousands of runs. The cache of a process set knows only its own.
     if !run.app.facts.info.distributed && !run.cache.may_be_running(&run.key) {

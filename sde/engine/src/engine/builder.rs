@@ -134,8 +134,8 @@ impl Builder {
     }
 
     /// How long one of rayon's workers waits for another run before it computes
-    /// the result too; 100 ms if nothing is said. The same for all threads on which runs beneath
-    /// one on a worker are made.
+    /// the result too; 100 ms if nothing is said. The same for all threads that make runs nested
+    /// in one on a worker.
     ///
     /// Rayon's workers steal work while they wait, and what is waited for may be
     /// suspended below on the same stack, where the engine can't see it. Other
@@ -145,7 +145,7 @@ impl Builder {
         self
     }
 
-    /// How many runs may be in progress beneath one another, an app calling an app
+    /// How deep runs may nest, an app calling an app
     /// calling an app; 128 if nothing is said. One more is an error,
     /// [`ErrorKind::TooDeep`], where the stack could overflow, which ends a program.
     ///
@@ -157,13 +157,14 @@ impl Builder {
         self
     }
 
-    /// How many bytes of memory the remembered values of an app may take. When they take more, those
-    /// that were used longest ago are dropped, but for what somebody else holds, until seven eighths
-    /// of that are left. Computing them again, or reading them from the store, gives them back.
+    /// How many bytes of memory the remembered values of an app may take; without a limit they stay. When they take more, those
+    /// that were used longest ago are dropped, but for what the program holds too, until seven eighths
+    /// of the limit are left. Computing them again, or reading them from the store, gives them back.
     ///
     /// Sizes are those that [`ResultSpec::sized`](crate::ResultSpec::sized) tells. What is to be saved and is not yet is saved
-    /// before it goes. The values of distributed apps stay. If the program has shown no app of that name when the last [`Sde`]
-    /// goes, a warning says so.
+    /// before it goes (not with [`SavePolicy::Never`]); if that fails, it stays. On several ranks each counts for itself, and what the ranks
+    /// of a process set made together counts for that set alone: the limit holds for each set anew. If the program has shown no app of
+    /// that name when the last [`Sde`] goes, a warning says so.
     ///
     /// ```
     /// use sde::Sde;

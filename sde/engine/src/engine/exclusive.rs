@@ -2,9 +2,9 @@
 //!
 //! A run of such an app is the exclusive one of its app type while its body runs. Waiting for
 //! it is waiting for a run to be out of the way, so that goes through the same check for
-//! cycles. A run beneath a run of the same app can't wait for that one; those beneath one
+//! cycles. A run nested in a run of the same app can't wait for that one; those nested in one
 //! run have an exclusive one among themselves. So if the exclusive run waits for what another
-//! makes that waits for it to be gone, the first makes it itself, beneath itself. What is
+//! makes that waits for it to be gone, the first makes it itself, nested in itself. What is
 //! left is an error: two apps whose exclusive runs wait for one another.
 //!
 //! A rayon worker does not wait for that without bound: it may be holding up the
@@ -29,7 +29,7 @@ use crate::sync::lock;
 /// The right to run a body that is not thread-safe, until it is dropped.
 pub(super) struct ExclusiveRun<'a> {
     cache: &'a AppCache,
-    /// The address of the run of the same app beneath which it is exclusive; 0 for none.
+    /// The address of the run of the same app within which it is exclusive; 0 for none.
     ancestor: usize,
     held: Arc<RunFlight>,
 }

@@ -197,9 +197,9 @@ impl Handle {
     /// takes at most `keep` bytes; gives how many bytes that let go. For apps whose values fill
     /// something that is scarce, a device's memory for one, when there is none left.
     ///
-    /// Nothing changes but what has to be computed, or read from the store, again. What somebody
-    /// holds stays, and what is not saved yet is held until then. Nothing is let go of an app that did
-    /// not run, or of which no value was dropped.
+    /// Nothing changes but what has to be computed, or read from the store, again. What the program
+    /// holds too stays. What is to be saved and is not yet is saved before it goes. `keep` is for each process set anew.
+    /// Nothing is let go of an app that did not run, or of which no value was dropped.
     pub fn evict(&self, app: &str, keep: usize) -> usize {
         self.engine.evict(app, keep)
     }

@@ -75,7 +75,7 @@ impl Engine {
         let previous = previous.filter(|old| is_one(old) && self.may_fill(run, old));
         let entry = Arc::new(self.entry_of(&run.app.facts, stored, previous));
         let map = self.serve(&entry, run.options.names).map_err(Some)?;
-        // An archive is to have what this program used, whoever computed it.
+        // An archive is to have what this program used, whatever process computed it.
         if !archived {
             self.pending.add_to(Selection::Archive, &entry);
         }
@@ -193,7 +193,7 @@ pub(crate) fn entry_of_specs(
         key: stored.record.key,
         run: stored.record.run,
     };
-    // Never looked at in this epoch: what ran beneath is checked before use.
+    // Never looked at in this epoch: what its nested runs depended on is checked before use.
     Entry::new(
         stored.record,
         ResultMap::from_parts(origin, results),

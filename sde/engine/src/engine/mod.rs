@@ -107,7 +107,7 @@ pub(crate) struct Engine {
     pub(crate) policy: SavePolicy,
     background: background::Background,
     pending: Pending,
-    /// Held by whoever saves.
+    /// Held for reading by each thread that saves, for writing while the store is exchanged.
     saving: RwLock<()>,
     /// Held by the one who saves what is new.
     one_saves: Mutex<()>,
@@ -119,7 +119,7 @@ pub(crate) struct Engine {
     /// How long a rayon worker waits for a flight before it computes too.
     rayon_patience: Duration,
     helpers: Helpers,
-    /// How many runs may lie beneath one another.
+    /// How deep runs may nest.
     max_depth: usize,
     /// How values are written for other ranks; `None` without a process group.
     wire: Option<Arc<dyn Wire>>,

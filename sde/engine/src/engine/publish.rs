@@ -180,7 +180,7 @@ impl Engine {
 
     /// How long an error of a body lasts.
     fn lasts(&self, run: &Run<'_>, cause: &AppError, trace: &Trace) -> Failure {
-        // Somebody may have begun to wait since: let him try.
+        // Another caller may have begun to wait since: it is to try.
         if trace.gave_up {
             return Failure::Transient;
         }

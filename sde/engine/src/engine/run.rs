@@ -17,7 +17,7 @@ use crate::event::{Event, Source};
 use crate::inputs::Call;
 
 impl Engine {
-    /// A call, whoever makes it. `None` if the call has taken what its caller gets.
+    /// A call of a program or of a body. `None` if the call has taken what its caller gets.
     pub(super) fn run(
         &self,
         from: &Handle,

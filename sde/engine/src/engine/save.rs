@@ -100,7 +100,7 @@ impl Engine {
             };
             if let Err(error) = saved {
                 self.warn(|| {
-                    format!("what has to make room could not be saved, and stays: {error}")
+                    format!("what was to be evicted could not be saved, and stays: {error}")
                 });
                 return;
             }
@@ -173,7 +173,7 @@ impl Engine {
         selection: Selection,
         save: &mut Save,
     ) -> Result<bool, ArchiveError> {
-        // From the collecting on: whoever comes second and finds nothing left must
+        // From the collecting on: a second thread that finds nothing left must
         // not say that it is saved before it is.
         let _one_at_a_time = lock(&self.one_saves);
         let _same_store = self.saves();
@@ -255,12 +255,12 @@ impl Engine {
         ranks.agree(&what, written)
     }
 
-    /// Held by whoever saves.
+    /// Held by each thread that saves.
     fn saves(&self) -> RwLockReadGuard<'_, ()> {
         read(&self.saving)
     }
 
-    /// Held by whoever exchanges the store.
+    /// Held while the store is exchanged.
     pub(super) fn nobody_saves(&self) -> RwLockWriteGuard<'_, ()> {
         sync::write(&self.saving)
     }

@@ -1,6 +1,6 @@
 //! Saving what was saved before, when it is not there any more.
 //!
-//! Somebody may remove a store that a program is saving to. What the program still has in memory is
+//! A store may be removed while a program is saving to it. What the program still has in memory is
 //! then saved again, as if it were new. The rest is lost, so the save that finds it
 //! out is an error all the same.
 
@@ -9,7 +9,7 @@ use crate::checkpoint::Selection;
 use crate::error::{ArchiveError, Error, ErrorKind};
 
 impl Engine {
-    /// Saves what is new in one selection, for somebody who waits for it or not; if the store was removed, all that there is.
+    /// Saves what is new in one selection, for a caller that waits for it or not; if the store was removed, all that there is.
     pub(super) fn save(&self, selection: Selection, is_awaited: bool) -> Result<(), Error> {
         let saved = self.save_new_ones(selection, is_awaited);
         let is_removed = |error: &Error| match error.kind() {

@@ -1,4 +1,4 @@
-//! Checkpoints when somebody says that time is up.
+//! Checkpoints when a signal says that time is up.
 //!
 //! Batch systems send a signal some time before they kill a job, and people press Ctrl-C. Nothing can be saved in a
 //! signal's handler, so one thread for the whole process waits for signals and saves

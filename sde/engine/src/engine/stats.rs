@@ -49,7 +49,7 @@ pub struct Stats {
     /// The sum over all apps.
     pub total: AppStats,
     /// How often something was computed in [`par_map`](crate::Handle::par_map) that another rank had
-    /// computed too: runs beneath different items.
+    /// computed too: runs nested in different items.
     pub on_several_ranks: u64,
     /// How many bytes the threads' tables of [recent hits](crate::last_value::Recent) take.
     pub recent_bytes: usize,

@@ -1,4 +1,4 @@
-//! What to do when somebody else has the claim: wait for it, or compute beside it.
+//! What to do when another call has the claim: wait for it, or compute beside it.
 
 use std::sync::Arc;
 #[cfg(not(sde_model))]
@@ -62,7 +62,7 @@ impl Engine {
         });
         drop((guard, interested));
         if matches!(waited, Waited::Stopped) && !flight.is_wanted() {
-            // Nor may those be wanted any more who wait beneath it.
+            // Nor may nested runs that wait be wanted any more.
             waits().wake_nested(&run.node(run.key));
         }
         match waited {
@@ -144,7 +144,7 @@ impl Engine {
     }
 }
 
-/// The error of a run that is computed over and over, beneath itself for all that
+/// The error of a run that is computed over and over, nested in itself for all that
 /// can be seen.
 fn endless(run: &Run<'_>, here: &ThreadContext) -> Error {
     let on_stack = stack(here.top.as_ref()).take(3).map(|frame| frame.label());
@@ -175,7 +175,7 @@ pub(super) fn wait_site(run: &Run<'_>, here: &ThreadContext) -> WaitSite<Node> {
     }
 }
 
-/// How long a call waits: until it is cancelled or called off, and on rayon's workers and beneath them
+/// How long a call waits: until it is cancelled or called off, and on rayon's workers and in runs nested there
 /// until that has become suspicious.
 pub(super) struct WaitPatience<'a> {
     own: Option<&'a CancelToken>,

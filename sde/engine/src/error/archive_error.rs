@@ -43,7 +43,7 @@ pub enum ArchiveError {
         /// What was found, and what to do.
         why: String,
     },
-    /// Somebody has removed the store while it was in use.
+    /// The store was removed while it was in use.
     #[error("the store {} was removed while it was in use; it is made again, with what is still in memory: what is not was lost with it", path.display())]
     Removed {
         /// The directory.

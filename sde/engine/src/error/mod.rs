@@ -153,11 +153,11 @@ pub enum ErrorKind {
         /// was asked for back to itself.
         path: Vec<String>,
     },
-    /// So many runs are in progress beneath one another that the stack of the thread
+    /// Runs are nested so deep that the stack of the thread
     /// could overflow. Those above it fail with this error too, not with one that
     /// names each.
     #[error(
-        "{app} [{}] would be run beneath {depth} others, more than a thread's stack is sure to hold; nest the apps less deeply, or raise `max_depth` and run them on a thread with a larger stack",
+        "{app} [{}] would be nested in {depth} others, more than a thread's stack is sure to hold; nest the apps less deeply, or raise `max_depth` and run them on a thread with a larger stack",
         key.short()
     )]
     TooDeep {

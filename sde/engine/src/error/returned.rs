@@ -44,7 +44,7 @@ impl<E> ByItself for &ErrorType<E> {}
 pub struct ViaFrom;
 
 impl ViaFrom {
-    /// Goes it.
+    /// Converts the error as `?` does.
     pub fn convert<E: Into<AppError>>(self, error: E) -> AppError {
         error.into()
     }
@@ -54,7 +54,7 @@ impl ViaFrom {
 pub struct ViaItself;
 
 impl ViaItself {
-    /// Goes it.
+    /// Converts the error as its [`ErrorOfApp`] says.
     pub fn convert<E: ErrorOfApp>(self, error: E) -> AppError {
         error.into_app_error()
     }

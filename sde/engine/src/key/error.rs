@@ -53,7 +53,7 @@ pub enum FingerprintErrorKind {
         /// How many it gave.
         found: usize,
     },
-    /// An earlier part failed, and whoever encoded it went on regardless.
+    /// An earlier part failed, and its caller went on encoding regardless.
     #[error(
         "an earlier part of the value failed and its error was dropped; pass errors on with `?`"
     )]

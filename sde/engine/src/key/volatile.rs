@@ -1,6 +1,6 @@
 //! What may change while the value that is keyed stays the same.
 //!
-//! An [`InputFile`](super::InputFile) names a file, and anybody can write to it. Whoever keeps an
+//! An [`InputFile`](super::InputFile) names a file, and anybody can write to it. What keeps an
 //! encoding (a [`Value`](crate::Value), [`Inputs`](crate::Inputs), a prepared app) would give the
 //! key of what the file held once. So the encoder takes note of such values, what is noted is not
 //! kept, and the files that a key was made from are looked at again when the run ends: a result
@@ -97,7 +97,7 @@ impl Encoder<'_> {
         self.volatile.get_or_insert_default().distributed = true;
     }
 
-    /// Whether anything written may change while its holder stays the same. Whoever keeps a
+    /// Whether anything written may change while its holder stays the same. What keeps a
     /// [`Commitment`](super::Commitment) asks this first.
     #[inline]
     #[must_use]

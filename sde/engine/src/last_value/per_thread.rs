@@ -155,7 +155,7 @@ impl<K, V> LastValuePerThread<K, V> {
 
     /// [`set_at`](Self::set_at) with a key made from the old one, whose memory it may reuse.
     ///
-    /// `key` is called with the slot's last key, whoever's it was, or `None`. It runs while the slot
+    /// `key` is called with the slot's last key, of whatever thread, or `None`. It runs while the slot
     /// is taken, and not at all if the result is `false`. If it panics the slot is left empty.
     pub fn set_with(&self, epoch: Epoch, key: impl FnOnce(Option<K>) -> K, value: V) -> bool {
         self.exchange(epoch, |slot| {

@@ -23,7 +23,8 @@ const CANDIDATES: usize = 3;
 
 /// The runs that each thread asked for lately, by the app's identity and its encoded inputs.
 ///
-/// A bounded table for each thread, over all apps: 4096 records in sets of four. The whole encoding is
+/// A bounded table for each thread, over all apps: 4096 records in sets of four. A thread that ends leaves its table to
+/// the next that gets its number; with more threads than twice the cores some share one. The whole encoding is
 /// compared, which is stricter than a digest, so a quick hash is enough to find the set. The epoch is the
 /// caller's, raised whenever results may have become invalid; a record is found only in the epoch it was put
 /// in.
@@ -35,8 +36,9 @@ const CANDIDATES: usize = 3;
 /// # Cost
 ///
 /// [`look`](Self::look) allocates nothing, waits for nobody and shares no memory between threads but what it
-/// is told to look at. A thread's table takes 64 KiB from its first offer on, and each record its encoding and
-/// some 80 bytes more.
+/// is told to look at. A thread's table takes 64 KiB from its first offer on, and each record its encoding, its
+/// value and 56 bytes. What weak references refer to is dropped by its owner, but the memory of its own fields is
+/// free only when another record takes the place, or all of this goes.
 ///
 /// # Examples
 ///
@@ -60,7 +62,7 @@ pub struct Recent<V> {
     bytes: AtomicUsize,
 }
 
-/// One thread's, as a rule.
+/// The table of the threads of one number: of one thread, as a rule.
 type Slot<V> = TryCell<Option<Table<V>>>;
 
 /// Where the record of a run would lie.
@@ -110,7 +112,7 @@ impl<V> Recent<V> {
         }
     }
 
-    /// What `look` makes of the value that was offered for these arguments, in this thread and epoch.
+    /// What `look` makes of the value that was offered for these arguments to this thread's table, in this epoch.
     /// While it runs the thread's table is taken: if it uses this one, it finds nothing.
     ///
     /// # Errors

@@ -7,10 +7,10 @@
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicBool, Ordering};
 
-/// How often `empty` tries to get in. Somebody is inside for some nanoseconds, unless stopped there.
+/// How often `empty` tries to get in. A thread is inside for some nanoseconds, unless stopped there.
 const LOOKS: usize = if cfg!(sde_model) { 1 } else { 100 };
 
-/// A value with a flag that says whether somebody is inside.
+/// A value with a flag that says whether a thread is inside.
 ///
 /// Like a mutex with `try_lock` only. A mutex must also wake those who wait, so its unlocking is a
 /// second read-modify-write; without waiters a plain store is enough, and the two operations are
@@ -33,7 +33,7 @@ impl<T> TryCell<T> {
         }
     }
 
-    /// Lets `inside` have the value, or returns `None` if somebody is inside already: another
+    /// Lets `inside` have the value, or returns `None` if one is inside already: another
     /// thread, or this one further up its stack.
     #[inline]
     pub(super) fn enter<R>(&self, inside: impl FnOnce(&mut T) -> R) -> Option<R> {
@@ -51,7 +51,7 @@ impl<T> TryCell<T> {
 }
 
 impl<T> TryCell<Option<T>> {
-    /// Takes the value out and drops it, outside. `false` if somebody was inside all the time.
+    /// Takes the value out and drops it, outside. `false` if a thread was inside all the time.
     pub(super) fn empty(&self) -> bool {
         for _ in 0..LOOKS {
             if let Some(old) = self.enter(Option::take) {

@@ -37,7 +37,7 @@ pub(super) struct Moving {
     pub(super) bytes: u64,
 }
 
-/// An entry that is handed over, as one rank sees it.
+/// An entry that moves, as one rank sees it.
 pub(super) struct EntryMove<'a> {
     pub(super) change: &'a SetChange<'a>,
     pub(super) moving: &'a Moving,
@@ -52,7 +52,7 @@ pub(super) struct EntryMove<'a> {
 }
 
 /// Why a value is not there afterwards.
-const LEFT: &str = "it was not handed over";
+const LEFT: &str = "it was left behind when the process set changed";
 
 impl EntryMove<'_> {
     /// Moves the entry; gives what this rank has of it afterwards.
@@ -93,7 +93,7 @@ impl EntryMove<'_> {
                 cause,
             })
         });
-        let what = format!("the hand-over of {}", record.app);
+        let what = format!("the redistribution of {}", record.app);
         self.change.ranks.end(&what, record.key, went)
     }
 
@@ -132,7 +132,7 @@ impl EntryMove<'_> {
                 }
                 Ok(value) => {
                     let why = format!(
-                        "\"{name}\" was handed over as a {}, and is a {}",
+                        "\"{name}\" was redistributed as a {}, and is a {}",
                         value.type_name(),
                         spec.type_name
                     );
@@ -215,7 +215,7 @@ impl EntryMove<'_> {
             key: record.key,
             run: record.run,
         };
-        // What ran beneath is checked before it is used.
+        // What its nested runs depended on is checked before it is used.
         Entry::new(
             record.clone(),
             ResultMap::from_parts(origin, results),

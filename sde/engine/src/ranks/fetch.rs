@@ -1,7 +1,7 @@
 //! Getting later what was left on other ranks.
 //!
 //! Large values may stay where they were computed; of them the others have the keys. Where all ranks
-//! come by again each tells which of them it wants now. Whoever has one of these offers it, and the
+//! come by again each tells which of them it wants now. A rank that has one of these offers it, and the
 //! rest is an [exchange](super::exchange) like any other.
 
 use std::collections::{BTreeSet, HashMap};

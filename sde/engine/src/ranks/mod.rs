@@ -8,7 +8,7 @@
 //! Each rank has caches of its own. A process set may be [split], so that its parts compute
 //! different things, and released, after which all of its ranks are to have what any of them
 //! has computed. Ordinary results are the same wherever they were made, so they are
-//! [exchanged](exchange): keys first, then each value that somebody lacks, once. What arrives
+//! [exchanged](exchange): keys first, then each value that a rank lacks, once. What arrives
 //! waits as bytes until a run asks for it, as if it were in a store. Results of
 //! distributed apps are [made by all ranks](run) and belong to the process set that made them
 //! ([`sets`]); their [values](array) lie on several ranks and [move](redistribute) with the process sets.

@@ -1,7 +1,7 @@
 //! `par_map` over the ranks of a process set, and over the threads of each.
 //!
 //! The ranks find out together what nobody has yet, deal that out, and compute it, each with its
-//! own threads. Then each gets what the others computed. What is run beneath an item is the
+//! own threads. Then each gets what the others computed. What runs within an item is the
 //! affair of the rank that computes it: two ranks may compute the same there, which is counted.
 
 use std::collections::{HashMap, HashSet};
@@ -27,7 +27,7 @@ struct Plan {
     keys: Vec<Option<Key>>,
     /// Whether this rank has it to give: not where all have it.
     has_to_give: Vec<bool>,
-    /// For each item the rank that is to compute it; `None` if somebody has it.
+    /// For each item the rank that is to compute it; `None` if a rank has it.
     dealt: Vec<Option<usize>>,
 }
 

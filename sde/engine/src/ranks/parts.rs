@@ -55,7 +55,7 @@ pub(crate) fn part_key(key: &Key, rank: usize) -> Key {
 
 /// What a distributed result is known by as an input of other runs.
 ///
-/// Two computations of one key may have made different values: if the code differed beneath, which is in
+/// Two computations of one key may have made different values: if the code of nested runs differed, which is in
 /// the record; or if the record says itself that it may be so. Then the computation counts, which is another
 /// each time. If it always did, what was made of a value would be lost with the value.
 pub(crate) fn origin_of(record: &Record, result: &str) -> Digest {

@@ -34,7 +34,7 @@ struct HeldEntry {
 }
 
 impl Engine {
-    /// Hands over the entries of `held` to the process set that this rank goes on with.
+    /// Moves the entries of `held` to the process set that this rank goes on with.
     pub(super) fn redistribute(
         &self,
         change: &SetChange<'_>,

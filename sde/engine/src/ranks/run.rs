@@ -215,7 +215,7 @@ impl Engine {
     }
 }
 
-/// Of a record: what ran beneath, whether that was deterministic, and whether it was made in place of another.
+/// Of a record: what its nested runs depended on, whether that was deterministic, and whether it was made in place of another.
 type Dependencies = (Vec<Callee>, bool, bool);
 
 /// The same for ranks to compare.

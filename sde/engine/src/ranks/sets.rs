@@ -17,7 +17,7 @@ pub(crate) struct ProcessSet {
     pub(crate) ranks: Arc<Ranks>,
     /// The caches of distributed apps, by name.
     caches: Mutex<HashMap<Arc<str>, Arc<AppCache>>>,
-    /// The entries that were handed over to these ranks, not made by them.
+    /// The entries that these ranks got from others, and did not make.
     handed_over: Mutex<HashMap<Key, RunId>>,
     /// The ordinary runs that were made while this was the innermost process set, and those of
     /// parts of it that were released: app and key.
@@ -94,7 +94,7 @@ pub(crate) struct Sets {
     pub(crate) received: Received,
     /// What others have computed and this rank has not got.
     left: Mutex<BTreeSet<Key>>,
-    /// What was computed since somebody began to watch.
+    /// What was computed since `par_map` began to watch.
     computed: Mutex<Option<Vec<Key>>>,
     /// How often something was computed that another rank computed too.
     duplicates: AtomicU64,

@@ -20,7 +20,7 @@ pub trait Storable: Serialize + DeserializeOwned + Send + Sync + 'static {}
 
 impl<T: Serialize + DeserializeOwned + Send + Sync + 'static> Storable for T {}
 
-/// Shows a value to somebody, if it is of the codec's type.
+/// Shows a value to a function, if it is of the codec's type.
 type Show = fn(&ErasedValue, &mut dyn FnMut(&dyn erased_serde::Serialize));
 type Bytes = for<'a> fn(&'a ErasedValue) -> Option<BulkBytes<'a>>;
 

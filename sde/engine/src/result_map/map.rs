@@ -47,7 +47,7 @@ struct Inner {
     results: Vec<Named>,
 }
 
-/// A map that lives only as long as someone else holds it.
+/// A map that lives only as long as others hold it.
 pub(crate) struct WeakResultMap(Weak<Inner>);
 
 impl WeakResultMap {
@@ -99,7 +99,7 @@ impl Named {
 pub(crate) enum Content {
     /// Here.
     Held(ErasedValue),
-    /// Wherever someone else holds it.
+    /// Where a caller holds it.
     Elsewhere(WeakValue),
     /// In the store, to be read when asked for.
     Stored(Stored),
@@ -289,11 +289,11 @@ impl ResultMap {
         }))
     }
 
-    /// Whether somebody else has this map too.
     pub(crate) fn downgrade(&self) -> WeakResultMap {
         WeakResultMap(Arc::downgrade(&self.0))
     }
 
+    /// Whether there are other clones of this map.
     pub(crate) fn is_shared(&self) -> bool {
         Arc::strong_count(&self.0) > 1
     }

@@ -58,12 +58,12 @@ impl Stored {
         self.0.value.get_or_init(|| self.0.read()).as_ref()
     }
 
-    /// The value, if somebody has read it.
+    /// The value, if it was read.
     pub(crate) fn if_read(&self) -> Option<ErasedValue> {
         self.0.value.get()?.as_ref().ok().cloned()
     }
 
-    /// Whether somebody else has this value, or the way to it.
+    /// Whether another has this value, or the way to it.
     pub(crate) fn is_in_use(&self) -> bool {
         let read = self.0.value.get().and_then(|value| value.as_ref().ok());
         Arc::strong_count(&self.0) > 1 || read.is_some_and(|value| value.holders() > 1)

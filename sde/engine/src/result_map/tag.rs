@@ -9,7 +9,7 @@ use std::fmt;
 /// | none | yes | yes | yes |
 /// | `Intermediate` | yes | yes | no |
 /// | `Expendable` | yes | no | no |
-/// | `NoCache` | only while someone else holds it | no | no |
+/// | `NoCache` | only while the program holds it | no | no |
 /// | `Distributed` | each rank's part, as without it | each rank's part, as without it | each rank's part, as without it |
 ///
 /// `Distributed` combines with any one of the others; the first three exclude
@@ -20,7 +20,7 @@ pub enum Tag {
     Intermediate,
     /// Cheap to have again: neither checkpointed nor archived.
     Expendable,
-    /// Not kept at all: the cache holds it only while someone else does.
+    /// Not kept at all: the cache has it only while the program holds it.
     NoCache,
     /// Each rank of the process set has a part of it. Of results that are declared by
     /// [`ResultSpec::distributed`](crate::ResultSpec::distributed), and no others.

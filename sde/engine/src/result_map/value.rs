@@ -47,7 +47,7 @@ impl<T> Value<T> {
     /// The value itself, if nobody else holds it.
     ///
     /// # Errors
-    /// Gives the shared value back if somebody (the cache, for one) holds it too.
+    /// Gives the shared value back if others (the cache, for one) hold it too.
     pub fn try_unwrap(this: Self) -> Result<T, Self> {
         Arc::try_unwrap(this.0)
             .map(|shared| shared.value)
@@ -215,7 +215,7 @@ impl fmt::Debug for ErasedValue {
     }
 }
 
-/// A value that lives only as long as someone else holds it.
+/// A value that lives only as long as others hold it.
 #[derive(Clone, Debug)]
 pub(crate) struct WeakValue {
     any: Weak<dyn Any + Send + Sync>,

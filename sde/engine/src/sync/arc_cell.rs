@@ -25,7 +25,7 @@ mod imp {
             look(self.0.load().as_deref())
         }
 
-        /// Puts `new` in and drops what was there. What the caller did before is seen by whoever
+        /// Puts `new` in and drops what was there. What the caller did before is seen by the thread that
         /// replaces it in turn.
         pub(crate) fn replace(&self, new: Option<T>) {
             drop(self.0.swap(new.map(Arc::new)));

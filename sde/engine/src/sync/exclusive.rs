@@ -18,7 +18,7 @@ impl<T> UnsafeCell<T> {
         Self(std::cell::UnsafeCell::new(value))
     }
 
-    /// Calls `f` with a pointer for writing; whoever dereferences it vouches for exclusiveness.
+    /// Calls `f` with a pointer for writing; the code that dereferences it vouches for exclusiveness.
     #[inline(always)]
     pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
         f(self.0.get())

@@ -5,7 +5,7 @@
 //! lowest free one is given out next: `n` live threads have the numbers `0..n`, or nearly so.
 //!
 //! The number is a hint. Two threads may hold the same one (while a thread's locals are being torn
-//! down), so whoever uses it to pick a slot must still guard that slot.
+//! down), so code that picks a slot by it must still guard that slot.
 
 /// The calling thread's number. A load from thread-local storage after the first call, which takes
 /// a lock.

@@ -160,7 +160,7 @@ fn of_two_publishers_one_stands() {
     });
 }
 
-/// Somebody who gives up while nobody runs: the flight must not wait for him.
+/// A waiter gives up while nobody runs: the flight must not wait for it.
 #[test]
 fn it_does_not_stay_vacant_when_the_last_one_leaves() {
     explore(3, || {

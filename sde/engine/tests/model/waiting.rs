@@ -183,7 +183,7 @@ fn a_run_in_the_wrong_place_computes() {
     });
 }
 
-/// `A` has a turn and needs `B`, which waits for that turn: whoever of the two comes last, `A` is the
+/// `A` has an exclusive run and needs `B`, which waits for it to end: whichever of the two comes last, `A` is the
 /// one that computes.
 #[test]
 fn a_turn_closes_no_cycle() {
@@ -196,7 +196,7 @@ fn a_turn_closes_no_cycle() {
     });
 }
 
-/// Each of two has a turn and waits for the other's: nobody can help, and one is told.
+/// Each of two has an exclusive run and waits for the other's: nobody can help, and one is told.
 #[test]
 fn two_turns_that_wait_for_each_other() {
     explore(3, || {

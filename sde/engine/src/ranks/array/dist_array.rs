@@ -37,7 +37,7 @@ use crate::ranks::collective::{CollectiveOp, Header, Ranks};
 /// ```
 ///
 /// # As an input
-/// An array that an app returned is known by that: by the run and the code beneath it, whatever ranks it lies
+/// An array that an app returned is known by that: by the run and the code that it called, whatever ranks it lies
 /// on. One that was made otherwise can be an input after [`keyed`](Self::keyed), by its content. It can be
 /// an input of `distributed` apps only: an ordinary one would see one rank's part of it.
 ///

@@ -1,4 +1,4 @@
-//! Arrays that can't be, as a store that somebody else made or another rank may claim them.
+//! Arrays that can't be, as a foreign store or another rank may claim them.
 
 use super::{DistArray, Distributed, SavedParts};
 

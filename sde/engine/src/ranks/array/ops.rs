@@ -41,7 +41,7 @@ impl DistOps {
                     };
                     let shared = value.downcast::<T>().ok_or_else(another)?;
                     drop(value);
-                    let held = |_| ArchiveError::Other("somebody holds it".to_owned());
+                    let held = |_| ArchiveError::Other("others hold it".to_owned());
                     crate::result_map::Value::try_unwrap(shared).map_err(held)
                 };
                 T::check(descriptors)?;

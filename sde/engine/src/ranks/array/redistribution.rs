@@ -65,7 +65,7 @@ impl Redistribution<'_> {
         }
     }
 
-    /// The same ranks, for one result of those that an app hands over by its own function
+    /// The same ranks, for one result of those that an app redistributes by its own function
     /// ([`AppInfo::synchronize`](crate::AppInfo::synchronize)): with the descriptors of its parts. Of a
     /// result that is not distributed there are none.
     #[must_use]
@@ -93,7 +93,7 @@ impl Redistribution<'_> {
         let all = gather_values(self.ranks, self.wire, SAME, Value::new(own))?;
         let found = first.and_then(|first| (**all.get(first)?).clone());
         let rank = self.ranks.in_program(first.unwrap_or(0));
-        let message = "it has no part of a value that it is to hand over".to_owned();
+        let message = "it has no part of a value that it is to redistribute".to_owned();
         found.ok_or_else(|| ErrorKind::OnRank { rank, message }.into())
     }
 

@@ -1,4 +1,4 @@
-//! A group lent to somebody who knows nothing of who may be late.
+//! A group lent to code that knows nothing of ranks that may be late.
 
 use std::time::Duration;
 

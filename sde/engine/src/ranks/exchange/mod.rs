@@ -1,7 +1,7 @@
 //! Giving every rank what one of them has.
 //!
 //! Keys first: each rank tells which entries it has to offer, and all tell which of them they
-//! lack. Then the lowest rank that has an entry which somebody lacks sends it, once. Where ranks
+//! lack. Then the lowest rank that has an entry which another lacks sends it, once. Where ranks
 //! have different results for one key, which only non-deterministic apps give, that of
 //! the lowest rank is the one that counts, everywhere.
 
@@ -95,7 +95,7 @@ impl Exchange<'_> {
         Ok(Sent { lacked, left })
     }
 
-    /// Sends, in turns, what this rank has that somebody lacks. `done` is given the place of each entry that any
+    /// Sends, in turns, what this rank has that another lacks. `done` is given the place of each entry that any
     /// rank has sent, with the entry if this rank lacks it.
     pub(crate) fn send(
         &self,
@@ -165,7 +165,7 @@ impl Exchange<'_> {
         Ok(first.into_values().collect())
     }
 
-    /// Which of them somebody lacks: each rank tells it by a bit for each.
+    /// Which of them any rank lacks: each rank tells it by a bit for each.
     fn to_send(
         &self,
         offered: &[(usize, Offer)],

@@ -110,7 +110,7 @@ impl ReceivedEntry {
         StoredEntry {
             record: self.record,
             results: results.collect(),
-            // Whoever computed it archives it.
+            // The rank that computed it archives it.
             archived: true,
         }
     }

@@ -111,6 +111,7 @@ macro_rules! for_each_test_of_ranks {
                 a_state_that_one_rank_has_not_saved_is_not_gone_on_from: Each(&[2, 3]),
                 without_a_state_in_common_all_begin_again: Each(&[2, 3]),
                 ranks_that_checkpoint_at_different_times_save_one_state: Each(&[2, 3]),
+                a_state_that_a_failed_run_owes_is_not_saved_by_the_next: Each(&[2, 3]),
                 a_checkpoint_after_a_failed_run_saves_its_states: Each(&[1, 2]),
                 states_are_gone_when_the_run_has_ended: Each(&[1, 2, 3]),
                 of_states_between_two_meetings_the_first_counts: Each(&[2, 3]),

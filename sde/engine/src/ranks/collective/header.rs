@@ -51,7 +51,7 @@ pub(crate) struct Header {
     pub(crate) key: Key,
     /// What may differ from rank to rank.
     pub(crate) body: Body,
-    /// Whether this rank has saved the last state of an iteration that was to be saved, and is to save another.
+    /// Whether this rank is to save the next state of an iteration.
     pub(super) saves_state: bool,
     /// For messages: which app, or what else. Others get the beginning of it.
     pub(crate) what: String,

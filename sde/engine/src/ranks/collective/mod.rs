@@ -221,7 +221,8 @@ impl Ranks {
         self.closed.store(false, Ordering::Relaxed);
         let header = Header {
             sequence: self.sequence.fetch_add(1, Ordering::Relaxed),
-            saves_state: self.may_save_state.load(Ordering::Relaxed),
+            saves_state: self.may_save_state.load(Ordering::Relaxed)
+                || self.saves_state.load(Ordering::Relaxed),
             ..header.clone()
         };
         let what = header.describe();
@@ -246,6 +247,9 @@ impl Ranks {
                 if headers.iter().all(|other| other.saves_state) {
                     self.may_save_state.store(false, Ordering::Relaxed);
                     self.saves_state.store(true, Ordering::Relaxed);
+                } else if self.takes_state() {
+                    // Others have saved theirs: a run has failed here before it had one.
+                    self.want_state();
                 }
                 stretch.end("met");
                 Ok(headers)

@@ -64,6 +64,7 @@ macro_rules! for_each_test_of_ranks {
                 what_passes_a_limit_leaves_and_is_made_again: Each(&[1, 2, 3]),
                 what_has_left_is_loaded: Each(&[1, 2, 3]),
                 what_was_cleaned_is_loaded: Each(&[2, 3]),
+                of_what_came_that_goes_which_is_cleaned: Each(&[2, 3]),
                 who_looks_finds_what_ranks_made: Each(&[1, 2]),
                 a_run_that_needs_itself_on_a_part_is_told_so: Each(&[1, 2]),
             }
@@ -112,6 +113,7 @@ macro_rules! for_each_test_of_ranks {
                 without_a_state_in_common_all_begin_again: Each(&[2, 3]),
                 ranks_that_checkpoint_at_different_times_save_one_state: Each(&[2, 3]),
                 a_state_that_a_failed_run_owes_is_not_saved_by_the_next: Each(&[2, 3]),
+                a_run_in_progress_keeps_its_states_when_its_app_is_cleaned: Each(&[1, 2, 3]),
                 a_checkpoint_after_a_failed_run_saves_its_states: Each(&[1, 2]),
                 states_are_gone_when_the_run_has_ended: Each(&[1, 2, 3]),
                 of_states_between_two_meetings_the_first_counts: Each(&[2, 3]),

@@ -337,6 +337,22 @@ pub(super) fn a_state_that_a_failed_run_owes_is_not_saved_by_the_next(ranks: Ran
     assert_eq!(saved, expected);
 }
 
+/// What another thread cleans while the ranks are in the middle of it.
+pub(super) fn a_run_in_progress_keeps_its_states_when_its_app_is_cleaned(ranks: Ranks<'_>) {
+    let came = ranks.run_with_log(|sde, log| {
+        let of_body = Mutex::new(Some(sde.clone()));
+        let app = OWN.stops_at(5).app(Arc::default(), move |step| {
+            if step == 5 {
+                let sde = of_body.lock().unwrap().take().unwrap();
+                sde.clean_cache("scratch.iteration", []).unwrap();
+            }
+        });
+        sde.run(&app, &x(1)).unwrap_err();
+        OWN.call(&sde, &log)
+    });
+    ended(&came, STEPS - 5, OWN.undisturbed(ranks));
+}
+
 /// The run makes no more, so that nobody has to agree.
 pub(super) fn a_checkpoint_after_a_failed_run_saves_its_states(ranks: Ranks<'_>) {
     let folder = ranks.folder();

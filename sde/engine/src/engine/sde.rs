@@ -19,7 +19,7 @@ use crate::checkpoint::{Archiver, SavePolicy, Selection};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
 use crate::ranks::{ProcessGroup, Ranks};
-use crate::result_map::{Named, Tags};
+use crate::result_map::Tags;
 use crate::sync::write;
 
 /// Runs apps and remembers their results.
@@ -179,14 +179,16 @@ impl Sde {
     pub fn clean_cache(&self, app: &str, tags: impl Into<Tags>) -> Result<(), Error> {
         let tags = tags.into();
         self.engine().raise_epoch();
-        let goes =
-            |named: &Named| tags.is_empty() || named.tags.unwrap_or_default().intersects(tags);
+        let goes = |of_value: Tags| tags.is_empty() || of_value.intersects(tags);
         let why = "it was cleaned from memory";
         self.engine().sets.clean(app, goes, why);
         if let Some(cache) = self.engine().caches.named(app) {
-            cache.clean(goes, why);
+            cache.clean(|named| goes(named.tags.unwrap_or_default()), why);
             if tags.is_empty() {
-                cache.clean_scratch();
+                let of_sets = self.engine().sets.caches(app);
+                let in_set = |key: &Key| of_sets.iter().any(|cache| cache.is_flying(key));
+                let scratches = &cache.scratches;
+                scratches.retain(|key| cache.is_flying(key) || in_set(key));
             }
         } else {
             self.engine().must_know(app)?;

@@ -9,7 +9,7 @@ use super::exchange::Received;
 use crate::cache::{AppCache, Entry, Record};
 use crate::event::RunId;
 use crate::key::Key;
-use crate::result_map::Named;
+use crate::result_map::Tags;
 use crate::sync::lock;
 
 /// Ranks, and the results that they made together.
@@ -142,14 +142,19 @@ impl Sets {
         }
     }
 
-    /// Drops values of an app, as its cache does: what was received of it as a whole.
-    pub(crate) fn clean(&self, app: &str, goes: impl Fn(&Named) -> bool, why: &'static str) {
-        self.received.forget_if(|record| &*record.app == app);
-        for cache in self.all().iter().flat_map(|set| set.caches()) {
-            if &*cache.name == app {
-                cache.clean(&goes, why);
-            }
+    /// Drops values of an app, as its cache does.
+    pub(crate) fn clean(&self, app: &str, goes: impl Fn(Tags) -> bool, why: &'static str) {
+        self.received.clean(app, &goes);
+        for cache in self.caches(app) {
+            cache.clean(|named| goes(named.tags.unwrap_or_default()), why);
         }
+    }
+
+    /// The caches of a distributed app.
+    pub(crate) fn caches(&self, app: &str) -> Vec<Arc<AppCache>> {
+        let sets = self.all();
+        let caches = sets.iter().flat_map(|set| set.caches());
+        caches.filter(|cache| *cache.name == *app).collect()
     }
 
     /// Takes note of what stayed on other ranks.
@@ -187,7 +192,7 @@ impl Sets {
 
     /// Forgets everything.
     pub(crate) fn forget_all(&self) {
-        self.received.forget_if(|_| true);
+        self.received.forget_all();
         lock(&self.left).clear();
         self.all().iter().for_each(|set| set.clear());
     }

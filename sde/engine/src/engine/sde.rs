@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::Engine;
 use super::app_store::Apps;
 use super::background::Background;
-use super::builder::{Builder, read_invalidations};
+use super::builder::{Builder, check_ranks, read_invalidations};
 use super::invalidate::{Invalidated, Invalidations};
 use super::stats::Stats;
 use crate::app::{AppSource, Callee, Handle};
@@ -331,13 +331,15 @@ impl Sde {
     /// that it gives.
     ///
     /// # Errors
-    /// If the new store can't be read, on all ranks if one's can't; then nothing has changed.
+    /// If the new store can't be read, on all ranks if one's can't, or ranks opened it together and the engine knows of
+    /// none; then nothing has changed.
     pub fn load(&self, archiver: impl Archiver + 'static) -> Result<(), Error> {
         let invalidations = Invalidations::default();
         let ranks = self
             .handle
             .collective_ranks(|| "loads a store".to_owned())?;
-        let read = read_invalidations(&archiver, &invalidations);
+        let read = check_ranks(&archiver, ranks.is_some())
+            .and_then(|()| read_invalidations(&archiver, &invalidations));
         match ranks {
             Some(ranks) => ranks.agree("loading a store", read)?,
             None => read?,

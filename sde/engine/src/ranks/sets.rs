@@ -172,14 +172,10 @@ impl Sets {
         keys
     }
 
-    /// Takes note of what is computed from here on.
-    pub(crate) fn watch_computed(&self) {
+    /// Takes note of what is computed, as long as that lives.
+    pub(crate) fn watch_computed(&self) -> Watch<'_> {
         *lock(&self.computed) = Some(Vec::new());
-    }
-
-    /// Gives what was noted, and stops.
-    pub(crate) fn take_computed(&self) -> Vec<Key> {
-        lock(&self.computed).take().unwrap_or_default()
+        Watch(self)
     }
 
     pub(crate) fn add_duplicates(&self, more: u64) {
@@ -201,6 +197,21 @@ impl Sets {
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         let all = self.all();
         all.iter().flat_map(|set| set.all()).collect()
+    }
+}
+
+/// Takes note of what is computed. A panic ends it too: nobody would take what is noted.
+pub(crate) struct Watch<'a>(&'a Sets);
+
+impl Watch<'_> {
+    pub(crate) fn computed(self) -> Vec<Key> {
+        lock(&self.0.computed).take().unwrap_or_default()
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.computed) = None;
     }
 }
 
@@ -226,5 +237,18 @@ mod tests {
         let part = ProcessSet::new(Arc::new(part));
         part.add_fresh(runs());
         assert_eq!(part.take_fresh(), runs());
+    }
+
+    #[test]
+    fn what_is_computed_is_noted_as_long_as_somebody_watches() {
+        let (sets, app) = (Sets::default(), Arc::from("app"));
+        let keys = [1, 2].map(|byte| Key::from_bytes([byte; 32]));
+        let watch = sets.watch_computed();
+        sets.note_fresh(&app, keys[0]);
+        assert_eq!(watch.computed(), keys[..1]);
+        // As a panic does.
+        drop(sets.watch_computed());
+        sets.note_fresh(&app, keys[1]);
+        assert_eq!(*lock(&sets.computed), None);
     }
 }

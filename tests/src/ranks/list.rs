@@ -97,6 +97,7 @@ macro_rules! for_each_test_of_ranks {
                 a_collective_run_off_the_main_order_is_an_error_at_once: Each(&[2]),
                 ranks_that_miss_different_keys_never_hang: Each(&[2, 3, 4, 8]),
                 what_fails_on_one_rank_fails_on_all: Each(&[3]),
+                what_would_fail_again_on_all_ranks_is_not_run_again: Each(&[1, 2, 3]),
                 a_rank_that_goes_on_after_a_failure_holds_up_nobody: Each(&[3]),
                 a_panic_on_one_rank_is_an_error_on_the_others: Each(&[3]),
                 results_that_differ_between_ranks_are_an_error_and_not_remembered: Each(&[3]),

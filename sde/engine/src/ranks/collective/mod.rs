@@ -15,7 +15,7 @@ mod patient;
 
 pub(crate) use differ::RunInputs;
 pub(crate) use gather::parts;
-pub(crate) use header::{Body, CollectiveOp, Header};
+pub(crate) use header::{Body, CollectiveOp, Has, Header};
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};

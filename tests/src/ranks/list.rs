@@ -56,6 +56,7 @@ macro_rules! for_each_test_of_ranks {
                 what_can_not_be_sent_stays_and_is_no_error: Each(&[2, 4]),
                 a_hand_over_that_fails_on_one_rank_is_the_same_error_on_all: Each(&[2, 3]),
                 an_app_moves_its_results_itself: Each(&[2, 3, 4, 8]),
+                what_was_cleaned_does_not_move: Each(&[2, 3]),
                 a_part_of_the_old_set_is_none_of_the_new_one: Each(&[2]),
                 what_is_too_large_does_not_move_in_either_direction: Each(&[2, 3]),
             }
@@ -63,6 +64,7 @@ macro_rules! for_each_test_of_ranks {
                 what_passes_a_limit_leaves_and_is_made_again: Each(&[1, 2, 3]),
                 what_has_left_is_loaded: Each(&[1, 2, 3]),
                 what_was_cleaned_is_loaded: Each(&[2, 3]),
+                of_what_came_that_goes_which_is_cleaned: Each(&[2, 3]),
                 who_looks_finds_what_ranks_made: Each(&[1, 2]),
                 a_run_that_needs_itself_on_a_part_is_told_so: Each(&[1, 2]),
             }
@@ -95,6 +97,7 @@ macro_rules! for_each_test_of_ranks {
                 a_collective_run_off_the_main_order_is_an_error_at_once: Each(&[2]),
                 ranks_that_miss_different_keys_never_hang: Each(&[2, 3, 4, 8]),
                 what_fails_on_one_rank_fails_on_all: Each(&[3]),
+                what_would_fail_again_on_all_ranks_is_not_run_again: Each(&[1, 2, 3]),
                 a_rank_that_goes_on_after_a_failure_holds_up_nobody: Each(&[3]),
                 a_panic_on_one_rank_is_an_error_on_the_others: Each(&[3]),
                 results_that_differ_between_ranks_are_an_error_and_not_remembered: Each(&[3]),
@@ -110,6 +113,8 @@ macro_rules! for_each_test_of_ranks {
                 a_state_that_one_rank_has_not_saved_is_not_gone_on_from: Each(&[2, 3]),
                 without_a_state_in_common_all_begin_again: Each(&[2, 3]),
                 ranks_that_checkpoint_at_different_times_save_one_state: Each(&[2, 3]),
+                a_state_that_a_failed_run_owes_is_not_saved_by_the_next: Each(&[2, 3]),
+                a_run_in_progress_keeps_its_states_when_its_app_is_cleaned: Each(&[1, 2, 3]),
                 a_checkpoint_after_a_failed_run_saves_its_states: Each(&[1, 2]),
                 states_are_gone_when_the_run_has_ended: Each(&[1, 2, 3]),
                 of_states_between_two_meetings_the_first_counts: Each(&[2, 3]),

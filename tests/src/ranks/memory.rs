@@ -1,7 +1,7 @@
 //! What ranks made together is in a cache like any other: limits, cleaning and looking hold for it.
 
 use sde::store::DirStore;
-use sde::{DistArray, Handle, Peek, SavePolicy, Sde, inputs};
+use sde::{DistArray, Handle, Peek, SavePolicy, Sde, Tag, inputs};
 
 use super::{Rank, Ranks, names};
 
@@ -92,6 +92,41 @@ pub(super) fn what_was_cleaned_is_loaded(ranks: Ranks<'_>) {
         let second = if rank == 0 { "Loaded" } else { "Map" };
         assert_eq!(sources, &["Computed", second]);
     }
+}
+
+#[sde::app(name = "ranks.memory.plain")]
+fn plain(x: u64) -> u64 {
+    x
+}
+
+#[sde::app(name = "ranks.memory.passing", tags(intermediate))]
+fn passing(x: u64) -> u64 {
+    x
+}
+
+/// What came from another rank and was not asked for yet.
+pub(super) fn of_what_came_that_goes_which_is_cleaned(ranks: Ranks<'_>) {
+    let started = ranks.run_with_log(|sde, log| {
+        let rank = sde.rank().unwrap() as u64;
+        sde.split_for(rank as u32, 0, |alone| {
+            plain.call(alone, rank)?;
+            passing.call(alone, rank).map(drop)
+        })
+        .unwrap();
+        for app in ["ranks.memory.plain", "ranks.memory.passing"] {
+            sde.clean_cache(app, [Tag::Intermediate]).unwrap();
+        }
+        for x in 0..sde.ranks().unwrap() as u64 {
+            plain.call(&sde, x).unwrap();
+            passing.call(&sde, x).unwrap();
+        }
+        ["plain", "passing"].map(|app| log.started(&format!("ranks.memory.{app}")))
+    });
+    let size = ranks.size();
+    assert!(
+        started.iter().all(|of_rank| *of_rank == [1, 1 + size]),
+        "{started:?}"
+    );
 }
 
 pub(super) fn who_looks_finds_what_ranks_made(ranks: Ranks<'_>) {

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use sde::store::Cbor;
 use sde::{
     App, AppError, AppInfo, ArchiveError, Codec, DistArray, Distributed, ErasedValue, EventLog,
-    Fingerprint, Handle, Inputs, Redistribution, ResultMap, ResultSpec, Sde, Slot, Transfer, Wire,
-    inputs,
+    Fingerprint, Handle, Inputs, Redistribution, ResultMap, ResultSpec, Sde, Slot, Tag, Tags,
+    Transfer, Wire, inputs,
 };
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
@@ -157,7 +157,7 @@ impl App for Larger {
             .distributed()
             .slot(Slot::new("inner", Field))
             .result(ResultSpec::distributed::<DistArray<f64>>("field"))
-            .result(ResultSpec::new::<u64>("count"))
+            .result(ResultSpec::new::<u64>("count").tagged(Tag::Intermediate))
             .synchronize(|own, over| {
                 let count = own.map(|map| map.get::<u64>("count")).transpose()?;
                 let mine = count.map_or(Vec::new(), |count| count.to_le_bytes().to_vec());
@@ -229,6 +229,18 @@ pub(super) fn an_app_moves_its_results_itself(ranks: Ranks<'_>) {
         started.iter().all(|of_rank| *of_rank == [2, 2, 2]),
         "{started:?}"
     );
+}
+
+/// Its app would be given a map without values, to move them.
+pub(super) fn what_was_cleaned_does_not_move(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
+        for tags in [Tags::NONE, Tag::Intermediate.into()] {
+            check_fields(&sde, 5).unwrap();
+            sde.clean_cache("ranks.redistribution.larger", tags)
+                .unwrap();
+            sde.split_for(0, 0, |part| check_fields(part, 5)).unwrap();
+        }
+    });
 }
 
 /// It would belong to two process sets.

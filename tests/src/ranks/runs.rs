@@ -229,6 +229,35 @@ pub(super) fn what_fails_on_one_rank_fails_on_all(ranks: Ranks<'_>) {
     );
 }
 
+#[sde::app(name = "ranks.runs.wrong", distributed)]
+fn wrong(sde: &Handle, of_all: bool) -> Result<u64, AppError> {
+    let error = AppError::message("there is no such basis");
+    match of_all || sde.rank()? == 0 {
+        true => Err(error.permanent()),
+        false => Err(error),
+    }
+}
+
+/// If one rank alone remembers it, the others do not know whether it would come again.
+pub(super) fn what_would_fail_again_on_all_ranks_is_not_run_again(ranks: Ranks<'_>) {
+    let size = ranks.size();
+    ranks.run_with_log(|sde, log| {
+        let started = |of_all| {
+            let _ = log.take();
+            let texts = [1, 2].map(|_| wrong.call(&sde, of_all).unwrap_err().to_string());
+            assert_eq!(texts[0], texts[1]);
+            assert!(texts[0].contains("no such basis"), "{}", texts[0]);
+            log.started("ranks.runs.wrong")
+        };
+        assert_eq!(started(true), 1);
+        assert_eq!(started(false), if size == 1 { 1 } else { 2 });
+        if sde.rank().unwrap() == 0 {
+            sde.clean_cache("ranks.runs.wrong", []).unwrap();
+        }
+        assert_eq!(started(true), 1);
+    });
+}
+
 /// A rank that goes on although a call failed gets the same error until its body ends.
 #[sde::app(name = "ranks.runs.stubborn", distributed)]
 fn stubborn(sde: &Handle) -> Result<u64, AppError> {

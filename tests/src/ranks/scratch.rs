@@ -313,6 +313,46 @@ pub(super) fn ranks_that_checkpoint_at_different_times_save_one_state(ranks: Ran
     ended(&came, STEPS - last, OWN.undisturbed(ranks));
 }
 
+/// It would be of no other rank, in the place of one that all have.
+pub(super) fn a_state_that_a_failed_run_owes_is_not_saved_by_the_next(ranks: Ranks<'_>) {
+    let saved = ranks.run_ranks(|rank| {
+        let store = MemoryArchiver::new();
+        let builder = Sde::builder().store(store.clone());
+        let sde = rank.join(builder.save(SavePolicy::Never)).build().unwrap();
+        let app = number("scratch.owing", |sde, number| {
+            if number == 2 || sde.rank()? != 1 {
+                sde.scratch().save(number)?;
+            }
+            Err(AppError::message("the job is cut off"))
+        });
+        let app = app.described(AppInfo::distributed);
+        sde.checkpoint().unwrap();
+        for run in [1, 2] {
+            sde.run(&app, &x(run)).unwrap_err();
+        }
+        store.saved_scratch().len()
+    });
+    let first_run = |rank| usize::from(rank != 1);
+    let expected: Vec<_> = (0..saved.len()).map(first_run).collect();
+    assert_eq!(saved, expected);
+}
+
+/// What another thread cleans while the ranks are in the middle of it.
+pub(super) fn a_run_in_progress_keeps_its_states_when_its_app_is_cleaned(ranks: Ranks<'_>) {
+    let came = ranks.run_with_log(|sde, log| {
+        let of_body = Mutex::new(Some(sde.clone()));
+        let app = OWN.stops_at(5).app(Arc::default(), move |step| {
+            if step == 5 {
+                let sde = of_body.lock().unwrap().take().unwrap();
+                sde.clean_cache("scratch.iteration", []).unwrap();
+            }
+        });
+        sde.run(&app, &x(1)).unwrap_err();
+        OWN.call(&sde, &log)
+    });
+    ended(&came, STEPS - 5, OWN.undisturbed(ranks));
+}
+
 /// The run makes no more, so that nobody has to agree.
 pub(super) fn a_checkpoint_after_a_failed_run_saves_its_states(ranks: Ranks<'_>) {
     let folder = ranks.folder();

@@ -161,7 +161,10 @@ pub(super) fn a_store_of_ranks_is_for_engines_of_ranks(ranks: Ranks<'_>) {
     ranks.run_ranks(|rank: Rank| {
         let store = folder.path().join("store");
         let store = Options::new().open_together(store, rank.group()).unwrap();
-        let error = Sde::builder().store(store).build().unwrap_err();
-        assert!(error.to_string().contains("process_group"), "{error}");
+        let built = Sde::builder().store(store.clone()).build().map(drop);
+        for taken in [built, Sde::new().load(store)] {
+            let error = taken.unwrap_err();
+            assert!(error.to_string().contains("process_group"), "{error}");
+        }
     });
 }

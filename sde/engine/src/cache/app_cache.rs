@@ -379,11 +379,6 @@ impl AppCache {
             .collect()
     }
 
-    /// Forgets the scratch states of runs that are not in progress.
-    pub(crate) fn clean_scratch(&self) {
-        self.scratches.retain(|key| self.is_flying(key));
-    }
-
     /// Replaces the scratch state of a run in progress. One that computes for its
     /// caller alone leaves nothing here.
     pub(crate) fn set_scratch(&self, key: &Key, state: ScratchState) {

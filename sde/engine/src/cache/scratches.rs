@@ -64,10 +64,12 @@ impl Scratches {
         std::mem::take(&mut *self.lock())
     }
 
-    /// Forgets the states of the other keys.
+    /// Forgets the states of the other keys, but not those that ranks are making together: each keeps them under another key.
     pub(crate) fn retain(&self, keep: impl Fn(&Key) -> bool) {
         let mut states = self.lock();
-        let old: Vec<_> = states.extract_if(|key, _| !keep(key)).collect();
+        let is_in_progress = |of_run: &[Kept]| of_run.iter().any(|kept| kept.in_step);
+        let old = states.extract_if(|key, of_run| !keep(key) && !is_in_progress(of_run));
+        let old: Vec<_> = old.collect();
         drop(states);
         drop(old);
     }

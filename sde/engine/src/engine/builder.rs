@@ -222,9 +222,7 @@ impl Builder {
         });
         let invalidations = Invalidations::default();
         if let Some(archiver) = &self.archiver {
-            if archiver.commits_together() && self.process_group.is_none() {
-                return Err(no_ranks(&**archiver));
-            }
+            check_ranks(&**archiver, self.process_group.is_some())?;
             read_invalidations(&**archiver, &invalidations)?;
         }
         let (group, wire) = self.process_group.unzip();
@@ -278,13 +276,16 @@ impl Builder {
     }
 }
 
-/// Nobody would ever commit it.
-fn no_ranks(archiver: &dyn Archiver) -> Error {
+/// Without ranks nobody would ever commit a store that they opened together.
+pub(super) fn check_ranks(archiver: &dyn Archiver, are_there: bool) -> Result<(), Error> {
+    if are_there || !archiver.commits_together() {
+        return Ok(());
+    }
     let why = "it was opened by ranks together, and the engine knows of none; give it their group with \
                `Builder::process_group`";
     let doing = format!("taking {}", archiver.describe());
     let source = ArchiveError::Other(why.to_owned());
-    ErrorKind::Archive { doing, source }.into()
+    Err(ErrorKind::Archive { doing, source }.into())
 }
 
 pub(super) fn no_thread(error: std::io::Error) -> Error {

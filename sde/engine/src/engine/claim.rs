@@ -56,7 +56,7 @@ impl<'a> Claim<'a> {
         }
     }
 
-    pub(super) fn fail(mut self, error: &Error, failure: Failure, epoch: u64) {
+    pub(crate) fn fail(mut self, error: &Error, failure: Failure, epoch: u64) {
         self.ended = true;
         let retry = failure == Failure::Transient;
         let keep = (failure == Failure::Permanent).then_some(epoch);

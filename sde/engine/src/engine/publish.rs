@@ -20,7 +20,7 @@ use crate::result_map::ResultMap;
 /// Why nothing is published, and what that means for others.
 pub(crate) struct Unpublished {
     pub(crate) error: Error,
-    failure: Failure,
+    pub(crate) failure: Failure,
     /// To go on where the body was called.
     panic: Option<Box<dyn Any + Send>>,
 }

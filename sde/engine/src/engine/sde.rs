@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::Engine;
 use super::app_store::Apps;
 use super::background::Background;
-use super::builder::{Builder, read_invalidations};
+use super::builder::{Builder, check_ranks, read_invalidations};
 use super::invalidate::{Invalidated, Invalidations};
 use super::stats::Stats;
 use crate::app::{AppSource, Callee, Handle};
@@ -19,7 +19,7 @@ use crate::checkpoint::{Archiver, SavePolicy, Selection};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
 use crate::ranks::{ProcessGroup, Ranks};
-use crate::result_map::{Named, Tags};
+use crate::result_map::Tags;
 use crate::sync::write;
 
 /// Runs apps and remembers their results.
@@ -179,14 +179,16 @@ impl Sde {
     pub fn clean_cache(&self, app: &str, tags: impl Into<Tags>) -> Result<(), Error> {
         let tags = tags.into();
         self.engine().raise_epoch();
-        let goes =
-            |named: &Named| tags.is_empty() || named.tags.unwrap_or_default().intersects(tags);
+        let goes = |of_value: Tags| tags.is_empty() || of_value.intersects(tags);
         let why = "it was cleaned from memory";
         self.engine().sets.clean(app, goes, why);
         if let Some(cache) = self.engine().caches.named(app) {
-            cache.clean(goes, why);
+            cache.clean(|named| goes(named.tags.unwrap_or_default()), why);
             if tags.is_empty() {
-                cache.clean_scratch();
+                let of_sets = self.engine().sets.caches(app);
+                let in_set = |key: &Key| of_sets.iter().any(|cache| cache.is_flying(key));
+                let scratches = &cache.scratches;
+                scratches.retain(|key| cache.is_flying(key) || in_set(key));
             }
         } else {
             self.engine().must_know(app)?;
@@ -329,13 +331,15 @@ impl Sde {
     /// that it gives.
     ///
     /// # Errors
-    /// If the new store can't be read, on all ranks if one's can't; then nothing has changed.
+    /// If the new store can't be read, on all ranks if one's can't, or ranks opened it together and the engine knows of
+    /// none; then nothing has changed.
     pub fn load(&self, archiver: impl Archiver + 'static) -> Result<(), Error> {
         let invalidations = Invalidations::default();
         let ranks = self
             .handle
             .collective_ranks(|| "loads a store".to_owned())?;
-        let read = read_invalidations(&archiver, &invalidations);
+        let read = check_ranks(&archiver, ranks.is_some())
+            .and_then(|()| read_invalidations(&archiver, &invalidations));
         match ranks {
             Some(ranks) => ranks.agree("loading a store", read)?,
             None => read?,

@@ -52,12 +52,12 @@ impl Engine {
             1 => app.facts.name.to_string(),
             size => format!("{} (share of rank {own} of {size})", app.facts.name),
         };
-        self.sets.watch_computed();
+        let watch = self.sets.watch_computed();
         let computed = from.in_parallel(&mine, &label, |sde, at| {
             sde.results_erased(app, list[*at], &Options::default())
         });
         let computed: HashMap<usize, Item> = mine.into_iter().zip(computed).collect();
-        let failures = self.tell_computed(ranks, &computed)?;
+        let failures = self.tell_computed(ranks, watch.computed(), &computed)?;
         let left = self.give_out(ranks, app, &plan, &computed, transfer)?;
         let left: HashMap<Key, NotSent> = left.into_iter().map(|left| (left.key, left)).collect();
         let items = (0..list.len()).map(|at| {
@@ -121,9 +121,9 @@ impl Engine {
     fn tell_computed(
         &self,
         ranks: &Ranks,
+        keys: Vec<Key>,
         computed: &HashMap<usize, Item>,
     ) -> Result<HashMap<usize, Error>, Error> {
-        let keys = self.sets.take_computed();
         let failed = |(at, item): (&usize, &Item)| Some((*at, chain(item.as_ref().err()?)));
         let failed: Vec<(usize, String)> = computed.iter().filter_map(failed).collect();
         let header = Header::keyless(CollectiveOp::Exchange, "what was computed");

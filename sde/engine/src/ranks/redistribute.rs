@@ -22,7 +22,7 @@ use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
 use crate::ranks::collective::{CollectiveOp, Header, Ranks};
-use crate::result_map::{Tag, Tags};
+use crate::result_map::{Named, Tag, Tags};
 
 /// What a rank tells of an entry that it has.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
@@ -43,6 +43,7 @@ impl Engine {
     ) -> Result<(), Error> {
         let held: HashMap<Key, Arc<Entry>> = held
             .into_iter()
+            .filter(|entry| self.can_move(entry))
             .map(|entry| (entry.record.key, entry))
             .collect();
         let told = self.tell_held(change, &held)?;
@@ -78,6 +79,17 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Whether values of an entry are here to move: an app that moves them itself is to find all that a run needs.
+    fn can_move(&self, entry: &Entry) -> bool {
+        let record = &entry.record;
+        let info = self.catalog.info_of(&record.app, &record.code);
+        let is_there = |named: &Named| named.content.is_there();
+        match info.and_then(|info| info.synchronize) {
+            Some(_) => entry.lacks().is_none(),
+            None => entry.results.results().iter().any(is_there),
+        }
     }
 
     /// What all ranks have.

@@ -1,10 +1,10 @@
 //! Runs that all ranks of a process set make together.
 //!
 //! The ranks meet before the body and after it. Before, they make sure that it is one run, and
-//! decide: it is a hit only where all hold the same computation. A rank that holds it while
-//! another does not takes part in the body, because the other would wait for it there. After,
-//! they find out whether it went well everywhere. In between, nobody waits for what does not come
-//! (see [`Ranks`]).
+//! decide: it is a hit only where all hold the same computation, or all remember that it would fail
+//! again. A rank that holds it while another does not takes part in the body, because the other
+//! would wait for it there. After, they find out whether it went well everywhere. In between,
+//! nobody waits for what does not come (see [`Ranks`]).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
 use crate::key::{EncodedCursor, FingerprintError, Key, keyed, with_encoder};
-use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, RunInputs, chain};
+use crate::ranks::collective::{Body, CollectiveOp, Has, Header, Ranks, RunInputs, chain};
 
 impl Engine {
     /// `run` of a distributed app on several ranks, or on a part of them.
@@ -59,9 +59,16 @@ impl Engine {
         let generation = run.cache.generation();
         let held = match unfit {
             Some(_) => None,
-            None => self.held(run),
+            None => self
+                .held(run)
+                .map(Ok)
+                .or_else(|| self.failure(run).map(Err)),
         };
-        let has = held.as_ref().map(|(served, _)| served.entry.record.run);
+        let has = match &held {
+            Some(Ok((served, _))) => Has::Results(served.entry.record.run),
+            Some(Err(_)) => Has::Failure,
+            None => Has::Nothing,
+        };
         let own = self.next_run();
         let header = asked(run).with_body(Body::Run { next: own, has });
         let header = header.with_failure(unfit.as_ref().map(chain));
@@ -73,11 +80,15 @@ impl Engine {
         };
         let alike =
             |other: &Header| matches!(other.body, Body::Run { has: theirs, .. } if theirs == has);
-        if let (true, Some((served, source))) = (met.iter().all(alike), held) {
-            if source == Source::Loaded {
-                run.cache.record(&served.entry, generation);
+        match held.filter(|_| met.iter().all(alike)) {
+            Some(Ok((served, source))) => {
+                if source == Source::Loaded {
+                    run.cache.record(&served.entry, generation);
+                }
+                return Ok(self.conclude(run, served, source));
             }
-            return Ok(self.conclude(run, served, source));
+            Some(Err(error)) => return Err(error),
+            None => {}
         }
         if run.options.policy == Policy::OnlyIfRemembered {
             let app = Arc::clone(&run.app.facts.name);
@@ -117,6 +128,12 @@ impl Engine {
         Some((loaded, Source::Loaded))
     }
 
+    /// The failure of the run that this rank remembers, if it may be taken.
+    fn failure(&self, run: &Run<'_>) -> Option<Error> {
+        let may_take = run.options.policy == Policy::Use;
+        may_take.then(|| run.cache.failure(&run.key, self.epoch()))?
+    }
+
     /// Runs the body on all ranks.
     fn compute_collectively(
         &self,
@@ -126,6 +143,7 @@ impl Engine {
         number: RunId,
     ) -> Result<Outcome, Error> {
         let claim = self.claim_collectively(run);
+        let epoch = self.epoch();
         let ran = {
             let _level = ranks.level();
             let begun = self.begin(run, claim.as_ref().map(|claim| &claim.flight));
@@ -142,7 +160,8 @@ impl Engine {
                 (Err(unpublished), Err(_)) if unpublished.is_panic() => Err(unpublished),
                 // Alone it needs nobody's word for what went wrong.
                 (Err(unpublished), Err(_)) if ranks.size() == 1 => Err(unpublished),
-                (_, Err(error)) => Err(Unpublished::of(error, Failure::Ordinary)),
+                (Err(unpublished), Err(error)) => Err(Unpublished::of(error, unpublished.failure)),
+                (Ok(_), Err(error)) => Err(Unpublished::of(error, Failure::Ordinary)),
             }
         };
         let states = run.scratch_key();
@@ -153,6 +172,9 @@ impl Engine {
             }
             Err(unpublished) => {
                 run.cache.scratches.stop(&states);
+                if let Some(claim) = claim {
+                    claim.fail(&unpublished.error, unpublished.failure, epoch);
+                }
                 Err(unpublished.resume_panic())
             }
         }

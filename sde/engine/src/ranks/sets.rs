@@ -9,7 +9,7 @@ use super::exchange::Received;
 use crate::cache::{AppCache, Entry, Record};
 use crate::event::RunId;
 use crate::key::Key;
-use crate::result_map::Named;
+use crate::result_map::Tags;
 use crate::sync::lock;
 
 /// Ranks, and the results that they made together.
@@ -142,14 +142,19 @@ impl Sets {
         }
     }
 
-    /// Drops values of an app, as its cache does: what was received of it as a whole.
-    pub(crate) fn clean(&self, app: &str, goes: impl Fn(&Named) -> bool, why: &'static str) {
-        self.received.forget_if(|record| &*record.app == app);
-        for cache in self.all().iter().flat_map(|set| set.caches()) {
-            if &*cache.name == app {
-                cache.clean(&goes, why);
-            }
+    /// Drops values of an app, as its cache does.
+    pub(crate) fn clean(&self, app: &str, goes: impl Fn(Tags) -> bool, why: &'static str) {
+        self.received.clean(app, &goes);
+        for cache in self.caches(app) {
+            cache.clean(|named| goes(named.tags.unwrap_or_default()), why);
         }
+    }
+
+    /// The caches of a distributed app.
+    pub(crate) fn caches(&self, app: &str) -> Vec<Arc<AppCache>> {
+        let sets = self.all();
+        let caches = sets.iter().flat_map(|set| set.caches());
+        caches.filter(|cache| *cache.name == *app).collect()
     }
 
     /// Takes note of what stayed on other ranks.
@@ -167,14 +172,10 @@ impl Sets {
         keys
     }
 
-    /// Takes note of what is computed from here on.
-    pub(crate) fn watch_computed(&self) {
+    /// Takes note of what is computed, as long as that lives.
+    pub(crate) fn watch_computed(&self) -> Watch<'_> {
         *lock(&self.computed) = Some(Vec::new());
-    }
-
-    /// Gives what was noted, and stops.
-    pub(crate) fn take_computed(&self) -> Vec<Key> {
-        lock(&self.computed).take().unwrap_or_default()
+        Watch(self)
     }
 
     pub(crate) fn add_duplicates(&self, more: u64) {
@@ -187,7 +188,7 @@ impl Sets {
 
     /// Forgets everything.
     pub(crate) fn forget_all(&self) {
-        self.received.forget_if(|_| true);
+        self.received.forget_all();
         lock(&self.left).clear();
         self.all().iter().for_each(|set| set.clear());
     }
@@ -196,6 +197,21 @@ impl Sets {
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         let all = self.all();
         all.iter().flat_map(|set| set.all()).collect()
+    }
+}
+
+/// Takes note of what is computed. A panic ends it too: nobody would take what is noted.
+pub(crate) struct Watch<'a>(&'a Sets);
+
+impl Watch<'_> {
+    pub(crate) fn computed(self) -> Vec<Key> {
+        lock(&self.0.computed).take().unwrap_or_default()
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.computed) = None;
     }
 }
 
@@ -221,5 +237,18 @@ mod tests {
         let part = ProcessSet::new(Arc::new(part));
         part.add_fresh(runs());
         assert_eq!(part.take_fresh(), runs());
+    }
+
+    #[test]
+    fn what_is_computed_is_noted_as_long_as_somebody_watches() {
+        let (sets, app) = (Sets::default(), Arc::from("app"));
+        let keys = [1, 2].map(|byte| Key::from_bytes([byte; 32]));
+        let watch = sets.watch_computed();
+        sets.note_fresh(&app, keys[0]);
+        assert_eq!(watch.computed(), keys[..1]);
+        // As a panic does.
+        drop(sets.watch_computed());
+        sets.note_fresh(&app, keys[1]);
+        assert_eq!(*lock(&sets.computed), None);
     }
 }

@@ -51,7 +51,7 @@ pub(crate) struct Header {
     pub(crate) key: Key,
     /// What may differ from rank to rank.
     pub(crate) body: Body,
-    /// Whether this rank has saved the last state of an iteration that was to be saved, and is to save another.
+    /// Whether this rank is to save the next state of an iteration.
     pub(super) saves_state: bool,
     /// For messages: which app, or what else. Others get the beginning of it.
     pub(crate) what: String,
@@ -73,10 +73,10 @@ pub(crate) enum Body {
         length: usize,
         are_last: bool,
     },
-    /// What a run is called if it begins now, and the run whose results are here already.
+    /// What a run is called if it begins now, and what of it is here already.
     Run {
         next: RunId,
-        has: Option<RunId>,
+        has: Has,
     },
     /// The process set that this rank goes to or comes from, and its place among those that do too;
     /// whether its store is to be committed by the way.
@@ -96,6 +96,16 @@ pub(crate) enum Body {
         most: usize,
         are_in_place: bool,
     },
+}
+
+/// What a rank remembers of a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Has {
+    Nothing,
+    /// The results that this run made.
+    Results(RunId),
+    /// That it would fail again.
+    Failure,
 }
 
 impl Body {
@@ -221,11 +231,11 @@ mod tests {
             },
             Body::Run {
                 next: RUN,
-                has: Some(RUN),
+                has: Has::Results(RUN),
             },
             Body::Run {
                 next: RUN,
-                has: None,
+                has: Has::Nothing,
             },
             Body::Part {
                 set: 9,

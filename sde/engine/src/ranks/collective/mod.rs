@@ -15,7 +15,7 @@ mod patient;
 
 pub(crate) use differ::RunInputs;
 pub(crate) use gather::parts;
-pub(crate) use header::{Body, CollectiveOp, Header};
+pub(crate) use header::{Body, CollectiveOp, Has, Header};
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
@@ -221,7 +221,8 @@ impl Ranks {
         self.closed.store(false, Ordering::Relaxed);
         let header = Header {
             sequence: self.sequence.fetch_add(1, Ordering::Relaxed),
-            saves_state: self.may_save_state.load(Ordering::Relaxed),
+            saves_state: self.may_save_state.load(Ordering::Relaxed)
+                || self.saves_state.load(Ordering::Relaxed),
             ..header.clone()
         };
         let what = header.describe();
@@ -246,6 +247,9 @@ impl Ranks {
                 if headers.iter().all(|other| other.saves_state) {
                     self.may_save_state.store(false, Ordering::Relaxed);
                     self.saves_state.store(true, Ordering::Relaxed);
+                } else if self.takes_state() {
+                    // Others have saved theirs: a run has failed here before it had one.
+                    self.want_state();
                 }
                 stretch.end("met");
                 Ok(headers)

@@ -74,9 +74,20 @@ impl Received {
         self.lock().len()
     }
 
-    /// Forgets those of which `which` says so.
-    pub(crate) fn forget_if(&self, which: impl Fn(&Record) -> bool) {
-        self.lock().retain(|_, entry| !which(&entry.record));
+    /// Drops values of an app, and the entries of which none is left.
+    pub(crate) fn clean(&self, app: &str, goes: impl Fn(Tags) -> bool) {
+        self.lock().retain(|_, entry| {
+            if *entry.record.app == *app {
+                let going = entry.results.iter_mut();
+                let going = going.filter(|result| goes(result.tags));
+                going.for_each(|result| result.value = None);
+            }
+            entry.results.iter().any(|result| result.value.is_some())
+        });
+    }
+
+    pub(crate) fn forget_all(&self) {
+        self.lock().clear();
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Key, ReceivedEntry>> {

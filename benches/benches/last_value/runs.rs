@@ -48,7 +48,7 @@ impl Level for Recent<Value> {
         let Err(place) = self.look(&key.identity, &key.encoded, 1, |_| None::<()>) else {
             return;
         };
-        let value = || Arc::clone(value);
+        let value = || (Arc::clone(value), 0);
         self.offer(place, &key.identity, &key.encoded, 1, value);
     }
 }

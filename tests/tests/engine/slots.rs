@@ -1,7 +1,7 @@
 //! Apps in slots: they are part of their parent's identity, recursively.
 
 use sde::{AppInfo, ErrorKind, Instance, Key, Parameter, ResultMap, ResultSpec, Sde, Slot, inputs};
-use sde_tests::{Made, made};
+use sde_tests::{Made, made, x, y};
 
 /// The innermost app.
 fn grid() -> Made {
@@ -212,4 +212,20 @@ fn a_check_may_look_into_the_registry() {
         .set("RHF", "method", "RHF".to_owned())
         .expect("it is there");
     assert!(sde.apps().set("RHF", "method", "UHF".to_owned()).is_err());
+}
+
+/// Found by a hostile program: a copy under a name that a run had found to be none's left that run's result as it was.
+#[test]
+fn a_copy_is_found_by_runs_that_asked_for_its_name() {
+    let sde = Sde::new();
+    let nine = sde_tests::number("nine", |_, _| Ok(9));
+    sde.apps().register("slow", nine).unwrap();
+    let asking = sde_tests::number("asking", |sde, _| {
+        let found = sde.run("fast", &x(1));
+        Ok(found.map_or(0, |results| y(&results).unwrap_or(1)))
+    });
+    let ask = || y(&sde.run(&asking, &x(1)).unwrap()).unwrap();
+    assert_eq!((ask(), ask()), (0, 0));
+    sde.apps().copy("slow", "fast").unwrap();
+    assert_eq!(ask(), 9);
 }

@@ -88,7 +88,8 @@ impl<'a, T: Storable> Scratch<'a, T> {
     /// them, the others what tells them apart: states that differ are not gone on from.
     ///
     /// It is for you to know: a state that means another thing on each rank may look the same on all by chance, a sum of
-    /// their own that is still zero for one. Where there are no ranks this says nothing.
+    /// their own that is still zero for one. A `HashMap` or `HashSet` in it is in another order on each rank, and so never
+    /// the same: take a `BTreeMap`. Where there are no ranks this says nothing.
     #[must_use]
     pub fn replicated(self) -> Self {
         Self {

@@ -216,7 +216,8 @@ impl AppCache {
     /// Makes the entry visible and wakes the waiters. If another publication of
     /// the same flight was first, that one stands; gives what stands. If the flight
     /// failed while another call computed beside it, that one's entry is none the worse. `given` is what those
-    /// get who wait; `when_visible` is done before they wake.
+    /// get who wait; `when_visible` is done with the map's guard
+    /// held, before any thread finds the entry.
     pub(crate) fn publish(
         &self,
         flight: &RunFlight,
@@ -225,9 +226,8 @@ impl AppCache {
         when_visible: impl FnOnce(),
     ) -> Arc<Entry> {
         flight.set_given(given);
-        let visible = self.make_visible(flight, entry);
+        let visible = self.make_visible(flight, entry, when_visible);
         self.budget.added(&visible);
-        when_visible();
         flight
             .flight
             .complete(Ok(Arc::clone(&visible)))
@@ -267,12 +267,18 @@ impl AppCache {
         self.generation.load(Ordering::Acquire)
     }
 
-    pub(super) fn make_visible(&self, flight: &RunFlight, entry: Arc<Entry>) -> Arc<Entry> {
+    pub(super) fn make_visible(
+        &self,
+        flight: &RunFlight,
+        entry: Arc<Entry>,
+        when_visible: impl FnOnce(),
+    ) -> Arc<Entry> {
         let put = |entry: Arc<Entry>| (Arc::clone(&entry), Change::Put(Slot::Ready(entry)));
         let (visible, _before) = self.change(flight.key, |slot| {
             // With the guard held: the thread that swaps the contents raises the generation
             // first and needs this guard to take the entry out.
             let current = self.is_current(flight);
+            when_visible();
             match slot {
                 Some(Slot::Flying(flying, _)) if std::ptr::eq(&**flying, flight) => put(entry),
                 // Another call computed the same beside this flight and was faster.

@@ -57,7 +57,7 @@ fn published(between: impl FnOnce(&AppCache)) -> (AppCache, Arc<Entry>) {
     let Claimed::Mine(flight, None) = cache.claim(key(), None, |_| false) else {
         unreachable!("nobody else is there");
     };
-    cache.make_visible(&flight, entry(1));
+    cache.make_visible(&flight, entry(1), || ());
     between(&cache);
     let second = entry(2);
     let given = second.results.clone();
@@ -96,19 +96,19 @@ fn what_was_cleaned_is_not_put_back() {
     assert!(cache.is_flying(&key()));
 }
 
-/// Found by reading: threads that waited for a refresh were woken before the recent hits of all were emptied, and might
-/// have found the earlier result after the new one.
+/// Found by a hostile program: threads that waited for a refresh were woken before the recent hits of all were emptied,
+/// and found the earlier result after the new one, 96 times of 284.
 #[test]
 fn what_a_publication_ends_is_ended_before_those_who_wait_wake() {
     let cache = AppCache::new("app".into(), None);
     let Claimed::Mine(flight, None) = cache.claim(key(), None, |_| false) else {
         unreachable!("nobody else is there");
     };
-    let (made, mut seen) = (entry(1), None);
+    let (made, mut was_complete) = (entry(1), None);
     let given = made.results.clone();
-    let look = || seen = Some((cache.entry(&key()).is_some(), flight.flight.is_complete()));
+    let look = || was_complete = Some(flight.flight.is_complete());
     cache.publish(&flight, made, &given, look);
-    assert_eq!(seen, Some((true, false)));
+    assert_eq!(was_complete, Some(false));
     assert!(flight.flight.is_complete());
 }
 

@@ -275,7 +275,10 @@ impl Apps<'_> {
     /// If there is no such app, or the new name is taken.
     pub fn copy(&self, name: &str, new_name: &str) -> Result<(), Error> {
         let instance = self.0.apps.instance(name)?;
-        self.0.apps.insert(new_name, instance)
+        self.0.apps.insert(new_name, instance)?;
+        // A run may have found that there was none.
+        self.0.raise_epoch();
+        Ok(())
     }
 
     /// The registered names, sorted.

@@ -218,14 +218,18 @@ pub(super) struct RecentHit {
 const MAX_BLOCK: usize = 256;
 
 impl RecentHit {
-    fn of(entry: &Arc<Entry>) -> Self {
+    /// With how many bytes its weak references may come to keep.
+    fn of(entry: &Arc<Entry>) -> (Self, usize) {
         let only = entry.only.as_ref();
         let only = only.filter(|value| value.block_size() <= MAX_BLOCK);
-        Self {
+        let blocks =
+            size_of::<Entry>() + ResultMap::BLOCK + only.map_or(0, ErasedValue::block_size);
+        let hit = Self {
             only: only.map(ErasedValue::downgrade),
             results: entry.results.downgrade(),
             entry: Arc::downgrade(entry),
             nanos: entry.nanos,
-        }
+        };
+        (hit, blocks)
     }
 }

@@ -50,7 +50,7 @@ const CANDIDATES: usize = 3;
 /// let epoch = 1;
 /// let look = |inputs, epoch| recent.look(&identity, inputs, epoch, |energy| Some(*energy));
 /// let place = look(b"r=0.96", epoch).unwrap_err();
-/// recent.offer(place, &identity, b"r=0.96", epoch, || -74.963);
+/// recent.offer(place, &identity, b"r=0.96", epoch, || (-74.963, 0));
 /// assert_eq!(look(b"r=0.96", epoch).ok(), Some(-74.963));
 /// assert!(look(b"r=0.97", epoch).is_err());
 /// assert!(look(b"r=0.96", epoch + 1).is_err());
@@ -97,6 +97,7 @@ struct Record<V> {
     identity: [u8; 32],
     encoded: Box<[u8]>,
     value: V,
+    elsewhere: usize,
 }
 
 impl<V> Recent<V> {
@@ -138,14 +139,15 @@ impl<V> Recent<V> {
     }
 
     /// Keeps what `value` makes for these arguments in this thread, if there is room in its `place` or it was
-    /// offered there before; says whether it did. `epoch` is that in which the value is known to be good.
+    /// offered there before; says whether it did. `epoch` is that in which the value is known to be good. With the value
+    /// comes how many bytes it keeps elsewhere, which are [counted](Self::bytes).
     pub fn offer(
         &self,
         place: Place,
         identity: &[u8; 32],
         encoded: &[u8],
         epoch: u64,
-        value: impl FnOnce() -> V,
+        value: impl FnOnce() -> (V, usize),
     ) -> bool {
         if encoded.len() > MAX_ENCODED {
             return false;
@@ -158,11 +160,13 @@ impl<V> Recent<V> {
                 Table::new()
             });
             let way = table.sets[place.set].admit(place.tag, epoch)?;
+            let (value, elsewhere) = value();
             let record = Record {
                 epoch,
                 identity: *identity,
                 encoded: encoded.into(),
-                value: value(),
+                value,
+                elsewhere,
             };
             self.bytes.fetch_add(record.bytes(), Ordering::Relaxed);
             let old = table.sets[place.set].records[way].replace(Box::new(record));
@@ -174,7 +178,7 @@ impl<V> Recent<V> {
         replaced.flatten().is_some()
     }
 
-    /// How many bytes the tables of all threads take, without what the values refer to.
+    /// How many bytes the tables of all threads take, and keep elsewhere.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Relaxed)
@@ -276,6 +280,6 @@ impl<V> Set<V> {
 
 impl<V> Record<V> {
     fn bytes(&self) -> usize {
-        size_of::<Self>() + self.encoded.len()
+        size_of::<Self>() + self.encoded.len() + self.elsewhere
     }
 }

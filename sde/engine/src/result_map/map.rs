@@ -289,6 +289,9 @@ impl ResultMap {
         }))
     }
 
+    /// How many bytes a weak reference keeps of a map.
+    pub(crate) const BLOCK: usize = size_of::<Inner>();
+
     pub(crate) fn downgrade(&self) -> WeakResultMap {
         WeakResultMap(Arc::downgrade(&self.0))
     }

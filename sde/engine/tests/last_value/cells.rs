@@ -287,7 +287,7 @@ fn offer<V>(recent: &Recent<V>, identity: &[u8; 32], encoded: &[u8], epoch: u64,
     let Err(place) = recent.look(identity, encoded, epoch, |_| None::<()>) else {
         return false;
     };
-    recent.offer(place, identity, encoded, epoch, || value)
+    recent.offer(place, identity, encoded, epoch, || (value, 0))
 }
 
 fn find<V: Clone>(

@@ -151,7 +151,7 @@ proptest! {
         };
         for put in puts {
             if let Err(place) = find(&put) {
-                recent.offer(place, &identity(put.0), encoded(put.1), put.2, || put);
+                recent.offer(place, &identity(put.0), encoded(put.1), put.2, || (put, 0));
                 model.insert((put.0, put.1), put);
             }
             prop_assert_eq!(find(&put).ok(), Some(put));

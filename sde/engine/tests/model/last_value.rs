@@ -245,7 +245,7 @@ fn recent_two_threads_in_one_slot() {
         };
         let offer = move |recent: &Recent<Arc<u64>>, encoded: &[u8], value| {
             if let Err(place) = find(recent, encoded, 1) {
-                recent.offer(place, &identity, encoded, 1, || Arc::new(value));
+                recent.offer(place, &identity, encoded, 1, || (Arc::new(value), 0));
             }
         };
         let other = {

@@ -187,7 +187,7 @@ pub use sde_macros::{Distributed, Fingerprint};
 /// What the macros need; not for direct use.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::app::{FunctionCode, LinkedFacts, LinkedHelper};
+    pub use crate::app::{FunctionCode, LinkedHelper, ResolvedOnce};
     pub use crate::console::show_warning;
     pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};
     pub use crate::error::said;

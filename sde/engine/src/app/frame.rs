@@ -14,13 +14,13 @@ use std::sync::{Arc, OnceLock};
 
 use super::cancel::{CancelToken, Wake};
 use super::dependencies::Dependencies;
-use super::prepared::Facts;
+use super::prepared::ResolvedApp;
 use crate::event::RunId;
 use crate::key::Key;
 
 /// One run in progress.
 pub(crate) struct Frame {
-    pub(crate) facts: Arc<Facts>,
+    pub(crate) resolved: Arc<ResolvedApp>,
     pub(crate) key: Key,
     /// The engine it runs in, by its address: a program may have several.
     pub(crate) engine: usize,
@@ -82,7 +82,7 @@ impl StateNumbers {
 
 impl Frame {
     pub(crate) fn new(
-        facts: Arc<Facts>,
+        resolved: Arc<ResolvedApp>,
         key: Key,
         engine: usize,
         parent: Option<Arc<Self>>,
@@ -97,7 +97,7 @@ impl Frame {
             .as_ref()
             .is_some_and(|parent| parent.can_be_cancelled);
         Self {
-            facts,
+            resolved,
             key,
             engine,
             can_be_cancelled: above_can || cancel.is_some(),
@@ -156,7 +156,7 @@ impl Frame {
 
     /// `app [short key]`.
     pub(crate) fn label(&self) -> String {
-        format!("{} [{}]", self.facts.name, self.key.short())
+        format!("{} [{}]", self.resolved.name, self.key.short())
     }
 
     pub(crate) fn is_active(&self) -> bool {

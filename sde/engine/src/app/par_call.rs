@@ -7,9 +7,9 @@ use super::Handle;
 use super::definition::App;
 use super::frame::ThreadContext;
 use super::parallel::{StopOnPanic, distinct};
-use super::prepared::LinkedFacts;
+use super::prepared::ResolvedOnce;
 use super::request::{Options, Policy};
-use super::source::ResolvedApp;
+use super::source::CalledApp;
 use super::subset::Transfer;
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
@@ -32,11 +32,11 @@ impl Handle {
     pub fn par_call_linked<T: Send + Sync + 'static>(
         &self,
         app: &dyn App,
-        facts: &LinkedFacts,
+        resolved: &ResolvedOnce,
         list: &[Inputs],
     ) -> Result<Vec<Value<T>>, Error> {
-        let app = self.linked(app, facts)?;
-        let (distinct, place_of) = distinct(list, app.facts.nondeterministic);
+        let app = self.linked(app, resolved)?;
+        let (distinct, place_of) = distinct(list, app.resolved.nondeterministic);
         let results = match self.all_ranks() {
             Some(ranks) => self.by_ranks(ranks, &app, &distinct)?,
             None => {
@@ -46,7 +46,7 @@ impl Handle {
                     failed.fetch_or(result.is_err(), Ordering::Relaxed);
                     result
                 };
-                let name = &app.facts.name;
+                let name = &app.resolved.name;
                 self.in_parallel_until(&distinct, name, one, || failed.load(Ordering::Relaxed))
             }
         };
@@ -71,11 +71,11 @@ impl Handle {
     pub fn par_call_each_linked<T: Send + Sync + 'static>(
         &self,
         app: &dyn App,
-        facts: &LinkedFacts,
+        resolved: &ResolvedOnce,
         items: impl Iterator<Item = Inputs> + Send,
         mut each: impl FnMut(usize, Value<T>) + Send,
     ) -> Result<(), Error> {
-        let app = self.linked(app, facts)?;
+        let app = self.linked(app, resolved)?;
         if let Some(ranks) = self.all_ranks() {
             return self.each_by_ranks(ranks, &app, items, each);
         }
@@ -85,7 +85,7 @@ impl Handle {
         };
         let nested = ThreadContext::here().is_beside();
         let progress = |done, total| {
-            let label = &app.facts.name;
+            let label = &app.resolved.name;
             self.engine().progress(label, done, total, nested);
         };
         let items = Mutex::new(items.enumerate());
@@ -136,7 +136,7 @@ impl Handle {
     fn each_by_ranks<T: Send + Sync + 'static>(
         &self,
         ranks: &Ranks,
-        app: &ResolvedApp<'_>,
+        app: &CalledApp<'_>,
         mut items: impl Iterator<Item = Inputs>,
         mut each: impl FnMut(usize, Value<T>),
     ) -> Result<(), Error> {
@@ -147,7 +147,7 @@ impl Handle {
             if list.is_empty() {
                 return Ok(());
             }
-            let (distinct, place_of) = distinct(&list, app.facts.nondeterministic);
+            let (distinct, place_of) = distinct(&list, app.resolved.nondeterministic);
             let results = self.by_ranks(ranks, app, &distinct)?;
             for (at, place) in place_of.iter().enumerate() {
                 let Some(Some(result)) = results.get(*place) else {
@@ -164,7 +164,7 @@ impl Handle {
     fn by_ranks(
         &self,
         ranks: &Ranks,
-        app: &ResolvedApp<'_>,
+        app: &CalledApp<'_>,
         list: &[&Inputs],
     ) -> Result<Vec<Option<Result<ResultMap, Error>>>, Error> {
         let all = Transfer::all();

@@ -71,9 +71,9 @@ impl Handle {
             Ok(app) => app,
             Err(error) => return list.iter().map(|_| Err(error.clone())).collect(),
         };
-        let nondeterministic = app.facts.nondeterministic;
+        let nondeterministic = app.resolved.nondeterministic;
         let (distinct, place_of) = distinct(list, nondeterministic);
-        let label = &app.facts.name;
+        let label = &app.resolved.name;
         let results = match self.all_ranks() {
             Some(ranks) => {
                 let mapped = self

@@ -29,7 +29,7 @@ use crate::key::{Digest, FingerprintError, Volatile, with_encoder};
 #[derive(Clone)]
 pub struct Prepared {
     pub(crate) instance: Instance,
-    pub(crate) facts: Arc<Facts>,
+    pub(crate) resolved: Arc<ResolvedApp>,
 }
 
 impl Prepared {
@@ -37,24 +37,24 @@ impl Prepared {
     /// that which it had when it was prepared.
     #[must_use]
     pub fn id(&self) -> AppId {
-        self.facts.id
+        self.resolved.id
     }
 
     /// What the app says of itself.
     #[must_use]
     pub fn info(&self) -> &AppInfo {
-        &self.facts.info
+        &self.resolved.info
     }
 }
 
 impl fmt::Debug for Prepared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Prepared({} {})", self.facts.name, self.facts.id)
+        write!(f, "Prepared({} {})", self.resolved.name, self.resolved.id)
     }
 }
 
 /// All that the engine needs to know of an app and its settings.
-pub(crate) struct Facts {
+pub(crate) struct ResolvedApp {
     pub(crate) info: AppInfo,
     pub(crate) name: Arc<str>,
     pub(crate) id: AppId,
@@ -87,8 +87,8 @@ pub(crate) trait Resolver {
     fn find(&self, name: &str, path: &mut Vec<String>) -> Result<Prepared, Error>;
 }
 
-impl Facts {
-    /// The facts of an instance, with all its slots resolved.
+impl ResolvedApp {
+    /// Of an instance, with all its slots.
     pub(crate) fn of(
         app: &dyn App,
         setup: &Setup,
@@ -126,13 +126,13 @@ impl Facts {
         codes.extend(
             sub_apps
                 .values()
-                .flat_map(|sub| sub.facts.codes.iter().cloned()),
+                .flat_map(|sub| sub.resolved.codes.iter().cloned()),
         );
         Ok(Self {
             registered: registered(setup, &sub_apps),
             type_index: TypeIndex::of(&name),
             nondeterministic: info.nondeterministic
-                || sub_apps.values().any(|sub| sub.facts.nondeterministic),
+                || sub_apps.values().any(|sub| sub.resolved.nondeterministic),
             missing: missing(app, setup, &sub_apps),
             volatile: volatile(seen, &sub_apps),
             info,
@@ -146,7 +146,7 @@ impl Facts {
         })
     }
 
-    /// What a record keeps of how the app is set up. `app` is the one that has these facts.
+    /// What a record keeps of how the app is set up. `app` is the one that this is of.
     pub(crate) fn setup(&self, app: &dyn App) -> &Arc<AppSetup> {
         self.setup.get_or_init(|| Arc::new(AppSetup::of(app, self)))
     }
@@ -165,7 +165,12 @@ pub(crate) fn prepare(
 ) -> Result<Prepared, Error> {
     Ok(Prepared {
         instance: instance.clone(),
-        facts: Arc::new(Facts::of(&*instance.app, &instance.setup, resolver, path)?),
+        resolved: Arc::new(ResolvedApp::of(
+            &*instance.app,
+            &instance.setup,
+            resolver,
+            path,
+        )?),
     })
 }
 
@@ -196,7 +201,7 @@ fn registered(
         Some(SubApp::Named(name)) => Some((name.to_string(), sub_apps.get(&slot.name)?.id())),
         _ => None,
     });
-    let deeper = sub_apps.values().flat_map(|sub| &sub.facts.registered);
+    let deeper = sub_apps.values().flat_map(|sub| &sub.resolved.registered);
     own.chain(deeper.map(|(name, id)| (name.clone(), *id)))
         .collect()
 }
@@ -218,11 +223,12 @@ fn missing(
     for slot in &setup.info.slots {
         match sub_apps.get(&slot.name) {
             None => missing.push(format!("sub-app slot \"{}\" is empty", slot.name)),
-            Some(sub_app) => {
-                missing.extend(sub_app.facts.missing.iter().map(|what| {
-                    format!("{} in slot \"{}\": {what}", sub_app.facts.name, slot.name)
-                }))
-            }
+            Some(sub_app) => missing.extend(sub_app.resolved.missing.iter().map(|what| {
+                format!(
+                    "{} in slot \"{}\": {what}",
+                    sub_app.resolved.name, slot.name
+                )
+            })),
         }
     }
     missing
@@ -253,7 +259,7 @@ fn identify(
         }
         for (slot, sub_app) in sub_apps {
             to.value("sub-app")?;
-            to.named(slot, sub_app.facts.id.as_bytes())?;
+            to.named(slot, sub_app.resolved.id.as_bytes())?;
         }
         Ok((AppId(to.digest()?), to.take_volatile()))
     })
@@ -265,7 +271,7 @@ fn volatile(
     sub_apps: &BTreeMap<Cow<'static, str>, Prepared>,
 ) -> Option<Volatile> {
     let in_slots = sub_apps.values();
-    let all = in_slots.filter_map(|sub| sub.facts.volatile.as_ref());
+    let all = in_slots.filter_map(|sub| sub.resolved.volatile.as_ref());
     all.chain(own.as_deref()).fold(None, |seen, next| {
         let mut seen = seen.unwrap_or_default();
         seen.add(next);
@@ -273,11 +279,11 @@ fn volatile(
     })
 }
 
-/// The facts of an app that has neither settings nor slots, made once.
+/// An app that has neither settings nor slots, resolved once.
 #[doc(hidden)]
-pub struct LinkedFacts(OnceLock<Arc<Facts>>);
+pub struct ResolvedOnce(OnceLock<Arc<ResolvedApp>>);
 
-impl LinkedFacts {
+impl ResolvedOnce {
     /// Not made yet.
     #[must_use]
     #[allow(clippy::new_without_default, reason = "made in statics only")]
@@ -286,17 +292,17 @@ impl LinkedFacts {
     }
 
     #[inline]
-    pub(crate) fn get(&self, app: &dyn App) -> Result<&Arc<Facts>, Error> {
+    pub(crate) fn get(&self, app: &dyn App) -> Result<&Arc<ResolvedApp>, Error> {
         match self.0.get() {
-            Some(facts) => Ok(facts),
+            Some(resolved) => Ok(resolved),
             None => self.make(app),
         }
     }
 
     #[cold]
-    fn make(&self, app: &dyn App) -> Result<&Arc<Facts>, Error> {
-        let facts = Facts::of(app, &Setup::defaults(app), &NoNames, &mut Vec::new())?;
-        Ok(self.0.get_or_init(|| Arc::new(facts)))
+    fn make(&self, app: &dyn App) -> Result<&Arc<ResolvedApp>, Error> {
+        let resolved = ResolvedApp::of(app, &Setup::defaults(app), &NoNames, &mut Vec::new())?;
+        Ok(self.0.get_or_init(|| Arc::new(resolved)))
     }
 }
 

@@ -77,9 +77,9 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     /// Makes the run, for its results alone.
     #[inline]
     pub(crate) fn results(self) -> Result<ResultMap, Error> {
-        let resolved = self.handle.resolve(self.app)?;
+        let called = self.handle.resolve(self.app)?;
         self.handle
-            .results_erased(&resolved, self.inputs, &self.options)
+            .results_erased(&called, self.inputs, &self.options)
     }
 
     /// Makes the run.
@@ -88,9 +88,8 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     /// As [`Handle::run`](crate::Handle::run); and that the request was
     /// cancelled, or that nothing is remembered where only that was allowed.
     pub fn run(self) -> Result<Outcome, Error> {
-        let resolved = self.handle.resolve(self.app)?;
-        self.handle
-            .call_erased(&resolved, self.inputs, &self.options)
+        let called = self.handle.resolve(self.app)?;
+        self.handle.call_erased(&called, self.inputs, &self.options)
     }
 }
 

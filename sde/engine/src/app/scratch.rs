@@ -109,7 +109,7 @@ impl<'a, T: Storable> Scratch<'a, T> {
     pub fn load(&self) -> Result<Option<crate::Value<T>>, Error> {
         let frame = self.frame()?;
         let engine = self.handle.engine();
-        if frame.facts.info.distributed {
+        if frame.resolved.info.distributed {
             return self.handle.load_state(frame, self.is_replicated);
         }
         let found = engine.load_scratch(frame, &Codec::of::<Kept<T>>());
@@ -135,7 +135,7 @@ impl<'a, T: Storable> Scratch<'a, T> {
     pub fn save(&self, state: impl Into<crate::Value<T>>) -> Result<(), Error> {
         let frame = self.frame()?;
         let state = state.into();
-        if frame.facts.info.distributed {
+        if frame.resolved.info.distributed {
             return self.handle.save_state(frame, state, self.is_replicated);
         }
         let kept = Kept::<T> {

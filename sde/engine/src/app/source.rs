@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::Handle;
 use super::definition::App;
 use super::instance::Instance;
-use super::prepared::{Facts, Prepared};
+use super::prepared::{Prepared, ResolvedApp};
 use crate::error::Error;
 
 /// What can be given to `run` as the app: an app by value, an [`Instance`],
@@ -20,7 +20,7 @@ pub trait AppSource {
     /// # Errors
     /// If no such app is registered, or it can't be identified.
     #[doc(hidden)]
-    fn resolve(&self, sde: &Handle) -> Result<ResolvedApp<'_>, Error>;
+    fn resolve(&self, sde: &Handle) -> Result<CalledApp<'_>, Error>;
 
     /// The registered name, if that is how the app is given.
     #[doc(hidden)]
@@ -31,9 +31,9 @@ pub trait AppSource {
 
 /// An app about to be run, however it was named: found, checked and identified.
 #[doc(hidden)]
-pub struct ResolvedApp<'a> {
+pub struct CalledApp<'a> {
     pub(crate) app: AppRef<'a>,
-    pub(crate) facts: Cow<'a, Arc<Facts>>,
+    pub(crate) resolved: Cow<'a, Arc<ResolvedApp>>,
     /// The registered name it was called by, if it was.
     pub(crate) by_name: Option<&'a str>,
 }
@@ -55,50 +55,50 @@ impl Deref for AppRef<'_> {
     }
 }
 
-impl ResolvedApp<'_> {
+impl CalledApp<'_> {
     fn of(prepared: Prepared) -> Self {
         Self {
             app: AppRef::Shared(prepared.instance.app),
-            facts: Cow::Owned(prepared.facts),
+            resolved: Cow::Owned(prepared.resolved),
             by_name: None,
         }
     }
 }
 
 impl<A: App> AppSource for A {
-    fn resolve(&self, sde: &Handle) -> Result<ResolvedApp<'_>, Error> {
-        Ok(ResolvedApp {
+    fn resolve(&self, sde: &Handle) -> Result<CalledApp<'_>, Error> {
+        Ok(CalledApp {
             app: AppRef::Borrowed(self),
-            facts: Cow::Owned(sde.engine().identify(self)?),
+            resolved: Cow::Owned(sde.engine().identify(self)?),
             by_name: None,
         })
     }
 }
 
 impl AppSource for Prepared {
-    fn resolve(&self, sde: &Handle) -> Result<ResolvedApp<'_>, Error> {
-        if self.facts.volatile.is_some() {
+    fn resolve(&self, sde: &Handle) -> Result<CalledApp<'_>, Error> {
+        if self.resolved.volatile.is_some() {
             return self.instance.resolve(sde);
         }
-        Ok(ResolvedApp {
+        Ok(CalledApp {
             app: AppRef::Borrowed(&*self.instance.app),
-            facts: Cow::Borrowed(&self.facts),
+            resolved: Cow::Borrowed(&self.resolved),
             by_name: None,
         })
     }
 }
 
 impl AppSource for Instance {
-    fn resolve(&self, sde: &Handle) -> Result<ResolvedApp<'_>, Error> {
-        Ok(ResolvedApp::of(sde.engine().prepare(self)?))
+    fn resolve(&self, sde: &Handle) -> Result<CalledApp<'_>, Error> {
+        Ok(CalledApp::of(sde.engine().prepare(self)?))
     }
 }
 
 impl AppSource for str {
-    fn resolve(&self, sde: &Handle) -> Result<ResolvedApp<'_>, Error> {
-        Ok(ResolvedApp {
+    fn resolve(&self, sde: &Handle) -> Result<CalledApp<'_>, Error> {
+        Ok(CalledApp {
             by_name: Some(self),
-            ..ResolvedApp::of(sde.engine().named(self)?)
+            ..CalledApp::of(sde.engine().named(self)?)
         })
     }
 
@@ -108,7 +108,7 @@ impl AppSource for str {
 }
 
 impl AppSource for String {
-    fn resolve(&self, sde: &Handle) -> Result<ResolvedApp<'_>, Error> {
+    fn resolve(&self, sde: &Handle) -> Result<CalledApp<'_>, Error> {
         self.as_str().resolve(sde)
     }
 

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::definition::App;
 use super::identity::{AppId, CodeId};
 use super::parameter::Setting;
-use super::prepared::{Facts, Prepared};
+use super::prepared::{Prepared, ResolvedApp};
 use crate::inputs::ValueSummary;
 use crate::key::{Digest, Short, with_encoder};
 
@@ -63,8 +63,8 @@ pub struct SlotSummary {
 }
 
 impl AppSetup {
-    /// Of an app with these facts.
-    pub(super) fn of(app: &dyn App, facts: &Facts) -> Self {
+    /// Of a resolved app.
+    pub(super) fn of(app: &dyn App, resolved: &ResolvedApp) -> Self {
         let (short, fields) = Short::with_fields(app);
         let mut setup = Self {
             short,
@@ -76,17 +76,17 @@ impl AppSetup {
                     digest,
                 })
                 .collect(),
-            authors: facts.info.authors().map(str::to_owned).collect(),
-            citations: facts.info.citations().map(str::to_owned).collect(),
+            authors: resolved.info.authors().map(str::to_owned).collect(),
+            citations: resolved.info.citations().map(str::to_owned).collect(),
             ..Self::default()
         };
-        if let Some(source) = facts.info.source {
+        if let Some(source) = resolved.info.source {
             let (helpers, own) = source.helpers();
             setup.helpers = helpers.to_vec();
             setup.source = own;
         }
-        for declared in &facts.info.parameters {
-            let Some(setting) = facts.settings.get(&declared.name) else {
+        for declared in &resolved.info.parameters {
+            let Some(setting) = resolved.settings.get(&declared.name) else {
                 continue;
             };
             match declared.transparent {
@@ -95,7 +95,7 @@ impl AppSetup {
             }
             .push(of_setting(&declared.name, setting));
         }
-        setup.slots = facts
+        setup.slots = resolved
             .sub_apps
             .iter()
             .map(|(slot, app)| in_slot(slot, app))
@@ -117,12 +117,12 @@ fn of_setting(name: &str, setting: &Setting) -> ValueSummary {
 }
 
 fn in_slot(slot: &str, sub_app: &Prepared) -> SlotSummary {
-    let facts = &sub_app.facts;
+    let resolved = &sub_app.resolved;
     SlotSummary {
         slot: slot.to_owned(),
-        app: Arc::clone(&facts.name),
-        code: facts.info.code.clone(),
-        id: facts.id,
-        setup: Arc::clone(facts.setup(&*sub_app.instance.app)),
+        app: Arc::clone(&resolved.name),
+        code: resolved.info.code.clone(),
+        id: resolved.id,
+        setup: Arc::clone(resolved.setup(&*sub_app.instance.app)),
     }
 }

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::entry::{Entry, Record};
-use crate::app::{Facts, ResultSpec};
+use crate::app::{ResolvedApp, ResultSpec};
 use crate::error::{Error, ErrorKind, join_names};
 use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, Tags};
 
@@ -21,7 +21,7 @@ pub(crate) struct Published {
 /// Checks what an app returned against what it declares, and joins it with what
 /// is still there of an earlier entry.
 pub(crate) fn merge(
-    facts: &Facts,
+    resolved: &ResolvedApp,
     record: Record,
     returned: &ResultMap,
     previous: Option<&Entry>,
@@ -29,13 +29,13 @@ pub(crate) fn merge(
 ) -> Result<Published, Error> {
     let undeclared = |why: String| {
         Error::from(ErrorKind::Undeclared {
-            app: Arc::clone(&facts.name),
+            app: Arc::clone(&resolved.name),
             why,
         })
     };
-    check_names(facts, returned).map_err(undeclared)?;
+    check_names(resolved, returned).map_err(undeclared)?;
     let mut given = Vec::with_capacity(returned.results().len());
-    for spec in &facts.info.results {
+    for spec in &resolved.info.results {
         let new = returned.get_erased(&spec.name)?;
         let tags = returned
             .results()
@@ -54,7 +54,7 @@ pub(crate) fn merge(
         });
     }
     let origin = Origin {
-        app: Arc::clone(&facts.name),
+        app: Arc::clone(&resolved.name),
         key: record.key,
         run: record.run,
     };
@@ -66,9 +66,18 @@ pub(crate) fn merge(
     })
 }
 
-fn check_names(facts: &Facts, returned: &ResultMap) -> Result<(), String> {
-    let declared = || facts.info.results.iter().map(|spec| spec.name.to_string());
-    if let Some(extra) = returned.names().find(|name| facts.result(name).is_none()) {
+fn check_names(resolved: &ResolvedApp, returned: &ResultMap) -> Result<(), String> {
+    let declared = || {
+        resolved
+            .info
+            .results
+            .iter()
+            .map(|spec| spec.name.to_string())
+    };
+    if let Some(extra) = returned
+        .names()
+        .find(|name| resolved.result(name).is_none())
+    {
         return Err(format!(
             "\"{extra}\" is not declared (declared are: {}); add it with `AppInfo::result`",
             join_names(&declared().collect::<Vec<_>>())

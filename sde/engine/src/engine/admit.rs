@@ -26,7 +26,7 @@ impl Engine {
         let depth = depth_here(run.parent.as_ref());
         (depth >= self.max_depth).then(|| {
             ErrorKind::TooDeep {
-                app: Arc::clone(&run.app.facts.name),
+                app: Arc::clone(&run.app.resolved.name),
                 key: run.key,
                 depth,
             }
@@ -36,8 +36,8 @@ impl Engine {
 }
 
 fn not_ready(run: &Run<'_>) -> Option<Error> {
-    let facts = &*run.app.facts;
-    let (app, missing) = (Arc::clone(&facts.name), facts.missing.clone());
+    let resolved = &*run.app.resolved;
+    let (app, missing) = (Arc::clone(&resolved.name), resolved.missing.clone());
     (!missing.is_empty()).then(|| ErrorKind::NotReady { app, missing }.into())
 }
 
@@ -48,10 +48,10 @@ fn distributed_input(run: &Run<'_>) -> Option<Error> {
         .volatile
         .as_ref()
         .is_some_and(|seen| seen.is_distributed());
-    if !has_parts || run.app.facts.info.distributed {
+    if !has_parts || run.app.resolved.info.distributed {
         return None;
     }
-    let app = Arc::clone(&run.app.facts.name);
+    let app = Arc::clone(&run.app.resolved.name);
     let why = "an input lies on several ranks, and the app is not `distributed`";
     let source = FingerprintError::custom(why);
     Some(ErrorKind::Fingerprint { app, source }.into())
@@ -59,12 +59,12 @@ fn distributed_input(run: &Run<'_>) -> Option<Error> {
 
 /// A name was asked for that the app does not return.
 fn unknown_name(run: &Run<'_>) -> Option<Error> {
-    let facts = &*run.app.facts;
+    let resolved = &*run.app.resolved;
     let mut names = run.options.names?.iter();
-    let unknown = names.find(|name| facts.result(name).is_none())?;
-    let results = facts.info.results.iter();
+    let unknown = names.find(|name| resolved.result(name).is_none())?;
+    let results = resolved.info.results.iter();
     let there: Vec<_> = results.map(|spec| spec.name.to_string()).collect();
-    let origin = format!("{} [{}]", facts.name, run.key.short());
+    let origin = format!("{} [{}]", resolved.name, run.key.short());
     Some(no_result(&origin, unknown, &there))
 }
 
@@ -81,7 +81,7 @@ pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
             .as_ref()
             .is_some_and(|parent| parent.is_unwanted());
     given_up.then(|| {
-        let app = Arc::clone(&run.app.facts.name);
+        let app = Arc::clone(&run.app.resolved.name);
         ErrorKind::Cancelled { app, key: run.key }.into()
     })
 }
@@ -89,7 +89,7 @@ pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
 /// A run is called by a run nested in itself.
 fn own_cycle(run: &Run<'_>) -> Option<Error> {
     // Not to look through all that lies above each of thousands of runs. The cache of a process set knows only its own.
-    if !run.app.facts.info.distributed && !run.cache.may_be_running(&run.key) {
+    if !run.app.resolved.info.distributed && !run.cache.may_be_running(&run.key) {
         return None;
     }
     let depth = ancestry(run.above.as_ref()).position(|frame| run.is(frame))?;

@@ -9,7 +9,7 @@ use std::sync::{RwLock, RwLockReadGuard};
 
 use super::Engine;
 use crate::app::{
-    AppId, AppInfo, Instance, Prepared, ResolvedApp, Resolver, Setting, SubApp, prepare,
+    AppId, AppInfo, CalledApp, Instance, Prepared, Resolver, Setting, SubApp, prepare,
 };
 use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::key::Fingerprint;
@@ -63,7 +63,7 @@ impl AppStore {
         let kept = self.read().get(name).and_then(|app| app.prepared.clone());
         if let Some((made, prepared)) = kept
             && made == epoch
-            && prepared.facts.volatile.is_none()
+            && prepared.resolved.volatile.is_none()
         {
             return Ok(prepared);
         }
@@ -81,7 +81,7 @@ impl AppStore {
     pub(super) fn is_volatile(&self, name: &str) -> bool {
         let apps = self.read();
         let found = apps.get(name).and_then(|app| app.prepared.as_ref());
-        found.is_some_and(|(_, prepared)| prepared.facts.volatile.is_some())
+        found.is_some_and(|(_, prepared)| prepared.resolved.volatile.is_some())
     }
 
     pub(super) fn id_of(&self, engine: &Engine, name: &str) -> Result<AppId, Error> {
@@ -160,29 +160,29 @@ impl Engine {
     /// The app registered under a name.
     pub(crate) fn named(&self, name: &str) -> Result<Prepared, Error> {
         let prepared = self.apps.find(self, name, &mut Vec::new())?;
-        self.note_code(&prepared.facts);
+        self.note_code(&prepared.resolved);
         Ok(prepared)
     }
 
     /// An instance with its slots looked up.
     pub(crate) fn prepare(&self, instance: &Instance) -> Result<Prepared, Error> {
         let prepared = prepare(instance, &InStore(self), &mut Vec::new())?;
-        self.note_code(&prepared.facts);
+        self.note_code(&prepared.resolved);
         Ok(prepared)
     }
 
     /// Freezes the names by which a run about to be made came to its apps: its own
     /// and those in slots.
     #[inline]
-    pub(super) fn freeze(&self, app: &ResolvedApp<'_>) {
-        if app.by_name.is_some() || !app.facts.registered.is_empty() {
+    pub(super) fn freeze(&self, app: &CalledApp<'_>) {
+        if app.by_name.is_some() || !app.resolved.registered.is_empty() {
             self.freeze_names(app);
         }
     }
 
     #[inline(never)]
-    fn freeze_names(&self, app: &ResolvedApp<'_>) {
-        let in_slots = app.facts.registered.keys().map(String::as_str);
+    fn freeze_names(&self, app: &CalledApp<'_>) {
+        let in_slots = app.resolved.registered.keys().map(String::as_str);
         let names = || app.by_name.into_iter().chain(in_slots.clone());
         if names().any(|name| !self.apps.is_frozen(name)) {
             self.apps.freeze(names());

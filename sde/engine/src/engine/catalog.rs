@@ -7,7 +7,7 @@ use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
 use super::Engine;
 use super::app_store::InStore;
 use crate::app::{
-    App, AppInfo, Callee, CodeId, Defaults, Facts, Instance, Setup, SubApp, linked_apps,
+    App, AppInfo, Callee, CodeId, Defaults, Instance, ResolvedApp, Setup, SubApp, linked_apps,
 };
 use crate::cache::Entry;
 use crate::error::{Error, close_names, join_names, printable};
@@ -131,18 +131,20 @@ impl AppCatalog {
 }
 
 impl Engine {
-    /// The facts of an app given by value, with all its defaults.
-    pub(crate) fn identify(&self, app: &dyn App) -> Result<Arc<Facts>, Error> {
-        let facts = Facts::of(app, &Setup::defaults(app), &InStore(self), &mut Vec::new())?;
-        self.note_code(&facts);
-        Ok(Arc::new(facts))
+    /// An app given by value, resolved with all its defaults.
+    pub(crate) fn identify(&self, app: &dyn App) -> Result<Arc<ResolvedApp>, Error> {
+        let resolved =
+            ResolvedApp::of(app, &Setup::defaults(app), &InStore(self), &mut Vec::new())?;
+        self.note_code(&resolved);
+        Ok(Arc::new(resolved))
     }
 
     /// Notes the code of an app and of those in its slots.
-    pub(super) fn note_code(&self, facts: &Facts) {
-        self.catalog.note(&facts.name, &facts.info, facts.defaults);
-        for sub_app in facts.sub_apps.values() {
-            self.note_code(&sub_app.facts);
+    pub(super) fn note_code(&self, resolved: &ResolvedApp) {
+        self.catalog
+            .note(&resolved.name, &resolved.info, resolved.defaults);
+        for sub_app in resolved.sub_apps.values() {
+            self.note_code(&sub_app.resolved);
         }
     }
 

@@ -100,7 +100,7 @@ impl Engine {
     pub(super) fn claim<'a>(&self, run: &Run<'a>) -> Result<Claimed<'a>, Error> {
         match run.options.policy {
             Policy::Bypass => return Ok(self.alone(run, false)),
-            _ if run.app.facts.nondeterministic => return Ok(self.alone(run, true)),
+            _ if run.app.resolved.nondeterministic => return Ok(self.alone(run, true)),
             _ => {}
         }
         let refresh = run.options.policy == Policy::Refresh;
@@ -149,7 +149,7 @@ impl Engine {
     /// The claim of a run that ranks make together, on this rank: none but the thread that may begin such runs claims their
     /// keys.
     pub(crate) fn claim_collectively<'a>(&self, run: &Run<'a>) -> Option<Claim<'a>> {
-        let is_alone = run.options.policy == Policy::Bypass || run.app.facts.nondeterministic;
+        let is_alone = run.options.policy == Policy::Bypass || run.app.resolved.nondeterministic;
         if is_alone {
             return None;
         }
@@ -212,7 +212,7 @@ impl Engine {
         let why = previous.and_then(|entry| self.refusal(entry, run.options.names));
         if let Some(why) = why {
             self.tell(|| Event::Stale {
-                app: Arc::clone(&run.app.facts.name),
+                app: Arc::clone(&run.app.resolved.name),
                 key: run.key,
                 why,
             });
@@ -243,7 +243,7 @@ impl Engine {
             None if run.cache.is_flying(&run.key) => "it is being computed".to_owned(),
             None => "it was never computed, or not saved".to_owned(),
         };
-        let app = Arc::clone(&run.app.facts.name);
+        let app = Arc::clone(&run.app.resolved.name);
         Err(ErrorKind::NotRemembered {
             app,
             key: run.key,

@@ -66,12 +66,12 @@ fn not_thread_safe(run: &Run<'_>) -> Error {
 impl Engine {
     /// Waits until no other run of this app is going on, if the app needs that.
     pub(super) fn exclusive<'a>(&self, run: &Run<'a>) -> Result<Option<ExclusiveRun<'a>>, Error> {
-        let facts = &*run.app.facts;
-        if facts.info.thread_safe {
+        let resolved = &*run.app.resolved;
+        if resolved.info.thread_safe {
             return Ok(None);
         }
         let same = |frame: &&Arc<Frame>| {
-            frame.facts.type_index == facts.type_index && frame.engine == self.id()
+            frame.resolved.type_index == resolved.type_index && frame.engine == self.id()
         };
         let above = ancestry(run.above.as_ref()).find(same);
         let ancestor = above.map_or(0, |frame| Arc::as_ptr(frame) as usize);

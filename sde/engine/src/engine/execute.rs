@@ -69,7 +69,7 @@ impl Engine {
     /// Puts a run on top of this thread's stack: it is known to be going on here before anybody is told of it.
     pub(crate) fn begin(&self, run: &Run<'_>, flight: Option<&Arc<RunFlight>>) -> Begun {
         let frame = Arc::new(Frame::new(
-            Arc::clone(&run.app.facts),
+            Arc::clone(&run.app.resolved),
             run.key,
             self.id(),
             run.parent.clone(),
@@ -96,12 +96,12 @@ impl Engine {
         begun: Begun,
         number: RunId,
     ) -> Ran {
-        let (facts, frame) = (&run.app.facts, &begun.frame);
+        let (resolved, frame) = (&run.app.resolved, &begun.frame);
         let epoch = self.epoch();
         let set = run.from.shared_ranks().map(|ranks| ranks.id());
         frame.states.begin(number, set);
         self.tell(|| Event::Started {
-            app: Arc::clone(&facts.name),
+            app: Arc::clone(&resolved.name),
             key: run.key,
             run: number,
         });
@@ -113,7 +113,7 @@ impl Engine {
         let inputs = call.summaries(&mut EncodedCursor::new(&run.encoded));
         let made_at = machine::now();
         let time = BodyTime::begin();
-        let stretch = crate::stretch!("execute", app = &*facts.name, key = %run.key.short());
+        let stretch = crate::stretch!("execute", app = &*resolved.name, key = %run.key.short());
         let returned = catch_unwind(AssertUnwindSafe(|| call.compute(&*run.app.app, &handle)));
         match &returned {
             Ok(Ok(_)) => stretch.end("returned"),
@@ -142,7 +142,7 @@ impl Engine {
             inputs,
             calls,
             dependencies,
-            nondeterministic: saw.saw_nondeterminism() || facts.nondeterministic,
+            nondeterministic: saw.saw_nondeterminism() || resolved.nondeterministic,
             anew: saw.is_anew() || self.is_in_place_of_another(run),
             run: number,
             made_at,
@@ -161,6 +161,6 @@ impl Engine {
             || self.invalidations.any_of(run.key)
             || run.found_anew.get()
             || run.cache.entry(&run.key).is_some_and(is_anew)
-            || run.app.facts.info.distributed && self.sets.entry(&run.key).any(is_anew)
+            || run.app.resolved.info.distributed && self.sets.entry(&run.key).any(is_anew)
     }
 }

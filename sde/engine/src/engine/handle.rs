@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::Engine;
 use crate::app::{
-    App, AppRef, AppSource, Callee, Cost, Frame, Instance, LinkedFacts, Options, Outcome, Peek,
-    Policy, Prepared, Request, ResolvedApp, Scratch, ThreadContext, no_parameter, no_slot,
+    App, AppRef, AppSource, CalledApp, Callee, Cost, Frame, Instance, Options, Outcome, Peek,
+    Policy, Prepared, Request, ResolvedOnce, Scratch, ThreadContext, no_parameter, no_slot,
     refused_parameter,
 };
 use crate::error::{Error, ErrorKind};
@@ -129,8 +129,8 @@ impl Handle {
     pub fn peek<A: AppSource + ?Sized>(&self, app: &A, inputs: &Inputs) -> Result<Peek, Error> {
         self.check_active()?;
         self.note_uncacheable();
-        let resolved = self.resolve(app)?;
-        self.engine.peek(&resolved, inputs)
+        let called = self.resolve(app)?;
+        self.engine.peek(&called, inputs)
     }
 
     /// What a run would take: nothing if it is remembered, else what the app
@@ -145,10 +145,10 @@ impl Handle {
     ) -> Result<Option<Cost>, Error> {
         self.check_active()?;
         self.note_uncacheable();
-        let resolved = self.resolve(app)?;
-        Ok(match self.engine.peek(&resolved, inputs)? {
+        let called = self.resolve(app)?;
+        Ok(match self.engine.peek(&called, inputs)? {
             Peek::Hit { .. } | Peek::Load { .. } => Some(Cost::default()),
-            Peek::Wait { .. } | Peek::Miss { .. } => resolved.app.cost(inputs),
+            Peek::Wait { .. } | Peek::Miss { .. } => called.app.cost(inputs),
         })
     }
 
@@ -168,10 +168,10 @@ impl Handle {
     /// # Errors
     /// If the app has no such slot, or this handle belongs to no run.
     pub fn sub_app(&self, slot: &str) -> Result<Prepared, Error> {
-        let facts = &self.own_frame("sub-app")?.facts;
-        facts.sub_apps.get(slot).cloned().ok_or_else(|| {
-            let names: Vec<_> = facts.sub_apps.keys().map(ToString::to_string).collect();
-            no_slot(&facts.name, slot, &names)
+        let resolved = &self.own_frame("sub-app")?.resolved;
+        resolved.sub_apps.get(slot).cloned().ok_or_else(|| {
+            let names: Vec<_> = resolved.sub_apps.keys().map(ToString::to_string).collect();
+            no_slot(&resolved.name, slot, &names)
         })
     }
 
@@ -181,15 +181,15 @@ impl Handle {
     /// If the app has no such parameter, it has another type, or this handle
     /// belongs to no run.
     pub fn parameter<T: 'static>(&self, name: &str) -> Result<&T, Error> {
-        let facts = &self.own_frame("parameter")?.facts;
-        let setting = facts.settings.get(name).ok_or_else(|| {
-            let names: Vec<_> = facts.settings.keys().map(ToString::to_string).collect();
-            no_parameter(&facts.name, name, &names)
+        let resolved = &self.own_frame("parameter")?.resolved;
+        let setting = resolved.settings.get(name).ok_or_else(|| {
+            let names: Vec<_> = resolved.settings.keys().map(ToString::to_string).collect();
+            no_parameter(&resolved.name, name, &names)
         })?;
         setting.any.downcast_ref().ok_or_else(|| {
             let wanted = std::any::type_name::<T>();
             let why = format!("it is a {}, not a {wanted}", setting.type_name);
-            refused_parameter(&facts.name, name, &why)
+            refused_parameter(&resolved.name, name, &why)
         })
     }
 
@@ -233,7 +233,7 @@ impl Handle {
     pub fn call_linked(
         &self,
         app: &dyn App,
-        facts: &LinkedFacts,
+        resolved: &ResolvedOnce,
         call: &mut dyn Call,
     ) -> Result<Option<ResultMap>, Error> {
         static OPTIONS: Options<'static> = Options {
@@ -241,7 +241,7 @@ impl Handle {
             names: Some(&["result"]),
             cancel: None,
         };
-        let app = self.linked(app, facts)?;
+        let app = self.linked(app, resolved)?;
         let outcome = self.engine.run(self, &app, call, &OPTIONS)?;
         Ok(outcome.map(|outcome| outcome.results))
     }
@@ -251,12 +251,12 @@ impl Handle {
     pub(crate) fn linked<'a>(
         &self,
         app: &'a dyn App,
-        facts: &'a LinkedFacts,
-    ) -> Result<ResolvedApp<'a>, Error> {
-        let facts = facts.get(app);
-        Ok(ResolvedApp {
+        resolved: &'a ResolvedOnce,
+    ) -> Result<CalledApp<'a>, Error> {
+        let resolved = resolved.get(app);
+        Ok(CalledApp {
             app: AppRef::Borrowed(app),
-            facts: Cow::Borrowed(facts.inspect_err(|_| self.note_uncacheable())?),
+            resolved: Cow::Borrowed(resolved.inspect_err(|_| self.note_uncacheable())?),
             by_name: None,
         })
     }
@@ -264,7 +264,7 @@ impl Handle {
     /// Runs a call with inputs.
     pub(crate) fn call_erased(
         &self,
-        app: &ResolvedApp<'_>,
+        app: &CalledApp<'_>,
         inputs: &Inputs,
         options: &Options<'_>,
     ) -> Result<Outcome, Error> {
@@ -278,7 +278,7 @@ impl Handle {
     #[inline]
     pub(crate) fn results_erased(
         &self,
-        app: &ResolvedApp<'_>,
+        app: &CalledApp<'_>,
         inputs: &Inputs,
         options: &Options<'_>,
     ) -> Result<ResultMap, Error> {
@@ -294,7 +294,7 @@ impl Handle {
     pub(crate) fn resolve<'a, A: AppSource + ?Sized>(
         &self,
         app: &'a A,
-    ) -> Result<ResolvedApp<'a>, Error> {
+    ) -> Result<CalledApp<'a>, Error> {
         app.resolve(self).inspect_err(|error| {
             let Some(frame) = self.caller() else { return };
             match (error.kind(), app.registered_name()) {
@@ -371,14 +371,14 @@ impl Handle {
 
 /// A call that neither took results nor was given any, which the engine does not make.
 #[cold]
-fn nothing_given(app: &ResolvedApp<'_>) -> Error {
-    no_result(&app.facts.name, "result", &[])
+fn nothing_given(app: &CalledApp<'_>) -> Error {
+    no_result(&app.resolved.name, "result", &[])
 }
 
 #[cold]
 fn stale(frame: &Frame) -> Error {
     ErrorKind::StaleHandle {
-        app: Arc::clone(&frame.facts.name),
+        app: Arc::clone(&frame.resolved.name),
         key: frame.key,
     }
     .into()

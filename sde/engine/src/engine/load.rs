@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::run_state::{Run, Served};
-use crate::app::{Facts, Policy, ResultSpec};
+use crate::app::{Policy, ResolvedApp, ResultSpec};
 use crate::cache::Entry;
 use crate::checkpoint::{Selection, StoredEntry};
 use crate::event::Event;
@@ -20,7 +20,7 @@ impl Engine {
     /// What another rank has sent comes first. If that is only some of the values, it serves those
     /// who ask for no others.
     pub(crate) fn load(&self, run: &Run<'_>, previous: Option<&Entry>) -> Option<Served> {
-        if run.app.facts.nondeterministic {
+        if run.app.resolved.nondeterministic {
             return None;
         }
         if let Some(received) = self.sets.received.find(&run.key) {
@@ -70,10 +70,15 @@ impl Engine {
         }
         let archived = stored.archived;
         // Of ranks each fills gaps of its own: all must come to one computation.
-        let run_id = run.app.facts.info.distributed.then_some(stored.record.run);
+        let run_id = run
+            .app
+            .resolved
+            .info
+            .distributed
+            .then_some(stored.record.run);
         let is_one = |old: &&Entry| run_id.is_none_or(|of| of == old.record.run);
         let previous = previous.filter(|old| is_one(old) && self.may_fill(run, old));
-        let entry = Arc::new(self.entry_of(&run.app.facts, stored, previous));
+        let entry = Arc::new(self.entry_of(&run.app.resolved, stored, previous));
         let map = self.serve(&entry, run.options.names).map_err(Some)?;
         // An archive is to have what this program used, whatever process computed it.
         if !archived {
@@ -106,7 +111,7 @@ impl Engine {
                 return None;
             }
         };
-        let expected = &run.app.facts.id;
+        let expected = &run.app.resolved.id;
         if stored.record.key != run.key || stored.record.id != *expected {
             self.warn(|| {
                 format!(
@@ -118,17 +123,17 @@ impl Engine {
             });
             return None;
         }
-        Some(with_parts(run.from, &run.app.facts, &archiver, stored))
+        Some(with_parts(run.from, &run.app.resolved, &archiver, stored))
     }
 
     /// An entry whose values are read when asked for.
     pub(crate) fn entry_of(
         &self,
-        facts: &Facts,
+        resolved: &ResolvedApp,
         stored: StoredEntry,
         previous: Option<&Entry>,
     ) -> Entry {
-        entry_of_specs(&facts.info.results, stored, previous)
+        entry_of_specs(&resolved.info.results, stored, previous)
     }
 
     /// Whether an earlier entry's values may stand beside new ones.

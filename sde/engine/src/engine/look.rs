@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use super::Engine;
 use super::run_state::{Keyed, Served};
-use crate::app::{Frame, Options, Policy, ResolvedApp};
+use crate::app::{CalledApp, Frame, Options, Policy};
 use crate::cache::{AppCache, Entry};
 use crate::event::Source;
 use crate::inputs::Call;
@@ -23,7 +23,7 @@ pub(super) enum Looked {
 /// What is looked for, and for whom.
 pub(super) struct Look<'a> {
     pub(super) call: &'a dyn Call,
-    pub(super) app: &'a ResolvedApp<'a>,
+    pub(super) app: &'a CalledApp<'a>,
     pub(super) cache: &'a AppCache,
     pub(super) options: &'a Options<'a>,
     /// The run that asks, which notes what it depends on.
@@ -61,7 +61,7 @@ impl Engine {
     /// without a lock, then in the map.
     #[inline]
     fn look_for(&self, look: &Look<'_>, encoded: &[u8]) -> Looked {
-        let id = &look.app.facts.id;
+        let id = &look.app.resolved.id;
         if !look.may_hit() {
             return look.absent(keyed(&id.0, encoded), encoded);
         }
@@ -143,7 +143,7 @@ impl Engine {
 impl Look<'_> {
     #[inline]
     fn may_hit(&self) -> bool {
-        !self.app.facts.nondeterministic
+        !self.app.resolved.nondeterministic
             && matches!(self.options.policy, Policy::Use | Policy::OnlyIfRemembered)
     }
 

@@ -206,7 +206,7 @@ impl Engine {
         self.wire.clone().ok_or_else(none)
     }
 
-    pub(crate) fn cache_of(&self, facts: &crate::app::Facts) -> &Arc<AppCache> {
-        self.caches.get(facts.type_index, &facts.name)
+    pub(crate) fn cache_of(&self, resolved: &crate::app::ResolvedApp) -> &Arc<AppCache> {
+        self.caches.get(resolved.type_index, &resolved.name)
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::Engine;
-use crate::app::{Facts, Nearest, Peek, ResolvedApp};
+use crate::app::{CalledApp, Nearest, Peek, ResolvedApp};
 use crate::cache::{AppCache, Record};
 use crate::checkpoint::StoredEntry;
 use crate::error::{Error, ErrorKind};
@@ -14,11 +14,11 @@ use crate::key::{EncodedCursor, Key, keyed};
 
 impl Engine {
     /// What `run` would do, found without running, claiming or reading values.
-    pub(super) fn peek(&self, app: &ResolvedApp<'_>, inputs: &Inputs) -> Result<Peek, Error> {
-        let facts = &*app.facts;
-        let key = inputs.with_encoded(|encoded| keyed(&facts.id.0, encoded));
+    pub(super) fn peek(&self, app: &CalledApp<'_>, inputs: &Inputs) -> Result<Peek, Error> {
+        let resolved = &*app.resolved;
+        let key = inputs.with_encoded(|encoded| keyed(&resolved.id.0, encoded));
         let key = key.map_err(|source| ErrorKind::Fingerprint {
-            app: Arc::clone(&facts.name),
+            app: Arc::clone(&resolved.name),
             source,
         })?;
         let miss = |why: String| {
@@ -28,13 +28,13 @@ impl Engine {
                 nearest: None,
             })
         };
-        if !facts.missing.is_empty() {
-            return miss(format!("it is not ready: {}", facts.missing.join("; ")));
+        if !resolved.missing.is_empty() {
+            return miss(format!("it is not ready: {}", resolved.missing.join("; ")));
         }
-        if facts.nondeterministic {
+        if resolved.nondeterministic {
             return miss("it is non-deterministic, and never looked up".to_owned());
         }
-        let cache = self.cache_here(facts);
+        let cache = self.cache_here(resolved);
         let mut held = None;
         if let Some(entry) = cache.entry(&key) {
             match self.refusal(&entry, None) {
@@ -51,7 +51,7 @@ impl Engine {
         } else if let Some(error) = cache.failure(&key, self.epoch()) {
             return miss(format!("it failed, and would again: {error}"));
         }
-        match self.stored_refusal(facts, &key) {
+        match self.stored_refusal(resolved, &key) {
             Some(Ok(made_by)) => Ok(Peek::Load { key, made_by }),
             Some(Err(reason)) => miss(match held {
                 Some(why) if why == reason => why,
@@ -70,15 +70,15 @@ impl Engine {
     }
 
     /// The cache in which a run of the app would be remembered.
-    fn cache_here(&self, facts: &Facts) -> Arc<AppCache> {
-        let alone = self.cache_of(facts);
+    fn cache_here(&self, resolved: &ResolvedApp) -> Arc<AppCache> {
+        let alone = self.cache_of(resolved);
         let sets = self.sets.all();
-        let innermost = sets.last().filter(|_| facts.info.distributed);
+        let innermost = sets.last().filter(|_| resolved.info.distributed);
         innermost.map_or_else(|| Arc::clone(alone), |set| set.cache(alone))
     }
 
     /// The run of the app, in memory or in the store, that a planned one is most like.
-    fn nearest(&self, app: &ResolvedApp<'_>, key: Key, inputs: &Inputs) -> Option<Nearest> {
+    fn nearest(&self, app: &CalledApp<'_>, key: Key, inputs: &Inputs) -> Option<Nearest> {
         let encoded = inputs.with_encoded(<[u8]>::to_vec).ok()?;
         let planned = planned(app, key, inputs, &encoded);
         let mut nearest = None;
@@ -87,7 +87,7 @@ impl Engine {
                 planned.look_at_key(other, &mut nearest);
             }
         };
-        for entry in self.cache_here(&app.facts).entries() {
+        for entry in self.cache_here(&app.resolved).entries() {
             look_at(&entry.record);
         }
         if let Some(archiver) = self.archiver() {
@@ -103,10 +103,14 @@ impl Engine {
 
     /// Whether the store has what a run would load, or why that does not serve;
     /// `None` if there is nothing.
-    pub(crate) fn stored_refusal(&self, facts: &Facts, key: &Key) -> Option<Result<RunId, String>> {
+    pub(crate) fn stored_refusal(
+        &self,
+        resolved: &ResolvedApp,
+        key: &Key,
+    ) -> Option<Result<RunId, String>> {
         let look = |stored: StoredEntry| {
             let made_by = stored.record.run;
-            let entry = self.entry_of(facts, stored, None);
+            let entry = self.entry_of(resolved, stored, None);
             self.refusal(&entry, None).map_or(Ok(made_by), Err)
         };
         if let Some(received) = self.sets.received.find(key) {
@@ -124,22 +128,22 @@ impl Engine {
 }
 
 /// The record that a run would have, as far as that is known before it.
-fn planned(app: &ResolvedApp<'_>, key: Key, inputs: &Inputs, encoded: &[u8]) -> Record {
-    let facts = &*app.facts;
+fn planned(app: &CalledApp<'_>, key: Key, inputs: &Inputs, encoded: &[u8]) -> Record {
+    let resolved = &*app.resolved;
     Record {
-        app: Arc::clone(&facts.name),
-        code: facts.info.code.clone(),
-        id: facts.id,
+        app: Arc::clone(&resolved.name),
+        code: resolved.info.code.clone(),
+        id: resolved.id,
         key,
         run: RunId {
             process: 0,
             number: 0,
         },
         inputs: inputs.summaries(&mut EncodedCursor::new(encoded)),
-        setup: Arc::clone(facts.setup(&*app.app)),
+        setup: Arc::clone(resolved.setup(&*app.app)),
         calls: Vec::new(),
         dependencies: Vec::new(),
-        nondeterministic: facts.nondeterministic,
+        nondeterministic: resolved.nondeterministic,
         anew: false,
         made_at: SystemTime::now(),
         took: Duration::ZERO,

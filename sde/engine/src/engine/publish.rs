@@ -124,7 +124,7 @@ impl Engine {
         ran: Ran,
         previous: Option<&Entry>,
     ) -> Result<Published, Unpublished> {
-        let facts = &*run.app.facts;
+        let resolved = &*run.app.resolved;
         let Ran { body, trace } = ran;
         let epoch = trace.epoch;
         let returned = self.returned(run, body, &trace)?;
@@ -134,18 +134,18 @@ impl Engine {
             true => u64::MAX, // To be looked at each time.
             false => epoch,
         };
-        let merged = merge(facts, record, &returned, earlier, checked);
+        let merged = merge(resolved, record, &returned, earlier, checked);
         // What ranks make together is known when they have told one another what it rests on.
         let merged = match run.from.shared_ranks() {
             Some(_) => merged,
-            None => merged.inspect(|made| bind(run.from, facts, &made.entry)),
+            None => merged.inspect(|made| bind(run.from, resolved, &made.entry)),
         };
         merged.map_err(|error| Unpublished::of(error, Failure::Ordinary))
     }
 
     /// What a body returned, if it may be used.
     fn returned(&self, run: &Run<'_>, body: Body, trace: &Trace) -> Result<ResultMap, Unpublished> {
-        let (app, key) = (Arc::clone(&run.app.facts.name), run.key);
+        let (app, key) = (Arc::clone(&run.app.resolved.name), run.key);
         match body {
             // It may be only what it had when it heard that nobody wants it.
             Body::Returned(_) if trace.heard => {
@@ -190,22 +190,22 @@ impl Engine {
             || run.files_unchanged().is_err();
         match may_go_well {
             true => Failure::Ordinary,
-            false => cause.lasts(run.app.facts.info.failures),
+            false => cause.lasts(run.app.resolved.info.failures),
         }
     }
 }
 
 /// The record of a run that has returned.
 fn record(run: &Run<'_>, trace: Trace, previous: Option<&Entry>) -> Record {
-    let facts = &*run.app.facts;
+    let resolved = &*run.app.resolved;
     Record {
-        app: Arc::clone(&facts.name),
-        code: facts.info.code.clone(),
-        id: facts.id,
+        app: Arc::clone(&resolved.name),
+        code: resolved.info.code.clone(),
+        id: resolved.id,
         key: run.key,
         run: trace.run,
         inputs: trace.inputs,
-        setup: Arc::clone(facts.setup(&*run.app.app)),
+        setup: Arc::clone(resolved.setup(&*run.app.app)),
         calls: trace.calls,
         dependencies: trace.dependencies.iter().cloned().collect(),
         nondeterministic: trace.nondeterministic,
@@ -222,12 +222,12 @@ impl Run<'_> {
     /// run and reading its files others may write to them, and what the body then makes is the
     /// result of the new content, under the key of the old. Reads them once more.
     fn files_unchanged(&self) -> Result<(), Error> {
-        let facts = &*self.app.facts;
-        let of_app = facts.volatile.as_ref();
+        let resolved = &*self.app.resolved;
+        let of_app = resolved.volatile.as_ref();
         let mut all = of_app.into_iter().chain(self.volatile.as_deref());
         all.try_for_each(|seen| seen.verify()).map_err(|source| {
             ErrorKind::Fingerprint {
-                app: Arc::clone(&facts.name),
+                app: Arc::clone(&resolved.name),
                 source,
             }
             .into()

@@ -10,7 +10,7 @@ use super::Engine;
 use super::claim::Claimed;
 use super::look::{Look, Looked};
 use super::run_state::{Run, Served};
-use crate::app::{Callee, Frame, Handle, NestedCall, Options, Outcome, Policy, ResolvedApp};
+use crate::app::{CalledApp, Callee, Frame, Handle, NestedCall, Options, Outcome, Policy};
 use crate::cache::{AppCache, Count, Entry};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Source};
@@ -21,24 +21,24 @@ impl Engine {
     pub(super) fn run(
         &self,
         from: &Handle,
-        app: &ResolvedApp<'_>,
+        app: &CalledApp<'_>,
         call: &mut dyn Call,
         options: &Options<'_>,
     ) -> Result<Option<Outcome>, Error> {
         from.check_active()?;
-        let facts = &*app.facts;
-        if facts.missing.is_empty() {
+        let resolved = &*app.resolved;
+        if resolved.missing.is_empty() {
             self.freeze(app);
         }
-        if facts.info.distributed {
-            let doing = || format!("runs {}", facts.name);
+        if resolved.info.distributed {
+            let doing = || format!("runs {}", resolved.name);
             if let Some(ranks) = from.collective_ranks(doing)? {
                 let _nested = NestedCall::begin();
                 let outcome = self.run_collective(from, ranks, app, call, options);
                 return outcome.map(Some);
             }
         }
-        let cache = self.cache_of(facts);
+        let cache = self.cache_of(resolved);
         let parent = from.caller();
         let looked = self.look(&Look {
             call,
@@ -58,7 +58,7 @@ impl Engine {
             Ok(Looked::Absent(keyed)) => {
                 let run = Run::new(from, parent, app, cache, options, *keyed);
                 let _nested = NestedCall::begin();
-                let stretch = crate::stretch!("run", app = &*facts.name, key = %run.key.short());
+                let stretch = crate::stretch!("run", app = &*resolved.name, key = %run.key.short());
                 match self.miss(&run, call) {
                     Ok(outcome) => {
                         stretch.end(outcome.source.name());
@@ -73,7 +73,7 @@ impl Engine {
                 if let Some(parent) = &parent {
                     parent.dependencies.add(itself(app), true);
                 }
-                let app = Arc::clone(&facts.name);
+                let app = Arc::clone(&resolved.name);
                 Err(ErrorKind::Fingerprint { app, source }.into())
             }
         }
@@ -142,10 +142,10 @@ impl Engine {
     }
 
     /// Has the calling run note what it depends on from here on.
-    pub(super) fn tell_parent(&self, parent: &Frame, app: &ResolvedApp<'_>, entry: &Entry) {
+    pub(super) fn tell_parent(&self, parent: &Frame, app: &CalledApp<'_>, entry: &Entry) {
         let record = &entry.record;
         let all = itself(app).chain(record.dependencies.iter().cloned());
-        parent.dependencies.called(&app.facts.name, record.key);
+        parent.dependencies.called(&app.resolved.name, record.key);
         parent.dependencies.note_anew(record.anew);
         parent.dependencies.add(all, record.nondeterministic);
     }
@@ -162,7 +162,7 @@ impl Engine {
         }
         run.cache.counters.add(Count::Failed, 1);
         self.tell(|| Event::Failed {
-            app: Arc::clone(&run.app.facts.name),
+            app: Arc::clone(&run.app.resolved.name),
             key: run.key,
             error: error.clone(),
         });
@@ -172,14 +172,14 @@ impl Engine {
 
 /// What a run depends on that calls this app: its code, that of the apps in its
 /// slots, and what the names led to by which they were called.
-fn itself<'a>(app: &'a ResolvedApp<'_>) -> impl Iterator<Item = Callee> + 'a {
-    let facts = &*app.facts;
-    let codes = facts.codes.iter().cloned();
+fn itself<'a>(app: &'a CalledApp<'_>) -> impl Iterator<Item = Callee> + 'a {
+    let resolved = &*app.resolved;
+    let codes = resolved.codes.iter().cloned();
     let name = app.by_name.map(|name| Callee::Named {
         name: Arc::from(name),
-        id: facts.id,
+        id: resolved.id,
     });
-    let in_slots = facts.registered.iter().map(|(name, id)| Callee::Named {
+    let in_slots = resolved.registered.iter().map(|(name, id)| Callee::Named {
         name: Arc::from(name.as_str()),
         id: *id,
     });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::Node;
-use crate::app::{Frame, Handle, Options, ResolvedApp, ThreadContext};
+use crate::app::{CalledApp, Frame, Handle, Options, ThreadContext};
 use crate::cache::{AppCache, Entry};
 use crate::key::{Key, Volatile};
 use crate::ranks::state_key;
@@ -19,7 +19,7 @@ pub(crate) struct Run<'a> {
     /// The run that can't end before this one has: the parent, or one of another
     /// engine, in which a body captured this one.
     pub(crate) above: Option<Arc<Frame>>,
-    pub(crate) app: &'a ResolvedApp<'a>,
+    pub(crate) app: &'a CalledApp<'a>,
     pub(crate) cache: &'a Arc<AppCache>,
     pub(crate) options: &'a Options<'a>,
     pub(crate) key: Key,
@@ -80,7 +80,7 @@ impl<'a> Run<'a> {
     pub(crate) fn new(
         from: &'a Handle,
         parent: Option<Arc<Frame>>,
-        app: &'a ResolvedApp<'a>,
+        app: &'a CalledApp<'a>,
         cache: &'a Arc<AppCache>,
         options: &'a Options<'a>,
         keyed: Keyed,
@@ -116,7 +116,7 @@ impl<'a> Run<'a> {
         Node {
             engine: self.from.engine().id(),
             key,
-            app: Arc::clone(&self.app.facts.name),
+            app: Arc::clone(&self.app.resolved.name),
         }
     }
 }

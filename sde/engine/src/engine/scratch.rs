@@ -47,7 +47,11 @@ impl Engine {
         key: Key,
         codec: &Codec,
     ) -> impl Iterator<Item = ErasedValue> {
-        let held = self.cache_of(&frame.facts).scratches.get(&key).into_iter();
+        let held = self
+            .cache_of(&frame.resolved)
+            .scratches
+            .get(&key)
+            .into_iter();
         let held = held.map(|state| match state.value.type_name() == codec.type_name() {
             true => Ok(Some(state.value)),
             false => Err("was saved as another type".to_owned()),
@@ -93,14 +97,14 @@ impl Engine {
 
     pub(crate) fn tell_resumed(&self, frame: &Frame) {
         self.tell(|| Event::Resumed {
-            app: Arc::clone(&frame.facts.name),
+            app: Arc::clone(&frame.resolved.name),
             key: frame.key,
         });
     }
 
     pub(crate) fn save_scratch(&self, frame: &Frame, state: ScratchState) {
         if frame.is_claimed() {
-            self.cache_of(&frame.facts)
+            self.cache_of(&frame.resolved)
                 .set_scratch(&frame.key, state.clone());
             if self.policy == SavePolicy::EveryResult {
                 self.write_state(frame, frame.key, &state, &state);
@@ -121,7 +125,7 @@ impl Engine {
         };
         let batch = Batch {
             scratch: vec![SavedScratch {
-                app: Arc::clone(&frame.facts.name),
+                app: Arc::clone(&frame.resolved.name),
                 key,
                 value: written.value.clone(),
                 codec: written.codec,
@@ -133,7 +137,7 @@ impl Engine {
         self.background.took(start.elapsed());
         match saved {
             Ok(_) => {
-                let cache = self.cache_of(&frame.facts);
+                let cache = self.cache_of(&frame.resolved);
                 cache.scratches.saved(&key, &state.value);
             }
             Err(error) => self.warn(|| {

@@ -104,8 +104,8 @@ impl Sde {
     /// # Errors
     /// If the app can't be found or identified.
     pub fn not_ready<A: AppSource + ?Sized>(&self, app: &A) -> Result<Vec<String>, Error> {
-        let resolved = app.resolve(self)?;
-        Ok(resolved.facts.missing.clone())
+        let called = app.resolve(self)?;
+        Ok(called.resolved.missing.clone())
     }
 
     /// The works to cite for what was run or remembered so far, through all sub-apps

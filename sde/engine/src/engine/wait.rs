@@ -46,12 +46,13 @@ impl Engine {
         // Before it is told: who hears of it can rely on it.
         let interested = flight.interest();
         self.tell(|| Event::Waiting {
-            app: Arc::clone(&run.app.facts.name),
+            app: Arc::clone(&run.app.resolved.name),
             key: run.key,
         });
         let deadline = self.deadline(run, &here);
         let patience = WaitPatience::new(run, flight, guard.called_off(), deadline);
-        let stretch = crate::stretch!("wait", app = &*run.app.facts.name, key = %run.key.short());
+        let stretch =
+            crate::stretch!("wait", app = &*run.app.resolved.name, key = %run.key.short());
         let waited = flight.flight.wait(&patience);
         stretch.end(match &waited {
             Waited::Complete(Ok(_)) => "shared",
@@ -88,7 +89,7 @@ impl Engine {
         let claim = Claim::won(run.cache, Arc::clone(flight));
         let begun = self.begin(run, Some(flight));
         self.tell(|| Event::TakenOver {
-            app: Arc::clone(&run.app.facts.name),
+            app: Arc::clone(&run.app.resolved.name),
             key: run.key,
         });
         let previous = run.cache.entry(&run.key);
@@ -167,7 +168,7 @@ pub(super) fn wait_site(run: &Run<'_>, here: &ThreadContext) -> WaitSite<Node> {
     let node = |frame: &Arc<Frame>| Node {
         engine: frame.engine,
         key: frame.key,
-        app: Arc::clone(&frame.facts.name),
+        app: Arc::clone(&frame.resolved.name),
     };
     WaitSite {
         ancestry: ancestry(run.above.as_ref()).map(node).collect(),

@@ -61,7 +61,7 @@ impl Handle {
     ) -> Result<Option<&Arc<Ranks>>, Error> {
         self.check_active()?;
         if let Some(frame) = self.caller()
-            && !frame.facts.info.distributed
+            && !frame.resolved.info.distributed
         {
             return Err(not_here(format!("in {} {}", frame.label(), doing())));
         }

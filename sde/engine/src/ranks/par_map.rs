@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::exchange::NotSent;
-use crate::app::{Facts, Handle, NestedCall, Options, ResolvedApp, Transfer};
+use crate::app::{CalledApp, Handle, NestedCall, Options, ResolvedApp, Transfer};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
@@ -37,7 +37,7 @@ impl Engine {
         &self,
         from: &Handle,
         ranks: &Ranks,
-        app: &ResolvedApp<'_>,
+        app: &CalledApp<'_>,
         list: &[&Inputs],
         transfer: &Transfer,
     ) -> Result<Vec<Item>, Error> {
@@ -49,8 +49,8 @@ impl Engine {
             .filter(|at| plan.dealt[*at] == Some(own))
             .collect();
         let label = match ranks.size() {
-            1 => app.facts.name.to_string(),
-            size => format!("{} (share of rank {own} of {size})", app.facts.name),
+            1 => app.resolved.name.to_string(),
+            size => format!("{} (share of rank {own} of {size})", app.resolved.name),
         };
         let watch = self.sets.watch_computed();
         let computed = from.in_parallel(&mine, &label, |sde, at| {
@@ -73,24 +73,24 @@ impl Engine {
     }
 
     /// Finds out who has what, and deals out what nobody has.
-    fn plan(&self, ranks: &Ranks, app: &ResolvedApp<'_>, list: &[&Inputs]) -> Result<Plan, Error> {
-        let id = &app.facts.id.0;
+    fn plan(&self, ranks: &Ranks, app: &CalledApp<'_>, list: &[&Inputs]) -> Result<Plan, Error> {
+        let id = &app.resolved.id.0;
         let key_of = |inputs: &&Inputs| inputs.with_encoded(|encoded| keyed(id, encoded));
         let keys: Vec<Result<Key, FingerprintError>> = list.iter().map(key_of).collect();
         let keys: Vec<_> = keys.into_iter().map(Result::ok).collect();
         let mut all = blake3::Hasher::new();
-        all.update(app.facts.id.as_bytes());
+        all.update(app.resolved.id.as_bytes());
         for key in &keys {
             all.update(&[u8::from(key.is_some())]);
             all.update(key.as_ref().map_or(&[][..], |key| key.as_bytes()));
         }
         let all = Key::from_bytes(*all.finalize().as_bytes());
-        let nondeterministic = app.facts.nondeterministic;
+        let nondeterministic = app.resolved.nondeterministic;
         let held: Vec<bool> = keys
             .iter()
-            .map(|key| !nondeterministic && self.has(&app.facts, *key))
+            .map(|key| !nondeterministic && self.has(&app.resolved, *key))
             .collect();
-        let header = Header::new(CollectiveOp::RankMap, all, &*app.facts.name);
+        let header = Header::new(CollectiveOp::RankMap, all, &*app.resolved.name);
         let of_all = ranks.gather_all(header, &held)?;
         let has = |held: &Vec<bool>, at: usize| held.get(at) == Some(&true);
         let missing = (0..list.len()).filter(|at| !of_all.iter().any(|held| has(held, *at)));
@@ -109,11 +109,11 @@ impl Engine {
     }
 
     /// Whether this rank need not compute it. Why not, `peek` tells: it looks through all that is stored.
-    fn has(&self, facts: &Facts, key: Option<Key>) -> bool {
+    fn has(&self, resolved: &ResolvedApp, key: Option<Key>) -> bool {
         let Some(key) = key else { return false };
-        let entry = self.cache_of(facts).entry(&key);
+        let entry = self.cache_of(resolved).entry(&key);
         entry.is_some_and(|entry| self.refusal(&entry, None).is_none())
-            || matches!(self.stored_refusal(facts, &key), Some(Ok(_)))
+            || matches!(self.stored_refusal(resolved, &key), Some(Ok(_)))
     }
 
     /// Tells all ranks what was computed, of which is counted what several have, and which of the items failed, and
@@ -147,7 +147,7 @@ impl Engine {
     fn give_out(
         &self,
         ranks: &Ranks,
-        app: &ResolvedApp<'_>,
+        app: &CalledApp<'_>,
         plan: &Plan,
         computed: &HashMap<usize, Item>,
         transfer: &Transfer,
@@ -155,9 +155,9 @@ impl Engine {
         let here = |at: &usize| plan.has_to_give[*at] || matches!(computed.get(at), Some(Ok(_)));
         let mine = (0..plan.keys.len()).filter(here);
         let mine: Vec<_> = mine
-            .filter_map(|at| Some((Arc::clone(&app.facts.name), plan.keys[at]?)))
+            .filter_map(|at| Some((Arc::clone(&app.resolved.name), plan.keys[at]?)))
             .collect();
-        let name = &*app.facts.name;
+        let name = &*app.resolved.name;
         self.exchange(ranks, name, &mine, transfer)
     }
 
@@ -165,19 +165,19 @@ impl Engine {
     fn item(
         &self,
         from: &Handle,
-        app: &ResolvedApp<'_>,
+        app: &CalledApp<'_>,
         inputs: &Inputs,
         key: Option<Key>,
         left: &HashMap<Key, NotSent>,
     ) -> Item {
         if let Some(left) = key.and_then(|key| left.get(&key))
-            && !self.has(&app.facts, key)
+            && !self.has(&app.resolved, key)
         {
             return Ok(self.elsewhere(app, left));
         }
-        if let (true, Some(key)) = (app.facts.nondeterministic, key) {
+        if let (true, Some(key)) = (app.resolved.nondeterministic, key) {
             // What other ranks made is recorded, and never looked up.
-            let entry = self.cache_of(&app.facts).entry(&key);
+            let entry = self.cache_of(&app.resolved).entry(&key);
             if let Some(entry) = entry {
                 return Ok(entry.results.clone());
             }
@@ -186,17 +186,17 @@ impl Engine {
     }
 
     /// The results of a run that is with another rank only, or some of whose values are.
-    fn elsewhere(&self, app: &ResolvedApp<'_>, left: &NotSent) -> ResultMap {
+    fn elsewhere(&self, app: &CalledApp<'_>, left: &NotSent) -> ResultMap {
         let origin = Origin {
-            app: Arc::clone(&app.facts.name),
+            app: Arc::clone(&app.resolved.name),
             key: left.key,
             run: left.run,
         };
-        let known = self.cache_of(&app.facts).entry(&left.key);
+        let known = self.cache_of(&app.resolved).entry(&left.key);
         let here = match self.sets.received.find(&left.key) {
             Some(received) => {
                 let stored = received.into_stored();
-                let entry = self.entry_of(&app.facts, stored, known.as_deref());
+                let entry = self.entry_of(&app.resolved, stored, known.as_deref());
                 Some(entry.results)
             }
             None => known.map(|entry| entry.results.clone()),
@@ -206,7 +206,7 @@ impl Engine {
             let content = &results.find(|named| named.name == name)?.content;
             content.is_there().then(|| content.clone())
         };
-        let results = app.facts.info.results.iter().map(|spec| Named {
+        let results = app.resolved.info.results.iter().map(|spec| Named {
             name: spec.name.clone(),
             tags: Some(spec.tags),
             codec: spec.codec,
@@ -220,7 +220,7 @@ impl Engine {
 /// Which rank computes which of these items: each next one, the costliest first where the app
 /// knows what they cost, goes to the rank that has least to do.
 fn deal(
-    app: &ResolvedApp<'_>,
+    app: &CalledApp<'_>,
     list: &[&Inputs],
     missing: &[usize],
     ranks: usize,

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::save::{bind, has_parts};
-use crate::app::{Callee, Facts, Handle, Options, Outcome, Policy, ResolvedApp};
+use crate::app::{CalledApp, Callee, Handle, Options, Outcome, Policy, ResolvedApp};
 use crate::cache::{Entry, Published, Record};
 use crate::engine::{Claim, Engine, Keyed, Run, Served, Unpublished};
 use crate::error::{Error, ErrorKind, Failure};
@@ -25,21 +25,21 @@ impl Engine {
         &self,
         from: &Handle,
         ranks: &Arc<Ranks>,
-        app: &ResolvedApp<'_>,
+        app: &CalledApp<'_>,
         call: &mut dyn Call,
         options: &Options<'_>,
     ) -> Result<Outcome, Error> {
-        let facts = &*app.facts;
-        let encoded = encode(facts, call);
+        let resolved = &*app.resolved;
+        let encoded = encode(resolved, call);
         let (keyed, unfit) = match encoded {
             Ok(keyed) => (keyed, None),
             Err(error) => (Keyed::none(), Some(error)),
         };
         let set = self.sets.of(ranks).ok_or(ErrorKind::Released)?;
-        let cache = set.cache(self.cache_of(facts));
+        let cache = set.cache(self.cache_of(resolved));
         let run = Run::new(from, from.caller(), app, &cache, options, keyed);
         let unfit = unfit.or_else(|| self.admit(&run).err());
-        let stretch = crate::stretch!("run", app = &*facts.name, key = %run.key.short(), ranks = ranks.size());
+        let stretch = crate::stretch!("run", app = &*resolved.name, key = %run.key.short(), ranks = ranks.size());
         match self.collective_run(&run, ranks, call, unfit) {
             Ok(outcome) => {
                 stretch.end(outcome.source.name());
@@ -91,7 +91,7 @@ impl Engine {
             None => {}
         }
         if run.options.policy == Policy::OnlyIfRemembered {
-            let app = Arc::clone(&run.app.facts.name);
+            let app = Arc::clone(&run.app.resolved.name);
             let why = "not every rank has it".to_owned();
             return Err(ErrorKind::NotRemembered {
                 app,
@@ -105,7 +105,7 @@ impl Engine {
 
     /// What this rank has of the run, in memory or in the store.
     fn held(&self, run: &Run<'_>) -> Option<(Served, Source)> {
-        if run.options.policy == Policy::Bypass || run.app.facts.nondeterministic {
+        if run.options.policy == Policy::Bypass || run.app.resolved.nondeterministic {
             return None;
         }
         let known = run.cache.entry(&run.key);
@@ -122,7 +122,7 @@ impl Engine {
             return Some((Served { entry, map }, Source::Map));
         }
         let loaded = self.load(run, known.as_deref())?;
-        if !has_parts(&run.app.facts, &loaded.entry) {
+        if !has_parts(&run.app.resolved, &loaded.entry) {
             return None;
         }
         Some((loaded, Source::Loaded))
@@ -153,7 +153,7 @@ impl Engine {
                 Ok(published) => (dependency_digest(&published.entry.record), None),
                 Err(unpublished) => (Body::Nothing, Some(chain(&unpublished.error))),
             };
-            let ended = ranks.end_with(body, &run.app.facts.name, run.key, why);
+            let ended = ranks.end_with(body, &run.app.resolved.name, run.key, why);
             match (made, ended) {
                 (Ok(published), Ok(met)) => Ok((published, met)),
                 (Err(unpublished), Ok(_)) => Err(unpublished),
@@ -189,15 +189,15 @@ impl Engine {
         met: &[Header],
         claim: Option<Claim<'_>>,
     ) -> Result<Outcome, Error> {
-        let facts = &*run.app.facts;
+        let resolved = &*run.app.resolved;
         let generation = run.cache.generation();
         let entry = self.with_dependencies_of_all(ranks, published.entry, met)?;
-        bind(run.from, facts, &entry);
+        bind(run.from, resolved, &entry);
         let entry = Arc::new(entry);
         if !entry.record.nondeterministic {
-            self.check_replicas(ranks, facts, &entry)?;
+            self.check_replicas(ranks, resolved, &entry)?;
         }
-        let descriptors = self.all_descriptors(ranks, facts, &entry)?;
+        let descriptors = self.all_descriptors(ranks, resolved, &entry)?;
         let made = Served {
             map: published.given,
             entry,
@@ -252,7 +252,7 @@ fn dependency_digest(record: &Record) -> Body {
 
 /// What a run is given besides the code of the app, for a rank that is told that another gives it something else.
 fn given(run: &Run<'_>, call: &dyn Call) -> RunInputs {
-    let setup = run.app.facts.setup(&*run.app.app);
+    let setup = run.app.resolved.setup(&*run.app.app);
     let inputs = call.summaries(&mut EncodedCursor::new(&run.encoded));
     let values = setup.fields.iter().chain(&setup.parameters).chain(&inputs);
     let values = values.map(|value| (format!("{} = {}", value.name, value.short), value.digest));
@@ -265,7 +265,7 @@ fn given(run: &Run<'_>, call: &dyn Call) -> RunInputs {
 /// Else one would give up where others enter the body, or not save its part. Which results they want
 /// does not matter: it is a hit only if each has what it wants.
 fn asked(run: &Run<'_>) -> Header {
-    let name = &run.app.facts.name;
+    let name = &run.app.resolved.name;
     let how = match run.options.policy {
         Policy::Use => return Header::new(CollectiveOp::Run, run.key, &**name),
         Policy::Refresh => "again",
@@ -284,7 +284,7 @@ fn asked(run: &Run<'_>) -> Header {
     )
 }
 
-fn encode(facts: &Facts, call: &dyn Call) -> Result<Keyed, Error> {
+fn encode(resolved: &ResolvedApp, call: &dyn Call) -> Result<Keyed, Error> {
     let encoded = match call.encoded() {
         Some(kept) => Ok((Box::from(kept), None)),
         None => with_encoder(|to| {
@@ -294,11 +294,11 @@ fn encode(facts: &Facts, call: &dyn Call) -> Result<Keyed, Error> {
         }),
     };
     let (encoded, volatile) = encoded.map_err(|source| ErrorKind::Fingerprint {
-        app: Arc::clone(&facts.name),
+        app: Arc::clone(&resolved.name),
         source,
     })?;
     Ok(Keyed {
-        key: keyed(&facts.id.0, &encoded),
+        key: keyed(&resolved.id.0, &encoded),
         encoded,
         volatile,
     })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::array::Placement;
 use super::parts::{Descriptors, OwnDescriptors, StoredParts, head_of, joined, origin_of, part_of};
-use crate::app::{AppInfo, Facts, Handle};
+use crate::app::{AppInfo, Handle, ResolvedApp};
 use crate::cache::Entry;
 use crate::checkpoint::{Archiver, StoredEntry};
 use crate::engine::Engine;
@@ -39,21 +39,26 @@ impl Engine {
     pub(crate) fn all_descriptors(
         &self,
         ranks: &Ranks,
-        facts: &Facts,
+        resolved: &ResolvedApp,
         entry: &Entry,
     ) -> Result<Descriptors, Error> {
-        let own = own_descriptors(&facts.info, entry);
-        if facts.info.results.iter().all(|spec| spec.parts.is_none()) {
+        let own = own_descriptors(&resolved.info, entry);
+        if resolved
+            .info
+            .results
+            .iter()
+            .all(|spec| spec.parts.is_none())
+        {
             return Ok(Descriptors::new());
         }
-        let header = Header::keyless(CollectiveOp::Agree, &facts.name);
+        let header = Header::keyless(CollectiveOp::Agree, &resolved.name);
         let all = ranks.gather_all(header, &own)?;
         let descriptors = joined(&all.iter().collect::<Vec<_>>());
         for (name, parts) in &descriptors {
             // All ranks know all descriptors, so all find the same.
-            if let Some(ops) = facts.result(name).and_then(|spec| spec.parts) {
+            if let Some(ops) = resolved.result(name).and_then(|spec| spec.parts) {
                 (ops.check)(parts).map_err(|cause| ErrorKind::App {
-                    app: Arc::clone(&facts.name),
+                    app: Arc::clone(&resolved.name),
                     key: entry.record.key,
                     cause,
                 })?;
@@ -67,7 +72,7 @@ impl Engine {
     pub(crate) fn check_replicas(
         &self,
         ranks: &Ranks,
-        facts: &Facts,
+        resolved: &ResolvedApp,
         entry: &Entry,
     ) -> Result<(), Error> {
         if ranks.size() == 1 {
@@ -90,12 +95,12 @@ impl Engine {
                 digests.update(blake3::hash(&bytes).as_bytes());
             }
         }
-        let header = Header::new(CollectiveOp::Agree, entry.record.key, &*facts.name);
+        let header = Header::new(CollectiveOp::Agree, entry.record.key, &*resolved.name);
         let met = ranks.meet(&header.with_body(Body::digest(&digests.finalize())))?;
         match met.iter().position(|other| other.body != met[0].body) {
             None => Ok(()),
             Some(rank) => Err(ErrorKind::Replicas {
-                app: Arc::clone(&facts.name),
+                app: Arc::clone(&resolved.name),
                 key: entry.record.key,
                 rank: ranks.in_program(rank),
             }
@@ -105,9 +110,9 @@ impl Engine {
 }
 
 /// Tells the distributed results of a run where they lie, and what they are known by.
-pub(crate) fn bind(from: &Handle, facts: &Facts, entry: &Entry) {
+pub(crate) fn bind(from: &Handle, resolved: &ResolvedApp, entry: &Entry) {
     let set = from.shared_ranks().map_or(0, |ranks| ranks.id());
-    for spec in &facts.info.results {
+    for spec in &resolved.info.results {
         if let (Some(ops), Ok(value)) = (spec.parts, entry.results.get_erased(&spec.name)) {
             let origin = origin_of(&entry.record, &spec.name);
             (ops.bind)(&value, &Placement::new(set, origin));
@@ -129,14 +134,14 @@ pub(crate) fn own_descriptors(info: &AppInfo, entry: &Entry) -> OwnDescriptors {
 /// What a store has of an entry, with distributed results put together for this rank.
 pub(crate) fn with_parts(
     from: &Handle,
-    facts: &Facts,
+    resolved: &ResolvedApp,
     archiver: &Arc<dyn Archiver>,
     mut stored: StoredEntry,
 ) -> StoredEntry {
     let ranks = from.shared_ranks();
     let (key, run) = (stored.record.key, stored.record.run);
     for result in &mut stored.results {
-        let Some(spec) = facts.result(&result.name) else {
+        let Some(spec) = resolved.result(&result.name) else {
             continue;
         };
         let (Some(head), Some(ops)) = (result.payload.clone(), spec.parts) else {
@@ -161,8 +166,8 @@ pub(crate) fn with_parts(
 }
 
 /// Whether every distributed result of an entry can be had; reads those that are in a store.
-pub(crate) fn has_parts(facts: &Facts, entry: &Entry) -> bool {
-    let parts = facts
+pub(crate) fn has_parts(resolved: &ResolvedApp, entry: &Entry) -> bool {
+    let parts = resolved
         .info
         .results
         .iter()

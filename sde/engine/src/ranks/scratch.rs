@@ -150,7 +150,7 @@ impl Handle {
         };
         let key = state_key(&frame.key, states.rank);
         let kept = scratch_of(Some(state.clone()), None);
-        let scratches = &states.engine.cache_of(&frame.facts).scratches;
+        let scratches = &states.engine.cache_of(&frame.resolved).scratches;
         scratches.set(key, kept.clone(), 1, others.is_some());
         let is_every = states.engine.policy == SavePolicy::EveryResult;
         if others.map_or(is_every, Ranks::takes_state) {
@@ -182,7 +182,7 @@ struct States<'a> {
 impl<'a> States<'a> {
     /// `None` for a run for its caller alone, which has none.
     fn of(handle: &'a Handle, frame: &'a Frame, does: &str) -> Result<Option<Self>, Error> {
-        let what = format!("the scratch of {}", frame.facts.name);
+        let what = format!("the scratch of {}", frame.resolved.name);
         let doing = || format!("{does} {what}");
         let ranks = handle.collective_ranks(doing)?.map(|ranks| &**ranks);
         // Not on a part of the ranks that make it.

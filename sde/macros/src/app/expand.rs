@@ -38,7 +38,7 @@ pub(super) fn expand(
         #visibility struct #name;
 
         const _: () = {
-            static __FACTS: ::sde::__private::LinkedFacts = ::sde::__private::LinkedFacts::new();
+            static __RESOLVED: ::sde::__private::ResolvedOnce = ::sde::__private::ResolvedOnce::new();
 
             impl #name {
                 #call
@@ -168,7 +168,7 @@ fn call_method(function: &ItemFn, arguments: &Arguments, output: &Output) -> Tok
                 (::std::marker::PhantomData, ::std::default::Default::default()),
                 #(::std::option::Option::Some(#names),)*
             );
-            let __results = __sde.call_linked(self, &__FACTS, &mut __call)?;
+            let __results = __sde.call_linked(self, &__RESOLVED, &mut __call)?;
             match __call.0.1.take() {
                 ::std::option::Option::Some(__value) => ::std::result::Result::Ok(__value),
                 ::std::option::Option::None => __results.unwrap_or_default().get("result"),

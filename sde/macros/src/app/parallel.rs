@@ -59,7 +59,7 @@ pub(super) fn methods(visibility: &Visibility, list: &[Argument], value: &Type) 
         ) -> ::sde::Result<::std::vec::Vec<::sde::Value<#value>>> {
             let __list: ::std::vec::Vec<::sde::Inputs> =
                 __items.into_iter().map(#to_inputs).collect();
-            __sde.par_call_linked(self, &__FACTS, &__list)
+            __sde.par_call_linked(self, &__RESOLVED, &__list)
         }
 
         /// The same, where each value is given to a function as it comes, with the number of its item, and held no
@@ -79,7 +79,7 @@ pub(super) fn methods(visibility: &Visibility, list: &[Argument], value: &Type) 
             __I::IntoIter: ::std::marker::Send,
         {
             let __items = __items.into_iter().map(#to_inputs);
-            __sde.par_call_each_linked(self, &__FACTS, __items, __each)
+            __sde.par_call_each_linked(self, &__RESOLVED, __items, __each)
         }
     }
 }

@@ -56,6 +56,7 @@
 //! - Memory grows with each result, unless its app has a [`memory_limit`](Builder::memory_limit); and what `par_call` returns is held
 //!   by the program (`par_call_each` holds nothing).
 //! - The function becomes a value of its name: `let mean = mean.call(..)` does not compile.
+//! - The macros write `::sde`: a program that names the crate otherwise says `extern crate memo as sde;` at its root.
 //! - A [`Value`] is shared and read-only; clone what is in it to change it.
 //!
 //! # Where to go on

@@ -79,19 +79,19 @@ pub fn lines() -> Vec<(&'static str, u64, u64)> {
     let run = |at: usize| drop(sde.run(&app, &inputs[at]).unwrap());
     let results = [
         (
-            "hit in the map, typed call",
+            "first hit on each of the inputs, which enters the first level, typed call",
             allocations(|| (0..calls).for_each(|at| typed(&sde, &arguments[at]))),
         ),
         (
-            "hit in the map, `run` with kept `Inputs`",
+            "hit on different inputs, `run` with kept `Inputs`",
             allocations(|| (0..calls).for_each(run)),
         ),
-        ("last value, typed call", {
+        ("hit on the same inputs, typed call", {
             typed(&sde, &arguments[0]);
             typed(&sde, &arguments[0]);
             allocations(|| (0..calls).for_each(|_| typed(&sde, &arguments[0])))
         }),
-        ("last value, `run` with kept `Inputs`", {
+        ("hit on the same inputs, `run` with kept `Inputs`", {
             allocations(|| (0..calls).for_each(|_| run(0)))
         }),
         (

@@ -19,6 +19,7 @@
 //! memory. So the guard of a rank that died of anything but a `SIGKILL` speaks, whether or not another has. It makes the file too,
 //! for those that Hydra kills after it; that of a rank which was killed before has mostly spoken by then.
 //!
+//! Where no core is free the guard of a rank that Hydra has killed may run before that of the one that died first, and name its own.
 //! On each of the other nodes the guard of one rank that Hydra has killed may speak too, some time after.
 //!
 //! A guard ends with its rank, whatever happens, and costs a process that sleeps.

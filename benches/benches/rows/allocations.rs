@@ -54,16 +54,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
 }
 
 fn typed(sde: &Sde, with: &Arguments) {
-    let value = energy.call(
-        sde,
-        with.molecule,
-        with.basis,
-        with.distance,
-        with.angle,
-        with.charge,
-        with.spherical,
-    );
-    drop(value.unwrap());
+    drop(with.call(sde).unwrap());
 }
 
 /// How many allocations a hit of each kind makes, and on how many hits that was seen.

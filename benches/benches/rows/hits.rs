@@ -83,18 +83,7 @@ impl Caches {
             let key = hash(&trace.encoded[at]);
             self.map.get(&key).map(|value| Arc::clone(&value))
         });
-        Self::both(to, TYPED, trace, |at| {
-            let with = &trace.arguments[at];
-            energy.call(
-                &self.sde,
-                with.molecule,
-                with.basis,
-                with.distance,
-                with.angle,
-                with.charge,
-                with.spherical,
-            )
-        });
+        Self::both(to, TYPED, trace, |at| trace.arguments[at].call(&self.sde));
         Self::both(to, PREBUILT, trace, |at| {
             self.sde.run(&self.app, &trace.inputs[at])
         });

@@ -11,7 +11,7 @@ use sde::key::{BuildKeyHasher, Key};
 use sde_benches::table::{Aim, Row};
 use sde_benches::{Comparison, Run, Settings, repeat};
 
-use crate::work::{Arguments, KEYS, Trace, energy, hash};
+use crate::work::{KEYS, Trace, hash};
 
 const REFERENCE: &str = "BLAKE3 + DashMap get + Arc clone";
 const TYPED: &str = "typed call";
@@ -51,20 +51,9 @@ pub fn rows(settings: Settings) -> Vec<Row> {
 
 fn row(settings: Settings, sde: &Sde, keys: usize, aim: Aim, what: &str) -> Row {
     let trace = &Trace::of(keys);
-    let typed = |with: &Arguments| {
-        energy.call(
-            sde,
-            with.molecule,
-            with.basis,
-            with.distance,
-            with.angle,
-            with.charge,
-            with.spherical,
-        )
-    };
     let map = DashMap::<Key, Arc<f64>, BuildKeyHasher>::with_hasher(BuildKeyHasher::default());
     for (arguments, encoded) in trace.arguments.iter().zip(&trace.encoded) {
-        let value = typed(arguments).unwrap();
+        let value = arguments.call(sde).unwrap();
         map.insert(hash(encoded), Arc::new(*value));
     }
     let mut comparison = Comparison::new(settings);
@@ -75,7 +64,7 @@ fn row(settings: Settings, sde: &Sde, keys: usize, aim: Aim, what: &str) -> Row 
         });
     });
     comparison.case(TYPED.to_owned(), 1, |run: Run| {
-        repeat(run, |number| typed(&trace.arguments[trace.at(number)]));
+        repeat(run, |number| trace.arguments[trace.at(number)].call(sde));
     });
     let measured = comparison.run();
     Row {

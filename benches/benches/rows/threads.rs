@@ -75,18 +75,7 @@ impl Caches {
         let to = &mut comparison;
         let trace = &self.trace;
         let key = |thread, number| hash(&trace.encoded[trace.at_half(thread, number)]);
-        let typed = |at: usize| {
-            let with = &trace.arguments[at];
-            energy.call(
-                &self.sde,
-                with.molecule,
-                with.basis,
-                with.distance,
-                with.angle,
-                with.charge,
-                with.spherical,
-            )
-        };
+        let typed = |at: usize| trace.arguments[at].call(&self.sde);
         Self::both(to, HASHING, key);
         Self::both(to, TYPED, |thread, number| {
             typed(trace.at_half(thread, number))

@@ -3,7 +3,7 @@
 //! All of it is fixed: the same calls in the same order on every machine and in every run.
 
 use sde::key::{Key, with_encoder};
-use sde::{Inputs, inputs};
+use sde::{Error, Inputs, Sde, Value, inputs};
 
 /// How many different inputs there are: the points of a few scans.
 pub const KEYS: usize = 1024;
@@ -44,6 +44,20 @@ impl Arguments {
             charge: 0,
             spherical: true,
         }
+    }
+
+    /// A call with them.
+    #[inline(always)]
+    pub fn call(&self, sde: &Sde) -> Result<Value<f64>, Error> {
+        energy.call(
+            sde,
+            self.molecule,
+            self.basis,
+            self.distance,
+            self.angle,
+            self.charge,
+            self.spherical,
+        )
     }
 
     /// The same as `Inputs`.

@@ -2,7 +2,7 @@
 //!
 //! The matrices of a calculation are remembered, saved and hashed, so they are plain data:
 //! two numbers and a vector, whose bytes are the matrix. Products and eigenvalues are left
-//! to faer ([`crate::scf`] copies in and out, which costs little beside them).
+//! to nalgebra ([`crate::scf`] copies in and out, which costs little beside them).
 
 use sde::Fingerprint;
 use serde::{Deserialize, Serialize};

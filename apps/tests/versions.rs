@@ -31,7 +31,7 @@ const TABLE: [(&str, &str, &str); 9] = [
     ("NuclearAttraction", "1", "903a7f1c27f7d096"),
     ("ElectronRepulsion", "2", "0e80d573ee40f26f"),
     ("DipoleIntegrals", "1", "1268dd6d6981f022"),
-    ("Diis", "1", "2c39c432afe497cc"),
+    ("Diis", "2", "2c39c432afe497cc"),
     ("Damped", "1", "45042231932c7fb8"),
     ("Rhf", "2", "620eb8f36634221a"),
     ("Scan", "1", "de03f5207dc8fa62"),

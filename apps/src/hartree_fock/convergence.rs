@@ -14,7 +14,7 @@ use crate::scf::{self, History, ScfError};
 /// the lowest energy (EDIIS), and at last the filled orbitals lowered (a level shift).
 #[sde::app(
     name = "Diis",
-    version = "1",
+    version = "2",
     tags(no_cache),
     about = "Fock matrices mixed by DIIS; where that does not settle by EDIIS, then with a level shift",
     citation = "P. Pulay, J. Comput. Chem. 3, 556 (1982)",

@@ -74,14 +74,14 @@ impl History {
         &self.errors
     }
 
-    /// Whether the last iteration is still not near a solution.
-    fn is_lost(&self) -> bool {
+    /// Whether the last iteration is not near a solution yet: its energy rises, or its error is above `near`.
+    fn is_lost(&self, near: f64) -> bool {
         let lowest = self.energies.iter().copied().fold(f64::INFINITY, f64::min);
         let rises = self
             .energies
             .last()
             .is_some_and(|last| *last > lowest + 1e-6);
-        let far = self.errors.last().is_some_and(|last| last.max_abs() > 1e-2);
+        let far = self.errors.last().is_some_and(|last| last.max_abs() > near);
         rises || far
     }
 }
@@ -97,7 +97,7 @@ const LEVEL_SHIFT: f64 = 0.5;
 /// Nearly always this settles within [`PATIENCE`] iterations. Where it does not, the next as
 /// many go to the mixture of the lowest energy (EDIIS), and those after them to the last
 /// Fock matrix with its occupied orbitals lowered, which keeps them occupied and goes
-/// downhill slowly; in both cases as long as the error is large or the energy rises.
+/// downhill slowly; in both cases as long as the error is large (above 1e-3 and 1e-2) or the energy rises.
 ///
 /// P. Pulay, J. Comput. Chem. 3 (1982) 556; V. R. Saunders, I. H. Hillier, Int. J. Quantum
 /// Chem. 7 (1973) 699.
@@ -107,11 +107,11 @@ const LEVEL_SHIFT: f64 = 0.5;
 pub fn diis(history: &History) -> Result<Matrix, ScfError> {
     let focks = &history.focks;
     match history.iterations / PATIENCE {
-        1 if history.is_lost() => {
+        1 if history.is_lost(1e-3) => {
             let weights = ediis::weights(&history.energies, &history.densities, focks);
             mixture(focks, &weights)
         }
-        2.. if history.is_lost() => {
+        2.. if history.is_lost(1e-2) => {
             let mut shifted = damped(history, 0.0)?;
             shifted.add_scaled(-0.5 * LEVEL_SHIFT, &history.occupied);
             Ok(shifted)

@@ -1,30 +1,26 @@
-//! Products and eigenvalues of matrices, by faer on one thread.
+//! Products and eigenvalues of matrices, by nalgebra.
 //!
-//! The results must have the same bits in every run, for any number of threads. So faer gets
-//! no threads, and only matrices it has allocated itself: those are aligned, while the way a
-//! sum is cut into vector registers may depend on the alignment of a borrowed slice. On
-//! another kind of processor, with other vector registers, the last bits may differ.
+//! The results have the same bits in every run, for any number of threads: nalgebra uses one, and packs what it
+//! multiplies. On another kind of processor, with other vector registers, the last bits may differ.
+
+use nalgebra::{DMatrix, SymmetricEigen};
 
 use super::ScfError;
 use crate::matrix::Matrix;
-use faer::diag::Diag;
-use faer::linalg::evd::{ComputeEigenvectors, self_adjoint_evd, self_adjoint_evd_scratch};
-use faer::linalg::matmul::matmul;
-use faer::{Accum, Mat, MatRef, Par};
 
 /// a b
 pub(super) fn product(a: &Matrix, b: &Matrix) -> Matrix {
-    multiply(copied(a).as_ref(), copied(b).as_ref())
+    plain(&(copied(a) * copied(b)))
 }
 
 /// aᵀ b
 pub(super) fn product_of_transposed(a: &Matrix, b: &Matrix) -> Matrix {
-    multiply(copied(a).transpose(), copied(b).as_ref())
+    plain(&copied(a).tr_mul(&copied(b)))
 }
 
 /// a bᵀ
 pub(super) fn product_with_transposed(a: &Matrix, b: &Matrix) -> Matrix {
-    multiply(copied(a).as_ref(), copied(b).transpose())
+    plain(&(copied(a) * copied(b).transpose()))
 }
 
 /// xᵀ a x
@@ -41,44 +37,26 @@ pub(super) fn eigen(a: &Matrix) -> Result<(Vec<f64>, Matrix), ScfError> {
         return Err(ScfError::NotFinite);
     }
     let size = a.rows();
-    // faer cannot say how much memory an empty matrix needs.
+    // nalgebra panics on an empty matrix.
     if size == 0 {
         return Ok((Vec::new(), Matrix::zeros(0, 0)));
     }
-    let a = copied(a);
-    let mut values = Diag::<f64>::zeros(size);
-    let mut vectors = Mat::<f64>::zeros(size, size);
-    let scratch = self_adjoint_evd_scratch::<f64>(
-        size,
-        ComputeEigenvectors::Yes,
-        Par::Seq,
-        Default::default(),
-    );
-    let mut memory = faer::dyn_stack::MemBuffer::new(scratch);
-    self_adjoint_evd(
-        a.as_ref(),
-        values.as_mut(),
-        Some(vectors.as_mut()),
-        Par::Seq,
-        faer::dyn_stack::MemStack::new(&mut memory),
-        Default::default(),
-    )
-    .map_err(|_| ScfError::Eigenvalues { size })?;
-    let values = (0..size).map(|i| values.column_vector()[i]).collect();
-    Ok((values, plain(vectors.as_ref())))
+    // Two or three for each eigenvalue are usual.
+    let most_iterations = 100 * size;
+    let found = SymmetricEigen::try_new(copied(a), f64::EPSILON, most_iterations)
+        .ok_or(ScfError::Eigenvalues { size })?;
+    let mut order: Vec<usize> = (0..size).collect();
+    order.sort_by(|&i, &j| found.eigenvalues[i].total_cmp(&found.eigenvalues[j]));
+    let values = order.iter().map(|&j| found.eigenvalues[j]).collect();
+    let vectors = Matrix::from_fn(size, size, |i, j| found.eigenvectors[(i, order[j])]);
+    Ok((values, vectors))
 }
 
-fn multiply(a: MatRef<'_, f64>, b: MatRef<'_, f64>) -> Matrix {
-    let mut out = Mat::zeros(a.nrows(), b.ncols());
-    matmul(out.as_mut(), Accum::Replace, a, b, 1.0, Par::Seq);
-    plain(out.as_ref())
+fn copied(a: &Matrix) -> DMatrix<f64> {
+    DMatrix::from_fn(a.rows(), a.columns(), |i, j| a[(i, j)])
 }
 
-fn copied(a: &Matrix) -> Mat<f64> {
-    Mat::from_fn(a.rows(), a.columns(), |i, j| a[(i, j)])
-}
-
-fn plain(a: MatRef<'_, f64>) -> Matrix {
+fn plain(a: &DMatrix<f64>) -> Matrix {
     Matrix::from_fn(a.nrows(), a.ncols(), |i, j| a[(i, j)])
 }
 

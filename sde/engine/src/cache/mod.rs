@@ -25,6 +25,7 @@ pub(crate) use entry::Entry;
 pub use entry::Record;
 pub(crate) use merge::{Published, merge};
 pub(crate) use run_flight::RunFlight;
+pub(crate) use scratches::ScratchState;
 pub use stats::AppStats;
 pub(crate) use stats::Count;
 pub(crate) use table::CacheTable;

@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::{RwLock, RwLockReadGuard};
 
 use super::Engine;
-use crate::app::{
-    AppId, AppInfo, CalledApp, Instance, Prepared, Resolver, Setting, SubApp, prepare,
-};
+use super::handle::CalledApp;
+use crate::app::{AppId, AppInfo, Instance, Prepared, Resolver, Setting, SubApp, prepare};
 use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::key::Fingerprint;
 use crate::sync::{read, write};

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::execute::Begun;
+use super::handle::Policy;
 use super::run_state::{Run, Served};
-use crate::app::Policy;
 use crate::cache::{self, AppCache, Entry, RunFlight};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{Event, Source};

@@ -8,9 +8,10 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use super::Engine;
+use super::handle::{Handle, Policy};
 use super::machine;
 use super::run_state::Run;
-use crate::app::{AppCall, BodyTime, Callee, Frame, Handle, OnThread, Policy, ThreadContext};
+use crate::app::{AppCall, BodyTime, Callee, Frame, OnThread, ThreadContext};
 use crate::cache::{AppCache, Entry, RunFlight};
 use crate::error::AppError;
 use crate::event::{Event, RunId};

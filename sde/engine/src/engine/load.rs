@@ -6,8 +6,9 @@
 use std::sync::Arc;
 
 use super::Engine;
+use super::handle::Policy;
 use super::run_state::{Run, Served};
-use crate::app::{Policy, ResolvedApp, ResultSpec};
+use crate::app::{ResolvedApp, ResultSpec};
 use crate::cache::Entry;
 use crate::checkpoint::{Selection, StoredEntry};
 use crate::event::Event;

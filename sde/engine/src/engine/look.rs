@@ -3,8 +3,9 @@
 use std::sync::{Arc, Weak};
 
 use super::Engine;
+use super::handle::{CalledApp, Options, Policy};
 use super::run_state::{Keyed, Served};
-use crate::app::{CalledApp, Frame, Options, Policy};
+use crate::app::Frame;
 use crate::cache::{AppCache, Entry};
 use crate::event::Source;
 use crate::inputs::Call;

@@ -1,7 +1,7 @@
 //! The engine: what happens in `run`.
 //!
-//! The way of a call is in [`run`], its steps in files of their own: finding out which app is
-//! meant ([`app_store`], [`catalog`]), looking up ([`look`]), claiming and waiting ([`claim`],
+//! What programs and bodies call is in [`handle`], the way of a call in [`run`], its steps in files of their own: finding out
+//! which app is meant ([`app_store`], [`catalog`]), looking up ([`look`]), claiming and waiting ([`claim`],
 //! [`wait`], [`load`]), running the body ([`execute`]), making its results known ([`publish`]),
 //! saving them ([`save`], [`background`], [`signals`]). What only the user may ask for is on [`Sde`].
 
@@ -37,7 +37,8 @@ mod wait;
 pub use app_store::Apps;
 pub use builder::Builder;
 pub(crate) use claim::Claim;
-pub use handle::Handle;
+pub use handle::{AppSource, Handle, Outcome, Peek, Policy, Request, Scratch, Subset, Transfer};
+pub(crate) use handle::{CalledApp, Options};
 pub use invalidate::Invalidated;
 pub(crate) use load::entry_of_specs;
 pub(crate) use publish::Unpublished;

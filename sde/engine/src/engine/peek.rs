@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::Engine;
-use crate::app::{CalledApp, Nearest, Peek, ResolvedApp};
+use super::handle::{CalledApp, Peek};
+use crate::app::{Nearest, ResolvedApp};
 use crate::cache::{AppCache, Record};
 use crate::checkpoint::StoredEntry;
 use crate::error::{Error, ErrorKind};

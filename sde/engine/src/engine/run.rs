@@ -1,6 +1,6 @@
 //! The way of a call: look, claim, execute, publish.
 //!
-//! Each step is a function in a file of its own: which app is meant ([`AppSource`](crate::app::AppSource)),
+//! Each step is a function in a file of its own: which app is meant ([`AppSource`](super::handle::AppSource)),
 //! what is remembered ([`look`](super::look)), who computes ([`claim`](super::claim), [`wait`](super::wait)),
 //! the body ([`execute`](super::execute)), and what comes of it ([`publish`](super::publish)).
 
@@ -8,9 +8,10 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::claim::Claimed;
+use super::handle::{CalledApp, Handle, Options, Outcome, Policy};
 use super::look::{Look, Looked};
 use super::run_state::{Run, Served};
-use crate::app::{CalledApp, Callee, Frame, Handle, NestedCall, Options, Outcome, Policy};
+use crate::app::{Callee, Frame, NestedCall};
 use crate::cache::{AppCache, Count, Entry};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Source};

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::Node;
-use crate::app::{CalledApp, Frame, Handle, Options, ThreadContext};
+use super::handle::{CalledApp, Handle, Options};
+use crate::app::{Frame, ThreadContext};
 use crate::cache::{AppCache, Entry};
 use crate::key::{Key, Volatile};
 use crate::ranks::state_key;

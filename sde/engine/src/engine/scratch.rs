@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Engine;
-use crate::app::{DependencySnapshot, Frame, ScratchState};
+use crate::app::{DependencySnapshot, Frame};
+use crate::cache::ScratchState;
 use crate::checkpoint::{Archiver, Batch, SavePolicy, SavedScratch, Selection};
 use crate::event::Event;
 use crate::key::Key;

@@ -7,9 +7,10 @@ use std::time::Instant;
 
 use super::admit::cancelled;
 use super::claim::{Claim, Claimed, Role};
+use super::handle::Policy;
 use super::run_state::{Run, Served};
 use super::{Engine, Node, waits};
-use crate::app::{CancelToken, Frame, Policy, ThreadContext, Wake, ancestry, stack};
+use crate::app::{CancelToken, Frame, ThreadContext, Wake, ancestry, stack};
 use crate::cache::flight::{Patience, Waited};
 use crate::cache::waits::{Until, Verdict, WaitSite};
 use crate::cache::{Entry, RunFlight};

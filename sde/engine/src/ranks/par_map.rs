@@ -8,8 +8,9 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::exchange::NotSent;
-use crate::app::{CalledApp, Handle, NestedCall, Options, ResolvedApp, Transfer};
+use crate::app::{Handle, NestedCall, ResolvedApp};
 use crate::engine::Engine;
+use crate::engine::{CalledApp, Options, Transfer};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::key::{FingerprintError, Key, keyed};

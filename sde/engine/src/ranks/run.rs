@@ -10,8 +10,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::save::{bind, has_parts};
-use crate::app::{CalledApp, Callee, Handle, Options, Outcome, Policy, ResolvedApp};
+use crate::app::{Callee, Handle, ResolvedApp};
 use crate::cache::{Entry, Published, Record};
+use crate::engine::{CalledApp, Options, Outcome, Policy};
 use crate::engine::{Claim, Engine, Keyed, Run, Served, Unpublished};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};

@@ -1,16 +1,33 @@
-//! What an app gets to run other apps with.
+//! What a program or a body calls.
+//!
+//! Which app is meant ([`AppSource`]), one run and what may be said of it ([`request`]), many at once
+//! ([`parallel`], [`par_call`]), parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
+
+mod par_call;
+mod parallel;
+mod request;
+mod scratch;
+mod source;
+mod subset;
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
+pub(crate) use request::Options;
+use request::{ErasedCall, ONE_RESULT};
+pub use request::{Outcome, Peek, Policy, Request};
+pub use scratch::Scratch;
+pub use source::AppSource;
+pub(crate) use source::{AppRef, CalledApp};
+pub use subset::{Subset, Transfer};
+
 use super::Engine;
 use crate::app::{
-    App, AppRef, AppSource, CalledApp, Callee, Cost, Frame, Instance, Options, Outcome, Peek,
-    Policy, Prepared, Request, ResolvedOnce, Scratch, ThreadContext, no_parameter, no_slot,
-    refused_parameter,
+    App, Callee, Cost, Frame, Instance, Prepared, ResolvedOnce, ThreadContext, no_parameter,
+    no_slot, refused_parameter,
 };
 use crate::error::{Error, ErrorKind};
-use crate::inputs::{Call, ErasedCall, Inputs};
+use crate::inputs::{Call, Inputs};
 use crate::ranks::collective::Ranks;
 use crate::result_map::{ResultMap, Storable, no_result};
 
@@ -236,13 +253,8 @@ impl Handle {
         resolved: &ResolvedOnce,
         call: &mut dyn Call,
     ) -> Result<Option<ResultMap>, Error> {
-        static OPTIONS: Options<'static> = Options {
-            policy: Policy::Use,
-            names: Some(&["result"]),
-            cancel: None,
-        };
         let app = self.linked(app, resolved)?;
-        let outcome = self.engine.run(self, &app, call, &OPTIONS)?;
+        let outcome = self.engine.run(self, &app, call, &ONE_RESULT)?;
         Ok(outcome.map(|outcome| outcome.results))
     }
 
@@ -330,10 +342,6 @@ impl Handle {
 
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.engine
-    }
-
-    pub(crate) fn set_ranks(&mut self, ranks: Arc<Ranks>) {
-        self.ranks = Some(ranks);
     }
 
     pub(crate) fn shared_ranks(&self) -> Option<&Arc<Ranks>> {

@@ -7,11 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use super::Handle;
-use super::frame::ThreadContext;
-use super::own_time::add_waiting;
 use super::request::Options;
 use super::source::AppSource;
 use super::subset::Transfer;
+use crate::app::{ThreadContext, add_waiting};
 use crate::error::Error;
 use crate::inputs::Inputs;
 use crate::result_map::ResultMap;

@@ -4,24 +4,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use super::Handle;
-use super::definition::App;
-use super::frame::ThreadContext;
 use super::parallel::{StopOnPanic, distinct};
-use super::prepared::ResolvedOnce;
-use super::request::{Options, Policy};
+use super::request::ONE_RESULT;
 use super::source::CalledApp;
 use super::subset::Transfer;
+use crate::app::{App, ResolvedOnce, ThreadContext};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::ranks::collective::Ranks;
 use crate::result_map::{ResultMap, Value};
 use crate::sync::lock;
-
-static OPTIONS: Options<'static> = Options {
-    policy: Policy::Use,
-    names: Some(&["result"]),
-    cancel: None,
-};
 
 /// How many items each thread of each rank gets at once, where ranks share what comes one by one.
 const AT_ONCE: usize = 8;
@@ -42,7 +34,7 @@ impl Handle {
             None => {
                 let failed = AtomicBool::new(false);
                 let one = |sde: &Self, inputs: &&Inputs| {
-                    let result = sde.results_erased(&app, inputs, &OPTIONS);
+                    let result = sde.results_erased(&app, inputs, &ONE_RESULT);
                     failed.fetch_or(result.is_err(), Ordering::Relaxed);
                     result
                 };
@@ -103,7 +95,7 @@ impl Handle {
                 let Some((at, inputs)) = lock(&items).next() else {
                     return;
                 };
-                let result = self.results_erased(&app, &inputs, &OPTIONS);
+                let result = self.results_erased(&app, &inputs, &ONE_RESULT);
                 match result.and_then(|results| results.get("result")) {
                     Ok(value) => {
                         let mut sink = lock(&sink);

@@ -1,15 +1,15 @@
 //! One request for a run, with all that can be said of it.
 
+use std::cell::Cell;
 use std::fmt;
 
 use super::Handle;
-use super::cancel::CancelToken;
-use super::difference::Nearest;
 use super::source::AppSource;
-use crate::error::Error;
+use crate::app::{App, CancelToken, Nearest};
+use crate::error::{AppError, Error};
 use crate::event::{RunId, Source};
-use crate::inputs::Inputs;
-use crate::key::Key;
+use crate::inputs::{Call, Inputs, ValueSummary};
+use crate::key::{EncodedCursor, Encoder, FingerprintError, Key};
 use crate::result_map::ResultMap;
 
 /// What a call may take from the cache, and leave there.
@@ -36,6 +36,13 @@ pub(crate) struct Options<'a> {
     pub(crate) names: Option<&'a [&'a str]>,
     pub(crate) cancel: Option<CancelToken>,
 }
+
+/// Of a call to an `#[sde::app]` function.
+pub(super) static ONE_RESULT: Options<'static> = Options {
+    policy: Policy::Use,
+    names: Some(&["result"]),
+    cancel: None,
+};
 
 /// A run about to be made, by [`Handle::request`](crate::Handle::request).
 #[must_use = "a request does nothing until it is run"]
@@ -107,6 +114,64 @@ pub struct Outcome {
     pub source: Source,
     /// The computation that made them.
     pub made_by: RunId,
+}
+
+/// A call with [`Inputs`].
+pub(super) struct ErasedCall<'a> {
+    inputs: &'a Inputs,
+    /// What it took of a hit, and where that was found.
+    taken: Cell<Option<(ResultMap, Source)>>,
+}
+
+impl<'a> ErasedCall<'a> {
+    #[inline]
+    pub(super) fn new(inputs: &'a Inputs) -> Self {
+        Self {
+            inputs,
+            taken: Cell::new(None),
+        }
+    }
+
+    /// The results that it took of a hit.
+    #[inline]
+    pub(super) fn into_results(self) -> Option<ResultMap> {
+        Some(self.taken.into_inner()?.0)
+    }
+
+    /// What it took of a hit, and where it came from.
+    pub(super) fn into_outcome(self) -> Option<Outcome> {
+        let (results, source) = self.taken.into_inner()?;
+        let origin = results.origin()?;
+        Some(Outcome {
+            key: origin.key,
+            made_by: origin.run,
+            source,
+            results,
+        })
+    }
+}
+
+impl Call for ErasedCall<'_> {
+    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        self.inputs.encode(to)
+    }
+
+    fn encoded(&self) -> Option<&[u8]> {
+        self.inputs.kept()
+    }
+
+    fn summaries(&self, cursor: &mut EncodedCursor<'_>) -> Vec<ValueSummary> {
+        self.inputs.summaries(cursor)
+    }
+
+    fn take_all(&self, results: ResultMap, source: Source) -> bool {
+        self.taken.set(Some((results, source)));
+        true
+    }
+
+    fn compute(&mut self, app: &dyn App, sde: &Handle) -> Result<ResultMap, AppError> {
+        app.run(sde, self.inputs)
+    }
 }
 
 /// What a run would do, as [`Handle::peek`](crate::Handle::peek) found it.

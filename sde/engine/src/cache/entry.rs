@@ -11,7 +11,7 @@ use crate::app::{
 use crate::event::RunId;
 use crate::inputs::ValueSummary;
 use crate::key::Key;
-use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap};
+use crate::result_map::{Content, ErasedValue, NOT_KEPT, Named, Origin, ResultMap};
 
 /// How one entry was made: the record of a calculation, which stays when its
 /// values are gone.
@@ -210,7 +210,7 @@ impl Entry {
         self.checked.store(epoch, Ordering::Release);
     }
 
-    pub(super) fn used(&self) -> u64 {
+    pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
@@ -308,21 +308,10 @@ impl Entry {
         if self.whole || !self.results.results().iter().any(elsewhere) {
             return self.results.clone();
         }
-        let results = self
-            .results
-            .results()
-            .iter()
-            .map(|named| match &named.content {
-                Content::Elsewhere(weak) => Named {
-                    content: weak
-                        .upgrade()
-                        .map_or(Content::Gone(NOT_KEPT), Content::Held),
-                    ..named.clone()
-                },
-                _ => named.clone(),
-            })
-            .collect();
-        ResultMap::from_parts(self.origin(), results)
+        self.results.replacing(|named| match &named.content {
+            Content::Elsewhere(weak) => Some(held_or_gone(weak.upgrade())),
+            _ => None,
+        })
     }
 
     /// The same entry with what was read from the store held like what was computed, if all of it was read.
@@ -332,16 +321,10 @@ impl Entry {
         if self.whole || results.iter().any(is_unread) {
             return None;
         }
-        let results = results.iter().map(|named| match &named.content {
-            Content::Stored(stored) => Named {
-                content: stored
-                    .if_read()
-                    .map_or(Content::Gone(NOT_KEPT), Content::Held),
-                ..named.clone()
-            },
-            _ => named.clone(),
+        let results = self.results.replacing(|named| match &named.content {
+            Content::Stored(stored) => Some(held_or_gone(stored.if_read())),
+            _ => None,
         });
-        let results = ResultMap::from_parts(self.origin(), results.collect());
         let checked = self.checked.load(Ordering::Acquire);
         let read = Self {
             bytes: OnceLock::from(self.bytes()),
@@ -353,25 +336,13 @@ impl Entry {
 
     /// The same entry without the values for which `drop` says so.
     pub(crate) fn without(&self, drop: impl Fn(&Named) -> bool, why: &'static str) -> Self {
-        let results = self
-            .results
-            .results()
-            .iter()
-            .map(|named| match drop(named) && named.content.is_there() {
-                true => Named {
-                    content: Content::Gone(why),
-                    ..named.clone()
-                },
-                false => named.clone(),
-            })
-            .collect();
-        Self::new(
-            self.record.clone(),
-            ResultMap::from_parts(self.origin(), results),
-            self.checked.load(Ordering::Acquire),
-        )
+        let is_dropped = |named: &Named| drop(named) && named.content.is_there();
+        let gone = |named: &Named| is_dropped(named).then_some(Content::Gone(why));
+        let checked = self.checked.load(Ordering::Acquire);
+        Self::new(self.record.clone(), self.results.replacing(gone), checked)
     }
 }
 
-/// Why a `no_cache` result is gone.
-pub(crate) const NOT_KEPT: &str = "it is tagged no_cache and nobody else holds it any more";
+fn held_or_gone(value: Option<ErasedValue>) -> Content {
+    value.map_or(Content::Gone(NOT_KEPT), Content::Held)
+}

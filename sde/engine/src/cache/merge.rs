@@ -37,12 +37,8 @@ pub(crate) fn merge(
     let mut given = Vec::with_capacity(returned.results().len());
     for spec in &resolved.info.results {
         let new = returned.get_erased(&spec.name)?;
-        let tags = returned
-            .results()
-            .iter()
-            .find(|named| named.name == spec.name)
-            .and_then(|named| named.tags)
-            .map_or(spec.tags, |tags| spec.all_tags(tags));
+        let said = returned.find(&spec.name).and_then(|named| named.tags);
+        let tags = said.map_or(spec.tags, |tags| spec.all_tags(tags));
         check_result(spec, &new, tags).map_err(undeclared)?;
         let old = previous.and_then(|entry| still_there(entry, &spec.name));
         given.push(Named {
@@ -58,10 +54,9 @@ pub(crate) fn merge(
         key: record.key,
         run: record.run,
     };
-    let given = ResultMap::from_parts(origin.clone(), given);
-    let kept = kept_of(&given, origin);
+    let given = ResultMap::from_parts(origin, given);
     Ok(Published {
-        entry: Entry::new(record, kept, epoch),
+        entry: Entry::new(record, kept_of(&given), epoch),
         given,
     })
 }
@@ -122,8 +117,7 @@ fn check_result(spec: &ResultSpec, value: &ErasedValue, tags: Tags) -> Result<()
 }
 
 fn still_there(entry: &Entry, name: &str) -> Option<Content> {
-    let named = entry.results.results().iter().find(|n| n.name == name)?;
-    match &named.content {
+    match &entry.results.find(name)?.content {
         Content::Elsewhere(weak) => weak.upgrade().map(Content::Held),
         Content::Held(value) => Some(Content::Held(value.clone())),
         // Not read, nobody has it yet: what was computed is as good, and is whole.
@@ -134,21 +128,13 @@ fn still_there(entry: &Entry, name: &str) -> Option<Content> {
 
 /// What the cache keeps of a map: of `no_cache` results only the way to those
 /// that callers hold.
-fn kept_of(given: &ResultMap, origin: Origin) -> ResultMap {
+fn kept_of(given: &ResultMap) -> ResultMap {
     let not_kept = |named: &Named| !named.tags.unwrap_or_default().is_cached();
     if !given.results().iter().any(not_kept) {
         return given.clone();
     }
-    let kept = given
-        .results()
-        .iter()
-        .map(|named| match &named.content {
-            Content::Held(value) if not_kept(named) => Named {
-                content: Content::Elsewhere(value.downgrade()),
-                ..named.clone()
-            },
-            _ => named.clone(),
-        })
-        .collect();
-    ResultMap::from_parts(origin, kept)
+    given.replacing(|named| match &named.content {
+        Content::Held(value) if not_kept(named) => Some(Content::Elsewhere(value.downgrade())),
+        _ => None,
+    })
 }

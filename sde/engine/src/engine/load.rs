@@ -163,12 +163,7 @@ pub(crate) fn entry_of_specs(
                 .iter()
                 .find(|result| result.name == spec.name);
             let held = previous.and_then(|entry| {
-                let old = entry
-                    .results
-                    .results()
-                    .iter()
-                    .find(|n| n.name == spec.name)?;
-                match &old.content {
+                match &entry.results.find(&spec.name)?.content {
                     // Reading it once more would give the same.
                     Content::Stored(stored) if stored.is_damaged() => {
                         Some(Content::Gone("what was stored of it is damaged"))

@@ -10,7 +10,7 @@ use dashmap::mapref::entry::Entry as Place;
 use super::budget::MemoryBudget;
 use super::entry::Entry;
 use super::run_flight::RunFlight;
-use super::scratches::{ScratchState, Scratches};
+use super::scratches::Scratches;
 use super::stats::Counters;
 use crate::error::Error;
 use crate::key::{BuildKeyHasher, Key};
@@ -314,19 +314,12 @@ impl AppCache {
         recorded
     }
 
-    /// Ends the flight in an error, or has a waiter take over; says which. What
-    /// there was before it is there again.
+    /// Ends the flight in an error, or has a waiter take over. What there was before it is there again.
     /// `keep` is the epoch in which the error would come again.
-    pub(crate) fn fail(
-        &self,
-        flight: &RunFlight,
-        error: &Error,
-        retry: bool,
-        keep: Option<u64>,
-    ) -> bool {
+    pub(crate) fn fail(&self, flight: &RunFlight, error: &Error, retry: bool, keep: Option<u64>) {
         // Before the flight is over, which has others claim the key. One that is kept is not retried.
         if keep.is_none() && flight.flight.fail(error.clone(), retry) {
-            return true;
+            return;
         }
         let ((), _before) = self.change(flight.key, |slot| match (slot, keep) {
             (Some(Slot::Flying(flying, _)), _) if !std::ptr::eq(&**flying, flight) => {
@@ -344,7 +337,6 @@ impl AppCache {
         if keep.is_some() {
             flight.flight.fail(error.clone(), false);
         }
-        false
     }
 
     /// Drops the values for which `drop` says so, and remembered failures.
@@ -384,11 +376,25 @@ impl AppCache {
             .collect()
     }
 
-    /// Replaces the scratch state of a run in progress. One that computes for its
-    /// caller alone leaves nothing here.
-    pub(crate) fn set_scratch(&self, key: &Key, state: ScratchState) {
-        if self.is_flying(key) {
-            self.scratches.set(*key, state, 0, false);
-        }
+    /// Has only the record stay of an entry, if nobody holds its values; gives what was there.
+    pub(crate) fn take_values(&self, key: &Key, now: u64) -> Option<Arc<Entry>> {
+        let mut slot = self.map.get_mut(key)?;
+        let (taken, stands) = match &mut *slot {
+            Slot::Ready(entry) if !entry.is_in_use() => {
+                let without = Arc::new(entry.without(|_| true, "it was dropped to make room"));
+                (
+                    Some(std::mem::replace(entry, Arc::clone(&without))),
+                    without,
+                )
+            }
+            Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => {
+                entry.set_used(now);
+                (None, Arc::clone(entry))
+            }
+            _ => return None,
+        };
+        drop(slot);
+        self.budget.list([&*stands]);
+        taken
     }
 }

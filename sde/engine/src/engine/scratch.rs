@@ -105,8 +105,12 @@ impl Engine {
 
     pub(crate) fn save_scratch(&self, frame: &Frame, state: ScratchState) {
         if frame.is_claimed() {
-            self.cache_of(&frame.resolved)
-                .set_scratch(&frame.key, state.clone());
+            let cache = self.cache_of(&frame.resolved);
+            // Once another has published beside it nobody would take the state away again.
+            if cache.is_flying(&frame.key) {
+                let scratches = &cache.scratches;
+                scratches.set(frame.key, state.clone(), 0, false);
+            }
             if self.policy == SavePolicy::EveryResult {
                 self.write_state(frame, frame.key, &state, &state);
             }

@@ -9,15 +9,14 @@
 mod app_cache;
 mod budget;
 mod entry;
-mod evict;
 pub(crate) mod flight;
 mod merge;
-#[cfg(all(test, not(sde_model)))]
-mod publishing;
 mod run_flight;
 mod scratches;
 mod stats;
 mod table;
+#[cfg(all(test, not(sde_model)))]
+mod tests;
 pub(crate) mod waits;
 
 pub(crate) use app_cache::{AppCache, Claimed};

@@ -138,8 +138,14 @@ fn only_taken(entry: &Arc<Entry>, selection: Selection) -> Arc<Entry> {
     }
 }
 
-/// An entry as a batch has it: the values that the selection takes.
-pub(crate) fn saved(entry: &Entry, selection: Selection) -> SavedEntry {
+/// Entries as a batch has them.
+pub(crate) fn saved(entries: &[Arc<Entry>], selection: Selection) -> Vec<SavedEntry> {
+    let entries = entries.iter();
+    entries.map(|entry| saved_entry(entry, selection)).collect()
+}
+
+/// An entry with the values that the selection takes.
+fn saved_entry(entry: &Entry, selection: Selection) -> SavedEntry {
     let value = |named: &Named| {
         let value = match &named.content {
             Content::Held(value) => value.clone(),

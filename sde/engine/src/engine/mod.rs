@@ -15,8 +15,6 @@ mod evict;
 mod exclusive;
 mod execute;
 mod handle;
-#[cfg(test)]
-mod in_memory_once;
 mod invalidate;
 mod load;
 mod look;
@@ -26,12 +24,13 @@ mod publish;
 mod run;
 mod run_state;
 mod save;
-mod save_again;
 mod scratch;
 mod sde;
 #[cfg(unix)]
 mod signals;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod wait;
 
 pub use app_store::Apps;

@@ -10,9 +10,9 @@ use std::time::Duration;
 use super::Engine;
 use super::app_store::Apps;
 use super::background::Background;
-use super::builder::{Builder, check_ranks, read_invalidations};
+use super::builder::{Builder, read_invalidations};
 use super::handle::{AppSource, Handle};
-use super::invalidate::{Invalidated, Invalidations};
+use super::invalidate::Invalidated;
 use super::stats::Stats;
 use crate::app::Callee;
 use crate::cache::Record;
@@ -335,20 +335,18 @@ impl Sde {
     /// If the new store can't be read, on all ranks if one's can't, or ranks opened it together and the engine knows of
     /// none; then nothing has changed.
     pub fn load(&self, archiver: impl Archiver + 'static) -> Result<(), Error> {
-        let invalidations = Invalidations::default();
         let ranks = self
             .handle
             .collective_ranks(|| "loads a store".to_owned())?;
-        let read = check_ranks(&archiver, ranks.is_some())
-            .and_then(|()| read_invalidations(&archiver, &invalidations));
-        match ranks {
+        let read = read_invalidations(&archiver, ranks.is_some());
+        let invalidations = match ranks {
             Some(ranks) => ranks.agree("loading a store", read)?,
             None => read?,
-        }
+        };
         let engine = self.engine();
         // Dropped when others may save again: destructors may use the engine.
         let (_old, _unsaved);
-        let _nobody_saves = engine.nobody_saves();
+        let _nobody_saves = write(&engine.saving);
         // Until nothing is left of the old store, what is marked in either is refused.
         let only_old = engine.invalidations.add(invalidations);
         *write(&engine.archiver) = Some(Arc::new(archiver));

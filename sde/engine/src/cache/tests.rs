@@ -1,4 +1,4 @@
-//! What wins when two computations of one key are published.
+//! Of the entries and flights of one app: what wins when two computations of one key are published.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

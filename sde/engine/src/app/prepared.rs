@@ -80,19 +80,15 @@ pub(crate) struct ResolvedApp {
     setup: OnceLock<Arc<AppSetup>>,
 }
 
-/// Finds registered apps.
-pub(crate) trait Resolver {
-    /// The app registered under the name. `path` has the names that led here, so
-    /// that a cycle is found.
-    fn find(&self, name: &str, path: &mut Vec<String>) -> Result<Prepared, Error>;
-}
+/// Gives the app registered under a name. The path has the names that led there, so that a cycle is found.
+pub(crate) type FindNamed<'a> = dyn Fn(&str, &mut Vec<String>) -> Result<Prepared, Error> + 'a;
 
 impl ResolvedApp {
     /// Of an instance, with all its slots.
     pub(crate) fn of(
         app: &dyn App,
         setup: &Setup,
-        resolver: &dyn Resolver,
+        find_named: &FindNamed<'_>,
         path: &mut Vec<String>,
     ) -> Result<Self, Error> {
         setup.verify_all()?;
@@ -106,7 +102,7 @@ impl ResolvedApp {
                 join_names(&places)
             )));
         }
-        let sub_apps = resolve_slots(setup, resolver, path)?;
+        let sub_apps = resolve_slots(setup, find_named, path)?;
         let settings = info
             .parameters
             .iter()
@@ -160,7 +156,7 @@ impl ResolvedApp {
 /// Prepares an instance.
 pub(crate) fn prepare(
     instance: &Instance,
-    resolver: &dyn Resolver,
+    find_named: &FindNamed<'_>,
     path: &mut Vec<String>,
 ) -> Result<Prepared, Error> {
     Ok(Prepared {
@@ -168,7 +164,7 @@ pub(crate) fn prepare(
         resolved: Arc::new(ResolvedApp::of(
             &*instance.app,
             &instance.setup,
-            resolver,
+            find_named,
             path,
         )?),
     })
@@ -176,15 +172,15 @@ pub(crate) fn prepare(
 
 fn resolve_slots(
     setup: &Setup,
-    resolver: &dyn Resolver,
+    find_named: &FindNamed<'_>,
     path: &mut Vec<String>,
 ) -> Result<BTreeMap<Cow<'static, str>, Prepared>, Error> {
     let mut resolved = BTreeMap::new();
     for slot in &setup.info.slots {
         let sub_app = match setup.sub_app(&slot.name) {
             None => continue,
-            Some(SubApp::Instance(inner)) => prepare(inner, resolver, path)?,
-            Some(SubApp::Named(name)) => resolver.find(name, path)?,
+            Some(SubApp::Instance(inner)) => prepare(inner, find_named, path)?,
+            Some(SubApp::Named(name)) => find_named(name, path)?,
         };
         resolved.insert(slot.name.clone(), sub_app);
     }
@@ -301,19 +297,11 @@ impl ResolvedOnce {
 
     #[cold]
     fn make(&self, app: &dyn App) -> Result<&Arc<ResolvedApp>, Error> {
-        let resolved = ResolvedApp::of(app, &Setup::defaults(app), &NoNames, &mut Vec::new())?;
+        let no_names = |name: &str, _: &mut Vec<String>| {
+            let (name, known) = (name.to_owned(), Vec::new());
+            Err(ErrorKind::UnknownApp { name, known }.into())
+        };
+        let resolved = ResolvedApp::of(app, &Setup::defaults(app), &no_names, &mut Vec::new())?;
         Ok(self.0.get_or_init(|| Arc::new(resolved)))
-    }
-}
-
-struct NoNames;
-
-impl Resolver for NoNames {
-    fn find(&self, name: &str, _: &mut Vec<String>) -> Result<Prepared, Error> {
-        Err(ErrorKind::UnknownApp {
-            name: name.to_owned(),
-            known: Vec::new(),
-        }
-        .into())
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::run_state::Run;
-use crate::app::{CancelToken, ancestry, depth_here};
+use crate::app::{ancestry, depth_here};
 use crate::error::{Error, ErrorKind};
 use crate::key::FingerprintError;
 use crate::result_map::no_result;
@@ -68,19 +68,8 @@ fn unknown_name(run: &Run<'_>) -> Option<Error> {
     Some(no_result(&origin, unknown, &there))
 }
 
-/// The caller, or a run that the call is nested in, has given up.
 pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
-    let own = run
-        .options
-        .cancel
-        .as_ref()
-        .is_some_and(CancelToken::is_cancelled);
-    let given_up = own
-        || run
-            .parent
-            .as_ref()
-            .is_some_and(|parent| parent.is_unwanted());
-    given_up.then(|| {
+    run.is_cancelled().then(|| {
         let app = Arc::clone(&run.app.resolved.name);
         ErrorKind::Cancelled { app, key: run.key }.into()
     })

@@ -9,7 +9,7 @@ use std::sync::{RwLock, RwLockReadGuard};
 
 use super::Engine;
 use super::handle::CalledApp;
-use crate::app::{AppId, AppInfo, Instance, Prepared, Resolver, Setting, SubApp, prepare};
+use crate::app::{AppId, AppInfo, Instance, Prepared, Setting, SubApp, prepare};
 use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::key::Fingerprint;
 use crate::sync::{read, write};
@@ -67,7 +67,7 @@ impl AppStore {
             return Ok(prepared);
         }
         path.push(name.to_owned());
-        let prepared = prepare(&self.instance(name)?, &InStore(engine), path)?;
+        let prepared = prepare(&self.instance(name)?, &engine.find_named(), path)?;
         path.pop();
         let mut apps = write(&self.0);
         if let Some(registered) = apps.get_mut(name) {
@@ -147,14 +147,6 @@ impl AppStore {
     }
 }
 
-pub(super) struct InStore<'a>(pub(super) &'a Engine);
-
-impl Resolver for InStore<'_> {
-    fn find(&self, name: &str, path: &mut Vec<String>) -> Result<Prepared, Error> {
-        self.0.apps.find(self.0, name, path)
-    }
-}
-
 impl Engine {
     /// The app registered under a name.
     pub(crate) fn named(&self, name: &str) -> Result<Prepared, Error> {
@@ -163,9 +155,14 @@ impl Engine {
         Ok(prepared)
     }
 
+    /// What finds the apps that are registered.
+    pub(super) fn find_named(&self) -> impl Fn(&str, &mut Vec<String>) -> Result<Prepared, Error> {
+        |name, path| self.apps.find(self, name, path)
+    }
+
     /// An instance with its slots looked up.
     pub(crate) fn prepare(&self, instance: &Instance) -> Result<Prepared, Error> {
-        let prepared = prepare(instance, &InStore(self), &mut Vec::new())?;
+        let prepared = prepare(instance, &self.find_named(), &mut Vec::new())?;
         self.note_code(&prepared.resolved);
         Ok(prepared)
     }

@@ -16,15 +16,12 @@ pub(super) enum Claimed<'a> {
     /// The results, and where they were.
     Found(Served, Source),
     /// This call is to compute them.
-    Compute(Task<'a>),
-}
-
-/// A run that this call is to compute.
-pub(super) struct Task<'a> {
-    pub(super) role: Role<'a>,
-    pub(super) begun: Begun,
-    /// What is there of the key, whose gaps are filled.
-    pub(super) previous: Option<Arc<Entry>>,
+    Compute {
+        role: Role<'a>,
+        begun: Begun,
+        /// What is there of the key, whose gaps are filled.
+        previous: Option<Arc<Entry>>,
+    },
 }
 
 /// For whom a call computes.
@@ -139,11 +136,11 @@ impl Engine {
 
     /// Takes on a run without a claim.
     pub(super) fn compute<'a>(&self, run: &Run<'a>, role: Role<'a>) -> Claimed<'a> {
-        Claimed::Compute(Task {
+        Claimed::Compute {
             role,
             begun: self.begin(run, None),
             previous: None,
-        })
+        }
     }
 
     /// The claim of a run that ranks make together, on this rank: none but the thread that may begin such runs claims their
@@ -200,11 +197,11 @@ impl Engine {
             let served = loaded.or_winner(&winner, run.options.names);
             return Claimed::Found(served, Source::Loaded);
         }
-        Claimed::Compute(Task {
+        Claimed::Compute {
             role: Role::Holder(claim),
             begun,
             previous,
-        })
+        }
     }
 
     fn tell_stale(&self, run: &Run<'_>, previous: Option<&Entry>) {

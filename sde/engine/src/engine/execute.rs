@@ -1,10 +1,10 @@
 //! Running the body, with no lock, guard or shard held.
 
-use std::any::Any;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use super::Engine;
@@ -21,15 +21,9 @@ use crate::result_map::ResultMap;
 
 /// A body that has ended, and its frame with it.
 pub(crate) struct Ran {
-    pub(crate) body: Body,
+    /// What it returned, or its panic.
+    pub(crate) returned: thread::Result<Result<ResultMap, AppError>>,
     pub(crate) trace: Trace,
-}
-
-/// How a body ended.
-pub(crate) enum Body {
-    Returned(ResultMap),
-    Failed(AppError),
-    Panicked(Box<dyn Any + Send>),
 }
 
 /// What is known of a body besides what it returned.
@@ -128,13 +122,8 @@ impl Engine {
         frame.end();
         let saw = &frame.dependencies;
         let (calls, dependencies) = saw.take();
-        let body = match returned {
-            Ok(Ok(results)) => Body::Returned(results),
-            Ok(Err(error)) => Body::Failed(error),
-            Err(panic) => Body::Panicked(panic),
-        };
         // A caller that goes on after a failure rests on what led to it.
-        if let (false, Some(parent)) = (matches!(body, Body::Returned(_)), &run.parent) {
+        if let (false, Some(parent)) = (matches!(returned, Ok(Ok(_))), &run.parent) {
             let more = dependencies.iter().cloned();
             parent.dependencies.add(more, saw.saw_nondeterminism());
             parent.dependencies.note_anew(saw.is_anew());
@@ -152,7 +141,7 @@ impl Engine {
             gave_up,
             epoch,
         };
-        Ran { body, trace }
+        Ran { returned, trace }
     }
 
     /// Whether another result of the key was not to be used, or was made so itself, for all that is known here.

@@ -3,11 +3,12 @@
 use std::any::Any;
 use std::panic::resume_unwind;
 use std::sync::Arc;
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use super::Engine;
 use super::claim::Role;
-use super::execute::{Body, Ran, Trace};
+use super::execute::{Ran, Trace};
 use super::handle::Policy;
 use super::machine;
 use super::run_state::{Run, Served};
@@ -125,9 +126,9 @@ impl Engine {
         previous: Option<&Entry>,
     ) -> Result<Published, Unpublished> {
         let resolved = &*run.app.resolved;
-        let Ran { body, trace } = ran;
+        let Ran { returned, trace } = ran;
         let epoch = trace.epoch;
-        let returned = self.returned(run, body, &trace)?;
+        let returned = self.usable(run, returned, &trace)?;
         let earlier = previous.filter(|old| !trace.nondeterministic && self.may_fill(run, old));
         let record = record(run, trace, previous);
         let checked = match self.rest_on_files(&record.dependencies) {
@@ -144,22 +145,27 @@ impl Engine {
     }
 
     /// What a body returned, if it may be used.
-    fn returned(&self, run: &Run<'_>, body: Body, trace: &Trace) -> Result<ResultMap, Unpublished> {
+    fn usable(
+        &self,
+        run: &Run<'_>,
+        returned: thread::Result<Result<ResultMap, AppError>>,
+        trace: &Trace,
+    ) -> Result<ResultMap, Unpublished> {
         let (app, key) = (Arc::clone(&run.app.resolved.name), run.key);
-        match body {
+        match returned {
             // It may be only what it had when it heard that nobody wants it.
-            Body::Returned(_) if trace.heard => {
+            Ok(Ok(_)) if trace.heard => {
                 let cancelled = ErrorKind::Cancelled { app, key };
                 Err(Unpublished::of(cancelled, Failure::Transient))
             }
-            Body::Returned(results) => match run.files_unchanged() {
+            Ok(Ok(results)) => match run.files_unchanged() {
                 Ok(()) => Ok(results),
                 Err(error) => {
                     run.cache.scratches.remove(&run.scratch_key());
                     Err(Unpublished::of(error, Failure::Ordinary))
                 }
             },
-            Body::Failed(cause) => {
+            Ok(Err(cause)) => {
                 let failure = self.lasts(run, &cause, trace);
                 let error = match cause.too_deep() {
                     Some(error) => error.clone(),
@@ -167,7 +173,7 @@ impl Engine {
                 };
                 Err(Unpublished::of(error, failure))
             }
-            Body::Panicked(panic) => {
+            Err(panic) => {
                 let message = panic_message(&*panic);
                 let error = ErrorKind::Panicked { app, key, message };
                 Err(Unpublished {

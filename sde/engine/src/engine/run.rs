@@ -91,9 +91,13 @@ impl Engine {
         let _exclusive = self.exclusive(run)?;
         let (served, source) = match self.claim(run)? {
             Claimed::Found(served, source) => (served, source),
-            Claimed::Compute(task) => {
-                let ran = self.execute(run, call, task.begun, self.next_run());
-                self.publish(run, ran, task.role, task.previous.as_deref())?
+            Claimed::Compute {
+                role,
+                begun,
+                previous,
+            } => {
+                let ran = self.execute(run, call, begun, self.next_run());
+                self.publish(run, ran, role, previous.as_deref())?
             }
         };
         Ok(self.conclude(run, served, source))

@@ -6,7 +6,7 @@ use std::time::SystemTime;
 
 use super::Node;
 use super::handle::{CalledApp, Handle, Options};
-use crate::app::{Frame, ThreadContext};
+use crate::app::{CancelToken, Frame, ThreadContext};
 use crate::cache::{AppCache, Entry};
 use crate::key::{Key, Volatile};
 use crate::ranks::state_key;
@@ -105,6 +105,13 @@ impl<'a> Run<'a> {
     pub(crate) fn scratch_key(&self) -> Key {
         let ranks = self.from.shared_ranks();
         state_key(&self.key, ranks.map_or(0, |ranks| ranks.rank()))
+    }
+
+    /// Whether the caller, or a run that the call is nested in, has given up.
+    pub(super) fn is_cancelled(&self) -> bool {
+        let (own, parent) = (&self.options.cancel, &self.parent);
+        own.as_ref().is_some_and(CancelToken::is_cancelled)
+            || parent.as_ref().is_some_and(|parent| parent.is_unwanted())
     }
 
     /// Whether it is this run that goes on there.

@@ -1,7 +1,7 @@
 //! An `#[sde::app]` function called with many arguments at once.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use super::Handle;
 use super::parallel::{StopOnPanic, distinct};
@@ -13,7 +13,7 @@ use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::ranks::collective::Ranks;
 use crate::result_map::{ResultMap, Value};
-use crate::sync::lock;
+use crate::sync::{lock, unpoisoned};
 
 /// How many items each thread of each rank gets at once, where ranks share what comes one by one.
 const AT_ONCE: usize = 8;
@@ -114,8 +114,7 @@ impl Handle {
                 }
             }
         });
-        let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Some((_, error)) = failed else {
+        let Some((_, error)) = unpoisoned(failed.into_inner()) else {
             return Ok(());
         };
         if total.is_some() {

@@ -2,8 +2,8 @@
 //! whom.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use super::Handle;
@@ -14,7 +14,7 @@ use crate::app::{ThreadContext, add_waiting};
 use crate::error::Error;
 use crate::inputs::Inputs;
 use crate::result_map::ResultMap;
-use crate::sync::lock;
+use crate::sync::{lock, unpoisoned};
 
 impl Handle {
     /// Runs an app over many inputs on several threads; the results are in the
@@ -204,7 +204,7 @@ impl Handle {
         }
         results
             .into_iter()
-            .map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner))
+            .map(|slot| unpoisoned(slot.into_inner()))
             .collect()
     }
 }
@@ -265,8 +265,6 @@ impl<F: FnOnce(&Handle) -> R, R> Once<F, R> {
     }
 
     fn result(self) -> Option<R> {
-        self.result
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.result.into_inner())
     }
 }

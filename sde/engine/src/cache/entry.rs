@@ -63,17 +63,12 @@ impl Record {
     /// Nothing, if both are runs of one key and rested on the same code.
     #[must_use]
     pub fn differences(&self, earlier: &Self) -> Vec<Difference> {
-        let mut found = self.key_differences(earlier);
-        found.extend(of_callees(&earlier.dependencies, &self.dependencies));
-        found
-    }
-
-    /// The same, without nested runs.
-    fn key_differences(&self, earlier: &Self) -> Vec<Difference> {
-        match self.key == earlier.key {
+        let mut found = match self.key == earlier.key {
             true => Vec::new(),
             false => of_keys(earlier.compared(), self.compared()),
-        }
+        };
+        found.extend(of_callees(&earlier.dependencies, &self.dependencies));
+        found
     }
 
     /// The run that this one is most like, and in what it differs; see [`Nearest`].
@@ -93,18 +88,19 @@ impl Record {
     /// Takes `other` in place of the `nearest` so far, if this run is more like it, and says whether it did: for
     /// records that come one by one.
     pub fn look_at(&self, other: &Self, nearest: &mut Option<Nearest>) -> bool {
-        self.weigh(other.as_nearest(self.differences(other)), nearest)
+        other.offer(&self.key, self.differences(other), nearest)
     }
 
-    /// The same for a run that was not made, whose nested runs are not known.
-    pub(crate) fn look_at_key(&self, other: &Self, nearest: &mut Option<Nearest>) {
-        self.weigh(other.as_nearest(self.key_differences(other)), nearest);
-    }
-
-    fn weigh(&self, found: Nearest, nearest: &mut Option<Nearest>) -> bool {
-        let rank = found.rank(&self.key);
+    /// The same of this run, which differs so from that of a key.
+    pub(crate) fn offer(
+        &self,
+        key: &Key,
+        differences: Vec<Difference>,
+        nearest: &mut Option<Nearest>,
+    ) -> bool {
+        let found = self.as_nearest(differences);
         let known = nearest.as_ref();
-        let is_nearer = known.is_none_or(|known| rank < known.rank(&self.key));
+        let is_nearer = known.is_none_or(|known| found.rank(key) < known.rank(key));
         if is_nearer {
             *nearest = Some(found);
         }
@@ -120,7 +116,7 @@ impl Record {
         }
     }
 
-    fn compared(&self) -> Compared<'_> {
+    pub(crate) fn compared(&self) -> Compared<'_> {
         Compared {
             app: &self.app,
             code: &self.code,

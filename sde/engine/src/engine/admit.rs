@@ -26,7 +26,7 @@ impl Engine {
         let depth = depth_here(run.parent.as_ref());
         (depth >= self.max_depth).then(|| {
             ErrorKind::TooDeep {
-                app: Arc::clone(&run.app.resolved.name),
+                app: run.name(),
                 key: run.key,
                 depth,
             }
@@ -51,7 +51,7 @@ fn distributed_input(run: &Run<'_>) -> Option<Error> {
     if !has_parts || run.app.resolved.info.distributed {
         return None;
     }
-    let app = Arc::clone(&run.app.resolved.name);
+    let app = run.name();
     let why = "an input lies on several ranks, and the app is not `distributed`";
     let source = FingerprintError::custom(why);
     Some(ErrorKind::Fingerprint { app, source }.into())
@@ -70,7 +70,7 @@ fn unknown_name(run: &Run<'_>) -> Option<Error> {
 
 pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
     run.is_cancelled().then(|| {
-        let app = Arc::clone(&run.app.resolved.name);
+        let app = run.name();
         ErrorKind::Cancelled { app, key: run.key }.into()
     })
 }

@@ -209,7 +209,7 @@ impl Engine {
         let why = previous.and_then(|entry| self.refusal(entry, run.options.names));
         if let Some(why) = why {
             self.tell(|| Event::Stale {
-                app: Arc::clone(&run.app.resolved.name),
+                app: run.name(),
                 key: run.key,
                 why,
             });
@@ -240,7 +240,7 @@ impl Engine {
             None if run.cache.is_flying(&run.key) => "it is being computed".to_owned(),
             None => "it was never computed, or not saved".to_owned(),
         };
-        let app = Arc::clone(&run.app.resolved.name);
+        let app = run.name();
         Err(ErrorKind::NotRemembered {
             app,
             key: run.key,

@@ -151,7 +151,7 @@ impl Engine {
         returned: thread::Result<Result<ResultMap, AppError>>,
         trace: &Trace,
     ) -> Result<ResultMap, Unpublished> {
-        let (app, key) = (Arc::clone(&run.app.resolved.name), run.key);
+        let (app, key) = (run.name(), run.key);
         match returned {
             // It may be only what it had when it heard that nobody wants it.
             Ok(Ok(_)) if trace.heard => {

@@ -167,7 +167,7 @@ impl Engine {
         }
         run.cache.counters.add(Count::Failed, 1);
         self.tell(|| Event::Failed {
-            app: Arc::clone(&run.app.resolved.name),
+            app: run.name(),
             key: run.key,
             error: error.clone(),
         });

@@ -101,6 +101,10 @@ impl<'a> Run<'a> {
         }
     }
 
+    pub(super) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.app.resolved.name)
+    }
+
     /// Under what this process keeps the states of its scratch.
     pub(crate) fn scratch_key(&self) -> Key {
         let ranks = self.from.shared_ranks();

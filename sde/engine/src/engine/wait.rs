@@ -49,7 +49,7 @@ impl Engine {
         // Before it is told: who hears of it can rely on it.
         let interested = flight.interest();
         self.tell(|| Event::Waiting {
-            app: Arc::clone(&run.app.resolved.name),
+            app: run.name(),
             key: run.key,
         });
         let deadline = self.deadline(run, &here);
@@ -92,7 +92,7 @@ impl Engine {
         let claim = Claim::won(run.cache, Arc::clone(flight));
         let begun = self.begin(run, Some(flight));
         self.tell(|| Event::TakenOver {
-            app: Arc::clone(&run.app.resolved.name),
+            app: run.name(),
             key: run.key,
         });
         let previous = run.cache.entry(&run.key);

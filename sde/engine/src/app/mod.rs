@@ -32,7 +32,7 @@ pub(crate) use cancel::Wake;
 pub(crate) use defaults::Defaults;
 pub use definition::App;
 pub use dependencies::Callee;
-pub(crate) use dependencies::{AppCall, DependencySnapshot};
+pub(crate) use dependencies::DependencySnapshot;
 pub(crate) use difference::{Compared, of_callees, of_keys};
 pub use difference::{Difference, Nearest, Part};
 

@@ -339,6 +339,31 @@ impl Entry {
     }
 }
 
+/// An entry that may be used, and the map that it gives to one caller. The two go together
+/// from the look that found everything there to the caller: what nobody else holds would
+/// be gone when asked for again.
+pub(crate) struct Served {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) map: ResultMap,
+}
+
+impl Served {
+    /// What is given to one whose own entry was published: that one, or the winner that
+    /// stands in its place, if it has what he asks for.
+    pub(crate) fn or_winner(self, winner: &Arc<Entry>, names: Option<&[&str]>) -> Self {
+        if Arc::ptr_eq(&self.entry, winner) {
+            return self;
+        }
+        match winner.serve(names) {
+            Ok(map) => Self {
+                entry: Arc::clone(winner),
+                map,
+            },
+            Err(_) => self,
+        }
+    }
+}
+
 fn held_or_gone(value: Option<ErasedValue>) -> Content {
     value.map_or(Content::Gone(NOT_KEPT), Content::Held)
 }

@@ -6,27 +6,20 @@
 
 use std::sync::Arc;
 
-use super::entry::{Entry, Record};
+use super::entry::{Entry, Record, Served};
 use crate::app::{ResolvedApp, ResultSpec};
 use crate::error::{Error, ErrorKind, join_names};
 use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, Tags};
 
-/// An entry, and the map for the caller that computed it, which also holds what
-/// the cache does not keep.
-pub(crate) struct Published {
-    pub(crate) entry: Entry,
-    pub(crate) given: ResultMap,
-}
-
 /// Checks what an app returned against what it declares, and joins it with what
-/// is still there of an earlier entry.
+/// is still there of an earlier entry. The map for the caller that computed it also holds what the cache does not keep.
 pub(crate) fn merge(
     resolved: &ResolvedApp,
     record: Record,
     returned: &ResultMap,
     previous: Option<&Entry>,
     epoch: u64,
-) -> Result<Published, Error> {
+) -> Result<Served, Error> {
     let undeclared = |why: String| {
         Error::from(ErrorKind::Undeclared {
             app: Arc::clone(&resolved.name),
@@ -54,10 +47,10 @@ pub(crate) fn merge(
         key: record.key,
         run: record.run,
     };
-    let given = ResultMap::from_parts(origin, given);
-    Ok(Published {
-        entry: Entry::new(record, kept_of(&given), epoch),
-        given,
+    let map = ResultMap::from_parts(origin, given);
+    Ok(Served {
+        entry: Arc::new(Entry::new(record, kept_of(&map), epoch)),
+        map,
     })
 }
 

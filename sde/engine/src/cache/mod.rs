@@ -20,9 +20,9 @@ mod tests;
 pub(crate) mod waits;
 
 pub(crate) use app_cache::{AppCache, Claimed};
-pub(crate) use entry::Entry;
 pub use entry::Record;
-pub(crate) use merge::{Published, merge};
+pub(crate) use entry::{Entry, Served};
+pub(crate) use merge::merge;
 pub(crate) use run_flight::RunFlight;
 pub(crate) use scratches::ScratchState;
 pub use stats::AppStats;

@@ -107,17 +107,19 @@ impl Pending {
     }
 
     /// Puts back what could not be saved, but for what has a newer entry since.
-    pub(crate) fn put_back(&self, selection: Selection, entries: Vec<Arc<Entry>>) {
+    pub(crate) fn put_back(
+        &self,
+        selection: Selection,
+        entries: Vec<Arc<Entry>>,
+        marks: Vec<Mark>,
+    ) {
+        lock(&self.marks).splice(0..0, marks);
         let mut list = lock(self.list(selection));
         for entry in entries {
             if list.get(&entry.record.key).is_none() {
                 list.put(entry);
             }
         }
-    }
-
-    pub(crate) fn put_back_marks(&self, marks: Vec<Mark>) {
-        lock(&self.marks).splice(0..0, marks);
     }
 
     fn list(&self, selection: Selection) -> &Mutex<Unsaved> {

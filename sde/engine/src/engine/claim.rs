@@ -5,10 +5,10 @@ use std::sync::Arc;
 use super::Engine;
 use super::execute::Begun;
 use super::handle::Policy;
-use super::run_state::{Run, Served};
-use crate::cache::{self, AppCache, Entry, RunFlight};
+use super::run_state::Run;
+use crate::cache::{self, AppCache, Entry, RunFlight, Served};
 use crate::error::{Error, ErrorKind, Failure};
-use crate::event::{Event, Source};
+use crate::event::Source;
 use crate::result_map::ResultMap;
 
 /// What came of claiming a key.
@@ -176,7 +176,11 @@ impl Engine {
                 Err(claim) => claim,
             };
         }
-        self.tell_stale(run, previous.as_deref());
+        let refused = previous
+            .as_deref()
+            .filter(|entry| !entry.record.nondeterministic);
+        let why = refused.and_then(|entry| self.refusal(entry, run.options.names));
+        self.tell_stale(run, why);
         self.load_or_compute(run, claim, begun, previous)
     }
 
@@ -201,18 +205,6 @@ impl Engine {
             role: Role::Holder(claim),
             begun,
             previous,
-        }
-    }
-
-    fn tell_stale(&self, run: &Run<'_>, previous: Option<&Entry>) {
-        let previous = previous.filter(|entry| !entry.record.nondeterministic);
-        let why = previous.and_then(|entry| self.refusal(entry, run.options.names));
-        if let Some(why) = why {
-            self.tell(|| Event::Stale {
-                app: run.name(),
-                key: run.key,
-                why,
-            });
         }
     }
 

@@ -4,9 +4,9 @@ use std::sync::{Arc, Weak};
 
 use super::Engine;
 use super::handle::{CalledApp, Options, Policy};
-use super::run_state::{Keyed, Served};
+use super::run_state::Keyed;
 use crate::app::Frame;
-use crate::cache::{AppCache, Entry};
+use crate::cache::{AppCache, Entry, Served};
 use crate::event::Source;
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, keyed, with_encoder};

@@ -39,9 +39,9 @@ pub(crate) use claim::Claim;
 pub use handle::{AppSource, Handle, Outcome, Peek, Policy, Request, Scratch, Subset, Transfer};
 pub(crate) use handle::{CalledApp, Options};
 pub use invalidate::Invalidated;
-pub(crate) use load::entry_of_specs;
+pub(crate) use load::entry_of;
 pub(crate) use publish::Unpublished;
-pub(crate) use run_state::{Keyed, Run, Served};
+pub(crate) use run_state::{Keyed, Run};
 pub use sde::Sde;
 pub use stats::Stats;
 

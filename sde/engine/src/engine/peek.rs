@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::handle::{CalledApp, Peek};
+use super::load::entry_of;
 use crate::app::{Compared, Nearest, ResolvedApp, of_keys};
 use crate::cache::{AppCache, Record};
 use crate::checkpoint::StoredEntry;
@@ -118,7 +119,7 @@ impl Engine {
     ) -> Option<Result<RunId, String>> {
         let look = |stored: StoredEntry| {
             let made_by = stored.record.run;
-            let entry = self.entry_of(resolved, stored, None);
+            let entry = entry_of(&resolved.info.results, stored, None);
             self.refusal(&entry, None).map_or(Ok(made_by), Err)
         };
         if let Some(received) = self.sets.received.find(key) {

@@ -7,10 +7,9 @@ use std::time::SystemTime;
 use super::Node;
 use super::handle::{CalledApp, Handle, Options};
 use crate::app::{CancelToken, Frame, ThreadContext};
-use crate::cache::{AppCache, Entry};
+use crate::cache::AppCache;
 use crate::key::{Key, Volatile};
 use crate::ranks::state_key;
-use crate::result_map::ResultMap;
 
 /// One call that is not answered from the cache, on its way through the engine.
 pub(crate) struct Run<'a> {
@@ -41,14 +40,6 @@ pub(crate) struct Keyed {
     pub(crate) volatile: Option<Box<Volatile>>,
 }
 
-/// An entry that may be used, and the map that it gives to one caller. The two go together
-/// from the look that found everything there to the caller: what nobody else holds would
-/// be gone when asked for again.
-pub(crate) struct Served {
-    pub(crate) entry: Arc<Entry>,
-    pub(crate) map: ResultMap,
-}
-
 impl Keyed {
     /// Of inputs that have no key.
     pub(crate) fn none() -> Self {
@@ -56,23 +47,6 @@ impl Keyed {
             key: Key::from_bytes([0; 32]),
             encoded: Box::default(),
             volatile: None,
-        }
-    }
-}
-
-impl Served {
-    /// What is given to one whose own entry was published: that one, or the winner that
-    /// stands in its place, if it has what he asks for.
-    pub(super) fn or_winner(self, winner: &Arc<Entry>, names: Option<&[&str]>) -> Self {
-        if Arc::ptr_eq(&self.entry, winner) {
-            return self;
-        }
-        match winner.serve(names) {
-            Ok(map) => Self {
-                entry: Arc::clone(winner),
-                map,
-            },
-            Err(_) => self,
         }
     }
 }

@@ -208,8 +208,7 @@ impl Engine {
                     save.add(&batch, written);
                 }
                 Err(error) => {
-                    self.pending.put_back(selection, entries);
-                    self.pending.put_back_marks(batch.marks);
+                    self.pending.put_back(selection, entries, batch.marks);
                     let scratch: Vec<_> = batch.scratch.iter().map(|one| one.key).collect();
                     for cache in self.caches.all() {
                         cache.scratches.put_back(scratch.iter().copied());

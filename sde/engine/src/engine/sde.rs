@@ -282,16 +282,14 @@ impl Sde {
     /// # Errors
     /// If the store fails; on all ranks, if it fails on any.
     pub fn finish(&self) -> Result<(), Error> {
-        let saved = match self.engine().archiver() {
-            Some(_) => self.engine().save(Selection::Checkpoint, true),
+        let save = |selection| match self.engine().archiver() {
+            Some(_) => self.engine().save(selection, true),
             None => Ok(()),
         };
+        let saved = save(Selection::Checkpoint);
         let saved = self.saved_together("finishes", Selection::Checkpoint, saved);
         // Also if that failed: results come first.
-        let archived = match self.engine().archiver() {
-            Some(_) => self.engine().save(Selection::Archive, true),
-            None => Ok(()),
-        };
+        let archived = save(Selection::Archive);
         self.saved_together("finishes", Selection::Archive, saved.and(archived))?;
         if let Some(ranks) = self.handle.shared_ranks() {
             ranks.close();

@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use super::split::can_give;
 use crate::cache::{AppCache, Entry};
-use crate::engine::Engine;
-use crate::engine::Transfer;
+use crate::engine::{Engine, Transfer};
 use crate::error::Error;
 use crate::key::Key;
 use crate::ranks::collective::{CollectiveOp, Header, Ranks};

@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use super::exchange::NotSent;
 use crate::app::{Handle, NestedCall, ResolvedApp};
-use crate::engine::Engine;
-use crate::engine::{CalledApp, Options, Transfer};
+use crate::engine::{CalledApp, Engine, Options, Transfer, entry_of};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::key::{FingerprintError, Key, keyed};
@@ -197,7 +196,7 @@ impl Engine {
         let here = match self.sets.received.find(&left.key) {
             Some(received) => {
                 let stored = received.into_stored();
-                let entry = self.entry_of(&app.resolved, stored, known.as_deref());
+                let entry = entry_of(&app.resolved.info.results, stored, known.as_deref());
                 Some(entry.results)
             }
             None => known.map(|entry| entry.results.clone()),

@@ -11,9 +11,8 @@ use std::sync::Arc;
 
 use super::save::{bind, has_parts};
 use crate::app::{Callee, Handle, ResolvedApp};
-use crate::cache::{Entry, Published, Record};
-use crate::engine::{CalledApp, Options, Outcome, Policy};
-use crate::engine::{Claim, Engine, Keyed, Run, Served, Unpublished};
+use crate::cache::{Entry, Record, Served};
+use crate::engine::{CalledApp, Claim, Engine, Keyed, Options, Outcome, Policy, Run, Unpublished};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
@@ -186,7 +185,7 @@ impl Engine {
         &self,
         run: &Run<'_>,
         ranks: &Ranks,
-        published: Published,
+        published: Served,
         met: &[Header],
         claim: Option<Claim<'_>>,
     ) -> Result<Outcome, Error> {
@@ -194,13 +193,12 @@ impl Engine {
         let generation = run.cache.generation();
         let entry = self.with_dependencies_of_all(ranks, published.entry, met)?;
         bind(run.from, resolved, &entry);
-        let entry = Arc::new(entry);
         if !entry.record.nondeterministic {
             self.check_replicas(ranks, resolved, &entry)?;
         }
         let descriptors = self.all_descriptors(ranks, resolved, &entry)?;
         let made = Served {
-            map: published.given,
+            map: published.map,
             entry,
         };
         if run.options.policy != Policy::Bypass {
@@ -220,9 +218,9 @@ impl Engine {
     fn with_dependencies_of_all(
         &self,
         ranks: &Ranks,
-        own: Entry,
+        own: Arc<Entry>,
         met: &[Header],
-    ) -> Result<Entry, Error> {
+    ) -> Result<Arc<Entry>, Error> {
         if met.iter().all(|other| other.body == met[0].body) {
             return Ok(own);
         }
@@ -234,7 +232,7 @@ impl Engine {
         record.dependencies = dependencies.collect::<BTreeSet<_>>().into_iter().collect();
         record.nondeterministic = all.iter().any(|of_rank| of_rank.1);
         record.anew = all.iter().any(|of_rank| of_rank.2);
-        Ok(own.with_record(record))
+        Ok(Arc::new(own.with_record(record)))
     }
 }
 

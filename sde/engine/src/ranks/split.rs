@@ -11,8 +11,7 @@ use super::group::ProcessGroup;
 use super::sets::ProcessSet;
 use crate::app::TypeIndex;
 use crate::cache::Entry;
-use crate::engine::Transfer;
-use crate::engine::{Engine, entry_of_specs};
+use crate::engine::{Engine, Transfer, entry_of};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
 use crate::result_map::Tags;
@@ -187,7 +186,7 @@ impl Engine {
         let generation = cache.generation();
         let info = self.catalog.info_of(&app, &received.record.code);
         let specs = info.map_or_else(Vec::new, |info| info.results);
-        let entry = entry_of_specs(&specs, received.into_stored(), None);
+        let entry = entry_of(&specs, received.into_stored(), None);
         cache.record(&Arc::new(entry), generation);
     }
 

@@ -198,6 +198,7 @@ impl Saved {
 }
 
 /// One entry to save. Its run's scratch, if any was saved, is of no use any more.
+#[derive(Clone)]
 pub struct SavedEntry {
     /// How it was made.
     pub record: Record,
@@ -206,6 +207,7 @@ pub struct SavedEntry {
 }
 
 /// One result to save.
+#[derive(Clone)]
 pub struct SavedResult {
     /// Its name.
     pub name: String,

@@ -88,17 +88,18 @@ impl AppStore {
     }
 
     /// Freezes these names.
-    fn freeze<'n>(&self, names: impl Iterator<Item = &'n str>) {
+    #[inline(never)]
+    fn freeze<'n>(&self, names: impl Iterator<Item = &'n str> + Clone) {
+        let is_frozen = |name: &str| self.read().get(name).is_some_and(|app| app.frozen);
+        if names.clone().all(is_frozen) {
+            return;
+        }
         let mut apps = write(&self.0);
         for name in names {
             if let Some(registered) = apps.get_mut(name) {
                 registered.frozen = true;
             }
         }
-    }
-
-    fn is_frozen(&self, name: &str) -> bool {
-        self.read().get(name).is_some_and(|app| app.frozen)
     }
 
     /// Changes an app that has not run. The change calls the app's checks, which may look into the registry: it
@@ -172,16 +173,8 @@ impl Engine {
     #[inline]
     pub(super) fn freeze(&self, app: &CalledApp<'_>) {
         if app.by_name.is_some() || !app.resolved.registered.is_empty() {
-            self.freeze_names(app);
-        }
-    }
-
-    #[inline(never)]
-    fn freeze_names(&self, app: &CalledApp<'_>) {
-        let in_slots = app.resolved.registered.keys().map(String::as_str);
-        let names = || app.by_name.into_iter().chain(in_slots.clone());
-        if names().any(|name| !self.apps.is_frozen(name)) {
-            self.apps.freeze(names());
+            let in_slots = app.resolved.registered.keys().map(String::as_str);
+            self.apps.freeze(app.by_name.into_iter().chain(in_slots));
         }
     }
 }

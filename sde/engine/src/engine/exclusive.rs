@@ -36,18 +36,11 @@ pub(super) struct ExclusiveRun<'a> {
 impl Drop for ExclusiveRun<'_> {
     fn drop(&mut self) {
         lock(&self.cache.exclusive_runs).remove(&self.ancestor);
-        // Those that wait look again which run is exclusive.
-        self.held.flight.fail(gone(self.cache, &self.held), false);
+        // Those that wait look again which run is exclusive, and not at the error.
+        let (app, key) = (Arc::clone(&self.cache.name), self.held.key);
+        let gone = ErrorKind::StaleHandle { app, key }.into();
+        self.held.flight.fail(gone, false);
     }
-}
-
-/// What an exclusive run's flight ends with: nobody looks at it.
-fn gone(cache: &AppCache, held: &RunFlight) -> Error {
-    ErrorKind::StaleHandle {
-        app: Arc::clone(&cache.name),
-        key: held.key,
-    }
-    .into()
 }
 
 fn not_thread_safe(run: &Run<'_>) -> Error {

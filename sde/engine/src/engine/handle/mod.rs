@@ -10,26 +10,24 @@ mod scratch;
 mod source;
 mod subset;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 pub(crate) use request::Options;
-use request::{ErasedCall, ONE_RESULT};
 pub use request::{Outcome, Peek, Policy, Request};
 pub use scratch::Scratch;
 pub use source::AppSource;
-pub(crate) use source::{AppRef, CalledApp};
+pub(crate) use source::CalledApp;
 pub use subset::{Subset, Transfer};
 
 use super::Engine;
 use crate::app::{
-    App, Callee, Cost, Frame, Instance, Prepared, ResolvedOnce, ThreadContext, no_parameter,
-    no_slot, refused_parameter,
+    Callee, Cost, Frame, Instance, Prepared, ThreadContext, no_parameter, no_slot,
+    refused_parameter,
 };
 use crate::error::{Error, ErrorKind};
-use crate::inputs::{Call, Inputs};
+use crate::inputs::Inputs;
 use crate::ranks::collective::Ranks;
-use crate::result_map::{ResultMap, Storable, no_result};
+use crate::result_map::{ResultMap, Storable};
 
 /// Runs apps.
 ///
@@ -186,10 +184,8 @@ impl Handle {
     /// If the app has no such slot, or this handle belongs to no run.
     pub fn sub_app(&self, slot: &str) -> Result<Prepared, Error> {
         let resolved = &self.own_frame("sub-app")?.resolved;
-        resolved.sub_apps.get(slot).cloned().ok_or_else(|| {
-            let names: Vec<_> = resolved.sub_apps.keys().map(ToString::to_string).collect();
-            no_slot(&resolved.name, slot, &names)
-        })
+        let there = resolved.sub_apps.get(slot).cloned();
+        there.ok_or_else(|| no_slot(&resolved.name, slot, resolved.sub_apps.keys()))
     }
 
     /// The value of one of the running app's own parameters.
@@ -199,10 +195,9 @@ impl Handle {
     /// belongs to no run.
     pub fn parameter<T: 'static>(&self, name: &str) -> Result<&T, Error> {
         let resolved = &self.own_frame("parameter")?.resolved;
-        let setting = resolved.settings.get(name).ok_or_else(|| {
-            let names: Vec<_> = resolved.settings.keys().map(ToString::to_string).collect();
-            no_parameter(&resolved.name, name, &names)
-        })?;
+        let setting = resolved.settings.get(name);
+        let setting =
+            setting.ok_or_else(|| no_parameter(&resolved.name, name, resolved.settings.keys()))?;
         setting.any.downcast_ref().ok_or_else(|| {
             let wanted = std::any::type_name::<T>();
             let why = format!("it is a {}, not a {wanted}", setting.type_name);
@@ -241,63 +236,6 @@ impl Handle {
         if self.check_active().is_ok() {
             let nested = ThreadContext::here().is_beside();
             self.engine.progress(label, done, total, nested);
-        }
-    }
-
-    /// Runs a call made by the macros. Gives the results that it has not taken.
-    #[doc(hidden)]
-    #[inline]
-    pub fn call_linked(
-        &self,
-        app: &dyn App,
-        resolved: &ResolvedOnce,
-        call: &mut dyn Call,
-    ) -> Result<Option<ResultMap>, Error> {
-        let app = self.linked(app, resolved)?;
-        let outcome = self.engine.run(self, &app, call, &ONE_RESULT)?;
-        Ok(outcome.map(|outcome| outcome.results))
-    }
-
-    /// An app that was linked into the program.
-    #[inline]
-    pub(crate) fn linked<'a>(
-        &self,
-        app: &'a dyn App,
-        resolved: &'a ResolvedOnce,
-    ) -> Result<CalledApp<'a>, Error> {
-        let resolved = resolved.get(app);
-        Ok(CalledApp {
-            app: AppRef::Borrowed(app),
-            resolved: Cow::Borrowed(resolved.inspect_err(|_| self.note_uncacheable())?),
-            by_name: None,
-        })
-    }
-
-    /// Runs a call with inputs.
-    pub(crate) fn call_erased(
-        &self,
-        app: &CalledApp<'_>,
-        inputs: &Inputs,
-        options: &Options<'_>,
-    ) -> Result<Outcome, Error> {
-        let mut call = ErasedCall::new(inputs);
-        let outcome = self.engine.run(self, app, &mut call, options)?;
-        let outcome = call.into_outcome().or(outcome);
-        outcome.ok_or_else(|| nothing_given(app))
-    }
-
-    /// The results alone: as [`call_erased`](Self::call_erased), with less to carry.
-    #[inline]
-    pub(crate) fn results_erased(
-        &self,
-        app: &CalledApp<'_>,
-        inputs: &Inputs,
-        options: &Options<'_>,
-    ) -> Result<ResultMap, Error> {
-        let mut call = ErasedCall::new(inputs);
-        match self.engine.run(self, app, &mut call, options)? {
-            Some(outcome) => Ok(outcome.results),
-            None => call.into_results().ok_or_else(|| nothing_given(app)),
         }
     }
 
@@ -375,12 +313,6 @@ impl Handle {
             None => Ok(()),
         }
     }
-}
-
-/// A call that neither took results nor was given any, which the engine does not make.
-#[cold]
-fn nothing_given(app: &CalledApp<'_>) -> Error {
-    no_result(&app.resolved.name, "result", &[])
 }
 
 #[cold]

@@ -53,6 +53,9 @@ impl fmt::Debug for Prepared {
     }
 }
 
+/// In the order of the names, in which they enter an identity.
+type ByName<T> = BTreeMap<Cow<'static, str>, T>;
+
 /// All that the engine needs to know of an app and its settings.
 pub(crate) struct ResolvedApp {
     pub(crate) info: AppInfo,
@@ -61,8 +64,8 @@ pub(crate) struct ResolvedApp {
     /// Which cache its entries are in.
     pub(crate) type_index: TypeIndex,
     /// Every parameter that has a value.
-    pub(crate) settings: BTreeMap<Cow<'static, str>, Setting>,
-    pub(crate) sub_apps: BTreeMap<Cow<'static, str>, Prepared>,
+    pub(crate) settings: ByName<Setting>,
+    pub(crate) sub_apps: ByName<Prepared>,
     /// The registered names in its slots, at every depth, and what they led to.
     pub(crate) registered: BTreeMap<String, AppId>,
     /// The digest of its defaults, whatever was set instead.
@@ -174,7 +177,7 @@ fn resolve_slots(
     setup: &Setup,
     find_named: &FindNamed<'_>,
     path: &mut Vec<String>,
-) -> Result<BTreeMap<Cow<'static, str>, Prepared>, Error> {
+) -> Result<ByName<Prepared>, Error> {
     let mut resolved = BTreeMap::new();
     for slot in &setup.info.slots {
         let sub_app = match setup.sub_app(&slot.name) {
@@ -188,10 +191,7 @@ fn resolve_slots(
 }
 
 /// The registered names in the slots, at every depth, and what they led to.
-fn registered(
-    setup: &Setup,
-    sub_apps: &BTreeMap<Cow<'static, str>, Prepared>,
-) -> BTreeMap<String, AppId> {
+fn registered(setup: &Setup, sub_apps: &ByName<Prepared>) -> BTreeMap<String, AppId> {
     let in_slots = setup.info.slots.iter();
     let own = in_slots.filter_map(|slot| match setup.sub_app(&slot.name) {
         Some(SubApp::Named(name)) => Some((name.to_string(), sub_apps.get(&slot.name)?.id())),
@@ -202,11 +202,7 @@ fn registered(
         .collect()
 }
 
-fn missing(
-    app: &dyn App,
-    setup: &Setup,
-    sub_apps: &BTreeMap<Cow<'static, str>, Prepared>,
-) -> Vec<String> {
+fn missing(app: &dyn App, setup: &Setup, sub_apps: &ByName<Prepared>) -> Vec<String> {
     let mut missing = app.not_ready();
     for parameter in &setup.info.parameters {
         if setup.setting(&parameter.name).is_none() {
@@ -234,8 +230,8 @@ fn missing(
 fn identify(
     app: &dyn App,
     info: &AppInfo,
-    settings: &BTreeMap<Cow<'static, str>, Setting>,
-    sub_apps: &BTreeMap<Cow<'static, str>, Prepared>,
+    settings: &ByName<Setting>,
+    sub_apps: &ByName<Prepared>,
 ) -> Result<(AppId, Option<Box<Volatile>>), FingerprintError> {
     with_encoder(|to| {
         to.named("name", &*info.name)?;
@@ -262,10 +258,7 @@ fn identify(
 }
 
 /// What of an identity may change, through all slots.
-fn volatile(
-    own: Option<Box<Volatile>>,
-    sub_apps: &BTreeMap<Cow<'static, str>, Prepared>,
-) -> Option<Volatile> {
+fn volatile(own: Option<Box<Volatile>>, sub_apps: &ByName<Prepared>) -> Option<Volatile> {
     let in_slots = sub_apps.values();
     let all = in_slots.filter_map(|sub| sub.resolved.volatile.as_ref());
     all.chain(own.as_deref()).fold(None, |seen, next| {

@@ -8,13 +8,13 @@ use dashmap::DashMap;
 use dashmap::mapref::entry::Entry as Place;
 
 use super::budget::MemoryBudget;
-use super::entry::Entry;
+use super::entry::{Entry, Served};
 use super::run_flight::RunFlight;
 use super::scratches::Scratches;
 use super::stats::Counters;
 use crate::error::Error;
 use crate::key::{BuildKeyHasher, Key};
-use crate::result_map::{Named, ResultMap};
+use crate::result_map::Named;
 
 /// Into how many parts the map is divided, each with a lock of its own. Readers of one part
 /// write to its lock, so threads that hit different keys must seldom meet in one; a part
@@ -214,18 +214,17 @@ impl AppCache {
 
     /// Makes the entry visible and wakes the waiters. If another publication of
     /// the same flight was first, that one stands; gives what stands. If the flight
-    /// failed while another call computed beside it, that one's entry is none the worse. `given` is what those
-    /// get who wait; `when_visible` is done with the map's guard
+    /// failed while another call computed beside it, that one's entry is none the worse. Those who wait get the map that was
+    /// made; `when_visible` is done with the map's guard
     /// held, before any thread finds the entry.
     pub(crate) fn publish(
         &self,
         flight: &RunFlight,
-        entry: Arc<Entry>,
-        given: &ResultMap,
+        made: &Served,
         when_visible: impl FnOnce(),
     ) -> Arc<Entry> {
-        flight.set_given(given);
-        let visible = self.make_visible(flight, entry, when_visible);
+        flight.set_given(&made.map);
+        let visible = self.make_visible(flight, Arc::clone(&made.entry), when_visible);
         self.budget.added(&visible);
         flight
             .flight
@@ -235,12 +234,8 @@ impl AppCache {
 
     /// Ends the flight with the entry that was there before it, and what that gives; not if the
     /// entry was cleaned or replaced since.
-    pub(crate) fn put_back(
-        &self,
-        flight: &RunFlight,
-        entry: &Arc<Entry>,
-        given: &ResultMap,
-    ) -> bool {
+    pub(crate) fn put_back(&self, flight: &RunFlight, before: &Served) -> bool {
+        let entry = &before.entry;
         let (is_there, _before) = self.change(flight.key, |slot| match slot {
             Some(Slot::Flying(flying, Some(there)))
                 if std::ptr::eq(&**flying, flight) && Arc::ptr_eq(there, entry) =>
@@ -250,7 +245,7 @@ impl AppCache {
             _ => (false, Change::Keep),
         });
         if is_there {
-            flight.set_given(given);
+            flight.set_given(&before.map);
             let _ = flight.flight.complete(Ok(Arc::clone(entry)));
         }
         is_there

@@ -9,7 +9,6 @@ use super::run_state::Run;
 use crate::cache::{self, AppCache, Entry, RunFlight, Served};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::Source;
-use crate::result_map::ResultMap;
 
 /// What came of claiming a key.
 pub(super) enum Claimed<'a> {
@@ -62,16 +61,14 @@ impl<'a> Claim<'a> {
 
     /// Ends it with an entry, and what that gives to those who wait; gives the entry that stands.
     pub(crate) fn publish(mut self, made: &Served, when_visible: impl FnOnce()) -> Arc<Entry> {
-        let entry = Arc::clone(&made.entry);
-        let cache = self.cache;
-        let winner = cache.publish(&self.flight, entry, &made.map, when_visible);
+        let winner = self.cache.publish(&self.flight, made, when_visible);
         self.ended = true;
         winner
     }
 
     /// Ends it with what was there before; gives the claim back if that was cleaned since.
-    fn put_back(mut self, entry: &Arc<Entry>, given: &ResultMap) -> Result<(), Self> {
-        self.ended = self.cache.put_back(&self.flight, entry, given);
+    fn put_back(mut self, before: &Served) -> Result<(), Self> {
+        self.ended = self.cache.put_back(&self.flight, before);
         match self.ended {
             true => Ok(()),
             false => Err(self),
@@ -108,8 +105,8 @@ impl Engine {
                 takes_what_is_there && entry.is_whole_and_checked(self.epoch())
             });
             match claimed {
-                cache::Claimed::Ready(entry) => match self.serve(&entry, run.options.names) {
-                    Ok(map) => return Ok(Claimed::Found(Served { entry, map }, Source::Map)),
+                cache::Claimed::Ready(entry) => match self.served(&entry, run.options.names) {
+                    Ok(served) => return Ok(Claimed::Found(served, Source::Map)),
                     // It is whole, and does not serve: it was invalidated, or the
                     // names asked for are not its own.
                     Err(_) => takes_what_is_there = false,
@@ -165,14 +162,11 @@ impl Engine {
         let begun = self.begin(run, Some(&claim.flight));
         if run.options.policy != Policy::Refresh
             && let Some(entry) = &previous
-            && let Ok(map) = self.serve(entry, run.options.names)
+            && let Ok(served) = self.served(entry, run.options.names)
         {
             // Published between looking and claiming.
-            claim = match claim.put_back(entry, &map) {
-                Ok(()) => {
-                    let entry = Arc::clone(entry);
-                    return Claimed::Found(Served { entry, map }, Source::Map);
-                }
+            claim = match claim.put_back(&served) {
+                Ok(()) => return Claimed::Found(served, Source::Map),
                 Err(claim) => claim,
             };
         }
@@ -220,10 +214,9 @@ impl Engine {
         // Another run may have taken up meanwhile what was sent.
         let now = run.cache.entry(&run.key);
         if let Some(entry) = &now
-            && let Ok(map) = self.serve(entry, run.options.names)
+            && let Ok(served) = self.served(entry, run.options.names)
         {
-            let entry = Arc::clone(entry);
-            return Ok((Served { entry, map }, Source::Map));
+            return Ok((served, Source::Map));
         }
         let why = match now.or(previous) {
             Some(entry) => self

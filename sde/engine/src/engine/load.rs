@@ -83,12 +83,12 @@ impl Engine {
         let is_one = |old: &&Entry| run_id.is_none_or(|of| of == old.record.run);
         let previous = previous.filter(|old| is_one(old) && self.may_fill(run, old));
         let entry = Arc::new(entry_of(&run.app.resolved.info.results, stored, previous));
-        let map = self.serve(&entry, run.options.names).map_err(Some)?;
+        let served = self.served(&entry, run.options.names).map_err(Some)?;
         // An archive is to have what this program used, whatever process computed it.
         if !archived {
             self.pending.add_to(Selection::Archive, &entry);
         }
-        Ok(Served { entry, map })
+        Ok(served)
     }
 
     /// Looks in the store.

@@ -135,6 +135,17 @@ impl Engine {
         }
     }
 
+    /// The same, with the entry.
+    pub(super) fn served(
+        &self,
+        entry: &Arc<Entry>,
+        names: Option<&[&str]>,
+    ) -> Result<Served, String> {
+        let map = self.serve(entry, names)?;
+        let entry = Arc::clone(entry);
+        Ok(Served { entry, map })
+    }
+
     /// Why an entry may not be used; `None` if it may.
     pub(crate) fn refusal(&self, entry: &Entry, names: Option<&[&str]>) -> Option<String> {
         self.serve(entry, names).err()

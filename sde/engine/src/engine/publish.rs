@@ -76,9 +76,8 @@ impl Engine {
                 (winner, Source::Computed)
             }
             Role::Beside(flight) => {
-                let entry = Arc::clone(&own.entry);
                 let forget = || self.forget_replaced(run);
-                let winner = run.cache.publish(&flight, entry, &own.map, forget);
+                let winner = run.cache.publish(&flight, &own, forget);
                 // What lost is not saved: the record in memory and that in the
                 // store are to be of one computation.
                 if Arc::ptr_eq(&own.entry, &winner) {

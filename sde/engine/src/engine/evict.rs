@@ -51,10 +51,9 @@ impl Engine {
 
     /// The same for the app of a name; gives how many bytes were let go.
     pub(super) fn evict(&self, app: &str, keep: usize) -> usize {
-        let of_sets = self.sets.all().into_iter().flat_map(|set| set.caches());
-        let all = self.caches.all().cloned().chain(of_sets);
-        let of_name = all.filter(|cache| &*cache.name == app);
-        of_name.map(|cache| self.evict_from(&cache, keep)).sum()
+        let alone = self.caches.named(app).cloned();
+        let all = alone.into_iter().chain(self.sets.caches(app));
+        all.map(|cache| self.evict_from(&cache, keep)).sum()
     }
 
     fn evict_from(&self, cache: &AppCache, keep: usize) -> usize {

@@ -247,7 +247,7 @@ impl Engine {
             Key::from_bytes(*named.as_bytes()),
             &*what,
         );
-        ranks.meet(&header)?;
+        ranks.meet(header)?;
         let written = match ranks.rank() {
             0 => self.archive_to(dir),
             _ => Ok(()),

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use super::array::{DistOps, Placement, Redistribution};
-use super::collective::Ranks;
+use super::collective::{CollectiveOp, Header, Ranks};
 use super::exchange::{ReceivedEntry, ReceivedResult};
 use super::parts::{Descriptors, origin_of};
 use crate::app::{AppInfo, ResultSpec, Synchronize, Transfer};
@@ -94,7 +94,11 @@ impl EntryMove<'_> {
             })
         });
         let what = format!("the redistribution of {}", record.app);
-        self.change.ranks.end(&what, record.key, went)
+        let header = Header::new(CollectiveOp::End, record.key, what);
+        self.change
+            .ranks
+            .meet(header.with_failure(went.as_ref().err()))?;
+        went
     }
 
     /// As the app says.

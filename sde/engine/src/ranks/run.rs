@@ -16,8 +16,8 @@ use crate::engine::{Claim, Engine, Keyed, Run, Served, Unpublished};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
-use crate::key::{EncodedCursor, FingerprintError, Key, keyed, with_encoder};
-use crate::ranks::collective::{Body, CollectiveOp, Has, Header, Ranks, RunInputs, chain};
+use crate::key::{EncodedCursor, FingerprintError, keyed, with_encoder};
+use crate::ranks::collective::{Body, CollectiveOp, Has, Header, Ranks, RunInputs};
 
 impl Engine {
     /// `run` of a distributed app on several ranks, or on a part of them.
@@ -70,9 +70,15 @@ impl Engine {
             None => Has::Nothing,
         };
         let own = self.next_run();
-        let header = asked(run).with_body(Body::Run { next: own, has });
-        let header = header.with_failure(unfit.as_ref().map(chain));
-        let met = ranks.meet_all_well_with_inputs(header, &|| given(run, call))?;
+        let policy = run.options.policy as u8;
+        let body = Body::Run {
+            policy,
+            next: own,
+            has,
+        };
+        let header = Header::new(CollectiveOp::Run, run.key, asked(run)).with_body(body);
+        let header = header.with_failure(unfit.as_ref());
+        let met = ranks.meet_for_run(header, &|| given(run, call))?;
         // One run has one name everywhere, which the first rank gives it.
         let next = match met[0].body {
             Body::Run { next, .. } => next,
@@ -149,11 +155,11 @@ impl Engine {
             let begun = self.begin(run, claim.as_ref().map(|claim| &claim.flight));
             let ran = self.execute(run, call, begun, number);
             let made = self.publishable(run, ran, None);
-            let (body, why) = match &made {
-                Ok(published) => (dependency_digest(&published.entry.record), None),
-                Err(unpublished) => (Body::Nothing, Some(chain(&unpublished.error))),
-            };
-            let ended = ranks.end_with(body, &run.app.resolved.name, run.key, why);
+            let header = Header::new(CollectiveOp::End, run.key, &*run.app.resolved.name);
+            let ended = ranks.meet(match &made {
+                Ok(published) => header.with_body(dependency_digest(&published.entry.record)),
+                Err(unpublished) => header.with_failure(Some(&unpublished.error)),
+            });
             match (made, ended) {
                 (Ok(published), Ok(met)) => Ok((published, met)),
                 (Err(unpublished), Ok(_)) => Err(unpublished),
@@ -261,27 +267,16 @@ fn given(run: &Run<'_>, call: &dyn Call) -> RunInputs {
     values.chain(slots).collect()
 }
 
-/// What all ranks must ask for alike: the run, and what may be taken of what is remembered and left there.
-/// Else one would give up where others enter the body, or not save its part. Which results they want
-/// does not matter: it is a hit only if each has what it wants.
-fn asked(run: &Run<'_>) -> Header {
+/// What all ranks must ask for alike, as messages tell it. Which results they want does not matter: it is a hit only
+/// if each has what it wants.
+fn asked(run: &Run<'_>) -> String {
     let name = &run.app.resolved.name;
-    let how = match run.options.policy {
-        Policy::Use => return Header::new(CollectiveOp::Run, run.key, &**name),
-        Policy::Refresh => "again",
-        Policy::Bypass => "unremembered",
-        Policy::OnlyIfRemembered => "only if remembered",
-    };
-    let mut all = blake3::Hasher::new();
-    all.update(run.key.as_bytes()).update(how.as_bytes());
-    let mut key = *all.finalize().as_bytes();
-    // Messages show the first bytes.
-    key[..16].copy_from_slice(&run.key.as_bytes()[..16]);
-    Header::new(
-        CollectiveOp::Run,
-        Key::from_bytes(key),
-        format!("{name}, {how}"),
-    )
+    match run.options.policy {
+        Policy::Use => name.to_string(),
+        Policy::Refresh => format!("{name}, again"),
+        Policy::Bypass => format!("{name}, unremembered"),
+        Policy::OnlyIfRemembered => format!("{name}, only if remembered"),
+    }
 }
 
 fn encode(resolved: &ResolvedApp, call: &dyn Call) -> Result<Keyed, Error> {

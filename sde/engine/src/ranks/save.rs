@@ -96,7 +96,7 @@ impl Engine {
             }
         }
         let header = Header::new(CollectiveOp::Agree, entry.record.key, &*resolved.name);
-        let met = ranks.meet(&header.with_body(Body::digest(&digests.finalize())))?;
+        let met = ranks.meet(header.with_body(Body::digest(&digests.finalize())))?;
         match met.iter().position(|other| other.body != met[0].body) {
             None => Ok(()),
             Some(rank) => Err(ErrorKind::Replicas {

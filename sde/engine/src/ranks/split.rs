@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::collective::{Body, CollectiveOp, Header, Ranks, chain};
+use super::collective::{Body, CollectiveOp, Header, Ranks};
 use super::entry_move::SetChange;
 use super::exchange::{Exchange, NotSent, Offer, ReceivedEntry, Sent, pack, unpack};
 use super::group::ProcessGroup;
@@ -48,7 +48,7 @@ impl Engine {
             place: key,
             commits: self.commits_by_the_way(),
         });
-        let met = whole.meet(&header)?;
+        let met = whole.meet(header)?;
         self.commit_by_the_way(whole, &met);
         let parts = sets_of(&met);
         let own = parts.iter().find(|part| part.contains(&whole.rank()));
@@ -86,13 +86,11 @@ impl Engine {
             place: part.rank() as i64,
             commits: self.commits_by_the_way(),
         });
-        let inner = part.is_split().then(|| {
-            let doing = header.what.clone();
-            chain(&ErrorKind::IsSplit { doing }.into())
-        });
+        let doing = header.what.clone();
+        let inner = part.is_split().then(|| ErrorKind::IsSplit { doing }.into());
         // Who waits for this rank in the part must not wait for ever.
         part.leave();
-        let met = whole.meet_all_well(header.with_failure(inner));
+        let met = whole.meet(header.with_failure(inner.as_ref()));
         self.abandon_ranks(whole, part);
         let met = met?;
         self.commit_by_the_way(whole, &met);

@@ -222,7 +222,7 @@ impl<T: Element> DistArray<T> {
         let Some(ranks) = self.here(sde, "gathers")? else {
             return Ok(self.local.clone());
         };
-        ranks.meet(&header(CollectiveOp::Gather, &self.layout))?;
+        ranks.meet(header(CollectiveOp::Gather, &self.layout))?;
         let blocks = self.layout.blocks();
         let counts: Vec<usize> = blocks.iter().map(|b| b.len() * size_of::<T>()).collect();
         let whole = Block::whole(self.shape());

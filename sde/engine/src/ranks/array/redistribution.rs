@@ -106,8 +106,7 @@ impl Redistribution<'_> {
         let counts: Vec<usize> = (0..size)
             .map(|rank| send.get(rank).map_or(0, Vec::len))
             .collect();
-        let header = Header::keyless(CollectiveOp::Move, WHAT);
-        self.ranks.meet(&header)?;
+        self.ranks.meet(Header::keyless(CollectiveOp::Move, WHAT))?;
         let each = vec![size_of::<usize>(); size];
         let mut get_counts = vec![0_usize; size];
         let (told, heard) = (

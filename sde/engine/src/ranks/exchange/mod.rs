@@ -128,7 +128,7 @@ impl Exchange<'_> {
                 are_last: sent == mine.len() && rest.peek().is_none(),
             };
             let header = Header::keyless(CollectiveOp::Exchange, self.what);
-            let met = ranks.meet(&header.with_body(body))?;
+            let met = ranks.meet(header.with_body(body))?;
             let counts: Vec<_> = met.iter().map(Header::bytes).collect();
             ranks.reserve(self.what, &mut all, &counts)?;
             ranks.gather_into(self.what, &mine[turn], &counts, &mut all)?;

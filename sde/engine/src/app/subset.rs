@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use super::Handle;
 use crate::error::Error;
-use crate::ranks::collective::Ranks;
 use crate::result_map::Tags;
 
 /// Runs apps on some of the ranks of a process set, until they are released; made by
@@ -102,8 +101,10 @@ impl Handle {
         let ranks = self.collective_ranks(doing)?.cloned();
         let handle = match &ranks {
             Some(ranks) => {
-                let part = self.engine().split_ranks(ranks, color, key, transfer)?;
-                self.with_ranks(part)
+                let part = self.engine().split_set(ranks, color, key, transfer)?;
+                let mut handle = self.clone();
+                handle.set_ranks(part);
+                handle
             }
             None => self.clone(),
         };
@@ -131,12 +132,6 @@ impl Handle {
         let returned = returned?;
         released.map(|()| returned)
     }
-
-    fn with_ranks(&self, ranks: Arc<Ranks>) -> Self {
-        let mut handle = self.clone();
-        handle.set_ranks(ranks);
-        handle
-    }
 }
 
 impl Subset {
@@ -162,7 +157,7 @@ impl Subset {
         else {
             return Ok(());
         };
-        self.whole.engine().release_ranks(whole, part, transfer)
+        self.whole.engine().release_set(whole, part, transfer)
     }
 }
 
@@ -179,7 +174,7 @@ impl Drop for Subset {
             return;
         }
         if let (Some(part), Some(whole)) = (self.handle.shared_ranks(), self.whole.shared_ranks()) {
-            self.whole.engine().abandon_ranks(whole, part);
+            self.whole.engine().abandon_set(whole, part);
         }
     }
 }

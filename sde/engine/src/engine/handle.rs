@@ -11,7 +11,7 @@ use crate::app::{
 };
 use crate::error::{Error, ErrorKind};
 use crate::inputs::{Call, ErasedCall, Inputs};
-use crate::ranks::collective::Ranks;
+use crate::ranks::ProcessSet;
 use crate::result_map::{ResultMap, Storable, no_result};
 
 /// Runs apps.
@@ -28,14 +28,14 @@ pub struct Handle {
     engine: Arc<Engine>,
     frame: Option<Arc<Frame>>,
     /// The process set that its code runs on; `None` if that is this process and no other.
-    ranks: Option<Arc<Ranks>>,
+    ranks: Option<Arc<ProcessSet>>,
 }
 
 impl Handle {
     pub(crate) fn new(
         engine: Arc<Engine>,
         frame: Option<Arc<Frame>>,
-        ranks: Option<Arc<Ranks>>,
+        ranks: Option<Arc<ProcessSet>>,
     ) -> Self {
         Self {
             engine,
@@ -332,11 +332,11 @@ impl Handle {
         &self.engine
     }
 
-    pub(crate) fn set_ranks(&mut self, ranks: Arc<Ranks>) {
+    pub(crate) fn set_ranks(&mut self, ranks: Arc<ProcessSet>) {
         self.ranks = Some(ranks);
     }
 
-    pub(crate) fn shared_ranks(&self) -> Option<&Arc<Ranks>> {
+    pub(crate) fn shared_ranks(&self) -> Option<&Arc<ProcessSet>> {
         self.ranks.as_ref()
     }
 

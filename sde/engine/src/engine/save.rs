@@ -81,7 +81,7 @@ impl Engine {
             return;
         };
         // A part first: a list must not be there without it.
-        let ranks: BTreeSet<usize> = self.sets.all().iter().map(|set| set.ranks.rank()).collect();
+        let ranks: BTreeSet<usize> = self.sets.all().iter().map(|set| set.rank()).collect();
         let mut all = Vec::new();
         for rank in ranks {
             all.extend(keys.iter().map(|key| part_key(key, rank)));

@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use super::array::{DistOps, Placement, Redistribution};
 use super::collective::{CollectiveOp, Header, Ranks};
-use super::exchange::{ReceivedEntry, ReceivedResult};
 use super::parts::{Descriptors, origin_of};
 use crate::app::{AppInfo, ResultSpec, Synchronize, Transfer};
 use crate::cache::{Entry, Record};
+use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::error::{AppError, Error, ErrorKind};
 use crate::key::Key;
 use crate::result_map::{Content, Named, Origin, ResultMap, Stored, Tags, Wire};
@@ -23,8 +23,6 @@ pub(super) struct SetChange<'a> {
     pub(super) from: Vec<Vec<usize>>,
     pub(super) to: Vec<Vec<usize>>,
     pub(super) transfer: &'a Transfer,
-    /// Whether the results go to the larger set.
-    pub(super) is_release: bool,
 }
 
 /// An entry that moves.
@@ -44,7 +42,7 @@ pub(super) struct EntryMove<'a> {
     /// What this rank has of it.
     pub(super) own: Option<&'a Entry>,
     /// What is the same on all ranks that had it.
-    pub(super) received: &'a ReceivedEntry,
+    pub(super) received: &'a StoredEntry,
     pub(super) info: &'a AppInfo,
     pub(super) wire: &'a dyn Wire,
     /// The process set that this rank goes on with.
@@ -189,21 +187,21 @@ impl EntryMove<'_> {
     }
 
     /// A result that is the same on all ranks.
-    fn replica(&self, spec: &ResultSpec, arrived: Option<&ReceivedResult>) -> Content {
+    fn replica(&self, spec: &ResultSpec, arrived: Option<&StoredResult>) -> Content {
         let own = self.own.iter().flat_map(|entry| entry.results.results());
         let mut own = own.filter(|named| named.name == spec.name);
         let held = own.next().filter(|named| named.content.is_there());
         if let Some(held) = held {
             return held.content.clone();
         }
-        let value = arrived.and_then(|result| result.value.clone());
+        let value = arrived.and_then(|result| result.payload.clone());
         match value.zip(spec.codec) {
             Some((value, codec)) => Content::Stored(Stored::new(value, codec)),
             None => Content::Gone(LEFT),
         }
     }
 
-    fn arrived(&self, name: &str) -> Option<&ReceivedResult> {
+    fn arrived(&self, name: &str) -> Option<&StoredResult> {
         let mut results = self.received.results.iter();
         results.find(|result| result.name == name)
     }

@@ -194,8 +194,7 @@ impl Engine {
         };
         let known = self.cache_of(&app.resolved).entry(&left.key);
         let here = match self.sets.received.find(&left.key) {
-            Some(received) => {
-                let stored = received.into_stored();
+            Some(stored) => {
                 let entry = self.entry_of(&app.resolved, stored, known.as_deref());
                 Some(entry.results)
             }

@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::save::{bind, has_parts};
+use super::sets::ProcessSet;
 use crate::app::{CalledApp, Callee, Handle, Options, Outcome, Policy, ResolvedApp};
 use crate::cache::{Entry, Published, Record};
 use crate::engine::{Claim, Engine, Keyed, Run, Served, Unpublished};
@@ -24,7 +25,7 @@ impl Engine {
     pub(crate) fn run_collective(
         &self,
         from: &Handle,
-        ranks: &Arc<Ranks>,
+        set: &ProcessSet,
         app: &CalledApp<'_>,
         call: &mut dyn Call,
         options: &Options<'_>,
@@ -35,12 +36,11 @@ impl Engine {
             Ok(keyed) => (keyed, None),
             Err(error) => (Keyed::none(), Some(error)),
         };
-        let set = self.sets.of(ranks).ok_or(ErrorKind::Released)?;
         let cache = set.cache(self.cache_of(resolved));
         let run = Run::new(from, from.caller(), app, &cache, options, keyed);
         let unfit = unfit.or_else(|| self.admit(&run).err());
-        let stretch = crate::stretch!("run", app = &*resolved.name, key = %run.key.short(), ranks = ranks.size());
-        match self.collective_run(&run, ranks, call, unfit) {
+        let stretch = crate::stretch!("run", app = &*resolved.name, key = %run.key.short(), ranks = set.size());
+        match self.collective_run(&run, set, call, unfit) {
             Ok(outcome) => {
                 stretch.end(outcome.source.name());
                 Ok(outcome)

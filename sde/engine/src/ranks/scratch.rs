@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::collective::{CollectiveOp, Header, Ranks, not_here};
-use super::handle::{decode_sent, encode_to_send};
 use super::parts::part_key;
+use super::values::{decode_sent, encode_to_send};
 use crate::app::{DependencySnapshot, Frame, Handle, ScratchState};
 use crate::checkpoint::SavePolicy;
 use crate::engine::Engine;
@@ -184,7 +184,7 @@ impl<'a> States<'a> {
     fn of(handle: &'a Handle, frame: &'a Frame, does: &str) -> Result<Option<Self>, Error> {
         let what = format!("the scratch of {}", frame.resolved.name);
         let doing = || format!("{does} {what}");
-        let ranks = handle.collective_ranks(doing)?.map(|ranks| &**ranks);
+        let ranks = handle.collective_ranks(doing)?.map(|set| &***set);
         // Not on a part of the ranks that make it.
         let run = frame.states.run(ranks.map(Ranks::id));
         let run = run.ok_or_else(|| not_here(doing()))?;

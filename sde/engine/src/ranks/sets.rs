@@ -1,35 +1,32 @@
 //! The process sets of one engine, and what belongs to each.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::collective::Ranks;
 use super::exchange::Received;
 use crate::cache::{AppCache, Entry, Record};
-use crate::event::RunId;
 use crate::key::Key;
 use crate::result_map::Tags;
 use crate::sync::lock;
 
 /// Ranks, and the results that they made together.
 pub(crate) struct ProcessSet {
-    pub(crate) ranks: Arc<Ranks>,
+    ranks: Ranks,
     /// The caches of distributed apps, by name.
     caches: Mutex<HashMap<Arc<str>, Arc<AppCache>>>,
-    /// The entries that these ranks got from others, and did not make.
-    handed_over: Mutex<HashMap<Key, RunId>>,
     /// The ordinary runs that were made while this was the innermost process set, and those of
     /// parts of it that were released: app and key.
     fresh: Mutex<Vec<(Arc<str>, Key)>>,
 }
 
 impl ProcessSet {
-    pub(crate) fn new(ranks: Arc<Ranks>) -> Self {
+    pub(crate) fn new(ranks: Ranks) -> Self {
         Self {
             ranks,
             caches: Mutex::default(),
-            handed_over: Mutex::default(),
             fresh: Mutex::default(),
         }
     }
@@ -49,22 +46,15 @@ impl ProcessSet {
         self.caches().iter().find_map(|cache| cache.entry(key))
     }
 
-    /// Takes note of an entry that is put into a cache of this set and was made by other ranks.
-    pub(crate) fn note_handed_over(&self, record: &Record) {
-        lock(&self.handed_over).insert(record.key, record.run);
-    }
-
-    pub(crate) fn all(&self) -> Vec<Arc<Entry>> {
+    pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         let caches = self.caches();
         caches.iter().flat_map(|cache| cache.entries()).collect()
     }
 
-    /// The entries that were made by these ranks.
-    pub(crate) fn own(&self) -> Vec<Arc<Entry>> {
-        let mut all = self.all();
-        let others = lock(&self.handed_over);
-        all.retain(|entry| others.get(&entry.record.key) != Some(&entry.record.run));
-        all
+    /// Whether all that a run needs of this computation is there.
+    pub(crate) fn has(&self, record: &Record) -> bool {
+        let entry = self.entry(&record.key);
+        entry.is_some_and(|entry| entry.record.run == record.run && entry.lacks().is_none())
     }
 
     fn clear(&self) {
@@ -80,9 +70,22 @@ impl ProcessSet {
 
     /// Takes note of runs whose results others lack, unless there are no others.
     pub(crate) fn add_fresh(&self, more: impl IntoIterator<Item = (Arc<str>, Key)>) {
-        if !self.ranks.is_world() {
+        if !self.is_world() {
             lock(&self.fresh).extend(more);
         }
+    }
+}
+
+impl Deref for ProcessSet {
+    type Target = Ranks;
+    fn deref(&self) -> &Ranks {
+        &self.ranks
+    }
+}
+
+impl std::fmt::Debug for ProcessSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "rank {} of {}", self.rank(), self.size())
     }
 }
 
@@ -108,17 +111,9 @@ impl Sets {
     /// Takes off a set that is released, and those within it.
     pub(crate) fn remove(&self, id: u64) {
         let mut nested = lock(&self.nested);
-        if let Some(at) = nested.iter().position(|set| set.ranks.id() == id) {
+        if let Some(at) = nested.iter().position(|set| set.id() == id) {
             nested.truncate(at);
         }
-    }
-
-    pub(crate) fn of(&self, ranks: &Ranks) -> Option<Arc<ProcessSet>> {
-        let nested = lock(&self.nested);
-        nested
-            .iter()
-            .find(|set| set.ranks.id() == ranks.id())
-            .cloned()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<ProcessSet>> {
@@ -196,7 +191,7 @@ impl Sets {
     /// The entries of distributed apps, of all sets.
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         let all = self.all();
-        all.iter().flat_map(|set| set.all()).collect()
+        all.iter().flat_map(|set| set.entries()).collect()
     }
 }
 
@@ -230,11 +225,11 @@ mod tests {
     #[test]
     fn what_all_ranks_have_is_not_kept_for_others() {
         let runs = || [(Arc::from("app"), Key::from_bytes([1; 32]))];
-        let world = ProcessSet::new(Arc::new(ranks()));
+        let world = ProcessSet::new(ranks());
         world.add_fresh(runs());
         assert_eq!(world.take_fresh(), []);
         let part = ranks().part(Box::new(OneProcess), 0, &[0]);
-        let part = ProcessSet::new(Arc::new(part));
+        let part = ProcessSet::new(part);
         part.add_fresh(runs());
         assert_eq!(part.take_fresh(), runs());
     }

@@ -256,13 +256,13 @@ impl<T: Element> DistArray<T> {
     }
 
     /// The ranks it lies on, if that is where the handle's code runs; `None` on one process.
-    fn here<'a>(&self, sde: &'a Handle, doing: &str) -> Result<Option<&'a Arc<Ranks>>, Error> {
+    fn here<'a>(&self, sde: &'a Handle, doing: &str) -> Result<Option<&'a Ranks>, Error> {
         let ranks = sde.collective_ranks(|| format!("{doing} an array"))?;
         let id = ranks.map_or(0, |ranks| ranks.id());
         // Sets of other engines may have the same name.
         let ranks_here = ranks.map_or(1, |ranks| ranks.size());
         match id == self.set() && self.layout.ranks() == ranks_here {
-            true => Ok(ranks),
+            true => Ok(ranks.map(|set| &***set)),
             false => Err(ErrorKind::OtherSet.into()),
         }
     }

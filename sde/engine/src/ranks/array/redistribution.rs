@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::{Error, ErrorKind};
 use crate::ranks::collective::{CollectiveOp, Header, Ranks, parts};
-use crate::ranks::handle::gather_values;
+use crate::ranks::values::gather_values;
 use crate::result_map::{Storable, Value, Wire};
 
 /// Which ranks had a value, and which are to have it.

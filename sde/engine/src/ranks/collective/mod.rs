@@ -261,9 +261,3 @@ impl Drop for LevelGuard<'_> {
 pub(crate) fn not_here(doing: String) -> Error {
     ErrorKind::NotCollective { doing }.into()
 }
-
-impl std::fmt::Debug for Ranks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "rank {} of {}", self.rank(), self.size())
-    }
-}

@@ -18,7 +18,7 @@ use crate::key::Key;
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, parts};
 
 pub(crate) use packed::{PackedEntry, pack, unpack};
-pub(crate) use received::{Received, ReceivedEntry, ReceivedResult};
+pub(crate) use received::{Received, is_complete};
 use stream::Stream;
 
 /// An entry that a rank has.

@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::save::{bind, has_parts};
+use super::save::{bind, check_replicas, has_parts};
 use super::sets::ProcessSet;
 use crate::app::{CalledApp, Callee, Handle, Options, Outcome, Policy, ResolvedApp};
 use crate::cache::{Entry, Published, Record};
@@ -18,7 +18,9 @@ use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
 use crate::key::{EncodedCursor, FingerprintError, keyed, with_encoder};
-use crate::ranks::collective::{Body, CollectiveOp, Has, Header, Ranks, RunInputs};
+use crate::ranks::collective::{
+    Body, CollectiveOp, Has, Header, Ranks, RunInputs, ShortDigest, short,
+};
 
 impl Engine {
     /// `run` of a distributed app on several ranks, or on a part of them.
@@ -40,7 +42,7 @@ impl Engine {
         let run = Run::new(from, from.caller(), app, &cache, options, keyed);
         let unfit = unfit.or_else(|| self.admit(&run).err());
         let stretch = crate::stretch!("run", app = &*resolved.name, key = %run.key.short(), ranks = set.size());
-        match self.collective_run(&run, set, call, unfit) {
+        match self.take_or_compute(&run, set, call, unfit) {
             Ok(outcome) => {
                 stretch.end(outcome.source.name());
                 Ok(outcome)
@@ -49,7 +51,7 @@ impl Engine {
         }
     }
 
-    fn collective_run(
+    fn take_or_compute(
         &self,
         run: &Run<'_>,
         ranks: &Ranks,
@@ -157,17 +159,17 @@ impl Engine {
             let made = self.publishable(run, ran, None);
             let header = Header::new(CollectiveOp::End, run.key, &*run.app.resolved.name);
             let ended = ranks.meet(match &made {
-                Ok(published) => header.with_body(dependency_digest(&published.entry.record)),
+                Ok(published) => header.with_body(self.made(ranks, &published.entry)),
                 Err(unpublished) => header.with_failure(Some(&unpublished.error)),
             });
             match (made, ended) {
                 (Ok(published), Ok(met)) => Ok((published, met)),
-                (Err(unpublished), Ok(_)) => Err(unpublished),
-                (Err(unpublished), Err(_)) if unpublished.is_panic() => Err(unpublished),
-                // Alone it needs nobody's word for what went wrong.
-                (Err(unpublished), Err(_)) if ranks.size() == 1 => Err(unpublished),
-                (Err(unpublished), Err(error)) => Err(Unpublished::of(error, unpublished.failure)),
                 (Ok(_), Err(error)) => Err(Unpublished::of(error, Failure::Ordinary)),
+                (Err(own), Err(error)) if ranks.size() > 1 && !own.is_panic() => {
+                    Err(Unpublished::of(error, own.failure))
+                }
+                // A panic goes on, and alone it needs nobody's word for what went wrong.
+                (Err(own), _) => Err(own),
             }
         };
         let states = run.scratch_key();
@@ -200,9 +202,7 @@ impl Engine {
         let entry = self.with_dependencies_of_all(ranks, published.entry, met)?;
         bind(run.from, resolved, &entry);
         let entry = Arc::new(entry);
-        if !entry.record.nondeterministic {
-            self.check_replicas(ranks, resolved, &entry)?;
-        }
+        check_replicas(ranks, &entry.record, met)?;
         let descriptors = self.all_descriptors(ranks, resolved, &entry)?;
         let made = Served {
             map: published.given,
@@ -220,6 +220,14 @@ impl Engine {
         Ok(self.conclude(run, made, Source::Computed))
     }
 
+    /// What all ranks are to know of what this one has made.
+    fn made(&self, ranks: &Ranks, entry: &Entry) -> Body {
+        Body::Made {
+            dependencies: dependency_digest(&entry.record),
+            replicas: self.replica_digest(ranks, entry),
+        }
+    }
+
     /// The entry with a record of what the run rests on anywhere: each rank may have called other apps for
     /// its part, and all of them must find the same of it.
     fn with_dependencies_of_all(
@@ -228,7 +236,12 @@ impl Engine {
         own: Entry,
         met: &[Header],
     ) -> Result<Entry, Error> {
-        if met.iter().all(|other| other.body == met[0].body) {
+        let dependencies = |header: &Header| match header.body {
+            Body::Made { dependencies, .. } => Some(dependencies),
+            _ => None,
+        };
+        let first = dependencies(&met[0]);
+        if met.iter().all(|other| dependencies(other) == first) {
             return Ok(own);
         }
         let mut record = own.record.clone();
@@ -247,13 +260,13 @@ impl Engine {
 type Dependencies = (Vec<Callee>, bool, bool);
 
 /// The same for ranks to compare.
-fn dependency_digest(record: &Record) -> Body {
+fn dependency_digest(record: &Record) -> ShortDigest {
     let mut digest = blake3::Hasher::new();
     digest.update(&[u8::from(record.nondeterministic), u8::from(record.anew)]);
     for callee in &record.dependencies {
         callee.enter(&mut digest);
     }
-    Body::digest(&digest.finalize())
+    short(&digest.finalize())
 }
 
 /// What a run is given besides the code of the app, for a rank that is told that another gives it something else.

@@ -92,8 +92,12 @@ pub(crate) enum Body {
     Store {
         is_shared: bool,
     },
-    /// The digest of what should be the same everywhere.
-    Digest([u8; 16]),
+    /// Of what a run has made here, digests: of what its nested runs depended on, and of the results that are to be
+    /// the same everywhere.
+    Made {
+        dependencies: ShortDigest,
+        replicas: ShortDigest,
+    },
     /// The largest number of elements for one other rank; whether all lie where they are sent from.
     Elements {
         most: usize,
@@ -111,11 +115,11 @@ pub(crate) enum Has {
     Failure,
 }
 
-impl Body {
-    /// That this is the digest of what should be the same everywhere.
-    pub(crate) fn digest(of: &blake3::Hash) -> Self {
-        Self::Digest(of.as_bytes().first_chunk().copied().unwrap_or_default())
-    }
+/// Enough of a digest to tell apart what ranks have of one run.
+pub(crate) type ShortDigest = [u8; 16];
+
+pub(crate) fn short(of: &blake3::Hash) -> ShortDigest {
+    of.as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
 /// How long the message is, and how much of a text fits in it whatever else is said.
@@ -266,7 +270,10 @@ mod tests {
                 commits: true,
             },
             Body::Store { is_shared: true },
-            Body::Digest(*b"0123456789abcdef"),
+            Body::Made {
+                dependencies: *b"0123456789abcdef",
+                replicas: [255; 16],
+            },
             Body::Elements {
                 most: 8,
                 are_in_place: true,

@@ -16,7 +16,7 @@ mod patient;
 
 pub(crate) use differ::RunInputs;
 pub(crate) use gather::parts;
-pub(crate) use header::{Body, CollectiveOp, Has, Header, chain};
+pub(crate) use header::{Body, CollectiveOp, Has, Header, ShortDigest, chain, short};
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};

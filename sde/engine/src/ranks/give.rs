@@ -7,7 +7,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use super::collective::{CollectiveOp, Header, Ranks};
-use super::exchange::{Exchange, NotSent, Offer, Sent, pack, unpack};
+use super::exchange::{Exchange, Offer, pack, unpack};
 use crate::app::{Transfer, TypeIndex};
 use crate::cache::{AppCache, Entry};
 use crate::checkpoint::StoredEntry;
@@ -58,7 +58,7 @@ impl Engine {
         what: &str,
         fresh: &[(Arc<str>, Key)],
         transfer: &Transfer,
-    ) -> Result<Vec<NotSent>, Error> {
+    ) -> Result<Vec<Offer>, Error> {
         let entry = |(app, key): &(Arc<str>, Key)| {
             let entry = self.caches.named(app)?.entry(key)?;
             can_give(&entry).then_some((*key, entry))
@@ -75,10 +75,13 @@ impl Engine {
         made: &HashMap<Key, Arc<Entry>>,
         wants: impl Fn(&Key) -> bool,
         transfer: &Transfer,
-    ) -> Result<Vec<NotSent>, Error> {
-        let offers: Vec<_> = made.values().map(|entry| Offer::of(entry)).collect();
+    ) -> Result<Vec<Offer>, Error> {
+        let offers: Vec<_> = made
+            .values()
+            .map(|entry| Offer::of(&entry.record))
+            .collect();
         let exchange = Exchange { ranks, what };
-        let Sent { lacked, mut left } = exchange.run(
+        let (lacked, mut left) = exchange.run(
             offers,
             |offer| wants(&offer.key) && !self.holds(&offer.key),
             |number, key, to| {
@@ -163,7 +166,7 @@ pub(crate) fn can_give(entry: &Entry) -> bool {
 }
 
 /// An entry of which the filter has left values where they are that a run needs.
-fn in_part(entry: &StoredEntry, transfer: &Transfer) -> Option<NotSent> {
+fn in_part(entry: &StoredEntry, transfer: &Transfer) -> Option<Offer> {
     let record = &entry.record;
     let mut results = entry.results.iter();
     let is_left = results.any(|result| {
@@ -171,8 +174,5 @@ fn in_part(entry: &StoredEntry, transfer: &Transfer) -> Option<NotSent> {
             && result.tags.is_needed()
             && transfer.leaves(&record.app, &result.name, result.tags)
     });
-    is_left.then_some(NotSent {
-        key: record.key,
-        run: record.run,
-    })
+    is_left.then(|| Offer::of(record))
 }

@@ -63,9 +63,16 @@ impl ProcessSet {
         let _fresh = self.take_fresh();
     }
 
-    /// Takes what was computed since the last time.
-    pub(crate) fn take_fresh(&self) -> Vec<(Arc<str>, Key)> {
+    fn take_fresh(&self) -> Vec<(Arc<str>, Key)> {
         std::mem::take(&mut lock(&self.fresh))
+    }
+
+    /// Gives what it remembers, and the ordinary runs whose results others lack. From here on it keeps nothing, whoever
+    /// still has a handle of it.
+    pub(crate) fn end(&self) -> (Vec<Arc<Entry>>, Vec<(Arc<str>, Key)>) {
+        let entries = self.entries();
+        let _caches = std::mem::take(&mut *lock(&self.caches));
+        (entries, self.take_fresh())
     }
 
     /// Takes note of runs whose results others lack, unless there are no others.
@@ -108,11 +115,14 @@ impl Sets {
         lock(&self.nested).push(set);
     }
 
-    /// Takes off a set that is released, and those within it.
+    /// Takes off a set that is released, and ends those within it.
     pub(crate) fn remove(&self, id: u64) {
         let mut nested = lock(&self.nested);
-        if let Some(at) = nested.iter().position(|set| set.id() == id) {
-            nested.truncate(at);
+        let at = nested.iter().position(|set| set.id() == id);
+        let gone = at.map_or_else(Vec::new, |at| nested.split_off(at));
+        drop(nested);
+        for within in gone.iter().skip(1) {
+            let _kept = within.end();
         }
     }
 
@@ -232,6 +242,25 @@ mod tests {
         let part = ProcessSet::new(part);
         part.add_fresh(runs());
         assert_eq!(part.take_fresh(), runs());
+    }
+
+    /// Its entries would be in memory as long as any handle of it.
+    #[test]
+    fn a_set_that_has_ended_keeps_nothing() {
+        let part = || ProcessSet::new(ranks().part(Box::new(OneProcess), 0, &[0]));
+        let (outer, inner) = (Arc::new(part()), Arc::new(part()));
+        let sets = Sets::default();
+        for set in [&outer, &inner] {
+            sets.push(Arc::clone(set));
+            set.cache(&AppCache::new(Arc::from("app"), None));
+            set.add_fresh([(Arc::from("app"), Key::from_bytes([1; 32]))]);
+        }
+        sets.remove(outer.id());
+        assert_eq!(outer.end().1.len(), 1);
+        for set in [outer, inner] {
+            assert!(set.caches().is_empty());
+            assert_eq!(set.take_fresh(), []);
+        }
     }
 
     #[test]

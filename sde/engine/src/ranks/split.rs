@@ -9,8 +9,10 @@ use super::entry_move::SetChange;
 use super::group::ProcessGroup;
 use super::sets::ProcessSet;
 use crate::app::Transfer;
+use crate::cache::Entry;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
+use crate::key::Key;
 
 impl Engine {
     /// The process set that the program begins with.
@@ -83,10 +85,9 @@ impl Engine {
         // Who waits for this rank in the part must not wait for ever.
         part.leave();
         let met = whole.meet(header.with_failure(inner.as_ref()));
-        self.abandon_set(whole, part);
+        let (mut entries, fresh) = self.abandon_set(whole, part);
         let met = met?;
         self.commit_by_the_way(whole, &met);
-        let fresh = part.take_fresh();
         self.exchange(whole, "results", &fresh, transfer)?;
         let change = SetChange {
             ranks: whole,
@@ -94,7 +95,6 @@ impl Engine {
             to: vec![(0..whole.size()).collect()],
             transfer,
         };
-        let mut entries = part.entries();
         // What came from there is there.
         entries.retain(|entry| !whole.has(&entry.record));
         self.redistribute(&change, entries, whole)?;
@@ -103,12 +103,17 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends a process set on this rank alone.
-    pub(crate) fn abandon_set(&self, whole: &ProcessSet, part: &ProcessSet) {
+    /// Ends a process set on this rank alone; gives [what it had](ProcessSet::end).
+    pub(crate) fn abandon_set(
+        &self,
+        whole: &ProcessSet,
+        part: &ProcessSet,
+    ) -> (Vec<Arc<Entry>>, Vec<(Arc<str>, Key)>) {
         part.leave();
         part.set_released();
         whole.end_split();
         self.sets.remove(part.id());
+        part.end()
     }
 }
 

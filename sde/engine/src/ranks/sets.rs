@@ -12,14 +12,17 @@ use crate::key::Key;
 use crate::result_map::Tags;
 use crate::sync::lock;
 
+/// Runs of ordinary apps: app and key.
+pub(crate) type Runs = Vec<(Arc<str>, Key)>;
+
 /// Ranks, and the results that they made together.
 pub(crate) struct ProcessSet {
     ranks: Ranks,
     /// The caches of distributed apps, by name.
     caches: Mutex<HashMap<Arc<str>, Arc<AppCache>>>,
     /// The ordinary runs that were made while this was the innermost process set, and those of
-    /// parts of it that were released: app and key.
-    fresh: Mutex<Vec<(Arc<str>, Key)>>,
+    /// parts of it that were released.
+    fresh: Mutex<Runs>,
 }
 
 impl ProcessSet {
@@ -63,13 +66,13 @@ impl ProcessSet {
         let _fresh = self.take_fresh();
     }
 
-    fn take_fresh(&self) -> Vec<(Arc<str>, Key)> {
+    fn take_fresh(&self) -> Runs {
         std::mem::take(&mut lock(&self.fresh))
     }
 
     /// Gives what it remembers, and the ordinary runs whose results others lack. From here on it keeps nothing, whoever
     /// still has a handle of it.
-    pub(crate) fn end(&self) -> (Vec<Arc<Entry>>, Vec<(Arc<str>, Key)>) {
+    pub(crate) fn end(&self) -> (Vec<Arc<Entry>>, Runs) {
         let entries = self.entries();
         let _caches = std::mem::take(&mut *lock(&self.caches));
         (entries, self.take_fresh())

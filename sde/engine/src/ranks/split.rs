@@ -7,12 +7,11 @@ use std::time::Duration;
 use super::collective::{Body, CollectiveOp, Header, Ranks};
 use super::entry_move::SetChange;
 use super::group::ProcessGroup;
-use super::sets::ProcessSet;
+use super::sets::{ProcessSet, Runs};
 use crate::app::Transfer;
 use crate::cache::Entry;
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
-use crate::key::Key;
 
 impl Engine {
     /// The process set that the program begins with.
@@ -108,7 +107,7 @@ impl Engine {
         &self,
         whole: &ProcessSet,
         part: &ProcessSet,
-    ) -> (Vec<Arc<Entry>>, Vec<(Arc<str>, Key)>) {
+    ) -> (Vec<Arc<Entry>>, Runs) {
         part.leave();
         part.set_released();
         whole.end_split();

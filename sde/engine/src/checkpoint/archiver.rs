@@ -231,6 +231,7 @@ pub struct SavedScratch {
 }
 
 /// One entry as a store has it.
+#[derive(Clone)]
 pub struct StoredEntry {
     /// How it was made.
     pub record: Record,
@@ -242,6 +243,7 @@ pub struct StoredEntry {
 }
 
 /// One result as a store has it.
+#[derive(Clone)]
 pub struct StoredResult {
     /// Its name.
     pub name: String,

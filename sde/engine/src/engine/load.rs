@@ -12,7 +12,7 @@ use crate::app::ResultSpec;
 use crate::cache::{Entry, Served};
 use crate::checkpoint::{Selection, StoredEntry};
 use crate::event::Event;
-use crate::ranks::with_parts;
+use crate::ranks::{is_complete, with_parts};
 use crate::result_map::{Content, Named, Origin, ResultMap, Stored};
 
 impl Engine {
@@ -25,8 +25,8 @@ impl Engine {
             return None;
         }
         if let Some(received) = self.sets.received.find(&run.key) {
-            let is_complete = received.is_complete();
-            match self.take_up(run, received.into_stored(), previous) {
+            let is_complete = is_complete(&received);
+            match self.take_up(run, received, previous) {
                 Err(_) if !is_complete => {}
                 taken => return self.tell_refused(run, taken),
             }

@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind};
 use crate::event::RunId;
 use crate::inputs::Inputs;
 use crate::key::{EncodedCursor, Key, keyed};
+use crate::ranks::is_complete;
 
 impl Engine {
     /// What `run` would do, found without running, claiming or reading values.
@@ -123,8 +124,8 @@ impl Engine {
             self.refusal(&entry, None).map_or(Ok(made_by), Err)
         };
         if let Some(received) = self.sets.received.find(key) {
-            let is_complete = received.is_complete();
-            let looked = look(received.into_stored());
+            let is_complete = is_complete(&received);
+            let looked = look(received);
             if is_complete || looked.is_ok() {
                 return Some(looked);
             }

@@ -81,7 +81,7 @@ impl Engine {
             return;
         };
         // A part first: a list must not be there without it.
-        let ranks: BTreeSet<usize> = self.sets.all().iter().map(|set| set.ranks.rank()).collect();
+        let ranks: BTreeSet<usize> = self.sets.all().iter().map(|set| set.rank()).collect();
         let mut all = Vec::new();
         for rank in ranks {
             all.extend(keys.iter().map(|key| part_key(key, rank)));
@@ -245,7 +245,7 @@ impl Engine {
             Key::from_bytes(*named.as_bytes()),
             &*what,
         );
-        ranks.meet(&header)?;
+        ranks.meet(header)?;
         let written = match ranks.rank() {
             0 => self.archive_to(dir),
             _ => Ok(()),

@@ -17,7 +17,7 @@ impl Engine {
     /// saved by the runs, when all ranks may.
     pub(super) fn unsaved_scratch(&self) -> Vec<SavedScratch> {
         let sets = self.sets.all();
-        sets.iter().for_each(|set| set.ranks.want_state());
+        sets.iter().for_each(|set| set.want_state());
         self.caches
             .all()
             .flat_map(|cache| {

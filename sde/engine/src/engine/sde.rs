@@ -19,7 +19,7 @@ use crate::cache::Record;
 use crate::checkpoint::{Archiver, SavePolicy, Selection};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
-use crate::ranks::{ProcessGroup, Ranks};
+use crate::ranks::{ProcessGroup, ProcessSet};
 use crate::result_map::Tags;
 use crate::sync::write;
 
@@ -42,7 +42,7 @@ pub struct Sde {
 }
 
 /// Saves when the last `Sde` goes, whatever handles an app has kept.
-struct Last(Arc<Engine>, Option<Arc<Ranks>>);
+struct Last(Arc<Engine>, Option<Arc<ProcessSet>>);
 
 impl Drop for Last {
     fn drop(&mut self) {

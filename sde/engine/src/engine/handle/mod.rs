@@ -26,7 +26,7 @@ use crate::app::{
 };
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
-use crate::ranks::collective::Ranks;
+use crate::ranks::ProcessSet;
 use crate::result_map::{ResultMap, Storable};
 
 /// Runs apps.
@@ -43,14 +43,14 @@ pub struct Handle {
     engine: Arc<Engine>,
     frame: Option<Arc<Frame>>,
     /// The process set that its code runs on; `None` if that is this process and no other.
-    ranks: Option<Arc<Ranks>>,
+    ranks: Option<Arc<ProcessSet>>,
 }
 
 impl Handle {
     pub(crate) fn new(
         engine: Arc<Engine>,
         frame: Option<Arc<Frame>>,
-        ranks: Option<Arc<Ranks>>,
+        ranks: Option<Arc<ProcessSet>>,
     ) -> Self {
         Self {
             engine,
@@ -282,7 +282,7 @@ impl Handle {
         &self.engine
     }
 
-    pub(crate) fn shared_ranks(&self) -> Option<&Arc<Ranks>> {
+    pub(crate) fn shared_ranks(&self) -> Option<&Arc<ProcessSet>> {
         self.ranks.as_ref()
     }
 

@@ -101,7 +101,7 @@ impl Handle {
         let doing = || format!("splits its process set for color {color}");
         let handle = match self.collective_ranks(doing)? {
             Some(ranks) => Self {
-                ranks: Some(self.engine().split_ranks(ranks, color, key, transfer)?),
+                ranks: Some(self.engine().split_set(ranks, color, key, transfer)?),
                 ..self.clone()
             },
             None => self.clone(),
@@ -190,7 +190,7 @@ impl Subset {
         else {
             return Ok(());
         };
-        self.whole.engine().release_ranks(whole, part, transfer)
+        self.whole.engine().release_set(whole, part, transfer)
     }
 }
 
@@ -207,7 +207,7 @@ impl Drop for Subset {
             return;
         }
         if let (Some(part), Some(whole)) = (self.handle.shared_ranks(), self.whole.shared_ranks()) {
-            self.whole.engine().abandon_ranks(whole, part);
+            let _had = self.whole.engine().abandon_set(whole, part);
         }
     }
 }

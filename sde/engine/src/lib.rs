@@ -35,17 +35,19 @@ mod stretch;
 mod sync;
 
 pub use app::{
-    App, AppId, AppInfo, AppSetup, AppSource, Callee, CancelToken, CodeId, Cost, Difference,
-    Handle, Instance, LinkedApp, Nearest, Outcome, Parameter, Part, Peek, Policy, Prepared,
-    Request, ResultSpec, Scratch, Settings, Slot, SlotSummary, SubApp, Subset, Synchronize,
-    Transfer,
+    App, AppId, AppInfo, AppSetup, Callee, CancelToken, CodeId, Cost, Difference, Handle, Instance,
+    LinkedApp, Nearest, Parameter, Part, Prepared, ResultSpec, Settings, Slot, SlotSummary, SubApp,
+    Synchronize,
 };
 pub use cache::{AppStats, Record};
 pub use checkpoint::{
     Archiver, Batch, Mark, MemoryArchiver, SavePolicy, Saved, SavedEntry, SavedResult,
     SavedScratch, Selection, StoredEntry, StoredResult,
 };
-pub use engine::{Apps, Builder, Invalidated, Sde, Stats};
+pub use engine::{
+    AppSource, Apps, Builder, Invalidated, Outcome, Peek, Policy, Request, Scratch, Sde, Stats,
+    Subset, Transfer,
+};
 pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, RunId, Source};
 pub use inputs::{Inputs, ValueSummary};

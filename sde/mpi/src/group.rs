@@ -121,7 +121,7 @@ impl MpiGroup {
     ) -> Result<(), GroupError> {
         let given: Vec<u64> = send_counts.iter().map(|n| *n as u64).collect();
         let mut for_me = vec![0_u64; given.len()];
-        let communicator = joined.members.communicator()?;
+        let communicator = &joined.members.communicator;
         communicator.all_to_all_into(&given[..], &mut for_me[..]);
         let pairs = for_me.into_iter().zip(receive_counts).enumerate();
         let mut misfits = pairs.filter_map(|(rank, (given, expected))| {
@@ -147,7 +147,7 @@ struct Joined {
 }
 
 /// Begins a round.
-fn enter(members: &Members, frame: Vec<u8>) -> Result<(u64, InFlight<u8>), GroupError> {
+fn enter(members: &Members, frame: Vec<u8>) -> Result<(u64, InFlight), GroupError> {
     if std::thread::panicking() {
         return Err(GroupError::Other(
             "this rank panics; it takes part in nothing any more".to_owned(),
@@ -160,7 +160,7 @@ fn enter(members: &Members, frame: Vec<u8>) -> Result<(u64, InFlight<u8>), Group
     if book.closed() {
         return Err(GroupError::Left { rank: members.rank });
     }
-    let flight = InFlight::gather(members.communicator()?, frame);
+    let flight = InFlight::gather(&members.communicator, frame);
     Ok((book.enter(), flight))
 }
 
@@ -219,7 +219,7 @@ impl ProcessGroup for MpiGroup {
         let counts = vec![length; self.size()];
         let limits = joined.home.limits.get();
         transfer::gather(
-            joined.members.communicator()?,
+            &joined.members.communicator,
             limits,
             message,
             &counts,
@@ -233,7 +233,7 @@ impl ProcessGroup for MpiGroup {
         let joined = self.join(frame)?;
         frame::same_counts(&joined.frames)?;
         let limits = joined.home.limits.get();
-        transfer::gather(joined.members.communicator()?, limits, mine, counts, all);
+        transfer::gather(&joined.members.communicator, limits, mine, counts, all);
         Ok(())
     }
 
@@ -255,7 +255,7 @@ impl ProcessGroup for MpiGroup {
             return self.blame(&joined, send_counts, receive_counts);
         };
         transfer::exchange(
-            joined.members.communicator()?,
+            &joined.members.communicator,
             joined.home.limits.get(),
             largest,
             (send, send_counts),
@@ -275,7 +275,7 @@ impl ProcessGroup for MpiGroup {
         let color = color.map(|color| place(colors.into_iter().flatten(), &color));
         let key = place(keys.into_iter(), &key);
         let color = color.map_or_else(Color::undefined, Color::with_value);
-        let communicator = joined.members.communicator()?;
+        let communicator = &joined.members.communicator;
         match communicator.split_by_color_with_key(color, key) {
             Some(own) => Ok(Some(Box::new(Self::adopt(&joined.home, own)?))),
             None => Ok(None),

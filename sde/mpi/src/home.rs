@@ -30,7 +30,7 @@ thread_local! {
 pub(crate) struct Home {
     groups: RefCell<HashMap<u64, Rc<Members>>>,
     /// Notices that MPI has not sent yet.
-    outbox: RefCell<Vec<InFlight<u64>>>,
+    outbox: RefCell<Vec<InFlight>>,
     /// Groups that other threads are done with.
     elsewhere: Arc<Mutex<Vec<u64>>>,
     /// Rises with each group, so that groups that share a rank have different numbers.
@@ -50,7 +50,7 @@ pub(crate) struct Members {
     /// The ranks in the world.
     world: Vec<Rank>,
     pub(crate) book: RefCell<Book>,
-    communicator: Option<SimpleCommunicator>,
+    pub(crate) communicator: SimpleCommunicator,
 }
 
 impl Home {
@@ -91,10 +91,6 @@ impl Home {
                     .to_owned(),
             )
         })
-    }
-
-    pub(crate) fn world_rank(&self) -> Rank {
-        self.control.rank()
     }
 
     pub(crate) fn elsewhere(&self) -> Arc<Mutex<Vec<u64>>> {
@@ -141,7 +137,7 @@ impl Home {
             rank: usize::try_from(communicator.rank()).unwrap_or(0),
             world,
             book: RefCell::default(),
-            communicator: Some(communicator),
+            communicator,
         });
         self.groups.borrow_mut().insert(number, Rc::clone(&members));
         members
@@ -167,11 +163,14 @@ impl Home {
         }
     }
 
-    /// Frees a group.
+    /// Frees a group. A communicator with an operation that is not complete is kept: to free it is to wait.
     pub(crate) fn release(&self, number: u64) {
         let members = self.groups.borrow_mut().remove(&number);
-        if let Some(members) = members {
-            self.leave(&members);
+        let Some(members) = members else { return };
+        self.leave(&members);
+        let is_broken = members.book.borrow().broken().is_some();
+        if is_broken || std::thread::panicking() {
+            std::mem::forget(members);
         }
     }
 
@@ -196,7 +195,7 @@ impl Home {
             rounds,
         };
         if let Some(rank) = to.world.get(rank) {
-            let sent = InFlight::send(&self.control, *rank, NOTICES, &notice.encode());
+            let sent = InFlight::send(&self.control, *rank, NOTICES, notice.encode());
             self.outbox.borrow_mut().push(sent);
         }
     }
@@ -218,9 +217,9 @@ impl Home {
             .any_process()
             .immediate_matched_probe_with_tag(NOTICES)
         {
-            let mut words = [0_u64; 4];
-            message.matched_receive_into(&mut words[..]);
-            if let Some(notice) = Notice::decode(words) {
+            let mut bytes = [0; Notice::BYTES];
+            message.matched_receive_into(&mut bytes[..]);
+            if let Some(notice) = Notice::decode(&bytes) {
                 self.take_in(notice);
             }
         }
@@ -257,20 +256,6 @@ impl Home {
 impl Members {
     pub(crate) fn size(&self) -> usize {
         self.world.len()
-    }
-
-    pub(crate) fn communicator(&self) -> Result<&SimpleCommunicator, GroupError> {
-        let gone = || GroupError::Other("this group has no communicator".to_owned());
-        self.communicator.as_ref().ok_or_else(gone)
-    }
-}
-
-/// A communicator with an operation that is not complete is kept: to free it is to wait.
-impl Drop for Members {
-    fn drop(&mut self) {
-        if self.book.get_mut().broken().is_some() || std::thread::panicking() {
-            std::mem::forget(self.communicator.take());
-        }
     }
 }
 

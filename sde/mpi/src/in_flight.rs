@@ -11,21 +11,21 @@
 )]
 
 use mpi::request::{Request, StaticScope};
-use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Equivalence};
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination};
 use mpi::{Rank, Tag};
 
 /// An operation with the buffers that are MPI's until it is complete.
-pub(crate) struct InFlight<T: Equivalence + 'static> {
-    request: Option<Request<'static, [T], StaticScope>>,
-    send: *mut [T],
-    receive: *mut [T],
+pub(crate) struct InFlight {
+    request: Option<Request<'static, [u8], StaticScope>>,
+    send: *mut [u8],
+    receive: *mut [u8],
 }
 
-impl<T: Equivalence + Copy + Default + 'static> InFlight<T> {
-    /// Starts to give each rank what all give; each gives the same number of items.
-    pub(crate) fn gather(communicator: &impl CommunicatorCollectives, mine: Vec<T>) -> Self {
+impl InFlight {
+    /// Starts to give each rank what all give; each gives the same number of bytes.
+    pub(crate) fn gather(communicator: &impl CommunicatorCollectives, mine: Vec<u8>) -> Self {
         let size = usize::try_from(communicator.size()).unwrap_or(1);
-        let all = vec![T::default(); mine.len() * size];
+        let all = vec![0; mine.len() * size];
         let send = Box::into_raw(mine.into_boxed_slice());
         let receive = Box::into_raw(all.into_boxed_slice());
         // SAFETY: both pointers come from boxes that nobody else has, and they are turned into
@@ -39,9 +39,14 @@ impl<T: Equivalence + Copy + Default + 'static> InFlight<T> {
         }
     }
 
-    /// Starts to send items to a rank.
-    pub(crate) fn send(communicator: &impl Communicator, to: Rank, tag: Tag, what: &[T]) -> Self {
-        let send = Box::into_raw(what.to_vec().into_boxed_slice());
+    /// Starts to send bytes to a rank.
+    pub(crate) fn send(
+        communicator: &impl Communicator,
+        to: Rank,
+        tag: Tag,
+        what: Vec<u8>,
+    ) -> Self {
+        let send = Box::into_raw(what.into_boxed_slice());
         let receive = Box::into_raw(Vec::new().into_boxed_slice());
         // SAFETY: as in `gather`.
         let from = unsafe { &*send };
@@ -55,7 +60,7 @@ impl<T: Equivalence + Copy + Default + 'static> InFlight<T> {
     }
 
     /// What was received, if the operation is complete; once.
-    pub(crate) fn take(&mut self) -> Option<Vec<T>> {
+    pub(crate) fn take(&mut self) -> Option<Vec<u8>> {
         match self.request.take()?.test() {
             Ok(_) => {
                 // SAFETY: both are from `Box::into_raw`; the request is gone, with the references
@@ -73,7 +78,7 @@ impl<T: Equivalence + Copy + Default + 'static> InFlight<T> {
 
 /// What is not complete is MPI's for good, with its buffers. (Dropping a request that is not
 /// complete panics.)
-impl<T: Equivalence + 'static> Drop for InFlight<T> {
+impl Drop for InFlight {
     fn drop(&mut self) {
         std::mem::forget(self.request.take());
     }

@@ -3,8 +3,10 @@
 //! They all go over one communicator of the session and say which group they are about, so that
 //! one that nobody waits for any more is dropped, and never comes to a later group.
 
+use serde::{Deserialize, Serialize};
+
 /// What one rank tells another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Notice {
     pub(crate) kind: Kind,
     /// The group's number.
@@ -16,7 +18,7 @@ pub(crate) struct Notice {
 }
 
 /// What a notice says.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Kind {
     /// The rank enters no round any more.
     Left,
@@ -27,29 +29,19 @@ pub(crate) enum Kind {
 }
 
 impl Notice {
-    pub(crate) fn encode(self) -> [u64; 4] {
-        let kind = match self.kind {
-            Kind::Left => 0,
-            Kind::WhoIsHere => 1,
-            Kind::Here => 2,
-        };
-        [kind, self.group, self.rank as u64, self.rounds]
+    /// How long the message is, whatever it says.
+    pub(crate) const BYTES: usize = 32;
+
+    pub(crate) fn encode(self) -> Vec<u8> {
+        // It fits, and what has no bytes is no notice.
+        let mut bytes = postcard::to_allocvec(&self).unwrap_or_default();
+        bytes.resize(Self::BYTES, 0);
+        bytes
     }
 
-    pub(crate) fn decode([kind, group, rank, rounds]: [u64; 4]) -> Option<Self> {
-        let kind = match kind {
-            0 => Kind::Left,
-            1 => Kind::WhoIsHere,
-            2 => Kind::Here,
-            _ => return None,
-        };
-        let rank = usize::try_from(rank).ok()?;
-        Some(Self {
-            kind,
-            group,
-            rank,
-            rounds,
-        })
+    /// `None` if the bytes are no notice.
+    pub(crate) fn decode(bytes: &[u8]) -> Option<Self> {
+        postcard::from_bytes(bytes).ok()
     }
 }
 
@@ -83,12 +75,14 @@ mod tests {
             let notice = Notice {
                 kind,
                 group: u64::MAX,
-                rank: 7,
-                rounds: 3,
+                rank: usize::MAX,
+                rounds: u64::MAX,
             };
-            assert_eq!(Notice::decode(notice.encode()), Some(notice));
+            let bytes = notice.encode();
+            assert_eq!(bytes.len(), Notice::BYTES);
+            assert_eq!(Notice::decode(&bytes), Some(notice));
         }
-        assert_eq!(Notice::decode([3, 0, 0, 0]), None);
+        assert_eq!(Notice::decode(&[3; Notice::BYTES]), None);
     }
 
     #[test]

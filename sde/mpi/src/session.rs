@@ -5,7 +5,6 @@ use std::rc::Rc;
 
 use mpi::Threading;
 use mpi::environment::{self, Universe};
-use mpi::topology::SimpleCommunicator;
 use mpi::traits::Communicator;
 
 use crate::home::Home;
@@ -132,13 +131,13 @@ impl Session {
     /// This process's rank among all, for messages; the same as that of [`Session::world`].
     #[must_use]
     pub fn rank(&self) -> usize {
-        usize::try_from(self.home.world_rank()).unwrap_or(0)
+        usize::try_from(self.home.control.rank()).unwrap_or(0)
     }
 
     /// How many ranks there are.
     #[must_use]
     pub fn size(&self) -> usize {
-        usize::try_from(SimpleCommunicator::world().size()).unwrap_or(1)
+        usize::try_from(self.home.control.size()).unwrap_or(1)
     }
 }
 

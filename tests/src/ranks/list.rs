@@ -58,6 +58,7 @@ macro_rules! for_each_test_of_ranks {
                 an_app_moves_its_results_itself: Each(&[2, 3, 4, 8]),
                 what_was_cleaned_does_not_move: Each(&[2, 3]),
                 a_part_of_the_old_set_is_none_of_the_new_one: Each(&[2]),
+                what_the_larger_set_has_is_not_moved_to_it: Each(&[2, 3]),
                 what_is_too_large_does_not_move_in_either_direction: Each(&[2, 3]),
             }
             memory {

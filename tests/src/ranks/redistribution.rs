@@ -274,6 +274,31 @@ pub(super) fn a_part_of_the_old_set_is_none_of_the_new_one(ranks: Ranks<'_>) {
     });
 }
 
+/// Of what came from the larger set at the split nothing goes back.
+pub(super) fn what_the_larger_set_has_is_not_moved_to_it(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
+        table.call(&sde, 3).unwrap();
+        let moved = |compute: bool| {
+            let part = sde.split(0, 0).unwrap();
+            table.call(&part, 3).unwrap();
+            if compute {
+                table.call(&part, 4).unwrap();
+            }
+            let asked = Arc::new(AtomicBool::new(false));
+            let of_value = Arc::clone(&asked);
+            let transfer = Transfer::all().only(move |_, _, _| {
+                of_value.store(true, Ordering::Relaxed);
+                true
+            });
+            part.release_with(&transfer).unwrap();
+            asked.load(Ordering::Relaxed)
+        };
+        assert!(!moved(false));
+        assert!(moved(true));
+        assert!(!moved(true), "it is remembered by now");
+    });
+}
+
 /// The limit is one for the whole of a value, wherever it goes.
 pub(super) fn what_is_too_large_does_not_move_in_either_direction(ranks: Ranks<'_>) {
     // Two rows are 32 bytes, and the record of the run is sent with them.

@@ -45,7 +45,7 @@ pub const SDE: Layered = Layered {
             "result_map",
             "app",
             "ranks::array",
-            "ranks::handle",
+            "ranks::values",
             "console",
         ],
         &["cache"],

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::identity::{AppId, CodeId};
 use crate::key::{Digest, Key};
-use crate::sync::lock;
+use crate::sync::{lock, unpoisoned};
 
 /// Something that has to be as it was for a remembered result to be current.
 #[derive(
@@ -144,7 +144,7 @@ impl Dependencies {
         let calls = Arc::try_unwrap(noted.calls).map_or_else(
             // A state of its scratch has them too.
             |shared| lock(&shared).clone(),
-            |own| own.into_inner().unwrap_or_else(PoisonError::into_inner),
+            |own| unpoisoned(own.into_inner()),
         );
         (calls, noted.dependencies)
     }

@@ -16,7 +16,7 @@ use super::summary::{AppSetup, SlotSummary};
 use crate::error::printable;
 use crate::event::RunId;
 use crate::inputs::ValueSummary;
-use crate::key::Key;
+use crate::key::{Digest, Key};
 
 /// One thing in which a run is another than an earlier one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -232,7 +232,7 @@ impl Differences {
         }
         if self.found.len() == before {
             let unseen = |app: &Compared<'_>| {
-                let (short, id) = (&app.setup.short, Digest(app.id.as_bytes()));
+                let (short, id) = (&app.setup.short, digest(&app.id.0));
                 Some(format!("{short} ({id})"))
             };
             self.push(Part::Itself, unseen(&then), unseen(&now));
@@ -252,7 +252,7 @@ impl Differences {
             // What reads the same differs in what was cut off, or in its type.
             let alike = matches!((then, now), (Some(then), Some(now)) if then.short == now.short);
             let text = |value: &ValueSummary| match alike {
-                true => format!("{} ({})", value.short, Digest(value.digest.as_bytes())),
+                true => format!("{} ({})", value.short, digest(&value.digest)),
                 false => value.short.clone(),
             };
             self.push(part(name), then.map(text), now.map(text));
@@ -335,26 +335,15 @@ fn named_callee(callee: &Callee) -> (String, String) {
             code: of,
             defaults,
         } => {
-            let defaults = defaults.map(|all| format!(", defaults {}", Digest(all.as_bytes())));
+            let defaults = defaults.map(|all| format!(", defaults {}", digest(&all)));
             let text = format!("{}{}", code(of), defaults.unwrap_or_default());
             (app.to_string(), text)
         }
         Callee::Absent { name } => (name.to_string(), "not registered".to_owned()),
-        Callee::Named { name, id } => (
-            name.to_string(),
-            format!("set up as {}", Digest(id.as_bytes())),
-        ),
+        Callee::Named { name, id } => (name.to_string(), format!("set up as {}", digest(&id.0))),
     }
 }
 
-/// The first digits of a digest.
-struct Digest<'a>(&'a [u8; 32]);
-
-impl fmt::Display for Digest<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("digest ")?;
-        self.0[..6]
-            .iter()
-            .try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
+fn digest(digest: &Digest) -> String {
+    format!("digest {}", digest.short())
 }

@@ -53,12 +53,7 @@ impl fmt::Display for CodeId {
             Self::Version(version) => {
                 write!(f, "version {}", crate::error::printable(version))
             }
-            Self::Source(digest) => {
-                f.write_str("source ")?;
-                digest.as_bytes()[..6]
-                    .iter()
-                    .try_for_each(|byte| write!(f, "{byte:02x}"))
-            }
+            Self::Source(digest) => write!(f, "source {}", digest.short()),
         }
     }
 }

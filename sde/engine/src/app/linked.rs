@@ -82,41 +82,38 @@ pub(crate) fn linked_apps() -> impl Iterator<Item = AppInfo> {
         .map(|linked| (linked.describe)())
 }
 
-/// Functions that have one name and one code, and need not be one function.
-struct Clash {
-    app: AppInfo,
-    places: Vec<&'static str>,
-}
+/// The name and code of functions that need not be one function, and where they are.
+type Clashes = HashMap<(String, CodeId), Vec<&'static str>>;
 
 /// Where the functions are that can't be told from this app, if there are several.
 /// A type named in `link_app!` more than once is one type; a function that
 /// the linker collected twice is two.
 pub(crate) fn clash(app: &AppInfo) -> Option<&'static [&'static str]> {
-    static CLASHES: OnceLock<Vec<Clash>> = OnceLock::new();
-    let same = |a: &AppInfo, b: &AppInfo| a.name() == b.name() && a.code() == b.code();
+    static CLASHES: OnceLock<Clashes> = OnceLock::new();
     let clashes = CLASHES.get_or_init(find_clashes);
-    let clash = clashes.iter().find(|clash| same(&clash.app, app))?;
-    Some(&clash.places)
+    if clashes.is_empty() {
+        return None;
+    }
+    clashes.get(&identity(app)).map(Vec::as_slice)
 }
 
-fn find_clashes() -> Vec<Clash> {
-    let mut functions: HashMap<(String, CodeId), Clash> = HashMap::new();
+fn identity(app: &AppInfo) -> (String, CodeId) {
+    (app.name().to_owned(), app.code().clone())
+}
+
+fn find_clashes() -> Clashes {
+    let mut functions = Clashes::new();
     for linked in inventory::iter::<LinkedApp> {
-        let Some(place) = linked.place else { continue };
-        let app = (linked.describe)();
-        let identity = (app.name().to_owned(), app.code().clone());
-        let clash = functions.entry(identity).or_insert_with(|| Clash {
-            app,
-            places: Vec::new(),
-        });
-        clash.places.push(place);
+        if let Some(place) = linked.place {
+            let of_identity = functions.entry(identity(&(linked.describe)()));
+            of_identity.or_default().push(place);
+        }
     }
-    let mut clashes: Vec<_> = functions.into_values().collect();
-    clashes.retain(|clash| clash.places.len() > 1);
-    clashes
-        .iter_mut()
-        .for_each(|clash| clash.places.sort_unstable());
-    clashes
+    functions.retain(|_, places| places.len() > 1);
+    functions
+        .values_mut()
+        .for_each(|places| places.sort_unstable());
+    functions
 }
 
 /// The number of an app's name in this process, which finds its cache without

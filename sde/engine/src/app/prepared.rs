@@ -53,6 +53,9 @@ impl fmt::Debug for Prepared {
     }
 }
 
+/// In the order of the names, in which they enter an identity.
+type ByName<T> = BTreeMap<Cow<'static, str>, T>;
+
 /// All that the engine needs to know of an app and its settings.
 pub(crate) struct ResolvedApp {
     pub(crate) info: AppInfo,
@@ -61,8 +64,8 @@ pub(crate) struct ResolvedApp {
     /// Which cache its entries are in.
     pub(crate) type_index: TypeIndex,
     /// Every parameter that has a value.
-    pub(crate) settings: BTreeMap<Cow<'static, str>, Setting>,
-    pub(crate) sub_apps: BTreeMap<Cow<'static, str>, Prepared>,
+    pub(crate) settings: ByName<Setting>,
+    pub(crate) sub_apps: ByName<Prepared>,
     /// The registered names in its slots, at every depth, and what they led to.
     pub(crate) registered: BTreeMap<String, AppId>,
     /// The digest of its defaults, whatever was set instead.
@@ -80,19 +83,15 @@ pub(crate) struct ResolvedApp {
     setup: OnceLock<Arc<AppSetup>>,
 }
 
-/// Finds registered apps.
-pub(crate) trait Resolver {
-    /// The app registered under the name. `path` has the names that led here, so
-    /// that a cycle is found.
-    fn find(&self, name: &str, path: &mut Vec<String>) -> Result<Prepared, Error>;
-}
+/// Gives the app registered under a name. The path has the names that led there, so that a cycle is found.
+pub(crate) type FindNamed<'a> = dyn Fn(&str, &mut Vec<String>) -> Result<Prepared, Error> + 'a;
 
 impl ResolvedApp {
     /// Of an instance, with all its slots.
     pub(crate) fn of(
         app: &dyn App,
         setup: &Setup,
-        resolver: &dyn Resolver,
+        find_named: &FindNamed<'_>,
         path: &mut Vec<String>,
     ) -> Result<Self, Error> {
         setup.verify_all()?;
@@ -106,7 +105,7 @@ impl ResolvedApp {
                 join_names(&places)
             )));
         }
-        let sub_apps = resolve_slots(setup, resolver, path)?;
+        let sub_apps = resolve_slots(setup, find_named, path)?;
         let settings = info
             .parameters
             .iter()
@@ -160,7 +159,7 @@ impl ResolvedApp {
 /// Prepares an instance.
 pub(crate) fn prepare(
     instance: &Instance,
-    resolver: &dyn Resolver,
+    find_named: &FindNamed<'_>,
     path: &mut Vec<String>,
 ) -> Result<Prepared, Error> {
     Ok(Prepared {
@@ -168,7 +167,7 @@ pub(crate) fn prepare(
         resolved: Arc::new(ResolvedApp::of(
             &*instance.app,
             &instance.setup,
-            resolver,
+            find_named,
             path,
         )?),
     })
@@ -176,15 +175,15 @@ pub(crate) fn prepare(
 
 fn resolve_slots(
     setup: &Setup,
-    resolver: &dyn Resolver,
+    find_named: &FindNamed<'_>,
     path: &mut Vec<String>,
-) -> Result<BTreeMap<Cow<'static, str>, Prepared>, Error> {
+) -> Result<ByName<Prepared>, Error> {
     let mut resolved = BTreeMap::new();
     for slot in &setup.info.slots {
         let sub_app = match setup.sub_app(&slot.name) {
             None => continue,
-            Some(SubApp::Instance(inner)) => prepare(inner, resolver, path)?,
-            Some(SubApp::Named(name)) => resolver.find(name, path)?,
+            Some(SubApp::Instance(inner)) => prepare(inner, find_named, path)?,
+            Some(SubApp::Named(name)) => find_named(name, path)?,
         };
         resolved.insert(slot.name.clone(), sub_app);
     }
@@ -192,10 +191,7 @@ fn resolve_slots(
 }
 
 /// The registered names in the slots, at every depth, and what they led to.
-fn registered(
-    setup: &Setup,
-    sub_apps: &BTreeMap<Cow<'static, str>, Prepared>,
-) -> BTreeMap<String, AppId> {
+fn registered(setup: &Setup, sub_apps: &ByName<Prepared>) -> BTreeMap<String, AppId> {
     let in_slots = setup.info.slots.iter();
     let own = in_slots.filter_map(|slot| match setup.sub_app(&slot.name) {
         Some(SubApp::Named(name)) => Some((name.to_string(), sub_apps.get(&slot.name)?.id())),
@@ -206,11 +202,7 @@ fn registered(
         .collect()
 }
 
-fn missing(
-    app: &dyn App,
-    setup: &Setup,
-    sub_apps: &BTreeMap<Cow<'static, str>, Prepared>,
-) -> Vec<String> {
+fn missing(app: &dyn App, setup: &Setup, sub_apps: &ByName<Prepared>) -> Vec<String> {
     let mut missing = app.not_ready();
     for parameter in &setup.info.parameters {
         if setup.setting(&parameter.name).is_none() {
@@ -238,8 +230,8 @@ fn missing(
 fn identify(
     app: &dyn App,
     info: &AppInfo,
-    settings: &BTreeMap<Cow<'static, str>, Setting>,
-    sub_apps: &BTreeMap<Cow<'static, str>, Prepared>,
+    settings: &ByName<Setting>,
+    sub_apps: &ByName<Prepared>,
 ) -> Result<(AppId, Option<Box<Volatile>>), FingerprintError> {
     with_encoder(|to| {
         to.named("name", &*info.name)?;
@@ -266,10 +258,7 @@ fn identify(
 }
 
 /// What of an identity may change, through all slots.
-fn volatile(
-    own: Option<Box<Volatile>>,
-    sub_apps: &BTreeMap<Cow<'static, str>, Prepared>,
-) -> Option<Volatile> {
+fn volatile(own: Option<Box<Volatile>>, sub_apps: &ByName<Prepared>) -> Option<Volatile> {
     let in_slots = sub_apps.values();
     let all = in_slots.filter_map(|sub| sub.resolved.volatile.as_ref());
     all.chain(own.as_deref()).fold(None, |seen, next| {
@@ -301,19 +290,11 @@ impl ResolvedOnce {
 
     #[cold]
     fn make(&self, app: &dyn App) -> Result<&Arc<ResolvedApp>, Error> {
-        let resolved = ResolvedApp::of(app, &Setup::defaults(app), &NoNames, &mut Vec::new())?;
+        let no_names = |name: &str, _: &mut Vec<String>| {
+            let (name, known) = (name.to_owned(), Vec::new());
+            Err(ErrorKind::UnknownApp { name, known }.into())
+        };
+        let resolved = ResolvedApp::of(app, &Setup::defaults(app), &no_names, &mut Vec::new())?;
         Ok(self.0.get_or_init(|| Arc::new(resolved)))
-    }
-}
-
-struct NoNames;
-
-impl Resolver for NoNames {
-    fn find(&self, name: &str, _: &mut Vec<String>) -> Result<Prepared, Error> {
-        Err(ErrorKind::UnknownApp {
-            name: name.to_owned(),
-            known: Vec::new(),
-        }
-        .into())
     }
 }

@@ -45,8 +45,8 @@ impl Setup {
 
     pub(super) fn fill(&mut self, slot: &str, app: SubApp) -> Result<(), Error> {
         let Some(declared) = self.info.slots.iter().find(|s| s.name == slot) else {
-            let names: Vec<_> = self.info.slots.iter().map(|s| s.name.to_string()).collect();
-            return Err(no_slot(&self.info.name, slot, &names));
+            let names = self.info.slots.iter().map(|s| &s.name);
+            return Err(no_slot(&self.info.name, slot, names));
         };
         self.slots.insert(declared.name.clone(), app);
         Ok(())
@@ -141,8 +141,7 @@ impl Setup {
             .find(|p| p.name == name)
             .ok_or_else(|| {
                 let all = self.info.parameters.iter();
-                let names: Vec<_> = all.map(|p| p.name.to_string()).collect();
-                no_parameter(&self.info.name, name, &names)
+                no_parameter(&self.info.name, name, all.map(|p| &p.name))
             })
     }
 
@@ -162,15 +161,25 @@ pub(crate) fn refused_parameter(app: &str, name: &str, why: &str) -> Error {
     Error::invalid_argument(format!("parameter \"{name}\" of {app}: {why}"))
 }
 
-pub(crate) fn no_parameter(app: &str, name: &str, names: &[String]) -> Error {
-    let names = join_names(names);
+type Name = Cow<'static, str>;
+
+pub(crate) fn no_parameter<'n>(
+    app: &str,
+    name: &str,
+    names: impl Iterator<Item = &'n Name>,
+) -> Error {
+    let names = joined(names);
     let why = format!("there is no such parameter; the app has: {names}");
     refused_parameter(app, name, &why)
 }
 
-pub(crate) fn no_slot(app: &str, name: &str, names: &[String]) -> Error {
-    let (name, names) = (printable(name), join_names(names));
+pub(crate) fn no_slot<'n>(app: &str, name: &str, names: impl Iterator<Item = &'n Name>) -> Error {
+    let (name, names) = (printable(name), joined(names));
     Error::invalid_argument(format!(
         "sub-app slot \"{name}\" of {app}: there is no such slot; the app has: {names}"
     ))
+}
+
+fn joined<'n>(names: impl Iterator<Item = &'n Name>) -> String {
+    join_names(&names.map(ToString::to_string).collect::<Vec<_>>())
 }

@@ -8,14 +8,13 @@ use dashmap::DashMap;
 use dashmap::mapref::entry::Entry as Place;
 
 use super::budget::MemoryBudget;
-use super::entry::Entry;
+use super::entry::{Entry, Served};
 use super::run_flight::RunFlight;
 use super::scratches::Scratches;
 use super::stats::Counters;
-use crate::app::ScratchState;
 use crate::error::Error;
 use crate::key::{BuildKeyHasher, Key};
-use crate::result_map::{Named, ResultMap};
+use crate::result_map::Named;
 
 /// Into how many parts the map is divided, each with a lock of its own. Readers of one part
 /// write to its lock, so threads that hit different keys must seldom meet in one; a part
@@ -215,18 +214,17 @@ impl AppCache {
 
     /// Makes the entry visible and wakes the waiters. If another publication of
     /// the same flight was first, that one stands; gives what stands. If the flight
-    /// failed while another call computed beside it, that one's entry is none the worse. `given` is what those
-    /// get who wait; `when_visible` is done with the map's guard
+    /// failed while another call computed beside it, that one's entry is none the worse. Those who wait get the map that was
+    /// made; `when_visible` is done with the map's guard
     /// held, before any thread finds the entry.
     pub(crate) fn publish(
         &self,
         flight: &RunFlight,
-        entry: Arc<Entry>,
-        given: &ResultMap,
+        made: &Served,
         when_visible: impl FnOnce(),
     ) -> Arc<Entry> {
-        flight.set_given(given);
-        let visible = self.make_visible(flight, entry, when_visible);
+        flight.set_given(&made.map);
+        let visible = self.make_visible(flight, Arc::clone(&made.entry), when_visible);
         self.budget.added(&visible);
         flight
             .flight
@@ -236,12 +234,8 @@ impl AppCache {
 
     /// Ends the flight with the entry that was there before it, and what that gives; not if the
     /// entry was cleaned or replaced since.
-    pub(crate) fn put_back(
-        &self,
-        flight: &RunFlight,
-        entry: &Arc<Entry>,
-        given: &ResultMap,
-    ) -> bool {
+    pub(crate) fn put_back(&self, flight: &RunFlight, before: &Served) -> bool {
+        let entry = &before.entry;
         let (is_there, _before) = self.change(flight.key, |slot| match slot {
             Some(Slot::Flying(flying, Some(there)))
                 if std::ptr::eq(&**flying, flight) && Arc::ptr_eq(there, entry) =>
@@ -251,7 +245,7 @@ impl AppCache {
             _ => (false, Change::Keep),
         });
         if is_there {
-            flight.set_given(given);
+            flight.set_given(&before.map);
             let _ = flight.flight.complete(Ok(Arc::clone(entry)));
         }
         is_there
@@ -315,19 +309,12 @@ impl AppCache {
         recorded
     }
 
-    /// Ends the flight in an error, or has a waiter take over; says which. What
-    /// there was before it is there again.
+    /// Ends the flight in an error, or has a waiter take over. What there was before it is there again.
     /// `keep` is the epoch in which the error would come again.
-    pub(crate) fn fail(
-        &self,
-        flight: &RunFlight,
-        error: &Error,
-        retry: bool,
-        keep: Option<u64>,
-    ) -> bool {
+    pub(crate) fn fail(&self, flight: &RunFlight, error: &Error, retry: bool, keep: Option<u64>) {
         // Before the flight is over, which has others claim the key. One that is kept is not retried.
         if keep.is_none() && flight.flight.fail(error.clone(), retry) {
-            return true;
+            return;
         }
         let ((), _before) = self.change(flight.key, |slot| match (slot, keep) {
             (Some(Slot::Flying(flying, _)), _) if !std::ptr::eq(&**flying, flight) => {
@@ -345,7 +332,6 @@ impl AppCache {
         if keep.is_some() {
             flight.flight.fail(error.clone(), false);
         }
-        false
     }
 
     /// Drops the values for which `drop` says so, and remembered failures.
@@ -385,11 +371,25 @@ impl AppCache {
             .collect()
     }
 
-    /// Replaces the scratch state of a run in progress. One that computes for its
-    /// caller alone leaves nothing here.
-    pub(crate) fn set_scratch(&self, key: &Key, state: ScratchState) {
-        if self.is_flying(key) {
-            self.scratches.set(*key, state, 0, false);
-        }
+    /// Has only the record stay of an entry, if nobody holds its values; gives what was there.
+    pub(crate) fn take_values(&self, key: &Key, now: u64) -> Option<Arc<Entry>> {
+        let mut slot = self.map.get_mut(key)?;
+        let (taken, stands) = match &mut *slot {
+            Slot::Ready(entry) if !entry.is_in_use() => {
+                let without = Arc::new(entry.without(|_| true, "it was dropped to make room"));
+                (
+                    Some(std::mem::replace(entry, Arc::clone(&without))),
+                    without,
+                )
+            }
+            Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => {
+                entry.set_used(now);
+                (None, Arc::clone(entry))
+            }
+            _ => return None,
+        };
+        drop(slot);
+        self.budget.list([&*stands]);
+        taken
     }
 }

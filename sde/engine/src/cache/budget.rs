@@ -82,7 +82,7 @@ impl MemoryBudget {
     }
 
     /// One later than all times until now.
-    pub(super) fn tick(&self) -> u64 {
+    pub(crate) fn tick(&self) -> u64 {
         self.time.fetch_add(1, Ordering::Relaxed) + 1
     }
 
@@ -112,7 +112,7 @@ impl MemoryBudget {
     }
 
     /// Takes note of what entries have now.
-    pub(super) fn list<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>) {
+    pub(crate) fn list<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>) {
         let mut lru = self.lock();
         entries.into_iter().for_each(|entry| lru.put(entry));
         self.bytes.store(lru.bytes, Ordering::Release);
@@ -127,7 +127,7 @@ impl MemoryBudget {
 
     /// Takes off the list a piece of what has to go so that no more than this is left: the entries that were used longest
     /// ago, as far as is known, and before this time.
-    pub(super) fn take_oldest(&self, keep: usize, before: u64) -> Vec<(u64, Key)> {
+    pub(crate) fn take_oldest(&self, keep: usize, before: u64) -> Vec<(u64, Key)> {
         let mut lru = self.lock();
         let mut oldest = Vec::new();
         let keep = keep.max(lru.bytes.saturating_sub(PIECE));
@@ -145,7 +145,7 @@ impl MemoryBudget {
     }
 
     /// What could not go is not looked at again before an eighth of the limit has come.
-    pub(super) fn put_off(&self) {
+    pub(crate) fn put_off(&self) {
         if let Some(limit) = self.limit {
             let left = self.bytes.load(Ordering::Acquire);
             let next = left.saturating_add(limit / 8).max(limit);

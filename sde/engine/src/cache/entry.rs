@@ -11,7 +11,7 @@ use crate::app::{
 use crate::event::RunId;
 use crate::inputs::ValueSummary;
 use crate::key::Key;
-use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap};
+use crate::result_map::{Content, ErasedValue, NOT_KEPT, Named, Origin, ResultMap};
 
 /// How one entry was made: the record of a calculation, which stays when its
 /// values are gone.
@@ -63,17 +63,12 @@ impl Record {
     /// Nothing, if both are runs of one key and rested on the same code.
     #[must_use]
     pub fn differences(&self, earlier: &Self) -> Vec<Difference> {
-        let mut found = self.key_differences(earlier);
-        found.extend(of_callees(&earlier.dependencies, &self.dependencies));
-        found
-    }
-
-    /// The same, without nested runs.
-    fn key_differences(&self, earlier: &Self) -> Vec<Difference> {
-        match self.key == earlier.key {
+        let mut found = match self.key == earlier.key {
             true => Vec::new(),
             false => of_keys(earlier.compared(), self.compared()),
-        }
+        };
+        found.extend(of_callees(&earlier.dependencies, &self.dependencies));
+        found
     }
 
     /// The run that this one is most like, and in what it differs; see [`Nearest`].
@@ -93,18 +88,19 @@ impl Record {
     /// Takes `other` in place of the `nearest` so far, if this run is more like it, and says whether it did: for
     /// records that come one by one.
     pub fn look_at(&self, other: &Self, nearest: &mut Option<Nearest>) -> bool {
-        self.weigh(other.as_nearest(self.differences(other)), nearest)
+        other.offer(&self.key, self.differences(other), nearest)
     }
 
-    /// The same for a run that was not made, whose nested runs are not known.
-    pub(crate) fn look_at_key(&self, other: &Self, nearest: &mut Option<Nearest>) {
-        self.weigh(other.as_nearest(self.key_differences(other)), nearest);
-    }
-
-    fn weigh(&self, found: Nearest, nearest: &mut Option<Nearest>) -> bool {
-        let rank = found.rank(&self.key);
+    /// The same of this run, which differs so from that of a key.
+    pub(crate) fn offer(
+        &self,
+        key: &Key,
+        differences: Vec<Difference>,
+        nearest: &mut Option<Nearest>,
+    ) -> bool {
+        let found = self.as_nearest(differences);
         let known = nearest.as_ref();
-        let is_nearer = known.is_none_or(|known| rank < known.rank(&self.key));
+        let is_nearer = known.is_none_or(|known| found.rank(key) < known.rank(key));
         if is_nearer {
             *nearest = Some(found);
         }
@@ -120,7 +116,7 @@ impl Record {
         }
     }
 
-    fn compared(&self) -> Compared<'_> {
+    pub(crate) fn compared(&self) -> Compared<'_> {
         Compared {
             app: &self.app,
             code: &self.code,
@@ -210,7 +206,7 @@ impl Entry {
         self.checked.store(epoch, Ordering::Release);
     }
 
-    pub(super) fn used(&self) -> u64 {
+    pub(crate) fn used(&self) -> u64 {
         self.used.load(Ordering::Relaxed)
     }
 
@@ -308,21 +304,10 @@ impl Entry {
         if self.whole || !self.results.results().iter().any(elsewhere) {
             return self.results.clone();
         }
-        let results = self
-            .results
-            .results()
-            .iter()
-            .map(|named| match &named.content {
-                Content::Elsewhere(weak) => Named {
-                    content: weak
-                        .upgrade()
-                        .map_or(Content::Gone(NOT_KEPT), Content::Held),
-                    ..named.clone()
-                },
-                _ => named.clone(),
-            })
-            .collect();
-        ResultMap::from_parts(self.origin(), results)
+        self.results.replacing(|named| match &named.content {
+            Content::Elsewhere(weak) => Some(held_or_gone(weak.upgrade())),
+            _ => None,
+        })
     }
 
     /// The same entry with what was read from the store held like what was computed, if all of it was read.
@@ -332,16 +317,10 @@ impl Entry {
         if self.whole || results.iter().any(is_unread) {
             return None;
         }
-        let results = results.iter().map(|named| match &named.content {
-            Content::Stored(stored) => Named {
-                content: stored
-                    .if_read()
-                    .map_or(Content::Gone(NOT_KEPT), Content::Held),
-                ..named.clone()
-            },
-            _ => named.clone(),
+        let results = self.results.replacing(|named| match &named.content {
+            Content::Stored(stored) => Some(held_or_gone(stored.if_read())),
+            _ => None,
         });
-        let results = ResultMap::from_parts(self.origin(), results.collect());
         let checked = self.checked.load(Ordering::Acquire);
         let read = Self {
             bytes: OnceLock::from(self.bytes()),
@@ -353,25 +332,38 @@ impl Entry {
 
     /// The same entry without the values for which `drop` says so.
     pub(crate) fn without(&self, drop: impl Fn(&Named) -> bool, why: &'static str) -> Self {
-        let results = self
-            .results
-            .results()
-            .iter()
-            .map(|named| match drop(named) && named.content.is_there() {
-                true => Named {
-                    content: Content::Gone(why),
-                    ..named.clone()
-                },
-                false => named.clone(),
-            })
-            .collect();
-        Self::new(
-            self.record.clone(),
-            ResultMap::from_parts(self.origin(), results),
-            self.checked.load(Ordering::Acquire),
-        )
+        let is_dropped = |named: &Named| drop(named) && named.content.is_there();
+        let gone = |named: &Named| is_dropped(named).then_some(Content::Gone(why));
+        let checked = self.checked.load(Ordering::Acquire);
+        Self::new(self.record.clone(), self.results.replacing(gone), checked)
     }
 }
 
-/// Why a `no_cache` result is gone.
-pub(crate) const NOT_KEPT: &str = "it is tagged no_cache and nobody else holds it any more";
+/// An entry that may be used, and the map that it gives to one caller. The two go together
+/// from the look that found everything there to the caller: what nobody else holds would
+/// be gone when asked for again.
+pub(crate) struct Served {
+    pub(crate) entry: Arc<Entry>,
+    pub(crate) map: ResultMap,
+}
+
+impl Served {
+    /// What is given to one whose own entry was published: that one, or the winner that
+    /// stands in its place, if it has what he asks for.
+    pub(crate) fn or_winner(self, winner: &Arc<Entry>, names: Option<&[&str]>) -> Self {
+        if Arc::ptr_eq(&self.entry, winner) {
+            return self;
+        }
+        match winner.serve(names) {
+            Ok(map) => Self {
+                entry: Arc::clone(winner),
+                map,
+            },
+            Err(_) => self,
+        }
+    }
+}
+
+fn held_or_gone(value: Option<ErasedValue>) -> Content {
+    value.map_or(Content::Gone(NOT_KEPT), Content::Held)
+}

@@ -18,7 +18,7 @@
 //! [`complete`](Flight::complete) or [`fail`](Flight::fail), by panic too.
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sync::{Condvar, Mutex, MutexGuard, unpoisoned};
 
 /// A computation in progress that ends in a `V` or an `E`.
 pub(crate) struct Flight<V, E> {
@@ -68,8 +68,7 @@ pub(crate) trait Patience {
     /// Sleeps until woken, or for as long as there is patience.
     #[cfg(not(sde_model))]
     fn sleep<'a, T>(&self, on: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        on.wait(guard)
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        unpoisoned(on.wait(guard))
     }
 }
 
@@ -174,9 +173,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<V, E>> {
-        self.state
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        unpoisoned(self.state.lock())
     }
 
     #[cfg(not(sde_model))]
@@ -194,8 +191,6 @@ impl<V: Clone, E: Clone> Flight<V, E> {
         _: &impl Patience,
         state: MutexGuard<'a, State<V, E>>,
     ) -> MutexGuard<'a, State<V, E>> {
-        self.changed
-            .wait(state)
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        unpoisoned(self.changed.wait(state))
     }
 }

@@ -6,27 +6,20 @@
 
 use std::sync::Arc;
 
-use super::entry::{Entry, Record};
+use super::entry::{Entry, Record, Served};
 use crate::app::{ResolvedApp, ResultSpec};
 use crate::error::{Error, ErrorKind, join_names};
 use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, Tags};
 
-/// An entry, and the map for the caller that computed it, which also holds what
-/// the cache does not keep.
-pub(crate) struct Published {
-    pub(crate) entry: Entry,
-    pub(crate) given: ResultMap,
-}
-
 /// Checks what an app returned against what it declares, and joins it with what
-/// is still there of an earlier entry.
+/// is still there of an earlier entry. The map for the caller that computed it also holds what the cache does not keep.
 pub(crate) fn merge(
     resolved: &ResolvedApp,
     record: Record,
     returned: &ResultMap,
     previous: Option<&Entry>,
     epoch: u64,
-) -> Result<Published, Error> {
+) -> Result<Served, Error> {
     let undeclared = |why: String| {
         Error::from(ErrorKind::Undeclared {
             app: Arc::clone(&resolved.name),
@@ -37,12 +30,8 @@ pub(crate) fn merge(
     let mut given = Vec::with_capacity(returned.results().len());
     for spec in &resolved.info.results {
         let new = returned.get_erased(&spec.name)?;
-        let tags = returned
-            .results()
-            .iter()
-            .find(|named| named.name == spec.name)
-            .and_then(|named| named.tags)
-            .map_or(spec.tags, |tags| spec.all_tags(tags));
+        let said = returned.find(&spec.name).and_then(|named| named.tags);
+        let tags = said.map_or(spec.tags, |tags| spec.all_tags(tags));
         check_result(spec, &new, tags).map_err(undeclared)?;
         let old = previous.and_then(|entry| still_there(entry, &spec.name));
         given.push(Named {
@@ -58,11 +47,10 @@ pub(crate) fn merge(
         key: record.key,
         run: record.run,
     };
-    let given = ResultMap::from_parts(origin.clone(), given);
-    let kept = kept_of(&given, origin);
-    Ok(Published {
-        entry: Entry::new(record, kept, epoch),
-        given,
+    let map = ResultMap::from_parts(origin, given);
+    Ok(Served {
+        entry: Arc::new(Entry::new(record, kept_of(&map), epoch)),
+        map,
     })
 }
 
@@ -122,8 +110,7 @@ fn check_result(spec: &ResultSpec, value: &ErasedValue, tags: Tags) -> Result<()
 }
 
 fn still_there(entry: &Entry, name: &str) -> Option<Content> {
-    let named = entry.results.results().iter().find(|n| n.name == name)?;
-    match &named.content {
+    match &entry.results.find(name)?.content {
         Content::Elsewhere(weak) => weak.upgrade().map(Content::Held),
         Content::Held(value) => Some(Content::Held(value.clone())),
         // Not read, nobody has it yet: what was computed is as good, and is whole.
@@ -134,21 +121,13 @@ fn still_there(entry: &Entry, name: &str) -> Option<Content> {
 
 /// What the cache keeps of a map: of `no_cache` results only the way to those
 /// that callers hold.
-fn kept_of(given: &ResultMap, origin: Origin) -> ResultMap {
+fn kept_of(given: &ResultMap) -> ResultMap {
     let not_kept = |named: &Named| !named.tags.unwrap_or_default().is_cached();
     if !given.results().iter().any(not_kept) {
         return given.clone();
     }
-    let kept = given
-        .results()
-        .iter()
-        .map(|named| match &named.content {
-            Content::Held(value) if not_kept(named) => Named {
-                content: Content::Elsewhere(value.downgrade()),
-                ..named.clone()
-            },
-            _ => named.clone(),
-        })
-        .collect();
-    ResultMap::from_parts(origin, kept)
+    given.replacing(|named| match &named.content {
+        Content::Held(value) if not_kept(named) => Some(Content::Elsewhere(value.downgrade())),
+        _ => None,
+    })
 }

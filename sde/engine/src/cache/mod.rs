@@ -9,22 +9,22 @@
 mod app_cache;
 mod budget;
 mod entry;
-mod evict;
 pub(crate) mod flight;
 mod merge;
-#[cfg(all(test, not(sde_model)))]
-mod publishing;
 mod run_flight;
 mod scratches;
 mod stats;
 mod table;
+#[cfg(all(test, not(sde_model)))]
+mod tests;
 pub(crate) mod waits;
 
 pub(crate) use app_cache::{AppCache, Claimed};
-pub(crate) use entry::Entry;
 pub use entry::Record;
-pub(crate) use merge::{Published, merge};
+pub(crate) use entry::{Entry, Served};
+pub(crate) use merge::merge;
 pub(crate) use run_flight::RunFlight;
+pub(crate) use scratches::ScratchState;
 pub use stats::AppStats;
 pub(crate) use stats::Count;
 pub(crate) use table::CacheTable;

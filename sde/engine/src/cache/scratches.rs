@@ -7,10 +7,16 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use crate::app::ScratchState;
 use crate::key::{BuildKeyHasher, Key};
-use crate::result_map::ErasedValue;
+use crate::result_map::{Codec, ErasedValue};
 use crate::sync::lock;
+
+/// One saved state and how to write it.
+#[derive(Clone)]
+pub(crate) struct ScratchState {
+    pub(crate) value: ErasedValue,
+    pub(crate) codec: Codec,
+}
 
 /// The latest states of each run of one app: one, or two of a run that ranks make together.
 #[derive(Default)]

@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, unpoisoned};
 
 /// Something that can be waited for.
 pub(crate) trait Awaited {
@@ -193,9 +193,7 @@ impl<N: PartialEq + Clone, T: Awaited> Waits<N, T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Edges<N, T>> {
-        self.edges
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
+        unpoisoned(self.edges.lock())
     }
 }
 

@@ -198,6 +198,7 @@ impl Saved {
 }
 
 /// One entry to save. Its run's scratch, if any was saved, is of no use any more.
+#[derive(Clone)]
 pub struct SavedEntry {
     /// How it was made.
     pub record: Record,
@@ -206,6 +207,7 @@ pub struct SavedEntry {
 }
 
 /// One result to save.
+#[derive(Clone)]
 pub struct SavedResult {
     /// Its name.
     pub name: String,
@@ -229,6 +231,7 @@ pub struct SavedScratch {
 }
 
 /// One entry as a store has it.
+#[derive(Clone)]
 pub struct StoredEntry {
     /// How it was made.
     pub record: Record,
@@ -240,6 +243,7 @@ pub struct StoredEntry {
 }
 
 /// One result as a store has it.
+#[derive(Clone)]
 pub struct StoredResult {
     /// Its name.
     pub name: String,

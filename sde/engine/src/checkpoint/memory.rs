@@ -3,11 +3,13 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::archiver::{Archiver, Batch, Mark, Saved, Selection, StoredEntry, StoredResult};
+use super::archiver::{
+    Archiver, Batch, Mark, Saved, SavedEntry, SavedResult, Selection, StoredEntry, StoredResult,
+};
 use crate::cache::Record;
 use crate::error::ArchiveError;
 use crate::key::Key;
-use crate::result_map::{Codec, ErasedValue, Payload, Tags};
+use crate::result_map::{Codec, ErasedValue, Payload};
 use crate::sync::lock;
 
 /// Keeps what is saved for as long as it, or a clone of it, lives.
@@ -39,18 +41,12 @@ pub struct MemoryArchiver(Arc<Mutex<Contents>>);
 
 #[derive(Default)]
 struct Contents {
-    entries: HashMap<(Selection, Key), (Record, Vec<Kept>)>,
+    entries: HashMap<(Selection, Key), SavedEntry>,
     /// The last two states of each run, the latest first.
     scratch: HashMap<Key, (Arc<str>, Vec<ErasedValue>)>,
     marks: Vec<Mark>,
     batches: usize,
     fail_next: bool,
-}
-
-struct Kept {
-    name: String,
-    tags: Tags,
-    value: Option<ErasedValue>,
 }
 
 impl MemoryArchiver {
@@ -65,17 +61,13 @@ impl MemoryArchiver {
     #[must_use]
     pub fn saved(&self, selection: Selection) -> Vec<(String, String)> {
         let contents = self.lock();
-        let mut names: Vec<_> = contents
-            .entries
-            .iter()
-            .filter(|((kept_in, _), _)| *kept_in == selection)
-            .flat_map(|(_, (record, results))| {
-                results
-                    .iter()
-                    .filter(|kept| kept.value.is_some())
-                    .map(|kept| (record.app.to_string(), kept.name.clone()))
-            })
-            .collect();
+        let mut names = Vec::new();
+        for ((saved_in, _), entry) in &contents.entries {
+            let results = entry.results.iter();
+            for result in results.filter(|one| *saved_in == selection && one.value.is_some()) {
+                names.push((entry.record.app.to_string(), result.name.clone()));
+            }
+        }
         names.sort();
         names
     }
@@ -113,17 +105,7 @@ impl MemoryArchiver {
             .entries
             .iter()
             .filter(|((selection, _), _)| *selection == Selection::Archive)
-            .map(|(place, (record, results))| {
-                let results = results
-                    .iter()
-                    .map(|kept| Kept {
-                        name: kept.name.clone(),
-                        tags: kept.tags,
-                        value: kept.value.clone(),
-                    })
-                    .collect();
-                (*place, (record.clone(), results))
-            })
+            .map(|(place, entry)| (*place, entry.clone()))
             .collect();
         Self(Arc::new(Mutex::new(Contents {
             entries,
@@ -150,19 +132,8 @@ impl Archiver for MemoryArchiver {
         }
         contents.batches += 1;
         for entry in &batch.entries {
-            let results = entry
-                .results
-                .iter()
-                .map(|result| Kept {
-                    name: result.name.clone(),
-                    tags: result.tags,
-                    value: result.value.as_ref().map(|(value, _)| value.clone()),
-                })
-                .collect();
             let place = (batch.selection, entry.record.key);
-            contents
-                .entries
-                .insert(place, (entry.record.clone(), results));
+            contents.entries.insert(place, entry.clone());
             contents.scratch.remove(&entry.record.key);
         }
         for scratch in &batch.scratch {
@@ -181,30 +152,26 @@ impl Archiver for MemoryArchiver {
         let found = [Selection::Checkpoint, Selection::Archive]
             .iter()
             .filter_map(|selection| contents.entries.get(&(*selection, *key)))
-            .max_by_key(|(record, results)| {
-                (
-                    record.made_at,
-                    results.iter().filter(|r| r.value.is_some()).count(),
-                )
+            .max_by_key(|entry| {
+                let values = entry.results.iter().filter(|one| one.value.is_some());
+                (entry.record.made_at, values.count())
             });
         let archived = |record: &Record| {
             let copy = contents.entries.get(&(Selection::Archive, *key));
-            copy.is_some_and(|(archived, _)| archived.run == record.run)
+            copy.is_some_and(|archived| archived.record.run == record.run)
         };
-        Ok(found.map(|(record, results)| StoredEntry {
-            archived: archived(record),
-            record: record.clone(),
-            results: results
-                .iter()
-                .map(|kept| StoredResult {
-                    name: kept.name.clone(),
-                    tags: kept.tags,
-                    payload: kept
-                        .value
-                        .clone()
-                        .map(|value| Arc::new(InMemory(value)) as _),
-                })
-                .collect(),
+        let stored = |result: &SavedResult| StoredResult {
+            name: result.name.clone(),
+            tags: result.tags,
+            payload: result
+                .value
+                .as_ref()
+                .map(|(value, _)| Arc::new(InMemory(value.clone())) as _),
+        };
+        Ok(found.map(|entry| StoredEntry {
+            archived: archived(&entry.record),
+            record: entry.record.clone(),
+            results: entry.results.iter().map(stored).collect(),
         }))
     }
 
@@ -222,7 +189,7 @@ impl Archiver for MemoryArchiver {
 
     fn records(&self, app: &str, each: &mut dyn FnMut(Record)) -> Result<(), ArchiveError> {
         let contents = self.lock();
-        let records = contents.entries.values().map(|(record, _)| record);
+        let records = contents.entries.values().map(|entry| &entry.record);
         let of_app: Vec<_> = records
             .filter(|record| &*record.app == app)
             .cloned()

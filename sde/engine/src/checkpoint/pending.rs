@@ -107,17 +107,19 @@ impl Pending {
     }
 
     /// Puts back what could not be saved, but for what has a newer entry since.
-    pub(crate) fn put_back(&self, selection: Selection, entries: Vec<Arc<Entry>>) {
+    pub(crate) fn put_back(
+        &self,
+        selection: Selection,
+        entries: Vec<Arc<Entry>>,
+        marks: Vec<Mark>,
+    ) {
+        lock(&self.marks).splice(0..0, marks);
         let mut list = lock(self.list(selection));
         for entry in entries {
             if list.get(&entry.record.key).is_none() {
                 list.put(entry);
             }
         }
-    }
-
-    pub(crate) fn put_back_marks(&self, marks: Vec<Mark>) {
-        lock(&self.marks).splice(0..0, marks);
     }
 
     fn list(&self, selection: Selection) -> &Mutex<Unsaved> {
@@ -138,8 +140,14 @@ fn only_taken(entry: &Arc<Entry>, selection: Selection) -> Arc<Entry> {
     }
 }
 
-/// An entry as a batch has it: the values that the selection takes.
-pub(crate) fn saved(entry: &Entry, selection: Selection) -> SavedEntry {
+/// Entries as a batch has them.
+pub(crate) fn saved(entries: &[Arc<Entry>], selection: Selection) -> Vec<SavedEntry> {
+    let entries = entries.iter();
+    entries.map(|entry| saved_entry(entry, selection)).collect()
+}
+
+/// An entry with the values that the selection takes.
+fn saved_entry(entry: &Entry, selection: Selection) -> SavedEntry {
     let value = |named: &Named| {
         let value = match &named.content {
             Content::Held(value) => value.clone(),

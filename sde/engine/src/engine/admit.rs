@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::run_state::Run;
-use crate::app::{CancelToken, ancestry, depth_here};
+use crate::app::{ancestry, depth_here};
 use crate::error::{Error, ErrorKind};
 use crate::key::FingerprintError;
 use crate::result_map::no_result;
@@ -26,7 +26,7 @@ impl Engine {
         let depth = depth_here(run.parent.as_ref());
         (depth >= self.max_depth).then(|| {
             ErrorKind::TooDeep {
-                app: Arc::clone(&run.app.resolved.name),
+                app: run.name(),
                 key: run.key,
                 depth,
             }
@@ -51,7 +51,7 @@ fn distributed_input(run: &Run<'_>) -> Option<Error> {
     if !has_parts || run.app.resolved.info.distributed {
         return None;
     }
-    let app = Arc::clone(&run.app.resolved.name);
+    let app = run.name();
     let why = "an input lies on several ranks, and the app is not `distributed`";
     let source = FingerprintError::custom(why);
     Some(ErrorKind::Fingerprint { app, source }.into())
@@ -68,20 +68,9 @@ fn unknown_name(run: &Run<'_>) -> Option<Error> {
     Some(no_result(&origin, unknown, &there))
 }
 
-/// The caller, or a run that the call is nested in, has given up.
 pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
-    let own = run
-        .options
-        .cancel
-        .as_ref()
-        .is_some_and(CancelToken::is_cancelled);
-    let given_up = own
-        || run
-            .parent
-            .as_ref()
-            .is_some_and(|parent| parent.is_unwanted());
-    given_up.then(|| {
-        let app = Arc::clone(&run.app.resolved.name);
+    run.is_cancelled().then(|| {
+        let app = run.name();
         ErrorKind::Cancelled { app, key: run.key }.into()
     })
 }

@@ -8,9 +8,8 @@ use std::collections::BTreeMap;
 use std::sync::{RwLock, RwLockReadGuard};
 
 use super::Engine;
-use crate::app::{
-    AppId, AppInfo, CalledApp, Instance, Prepared, Resolver, Setting, SubApp, prepare,
-};
+use super::handle::CalledApp;
+use crate::app::{AppId, AppInfo, Instance, Prepared, Setting, SubApp, prepare};
 use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::key::Fingerprint;
 use crate::sync::{read, write};
@@ -68,7 +67,7 @@ impl AppStore {
             return Ok(prepared);
         }
         path.push(name.to_owned());
-        let prepared = prepare(&self.instance(name)?, &InStore(engine), path)?;
+        let prepared = prepare(&self.instance(name)?, &engine.find_named(), path)?;
         path.pop();
         let mut apps = write(&self.0);
         if let Some(registered) = apps.get_mut(name) {
@@ -89,17 +88,18 @@ impl AppStore {
     }
 
     /// Freezes these names.
-    fn freeze<'n>(&self, names: impl Iterator<Item = &'n str>) {
+    #[inline(never)]
+    fn freeze<'n>(&self, names: impl Iterator<Item = &'n str> + Clone) {
+        let is_frozen = |name: &str| self.read().get(name).is_some_and(|app| app.frozen);
+        if names.clone().all(is_frozen) {
+            return;
+        }
         let mut apps = write(&self.0);
         for name in names {
             if let Some(registered) = apps.get_mut(name) {
                 registered.frozen = true;
             }
         }
-    }
-
-    fn is_frozen(&self, name: &str) -> bool {
-        self.read().get(name).is_some_and(|app| app.frozen)
     }
 
     /// Changes an app that has not run. The change calls the app's checks, which may look into the registry: it
@@ -148,14 +148,6 @@ impl AppStore {
     }
 }
 
-pub(super) struct InStore<'a>(pub(super) &'a Engine);
-
-impl Resolver for InStore<'_> {
-    fn find(&self, name: &str, path: &mut Vec<String>) -> Result<Prepared, Error> {
-        self.0.apps.find(self.0, name, path)
-    }
-}
-
 impl Engine {
     /// The app registered under a name.
     pub(crate) fn named(&self, name: &str) -> Result<Prepared, Error> {
@@ -164,9 +156,14 @@ impl Engine {
         Ok(prepared)
     }
 
+    /// What finds the apps that are registered.
+    pub(super) fn find_named(&self) -> impl Fn(&str, &mut Vec<String>) -> Result<Prepared, Error> {
+        |name, path| self.apps.find(self, name, path)
+    }
+
     /// An instance with its slots looked up.
     pub(crate) fn prepare(&self, instance: &Instance) -> Result<Prepared, Error> {
-        let prepared = prepare(instance, &InStore(self), &mut Vec::new())?;
+        let prepared = prepare(instance, &self.find_named(), &mut Vec::new())?;
         self.note_code(&prepared.resolved);
         Ok(prepared)
     }
@@ -176,16 +173,8 @@ impl Engine {
     #[inline]
     pub(super) fn freeze(&self, app: &CalledApp<'_>) {
         if app.by_name.is_some() || !app.resolved.registered.is_empty() {
-            self.freeze_names(app);
-        }
-    }
-
-    #[inline(never)]
-    fn freeze_names(&self, app: &CalledApp<'_>) {
-        let in_slots = app.resolved.registered.keys().map(String::as_str);
-        let names = || app.by_name.into_iter().chain(in_slots.clone());
-        if names().any(|name| !self.apps.is_frozen(name)) {
-            self.apps.freeze(names());
+            let in_slots = app.resolved.registered.keys().map(String::as_str);
+            self.apps.freeze(app.by_name.into_iter().chain(in_slots));
         }
     }
 }

@@ -4,12 +4,12 @@
 //! engine only while it saves, so that an engine that is dropped ends it.
 
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use super::Engine;
 use crate::checkpoint::{SavePolicy, Selection};
-use crate::sync::lock;
+use crate::sync::{lock, unpoisoned};
 
 /// The thread, if it is there, and what it is to do.
 #[derive(Default)]
@@ -97,14 +97,8 @@ impl Shared {
             }
             state = match until.map(|until| until.saturating_duration_since(Instant::now())) {
                 Some(Duration::ZERO) => return true,
-                Some(left) => {
-                    let waited = self.changed.wait_timeout(state, left);
-                    waited.unwrap_or_else(PoisonError::into_inner).0
-                }
-                None => {
-                    let waited = self.changed.wait(state);
-                    waited.unwrap_or_else(PoisonError::into_inner)
-                }
+                Some(left) => unpoisoned(self.changed.wait_timeout(state, left)).0,
+                None => unpoisoned(self.changed.wait(state)),
             };
         }
     }

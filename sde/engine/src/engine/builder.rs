@@ -220,11 +220,11 @@ impl Builder {
         let threads = self.threads.unwrap_or_else(|| {
             std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
         });
-        let invalidations = Invalidations::default();
-        if let Some(archiver) = &self.archiver {
-            check_ranks(&**archiver, self.process_group.is_some())?;
-            read_invalidations(&**archiver, &invalidations)?;
-        }
+        let has_ranks = self.process_group.is_some();
+        let invalidations = match &self.archiver {
+            Some(archiver) => read_invalidations(&**archiver, has_ranks)?,
+            None => Invalidations::default(),
+        };
         let (group, wire) = self.process_group.unzip();
         tracing::info!(
             target: "sde",
@@ -277,7 +277,7 @@ impl Builder {
 }
 
 /// Without ranks nobody would ever commit a store that they opened together.
-pub(super) fn check_ranks(archiver: &dyn Archiver, are_there: bool) -> Result<(), Error> {
+fn check_ranks(archiver: &dyn Archiver, are_there: bool) -> Result<(), Error> {
     if are_there || !archiver.commits_together() {
         return Ok(());
     }
@@ -293,21 +293,23 @@ pub(super) fn no_thread(error: std::io::Error) -> Error {
     ErrorKind::Threads { why }.into()
 }
 
+/// The marks in a store that is about to be taken.
 pub(super) fn read_invalidations(
     archiver: &dyn Archiver,
-    invalidations: &Invalidations,
-) -> Result<(), Error> {
+    has_ranks: bool,
+) -> Result<Invalidations, Error> {
+    check_ranks(archiver, has_ranks)?;
+    let invalidations = Invalidations::default();
     let saved = archiver.marks().map_err(|source| ErrorKind::Archive {
         doing: format!("opening {}", archiver.describe()),
         source,
     })?;
     saved.iter().for_each(|mark| invalidations.apply(mark));
-    Ok(())
+    Ok(invalidations)
 }
 
 /// A number that no two engines share, on whatever machine they run. The hasher's
-/// keys are random for each thread; time, process and address make up for what
-/// they lack.
+/// keys are random for each thread; time and process make up for what they lack.
 fn random_number() -> u64 {
     use std::hash::{BuildHasher, Hasher};
     let mut hasher = std::hash::RandomState::new().build_hasher();

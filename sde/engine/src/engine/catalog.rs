@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
 
 use super::Engine;
-use super::app_store::InStore;
 use crate::app::{
     App, AppInfo, Callee, CodeId, Defaults, Instance, ResolvedApp, Setup, SubApp, linked_apps,
 };
@@ -52,16 +51,6 @@ impl CatalogEntry {
     }
 }
 
-/// What this program has in place of an app that it has not.
-enum Mismatch {
-    /// No app of the name.
-    Unknown,
-    /// These codes.
-    Code(String),
-    /// The same code, which does otherwise where its caller says nothing.
-    Defaults,
-}
-
 impl AppCatalog {
     /// What the linker collected.
     pub(super) fn linked() -> Self {
@@ -91,20 +80,32 @@ impl AppCatalog {
         Some(apps.get(app)?.iter().find(of_code)?.info.clone())
     }
 
-    /// Whether the code with these defaults is what this program has; if not, what it
-    /// has.
-    fn check(&self, app: &str, code: &CodeId, defaults: Option<Digest>) -> Result<(), Mismatch> {
+    /// Why an app that was run is not what this program has, and whether that are only its defaults.
+    fn changed(
+        &self,
+        app: &str,
+        code: &CodeId,
+        defaults: Option<Digest>,
+    ) -> Option<(bool, String)> {
         let apps = self.read();
-        let entries = apps.get(app).ok_or(Mismatch::Unknown)?;
+        let entries = apps.get(app).map_or(&[][..], Vec::as_slice);
         if entries.iter().any(|entry| entry.is(code, defaults)) {
-            return Ok(());
+            return None;
         }
         let codes: BTreeSet<_> = entries.iter().map(|entry| entry.info.code()).collect();
+        let app = printable(app);
         if codes.contains(code) {
-            return Err(Mismatch::Defaults);
+            let why = format!("it ran {app} ({code}), which has other defaults now");
+            return Some((true, why));
         }
         let codes: Vec<_> = codes.iter().map(ToString::to_string).collect();
-        Err(Mismatch::Code(codes.join(" or ")))
+        let why = match codes.is_empty() {
+            true => format!(
+                "it ran {app}, which this program has not shown yet; name it in `link_app!`"
+            ),
+            false => format!("it ran {app} ({code}), which is now {}", codes.join(" or ")),
+        };
+        Some((false, why))
     }
 
     /// Whether a file is among the defaults of an app of this name.
@@ -117,7 +118,7 @@ impl AppCatalog {
     /// Notes an app. That can only make more results current, never fewer, so the
     /// epoch need not be raised.
     fn note(&self, name: &Arc<str>, info: &AppInfo, defaults: Option<Digest>) {
-        if self.check(name, info.code(), defaults).is_err() {
+        if self.changed(name, info.code(), defaults).is_some() {
             let mut apps = write(&self.0);
             let of_name = apps.entry(Arc::clone(name)).or_default();
             of_name.push(CatalogEntry::new(info.clone()));
@@ -133,8 +134,8 @@ impl AppCatalog {
 impl Engine {
     /// An app given by value, resolved with all its defaults.
     pub(crate) fn identify(&self, app: &dyn App) -> Result<Arc<ResolvedApp>, Error> {
-        let resolved =
-            ResolvedApp::of(app, &Setup::defaults(app), &InStore(self), &mut Vec::new())?;
+        let defaults = Setup::defaults(app);
+        let resolved = ResolvedApp::of(app, &defaults, &self.find_named(), &mut Vec::new())?;
         self.note_code(&resolved);
         Ok(Arc::new(resolved))
     }
@@ -229,20 +230,7 @@ impl Engine {
                 app,
                 code,
                 defaults,
-            } => {
-                let mismatch = self.catalog.check(app, code, *defaults).err()?;
-                let app = printable(app);
-                match mismatch {
-                    Mismatch::Code(now) => format!("it ran {app} ({code}), which is now {now}"),
-                    Mismatch::Defaults => {
-                        let why = format!("it ran {app} ({code}), which has other defaults now");
-                        return Some((true, why));
-                    }
-                    Mismatch::Unknown => format!(
-                        "it ran {app}, which this program has not shown yet; name it in `link_app!`"
-                    ),
-                }
-            }
+            } => return self.catalog.changed(app, code, *defaults),
             Callee::Absent { name } => {
                 self.apps.instance(name).ok()?;
                 let name = printable(name);

@@ -4,27 +4,23 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::execute::Begun;
-use super::run_state::{Run, Served};
-use crate::app::Policy;
-use crate::cache::{self, AppCache, Entry, RunFlight};
+use super::handle::Policy;
+use super::run_state::Run;
+use crate::cache::{self, AppCache, Entry, RunFlight, Served};
 use crate::error::{Error, ErrorKind, Failure};
-use crate::event::{Event, Source};
-use crate::result_map::ResultMap;
+use crate::event::Source;
 
 /// What came of claiming a key.
 pub(super) enum Claimed<'a> {
     /// The results, and where they were.
     Found(Served, Source),
     /// This call is to compute them.
-    Compute(Task<'a>),
-}
-
-/// A run that this call is to compute.
-pub(super) struct Task<'a> {
-    pub(super) role: Role<'a>,
-    pub(super) begun: Begun,
-    /// What is there of the key, whose gaps are filled.
-    pub(super) previous: Option<Arc<Entry>>,
+    Compute {
+        role: Role<'a>,
+        begun: Begun,
+        /// What is there of the key, whose gaps are filled.
+        previous: Option<Arc<Entry>>,
+    },
 }
 
 /// For whom a call computes.
@@ -65,16 +61,14 @@ impl<'a> Claim<'a> {
 
     /// Ends it with an entry, and what that gives to those who wait; gives the entry that stands.
     pub(crate) fn publish(mut self, made: &Served, when_visible: impl FnOnce()) -> Arc<Entry> {
-        let entry = Arc::clone(&made.entry);
-        let cache = self.cache;
-        let winner = cache.publish(&self.flight, entry, &made.map, when_visible);
+        let winner = self.cache.publish(&self.flight, made, when_visible);
         self.ended = true;
         winner
     }
 
     /// Ends it with what was there before; gives the claim back if that was cleaned since.
-    fn put_back(mut self, entry: &Arc<Entry>, given: &ResultMap) -> Result<(), Self> {
-        self.ended = self.cache.put_back(&self.flight, entry, given);
+    fn put_back(mut self, before: &Served) -> Result<(), Self> {
+        self.ended = self.cache.put_back(&self.flight, before);
         match self.ended {
             true => Ok(()),
             false => Err(self),
@@ -111,8 +105,8 @@ impl Engine {
                 takes_what_is_there && entry.is_whole_and_checked(self.epoch())
             });
             match claimed {
-                cache::Claimed::Ready(entry) => match self.serve(&entry, run.options.names) {
-                    Ok(map) => return Ok(Claimed::Found(Served { entry, map }, Source::Map)),
+                cache::Claimed::Ready(entry) => match self.served(&entry, run.options.names) {
+                    Ok(served) => return Ok(Claimed::Found(served, Source::Map)),
                     // It is whole, and does not serve: it was invalidated, or the
                     // names asked for are not its own.
                     Err(_) => takes_what_is_there = false,
@@ -139,11 +133,11 @@ impl Engine {
 
     /// Takes on a run without a claim.
     pub(super) fn compute<'a>(&self, run: &Run<'a>, role: Role<'a>) -> Claimed<'a> {
-        Claimed::Compute(Task {
+        Claimed::Compute {
             role,
             begun: self.begin(run, None),
             previous: None,
-        })
+        }
     }
 
     /// The claim of a run that ranks make together, on this rank: none but the thread that may begin such runs claims their
@@ -168,18 +162,19 @@ impl Engine {
         let begun = self.begin(run, Some(&claim.flight));
         if run.options.policy != Policy::Refresh
             && let Some(entry) = &previous
-            && let Ok(map) = self.serve(entry, run.options.names)
+            && let Ok(served) = self.served(entry, run.options.names)
         {
             // Published between looking and claiming.
-            claim = match claim.put_back(entry, &map) {
-                Ok(()) => {
-                    let entry = Arc::clone(entry);
-                    return Claimed::Found(Served { entry, map }, Source::Map);
-                }
+            claim = match claim.put_back(&served) {
+                Ok(()) => return Claimed::Found(served, Source::Map),
                 Err(claim) => claim,
             };
         }
-        self.tell_stale(run, previous.as_deref());
+        let refused = previous
+            .as_deref()
+            .filter(|entry| !entry.record.nondeterministic);
+        let why = refused.and_then(|entry| self.refusal(entry, run.options.names));
+        self.tell_stale(run, why);
         self.load_or_compute(run, claim, begun, previous)
     }
 
@@ -200,22 +195,10 @@ impl Engine {
             let served = loaded.or_winner(&winner, run.options.names);
             return Claimed::Found(served, Source::Loaded);
         }
-        Claimed::Compute(Task {
+        Claimed::Compute {
             role: Role::Holder(claim),
             begun,
             previous,
-        })
-    }
-
-    fn tell_stale(&self, run: &Run<'_>, previous: Option<&Entry>) {
-        let previous = previous.filter(|entry| !entry.record.nondeterministic);
-        let why = previous.and_then(|entry| self.refusal(entry, run.options.names));
-        if let Some(why) = why {
-            self.tell(|| Event::Stale {
-                app: Arc::clone(&run.app.resolved.name),
-                key: run.key,
-                why,
-            });
         }
     }
 
@@ -231,10 +214,9 @@ impl Engine {
         // Another run may have taken up meanwhile what was sent.
         let now = run.cache.entry(&run.key);
         if let Some(entry) = &now
-            && let Ok(map) = self.serve(entry, run.options.names)
+            && let Ok(served) = self.served(entry, run.options.names)
         {
-            let entry = Arc::clone(entry);
-            return Ok((Served { entry, map }, Source::Map));
+            return Ok((served, Source::Map));
         }
         let why = match now.or(previous) {
             Some(entry) => self
@@ -243,7 +225,7 @@ impl Engine {
             None if run.cache.is_flying(&run.key) => "it is being computed".to_owned(),
             None => "it was never computed, or not saved".to_owned(),
         };
-        let app = Arc::clone(&run.app.resolved.name);
+        let app = run.name();
         Err(ErrorKind::NotRemembered {
             app,
             key: run.key,

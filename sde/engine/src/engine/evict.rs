@@ -7,6 +7,7 @@ use super::Engine;
 use crate::cache::{AppCache, Count, Entry};
 use crate::error::printable;
 use crate::event::Event;
+use crate::key::Key;
 
 impl Engine {
     /// Warns of each limit that was set for no app that this program has shown: the name may be misspelt.
@@ -50,14 +51,13 @@ impl Engine {
 
     /// The same for the app of a name; gives how many bytes were let go.
     pub(super) fn evict(&self, app: &str, keep: usize) -> usize {
-        let of_sets = self.sets.all().into_iter().flat_map(|set| set.caches());
-        let all = self.caches.all().cloned().chain(of_sets);
-        let of_name = all.filter(|cache| &*cache.name == app);
-        of_name.map(|cache| self.evict_from(&cache, keep)).sum()
+        let alone = self.caches.named(app).cloned();
+        let all = alone.into_iter().chain(self.sets.caches(app));
+        all.map(|cache| self.evict_from(&cache, keep)).sum()
     }
 
     fn evict_from(&self, cache: &AppCache, keep: usize) -> usize {
-        let evicted = cache.evict(keep, |keys| self.save_before_dropping(keys));
+        let evicted = self.drop_oldest(cache, keep);
         if evicted.is_empty() {
             return 0;
         }
@@ -70,5 +70,36 @@ impl Engine {
             });
         }
         bytes
+    }
+
+    /// Drops values that nobody holds, those that were used longest ago first, until all that are left take so many bytes;
+    /// gives the entries that had them.
+    fn drop_oldest(&self, cache: &AppCache, keep: usize) -> Vec<Arc<Entry>> {
+        let budget = &cache.budget;
+        if budget.limit().is_none() {
+            // Nobody has listed them.
+            budget.list(cache.entries().iter().map(|entry| &**entry));
+        }
+        let now = budget.tick();
+        let mut gone = Vec::new();
+        loop {
+            let oldest = budget.take_oldest(keep, now);
+            if oldest.is_empty() {
+                break;
+            }
+            let entries = oldest
+                .into_iter()
+                .filter_map(|(listed, key)| Some((listed, cache.entry(&key)?)));
+            let (used, unused): (Vec<_>, Vec<_>) =
+                entries.partition(|(listed, entry)| entry.used() > *listed);
+            budget.list(used.iter().map(|(_, entry)| &**entry));
+            let keys: Vec<Key> = unused.iter().map(|(_, entry)| entry.record.key).collect();
+            self.save_before_dropping(&keys);
+            for key in &keys {
+                gone.extend(cache.take_values(key, now));
+            }
+        }
+        budget.put_off();
+        gone
     }
 }

@@ -10,9 +10,8 @@
 //! A rayon worker does not wait for that without bound: it may be holding up the
 //! very run that is to be gone. It can't compute beside it either, so it gives an error.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, MutexGuard};
+use std::sync::Arc;
 
 use super::admit::cancelled;
 use super::run_state::Run;
@@ -36,23 +35,12 @@ pub(super) struct ExclusiveRun<'a> {
 
 impl Drop for ExclusiveRun<'_> {
     fn drop(&mut self) {
-        exclusive_runs(self.cache).remove(&self.ancestor);
-        // Those that wait look again which run is exclusive.
-        self.held.flight.fail(gone(self.cache, &self.held), false);
+        lock(&self.cache.exclusive_runs).remove(&self.ancestor);
+        // Those that wait look again which run is exclusive, and not at the error.
+        let (app, key) = (Arc::clone(&self.cache.name), self.held.key);
+        let gone = ErrorKind::StaleHandle { app, key }.into();
+        self.held.flight.fail(gone, false);
     }
-}
-
-/// What an exclusive run's flight ends with: nobody looks at it.
-fn gone(cache: &AppCache, held: &RunFlight) -> Error {
-    ErrorKind::StaleHandle {
-        app: Arc::clone(&cache.name),
-        key: held.key,
-    }
-    .into()
-}
-
-fn exclusive_runs(cache: &AppCache) -> MutexGuard<'_, HashMap<usize, Arc<RunFlight>>> {
-    lock(&cache.exclusive_runs)
 }
 
 fn not_thread_safe(run: &Run<'_>) -> Error {
@@ -76,7 +64,7 @@ impl Engine {
         let above = ancestry(run.above.as_ref()).find(same);
         let ancestor = above.map_or(0, |frame| Arc::as_ptr(frame) as usize);
         loop {
-            let holder = match exclusive_runs(run.cache).entry(ancestor) {
+            let holder = match lock(&run.cache.exclusive_runs).entry(ancestor) {
                 Entry::Occupied(held) => Arc::clone(held.get()),
                 Entry::Vacant(free) => {
                     let held = run.cache.new_flight(run.key);

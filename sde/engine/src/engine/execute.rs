@@ -1,52 +1,33 @@
 //! Running the body, with no lock, guard or shard held.
 
-use std::any::Any;
-use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, SystemTime};
+use std::thread;
 
 use super::Engine;
+use super::handle::{Handle, Policy};
 use super::machine;
 use super::run_state::Run;
-use crate::app::{AppCall, BodyTime, Callee, Frame, Handle, OnThread, Policy, ThreadContext};
-use crate::cache::{AppCache, Entry, RunFlight};
+use crate::app::{BodyTime, Frame, OnThread, ThreadContext};
+use crate::cache::{AppCache, Entry, Record, RunFlight};
 use crate::error::AppError;
 use crate::event::{Event, RunId};
-use crate::inputs::{Call, ValueSummary};
+use crate::inputs::Call;
 use crate::key::EncodedCursor;
 use crate::result_map::ResultMap;
 
 /// A body that has ended, and its frame with it.
 pub(crate) struct Ran {
-    pub(crate) body: Body,
-    pub(crate) trace: Trace,
-}
-
-/// How a body ended.
-pub(crate) enum Body {
-    Returned(ResultMap),
-    Failed(AppError),
-    Panicked(Box<dyn Any + Send>),
-}
-
-/// What is known of a body besides what it returned.
-pub(crate) struct Trace {
-    pub(crate) inputs: Vec<ValueSummary>,
-    pub(crate) calls: Vec<AppCall>,
-    pub(crate) dependencies: Arc<BTreeSet<Callee>>,
-    pub(crate) nondeterministic: bool,
-    pub(crate) anew: bool,
-    pub(crate) run: RunId,
-    pub(crate) made_at: SystemTime,
-    pub(crate) took: Duration,
+    /// What it returned, or its panic.
+    pub(super) returned: thread::Result<Result<ResultMap, AppError>>,
+    pub(super) record: Record,
     /// It was told that nobody wants the result any more.
-    pub(crate) heard: bool,
+    pub(super) heard: bool,
     /// The same, or nobody wants it now.
-    pub(crate) gave_up: bool,
+    pub(super) gave_up: bool,
     /// The epoch in which it began.
-    pub(crate) epoch: u64,
+    pub(super) epoch: u64,
 }
 
 /// A run that this thread is at.
@@ -127,31 +108,36 @@ impl Engine {
         frame.end();
         let saw = &frame.dependencies;
         let (calls, dependencies) = saw.take();
-        let body = match returned {
-            Ok(Ok(results)) => Body::Returned(results),
-            Ok(Err(error)) => Body::Failed(error),
-            Err(panic) => Body::Panicked(panic),
-        };
         // A caller that goes on after a failure rests on what led to it.
-        if let (false, Some(parent)) = (matches!(body, Body::Returned(_)), &run.parent) {
+        if let (false, Some(parent)) = (matches!(returned, Ok(Ok(_))), &run.parent) {
             let more = dependencies.iter().cloned();
             parent.dependencies.add(more, saw.saw_nondeterminism());
             parent.dependencies.note_anew(saw.is_anew());
         }
-        let trace = Trace {
+        let record = Record {
+            app: Arc::clone(&resolved.name),
+            code: resolved.info.code.clone(),
+            id: resolved.id,
+            key: run.key,
+            run: number,
             inputs,
+            setup: Arc::clone(resolved.setup(&*run.app.app)),
             calls,
-            dependencies,
+            dependencies: dependencies.iter().cloned().collect(),
             nondeterministic: saw.saw_nondeterminism() || resolved.nondeterministic,
             anew: saw.is_anew() || self.is_in_place_of_another(run),
-            run: number,
             made_at,
             took,
+            host: machine::host(),
+            target: machine::target(),
+        };
+        Ran {
+            returned,
+            record,
             heard,
             gave_up,
             epoch,
-        };
-        Ran { body, trace }
+        }
     }
 
     /// Whether another result of the key was not to be used, or was made so itself, for all that is known here.

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use super::Engine;
 use super::machine;
@@ -16,7 +16,7 @@ use crate::checkpoint::Mark;
 use crate::error::{Error, ErrorKind, printable};
 use crate::event::RunId;
 use crate::key::Key;
-use crate::sync::{read, write};
+use crate::sync::{read, unpoisoned, write};
 
 /// The marks in force.
 #[derive(Default)]
@@ -75,10 +75,7 @@ impl Invalidations {
 
     /// Adds the marks of another store; gives those that it has not.
     pub(super) fn add(&self, more: Self) -> Vec<(Key, RunId)> {
-        let more = more
-            .reasons
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner);
+        let more = unpoisoned(more.reasons.into_inner());
         let mut reasons = write(&self.reasons);
         let only_here = reasons.keys().filter(|marked| !more.contains_key(*marked));
         let only_here = only_here.copied().collect();

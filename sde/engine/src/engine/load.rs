@@ -6,12 +6,13 @@
 use std::sync::Arc;
 
 use super::Engine;
-use super::run_state::{Run, Served};
-use crate::app::{Policy, ResolvedApp, ResultSpec};
-use crate::cache::Entry;
+use super::handle::Policy;
+use super::run_state::Run;
+use crate::app::ResultSpec;
+use crate::cache::{Entry, Served};
 use crate::checkpoint::{Selection, StoredEntry};
 use crate::event::Event;
-use crate::ranks::with_parts;
+use crate::ranks::{is_complete, with_parts};
 use crate::result_map::{Content, Named, Origin, ResultMap, Stored};
 
 impl Engine {
@@ -24,8 +25,8 @@ impl Engine {
             return None;
         }
         if let Some(received) = self.sets.received.find(&run.key) {
-            let is_complete = received.is_complete();
-            match self.take_up(run, received.into_stored(), previous) {
+            let is_complete = is_complete(&received);
+            match self.take_up(run, received, previous) {
                 Err(_) if !is_complete => {}
                 taken => return self.tell_refused(run, taken),
             }
@@ -35,16 +36,19 @@ impl Engine {
     }
 
     fn tell_refused(&self, run: &Run<'_>, taken: Result<Served, Option<String>>) -> Option<Served> {
-        let why = match taken {
-            Ok(served) => return Some(served),
-            Err(why) => why?,
-        };
-        self.tell(|| Event::Stale {
-            app: Arc::clone(&run.cache.name),
-            key: run.key,
-            why,
-        });
-        None
+        let told = |why: Option<String>| self.tell_stale(run, why);
+        taken.map_err(told).ok()
+    }
+
+    /// Tells why what is remembered of a run does not serve, if there is anything to tell.
+    pub(super) fn tell_stale(&self, run: &Run<'_>, why: Option<String>) {
+        if let Some(why) = why {
+            self.tell(|| Event::Stale {
+                app: run.name(),
+                key: run.key,
+                why,
+            });
+        }
     }
 
     /// What a stored entry gives to a run, or why it does not serve, if that is to be told.
@@ -78,13 +82,13 @@ impl Engine {
             .then_some(stored.record.run);
         let is_one = |old: &&Entry| run_id.is_none_or(|of| of == old.record.run);
         let previous = previous.filter(|old| is_one(old) && self.may_fill(run, old));
-        let entry = Arc::new(self.entry_of(&run.app.resolved, stored, previous));
-        let map = self.serve(&entry, run.options.names).map_err(Some)?;
+        let entry = Arc::new(entry_of(&run.app.resolved.info.results, stored, previous));
+        let served = self.served(&entry, run.options.names).map_err(Some)?;
         // An archive is to have what this program used, whatever process computed it.
         if !archived {
             self.pending.add_to(Selection::Archive, &entry);
         }
-        Ok(Served { entry, map })
+        Ok(served)
     }
 
     /// Looks in the store.
@@ -126,16 +130,6 @@ impl Engine {
         Some(with_parts(run.from, &run.app.resolved, &archiver, stored))
     }
 
-    /// An entry whose values are read when asked for.
-    pub(crate) fn entry_of(
-        &self,
-        resolved: &ResolvedApp,
-        stored: StoredEntry,
-        previous: Option<&Entry>,
-    ) -> Entry {
-        entry_of_specs(&resolved.info.results, stored, previous)
-    }
-
     /// Whether an earlier entry's values may stand beside new ones.
     pub(super) fn may_fill(&self, run: &Run<'_>, old: &Entry) -> bool {
         // It may have been cleaned since.
@@ -149,7 +143,7 @@ impl Engine {
 }
 
 /// An entry with the results that its app declares, whose values are read when asked for.
-pub(crate) fn entry_of_specs(
+pub(crate) fn entry_of(
     specs: &[ResultSpec],
     stored: StoredEntry,
     previous: Option<&Entry>,
@@ -162,12 +156,7 @@ pub(crate) fn entry_of_specs(
                 .iter()
                 .find(|result| result.name == spec.name);
             let held = previous.and_then(|entry| {
-                let old = entry
-                    .results
-                    .results()
-                    .iter()
-                    .find(|n| n.name == spec.name)?;
-                match &old.content {
+                match &entry.results.find(&spec.name)?.content {
                     // Reading it once more would give the same.
                     Content::Stored(stored) if stored.is_damaged() => {
                         Some(Content::Gone("what was stored of it is damaged"))

@@ -3,9 +3,10 @@
 use std::sync::{Arc, Weak};
 
 use super::Engine;
-use super::run_state::{Keyed, Served};
-use crate::app::{CalledApp, Frame, Options, Policy};
-use crate::cache::{AppCache, Entry};
+use super::handle::{CalledApp, Options, Policy};
+use super::run_state::Keyed;
+use crate::app::Frame;
+use crate::cache::{AppCache, Entry, Served};
 use crate::event::Source;
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, keyed, with_encoder};
@@ -132,6 +133,17 @@ impl Engine {
             Some(why) => Err(why),
             None => entry.serve(names),
         }
+    }
+
+    /// The same, with the entry.
+    pub(super) fn served(
+        &self,
+        entry: &Arc<Entry>,
+        names: Option<&[&str]>,
+    ) -> Result<Served, String> {
+        let map = self.serve(entry, names)?;
+        let entry = Arc::clone(entry);
+        Ok(Served { entry, map })
     }
 
     /// Why an entry may not be used; `None` if it may.

@@ -1,7 +1,7 @@
 //! The engine: what happens in `run`.
 //!
-//! The way of a call is in [`run`], its steps in files of their own: finding out which app is
-//! meant ([`app_store`], [`catalog`]), looking up ([`look`]), claiming and waiting ([`claim`],
+//! What programs and bodies call is in [`handle`], the way of a call in [`run`], its steps in files of their own: finding out
+//! which app is meant ([`app_store`], [`catalog`]), looking up ([`look`]), claiming and waiting ([`claim`],
 //! [`wait`], [`load`]), running the body ([`execute`]), making its results known ([`publish`]),
 //! saving them ([`save`], [`background`], [`signals`]). What only the user may ask for is on [`Sde`].
 
@@ -15,8 +15,6 @@ mod evict;
 mod exclusive;
 mod execute;
 mod handle;
-#[cfg(test)]
-mod in_memory_once;
 mod invalidate;
 mod load;
 mod look;
@@ -26,22 +24,24 @@ mod publish;
 mod run;
 mod run_state;
 mod save;
-mod save_again;
 mod scratch;
 mod sde;
 #[cfg(unix)]
 mod signals;
 mod stats;
+#[cfg(test)]
+mod tests;
 mod wait;
 
 pub use app_store::Apps;
 pub use builder::Builder;
 pub(crate) use claim::Claim;
-pub use handle::Handle;
+pub use handle::{AppSource, Handle, Outcome, Peek, Policy, Request, Scratch, Subset, Transfer};
+pub(crate) use handle::{CalledApp, Options};
 pub use invalidate::Invalidated;
-pub(crate) use load::entry_of_specs;
+pub(crate) use load::entry_of;
 pub(crate) use publish::Unpublished;
-pub(crate) use run_state::{Keyed, Run, Served};
+pub(crate) use run_state::{Keyed, Run};
 pub use sde::Sde;
 pub use stats::Stats;
 

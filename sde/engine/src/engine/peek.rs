@@ -1,16 +1,18 @@
 //! Telling what a run would do.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
 use super::Engine;
-use crate::app::{CalledApp, Nearest, Peek, ResolvedApp};
+use super::handle::{CalledApp, Peek};
+use super::load::entry_of;
+use crate::app::{Compared, Nearest, ResolvedApp, of_keys};
 use crate::cache::{AppCache, Record};
 use crate::checkpoint::StoredEntry;
 use crate::error::{Error, ErrorKind};
 use crate::event::RunId;
 use crate::inputs::Inputs;
 use crate::key::{EncodedCursor, Key, keyed};
+use crate::ranks::is_complete;
 
 impl Engine {
     /// What `run` would do, found without running, claiming or reading values.
@@ -80,18 +82,26 @@ impl Engine {
     /// The run of the app, in memory or in the store, that a planned one is most like.
     fn nearest(&self, app: &CalledApp<'_>, key: Key, inputs: &Inputs) -> Option<Nearest> {
         let encoded = inputs.with_encoded(<[u8]>::to_vec).ok()?;
-        let planned = planned(app, key, inputs, &encoded);
+        let resolved = &*app.resolved;
+        let planned = Compared {
+            app: &resolved.name,
+            code: &resolved.info.code,
+            id: &resolved.id,
+            setup: resolved.setup(&*app.app),
+            inputs: &inputs.summaries(&mut EncodedCursor::new(&encoded)),
+        };
         let mut nearest = None;
         let mut look_at = |other: &Record| {
-            if other.app == planned.app && other.key != key {
-                planned.look_at_key(other, &mut nearest);
+            if other.app == resolved.name && other.key != key {
+                let differences = of_keys(other.compared(), planned);
+                other.offer(&key, differences, &mut nearest);
             }
         };
-        for entry in self.cache_here(&app.resolved).entries() {
+        for entry in self.cache_here(resolved).entries() {
             look_at(&entry.record);
         }
         if let Some(archiver) = self.archiver() {
-            let looked = archiver.records(&planned.app, &mut |record| look_at(&record));
+            let looked = archiver.records(&resolved.name, &mut |record| look_at(&record));
             if let Err(error) = looked {
                 // What is in memory may be near enough, for a message.
                 let store = archiver.describe();
@@ -110,12 +120,12 @@ impl Engine {
     ) -> Option<Result<RunId, String>> {
         let look = |stored: StoredEntry| {
             let made_by = stored.record.run;
-            let entry = self.entry_of(resolved, stored, None);
+            let entry = entry_of(&resolved.info.results, stored, None);
             self.refusal(&entry, None).map_or(Ok(made_by), Err)
         };
         if let Some(received) = self.sets.received.find(key) {
-            let is_complete = received.is_complete();
-            let looked = look(received.into_stored());
+            let is_complete = is_complete(&received);
+            let looked = look(received);
             if is_complete || looked.is_ok() {
                 return Some(looked);
             }
@@ -124,30 +134,5 @@ impl Engine {
             Ok(stored) => stored.map(look),
             Err(error) => Some(Err(error.to_string())),
         }
-    }
-}
-
-/// The record that a run would have, as far as that is known before it.
-fn planned(app: &CalledApp<'_>, key: Key, inputs: &Inputs, encoded: &[u8]) -> Record {
-    let resolved = &*app.resolved;
-    Record {
-        app: Arc::clone(&resolved.name),
-        code: resolved.info.code.clone(),
-        id: resolved.id,
-        key,
-        run: RunId {
-            process: 0,
-            number: 0,
-        },
-        inputs: inputs.summaries(&mut EncodedCursor::new(encoded)),
-        setup: Arc::clone(resolved.setup(&*app.app)),
-        calls: Vec::new(),
-        dependencies: Vec::new(),
-        nondeterministic: resolved.nondeterministic,
-        anew: false,
-        made_at: SystemTime::now(),
-        took: Duration::ZERO,
-        host: super::machine::host(),
-        target: super::machine::target(),
     }
 }

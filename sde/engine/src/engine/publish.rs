@@ -7,11 +7,10 @@ use std::time::{Duration, SystemTime};
 
 use super::Engine;
 use super::claim::Role;
-use super::execute::{Body, Ran, Trace};
-use super::machine;
-use super::run_state::{Run, Served};
-use crate::app::Policy;
-use crate::cache::{Entry, Published, Record, RunFlight, merge};
+use super::execute::Ran;
+use super::handle::Policy;
+use super::run_state::Run;
+use crate::cache::{Entry, Record, RunFlight, Served, merge};
 use crate::error::{AppError, Error, ErrorKind, Failure};
 use crate::event::Source;
 use crate::ranks::bind;
@@ -57,12 +56,9 @@ impl Engine {
         role: Role<'_>,
         previous: Option<&Entry>,
     ) -> Result<(Served, Source), Error> {
-        let epoch = ran.trace.epoch;
+        let epoch = ran.epoch;
         let own = match self.publishable(run, ran, previous) {
-            Ok(Published { entry, given }) => Served {
-                entry: Arc::new(entry),
-                map: given,
-            },
+            Ok(made) => made,
             Err(unpublished) => {
                 if let Role::Holder(claim) = role {
                     claim.fail(&unpublished.error, unpublished.failure, epoch);
@@ -80,9 +76,8 @@ impl Engine {
                 (winner, Source::Computed)
             }
             Role::Beside(flight) => {
-                let entry = Arc::clone(&own.entry);
                 let forget = || self.forget_replaced(run);
-                let winner = run.cache.publish(&flight, entry, &own.map, forget);
+                let winner = run.cache.publish(&flight, &own, forget);
                 // What lost is not saved: the record in memory and that in the
                 // store are to be of one computation.
                 if Arc::ptr_eq(&own.entry, &winner) {
@@ -123,13 +118,12 @@ impl Engine {
         run: &Run<'_>,
         ran: Ran,
         previous: Option<&Entry>,
-    ) -> Result<Published, Unpublished> {
+    ) -> Result<Served, Unpublished> {
         let resolved = &*run.app.resolved;
-        let Ran { body, trace } = ran;
-        let epoch = trace.epoch;
-        let returned = self.returned(run, body, &trace)?;
-        let earlier = previous.filter(|old| !trace.nondeterministic && self.may_fill(run, old));
-        let record = record(run, trace, previous);
+        let epoch = ran.epoch;
+        let (returned, mut record) = self.usable(run, ran)?;
+        record.made_at = later_than(record.made_at, run.found.get(), previous);
+        let earlier = previous.filter(|old| !record.nondeterministic && self.may_fill(run, old));
         let checked = match self.rest_on_files(&record.dependencies) {
             true => u64::MAX, // To be looked at each time.
             false => epoch,
@@ -143,31 +137,35 @@ impl Engine {
         merged.map_err(|error| Unpublished::of(error, Failure::Ordinary))
     }
 
-    /// What a body returned, if it may be used.
-    fn returned(&self, run: &Run<'_>, body: Body, trace: &Trace) -> Result<ResultMap, Unpublished> {
-        let (app, key) = (Arc::clone(&run.app.resolved.name), run.key);
-        match body {
+    /// What a body returned, if it may be used, and the record of that.
+    fn usable(&self, run: &Run<'_>, ran: Ran) -> Result<(ResultMap, Record), Unpublished> {
+        let (app, key) = (run.name(), run.key);
+        match ran.returned {
             // It may be only what it had when it heard that nobody wants it.
-            Body::Returned(_) if trace.heard => {
+            Ok(Ok(_)) if ran.heard => {
                 let cancelled = ErrorKind::Cancelled { app, key };
                 Err(Unpublished::of(cancelled, Failure::Transient))
             }
-            Body::Returned(results) => match run.files_unchanged() {
-                Ok(()) => Ok(results),
+            Ok(Ok(results)) => match run.files_unchanged() {
+                Ok(()) => Ok((results, ran.record)),
                 Err(error) => {
                     run.cache.scratches.remove(&run.scratch_key());
                     Err(Unpublished::of(error, Failure::Ordinary))
                 }
             },
-            Body::Failed(cause) => {
-                let failure = self.lasts(run, &cause, trace);
+            Ok(Err(cause)) => {
+                let failure = match ran.gave_up {
+                    // Another caller may have begun to wait since: it is to try.
+                    true => Failure::Transient,
+                    false => self.lasts(run, &cause, &ran.record),
+                };
                 let error = match cause.too_deep() {
                     Some(error) => error.clone(),
                     None => ErrorKind::App { app, key, cause }.into(),
                 };
                 Err(Unpublished::of(error, failure))
             }
-            Body::Panicked(panic) => {
+            Err(panic) => {
                 let message = panic_message(&*panic);
                 let error = ErrorKind::Panicked { app, key, message };
                 Err(Unpublished {
@@ -179,41 +177,15 @@ impl Engine {
     }
 
     /// How long an error of a body lasts.
-    fn lasts(&self, run: &Run<'_>, cause: &AppError, trace: &Trace) -> Failure {
-        // Another caller may have begun to wait since: it is to try.
-        if trace.gave_up {
-            return Failure::Transient;
-        }
+    fn lasts(&self, run: &Run<'_>, cause: &AppError, record: &Record) -> Failure {
         // Another file, or another try, and it may go well.
-        let may_go_well = trace.nondeterministic
-            || self.rest_on_files(&*trace.dependencies)
+        let may_go_well = record.nondeterministic
+            || self.rest_on_files(&record.dependencies)
             || run.files_unchanged().is_err();
         match may_go_well {
             true => Failure::Ordinary,
             false => cause.lasts(run.app.resolved.info.failures),
         }
-    }
-}
-
-/// The record of a run that has returned.
-fn record(run: &Run<'_>, trace: Trace, previous: Option<&Entry>) -> Record {
-    let resolved = &*run.app.resolved;
-    Record {
-        app: Arc::clone(&resolved.name),
-        code: resolved.info.code.clone(),
-        id: resolved.id,
-        key: run.key,
-        run: trace.run,
-        inputs: trace.inputs,
-        setup: Arc::clone(resolved.setup(&*run.app.app)),
-        calls: trace.calls,
-        dependencies: trace.dependencies.iter().cloned().collect(),
-        nondeterministic: trace.nondeterministic,
-        anew: trace.anew,
-        made_at: later_than(trace.made_at, run.found.get(), previous),
-        took: trace.took,
-        host: machine::host(),
-        target: machine::target(),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The way of a call: look, claim, execute, publish.
 //!
-//! Each step is a function in a file of its own: which app is meant ([`AppSource`](crate::app::AppSource)),
+//! Each step is a function in a file of its own: which app is meant ([`AppSource`](super::handle::AppSource)),
 //! what is remembered ([`look`](super::look)), who computes ([`claim`](super::claim), [`wait`](super::wait)),
 //! the body ([`execute`](super::execute)), and what comes of it ([`publish`](super::publish)).
 
@@ -8,10 +8,11 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::claim::Claimed;
+use super::handle::{CalledApp, Handle, Options, Outcome, Policy};
 use super::look::{Look, Looked};
-use super::run_state::{Run, Served};
-use crate::app::{CalledApp, Callee, Frame, Handle, NestedCall, Options, Outcome, Policy};
-use crate::cache::{AppCache, Count, Entry};
+use super::run_state::Run;
+use crate::app::{Callee, Frame, NestedCall};
+use crate::cache::{AppCache, Count, Entry, Served};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, Source};
 use crate::inputs::Call;
@@ -90,9 +91,13 @@ impl Engine {
         let _exclusive = self.exclusive(run)?;
         let (served, source) = match self.claim(run)? {
             Claimed::Found(served, source) => (served, source),
-            Claimed::Compute(task) => {
-                let ran = self.execute(run, call, task.begun, self.next_run());
-                self.publish(run, ran, task.role, task.previous.as_deref())?
+            Claimed::Compute {
+                role,
+                begun,
+                previous,
+            } => {
+                let ran = self.execute(run, call, begun, self.next_run());
+                self.publish(run, ran, role, previous.as_deref())?
             }
         };
         Ok(self.conclude(run, served, source))
@@ -162,7 +167,7 @@ impl Engine {
         }
         run.cache.counters.add(Count::Failed, 1);
         self.tell(|| Event::Failed {
-            app: Arc::clone(&run.app.resolved.name),
+            app: run.name(),
             key: run.key,
             error: error.clone(),
         });

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::SystemTime;
 
 use super::Node;
-use crate::app::{CalledApp, Frame, Handle, Options, ThreadContext};
-use crate::cache::{AppCache, Entry};
+use super::handle::{CalledApp, Handle, Options};
+use crate::app::{CancelToken, Frame, ThreadContext};
+use crate::cache::AppCache;
 use crate::key::{Key, Volatile};
 use crate::ranks::state_key;
-use crate::result_map::ResultMap;
 
 /// One call that is not answered from the cache, on its way through the engine.
 pub(crate) struct Run<'a> {
@@ -40,14 +40,6 @@ pub(crate) struct Keyed {
     pub(crate) volatile: Option<Box<Volatile>>,
 }
 
-/// An entry that may be used, and the map that it gives to one caller. The two go together
-/// from the look that found everything there to the caller: what nobody else holds would
-/// be gone when asked for again.
-pub(crate) struct Served {
-    pub(crate) entry: Arc<Entry>,
-    pub(crate) map: ResultMap,
-}
-
 impl Keyed {
     /// Of inputs that have no key.
     pub(crate) fn none() -> Self {
@@ -55,23 +47,6 @@ impl Keyed {
             key: Key::from_bytes([0; 32]),
             encoded: Box::default(),
             volatile: None,
-        }
-    }
-}
-
-impl Served {
-    /// What is given to one whose own entry was published: that one, or the winner that
-    /// stands in its place, if it has what he asks for.
-    pub(super) fn or_winner(self, winner: &Arc<Entry>, names: Option<&[&str]>) -> Self {
-        if Arc::ptr_eq(&self.entry, winner) {
-            return self;
-        }
-        match winner.serve(names) {
-            Ok(map) => Self {
-                entry: Arc::clone(winner),
-                map,
-            },
-            Err(_) => self,
         }
     }
 }
@@ -100,10 +75,21 @@ impl<'a> Run<'a> {
         }
     }
 
+    pub(super) fn name(&self) -> Arc<str> {
+        Arc::clone(&self.app.resolved.name)
+    }
+
     /// Under what this process keeps the states of its scratch.
     pub(crate) fn scratch_key(&self) -> Key {
         let ranks = self.from.shared_ranks();
         state_key(&self.key, ranks.map_or(0, |ranks| ranks.rank()))
+    }
+
+    /// Whether the caller, or a run that the call is nested in, has given up.
+    pub(super) fn is_cancelled(&self) -> bool {
+        let (own, parent) = (&self.options.cancel, &self.parent);
+        own.as_ref().is_some_and(CancelToken::is_cancelled)
+            || parent.as_ref().is_some_and(|parent| parent.is_unwanted())
     }
 
     /// Whether it is this run that goes on there.

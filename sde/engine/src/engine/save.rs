@@ -1,8 +1,11 @@
 //! Saving what is new.
+//!
+//! A store may be removed while a program is saving to it. What the program still has in memory is then saved again, as
+//! if it were new. The rest is lost, so the save that finds it out is an error all the same.
 
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::sync::{Arc, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::Engine;
@@ -12,7 +15,7 @@ use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Event;
 use crate::key::Key;
 use crate::ranks::{CollectiveOp, Header, Ranks, part_key};
-use crate::sync::{self, lock, read};
+use crate::sync::{lock, read};
 
 impl Engine {
     /// Takes note of a new entry, and saves it at once where that is the policy.
@@ -46,10 +49,7 @@ impl Engine {
     ) -> Result<(), ArchiveError> {
         let batch = Batch {
             selection,
-            entries: entries
-                .iter()
-                .map(|entry| saved(entry, selection))
-                .collect(),
+            entries: saved(entries, selection),
             ..Batch::new(selection)
         };
         self.write_one(archiver, &batch)?;
@@ -81,7 +81,7 @@ impl Engine {
             return;
         };
         // A part first: a list must not be there without it.
-        let ranks: BTreeSet<usize> = self.sets.all().iter().map(|set| set.ranks.rank()).collect();
+        let ranks: BTreeSet<usize> = self.sets.all().iter().map(|set| set.rank()).collect();
         let mut all = Vec::new();
         for rank in ranks {
             all.extend(keys.iter().map(|key| part_key(key, rank)));
@@ -107,13 +107,22 @@ impl Engine {
         }
     }
 
+    /// Saves what is new in one selection, for a caller that waits for it or not; if the store was removed, all that there is.
+    pub(super) fn save(&self, selection: Selection, is_awaited: bool) -> Result<(), Error> {
+        let saved = self.save_new_ones(selection, is_awaited);
+        let is_removed = |error: &Error| match error.kind() {
+            ErrorKind::Archive { source, .. } => matches!(source, ArchiveError::Removed { .. }),
+            _ => false,
+        };
+        if saved.as_ref().is_err_and(is_removed) {
+            self.save_new_ones(selection, is_awaited)?;
+        }
+        saved
+    }
+
     /// Saves what is new in one selection, in parts: what is told of a long save moves on with each. Of several threads that
     /// do so each part is saved by one.
-    pub(super) fn save_new_ones(
-        &self,
-        selection: Selection,
-        is_awaited: bool,
-    ) -> Result<(), Error> {
+    fn save_new_ones(&self, selection: Selection, is_awaited: bool) -> Result<(), Error> {
         let doing = selection.name();
         let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
         let total = self.pending.number(selection);
@@ -140,19 +149,12 @@ impl Engine {
                 Err(error) => break Err(error),
             }
         };
-        let Save {
-            entries,
-            scratch,
-            left_out,
-            took,
-            is_empty,
-            ..
-        } = save;
         let failed = match committed {
-            Ok(()) if is_empty => None,
+            Ok(()) if save.is_empty => None,
             Ok(()) => {
-                let written = Ok((Saved::without(left_out), took));
-                self.tell_written(selection, (entries, scratch), written)
+                let counts = (save.entries, save.scratch);
+                let written = Ok((Saved::without(save.left_out), save.took));
+                self.tell_written(selection, counts, written)
                     .unwrap_or_else(Some)
             }
             Err(error) => {
@@ -176,7 +178,7 @@ impl Engine {
         // From the collecting on: a second thread that finds nothing left must
         // not say that it is saved before it is.
         let _one_at_a_time = lock(&self.one_saves);
-        let _same_store = self.saves();
+        let _same_store = read(&self.saving);
         let is_same = |now: Arc<dyn Archiver>| Arc::ptr_eq(&now, archiver);
         if !self.archiver().is_some_and(is_same) {
             // What there was to save is forgotten.
@@ -191,10 +193,7 @@ impl Engine {
         };
         let batch = Batch {
             selection,
-            entries: entries
-                .iter()
-                .map(|entry| saved(entry, selection))
-                .collect(),
+            entries: saved(&entries, selection),
             scratch,
             marks,
         };
@@ -209,8 +208,7 @@ impl Engine {
                     save.add(&batch, written);
                 }
                 Err(error) => {
-                    self.pending.put_back(selection, entries);
-                    self.pending.put_back_marks(batch.marks);
+                    self.pending.put_back(selection, entries, batch.marks);
                     let scratch: Vec<_> = batch.scratch.iter().map(|one| one.key).collect();
                     for cache in self.caches.all() {
                         cache.scratches.put_back(scratch.iter().copied());
@@ -247,22 +245,12 @@ impl Engine {
             Key::from_bytes(*named.as_bytes()),
             &*what,
         );
-        ranks.meet(&header)?;
+        ranks.meet(header)?;
         let written = match ranks.rank() {
             0 => self.archive_to(dir),
             _ => Ok(()),
         };
         ranks.agree(&what, written)
-    }
-
-    /// Held by each thread that saves.
-    fn saves(&self) -> RwLockReadGuard<'_, ()> {
-        read(&self.saving)
-    }
-
-    /// Held while the store is exchanged.
-    pub(super) fn nobody_saves(&self) -> RwLockWriteGuard<'_, ()> {
-        sync::write(&self.saving)
     }
 
     pub(super) fn write_one(
@@ -271,7 +259,7 @@ impl Engine {
         batch: &Batch,
     ) -> Result<Option<ArchiveError>, ArchiveError> {
         // Many threads at once: the store may write them together.
-        let same_store = self.saves();
+        let same_store = read(&self.saving);
         let written = write(archiver, batch);
         drop(same_store);
         let counts = (batch.entries.len(), batch.scratch.len());
@@ -299,6 +287,21 @@ impl Engine {
             took,
         });
         Ok(saved.left_out.into_iter().next())
+    }
+
+    /// If a save failed because the store was removed, all in memory counts as not saved yet. Parts of distributed results
+    /// are left out: all ranks would have to save theirs.
+    fn look_whether_removed(&self, error: &ArchiveError) {
+        if !matches!(error, ArchiveError::Removed { .. }) {
+            return;
+        }
+        for cache in self.caches.all() {
+            let entries = cache.entries();
+            entries.iter().for_each(|entry| self.pending.add(entry));
+            cache.scratches.none_is_saved();
+        }
+        let marks = self.invalidations.all().into_iter();
+        marks.for_each(|mark| self.pending.add_mark(mark));
     }
 }
 

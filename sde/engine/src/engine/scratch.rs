@@ -5,7 +5,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::Engine;
-use crate::app::{DependencySnapshot, Frame, ScratchState};
+use crate::app::{DependencySnapshot, Frame};
+use crate::cache::ScratchState;
 use crate::checkpoint::{Archiver, Batch, SavePolicy, SavedScratch, Selection};
 use crate::event::Event;
 use crate::key::Key;
@@ -16,7 +17,7 @@ impl Engine {
     /// saved by the runs, when all ranks may.
     pub(super) fn unsaved_scratch(&self) -> Vec<SavedScratch> {
         let sets = self.sets.all();
-        sets.iter().for_each(|set| set.ranks.want_state());
+        sets.iter().for_each(|set| set.want_state());
         self.caches
             .all()
             .flat_map(|cache| {
@@ -104,8 +105,12 @@ impl Engine {
 
     pub(crate) fn save_scratch(&self, frame: &Frame, state: ScratchState) {
         if frame.is_claimed() {
-            self.cache_of(&frame.resolved)
-                .set_scratch(&frame.key, state.clone());
+            let cache = self.cache_of(&frame.resolved);
+            // Once another has published beside it nobody would take the state away again.
+            if cache.is_flying(&frame.key) {
+                let scratches = &cache.scratches;
+                scratches.set(frame.key, state.clone(), 0, false);
+            }
             if self.policy == SavePolicy::EveryResult {
                 self.write_state(frame, frame.key, &state, &state);
             }

@@ -10,15 +10,16 @@ use std::time::Duration;
 use super::Engine;
 use super::app_store::Apps;
 use super::background::Background;
-use super::builder::{Builder, check_ranks, read_invalidations};
-use super::invalidate::{Invalidated, Invalidations};
+use super::builder::{Builder, read_invalidations};
+use super::handle::{AppSource, Handle};
+use super::invalidate::Invalidated;
 use super::stats::Stats;
-use crate::app::{AppSource, Callee, Handle};
+use crate::app::Callee;
 use crate::cache::Record;
 use crate::checkpoint::{Archiver, SavePolicy, Selection};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
-use crate::ranks::{ProcessGroup, Ranks};
+use crate::ranks::{ProcessGroup, ProcessSet};
 use crate::result_map::Tags;
 use crate::sync::write;
 
@@ -41,7 +42,7 @@ pub struct Sde {
 }
 
 /// Saves when the last `Sde` goes, whatever handles an app has kept.
-struct Last(Arc<Engine>, Option<Arc<Ranks>>);
+struct Last(Arc<Engine>, Option<Arc<ProcessSet>>);
 
 impl Drop for Last {
     fn drop(&mut self) {
@@ -281,16 +282,14 @@ impl Sde {
     /// # Errors
     /// If the store fails; on all ranks, if it fails on any.
     pub fn finish(&self) -> Result<(), Error> {
-        let saved = match self.engine().archiver() {
-            Some(_) => self.engine().save(Selection::Checkpoint, true),
+        let save = |selection| match self.engine().archiver() {
+            Some(_) => self.engine().save(selection, true),
             None => Ok(()),
         };
+        let saved = save(Selection::Checkpoint);
         let saved = self.saved_together("finishes", Selection::Checkpoint, saved);
         // Also if that failed: results come first.
-        let archived = match self.engine().archiver() {
-            Some(_) => self.engine().save(Selection::Archive, true),
-            None => Ok(()),
-        };
+        let archived = save(Selection::Archive);
         self.saved_together("finishes", Selection::Archive, saved.and(archived))?;
         if let Some(ranks) = self.handle.shared_ranks() {
             ranks.close();
@@ -334,20 +333,18 @@ impl Sde {
     /// If the new store can't be read, on all ranks if one's can't, or ranks opened it together and the engine knows of
     /// none; then nothing has changed.
     pub fn load(&self, archiver: impl Archiver + 'static) -> Result<(), Error> {
-        let invalidations = Invalidations::default();
         let ranks = self
             .handle
             .collective_ranks(|| "loads a store".to_owned())?;
-        let read = check_ranks(&archiver, ranks.is_some())
-            .and_then(|()| read_invalidations(&archiver, &invalidations));
-        match ranks {
+        let read = read_invalidations(&archiver, ranks.is_some());
+        let invalidations = match ranks {
             Some(ranks) => ranks.agree("loading a store", read)?,
             None => read?,
-        }
+        };
         let engine = self.engine();
         // Dropped when others may save again: destructors may use the engine.
         let (_old, _unsaved);
-        let _nobody_saves = engine.nobody_saves();
+        let _nobody_saves = write(&engine.saving);
         // Until nothing is left of the old store, what is marked in either is refused.
         let only_old = engine.invalidations.add(invalidations);
         *write(&engine.archiver) = Some(Arc::new(archiver));

@@ -2,20 +2,23 @@
 
 use std::sync::Arc;
 #[cfg(not(sde_model))]
-use std::sync::{Condvar, MutexGuard, PoisonError};
+use std::sync::{Condvar, MutexGuard};
 use std::time::Instant;
 
 use super::admit::cancelled;
 use super::claim::{Claim, Claimed, Role};
-use super::run_state::{Run, Served};
+use super::handle::Policy;
+use super::run_state::Run;
 use super::{Engine, Node, waits};
-use crate::app::{CancelToken, Frame, Policy, ThreadContext, Wake, ancestry, stack};
+use crate::app::{Frame, ThreadContext, Wake, ancestry, stack};
 use crate::cache::flight::{Patience, Waited};
 use crate::cache::waits::{Until, Verdict, WaitSite};
-use crate::cache::{Entry, RunFlight};
+use crate::cache::{Entry, RunFlight, Served};
 use crate::error::{Error, ErrorKind};
 use crate::event::{Event, RunId, Source};
 use crate::sync::atomic::{AtomicBool, Ordering};
+#[cfg(not(sde_model))]
+use crate::sync::unpoisoned;
 
 /// How often a key may be on one stack. Redundant computing under work stealing
 /// nests as deep as there are jobs to steal; an app that calls itself through an
@@ -46,7 +49,7 @@ impl Engine {
         // Before it is told: who hears of it can rely on it.
         let interested = flight.interest();
         self.tell(|| Event::Waiting {
-            app: Arc::clone(&run.app.resolved.name),
+            app: run.name(),
             key: run.key,
         });
         let deadline = self.deadline(run, &here);
@@ -89,7 +92,7 @@ impl Engine {
         let claim = Claim::won(run.cache, Arc::clone(flight));
         let begun = self.begin(run, Some(flight));
         self.tell(|| Event::TakenOver {
-            app: Arc::clone(&run.app.resolved.name),
+            app: run.name(),
             key: run.key,
         });
         let previous = run.cache.entry(&run.key);
@@ -179,42 +182,34 @@ pub(super) fn wait_site(run: &Run<'_>, here: &ThreadContext) -> WaitSite<Node> {
 /// How long a call waits: until it is cancelled or called off, and on rayon's workers and in runs nested there
 /// until that has become suspicious.
 pub(super) struct WaitPatience<'a> {
-    own: Option<&'a CancelToken>,
-    parent: Option<&'a Arc<Frame>>,
+    run: &'a Run<'a>,
     called_off: Arc<AtomicBool>,
     deadline: Option<Instant>,
 }
 
 impl<'a> WaitPatience<'a> {
     pub(super) fn new(
-        run: &'a Run<'_>,
+        run: &'a Run<'a>,
         flight: &Arc<RunFlight>,
         called_off: Arc<AtomicBool>,
         deadline: Option<Instant>,
     ) -> Self {
-        let patience = Self {
-            own: run.options.cancel.as_ref(),
-            parent: run.parent.as_ref(),
-            called_off,
-            deadline,
-        };
         let waker = Arc::downgrade(flight) as std::sync::Weak<dyn Wake>;
         let inherited = ancestry(run.parent.as_ref()).filter_map(|frame| frame.cancel.as_ref());
-        for token in patience.own.into_iter().chain(inherited) {
+        for token in run.options.cancel.iter().chain(inherited) {
             token.wakes(waker.clone());
         }
-        patience
-    }
-
-    fn is_cancelled(&self) -> bool {
-        self.own.is_some_and(CancelToken::is_cancelled)
-            || self.parent.is_some_and(|parent| parent.is_unwanted())
+        Self {
+            run,
+            called_off,
+            deadline,
+        }
     }
 }
 
 impl Patience for WaitPatience<'_> {
     fn is_over(&self) -> bool {
-        self.is_cancelled()
+        self.run.is_cancelled()
             || self.called_off.load(Ordering::Acquire)
             || self
                 .deadline
@@ -224,12 +219,10 @@ impl Patience for WaitPatience<'_> {
     #[cfg(not(sde_model))]
     fn sleep<'g, T>(&self, on: &Condvar, guard: MutexGuard<'g, T>) -> MutexGuard<'g, T> {
         match self.deadline {
-            None => on.wait(guard).unwrap_or_else(PoisonError::into_inner),
+            None => unpoisoned(on.wait(guard)),
             Some(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());
-                on.wait_timeout(guard, left)
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .0
+                unpoisoned(on.wait_timeout(guard, left)).0
             }
         }
     }

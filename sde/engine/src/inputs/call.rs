@@ -1,13 +1,10 @@
 //! One call of an app, as the engine sees it: inputs to encode, a body to run.
 //!
 //! The arguments of an `#[sde::app]` function are borrowed from the caller's
-//! stack, so a hit on them allocates nothing; [`Inputs`] own theirs. Both are
+//! stack, so a hit on them allocates nothing; [`Inputs`](super::Inputs) own theirs. Both are
 //! calls.
 
-use std::cell::Cell;
-
-use super::Inputs;
-use crate::app::{App, Handle, Outcome};
+use crate::app::{App, Handle};
 use crate::error::AppError;
 use crate::event::Source;
 use crate::key::{Digest, EncodedCursor, Encoder, Fingerprint, FingerprintError, describe};
@@ -52,64 +49,6 @@ pub trait Call {
     /// # Errors
     /// What the body returns.
     fn compute(&mut self, app: &dyn App, sde: &Handle) -> Result<ResultMap, AppError>;
-}
-
-/// A call with [`Inputs`].
-pub(crate) struct ErasedCall<'a> {
-    inputs: &'a Inputs,
-    /// What it took of a hit, and where that was found.
-    taken: Cell<Option<(ResultMap, Source)>>,
-}
-
-impl<'a> ErasedCall<'a> {
-    #[inline]
-    pub(crate) fn new(inputs: &'a Inputs) -> Self {
-        Self {
-            inputs,
-            taken: Cell::new(None),
-        }
-    }
-
-    /// The results that it took of a hit.
-    #[inline]
-    pub(crate) fn into_results(self) -> Option<ResultMap> {
-        Some(self.taken.into_inner()?.0)
-    }
-
-    /// What it took of a hit, and where it came from.
-    pub(crate) fn into_outcome(self) -> Option<Outcome> {
-        let (results, source) = self.taken.into_inner()?;
-        let origin = results.origin()?;
-        Some(Outcome {
-            key: origin.key,
-            made_by: origin.run,
-            source,
-            results,
-        })
-    }
-}
-
-impl Call for ErasedCall<'_> {
-    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        self.inputs.encode(to)
-    }
-
-    fn encoded(&self) -> Option<&[u8]> {
-        self.inputs.kept()
-    }
-
-    fn summaries(&self, cursor: &mut EncodedCursor<'_>) -> Vec<ValueSummary> {
-        self.inputs.summaries(cursor)
-    }
-
-    fn take_all(&self, results: ResultMap, source: Source) -> bool {
-        self.taken.set(Some((results, source)));
-        true
-    }
-
-    fn compute(&mut self, app: &dyn App, sde: &Handle) -> Result<ResultMap, AppError> {
-        app.run(sde, self.inputs)
-    }
 }
 
 /// What the record of a run keeps of one input, or of one field or parameter of its app, so

@@ -2,7 +2,6 @@
 
 mod call;
 
-pub(crate) use call::ErasedCall;
 pub use call::{Call, ValueSummary, summary};
 
 use std::borrow::Cow;

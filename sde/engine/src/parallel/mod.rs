@@ -15,12 +15,12 @@
 mod ticket;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::Duration;
 
 use ticket::Ticket;
 
-use crate::sync::lock;
+use crate::sync::{lock, unpoisoned};
 
 /// The helper threads of one engine; started when first needed, ended when it is
 /// dropped.
@@ -119,10 +119,7 @@ fn help(shared: &Shared) {
             return;
         } else {
             queue.idle += 1;
-            queue = shared
-                .changed
-                .wait(queue)
-                .unwrap_or_else(PoisonError::into_inner);
+            queue = unpoisoned(shared.changed.wait(queue));
             queue.idle -= 1;
         }
     }

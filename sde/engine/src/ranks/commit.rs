@@ -7,7 +7,7 @@
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
-use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, chain};
+use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks};
 
 impl Engine {
     /// Compares how a save went on each rank, and commits what all have saved. The same on all ranks.
@@ -21,7 +21,7 @@ impl Engine {
         let is_shared = self.commits_together();
         let header = Header::about(CollectiveOp::Agree, doing, selection.name())
             .with_body(Body::Store { is_shared });
-        let met = ranks.meet_all_well(header.with_failure(saved.err().as_ref().map(chain)))?;
+        let met = ranks.meet(header.with_failure(saved.as_ref().err()))?;
         let is_shared = |header: &&Header| header.body == Body::Store { is_shared: true };
         match met.iter().filter(is_shared).count() {
             0 => Ok(()),

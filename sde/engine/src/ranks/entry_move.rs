@@ -7,11 +7,12 @@
 use std::sync::Arc;
 
 use super::array::{DistOps, Placement, Redistribution};
-use super::collective::Ranks;
-use super::exchange::{ReceivedEntry, ReceivedResult};
+use super::collective::{CollectiveOp, Header, Ranks};
 use super::parts::{Descriptors, origin_of};
-use crate::app::{AppInfo, ResultSpec, Synchronize, Transfer};
+use crate::app::{AppInfo, ResultSpec, Synchronize};
 use crate::cache::{Entry, Record};
+use crate::checkpoint::{StoredEntry, StoredResult};
+use crate::engine::Transfer;
 use crate::error::{AppError, Error, ErrorKind};
 use crate::key::Key;
 use crate::result_map::{Content, Named, Origin, ResultMap, Stored, Tags, Wire};
@@ -23,8 +24,6 @@ pub(super) struct SetChange<'a> {
     pub(super) from: Vec<Vec<usize>>,
     pub(super) to: Vec<Vec<usize>>,
     pub(super) transfer: &'a Transfer,
-    /// Whether the results go to the larger set.
-    pub(super) is_release: bool,
 }
 
 /// An entry that moves.
@@ -44,7 +43,7 @@ pub(super) struct EntryMove<'a> {
     /// What this rank has of it.
     pub(super) own: Option<&'a Entry>,
     /// What is the same on all ranks that had it.
-    pub(super) received: &'a ReceivedEntry,
+    pub(super) received: &'a StoredEntry,
     pub(super) info: &'a AppInfo,
     pub(super) wire: &'a dyn Wire,
     /// The process set that this rank goes on with.
@@ -94,7 +93,11 @@ impl EntryMove<'_> {
             })
         });
         let what = format!("the redistribution of {}", record.app);
-        self.change.ranks.end(&what, record.key, went)
+        let header = Header::new(CollectiveOp::End, record.key, what);
+        self.change
+            .ranks
+            .meet(header.with_failure(went.as_ref().err()))?;
+        went
     }
 
     /// As the app says.
@@ -185,21 +188,21 @@ impl EntryMove<'_> {
     }
 
     /// A result that is the same on all ranks.
-    fn replica(&self, spec: &ResultSpec, arrived: Option<&ReceivedResult>) -> Content {
+    fn replica(&self, spec: &ResultSpec, arrived: Option<&StoredResult>) -> Content {
         let own = self.own.iter().flat_map(|entry| entry.results.results());
         let mut own = own.filter(|named| named.name == spec.name);
         let held = own.next().filter(|named| named.content.is_there());
         if let Some(held) = held {
             return held.content.clone();
         }
-        let value = arrived.and_then(|result| result.value.clone());
+        let value = arrived.and_then(|result| result.payload.clone());
         match value.zip(spec.codec) {
             Some((value, codec)) => Content::Stored(Stored::new(value, codec)),
             None => Content::Gone(LEFT),
         }
     }
 
-    fn arrived(&self, name: &str) -> Option<&ReceivedResult> {
+    fn arrived(&self, name: &str) -> Option<&StoredResult> {
         let mut results = self.received.results.iter();
         results.find(|result| result.name == name)
     }

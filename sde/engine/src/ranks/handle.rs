@@ -6,10 +6,12 @@
 
 use std::sync::Arc;
 
+use super::collective::not_here;
+use super::sets::ProcessSet;
+use super::values::gather_values;
 use crate::app::{Handle, ThreadContext};
-use crate::error::{Error, ErrorKind};
-use crate::ranks::collective::{CollectiveOp, Header, Ranks, not_here, parts};
-use crate::result_map::{Codec, ErasedValue, Storable, Value, Wire};
+use crate::error::Error;
+use crate::result_map::{Storable, Value, Wire};
 
 impl Handle {
     /// Which of the ranks of its process set this one is, from 0; 0 in a program that runs on
@@ -58,7 +60,7 @@ impl Handle {
     pub(crate) fn collective_ranks(
         &self,
         doing: impl Fn() -> String,
-    ) -> Result<Option<&Arc<Ranks>>, Error> {
+    ) -> Result<Option<&Arc<ProcessSet>>, Error> {
         self.check_active()?;
         if let Some(frame) = self.caller()
             && !frame.resolved.info.distributed
@@ -76,7 +78,7 @@ impl Handle {
 
     /// The ranks to share work with, if there are several and this is a place where all of them
     /// come by.
-    pub(crate) fn all_ranks(&self) -> Option<&Arc<Ranks>> {
+    pub(crate) fn all_ranks(&self) -> Option<&Arc<ProcessSet>> {
         let ranks = self.collective_ranks(String::new).ok()??;
         (ranks.size() > 1).then_some(ranks)
     }
@@ -84,59 +86,5 @@ impl Handle {
     /// How values are written for other ranks.
     pub(crate) fn wire(&self) -> Result<Arc<dyn Wire>, Error> {
         self.engine().wire()
-    }
-}
-
-/// Gives each of these ranks the values of all.
-pub(crate) fn gather_values<T: Storable>(
-    ranks: &Ranks,
-    wire: &dyn Wire,
-    what: &str,
-    value: Value<T>,
-) -> Result<Vec<Value<T>>, Error> {
-    let header = Header::about(CollectiveOp::Gather, what, Codec::of::<T>().type_name());
-    let (all, counts) = ranks.gather(header, encode_to_send(wire, what, &value))?;
-    let decoded: Result<Vec<_>, Error> = parts(&all, &counts)
-        .enumerate()
-        .map(|(rank, bytes)| {
-            if rank == ranks.rank() {
-                return Ok(value.clone());
-            }
-            decode_sent(wire, what, bytes)
-        })
-        .collect();
-    ranks.agree(what, decoded)
-}
-
-pub(crate) fn encode_to_send<T: Storable>(
-    wire: &dyn Wire,
-    what: &str,
-    value: &Value<T>,
-) -> Result<Vec<u8>, Error> {
-    let (value, mut bytes) = (ErasedValue::from(value.clone()), Vec::new());
-    let encoded = wire.encode(&value, &Codec::of::<T>(), &mut bytes);
-    encoded
-        .map(|()| bytes)
-        .map_err(|source| not_sent(what, source))
-}
-
-pub(crate) fn decode_sent<T: Storable>(
-    wire: &dyn Wire,
-    what: &str,
-    bytes: &[u8],
-) -> Result<Value<T>, Error> {
-    let value = wire.decode(bytes, &Codec::of::<T>());
-    let value = value.map_err(|source| not_sent(what, source))?;
-    value.downcast().ok_or_else(|| not_sent(what, wrong_type()))
-}
-
-fn not_sent(what: &str, source: crate::error::ArchiveError) -> Error {
-    let doing = format!("sending {what} to other ranks");
-    ErrorKind::Archive { doing, source }.into()
-}
-
-fn wrong_type() -> crate::error::ArchiveError {
-    crate::error::ArchiveError::Damaged {
-        why: "another type was decoded than was asked for".to_owned(),
     }
 }

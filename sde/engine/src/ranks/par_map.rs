@@ -7,9 +7,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::exchange::NotSent;
-use crate::app::{CalledApp, Handle, NestedCall, Options, ResolvedApp, Transfer};
-use crate::engine::Engine;
+use super::exchange::Offer;
+use crate::app::{Handle, NestedCall, ResolvedApp};
+use crate::engine::{CalledApp, Engine, Options, Transfer, entry_of};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::key::{FingerprintError, Key, keyed};
@@ -59,7 +59,7 @@ impl Engine {
         let computed: HashMap<usize, Item> = mine.into_iter().zip(computed).collect();
         let failures = self.tell_computed(ranks, watch.computed(), &computed)?;
         let left = self.give_out(ranks, app, &plan, &computed, transfer)?;
-        let left: HashMap<Key, NotSent> = left.into_iter().map(|left| (left.key, left)).collect();
+        let left: HashMap<Key, Offer> = left.into_iter().map(|left| (left.key, left)).collect();
         let items = (0..list.len()).map(|at| {
             if let Some(item) = computed.get(&at) {
                 return item.clone();
@@ -151,7 +151,7 @@ impl Engine {
         plan: &Plan,
         computed: &HashMap<usize, Item>,
         transfer: &Transfer,
-    ) -> Result<Vec<NotSent>, Error> {
+    ) -> Result<Vec<Offer>, Error> {
         let here = |at: &usize| plan.has_to_give[*at] || matches!(computed.get(at), Some(Ok(_)));
         let mine = (0..plan.keys.len()).filter(here);
         let mine: Vec<_> = mine
@@ -168,7 +168,7 @@ impl Engine {
         app: &CalledApp<'_>,
         inputs: &Inputs,
         key: Option<Key>,
-        left: &HashMap<Key, NotSent>,
+        left: &HashMap<Key, Offer>,
     ) -> Item {
         if let Some(left) = key.and_then(|key| left.get(&key))
             && !self.has(&app.resolved, key)
@@ -186,7 +186,7 @@ impl Engine {
     }
 
     /// The results of a run that is with another rank only, or some of whose values are.
-    fn elsewhere(&self, app: &CalledApp<'_>, left: &NotSent) -> ResultMap {
+    fn elsewhere(&self, app: &CalledApp<'_>, left: &Offer) -> ResultMap {
         let origin = Origin {
             app: Arc::clone(&app.resolved.name),
             key: left.key,
@@ -194,9 +194,8 @@ impl Engine {
         };
         let known = self.cache_of(&app.resolved).entry(&left.key);
         let here = match self.sets.received.find(&left.key) {
-            Some(received) => {
-                let stored = received.into_stored();
-                let entry = self.entry_of(&app.resolved, stored, known.as_deref());
+            Some(stored) => {
+                let entry = entry_of(&app.resolved.info.results, stored, known.as_deref());
                 Some(entry.results)
             }
             None => known.map(|entry| entry.results.clone()),

@@ -11,12 +11,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::entry_move::{EntryMove, Moving, SetChange};
-use super::exchange::{Exchange, ReceivedEntry, ToSend, unpack};
+use super::exchange::{Exchange, ToSend, unpack};
 use super::parts::{OwnDescriptors, joined};
 use super::save::own_descriptors;
 use super::sets::ProcessSet;
 use crate::app::{AppInfo, TypeIndex};
 use crate::cache::Entry;
+use crate::checkpoint::StoredEntry;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::event::RunId;
@@ -67,14 +68,11 @@ impl Engine {
                 received,
                 info,
                 wire: &*wire,
-                target: target.ranks.id(),
+                target: target.id(),
             };
             if let Some(entry) = moves.run()? {
                 let app = &entry.record.app;
                 let cache = target.cache(self.caches.get(TypeIndex::of(app), app));
-                if !change.is_release {
-                    target.note_handed_over(&entry.record);
-                }
                 cache.record(&Arc::new(entry), cache.generation());
             }
         }
@@ -136,7 +134,7 @@ impl Engine {
         change: &SetChange<'_>,
         moving: &[Moving],
         held: &HashMap<Key, Arc<Entry>>,
-    ) -> Result<BTreeMap<Key, ReceivedEntry>, Error> {
+    ) -> Result<BTreeMap<Key, StoredEntry>, Error> {
         let exchange = Exchange {
             ranks: change.ranks,
             what: WHAT,
@@ -179,12 +177,12 @@ impl Engine {
     fn known_by_all(
         &self,
         ranks: &Ranks,
-        replicated: &BTreeMap<Key, ReceivedEntry>,
+        replicated: &BTreeMap<Key, StoredEntry>,
     ) -> Result<HashMap<Key, AppInfo>, Error> {
         if replicated.is_empty() {
             return Ok(HashMap::new());
         }
-        let info = |received: &ReceivedEntry| {
+        let info = |received: &StoredEntry| {
             let record = &received.record;
             self.catalog.info_of(&record.app, &record.code)
         };
@@ -208,7 +206,7 @@ impl Engine {
 /// What is exchanged, for messages.
 const WHAT: &str = "distributed results";
 
-fn stays(entry: &ReceivedEntry) -> String {
+fn stays(entry: &StoredEntry) -> String {
     format!(
         "{} [{}] stays on the ranks that made it, since others have not met the app; name it in `link_app!`",
         entry.record.app,

@@ -9,22 +9,25 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::save::{bind, has_parts};
-use crate::app::{CalledApp, Callee, Handle, Options, Outcome, Policy, ResolvedApp};
-use crate::cache::{Entry, Published, Record};
-use crate::engine::{Claim, Engine, Keyed, Run, Served, Unpublished};
+use super::save::{bind, check_replicas, has_parts};
+use super::sets::ProcessSet;
+use crate::app::{Callee, Handle, ResolvedApp};
+use crate::cache::{Entry, Record, Served};
+use crate::engine::{CalledApp, Claim, Engine, Keyed, Options, Outcome, Policy, Run, Unpublished};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
-use crate::key::{EncodedCursor, FingerprintError, Key, keyed, with_encoder};
-use crate::ranks::collective::{Body, CollectiveOp, Has, Header, Ranks, RunInputs, chain};
+use crate::key::{EncodedCursor, FingerprintError, keyed, with_encoder};
+use crate::ranks::collective::{
+    Body, CollectiveOp, Has, Header, Ranks, RunInputs, ShortDigest, short,
+};
 
 impl Engine {
     /// `run` of a distributed app on several ranks, or on a part of them.
     pub(crate) fn run_collective(
         &self,
         from: &Handle,
-        ranks: &Arc<Ranks>,
+        set: &ProcessSet,
         app: &CalledApp<'_>,
         call: &mut dyn Call,
         options: &Options<'_>,
@@ -35,12 +38,11 @@ impl Engine {
             Ok(keyed) => (keyed, None),
             Err(error) => (Keyed::none(), Some(error)),
         };
-        let set = self.sets.of(ranks).ok_or(ErrorKind::Released)?;
         let cache = set.cache(self.cache_of(resolved));
         let run = Run::new(from, from.caller(), app, &cache, options, keyed);
         let unfit = unfit.or_else(|| self.admit(&run).err());
-        let stretch = crate::stretch!("run", app = &*resolved.name, key = %run.key.short(), ranks = ranks.size());
-        match self.collective_run(&run, ranks, call, unfit) {
+        let stretch = crate::stretch!("run", app = &*resolved.name, key = %run.key.short(), ranks = set.size());
+        match self.take_or_compute(&run, set, call, unfit) {
             Ok(outcome) => {
                 stretch.end(outcome.source.name());
                 Ok(outcome)
@@ -49,7 +51,7 @@ impl Engine {
         }
     }
 
-    fn collective_run(
+    fn take_or_compute(
         &self,
         run: &Run<'_>,
         ranks: &Ranks,
@@ -70,9 +72,15 @@ impl Engine {
             None => Has::Nothing,
         };
         let own = self.next_run();
-        let header = asked(run).with_body(Body::Run { next: own, has });
-        let header = header.with_failure(unfit.as_ref().map(chain));
-        let met = ranks.meet_all_well_with_inputs(header, &|| given(run, call))?;
+        let policy = run.options.policy as u8;
+        let body = Body::Run {
+            policy,
+            next: own,
+            has,
+        };
+        let header = Header::new(CollectiveOp::Run, run.key, asked(run)).with_body(body);
+        let header = header.with_failure(unfit.as_ref());
+        let met = ranks.meet_for_run(header, &|| given(run, call))?;
         // One run has one name everywhere, which the first rank gives it.
         let next = match met[0].body {
             Body::Run { next, .. } => next,
@@ -149,19 +157,19 @@ impl Engine {
             let begun = self.begin(run, claim.as_ref().map(|claim| &claim.flight));
             let ran = self.execute(run, call, begun, number);
             let made = self.publishable(run, ran, None);
-            let (body, why) = match &made {
-                Ok(published) => (dependency_digest(&published.entry.record), None),
-                Err(unpublished) => (Body::Nothing, Some(chain(&unpublished.error))),
-            };
-            let ended = ranks.end_with(body, &run.app.resolved.name, run.key, why);
+            let header = Header::new(CollectiveOp::End, run.key, &*run.app.resolved.name);
+            let ended = ranks.meet(match &made {
+                Ok(published) => header.with_body(self.made(ranks, &published.entry)),
+                Err(unpublished) => header.with_failure(Some(&unpublished.error)),
+            });
             match (made, ended) {
                 (Ok(published), Ok(met)) => Ok((published, met)),
-                (Err(unpublished), Ok(_)) => Err(unpublished),
-                (Err(unpublished), Err(_)) if unpublished.is_panic() => Err(unpublished),
-                // Alone it needs nobody's word for what went wrong.
-                (Err(unpublished), Err(_)) if ranks.size() == 1 => Err(unpublished),
-                (Err(unpublished), Err(error)) => Err(Unpublished::of(error, unpublished.failure)),
                 (Ok(_), Err(error)) => Err(Unpublished::of(error, Failure::Ordinary)),
+                (Err(own), Err(error)) if ranks.size() > 1 && !own.is_panic() => {
+                    Err(Unpublished::of(error, own.failure))
+                }
+                // A panic goes on, and alone it needs nobody's word for what went wrong.
+                (Err(own), _) => Err(own),
             }
         };
         let states = run.scratch_key();
@@ -185,7 +193,7 @@ impl Engine {
         &self,
         run: &Run<'_>,
         ranks: &Ranks,
-        published: Published,
+        published: Served,
         met: &[Header],
         claim: Option<Claim<'_>>,
     ) -> Result<Outcome, Error> {
@@ -193,13 +201,10 @@ impl Engine {
         let generation = run.cache.generation();
         let entry = self.with_dependencies_of_all(ranks, published.entry, met)?;
         bind(run.from, resolved, &entry);
-        let entry = Arc::new(entry);
-        if !entry.record.nondeterministic {
-            self.check_replicas(ranks, resolved, &entry)?;
-        }
+        check_replicas(ranks, &entry.record, met)?;
         let descriptors = self.all_descriptors(ranks, resolved, &entry)?;
         let made = Served {
-            map: published.given,
+            map: published.map,
             entry,
         };
         if run.options.policy != Policy::Bypass {
@@ -214,15 +219,28 @@ impl Engine {
         Ok(self.conclude(run, made, Source::Computed))
     }
 
+    /// What all ranks are to know of what this one has made.
+    fn made(&self, ranks: &Ranks, entry: &Entry) -> Body {
+        Body::Made {
+            dependencies: dependency_digest(&entry.record),
+            replicas: self.replica_digest(ranks, entry),
+        }
+    }
+
     /// The entry with a record of what the run rests on anywhere: each rank may have called other apps for
     /// its part, and all of them must find the same of it.
     fn with_dependencies_of_all(
         &self,
         ranks: &Ranks,
-        own: Entry,
+        own: Arc<Entry>,
         met: &[Header],
-    ) -> Result<Entry, Error> {
-        if met.iter().all(|other| other.body == met[0].body) {
+    ) -> Result<Arc<Entry>, Error> {
+        let dependencies = |header: &Header| match header.body {
+            Body::Made { dependencies, .. } => Some(dependencies),
+            _ => None,
+        };
+        let first = dependencies(&met[0]);
+        if met.iter().all(|other| dependencies(other) == first) {
             return Ok(own);
         }
         let mut record = own.record.clone();
@@ -233,7 +251,7 @@ impl Engine {
         record.dependencies = dependencies.collect::<BTreeSet<_>>().into_iter().collect();
         record.nondeterministic = all.iter().any(|of_rank| of_rank.1);
         record.anew = all.iter().any(|of_rank| of_rank.2);
-        Ok(own.with_record(record))
+        Ok(Arc::new(own.with_record(record)))
     }
 }
 
@@ -241,13 +259,13 @@ impl Engine {
 type Dependencies = (Vec<Callee>, bool, bool);
 
 /// The same for ranks to compare.
-fn dependency_digest(record: &Record) -> Body {
+fn dependency_digest(record: &Record) -> ShortDigest {
     let mut digest = blake3::Hasher::new();
     digest.update(&[u8::from(record.nondeterministic), u8::from(record.anew)]);
     for callee in &record.dependencies {
         callee.enter(&mut digest);
     }
-    Body::digest(&digest.finalize())
+    short(&digest.finalize())
 }
 
 /// What a run is given besides the code of the app, for a rank that is told that another gives it something else.
@@ -261,27 +279,16 @@ fn given(run: &Run<'_>, call: &dyn Call) -> RunInputs {
     values.chain(slots).collect()
 }
 
-/// What all ranks must ask for alike: the run, and what may be taken of what is remembered and left there.
-/// Else one would give up where others enter the body, or not save its part. Which results they want
-/// does not matter: it is a hit only if each has what it wants.
-fn asked(run: &Run<'_>) -> Header {
+/// What all ranks must ask for alike, as messages tell it. Which results they want does not matter: it is a hit only
+/// if each has what it wants.
+fn asked(run: &Run<'_>) -> String {
     let name = &run.app.resolved.name;
-    let how = match run.options.policy {
-        Policy::Use => return Header::new(CollectiveOp::Run, run.key, &**name),
-        Policy::Refresh => "again",
-        Policy::Bypass => "unremembered",
-        Policy::OnlyIfRemembered => "only if remembered",
-    };
-    let mut all = blake3::Hasher::new();
-    all.update(run.key.as_bytes()).update(how.as_bytes());
-    let mut key = *all.finalize().as_bytes();
-    // Messages show the first bytes.
-    key[..16].copy_from_slice(&run.key.as_bytes()[..16]);
-    Header::new(
-        CollectiveOp::Run,
-        Key::from_bytes(key),
-        format!("{name}, {how}"),
-    )
+    match run.options.policy {
+        Policy::Use => name.to_string(),
+        Policy::Refresh => format!("{name}, again"),
+        Policy::Bypass => format!("{name}, unremembered"),
+        Policy::OnlyIfRemembered => format!("{name}, only if remembered"),
+    }
 }
 
 fn encode(resolved: &ResolvedApp, call: &dyn Call) -> Result<Keyed, Error> {

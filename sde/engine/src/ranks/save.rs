@@ -5,11 +5,11 @@ use std::sync::Arc;
 use super::array::Placement;
 use super::parts::{Descriptors, OwnDescriptors, StoredParts, head_of, joined, origin_of, part_of};
 use crate::app::{AppInfo, Handle, ResolvedApp};
-use crate::cache::Entry;
+use crate::cache::{Entry, Record};
 use crate::checkpoint::{Archiver, StoredEntry};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
-use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks};
+use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, ShortDigest, short};
 use crate::result_map::{Content, Tag};
 
 impl Engine {
@@ -67,19 +67,14 @@ impl Engine {
         Ok(descriptors)
     }
 
-    /// That results which are not distributed are the same on all ranks: one rank saves them for
-    /// all, and any may give them to others.
-    pub(crate) fn check_replicas(
-        &self,
-        ranks: &Ranks,
-        resolved: &ResolvedApp,
-        entry: &Entry,
-    ) -> Result<(), Error> {
-        if ranks.size() == 1 {
-            return Ok(());
-        }
+    /// A digest of the results that are not distributed, for [`check_replicas`]. Of a run that is not deterministic
+    /// they may differ.
+    pub(crate) fn replica_digest(&self, ranks: &Ranks, entry: &Entry) -> ShortDigest {
         let mut digests = blake3::Hasher::new();
-        let wire = self.wire()?;
+        let compared = ranks.size() > 1 && !entry.record.nondeterministic;
+        let Some(wire) = self.wire().ok().filter(|_| compared) else {
+            return ShortDigest::default();
+        };
         for named in entry.results.results() {
             let tags = named.tags.unwrap_or_default();
             let value = entry.results.get_erased(&named.name);
@@ -95,17 +90,26 @@ impl Engine {
                 digests.update(blake3::hash(&bytes).as_bytes());
             }
         }
-        let header = Header::new(CollectiveOp::Agree, entry.record.key, &*resolved.name);
-        let met = ranks.meet(&header.with_body(Body::digest(&digests.finalize())))?;
-        match met.iter().position(|other| other.body != met[0].body) {
-            None => Ok(()),
-            Some(rank) => Err(ErrorKind::Replicas {
-                app: Arc::clone(&resolved.name),
-                key: entry.record.key,
-                rank: ranks.in_program(rank),
-            }
-            .into()),
+        short(&digests.finalize())
+    }
+}
+
+/// That results which are not distributed are the same on all ranks: one rank saves them for
+/// all, and any may give them to others.
+pub(crate) fn check_replicas(ranks: &Ranks, record: &Record, met: &[Header]) -> Result<(), Error> {
+    let replicas = |header: &Header| match header.body {
+        Body::Made { replicas, .. } => Some(replicas),
+        _ => None,
+    };
+    let first = replicas(&met[0]);
+    match met.iter().position(|other| replicas(other) != first) {
+        Some(rank) if !record.nondeterministic => Err(ErrorKind::Replicas {
+            app: Arc::clone(&record.app),
+            key: record.key,
+            rank: ranks.in_program(rank),
         }
+        .into()),
+        _ => Ok(()),
     }
 }
 

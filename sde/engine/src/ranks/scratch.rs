@@ -14,10 +14,11 @@ use std::collections::BTreeSet;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::collective::{CollectiveOp, Header, Ranks, not_here};
-use super::handle::{decode_sent, encode_to_send};
+use super::collective::{CollectiveOp, Header, Ranks, ShortDigest, not_here, short};
 use super::parts::part_key;
-use crate::app::{DependencySnapshot, Frame, Handle, ScratchState};
+use super::values::{decode_sent, encode_to_send};
+use crate::app::{DependencySnapshot, Frame, Handle};
+use crate::cache::ScratchState;
 use crate::checkpoint::SavePolicy;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -35,7 +36,7 @@ struct Part<T: Storable> {
     /// `None` where the lowest rank has saved the same.
     state: Option<Value<T>>,
     /// Of such a state.
-    digest: Option<[u8; 16]>,
+    digest: Option<ShortDigest>,
 }
 
 /// When a state was made: one moment for all ranks.
@@ -47,7 +48,7 @@ struct Moment {
 }
 
 /// What a rank tells of a part that it holds of a state that is the same on all ranks.
-type Held = (Moment, usize, Option<[u8; 16]>);
+type Held = (Moment, usize, Option<ShortDigest>);
 
 /// Where the states of a rank are kept: those of the lowest with the run itself, so that they are gone with its result,
 /// which it saves. States of others are of no use without.
@@ -60,15 +61,15 @@ pub(crate) fn state_key(key: &Key, rank: usize) -> Key {
 
 impl<T: Storable> Part<T> {
     /// The digest of the state, if it can be encoded.
-    fn digest(&self) -> Option<[u8; 16]> {
+    fn digest(&self) -> Option<ShortDigest> {
         self.digest
             .or_else(|| self.state.as_ref().and_then(digest_of))
     }
 }
 
-fn digest_of<T: Storable>(state: &Value<T>) -> Option<[u8; 16]> {
+fn digest_of<T: Storable>(state: &Value<T>) -> Option<ShortDigest> {
     let bytes = postcard::to_allocvec(&**state).ok()?;
-    blake3::hash(&bytes).as_bytes().first_chunk().copied()
+    Some(short(&blake3::hash(&bytes)))
 }
 
 impl Handle {
@@ -184,7 +185,7 @@ impl<'a> States<'a> {
     fn of(handle: &'a Handle, frame: &'a Frame, does: &str) -> Result<Option<Self>, Error> {
         let what = format!("the scratch of {}", frame.resolved.name);
         let doing = || format!("{does} {what}");
-        let ranks = handle.collective_ranks(doing)?.map(|ranks| &**ranks);
+        let ranks = handle.collective_ranks(doing)?.map(|set| &***set);
         // Not on a part of the ranks that make it.
         let run = frame.states.run(ranks.map(Ranks::id));
         let run = run.ok_or_else(|| not_here(doing()))?;

@@ -1,35 +1,35 @@
 //! The process sets of one engine, and what belongs to each.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::collective::Ranks;
 use super::exchange::Received;
 use crate::cache::{AppCache, Entry, Record};
-use crate::event::RunId;
 use crate::key::Key;
 use crate::result_map::Tags;
 use crate::sync::lock;
 
+/// Runs of ordinary apps: app and key.
+pub(crate) type Runs = Vec<(Arc<str>, Key)>;
+
 /// Ranks, and the results that they made together.
 pub(crate) struct ProcessSet {
-    pub(crate) ranks: Arc<Ranks>,
+    ranks: Ranks,
     /// The caches of distributed apps, by name.
     caches: Mutex<HashMap<Arc<str>, Arc<AppCache>>>,
-    /// The entries that these ranks got from others, and did not make.
-    handed_over: Mutex<HashMap<Key, RunId>>,
     /// The ordinary runs that were made while this was the innermost process set, and those of
-    /// parts of it that were released: app and key.
-    fresh: Mutex<Vec<(Arc<str>, Key)>>,
+    /// parts of it that were released.
+    fresh: Mutex<Runs>,
 }
 
 impl ProcessSet {
-    pub(crate) fn new(ranks: Arc<Ranks>) -> Self {
+    pub(crate) fn new(ranks: Ranks) -> Self {
         Self {
             ranks,
             caches: Mutex::default(),
-            handed_over: Mutex::default(),
             fresh: Mutex::default(),
         }
     }
@@ -49,22 +49,15 @@ impl ProcessSet {
         self.caches().iter().find_map(|cache| cache.entry(key))
     }
 
-    /// Takes note of an entry that is put into a cache of this set and was made by other ranks.
-    pub(crate) fn note_handed_over(&self, record: &Record) {
-        lock(&self.handed_over).insert(record.key, record.run);
-    }
-
-    pub(crate) fn all(&self) -> Vec<Arc<Entry>> {
+    pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         let caches = self.caches();
         caches.iter().flat_map(|cache| cache.entries()).collect()
     }
 
-    /// The entries that were made by these ranks.
-    pub(crate) fn own(&self) -> Vec<Arc<Entry>> {
-        let mut all = self.all();
-        let others = lock(&self.handed_over);
-        all.retain(|entry| others.get(&entry.record.key) != Some(&entry.record.run));
-        all
+    /// Whether all that a run needs of this computation is there.
+    pub(crate) fn has(&self, record: &Record) -> bool {
+        let entry = self.entry(&record.key);
+        entry.is_some_and(|entry| entry.record.run == record.run && entry.lacks().is_none())
     }
 
     fn clear(&self) {
@@ -73,16 +66,36 @@ impl ProcessSet {
         let _fresh = self.take_fresh();
     }
 
-    /// Takes what was computed since the last time.
-    pub(crate) fn take_fresh(&self) -> Vec<(Arc<str>, Key)> {
+    fn take_fresh(&self) -> Runs {
         std::mem::take(&mut lock(&self.fresh))
+    }
+
+    /// Gives what it remembers, and the ordinary runs whose results others lack. From here on it keeps nothing, whoever
+    /// still has a handle of it.
+    pub(crate) fn end(&self) -> (Vec<Arc<Entry>>, Runs) {
+        let entries = self.entries();
+        let _caches = std::mem::take(&mut *lock(&self.caches));
+        (entries, self.take_fresh())
     }
 
     /// Takes note of runs whose results others lack, unless there are no others.
     pub(crate) fn add_fresh(&self, more: impl IntoIterator<Item = (Arc<str>, Key)>) {
-        if !self.ranks.is_world() {
+        if !self.is_world() {
             lock(&self.fresh).extend(more);
         }
+    }
+}
+
+impl Deref for ProcessSet {
+    type Target = Ranks;
+    fn deref(&self) -> &Ranks {
+        &self.ranks
+    }
+}
+
+impl std::fmt::Debug for ProcessSet {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "rank {} of {}", self.rank(), self.size())
     }
 }
 
@@ -105,20 +118,15 @@ impl Sets {
         lock(&self.nested).push(set);
     }
 
-    /// Takes off a set that is released, and those within it.
+    /// Takes off a set that is released, and ends those within it.
     pub(crate) fn remove(&self, id: u64) {
         let mut nested = lock(&self.nested);
-        if let Some(at) = nested.iter().position(|set| set.ranks.id() == id) {
-            nested.truncate(at);
+        let at = nested.iter().position(|set| set.id() == id);
+        let gone = at.map_or_else(Vec::new, |at| nested.split_off(at));
+        drop(nested);
+        for within in gone.iter().skip(1) {
+            let _kept = within.end();
         }
-    }
-
-    pub(crate) fn of(&self, ranks: &Ranks) -> Option<Arc<ProcessSet>> {
-        let nested = lock(&self.nested);
-        nested
-            .iter()
-            .find(|set| set.ranks.id() == ranks.id())
-            .cloned()
     }
 
     pub(crate) fn all(&self) -> Vec<Arc<ProcessSet>> {
@@ -196,7 +204,7 @@ impl Sets {
     /// The entries of distributed apps, of all sets.
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         let all = self.all();
-        all.iter().flat_map(|set| set.all()).collect()
+        all.iter().flat_map(|set| set.entries()).collect()
     }
 }
 
@@ -230,13 +238,32 @@ mod tests {
     #[test]
     fn what_all_ranks_have_is_not_kept_for_others() {
         let runs = || [(Arc::from("app"), Key::from_bytes([1; 32]))];
-        let world = ProcessSet::new(Arc::new(ranks()));
+        let world = ProcessSet::new(ranks());
         world.add_fresh(runs());
         assert_eq!(world.take_fresh(), []);
         let part = ranks().part(Box::new(OneProcess), 0, &[0]);
-        let part = ProcessSet::new(Arc::new(part));
+        let part = ProcessSet::new(part);
         part.add_fresh(runs());
         assert_eq!(part.take_fresh(), runs());
+    }
+
+    /// Its entries would be in memory as long as any handle of it.
+    #[test]
+    fn a_set_that_has_ended_keeps_nothing() {
+        let part = || ProcessSet::new(ranks().part(Box::new(OneProcess), 0, &[0]));
+        let (outer, inner) = (Arc::new(part()), Arc::new(part()));
+        let sets = Sets::default();
+        for set in [&outer, &inner] {
+            sets.push(Arc::clone(set));
+            set.cache(&AppCache::new(Arc::from("app"), None));
+            set.add_fresh([(Arc::from("app"), Key::from_bytes([1; 32]))]);
+        }
+        sets.remove(outer.id());
+        assert_eq!(outer.end().1.len(), 1);
+        for set in [outer, inner] {
+            assert!(set.caches().is_empty());
+            assert_eq!(set.take_fresh(), []);
+        }
     }
 
     #[test]

@@ -74,6 +74,9 @@ impl fmt::Display for Origin {
     }
 }
 
+/// Why a `no_cache` result is gone.
+pub(crate) const NOT_KEPT: &str = "it is tagged no_cache and nobody else holds it any more";
+
 #[derive(Clone)]
 pub(crate) struct Named {
     pub(crate) name: Cow<'static, str>,
@@ -225,9 +228,7 @@ impl ResultMap {
         };
         match &named.content {
             Content::Held(value) => Ok(value.clone()),
-            Content::Elsewhere(weak) => weak.upgrade().ok_or_else(|| {
-                gone("it is tagged no_cache and nobody else holds it any more".to_owned())
-            }),
+            Content::Elsewhere(weak) => weak.upgrade().ok_or_else(|| gone(NOT_KEPT.to_owned())),
             Content::Stored(stored) => stored
                 .get()
                 .cloned()
@@ -271,7 +272,7 @@ impl ResultMap {
         self.0.origin.as_ref()
     }
 
-    fn find(&self, name: &str) -> Option<&Named> {
+    pub(crate) fn find(&self, name: &str) -> Option<&Named> {
         self.0.results.iter().find(|named| named.name == name)
     }
 
@@ -286,6 +287,18 @@ impl ResultMap {
         Self(Arc::new(Inner {
             origin: Some(origin),
             results,
+        }))
+    }
+
+    /// The same map with other contents where `replacement` gives one.
+    pub(crate) fn replacing(&self, replacement: impl Fn(&Named) -> Option<Content>) -> Self {
+        let results = self.0.results.iter().map(|named| Named {
+            content: replacement(named).unwrap_or_else(|| named.content.clone()),
+            ..named.clone()
+        });
+        Self(Arc::new(Inner {
+            origin: self.0.origin.clone(),
+            results: results.collect(),
         }))
     }
 

@@ -16,7 +16,7 @@ mod value;
 mod wire;
 
 pub use codec::{Codec, Storable};
-pub(crate) use map::{Content, Named, WeakResultMap, no_result};
+pub(crate) use map::{Content, NOT_KEPT, Named, WeakResultMap, no_result};
 pub use map::{Origin, ResultMap};
 pub use size::MemorySize;
 pub(crate) use size::SizeOf;

@@ -28,7 +28,7 @@ mod thread_number;
 
 pub(crate) use arc_cell::ArcCell;
 pub(crate) use exclusive::UnsafeCell;
-pub(crate) use locks::{lock, read, write};
+pub(crate) use locks::{lock, read, unpoisoned, write};
 pub(crate) use thread_number::{own_thread_number, thread_number};
 
 #[cfg(not(sde_model))]

@@ -22,6 +22,10 @@ mod waits;
 
 mod sync {
     pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard, atomic};
+
+    pub(crate) fn unpoisoned<T>(locked: std::sync::LockResult<T>) -> T {
+        locked.unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
 }
 
 /// Runs `model` in every way that `preemptions` allow. Threads also switch wherever they block or

@@ -6,12 +6,9 @@ use std::sync::{Arc, OnceLock};
 use super::block::Block;
 use super::layout::{Layout, refused};
 use super::moves::{Move, copy};
-use super::part::{Distributed, SavedParts};
-use super::placement::Placement;
-use super::redistribution::Redistribution;
 use crate::app::Handle;
 use crate::bulk::Element;
-use crate::error::{AppError, Error, ErrorKind};
+use crate::error::{Error, ErrorKind};
 use crate::key::{Digest, Key};
 use crate::ranks::collective::{CollectiveOp, Header, Ranks};
 
@@ -222,7 +219,7 @@ impl<T: Element> DistArray<T> {
         let Some(ranks) = self.here(sde, "gathers")? else {
             return Ok(self.local.clone());
         };
-        ranks.meet(&header(CollectiveOp::Gather, &self.layout))?;
+        ranks.meet(header(CollectiveOp::Gather, &self.layout))?;
         let blocks = self.layout.blocks();
         let counts: Vec<usize> = blocks.iter().map(|b| b.len() * size_of::<T>()).collect();
         let whole = Block::whole(self.shape());
@@ -256,20 +253,20 @@ impl<T: Element> DistArray<T> {
     }
 
     /// The ranks it lies on, if that is where the handle's code runs; `None` on one process.
-    fn here<'a>(&self, sde: &'a Handle, doing: &str) -> Result<Option<&'a Arc<Ranks>>, Error> {
+    fn here<'a>(&self, sde: &'a Handle, doing: &str) -> Result<Option<&'a Ranks>, Error> {
         let ranks = sde.collective_ranks(|| format!("{doing} an array"))?;
         let id = ranks.map_or(0, |ranks| ranks.id());
         // Sets of other engines may have the same name.
         let ranks_here = ranks.map_or(1, |ranks| ranks.size());
         match id == self.set() && self.layout.ranks() == ranks_here {
-            true => Ok(ranks),
+            true => Ok(ranks.map(|set| &***set)),
             false => Err(ErrorKind::OtherSet.into()),
         }
     }
 }
 
 /// That all ranks are to do this, and mean this layout.
-fn header(op: CollectiveOp, layout: &Layout) -> Header {
+pub(super) fn header(op: CollectiveOp, layout: &Layout) -> Header {
     let mut hasher = blake3::Hasher::new();
     for block in layout.blocks() {
         for number in block.offset.iter().chain(&block.extent) {
@@ -281,138 +278,26 @@ fn header(op: CollectiveOp, layout: &Layout) -> Header {
     Header::new(op, key, what)
 }
 
-impl<T: Element> Distributed for DistArray<T> {
-    /// Shape, then the block.
-    fn part_descriptor(&self) -> Vec<u64> {
-        let block = self.block();
-        let numbers = self
-            .shape()
-            .iter()
-            .chain(&block.offset)
-            .chain(&block.extent);
-        numbers.map(|number| *number as u64).collect()
-    }
-
-    fn bytes(&self) -> usize {
-        size_of_val(self.local())
-    }
-
-    fn redistribute_parts(
-        part: Option<&Self>,
-        over: &Redistribution<'_>,
-    ) -> Result<Option<Self>, AppError> {
-        let (shape, blocks) = read_descriptors::<T>(over.descriptors())?;
-        let mut from = vec![Block::empty(shape.len()); over.ranks()];
-        for (rank, block) in over.from().iter().zip(blocks) {
-            from[*rank] = block;
-        }
-        let layouts: Vec<_> = over
-            .to()
-            .iter()
-            .map(|ranks| Layout::rows(&shape, ranks.len()))
-            .collect();
-        let mut to = vec![Block::empty(shape.len()); over.ranks()];
-        for (ranks, layout) in over.to().iter().zip(&layouts) {
-            for (place, rank) in ranks.iter().enumerate() {
-                to[*rank] = layout.block(place);
-            }
-        }
-        let local = Move {
-            ranks: over.ranks,
-            from: &from,
-            to: &to,
-        }
-        .run(
-            part.map_or(&[][..], |part| part.local()),
-            header(CollectiveOp::Move, &Layout::rows(&shape, 1)),
-        )?;
-        Ok(over.place().map(|(set, place)| {
-            let layout = Arc::new(layouts[set].clone());
-            Self::of(layout, place, local, u64::MAX)
-        }))
-    }
-
-    fn assemble(parts: &SavedParts<'_, Self>, rank: usize, ranks: usize) -> Result<Self, AppError> {
-        let (shape, blocks) = read_descriptors::<T>(parts.descriptors())?;
-        let layout = Layout::rows(&shape, ranks);
-        let own = layout.block(rank);
-        let no_room =
-            || AppError::message(format!("there is no memory for a block of {}", own.len()));
-        let local = bytemuck::allocation::try_zeroed_vec(own.len());
-        let mut local: Vec<T> = local.map_err(|()| no_room())?;
-        for (saved, block) in blocks.iter().enumerate() {
-            if block.shared(&own).is_empty() {
-                continue;
-            }
-            let part = parts.read(saved)?;
-            let fits = part.shape() == shape && part.block() == *block;
-            if !fits || part.local.len() != block.len() {
-                let why = format!("part {saved} of an array is not the one that was saved with it");
-                return Err(AppError::message(why));
-            }
-            copy(block, &part.local, &own, &mut local);
-        }
-        Ok(Self::of(Arc::new(layout), rank, local, u64::MAX))
-    }
-
-    /// The blocks tile the array.
-    fn check(descriptors: &[Vec<u64>]) -> Result<(), AppError> {
-        let (shape, blocks) = read_descriptors::<T>(descriptors)?;
-        Layout::of_blocks(&shape, blocks)?;
-        Ok(())
-    }
-
-    fn bind(&self, at: &Placement) {
-        self.set.store(at.set, Ordering::Relaxed);
-        // An array that was an input keeps the name that it had.
-        let _ = self.origin.set(at.next_origin());
-    }
-}
-
-/// The shape, and the blocks of all parts, each of which is in an array that memory may hold. They come
-/// from a store or another rank.
-fn read_descriptors<T>(descriptors: &[Vec<u64>]) -> Result<(Vec<usize>, Vec<Block>), AppError> {
-    let bad = || AppError::message("the parts of an array are of different arrays");
-    let outside = || AppError::message("a part of an array lies outside of it, or is too large");
-    let first = descriptors.first().ok_or_else(bad)?;
-    let dimensions = first.len() / 3;
-    let shape = first.get(..dimensions).ok_or_else(bad)?;
-    let sizes = |numbers: &[u64]| -> Result<Vec<usize>, AppError> {
-        let size = |number: &u64| usize::try_from(*number).map_err(AppError::from);
-        numbers.iter().map(size).collect()
-    };
-    let block = |part_descriptor: &Vec<u64>| -> Result<Block, AppError> {
-        let (own, rest) = part_descriptor
-            .split_at_checked(dimensions)
-            .ok_or_else(bad)?;
-        if own != shape || rest.len() != 2 * dimensions {
-            return Err(bad());
-        }
-        let (offset, extent) = rest.split_at(dimensions);
-        Ok(Block {
-            offset: sizes(offset)?,
-            extent: sizes(extent)?,
-        })
-    };
-    let blocks = descriptors
-        .iter()
-        .map(block)
-        .collect::<Result<Vec<_>, _>>()?;
-    let shape = sizes(shape)?;
-    match blocks
-        .iter()
-        .all(|block| block.is_in(&shape, size_of::<T>()))
-    {
-        true => Ok((shape, blocks)),
-        false => Err(outside()),
-    }
-}
-
 impl<T> std::fmt::Debug for DistArray<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DistArray")
             .field("shape", &self.layout.shape())
             .field("block", &self.layout.block(self.place))
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_array_that_no_memory_holds_is_refused() {
+        let sde = crate::Sde::new();
+        let error = DistArray::from_fn(&sde, &[usize::MAX, 2], |_| 0.0).unwrap_err();
+        assert!(
+            error.to_string().contains("a layout was refused"),
+            "{error}"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! What `#[derive(Distributed)]` needs of the fields of a type.
 //!
-//! The part_descriptor of the whole has those of the fields one after another, each after its length. That of a
+//! The descriptor of the whole has those of the fields one after another, each after its length. That of a
 //! field which is the same on all ranks is a digest of it, so that it is noticed if it is not.
 
 use super::part::SavedParts;
@@ -22,8 +22,8 @@ pub fn join_descriptors(fields: &[Vec<u64>]) -> Vec<u64> {
 /// # Errors
 /// If one has no such field: they come from a store or another rank.
 pub fn descriptors_of(all: &[Vec<u64>], place: usize) -> Result<Vec<Vec<u64>>, AppError> {
-    let of_field = |part_descriptor: &Vec<u64>| {
-        let mut rest = &part_descriptor[..];
+    let of_field = |descriptor: &Vec<u64>| {
+        let mut rest = &descriptor[..];
         let mut field = None;
         for _ in 0..=place {
             let (length, others) = rest.split_first()?;
@@ -36,11 +36,11 @@ pub fn descriptors_of(all: &[Vec<u64>], place: usize) -> Result<Vec<Vec<u64>>, A
     };
     let bad = || AppError::message("the parts are of another type");
     all.iter()
-        .map(|part_descriptor| of_field(part_descriptor).ok_or_else(bad))
+        .map(|descriptor| of_field(descriptor).ok_or_else(bad))
         .collect()
 }
 
-/// The part_descriptor of a field that is the same on all ranks; empty if it can't be told.
+/// The descriptor of a field that is the same on all ranks; empty if it can't be told.
 #[must_use]
 pub fn descriptor_of_same<T: Fingerprint>(field: &T) -> Vec<u64> {
     let digest = commit(field).map(|commitment| commitment.digest());
@@ -58,10 +58,10 @@ pub fn descriptor_of_same<T: Fingerprint>(field: &T) -> Vec<u64> {
 pub fn check_same(name: &str, descriptors: &[Vec<u64>]) -> Result<(), AppError> {
     let first = descriptors
         .first()
-        .filter(|part_descriptor| !part_descriptor.is_empty());
+        .filter(|descriptor| !descriptor.is_empty());
     let other = descriptors
         .iter()
-        .position(|part_descriptor| first.is_none_or(|first| first != part_descriptor));
+        .position(|descriptor| first.is_none_or(|first| first != descriptor));
     match other {
         None => Ok(()),
         Some(rank) => Err(AppError::message(format!(

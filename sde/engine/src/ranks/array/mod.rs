@@ -7,9 +7,8 @@
 
 mod block;
 mod dist_array;
+mod distributed;
 mod fields;
-#[cfg(test)]
-mod hostile;
 mod keyed;
 mod layout;
 mod moves;

@@ -74,7 +74,7 @@ impl Move<'_> {
             let others = pieces.iter().enumerate().filter(|(rank, _)| *rank != own);
             others.map(|(_, piece)| piece.len()).max().unwrap_or(0)
         };
-        let met = self.ranks.meet(&header.with_body(Body::Elements {
+        let met = self.ranks.meet(header.with_body(Body::Elements {
             most: others(&sends),
             are_in_place: is_in_place,
         }))?;

@@ -122,7 +122,7 @@ impl<'a, T> SavedParts<'a, T> {
         self.descriptors.len()
     }
 
-    /// The part_descriptor of each part.
+    /// The descriptor of each part.
     #[must_use]
     pub fn descriptors(&self) -> &[Vec<u64>] {
         self.descriptors

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::error::{Error, ErrorKind};
 use crate::ranks::collective::{CollectiveOp, Header, Ranks, parts};
-use crate::ranks::handle::gather_values;
+use crate::ranks::values::gather_values;
 use crate::result_map::{Storable, Value, Wire};
 
 /// Which ranks had a value, and which are to have it.
@@ -106,8 +106,7 @@ impl Redistribution<'_> {
         let counts: Vec<usize> = (0..size)
             .map(|rank| send.get(rank).map_or(0, Vec::len))
             .collect();
-        let header = Header::keyless(CollectiveOp::Move, WHAT);
-        self.ranks.meet(&header)?;
+        self.ranks.meet(Header::keyless(CollectiveOp::Move, WHAT))?;
         let each = vec![size_of::<usize>(); size];
         let mut get_counts = vec![0_usize; size];
         let (told, heard) = (

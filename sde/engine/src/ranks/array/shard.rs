@@ -55,3 +55,30 @@ impl<'de, T: Element> serde::Deserialize<'de> for DistArray<T> {
         Ok(Self::of(Arc::new(layout), 0, shard.elements, u64::MAX))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_of_impossible_arrays_are_errors() {
+        for part in [
+            r#"{"shape":[18446744073709551615,2],"block":{"offset":[0,0],"extent":[1,1]},"elements":[1.0]}"#,
+            r#"{"shape":[1],"block":{"offset":[18446744073709551615],"extent":[1]},"elements":[1.0]}"#,
+            r#"{"shape":[4],"block":{"offset":[0],"extent":[18446744073709551615]},"elements":[1.0]}"#,
+            r#"{"shape":[4,4],"block":{"offset":[0],"extent":[1]},"elements":[1.0]}"#,
+        ] {
+            assert!(
+                serde_json::from_str::<DistArray<f64>>(part).is_err(),
+                "{part}"
+            );
+        }
+        let good = r#"{"shape":[4],"block":{"offset":[3],"extent":[1]},"elements":[1.0]}"#;
+        assert_eq!(
+            serde_json::from_str::<DistArray<f64>>(good)
+                .unwrap()
+                .local(),
+            [1.0]
+        );
+    }
+}

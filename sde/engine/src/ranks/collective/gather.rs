@@ -5,8 +5,8 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::Ranks;
 use super::header::{Body, Header};
-use super::{Ranks, chain};
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::ranks::group::GroupError;
 
@@ -64,8 +64,7 @@ impl Ranks {
             length: mine.as_ref().map_or(0, Vec::len),
             are_last: true,
         });
-        let why = mine.as_ref().err().map(chain);
-        let met = self.meet_all_well(header.with_failure(why))?;
+        let met = self.meet(header.with_failure(mine.as_ref().err()))?;
         let counts: Vec<_> = met.iter().map(Header::bytes).collect();
         let all = self.gather_bytes(&what, &mine?, &counts)?;
         Ok((all, counts))
@@ -109,6 +108,33 @@ impl Ranks {
         };
         all.resize(room, 0);
         Ok(())
+    }
+
+    /// The bytes of all ranks, into memory that is there; all know how many each has.
+    pub(crate) fn gather_into(
+        &self,
+        doing: &str,
+        mine: &[u8],
+        counts: &[usize],
+        all: &mut [u8],
+    ) -> Result<(), Error> {
+        let gathered = self.group.all_gather(mine, counts, all);
+        gathered.map_err(|error| self.break_off(&format!("gathers {doing}"), error))
+    }
+
+    /// Gives each rank what the others have for it; all lengths are known to who needs them.
+    pub(crate) fn swap_bytes(
+        &self,
+        doing: &str,
+        send: &[u8],
+        send_counts: &[usize],
+        receive: &mut [u8],
+        receive_counts: &[usize],
+    ) -> Result<(), Error> {
+        let swapped = self
+            .group
+            .all_to_all(send, send_counts, receive, receive_counts);
+        swapped.map_err(|error| self.break_off(&format!("exchanges {doing}"), error))
     }
 
     /// What a rank has sent makes no sense.

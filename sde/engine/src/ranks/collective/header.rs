@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
 
@@ -73,8 +74,10 @@ pub(crate) enum Body {
         length: usize,
         are_last: bool,
     },
-    /// What a run is called if it begins now, and what of it is here already.
+    /// How a run may use what is remembered, as all must say alike: else one would give up where others enter
+    /// the body, or not save its part. What it is called if it begins now, and what of it is here already.
     Run {
+        policy: u8,
         next: RunId,
         has: Has,
     },
@@ -89,8 +92,12 @@ pub(crate) enum Body {
     Store {
         is_shared: bool,
     },
-    /// The digest of what should be the same everywhere.
-    Digest([u8; 16]),
+    /// Of what a run has made here, digests: of what its nested runs depended on, and of the results that are to be
+    /// the same everywhere.
+    Made {
+        dependencies: ShortDigest,
+        replicas: ShortDigest,
+    },
     /// The largest number of elements for one other rank; whether all lie where they are sent from.
     Elements {
         most: usize,
@@ -108,16 +115,16 @@ pub(crate) enum Has {
     Failure,
 }
 
-impl Body {
-    /// That this is the digest of what should be the same everywhere.
-    pub(crate) fn digest(of: &blake3::Hash) -> Self {
-        Self::Digest(of.as_bytes().first_chunk().copied().unwrap_or_default())
-    }
+/// Enough of a digest to tell apart what ranks have of one run.
+pub(crate) type ShortDigest = [u8; 16];
+
+pub(crate) fn short(of: &blake3::Hash) -> ShortDigest {
+    of.as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
 /// How long the message is, and how much of a text fits in it whatever else is said.
 pub(super) const BYTES: usize = 168;
-const TEXT: usize = 80;
+const TEXT: usize = 79;
 
 impl Header {
     pub(crate) fn new(op: CollectiveOp, key: Key, what: impl Into<String>) -> Self {
@@ -151,10 +158,11 @@ impl Header {
     }
 
     /// The header of a rank where this failed, if it did: it says that instead.
-    pub(crate) fn with_failure(mut self, why: Option<String>) -> Self {
+    pub(crate) fn with_failure(mut self, why: Option<&Error>) -> Self {
         if let Some(why) = why {
-            let length = why.len();
-            (self.body, self.failure) = (Body::Failed { length }, why);
+            self.failure = chain(why);
+            let length = self.failure.len();
+            self.body = Body::Failed { length };
         }
         self
     }
@@ -173,11 +181,14 @@ impl Header {
 
     /// Whether two ranks are about to do the same.
     pub(super) fn fits(&self, other: &Self) -> bool {
-        let kind = std::mem::discriminant(&self.body);
-        let one_kind = kind == std::mem::discriminant(&other.body);
-        let one_may = one_kind || self.has_failed() || other.has_failed();
+        use std::mem::discriminant;
+        let alike = match (self.body, other.body) {
+            (Body::Failed { .. }, _) | (_, Body::Failed { .. }) => true,
+            (Body::Run { policy: own, .. }, Body::Run { policy, .. }) => own == policy,
+            (own, other) => discriminant(&own) == discriminant(&other),
+        };
         let in_step = self.sequence == other.sequence;
-        in_step && self.op == other.op && self.key == other.key && one_may
+        in_step && self.op == other.op && self.key == other.key && alike
     }
 
     /// `runs Rhf [0123456789ab]`.
@@ -211,6 +222,20 @@ impl Header {
     }
 }
 
+/// An error and all that led to it.
+pub(crate) fn chain(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let more = cause.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -230,10 +255,12 @@ mod tests {
                 are_last: true,
             },
             Body::Run {
+                policy: u8::MAX,
                 next: RUN,
                 has: Has::Results(RUN),
             },
             Body::Run {
+                policy: 0,
                 next: RUN,
                 has: Has::Nothing,
             },
@@ -243,7 +270,10 @@ mod tests {
                 commits: true,
             },
             Body::Store { is_shared: true },
-            Body::Digest(*b"0123456789abcdef"),
+            Body::Made {
+                dependencies: *b"0123456789abcdef",
+                replicas: [255; 16],
+            },
             Body::Elements {
                 most: 8,
                 are_in_place: true,
@@ -295,6 +325,15 @@ mod tests {
         assert!(bytes(1).fits(&bytes(2)));
         assert!(bytes(1).fits(&with(Body::Failed { length: 1 })));
         assert!(!bytes(1).fits(&with(Body::Nothing)));
+        let run = |policy| {
+            with(Body::Run {
+                policy,
+                next: RUN,
+                has: Has::Nothing,
+            })
+        };
+        assert!(run(1).fits(&run(1)));
+        assert!(!run(1).fits(&run(2)));
         let mut later = bytes(1);
         later.sequence = 1;
         assert!(!bytes(1).fits(&later));

@@ -11,22 +11,21 @@
 mod differ;
 mod gather;
 mod header;
+mod meeting;
 mod patient;
 
 pub(crate) use differ::RunInputs;
 pub(crate) use gather::parts;
-pub(crate) use header::{Body, CollectiveOp, Has, Header};
+pub(crate) use header::{Body, CollectiveOp, Has, Header, ShortDigest, chain, short};
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use header::BYTES;
-use patient::{Patient, seldom};
+use patient::Patient;
 
 use crate::error::{Error, ErrorKind};
-use crate::key::Key;
 use crate::ranks::group::{GroupError, ProcessGroup};
 use crate::sync::lock;
 
@@ -202,83 +201,9 @@ impl Ranks {
         }
     }
 
-    /// Says what this rank is about to do, and hears the same of all others.
-    ///
-    /// # Errors
-    /// The same on all ranks if they are about to do different things, or one has left. On this
-    /// rank alone if it is not the thread's turn to do anything together.
-    pub(crate) fn meet(&self, header: &Header) -> Result<Vec<Header>, Error> {
-        self.meet_with_inputs(header, &RunInputs::new)
-    }
-
-    /// The same for a run of which this rank can tell what it gives it: who gives it another than the others is told that.
-    fn meet_with_inputs(
-        &self,
-        header: &Header,
-        given: &dyn Fn() -> RunInputs,
-    ) -> Result<Vec<Header>, Error> {
-        self.may_meet(header)?;
-        self.closed.store(false, Ordering::Relaxed);
-        let header = Header {
-            sequence: self.sequence.fetch_add(1, Ordering::Relaxed),
-            saves_state: self.may_save_state.load(Ordering::Relaxed)
-                || self.saves_state.load(Ordering::Relaxed),
-            ..header.clone()
-        };
-        let what = header.describe();
-        let stretch = crate::stretch!(
-            "collective",
-            doing = what,
-            rank = self.rank(),
-            ranks = self.size()
-        );
-        let mut late = seldom(|ranks| self.tell_late(&what, ranks));
-        let met = self
-            .group
-            .meet(&header.to_bytes(), self.patience, &mut late);
-        let met = met.map_err(|error| self.break_off(&what, error))?;
-        let headers: Option<Vec<_>> = met.chunks(BYTES).map(Header::from_bytes).collect();
-        let Some(headers) = headers.filter(|headers| headers.len() == self.size()) else {
-            let foreign = "a rank sent something else than a header; do all run one program?";
-            return Err(self.break_off(&what, GroupError::Other(foreign.to_owned())));
-        };
-        match headers.iter().all(|other| other.fits(&header)) {
-            true => {
-                if headers.iter().all(|other| other.saves_state) {
-                    self.may_save_state.store(false, Ordering::Relaxed);
-                    self.saves_state.store(true, Ordering::Relaxed);
-                } else if self.takes_state() {
-                    // Others have saved theirs: a run has failed here before it had one.
-                    self.want_state();
-                }
-                stretch.end("met");
-                Ok(headers)
-            }
-            false => Err(self.disagree(&header, &headers, given)),
-        }
-    }
-
     fn tell_late(&self, doing: &str, ranks: &[usize]) {
         let ranks: Vec<_> = ranks.iter().map(|rank| self.in_program(*rank)).collect();
         (self.late)(doing, &ranks);
-    }
-
-    fn may_meet(&self, header: &Header) -> Result<(), Error> {
-        self.check()?;
-        if !self.is_own_thread() {
-            return Err(not_here(header.describe()));
-        }
-        if self.is_split() && header.op != CollectiveOp::Release {
-            let doing = header.describe();
-            return Err(ErrorKind::IsSplit { doing }.into());
-        }
-        if let Some(error) = self.broken.get() {
-            return Err(error.clone());
-        }
-        match self.levels().last() {
-            Some(Some(error)) => Err(error.clone()),
-            _ => Ok(()),
-        }
     }
 
     pub(super) fn break_off(&self, doing: &str, source: GroupError) -> Error {
@@ -291,147 +216,6 @@ impl Ranks {
         };
         let error = Error::from(ErrorKind::Ranks { doing, source });
         self.broken.get_or_init(|| error).clone()
-    }
-
-    /// What all ranks get that do not do the same.
-    fn disagree(&self, own: &Header, headers: &[Header], given: &dyn Fn() -> RunInputs) -> Error {
-        // Of all as they were sent, so that all find the same.
-        let runs =
-            |header: &Header| header.op == CollectiveOp::Run && header.what == headers[0].what;
-        let is_one_app = headers.iter().all(runs);
-        // One that has failed has no key.
-        let failed =
-            |header: &Header| (header.op == CollectiveOp::End || is_one_app) && header.has_failed();
-        let error = match headers.iter().position(failed) {
-            Some(rank) => self.failure(rank, headers, &own.failure),
-            None => {
-                let given = is_one_app.then(|| self.differing(&given()));
-                let ranks = self.told(headers, &given.unwrap_or_default());
-                ErrorKind::Disagree { ranks }.into()
-            }
-        };
-        let ended = headers.iter().any(|header| header.op == CollectiveOp::End);
-        if ended
-            && own.op != CollectiveOp::End
-            && let Some(level) = self.levels().last_mut()
-        {
-            *level = Some(error.clone());
-        }
-        error
-    }
-
-    /// What each rank gives to one app that not all give; all ranks are here.
-    fn differing(&self, given: &RunInputs) -> Vec<String> {
-        let header = Header::keyless(CollectiveOp::Agree, "what it gives");
-        let all = self.gather_all(header, given);
-        all.map_or_else(|_| Vec::new(), |all| differ::differing(&all))
-    }
-
-    /// Who does what, one rank for each different thing.
-    fn told(&self, headers: &[Header], given: &[String]) -> Vec<String> {
-        let mut told: Vec<(usize, String)> = Vec::new();
-        for (rank, header) in headers.iter().enumerate() {
-            let text = match given.get(rank).filter(|given| !given.is_empty()) {
-                Some(given) => format!("{} with {given}", header.describe()),
-                None => header.describe(),
-            };
-            if !told.iter().any(|(_, said)| *said == text) {
-                told.push((self.in_program(rank), text));
-            }
-        }
-        let texts = told
-            .iter()
-            .map(|(rank, text)| format!("rank {rank} {text}"));
-        texts.collect()
-    }
-
-    /// Compares how something went that each rank did for itself. If it failed anywhere, all
-    /// ranks get the error of the lowest rank where it did.
-    pub(crate) fn agree<T>(&self, what: &str, went: Result<T, Error>) -> Result<T, Error> {
-        let header = Header::keyless(CollectiveOp::Agree, what);
-        self.meet_all_well(header.with_failure(went.as_ref().err().map(chain)))?;
-        went
-    }
-
-    /// The same, at the end of something in whose middle other ranks may be: for them it has
-    /// failed then. To be called while the [level](Self::level) of that is there.
-    pub(crate) fn end<T>(&self, what: &str, key: Key, went: Result<T, Error>) -> Result<T, Error> {
-        let why = went.as_ref().err().map(chain);
-        self.end_with(Body::Nothing, what, key, why)?;
-        went
-    }
-
-    /// The same where all ranks say something besides; gives what they say if it went well on all.
-    pub(crate) fn end_with(
-        &self,
-        body: Body,
-        what: &str,
-        key: Key,
-        why_not: Option<String>,
-    ) -> Result<Vec<Header>, Error> {
-        let header = Header::new(CollectiveOp::End, key, what).with_body(body);
-        self.meet_all_well(header.with_failure(why_not))
-    }
-
-    /// A [meeting](Self::meet) of ranks of which some may have failed: then all get the error of
-    /// the lowest of them.
-    pub(crate) fn meet_all_well(&self, header: Header) -> Result<Vec<Header>, Error> {
-        self.meet_all_well_with_inputs(header, &RunInputs::new)
-    }
-
-    /// The same for a run of which each rank can tell what it gives it.
-    pub(crate) fn meet_all_well_with_inputs(
-        &self,
-        header: Header,
-        given: &dyn Fn() -> RunInputs,
-    ) -> Result<Vec<Header>, Error> {
-        let met = self.meet_with_inputs(&header, given)?;
-        match met.iter().position(Header::has_failed) {
-            Some(rank) => Err(self.failure(rank, &met, &header.failure)),
-            None => Ok(met),
-        }
-    }
-
-    /// Why something failed on a rank, as it says.
-    fn failure(&self, rank: usize, met: &[Header], own: &str) -> Error {
-        let mut counts = vec![0; met.len()];
-        counts[rank] = met[rank].bytes();
-        let own = if rank == self.rank() { own } else { "" };
-        match self.gather_bytes("an error", own.as_bytes(), &counts) {
-            Ok(text) => {
-                let message = crate::error::told(&String::from_utf8_lossy(&text));
-                let rank = self.in_program(rank);
-                ErrorKind::OnRank { rank, message }.into()
-            }
-            Err(error) => error,
-        }
-    }
-
-    /// The bytes of all ranks, into memory that is there; all know how many each has.
-    pub(crate) fn gather_into(
-        &self,
-        doing: &str,
-        mine: &[u8],
-        counts: &[usize],
-        all: &mut [u8],
-    ) -> Result<(), Error> {
-        let gathered = self.group.all_gather(mine, counts, all);
-        gathered.map_err(|error| self.break_off(&format!("gathers {doing}"), error))
-    }
-
-    /// Gives each rank what the others have for it; all lengths are known to who needs them.
-    pub(crate) fn swap_bytes(
-        &self,
-        doing: &str,
-        send: &[u8],
-        send_counts: &[usize],
-        receive: &mut [u8],
-        receive_counts: &[usize],
-    ) -> Result<(), Error> {
-        let swapped = self
-            .group
-            .all_to_all(send, send_counts, receive, receive_counts);
-        swapped.map_err(|error| self.break_off(&format!("exchanges {doing}"), error))
     }
 
     /// Has something done that calls for operations of the group itself. Collective.
@@ -476,24 +260,4 @@ impl Drop for LevelGuard<'_> {
 /// Something collective was called where other ranks can't join in.
 pub(crate) fn not_here(doing: String) -> Error {
     ErrorKind::NotCollective { doing }.into()
-}
-
-/// An error and all that led to it.
-pub(crate) fn chain(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        let more = cause.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        source = cause.source();
-    }
-    text
-}
-
-impl std::fmt::Debug for Ranks {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "rank {} of {}", self.rank(), self.size())
-    }
 }

@@ -11,14 +11,14 @@ mod stream;
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::cache::Entry;
+use crate::cache::Record;
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, parts};
 
 pub(crate) use packed::{PackedEntry, pack, unpack};
-pub(crate) use received::{Received, ReceivedEntry, ReceivedResult};
+pub(crate) use received::{Received, is_complete};
 use stream::Stream;
 
 /// An entry that a rank has.
@@ -36,19 +36,9 @@ pub(crate) struct Exchange<'a> {
     pub(crate) what: &'a str,
 }
 
-/// What came of an exchange.
-#[derive(Default)]
-pub(crate) struct Sent {
-    /// The entries that this rank lacked, each as it was packed.
-    pub(crate) lacked: Vec<(Key, PackedEntry)>,
-    pub(crate) left: Vec<NotSent>,
-}
-
-/// An entry that this rank lacks and nobody sent, since it is too large or can't be turned into bytes.
-pub(crate) struct NotSent {
-    pub(crate) key: Key,
-    pub(crate) run: RunId,
-}
+/// What came of an exchange: the entries that this rank lacked, each as it was packed, and those which it lacks and
+/// nobody sent, since they are too large or can't be turned into bytes.
+pub(crate) type Sent = (Vec<(Key, PackedEntry)>, Vec<Offer>);
 
 /// An entry that may be sent. All ranks have them in the same order.
 pub(crate) struct ToSend {
@@ -86,13 +76,9 @@ impl Exchange<'_> {
             came.insert(at);
             lacked.extend(entry.map(|entry| (list[at].key, entry)));
         })?;
-        let is_left = |at: &usize| list[*at].is_wanted && !came.contains(at);
-        let left = (0..list.len()).filter(is_left).map(|at| NotSent {
-            key: list[at].key,
-            run: offered[at].1.run,
-        });
-        let left = left.collect();
-        Ok(Sent { lacked, left })
+        let offers = offered.into_iter().map(|(_, offer)| offer).enumerate();
+        let left = offers.filter(|(at, _)| list[*at].is_wanted && !came.contains(at));
+        Ok((lacked, left.map(|(_, offer)| offer).collect()))
     }
 
     /// Sends, in turns, what this rank has that another lacks. `done` is given the place of each entry that any
@@ -128,7 +114,7 @@ impl Exchange<'_> {
                 are_last: sent == mine.len() && rest.peek().is_none(),
             };
             let header = Header::keyless(CollectiveOp::Exchange, self.what);
-            let met = ranks.meet(&header.with_body(body))?;
+            let met = ranks.meet(header.with_body(body))?;
             let counts: Vec<_> = met.iter().map(Header::bytes).collect();
             ranks.reserve(self.what, &mut all, &counts)?;
             ranks.gather_into(self.what, &mine[turn], &counts, &mut all)?;
@@ -205,11 +191,11 @@ impl Exchange<'_> {
 }
 
 impl Offer {
-    pub(crate) fn of(entry: &Entry) -> Self {
+    pub(crate) fn of(record: &Record) -> Self {
         Self {
-            key: entry.record.key,
-            run: entry.record.run,
-            nondeterministic: entry.record.nondeterministic,
+            key: record.key,
+            run: record.run,
+            nondeterministic: record.nondeterministic,
         }
     }
 }

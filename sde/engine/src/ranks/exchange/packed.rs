@@ -9,11 +9,12 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::received::{ReceivedEntry, ReceivedResult, ReceivedValue};
+use super::received::ReceivedValue;
 use crate::cache::{Entry, Record};
+use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::key::Key;
-use crate::result_map::{Codec, Content, ErasedValue, Tags, Wire};
+use crate::result_map::{Codec, Content, ErasedValue, Payload, Tags, Wire};
 
 /// What each entry begins with; it has the same length whatever it says.
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -111,18 +112,14 @@ pub(crate) fn unpack(
     key: &Key,
     packed: PackedEntry,
     wire: &Arc<dyn Wire>,
-) -> Result<ReceivedEntry, Error> {
+) -> Result<StoredEntry, Error> {
     read(key, packed, wire).map_err(|source| {
         let doing = "reading what another rank sent".to_owned();
         ErrorKind::Archive { doing, source }.into()
     })
 }
 
-fn read(
-    key: &Key,
-    packed: PackedEntry,
-    wire: &Arc<dyn Wire>,
-) -> Result<ReceivedEntry, ArchiveError> {
+fn read(key: &Key, packed: PackedEntry, wire: &Arc<dyn Wire>) -> Result<StoredEntry, ArchiveError> {
     let cut = || ArchiveError::Damaged {
         why: "what another rank sent was cut short".to_owned(),
     };
@@ -139,27 +136,29 @@ fn read(
     let mut next = 0;
     let mut results = Vec::with_capacity(head.results.len());
     for result in &head.results {
-        let value = match &result.value {
-            Some((type_name, length)) => {
-                let range = range(next, *length, values).ok_or_else(cut)?;
-                next = range.end;
-                Some(Arc::new(ReceivedValue {
-                    bytes: Arc::clone(&bytes),
-                    range,
-                    type_name: type_name.clone(),
-                    wire: Arc::clone(wire),
-                }))
-            }
-            None => None,
-        };
-        results.push(ReceivedResult {
+        let mut payload: Option<Arc<dyn Payload>> = None;
+        if let Some((type_name, length)) = &result.value {
+            let range = range(next, *length, values).ok_or_else(cut)?;
+            next = range.end;
+            payload = Some(Arc::new(ReceivedValue {
+                bytes: Arc::clone(&bytes),
+                range,
+                type_name: type_name.clone(),
+                wire: Arc::clone(wire),
+            }));
+        }
+        results.push(StoredResult {
             name: result.name.clone(),
             tags: result.tags,
-            value,
+            payload,
         });
     }
-    let record = head.record.clone();
-    Ok(ReceivedEntry { record, results })
+    Ok(StoredEntry {
+        record: head.record.clone(),
+        results,
+        // The rank that computed it archives it.
+        archived: true,
+    })
 }
 
 fn range(start: usize, length: u64, limit: usize) -> Option<Range<usize>> {

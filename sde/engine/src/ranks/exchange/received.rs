@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use crate::cache::Record;
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::error::ArchiveError;
 use crate::key::Key;
@@ -17,21 +16,7 @@ use crate::sync::lock;
 
 /// What has arrived.
 #[derive(Default)]
-pub(crate) struct Received(Mutex<HashMap<Key, ReceivedEntry>>);
-
-/// An entry of another rank.
-#[derive(Clone)]
-pub(crate) struct ReceivedEntry {
-    pub(crate) record: Record,
-    pub(crate) results: Vec<ReceivedResult>,
-}
-
-#[derive(Clone)]
-pub(crate) struct ReceivedResult {
-    pub(crate) name: String,
-    pub(crate) tags: Tags,
-    pub(crate) value: Option<Arc<ReceivedValue>>,
-}
+pub(crate) struct Received(Mutex<HashMap<Key, StoredEntry>>);
 
 /// The bytes of a value, among others that arrived with it.
 pub(crate) struct ReceivedValue {
@@ -44,23 +29,23 @@ pub(crate) struct ReceivedValue {
 impl Received {
     /// Keeps an entry, with the values that came of it before and did not come now. One without
     /// any value is nothing to keep.
-    pub(crate) fn put(&self, mut entry: ReceivedEntry) {
+    pub(crate) fn put(&self, mut entry: StoredEntry) {
         let mut entries = self.lock();
         if let Some(before) = entries.get(&entry.record.key) {
-            entry.fill_from(before);
+            fill(&mut entry, before);
         }
-        if entry.results.iter().any(|result| result.value.is_some()) {
+        if has_any(&entry) {
             entries.insert(entry.record.key, entry);
         }
     }
 
-    pub(crate) fn find(&self, key: &Key) -> Option<ReceivedEntry> {
+    pub(crate) fn find(&self, key: &Key) -> Option<StoredEntry> {
         self.lock().get(key).cloned()
     }
 
     /// Whether an entry is there with all that a run needs of it.
     pub(crate) fn has(&self, key: &Key) -> bool {
-        self.lock().get(key).is_some_and(ReceivedEntry::is_complete)
+        self.lock().get(key).is_some_and(is_complete)
     }
 
     /// Forgets an entry, since the cache has it now.
@@ -80,9 +65,9 @@ impl Received {
             if *entry.record.app == *app {
                 let going = entry.results.iter_mut();
                 let going = going.filter(|result| goes(result.tags));
-                going.for_each(|result| result.value = None);
+                going.for_each(|result| result.payload = None);
             }
-            entry.results.iter().any(|result| result.value.is_some())
+            has_any(entry)
         });
     }
 
@@ -90,40 +75,28 @@ impl Received {
         self.lock().clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, ReceivedEntry>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, StoredEntry>> {
         lock(&self.0)
     }
 }
 
-impl ReceivedEntry {
-    /// Whether it has all that a run needs: another rank may have sent only some values.
-    pub(crate) fn is_complete(&self) -> bool {
-        let is_there = |result: &ReceivedResult| result.value.is_some();
-        let lacks = |result: &ReceivedResult| result.tags.is_needed() && !is_there(result);
-        self.results.iter().any(is_there) && !self.results.iter().any(lacks)
-    }
+/// Whether it has all that a run needs: another rank may have sent only some values.
+pub(crate) fn is_complete(entry: &StoredEntry) -> bool {
+    let lacks = |result: &StoredResult| result.tags.is_needed() && result.payload.is_none();
+    has_any(entry) && !entry.results.iter().any(lacks)
+}
 
-    fn fill_from(&mut self, before: &Self) {
-        let lacking = self.results.iter_mut();
-        for result in lacking.filter(|result| result.value.is_none()) {
-            let mut had = before.results.iter();
-            let had = had.find(|had| had.name == result.name);
-            result.value = had.and_then(|had| had.value.clone());
-        }
-    }
+fn has_any(entry: &StoredEntry) -> bool {
+    entry.results.iter().any(|result| result.payload.is_some())
+}
 
-    pub(crate) fn into_stored(self) -> StoredEntry {
-        let results = self.results.into_iter().map(|result| StoredResult {
-            name: result.name,
-            tags: result.tags,
-            payload: result.value.map(|value| value as _),
-        });
-        StoredEntry {
-            record: self.record,
-            results: results.collect(),
-            // The rank that computed it archives it.
-            archived: true,
-        }
+/// Takes over the values that another has and it lacks.
+fn fill(entry: &mut StoredEntry, before: &StoredEntry) {
+    let lacking = entry.results.iter_mut();
+    for result in lacking.filter(|result| result.payload.is_none()) {
+        let mut had = before.results.iter();
+        let had = had.find(|had| had.name == result.name);
+        result.payload = had.and_then(|had| had.payload.clone());
     }
 }
 

@@ -2,20 +2,19 @@
 //! whom.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
 use super::Handle;
-use super::frame::ThreadContext;
-use super::own_time::add_waiting;
 use super::request::Options;
-use super::source::AppSource;
+use super::source::{AppSource, CalledApp};
 use super::subset::Transfer;
+use crate::app::{ThreadContext, add_waiting};
 use crate::error::Error;
 use crate::inputs::Inputs;
 use crate::result_map::ResultMap;
-use crate::sync::lock;
+use crate::sync::{lock, unpoisoned};
 
 impl Handle {
     /// Runs an app over many inputs on several threads; the results are in the
@@ -71,21 +70,39 @@ impl Handle {
             Ok(app) => app,
             Err(error) => return list.iter().map(|_| Err(error.clone())).collect(),
         };
-        let nondeterministic = app.resolved.nondeterministic;
-        let (distinct, place_of) = distinct(list, nondeterministic);
-        let label = &app.resolved.name;
-        let results = match self.all_ranks() {
-            Some(ranks) => {
-                let mapped = self
-                    .engine()
-                    .rank_map(self, ranks, &app, &distinct, transfer);
-                mapped.unwrap_or_else(|error| distinct.iter().map(|_| Err(error.clone())).collect())
+        let (distinct, place_of) = distinct(list, app.resolved.nondeterministic);
+        match self.map_distinct(&app, &distinct, &Options::default(), transfer, false) {
+            Ok(results) => {
+                let of_item = |at: &usize| results[*at].clone();
+                place_of.iter().filter_map(of_item).collect()
             }
-            None => self.in_parallel(&distinct, label, |sde, inputs| {
-                sde.results_erased(&app, inputs, &Options::default())
-            }),
+            Err(error) => list.iter().map(|_| Err(error.clone())).collect(),
+        }
+    }
+
+    /// The results for distinct inputs, on all ranks or on several threads. There nothing more begins once one has failed,
+    /// if that ends it: what was not begun is `None`.
+    pub(super) fn map_distinct(
+        &self,
+        app: &CalledApp<'_>,
+        distinct: &[&Inputs],
+        options: &Options<'_>,
+        transfer: &Transfer,
+        ends_if_one_fails: bool,
+    ) -> Result<Vec<Option<Result<ResultMap, Error>>>, Error> {
+        if let Some(ranks) = self.all_ranks() {
+            let engine = self.engine();
+            let results = engine.rank_map(self, ranks, app, distinct, transfer)?;
+            return Ok(results.into_iter().map(Some).collect());
+        }
+        let failed = AtomicBool::new(false);
+        let one = |sde: &Self, inputs: &&Inputs| {
+            let result = sde.results_erased(app, inputs, options);
+            failed.fetch_or(result.is_err(), Ordering::Relaxed);
+            result
         };
-        place_of.iter().map(|at| results[*at].clone()).collect()
+        let ended = || ends_if_one_fails && failed.load(Ordering::Relaxed);
+        Ok(self.in_parallel_until(distinct, &app.resolved.name, one, ended))
     }
 
     /// Calls a function on many items on several threads; the results are in the
@@ -167,7 +184,7 @@ impl Handle {
     }
 
     /// The same, where nothing more begins once `ended` says so: what was not begun is `None`.
-    pub(super) fn in_parallel_until<T: Sync, R: Send>(
+    fn in_parallel_until<T: Sync, R: Send>(
         &self,
         items: &[T],
         label: &str,
@@ -205,7 +222,7 @@ impl Handle {
         }
         results
             .into_iter()
-            .map(|slot| slot.into_inner().unwrap_or_else(PoisonError::into_inner))
+            .map(|slot| unpoisoned(slot.into_inner()))
             .collect()
     }
 }
@@ -266,8 +283,6 @@ impl<F: FnOnce(&Handle) -> R, R> Once<F, R> {
     }
 
     fn result(self) -> Option<R> {
-        self.result
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
+        unpoisoned(self.result.into_inner())
     }
 }

@@ -5,9 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Handle;
-use super::definition::App;
-use super::instance::Instance;
-use super::prepared::{Prepared, ResolvedApp};
+use crate::app::{App, Instance, Prepared, ResolvedApp};
 use crate::error::Error;
 
 /// What can be given to `run` as the app: an app by value, an [`Instance`],

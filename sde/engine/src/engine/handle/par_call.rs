@@ -1,27 +1,19 @@
 //! An `#[sde::app]` function called with many arguments at once.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use super::Handle;
-use super::definition::App;
-use super::frame::ThreadContext;
 use super::parallel::{StopOnPanic, distinct};
-use super::prepared::ResolvedOnce;
-use super::request::{Options, Policy};
+use super::request::ONE_RESULT;
 use super::source::CalledApp;
 use super::subset::Transfer;
+use crate::app::{App, ResolvedOnce, ThreadContext};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::ranks::collective::Ranks;
-use crate::result_map::{ResultMap, Value};
-use crate::sync::lock;
-
-static OPTIONS: Options<'static> = Options {
-    policy: Policy::Use,
-    names: Some(&["result"]),
-    cancel: None,
-};
+use crate::result_map::Value;
+use crate::sync::{lock, unpoisoned};
 
 /// How many items each thread of each rank gets at once, where ranks share what comes one by one.
 const AT_ONCE: usize = 8;
@@ -37,19 +29,8 @@ impl Handle {
     ) -> Result<Vec<Value<T>>, Error> {
         let app = self.linked(app, resolved)?;
         let (distinct, place_of) = distinct(list, app.resolved.nondeterministic);
-        let results = match self.all_ranks() {
-            Some(ranks) => self.by_ranks(ranks, &app, &distinct)?,
-            None => {
-                let failed = AtomicBool::new(false);
-                let one = |sde: &Self, inputs: &&Inputs| {
-                    let result = sde.results_erased(&app, inputs, &OPTIONS);
-                    failed.fetch_or(result.is_err(), Ordering::Relaxed);
-                    result
-                };
-                let name = &app.resolved.name;
-                self.in_parallel_until(&distinct, name, one, || failed.load(Ordering::Relaxed))
-            }
-        };
+        let all = Transfer::all();
+        let results = self.map_distinct(&app, &distinct, &ONE_RESULT, &all, true)?;
         // Where it ended early, no item is missing before the one that failed in the end.
         let of = |at: &usize| results.get(*at).and_then(Option::as_ref);
         let failed = place_of
@@ -103,7 +84,7 @@ impl Handle {
                 let Some((at, inputs)) = lock(&items).next() else {
                     return;
                 };
-                let result = self.results_erased(&app, &inputs, &OPTIONS);
+                let result = self.results_erased(&app, &inputs, &ONE_RESULT);
                 match result.and_then(|results| results.get("result")) {
                     Ok(value) => {
                         let mut sink = lock(&sink);
@@ -122,8 +103,7 @@ impl Handle {
                 }
             }
         });
-        let failed = failed.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let Some((_, error)) = failed else {
+        let Some((_, error)) = unpoisoned(failed.into_inner()) else {
             return Ok(());
         };
         if total.is_some() {
@@ -140,7 +120,7 @@ impl Handle {
         mut items: impl Iterator<Item = Inputs>,
         mut each: impl FnMut(usize, Value<T>),
     ) -> Result<(), Error> {
-        let mut first = 0;
+        let (mut first, all) = (0, Transfer::all());
         loop {
             let length = AT_ONCE * ranks.size() * self.engine().helpers().threads();
             let list: Vec<Inputs> = items.by_ref().take(length).collect();
@@ -148,28 +128,14 @@ impl Handle {
                 return Ok(());
             }
             let (distinct, place_of) = distinct(&list, app.resolved.nondeterministic);
-            let results = self.by_ranks(ranks, app, &distinct)?;
+            let results = self.engine().rank_map(self, ranks, app, &distinct, &all)?;
             for (at, place) in place_of.iter().enumerate() {
-                let Some(Some(result)) = results.get(*place) else {
-                    continue;
-                };
-                let results = result.as_ref();
+                let results = results[*place].as_ref();
                 let results = results.map_err(|error| of_item(first + at, &list[at], error))?;
                 each(first + at, results.get("result")?);
             }
             first += list.len();
         }
-    }
-
-    fn by_ranks(
-        &self,
-        ranks: &Ranks,
-        app: &CalledApp<'_>,
-        list: &[&Inputs],
-    ) -> Result<Vec<Option<Result<ResultMap, Error>>>, Error> {
-        let all = Transfer::all();
-        let results = self.engine().rank_map(self, ranks, app, list, &all)?;
-        Ok(results.into_iter().map(Some).collect())
     }
 }
 

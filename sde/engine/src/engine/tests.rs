@@ -1,6 +1,7 @@
 //! What other ranks sent is not in memory twice: as bytes, and as the values that were read from them.
 
-use crate::app::{App, AppInfo, Handle, ResultSpec};
+use super::handle::Handle;
+use crate::app::{App, AppInfo, ResultSpec};
 use crate::error::{AppError, ArchiveError};
 use crate::inputs::Inputs;
 use crate::key::{Encoder, Fingerprint, FingerprintError};

@@ -1,11 +1,11 @@
-//! A part of the ranks, for a piece of the program.
+//! A part of the ranks, for a piece of the program; and what other ranks have kept to themselves.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Handle;
 use crate::error::Error;
-use crate::ranks::collective::Ranks;
+use crate::key::Key;
 use crate::result_map::Tags;
 
 /// Runs apps on some of the ranks of a process set, until they are released; made by
@@ -99,12 +99,11 @@ impl Handle {
     /// As [`split`](Self::split).
     pub fn split_with(&self, color: u32, key: i64, transfer: &Transfer) -> Result<Subset, Error> {
         let doing = || format!("splits its process set for color {color}");
-        let ranks = self.collective_ranks(doing)?.cloned();
-        let handle = match &ranks {
-            Some(ranks) => {
-                let part = self.engine().split_ranks(ranks, color, key, transfer)?;
-                self.with_ranks(part)
-            }
+        let handle = match self.collective_ranks(doing)? {
+            Some(ranks) => Self {
+                ranks: Some(self.engine().split_set(ranks, color, key, transfer)?),
+                ..self.clone()
+            },
             None => self.clone(),
         };
         Ok(Subset {
@@ -132,10 +131,39 @@ impl Handle {
         released.map(|()| returned)
     }
 
-    fn with_ranks(&self, ranks: Arc<Ranks>) -> Self {
-        let mut handle = self.clone();
-        handle.set_ranks(ranks);
-        handle
+    /// The keys of what other ranks have computed, where a [`Transfer`] left the values with them, or some
+    /// of them; without what this rank has got since. [`fetch`](Self::fetch) gets it. Not collective.
+    #[must_use]
+    pub fn elsewhere(&self) -> Vec<Key> {
+        self.engine().left_elsewhere()
+    }
+
+    /// Has each rank get what it asks for from another that has it in memory: results that were
+    /// [left there](Self::elsewhere). Collective; each rank may ask for other keys, or for none. What
+    /// comes is taken up by the next run that asks for it, which counts as a load.
+    ///
+    /// Gives the keys that this rank still lacks: of what nobody has in memory any more, or `transfer`
+    /// leaves again. Values that lie on several ranks can't be fetched; the app gives them as they lie on
+    /// the process set it runs on.
+    ///
+    /// ```
+    /// use sde::{Sde, Transfer};
+    ///
+    /// let sde = Sde::new();
+    /// let lacking = sde.fetch(&sde.elsewhere(), &Transfer::all())?;
+    /// assert!(lacking.is_empty());
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The same on all ranks, if one calls something else, or what is sent can't be read. On this rank, if
+    /// it is called where other ranks can't join in.
+    pub fn fetch(&self, keys: &[Key], transfer: &Transfer) -> Result<Vec<Key>, Error> {
+        match self.collective_ranks(|| "fetches what is elsewhere".to_owned())? {
+            Some(ranks) => self.engine().fetch_keys(ranks, keys, transfer),
+            // One process has all that there is.
+            None => Ok(Vec::new()),
+        }
     }
 }
 
@@ -162,7 +190,7 @@ impl Subset {
         else {
             return Ok(());
         };
-        self.whole.engine().release_ranks(whole, part, transfer)
+        self.whole.engine().release_set(whole, part, transfer)
     }
 }
 
@@ -179,7 +207,7 @@ impl Drop for Subset {
             return;
         }
         if let (Some(part), Some(whole)) = (self.handle.shared_ranks(), self.whole.shared_ranks()) {
-            self.whole.engine().abandon_ranks(whole, part);
+            let _had = self.whole.engine().abandon_set(whole, part);
         }
     }
 }

@@ -1,16 +1,17 @@
 //! One request for a run, with all that can be said of it.
 
+use std::borrow::Cow;
+use std::cell::Cell;
 use std::fmt;
 
 use super::Handle;
-use super::cancel::CancelToken;
-use super::difference::Nearest;
-use super::source::AppSource;
-use crate::error::Error;
+use super::source::{AppRef, AppSource, CalledApp};
+use crate::app::{App, CancelToken, Nearest, ResolvedOnce};
+use crate::error::{AppError, Error};
 use crate::event::{RunId, Source};
-use crate::inputs::Inputs;
-use crate::key::Key;
-use crate::result_map::ResultMap;
+use crate::inputs::{Call, Inputs, ValueSummary};
+use crate::key::{EncodedCursor, Encoder, FingerprintError, Key};
+use crate::result_map::{ResultMap, no_result};
 
 /// What a call may take from the cache, and leave there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -36,6 +37,13 @@ pub(crate) struct Options<'a> {
     pub(crate) names: Option<&'a [&'a str]>,
     pub(crate) cancel: Option<CancelToken>,
 }
+
+/// Of a call to an `#[sde::app]` function.
+pub(super) static ONE_RESULT: Options<'static> = Options {
+    policy: Policy::Use,
+    names: Some(&["result"]),
+    cancel: None,
+};
 
 /// A run about to be made, by [`Handle::request`](crate::Handle::request).
 #[must_use = "a request does nothing until it is run"]
@@ -88,9 +96,64 @@ impl<'a, A: AppSource + ?Sized> Request<'a, A> {
     /// As [`Handle::run`](crate::Handle::run); and that the request was
     /// cancelled, or that nothing is remembered where only that was allowed.
     pub fn run(self) -> Result<Outcome, Error> {
-        let called = self.handle.resolve(self.app)?;
-        self.handle.call_erased(&called, self.inputs, &self.options)
+        let (handle, app) = (self.handle, self.handle.resolve(self.app)?);
+        let mut call = ErasedCall::new(self.inputs);
+        let outcome = handle.engine.run(handle, &app, &mut call, &self.options)?;
+        let outcome = call.into_outcome().or(outcome);
+        outcome.ok_or_else(|| nothing_given(&app))
     }
+}
+
+impl Handle {
+    /// Runs a call made by the macros. Gives the results that it has not taken.
+    #[doc(hidden)]
+    #[inline]
+    pub fn call_linked(
+        &self,
+        app: &dyn App,
+        resolved: &ResolvedOnce,
+        call: &mut dyn Call,
+    ) -> Result<Option<ResultMap>, Error> {
+        let app = self.linked(app, resolved)?;
+        let outcome = self.engine.run(self, &app, call, &ONE_RESULT)?;
+        Ok(outcome.map(|outcome| outcome.results))
+    }
+
+    /// An app that was linked into the program.
+    #[inline]
+    pub(crate) fn linked<'a>(
+        &self,
+        app: &'a dyn App,
+        resolved: &'a ResolvedOnce,
+    ) -> Result<CalledApp<'a>, Error> {
+        let resolved = resolved.get(app);
+        Ok(CalledApp {
+            app: AppRef::Borrowed(app),
+            resolved: Cow::Borrowed(resolved.inspect_err(|_| self.note_uncacheable())?),
+            by_name: None,
+        })
+    }
+
+    /// Runs a call with inputs, for the results alone: there is less to carry than for an [`Outcome`].
+    #[inline]
+    pub(crate) fn results_erased(
+        &self,
+        app: &CalledApp<'_>,
+        inputs: &Inputs,
+        options: &Options<'_>,
+    ) -> Result<ResultMap, Error> {
+        let mut call = ErasedCall::new(inputs);
+        match self.engine.run(self, app, &mut call, options)? {
+            Some(outcome) => Ok(outcome.results),
+            None => call.into_results().ok_or_else(|| nothing_given(app)),
+        }
+    }
+}
+
+/// A call that neither took results nor was given any, which the engine does not make.
+#[cold]
+fn nothing_given(app: &CalledApp<'_>) -> Error {
+    no_result(&app.resolved.name, "result", &[])
 }
 
 /// What came of a request.
@@ -107,6 +170,64 @@ pub struct Outcome {
     pub source: Source,
     /// The computation that made them.
     pub made_by: RunId,
+}
+
+/// A call with [`Inputs`].
+struct ErasedCall<'a> {
+    inputs: &'a Inputs,
+    /// What it took of a hit, and where that was found.
+    taken: Cell<Option<(ResultMap, Source)>>,
+}
+
+impl<'a> ErasedCall<'a> {
+    #[inline]
+    fn new(inputs: &'a Inputs) -> Self {
+        Self {
+            inputs,
+            taken: Cell::new(None),
+        }
+    }
+
+    /// The results that it took of a hit.
+    #[inline]
+    fn into_results(self) -> Option<ResultMap> {
+        Some(self.taken.into_inner()?.0)
+    }
+
+    /// What it took of a hit, and where it came from.
+    fn into_outcome(self) -> Option<Outcome> {
+        let (results, source) = self.taken.into_inner()?;
+        let origin = results.origin()?;
+        Some(Outcome {
+            key: origin.key,
+            made_by: origin.run,
+            source,
+            results,
+        })
+    }
+}
+
+impl Call for ErasedCall<'_> {
+    fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        self.inputs.encode(to)
+    }
+
+    fn encoded(&self) -> Option<&[u8]> {
+        self.inputs.kept()
+    }
+
+    fn summaries(&self, cursor: &mut EncodedCursor<'_>) -> Vec<ValueSummary> {
+        self.inputs.summaries(cursor)
+    }
+
+    fn take_all(&self, results: ResultMap, source: Source) -> bool {
+        self.taken.set(Some((results, source)));
+        true
+    }
+
+    fn compute(&mut self, app: &dyn App, sde: &Handle) -> Result<ResultMap, AppError> {
+        app.run(sde, self.inputs)
+    }
 }
 
 /// What a run would do, as [`Handle::peek`](crate::Handle::peek) found it.

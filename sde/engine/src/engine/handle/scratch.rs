@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::Handle;
-use super::dependencies::DependencySnapshot;
-use super::frame::Frame;
+use crate::app::{DependencySnapshot, Frame};
+use crate::cache::ScratchState;
 use crate::error::Error;
 use crate::result_map::{Codec, ErasedValue, Storable, Value};
 
@@ -57,13 +57,6 @@ pub struct Scratch<'a, T> {
     handle: &'a Handle,
     is_replicated: bool,
     of: PhantomData<fn() -> T>,
-}
-
-/// One saved state and how to write it.
-#[derive(Clone)]
-pub(crate) struct ScratchState {
-    pub(crate) value: ErasedValue,
-    pub(crate) codec: Codec,
 }
 
 /// A state, and what it was made with. An app that was called for it, in no slot, may

@@ -1,10 +1,10 @@
-//! What wins when two computations of one key are published.
+//! Of the entries and flights of one app: what wins when two computations of one key are published.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::app_cache::{AppCache, Claimed};
-use super::entry::{Entry, Record};
+use super::entry::{Entry, Record, Served};
 use crate::app::{AppId, CodeId};
 use crate::event::RunId;
 use crate::key::{Digest, Key};
@@ -50,6 +50,11 @@ fn entry(number: u64) -> Arc<Entry> {
     Arc::new(Entry::new(record, results, 0))
 }
 
+fn served(entry: Arc<Entry>) -> Served {
+    let map = entry.results.clone();
+    Served { entry, map }
+}
+
 /// Two computations of one flight; gives the cache, and what won after the second was published.
 /// In between the first is visible, and its flight is not complete.
 fn published(between: impl FnOnce(&AppCache)) -> (AppCache, Arc<Entry>) {
@@ -59,9 +64,7 @@ fn published(between: impl FnOnce(&AppCache)) -> (AppCache, Arc<Entry>) {
     };
     cache.make_visible(&flight, entry(1), || ());
     between(&cache);
-    let second = entry(2);
-    let given = second.results.clone();
-    let winner = cache.publish(&flight, second, &given, || ());
+    let winner = cache.publish(&flight, &served(entry(2)), || ());
     (cache, winner)
 }
 
@@ -92,7 +95,7 @@ fn what_was_cleaned_is_not_put_back() {
         unreachable!("nobody else is there");
     };
     cache.clean(|_| true, "cleaned");
-    assert!(!cache.put_back(&flight, &previous, &previous.results));
+    assert!(!cache.put_back(&flight, &served(previous)));
     assert!(cache.is_flying(&key()));
 }
 
@@ -104,10 +107,9 @@ fn what_a_publication_ends_is_ended_before_those_who_wait_wake() {
     let Claimed::Mine(flight, None) = cache.claim(key(), None, |_| false) else {
         unreachable!("nobody else is there");
     };
-    let (made, mut was_complete) = (entry(1), None);
-    let given = made.results.clone();
+    let mut was_complete = None;
     let look = || was_complete = Some(flight.flight.is_complete());
-    cache.publish(&flight, made, &given, look);
+    cache.publish(&flight, &served(entry(1)), look);
     assert_eq!(was_complete, Some(false));
     assert!(flight.flight.is_complete());
 }

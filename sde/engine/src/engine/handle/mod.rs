@@ -1,18 +1,33 @@
-//! What an app gets to run other apps with.
+//! What a program or a body calls.
+//!
+//! Which app is meant ([`AppSource`]), one run and what may be said of it ([`request`]), many at once
+//! ([`parallel`], [`par_call`]), parts of the ranks ([`subset`]), states to go on from ([`scratch`]).
 
-use std::borrow::Cow;
+mod par_call;
+mod parallel;
+mod request;
+mod scratch;
+mod source;
+mod subset;
+
 use std::sync::Arc;
+
+pub(crate) use request::Options;
+pub use request::{Outcome, Peek, Policy, Request};
+pub use scratch::Scratch;
+pub use source::AppSource;
+pub(crate) use source::CalledApp;
+pub use subset::{Subset, Transfer};
 
 use super::Engine;
 use crate::app::{
-    App, AppRef, AppSource, CalledApp, Callee, Cost, Frame, Instance, Options, Outcome, Peek,
-    Policy, Prepared, Request, ResolvedOnce, Scratch, ThreadContext, no_parameter, no_slot,
+    Callee, Cost, Frame, Instance, Prepared, ThreadContext, no_parameter, no_slot,
     refused_parameter,
 };
 use crate::error::{Error, ErrorKind};
-use crate::inputs::{Call, ErasedCall, Inputs};
-use crate::ranks::collective::Ranks;
-use crate::result_map::{ResultMap, Storable, no_result};
+use crate::inputs::Inputs;
+use crate::ranks::ProcessSet;
+use crate::result_map::{ResultMap, Storable};
 
 /// Runs apps.
 ///
@@ -28,14 +43,14 @@ pub struct Handle {
     engine: Arc<Engine>,
     frame: Option<Arc<Frame>>,
     /// The process set that its code runs on; `None` if that is this process and no other.
-    ranks: Option<Arc<Ranks>>,
+    ranks: Option<Arc<ProcessSet>>,
 }
 
 impl Handle {
     pub(crate) fn new(
         engine: Arc<Engine>,
         frame: Option<Arc<Frame>>,
-        ranks: Option<Arc<Ranks>>,
+        ranks: Option<Arc<ProcessSet>>,
     ) -> Self {
         Self {
             engine,
@@ -169,10 +184,8 @@ impl Handle {
     /// If the app has no such slot, or this handle belongs to no run.
     pub fn sub_app(&self, slot: &str) -> Result<Prepared, Error> {
         let resolved = &self.own_frame("sub-app")?.resolved;
-        resolved.sub_apps.get(slot).cloned().ok_or_else(|| {
-            let names: Vec<_> = resolved.sub_apps.keys().map(ToString::to_string).collect();
-            no_slot(&resolved.name, slot, &names)
-        })
+        let there = resolved.sub_apps.get(slot).cloned();
+        there.ok_or_else(|| no_slot(&resolved.name, slot, resolved.sub_apps.keys()))
     }
 
     /// The value of one of the running app's own parameters.
@@ -182,10 +195,9 @@ impl Handle {
     /// belongs to no run.
     pub fn parameter<T: 'static>(&self, name: &str) -> Result<&T, Error> {
         let resolved = &self.own_frame("parameter")?.resolved;
-        let setting = resolved.settings.get(name).ok_or_else(|| {
-            let names: Vec<_> = resolved.settings.keys().map(ToString::to_string).collect();
-            no_parameter(&resolved.name, name, &names)
-        })?;
+        let setting = resolved.settings.get(name);
+        let setting =
+            setting.ok_or_else(|| no_parameter(&resolved.name, name, resolved.settings.keys()))?;
         setting.any.downcast_ref().ok_or_else(|| {
             let wanted = std::any::type_name::<T>();
             let why = format!("it is a {}, not a {wanted}", setting.type_name);
@@ -224,68 +236,6 @@ impl Handle {
         if self.check_active().is_ok() {
             let nested = ThreadContext::here().is_beside();
             self.engine.progress(label, done, total, nested);
-        }
-    }
-
-    /// Runs a call made by the macros. Gives the results that it has not taken.
-    #[doc(hidden)]
-    #[inline]
-    pub fn call_linked(
-        &self,
-        app: &dyn App,
-        resolved: &ResolvedOnce,
-        call: &mut dyn Call,
-    ) -> Result<Option<ResultMap>, Error> {
-        static OPTIONS: Options<'static> = Options {
-            policy: Policy::Use,
-            names: Some(&["result"]),
-            cancel: None,
-        };
-        let app = self.linked(app, resolved)?;
-        let outcome = self.engine.run(self, &app, call, &OPTIONS)?;
-        Ok(outcome.map(|outcome| outcome.results))
-    }
-
-    /// An app that was linked into the program.
-    #[inline]
-    pub(crate) fn linked<'a>(
-        &self,
-        app: &'a dyn App,
-        resolved: &'a ResolvedOnce,
-    ) -> Result<CalledApp<'a>, Error> {
-        let resolved = resolved.get(app);
-        Ok(CalledApp {
-            app: AppRef::Borrowed(app),
-            resolved: Cow::Borrowed(resolved.inspect_err(|_| self.note_uncacheable())?),
-            by_name: None,
-        })
-    }
-
-    /// Runs a call with inputs.
-    pub(crate) fn call_erased(
-        &self,
-        app: &CalledApp<'_>,
-        inputs: &Inputs,
-        options: &Options<'_>,
-    ) -> Result<Outcome, Error> {
-        let mut call = ErasedCall::new(inputs);
-        let outcome = self.engine.run(self, app, &mut call, options)?;
-        let outcome = call.into_outcome().or(outcome);
-        outcome.ok_or_else(|| nothing_given(app))
-    }
-
-    /// The results alone: as [`call_erased`](Self::call_erased), with less to carry.
-    #[inline]
-    pub(crate) fn results_erased(
-        &self,
-        app: &CalledApp<'_>,
-        inputs: &Inputs,
-        options: &Options<'_>,
-    ) -> Result<ResultMap, Error> {
-        let mut call = ErasedCall::new(inputs);
-        match self.engine.run(self, app, &mut call, options)? {
-            Some(outcome) => Ok(outcome.results),
-            None => call.into_results().ok_or_else(|| nothing_given(app)),
         }
     }
 
@@ -332,11 +282,7 @@ impl Handle {
         &self.engine
     }
 
-    pub(crate) fn set_ranks(&mut self, ranks: Arc<Ranks>) {
-        self.ranks = Some(ranks);
-    }
-
-    pub(crate) fn shared_ranks(&self) -> Option<&Arc<Ranks>> {
+    pub(crate) fn shared_ranks(&self) -> Option<&Arc<ProcessSet>> {
         self.ranks.as_ref()
     }
 
@@ -367,12 +313,6 @@ impl Handle {
             None => Ok(()),
         }
     }
-}
-
-/// A call that neither took results nor was given any, which the engine does not make.
-#[cold]
-fn nothing_given(app: &CalledApp<'_>) -> Error {
-    no_result(&app.resolved.name, "result", &[])
 }
 
 #[cold]

@@ -1,0 +1,161 @@
+//! Meetings: each rank says what it is about to do, and all find out whether that is the same.
+
+use std::sync::atomic::Ordering;
+
+use super::header::{BYTES, CollectiveOp, Header};
+use super::patient::seldom;
+use super::{Ranks, RunInputs, differ, not_here};
+use crate::error::{Error, ErrorKind};
+use crate::ranks::group::GroupError;
+
+impl Ranks {
+    /// Says what this rank is about to do, or that it [can't](Header::with_failure), and hears the same of all others.
+    ///
+    /// # Errors
+    /// The same on all ranks if they are about to do different things, or one has left; if some have failed, the error of
+    /// the lowest of them. On this rank alone if it is not the thread's turn to do anything together.
+    pub(crate) fn meet(&self, header: Header) -> Result<Vec<Header>, Error> {
+        self.meet_for_run(header, &RunInputs::new)
+    }
+
+    /// The same for a run of which this rank can tell what it gives it: who gives it another than the others is told that.
+    pub(crate) fn meet_for_run(
+        &self,
+        mut header: Header,
+        given: &dyn Fn() -> RunInputs,
+    ) -> Result<Vec<Header>, Error> {
+        self.may_meet(&header)?;
+        self.closed.store(false, Ordering::Relaxed);
+        header.sequence = self.sequence.fetch_add(1, Ordering::Relaxed);
+        header.saves_state =
+            self.may_save_state.load(Ordering::Relaxed) || self.saves_state.load(Ordering::Relaxed);
+        let what = header.describe();
+        let stretch = crate::stretch!(
+            "collective",
+            doing = what,
+            rank = self.rank(),
+            ranks = self.size()
+        );
+        let met = self.headers_of_all(&header, &what)?;
+        if !met.iter().all(|other| other.fits(&header)) {
+            return Err(self.disagree(&header, &met, given));
+        }
+        if met.iter().all(|other| other.saves_state) {
+            self.may_save_state.store(false, Ordering::Relaxed);
+            self.saves_state.store(true, Ordering::Relaxed);
+        } else if self.takes_state() {
+            // Others have saved theirs: a run has failed here before it had one.
+            self.want_state();
+        }
+        stretch.end("met");
+        match met.iter().position(Header::has_failed) {
+            Some(rank) => Err(self.failure(rank, &met, &header.failure)),
+            None => Ok(met),
+        }
+    }
+
+    /// Compares how something went that each rank did for itself. If it failed anywhere, all
+    /// ranks get the error of the lowest rank where it did.
+    pub(crate) fn agree<T>(&self, what: &str, went: Result<T, Error>) -> Result<T, Error> {
+        let header = Header::keyless(CollectiveOp::Agree, what);
+        self.meet(header.with_failure(went.as_ref().err()))?;
+        went
+    }
+
+    fn may_meet(&self, header: &Header) -> Result<(), Error> {
+        self.check()?;
+        if !self.is_own_thread() {
+            return Err(not_here(header.describe()));
+        }
+        if self.is_split() && header.op != CollectiveOp::Release {
+            let doing = header.describe();
+            return Err(ErrorKind::IsSplit { doing }.into());
+        }
+        if let Some(error) = self.broken.get() {
+            return Err(error.clone());
+        }
+        match self.levels().last() {
+            Some(Some(error)) => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+
+    fn headers_of_all(&self, own: &Header, what: &str) -> Result<Vec<Header>, Error> {
+        let mut late = seldom(|ranks| self.tell_late(what, ranks));
+        let met = self.group.meet(&own.to_bytes(), self.patience, &mut late);
+        let met = met.map_err(|error| self.break_off(what, error))?;
+        let headers: Option<Vec<_>> = met.chunks(BYTES).map(Header::from_bytes).collect();
+        let headers = headers.filter(|headers| headers.len() == self.size());
+        headers.ok_or_else(|| {
+            let foreign = "a rank sent something else than a header; do all run one program?";
+            self.break_off(what, GroupError::Other(foreign.to_owned()))
+        })
+    }
+
+    /// What all ranks get that do not do the same.
+    fn disagree(&self, own: &Header, headers: &[Header], given: &dyn Fn() -> RunInputs) -> Error {
+        // Of all as they were sent, so that all find the same.
+        let runs =
+            |header: &Header| header.op == CollectiveOp::Run && header.what == headers[0].what;
+        let is_one_app = headers.iter().all(runs);
+        // One that has failed has no key.
+        let failed =
+            |header: &Header| (header.op == CollectiveOp::End || is_one_app) && header.has_failed();
+        let error = match headers.iter().position(failed) {
+            Some(rank) => self.failure(rank, headers, &own.failure),
+            None => {
+                let given = is_one_app.then(|| self.differing(&given()));
+                let ranks = self.told(headers, &given.unwrap_or_default());
+                ErrorKind::Disagree { ranks }.into()
+            }
+        };
+        let ended = headers.iter().any(|header| header.op == CollectiveOp::End);
+        if ended
+            && own.op != CollectiveOp::End
+            && let Some(level) = self.levels().last_mut()
+        {
+            *level = Some(error.clone());
+        }
+        error
+    }
+
+    /// What each rank gives to one app that not all give; all ranks are here.
+    fn differing(&self, given: &RunInputs) -> Vec<String> {
+        let header = Header::keyless(CollectiveOp::Agree, "what it gives");
+        let all = self.gather_all(header, given);
+        all.map_or_else(|_| Vec::new(), |all| differ::differing(&all))
+    }
+
+    /// Who does what, one rank for each different thing.
+    fn told(&self, headers: &[Header], given: &[String]) -> Vec<String> {
+        let mut told: Vec<(usize, String)> = Vec::new();
+        for (rank, header) in headers.iter().enumerate() {
+            let text = match given.get(rank).filter(|given| !given.is_empty()) {
+                Some(given) => format!("{} with {given}", header.describe()),
+                None => header.describe(),
+            };
+            if !told.iter().any(|(_, said)| *said == text) {
+                told.push((self.in_program(rank), text));
+            }
+        }
+        let texts = told
+            .iter()
+            .map(|(rank, text)| format!("rank {rank} {text}"));
+        texts.collect()
+    }
+
+    /// Why something failed on a rank, as it says.
+    fn failure(&self, rank: usize, met: &[Header], own: &str) -> Error {
+        let mut counts = vec![0; met.len()];
+        counts[rank] = met[rank].bytes();
+        let own = if rank == self.rank() { own } else { "" };
+        match self.gather_bytes("an error", own.as_bytes(), &counts) {
+            Ok(text) => {
+                let message = crate::error::told(&String::from_utf8_lossy(&text));
+                let rank = self.in_program(rank);
+                ErrorKind::OnRank { rank, message }.into()
+            }
+            Err(error) => error,
+        }
+    }
+}

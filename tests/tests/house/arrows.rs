@@ -29,7 +29,11 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sde-examples-opencl", &["sde", "sde-apps"]),
     ("sde-tests", &["sde", "sde-apps"]),
     ("sde-tests-program", &["sde"]),
-    ("sde-benches", &["sde-engine", "sde-archives", "sde-apps"]),
+    ("sde-benches", &["sde-engine"]),
+    (
+        "sde-benches-store",
+        &["sde-engine", "sde-archives", "sde-benches"],
+    ),
     (
         "sde-benches-opencl",
         &["sde-engine", "sde-opencl", "sde-benches"],

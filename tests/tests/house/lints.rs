@@ -31,6 +31,7 @@ const PROGRAMS: &[&str] = &[
     "sde-benches",
     "sde-benches-mpi",
     "sde-benches-opencl",
+    "sde-benches-store",
 ];
 
 /// Where `unsafe` is needed.

@@ -1,6 +1,6 @@
 //! Rows 9 to 14 of the speed table: the store, each against its reference in the same run.
 //!
-//! `cargo bench -p sde-benches --bench store` prints the table in Markdown; names after `--` are the
+//! `cargo bench -p sde-benches-store` prints the table in Markdown; names after `--` are the
 //! parts to run. All files are in one folder below the target folder, or below `SDE_BENCH_DIR`, so
 //! that all that is compared is on the same disk; it is removed at the end.
 

@@ -7,14 +7,14 @@ use sde::ArchiveError;
 
 use super::plan::Plan;
 use super::survey::{Candidate, Held, What};
-use crate::class::Class;
-use crate::frame::NewFrame;
-use crate::lane::{Ground, Lane};
-use crate::medium::MediumFile;
-use crate::scan;
-use crate::segment::{FrameHeader, Segment};
-use crate::table::Table;
-use crate::uses;
+use crate::catalog::scan;
+use crate::catalog::table::Table;
+use crate::format::class::Class;
+use crate::format::segment::{FrameHeader, Segment};
+use crate::store::uses;
+use crate::vfs::VfsFile;
+use crate::writer::frame::NewFrame;
+use crate::writer::segment_writer::{Ground, Lane};
 
 /// Copies what a plan keeps of some classes, makes it durable and reads it back; gives how many
 /// segments that took. If it fails, what was written is removed.
@@ -49,10 +49,10 @@ pub(crate) fn all(ground: &Ground, plan: &Plan, classes: &[Class]) -> Result<usi
 pub(crate) fn frame(
     class: Class,
     held: &Held,
-    file: &Arc<dyn MediumFile>,
+    file: &Arc<dyn VfsFile>,
 ) -> std::io::Result<NewFrame> {
     let at = FrameHeader::metadata_at(held.at);
-    let metadata = crate::table::bytes(&**file, at, held.header.metadata.into())?;
+    let metadata = crate::catalog::table::bytes(&**file, at, held.header.metadata.into())?;
     let payloads_at = held.header.payloads_at(held.at);
     let frame = NewFrame::copy(class, held.header, metadata, Arc::clone(file), payloads_at);
     Ok(match &held.what {
@@ -94,7 +94,7 @@ impl<'a> Copier<'a> {
         let path = &from.segment.path;
         let failed = |error| ArchiveError::io("reading", path, error);
         let file = self.ground.medium.open(path).map_err(failed)?;
-        let file: Arc<dyn MediumFile> = Arc::from(file);
+        let file: Arc<dyn VfsFile> = Arc::from(file);
         for held in frames {
             let frame = frame(self.class, held, &file).map_err(failed)?;
             self.put(&frame, Some(&held.what))?;

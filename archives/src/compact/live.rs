@@ -13,9 +13,9 @@ use sde::key::BuildKeyHasher;
 use sde::{Key, RunId};
 
 use super::survey::{Candidate, EntryFacts, Held, What};
-use crate::class::Class;
-use crate::index::STATES;
-use crate::rank::Rank;
+use crate::catalog::index::STATES;
+use crate::format::class::Class;
+use crate::precedence::Rank;
 
 /// A frame: the number of its segment, and its own in that.
 pub(crate) type FrameNumber = (usize, usize);

@@ -6,7 +6,7 @@
 //! counts of some segments to new ones and commits manifests that say which are replaced. Nothing
 //! is changed in place, so it can be stopped at any moment: until the manifests are there, both
 //! the old and the new segments count, and they say the same. The old ones are removed
-//! [later](crate::retired).
+//! [later](crate::compact::replaced).
 //!
 //! It rests on no lock. Only segments that nobody writes to are taken, which a lock on the segment
 //! tells where there are locks; where that is wrong, what is appended after all still
@@ -16,7 +16,9 @@
 pub(crate) mod copy;
 mod live;
 mod plan;
+pub(crate) mod replaced;
 mod retention;
+pub(crate) mod scratch;
 mod survey;
 
 use std::io;
@@ -24,16 +26,16 @@ use std::sync::Arc;
 
 use sde::{ArchiveError, Selection};
 
-use crate::class::Class;
-use crate::directory::{self, FORMAT};
-use crate::id::{self, UniqueId};
-use crate::lane::Ground;
-use crate::manifest::Retired;
-use crate::seen::Known;
+use crate::catalog::segments::Known;
+use crate::catalog::table::Table;
+use crate::format::class::Class;
+use crate::format::id::{self, UniqueId};
+use crate::format::manifest::Retired;
+use crate::store::directory::{self, FORMAT};
+use crate::store::uses::UsesOf;
+use crate::store::write_manifest::relative;
 use crate::store::{DirStore, LOOKS, lock};
-use crate::table::Table;
-use crate::uses::UsesOf;
-use crate::vouch::relative;
+use crate::writer::segment_writer::Ground;
 
 use plan::Limits;
 pub(crate) use plan::Plan;
@@ -250,9 +252,9 @@ mod tests {
     use sde::{Sde, inputs};
 
     use super::Retention;
-    use crate::id;
-    use crate::medium::Disk;
+    use crate::format::id;
     use crate::store::DirStore;
+    use crate::vfs::Disk;
 
     #[sde::app]
     fn double(number: u64) -> u64 {

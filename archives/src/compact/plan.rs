@@ -3,8 +3,8 @@
 use super::live::{self, Around, Live};
 use super::retention::{GivenUp, Retention};
 use super::survey::{Candidate, Held, What};
-use crate::class::Class;
-use crate::uses::{self, UsesOf};
+use crate::format::class::Class;
+use crate::store::uses::{self, UsesOf};
 
 /// A segment is worth replacing if so much of it is of no use: one part in so many.
 const WORTH: u64 = 8;

@@ -8,8 +8,8 @@ use sde::key::BuildKeyHasher;
 
 use super::live::Live;
 use super::survey::Candidate;
-use crate::class::Class;
-use crate::uses::UsesOf;
+use crate::format::class::Class;
+use crate::store::uses::UsesOf;
 
 /// Which entries go first if there is not room for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -5,16 +5,16 @@ use std::sync::Arc;
 
 use sde::{Key, Mark};
 
+use crate::catalog::index::Place;
+use crate::catalog::scan::{self, FoundFrame};
 use crate::cbor;
-use crate::class::Class;
-use crate::frame::pieces;
-use crate::index::Place;
-use crate::medium::Medium;
-use crate::rank::Rank;
-use crate::read::{self, Trouble};
-use crate::scan::{self, FoundFrame};
-use crate::segment::{FrameHeader, FrameKind, SEGMENT_HEADER, Segment, aligned};
-use crate::uses::{self, UsesMetadata, UsesOf};
+use crate::format::class::Class;
+use crate::format::segment::{FrameHeader, FrameKind, SEGMENT_HEADER, Segment, aligned};
+use crate::precedence::Rank;
+use crate::read::frame::{self, Trouble};
+use crate::store::uses::{self, UsesMetadata, UsesOf};
+use crate::vfs::Vfs;
+use crate::writer::frame::pieces;
 
 /// A segment that nobody writes to any more, as far as is known.
 pub(crate) struct Candidate {
@@ -75,7 +75,7 @@ impl Held {
 impl Candidate {
     /// Reads a segment from end to end, and checks all values in it.
     pub(crate) fn survey(
-        medium: &Arc<dyn Medium>,
+        medium: &Arc<dyn Vfs>,
         segment: Arc<Segment>,
         from: u64,
         sealed: bool,
@@ -115,7 +115,7 @@ impl Candidate {
 }
 
 /// Adds up what a segment that is not replaced says of uses.
-pub(crate) fn uses(medium: &Arc<dyn Medium>, segment: &Segment, to: &mut UsesOf) -> io::Result<()> {
+pub(crate) fn uses(medium: &Arc<dyn Vfs>, segment: &Segment, to: &mut UsesOf) -> io::Result<()> {
     let mut found = Vec::new();
     scan::scan_with(&**medium, segment, SEGMENT_HEADER as u64, |frame| {
         if frame.header.kind == Some(FrameKind::Uses) {
@@ -134,13 +134,13 @@ pub(crate) fn uses(medium: &Arc<dyn Medium>, segment: &Segment, to: &mut UsesOf)
     Ok(())
 }
 
-fn what(medium: &Arc<dyn Medium>, segment: &Arc<Segment>, frame: &FoundFrame) -> io::Result<What> {
+fn what(medium: &Arc<dyn Vfs>, segment: &Arc<Segment>, frame: &FoundFrame) -> io::Result<What> {
     let (at, key) = (frame.at, &frame.header.key);
     match frame.header.kind {
-        Some(FrameKind::Entry) => of_value(read::facts(medium, segment, at, key).map(What::Entry)),
+        Some(FrameKind::Entry) => of_value(frame::facts(medium, segment, at, key).map(What::Entry)),
         Some(FrameKind::Scratch) => {
             let segment = Arc::clone(segment);
-            let checked = read::check_scratch(medium, &Place { segment, at }, key);
+            let checked = frame::check_scratch(medium, &Place { segment, at }, key);
             of_value(checked.map(|()| What::Scratch))
         }
         Some(FrameKind::Mark) => {
@@ -164,7 +164,7 @@ fn of_value(found: Result<What, Trouble>) -> io::Result<What> {
     }
 }
 
-fn digest(medium: &Arc<dyn Medium>, segment: &Segment, frame: &FoundFrame) -> io::Result<[u8; 32]> {
+fn digest(medium: &Arc<dyn Vfs>, segment: &Segment, frame: &FoundFrame) -> io::Result<[u8; 32]> {
     let file = medium.open(&segment.path)?;
     let (at, length) = (frame.header.payloads_at(frame.at), frame.header.payloads);
     let mut digest = blake3::Hasher::new();
@@ -176,12 +176,12 @@ fn digest(medium: &Arc<dyn Medium>, segment: &Segment, frame: &FoundFrame) -> io
 }
 
 fn metadata<T: serde::de::DeserializeOwned>(
-    medium: &Arc<dyn Medium>,
+    medium: &Arc<dyn Vfs>,
     segment: &Segment,
     frame: &FoundFrame,
 ) -> io::Result<Option<T>> {
     let file = medium.open(&segment.path)?;
     let at = FrameHeader::metadata_at(frame.at);
-    let bytes = crate::table::bytes(&*file, at, frame.header.metadata.into())?;
+    let bytes = crate::catalog::table::bytes(&*file, at, frame.header.metadata.into())?;
     Ok(cbor::from_bytes(&bytes).ok())
 }

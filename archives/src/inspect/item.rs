@@ -5,7 +5,7 @@ use std::ops::Range;
 use sde::{Key, Mark, Record, Tags};
 
 use super::payload::Payload;
-use crate::rank::Rank;
+use crate::precedence::Rank;
 
 /// One thing in a segment.
 #[derive(Clone, Debug)]

@@ -7,11 +7,11 @@ use std::path::Path;
 use sde::{ArchiveError, Selection};
 
 use super::segments::{SegmentFile, SegmentId};
-use crate::directory::{VERSION, is_no_folder};
-use crate::id::UniqueId;
-use crate::lineage::{FOLDER, read};
-use crate::manifest::{EXTENSION, Manifest};
-use crate::medium::Medium;
+use crate::catalog::manifests::{FOLDER, read};
+use crate::format::id::UniqueId;
+use crate::format::manifest::{EXTENSION, Manifest};
+use crate::store::directory::{VERSION, is_no_folder};
+use crate::vfs::Vfs;
 
 /// The manifests of a store.
 #[derive(Clone, Debug, Default)]
@@ -98,7 +98,7 @@ impl Manifests {
     }
 }
 
-pub(super) fn list(medium: &dyn Medium, dir: &Path) -> Result<Manifests, ArchiveError> {
+pub(super) fn list(medium: &dyn Vfs, dir: &Path) -> Result<Manifests, ArchiveError> {
     let folder = dir.join(FOLDER);
     let mut names = match medium.list(&folder) {
         Err(error) if is_no_folder(&error) => Vec::new(),
@@ -129,11 +129,11 @@ pub(super) fn list(medium: &dyn Medium, dir: &Path) -> Result<Manifests, Archive
 }
 
 /// The version in a manifest that is whole.
-fn version(medium: &dyn Medium, path: &Path) -> Option<u32> {
+fn version(medium: &dyn Vfs, path: &Path) -> Option<u32> {
     let file = medium.open(path).ok()?;
     // One as long was refused for that.
     let length = file.length().ok().filter(|length| *length <= 256 << 20)?;
-    let bytes = crate::table::bytes(&*file, 0, length).ok()?;
+    let bytes = crate::catalog::table::bytes(&*file, 0, length).ok()?;
     let (head, rest) = bytes.split_at_checked(24)?;
     let (check, text) = rest.split_at_checked(32)?;
     let number = head.get(8..12)?.try_into().ok()?;

@@ -56,9 +56,9 @@ use std::sync::Arc;
 
 use sde::ArchiveError;
 
-use crate::class::Class;
-use crate::directory;
-use crate::medium::{Disk, Found, Medium};
+use crate::format::class::Class;
+use crate::store::directory;
+use crate::vfs::{Disk, Found, Vfs};
 
 pub use item::{AboutWriter, Damage, Entry, EntryUses, Item, Saved, Scratch};
 pub use manifests::{ListedSegment, ManifestFile, ManifestInfo, Manifests, RetiredSegment};
@@ -71,7 +71,7 @@ pub use walk::Walked;
 /// A store that is looked into.
 #[derive(Clone, Debug)]
 pub struct Inspection {
-    medium: Arc<dyn Medium>,
+    medium: Arc<dyn Vfs>,
     dir: PathBuf,
     format: Option<String>,
 }
@@ -92,7 +92,7 @@ impl Inspection {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_on(medium: Arc<dyn Medium>, dir: impl AsRef<Path>) -> Result<Self, ArchiveError> {
+    pub fn open_on(medium: Arc<dyn Vfs>, dir: impl AsRef<Path>) -> Result<Self, ArchiveError> {
         let dir = dir.as_ref().to_owned();
         let format = match directory::look(&*medium, &dir) {
             Ok(directory::There::Store) => None,
@@ -158,7 +158,7 @@ impl Inspection {
     }
 }
 
-fn has_segments(medium: &dyn Medium, dir: &Path) -> bool {
+fn has_segments(medium: &dyn Vfs, dir: &Path) -> bool {
     let is_there = |class: Class| matches!(medium.look(&dir.join(class.folder())), Ok(Some(_)));
     Class::ALL.into_iter().any(is_there)
 }

@@ -12,7 +12,7 @@ use super::item::Damage;
 use super::numbers::{self, Numbers};
 use super::short;
 use super::value::{self, Value};
-use crate::medium::{Medium, MediumFile};
+use crate::vfs::{Vfs, VfsFile};
 
 /// How much is read at once.
 const CHUNK: usize = 1 << 20;
@@ -20,7 +20,7 @@ const CHUNK: usize = 1 << 20;
 /// Where the bytes of a value are, and how to know that they are those.
 #[derive(Clone, Debug)]
 pub struct Payload {
-    pub(super) medium: Arc<dyn Medium>,
+    pub(super) medium: Arc<dyn Vfs>,
     pub(super) file: PathBuf,
     pub(super) path: String,
     pub(super) place: Range<u64>,
@@ -194,7 +194,7 @@ fn damaged(damage: &Damage) -> ArchiveError {
 
 /// The bytes of a value, one after another.
 pub struct PayloadReader {
-    file: Box<dyn MediumFile>,
+    file: Box<dyn VfsFile>,
     left: Range<u64>,
 }
 

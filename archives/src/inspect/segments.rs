@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use sde::ArchiveError;
 
-use crate::class::Class;
-use crate::directory::{VERSION, is_no_folder};
-use crate::id::UniqueId;
-use crate::lane::EXTENSION;
-use crate::medium::Medium;
-use crate::scan;
-use crate::segment::{SEGMENT_HEADER, SEGMENT_MAGIC, Segment, checksum};
-use crate::table::bytes;
-use crate::vouch::relative;
+use crate::catalog::scan;
+use crate::catalog::table::bytes;
+use crate::format::class::Class;
+use crate::format::id::UniqueId;
+use crate::format::segment::{SEGMENT_HEADER, SEGMENT_MAGIC, Segment, checksum};
+use crate::store::directory::{VERSION, is_no_folder};
+use crate::store::write_manifest::relative;
+use crate::vfs::Vfs;
+use crate::writer::segment_writer::EXTENSION;
 
 /// The name of a segment, or of a writer: 128 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,7 +31,7 @@ impl fmt::Display for SegmentId {
 /// A file in a folder of segments.
 #[derive(Clone, Debug)]
 pub struct SegmentFile {
-    pub(super) medium: Arc<dyn Medium>,
+    pub(super) medium: Arc<dyn Vfs>,
     pub(super) file: PathBuf,
     pub(super) path: String,
     class: Class,
@@ -107,7 +107,7 @@ impl SegmentFile {
     }
 }
 
-pub(super) fn list(medium: &Arc<dyn Medium>, dir: &Path) -> Result<Vec<SegmentFile>, ArchiveError> {
+pub(super) fn list(medium: &Arc<dyn Vfs>, dir: &Path) -> Result<Vec<SegmentFile>, ArchiveError> {
     let mut files = Vec::new();
     for class in Class::ALL {
         let folder = dir.join(class.folder());
@@ -127,12 +127,7 @@ pub(super) fn list(medium: &Arc<dyn Medium>, dir: &Path) -> Result<Vec<SegmentFi
 }
 
 /// `None` if it was removed since the folder was listed.
-fn look_at(
-    medium: &Arc<dyn Medium>,
-    dir: &Path,
-    file: PathBuf,
-    class: Class,
-) -> Option<SegmentFile> {
+fn look_at(medium: &Arc<dyn Vfs>, dir: &Path, file: PathBuf, class: Class) -> Option<SegmentFile> {
     let length = match medium.look(&file) {
         Ok(found) => found?.length,
         Err(_) => 0,
@@ -162,7 +157,7 @@ fn look_at(
 }
 
 /// The version in a header that is whole.
-fn version(medium: &dyn Medium, file: &Path) -> Option<u32> {
+fn version(medium: &dyn Vfs, file: &Path) -> Option<u32> {
     let file = medium.open(file).ok()?;
     let header = bytes(&*file, 0, SEGMENT_HEADER as u64).ok()?;
     let (said, check) = header.split_at_checked(48)?;

@@ -9,14 +9,14 @@ use sde::{ArchiveError, Key, Record};
 use super::item::{AboutWriter, Damage, Entry, EntryUses, Item, Saved, Scratch};
 use super::payload::Payload;
 use super::segments::SegmentFile;
+use crate::catalog::scan::{FoundFrame, Window};
+use crate::catalog::table::{TRAILER, Table};
 use crate::cbor;
-use crate::metadata::{About, EntryMetadata, PayloadMetadata, ScratchMetadata};
-use crate::scan::{FoundFrame, Window};
-use crate::segment::{
+use crate::format::metadata::{About, EntryMetadata, PayloadMetadata, ScratchMetadata};
+use crate::format::segment::{
     FRAME_HEADER, FRAME_MAGIC, FrameHeader, FrameKind, SEGMENT_HEADER, Segment, aligned, checksum,
 };
-use crate::table::{TRAILER, Table};
-use crate::uses::UsesMetadata;
+use crate::store::uses::UsesMetadata;
 
 /// What a walk found of the segment as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::MutexGuard;
 use std::time::SystemTime;
 
-use sde_archives::medium::{FileKind, Found, Medium, MediumFile, Site};
+use sde_archives::vfs::{FileKind, Found, Site, Vfs, VfsFile};
 
 use super::gate::Gate;
 use super::orders::{CHANGING, Call, Error, Verdict};
@@ -74,7 +74,7 @@ impl Sim {
         self.enter(call).map_err(|refused| refused.error.io())
     }
 
-    fn handle(&self, id: Id) -> Box<dyn MediumFile> {
+    fn handle(&self, id: Id) -> Box<dyn VfsFile> {
         Box::new(Handle {
             sim: self.clone(),
             id,
@@ -83,7 +83,7 @@ impl Sim {
     }
 }
 
-impl Medium for Sim {
+impl Vfs for Sim {
     fn look(&self, path: &Path) -> io::Result<Option<Found>> {
         let mut entered = self.call(Call::Look)?;
         let world = &mut entered.state.world;
@@ -108,7 +108,7 @@ impl Medium for Sim {
         entered.done(())
     }
 
-    fn create(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
         let mut entered = self.call(Call::Create)?;
         let world = &mut entered.state.world;
         let id = world.make(path, Node::File(Default::default()))?;
@@ -116,7 +116,7 @@ impl Medium for Sim {
         Ok(self.handle(id))
     }
 
-    fn open(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
         let mut entered = self.call(Call::Open)?;
         let world = &mut entered.state.world;
         let id = world.existing(path)?;
@@ -229,7 +229,7 @@ impl Handle {
     }
 }
 
-impl MediumFile for Handle {
+impl VfsFile for Handle {
     fn append(&mut self, slices: &[&[u8]]) -> io::Result<()> {
         let mut bytes = slices.concat();
         let (mut state, error, written) = match self.sim.enter(Call::Write) {

@@ -1,6 +1,6 @@
 //! The test kit of the store: a simulated medium.
 //!
-//! [`Sim`] is a [`Medium`](sde_archives::medium::Medium) in memory. It knows of each byte and each
+//! [`Sim`] is a [`Vfs`](sde_archives::vfs::Vfs) in memory. It knows of each byte and each
 //! name whether it was synced, and can be told to
 //!
 //! - lose what was not, as after a power failure ([`Sim::power_loss`]);

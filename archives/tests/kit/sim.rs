@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use sde_archives::medium::Site;
+use sde_archives::vfs::Site;
 
 use super::content::Content;
 use super::orders::{Call, Order, Orders};

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sde::{Archiver, Policy, SavePolicy, Sde, inputs};
-use sde_archives::medium::{Disk, Found, Medium, MediumFile, Site};
+use sde_archives::vfs::{Disk, Found, Site, Vfs, VfsFile};
 use sde_archives::{DirStore, Options, Order, Retention};
 use tempfile::tempdir;
 
@@ -205,7 +205,7 @@ fn two_at_once_lose_nothing() {
         compute(dir.path(), [number]);
     }
     // Without locks both do all of it.
-    for medium in [Arc::new(Disk) as Arc<dyn Medium>, Arc::new(NoLocks)] {
+    for medium in [Arc::new(Disk) as Arc<dyn Vfs>, Arc::new(NoLocks)] {
         std::thread::scope(|scope| {
             for _ in 0..3 {
                 let options = Options::new().grace(Duration::ZERO).medium(medium.clone());
@@ -222,7 +222,7 @@ fn two_at_once_lose_nothing() {
 #[derive(Debug)]
 struct NoLocks;
 
-impl Medium for NoLocks {
+impl Vfs for NoLocks {
     fn look(&self, path: &Path) -> io::Result<Option<Found>> {
         Disk.look(path)
     }
@@ -232,10 +232,10 @@ impl Medium for NoLocks {
     fn make_dir(&self, dir: &Path) -> io::Result<()> {
         Disk.make_dir(dir)
     }
-    fn create(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
         Disk.create(path)
     }
-    fn open(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
         Disk.open(path)
     }
     fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {

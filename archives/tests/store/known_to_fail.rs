@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use sde::SavePolicy;
-use sde_archives::medium::{Disk, Medium};
+use sde_archives::vfs::{Disk, Vfs};
 use sde_archives::{Options, Retention};
 use tempfile::tempdir;
 

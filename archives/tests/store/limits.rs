@@ -9,7 +9,7 @@ use rustix::process::{
     DumpableBehavior, Resource, Rlimit, Uid, geteuid, getrlimit, set_dumpable_behavior, setrlimit,
 };
 use sde::{Archiver, Batch, Codec, ErasedValue, Key, SavePolicy, SavedScratch, Selection};
-use sde_archives::medium::{Disk, Medium};
+use sde_archives::vfs::{Disk, Vfs};
 use sde_archives::{DirStore, Options};
 use serde::{Deserialize, Serialize, Serializer};
 use tempfile::tempdir;

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use sde_archives::medium::{Disk, Found, Medium, MediumFile, Site};
+use sde_archives::vfs::{Disk, Found, Site, Vfs, VfsFile};
 
 use super::child;
 
@@ -21,7 +21,7 @@ impl Stopping {
     }
 }
 
-impl Medium for Stopping {
+impl Vfs for Stopping {
     fn look(&self, path: &Path) -> io::Result<Option<Found>> {
         Disk.look(path)
     }
@@ -32,11 +32,11 @@ impl Medium for Stopping {
         self.count();
         Disk.make_dir(dir)
     }
-    fn create(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
         self.count();
         Ok(Box::new(Counted(Disk.create(path)?, self.clone())))
     }
-    fn open(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
         Disk.open(path)
     }
     fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {
@@ -63,9 +63,9 @@ impl Medium for Stopping {
     }
 }
 
-struct Counted(Box<dyn MediumFile>, Stopping);
+struct Counted(Box<dyn VfsFile>, Stopping);
 
-impl MediumFile for Counted {
+impl VfsFile for Counted {
     fn append(&mut self, slices: &[&[u8]]) -> io::Result<()> {
         self.1.count();
         // In the middle of it too.

@@ -16,7 +16,7 @@ use std::sync::{LazyLock, Mutex};
 use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
-use sde_archives::medium::{Disk, FileKind, Medium};
+use sde_archives::vfs::{Disk, FileKind, Vfs};
 
 use super::Turn;
 use super::own::{self, Links};

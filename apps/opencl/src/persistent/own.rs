@@ -6,7 +6,7 @@
 use std::io;
 use std::path::Path;
 
-use sde_archives::medium::{FileKind, Found, Medium};
+use sde_archives::vfs::{FileKind, Found, Vfs};
 
 /// Whether a link may lead there.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub(super) enum Links {
 ///
 /// # Errors
 /// If it can't be made; if what is there is not a directory, or not his alone.
-pub(super) fn make(medium: &dyn Medium, dir: &Path, links: Links) -> io::Result<()> {
+pub(super) fn make(medium: &dyn Vfs, dir: &Path, links: Links) -> io::Result<()> {
     if medium.look(dir)?.is_none() {
         if let Some(above) = dir.parent().filter(|above| !above.as_os_str().is_empty()) {
             make_above(medium, above)?;
@@ -32,7 +32,7 @@ pub(super) fn make(medium: &dyn Medium, dir: &Path, links: Links) -> io::Result<
 }
 
 /// The same, but for whose those are that are there: who may write to them is their owners' affair.
-fn make_above(medium: &dyn Medium, dir: &Path) -> io::Result<()> {
+fn make_above(medium: &dyn Vfs, dir: &Path) -> io::Result<()> {
     if medium.look(dir)?.is_some() {
         return Ok(());
     }
@@ -54,7 +54,7 @@ fn made(outcome: io::Result<()>) -> io::Result<()> {
 ///
 /// # Errors
 /// If not.
-pub(super) fn try_to_write(medium: &dyn Medium, dir: &Path) -> io::Result<()> {
+pub(super) fn try_to_write(medium: &dyn Vfs, dir: &Path) -> io::Result<()> {
     let unique = format!(
         ".try-{}-{:?}",
         std::process::id(),
@@ -76,7 +76,7 @@ pub(super) fn is_of_writing(error: &io::Error) -> bool {
 ///
 /// # Errors
 /// If it is not a directory, or not his alone, or can't be looked at.
-pub(super) fn check(medium: &dyn Medium, dir: &Path, links: Links) -> io::Result<()> {
+pub(super) fn check(medium: &dyn Vfs, dir: &Path, links: Links) -> io::Result<()> {
     let Some(found) = medium.look(dir)? else {
         return Ok(());
     };
@@ -89,7 +89,7 @@ pub(super) fn check(medium: &dyn Medium, dir: &Path, links: Links) -> io::Result
     }
 }
 
-fn refusal(medium: &dyn Medium, found: &Found, links: Links) -> Option<String> {
+fn refusal(medium: &dyn Vfs, found: &Found, links: Links) -> Option<String> {
     const ADVICE: &str =
         "what is kept there is code; make it yours alone (`chmod go-w`), or name another directory";
     if found.link && links == Links::Refused {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sde_archives::Order;
-use sde_archives::medium::{Disk, Medium};
+use sde_archives::vfs::{Disk, Vfs};
 
 use crate::driver::DeviceType;
 
@@ -75,7 +75,7 @@ pub struct Settings {
     pub(super) min_binary: u64,
     pub(super) max_binary: u64,
     pub(super) patience: Duration,
-    pub(super) medium: Option<Arc<dyn Medium>>,
+    pub(super) medium: Option<Arc<dyn Vfs>>,
 }
 
 impl Default for Settings {
@@ -248,7 +248,7 @@ impl Settings {
     }
 
     /// What it is on.
-    pub(super) fn on(&self) -> Arc<dyn Medium> {
+    pub(super) fn on(&self) -> Arc<dyn Vfs> {
         match &self.medium {
             Some(medium) => Arc::clone(medium),
             None => Arc::new(Disk),
@@ -257,7 +257,7 @@ impl Settings {
 
     /// Another medium than the disk, for tests.
     #[must_use]
-    pub fn medium(mut self, medium: Arc<dyn Medium>) -> Self {
+    pub fn medium(mut self, medium: Arc<dyn Vfs>) -> Self {
         self.medium = Some(medium);
         self
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use sde::Sde;
-use sde_archives::medium::{Disk, Found, Medium, MediumFile, Site};
+use sde_archives::vfs::{Disk, Found, Site, Vfs, VfsFile};
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{KernelDir, ProgramSpec, Settings};
 
@@ -35,13 +35,13 @@ fn check(with: &AtomicI32) -> io::Result<()> {
 }
 
 struct File {
-    file: Box<dyn MediumFile>,
+    file: Box<dyn VfsFile>,
     writes: Arc<AtomicI32>,
     reads: Arc<AtomicI32>,
 }
 
 impl Failing {
-    fn wrap(&self, file: Box<dyn MediumFile>) -> Box<dyn MediumFile> {
+    fn wrap(&self, file: Box<dyn VfsFile>) -> Box<dyn VfsFile> {
         Box::new(File {
             file,
             writes: Arc::clone(&self.writes),
@@ -50,7 +50,7 @@ impl Failing {
     }
 }
 
-impl MediumFile for File {
+impl VfsFile for File {
     fn append(&mut self, slices: &[&[u8]]) -> io::Result<()> {
         check(&self.writes)?;
         self.file.append(slices)
@@ -71,7 +71,7 @@ impl MediumFile for File {
     }
 }
 
-impl Medium for Failing {
+impl Vfs for Failing {
     fn look(&self, path: &Path) -> io::Result<Option<Found>> {
         self.disk.look(path)
     }
@@ -83,11 +83,11 @@ impl Medium for Failing {
         check(&self.writes)?;
         self.disk.make_dir(dir)
     }
-    fn create(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+    fn create(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
         check(&self.writes)?;
         Ok(self.wrap(self.disk.create(path)?))
     }
-    fn open(&self, path: &Path) -> io::Result<Box<dyn MediumFile>> {
+    fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
         check(&self.reads)?;
         Ok(self.wrap(self.disk.open(path)?))
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use sde_archives::medium::{Disk, Medium};
+use sde_archives::vfs::{Disk, Vfs};
 
 use super::lock;
 

@@ -10,7 +10,7 @@ mod lock;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use sde_archives::medium::{Disk, Medium};
+use sde_archives::vfs::{Disk, Vfs};
 use serde_json::json;
 
 use checks::{CHECKS, Check};

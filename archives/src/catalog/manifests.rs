@@ -1,0 +1,255 @@
+//! The manifests of a store: which count, and how the next is made.
+//!
+//! Checkpoints and archives have a lineage each, and so have processes that save at
+//! the same time: a manifest names its parents, and those that nobody names as a parent
+//! are the heads. All heads count. The next manifest names all heads that its
+//! writer knows, and so joins them. If a head is damaged its parents are heads again:
+//! that is why two generations are kept.
+
+use std::collections::{HashMap, HashSet};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+
+use sde::{ArchiveError, Selection};
+
+use crate::format::id::UniqueId;
+use crate::format::manifest::{EXTENSION, Manifest};
+use crate::store::directory::{is_no_folder, make_folder};
+use crate::store::trust::{Distrusted, Trust};
+use crate::vfs::Vfs;
+
+pub(crate) const FOLDER: &str = "manifests";
+
+/// The manifests that can be read, by their names.
+pub(crate) struct Lineage {
+    trust: Trust,
+    distrusted: Distrusted,
+    manifests: HashMap<String, Manifest>,
+    /// Those that can't be read, and were warned of.
+    damaged: HashSet<String>,
+}
+
+impl Lineage {
+    pub(crate) fn new(trust: Trust) -> Self {
+        Self {
+            trust,
+            distrusted: Distrusted::default(),
+            manifests: HashMap::new(),
+            damaged: HashSet::new(),
+        }
+    }
+
+    /// The manifests that are not to be trusted.
+    pub(crate) fn distrusted(&self) -> &Distrusted {
+        &self.distrusted
+    }
+
+    /// Reads what is new, and forgets what is gone.
+    pub(crate) fn look(&mut self, medium: &dyn Vfs, store: &Path) -> Result<(), ArchiveError> {
+        let dir = store.join(FOLDER);
+        let names = match medium.list(&dir) {
+            Err(error) if is_no_folder(&error) => Vec::new(),
+            names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
+        };
+        let mut there = HashSet::new();
+        for name in names {
+            let path = dir.join(&name);
+            let (Some(name), true) = (
+                name.to_str(),
+                path.extension() == Some(OsStr::new(EXTENSION)),
+            ) else {
+                continue;
+            };
+            there.insert(name.to_owned());
+            if self.manifests.contains_key(name) || self.damaged.contains(name) {
+                continue;
+            }
+            let found = medium.look(&path).ok().flatten();
+            if let Some(why) = found.and_then(|found| self.trust.refusal(&found)) {
+                self.distrusted.add(&path, &why);
+                self.refuse(&path, name, &why);
+                continue;
+            }
+            match read(medium, &path) {
+                Ok(manifest) if manifest.name() == name => {
+                    self.manifests.insert(name.to_owned(), manifest);
+                }
+                Ok(_) => self.refuse(&path, name, "it is of another name"),
+                Err(why) => self.refuse(&path, name, &why),
+            }
+        }
+        self.manifests.retain(|name, _| there.contains(name));
+        self.damaged.retain(|name| there.contains(name));
+        Ok(())
+    }
+
+    fn refuse(&mut self, path: &Path, name: &str, why: &str) {
+        let path = path.display();
+        sde::warning!("{path} is left out: {why}; the generation before it counts instead");
+        self.damaged.insert(name.to_owned());
+    }
+
+    /// Those that nobody names as a parent.
+    pub(crate) fn heads(&self, selection: Selection) -> Vec<&Manifest> {
+        let of_kind = || self.manifests.values().filter(|one| one.is_of(selection));
+        let parents: HashSet<&String> = of_kind().flat_map(|one| &one.parents).collect();
+        let mut heads: Vec<_> = of_kind()
+            .filter(|one| !parents.contains(&one.name()))
+            .collect();
+        heads.sort_by_key(|one| (one.generation, &one.writer));
+        heads
+    }
+
+    /// All that can be read.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Manifest> {
+        self.manifests.values()
+    }
+
+    /// Every segment that the heads say is replaced, and up to where. Two that were at it
+    /// at once may differ: each has copied all up to where it looked.
+    pub(crate) fn retired(&self) -> HashMap<UniqueId, u64> {
+        let mut retired = HashMap::new();
+        for selection in [Selection::Checkpoint, Selection::Archive] {
+            for (id, length) in self
+                .heads(selection)
+                .into_iter()
+                .flat_map(Manifest::retired)
+            {
+                let known = retired.entry(id).or_insert(length);
+                *known = length.max(*known);
+            }
+        }
+        retired
+    }
+
+    /// The next generation after all heads: its number and parents.
+    pub(crate) fn next(&self, selection: Selection) -> (u64, Vec<String>) {
+        let heads = self.heads(selection);
+        let latest = heads.iter().map(|one| one.generation).max().unwrap_or(0);
+        // A damaged one may have had a later number, and its name is taken.
+        let prefix = format!("{}-", selection.name());
+        let damaged = self.damaged.iter().filter_map(|name| {
+            let number = name.strip_prefix(&prefix)?.split('-').next()?;
+            // None comes after the last number; anybody can give a file any name.
+            number
+                .parse::<u64>()
+                .ok()
+                .filter(|number| *number < u64::MAX)
+        });
+        let latest = latest.max(damaged.max().unwrap_or(0));
+        (
+            latest.saturating_add(1),
+            heads.iter().map(|one| one.name()).collect(),
+        )
+    }
+
+    /// Writes a manifest and makes it durable; then removes those before its parents.
+    pub(crate) fn commit(
+        &mut self,
+        medium: &dyn Vfs,
+        store: &Path,
+        manifest: Manifest,
+        selection: Selection,
+    ) -> Result<(), ArchiveError> {
+        let dir = store.join(FOLDER);
+        let name = manifest.name();
+        let path = dir.join(&name);
+        write(medium, store, &dir, &path, &manifest)?;
+        let kept: HashSet<String> = manifest.parents.iter().cloned().collect();
+        self.manifests.insert(name.clone(), manifest);
+        let of_kind = self.manifests.values().filter(|one| one.is_of(selection));
+        let names = of_kind.map(Manifest::name);
+        let old: Vec<String> = names
+            .filter(|other| *other != name && !kept.contains(other))
+            .collect();
+        for name in old {
+            // One that is left does no harm.
+            let _ = medium.remove(&dir.join(&name));
+            self.manifests.remove(&name);
+        }
+        Ok(())
+    }
+}
+
+/// No manifest is as long: it would list a million segments.
+const LONGEST: u64 = 256 << 20;
+
+/// Reads a manifest; an error says what is wrong with it.
+pub(crate) fn read(medium: &dyn Vfs, path: &Path) -> Result<Manifest, String> {
+    let file = medium.open(path).map_err(|error| error.to_string())?;
+    let length = file.length().map_err(|error| error.to_string())?;
+    if length > LONGEST {
+        return Err(format!("it has {length} bytes, more than any manifest"));
+    }
+    let bytes =
+        crate::catalog::table::bytes(&*file, 0, length).map_err(|error| error.to_string())?;
+    Manifest::read(&bytes)
+}
+
+fn write(
+    medium: &dyn Vfs,
+    store: &Path,
+    dir: &Path,
+    path: &Path,
+    manifest: &Manifest,
+) -> Result<(), ArchiveError> {
+    let failed = |doing: &'static str| move |error| ArchiveError::io(doing, path, error);
+    let bytes = manifest.bytes().map_err(ArchiveError::Other)?;
+    make_folder(medium, store, dir).map_err(failed("making the directory of"))?;
+    // Whoever made it, or a folder of the segments that others wrote, may have been killed before
+    // he synced its name.
+    medium
+        .sync_dir(store)
+        .map_err(failed("syncing the directory of"))?;
+    let unfinished = unfinished(path);
+    let written = (|| {
+        let mut file = medium.create(&unfinished)?;
+        file.append(&[&bytes])?;
+        file.sync()
+    })();
+    let published = written
+        .map_err(failed("writing"))
+        .and_then(|()| publish(medium, &unfinished, path, manifest));
+    if published.is_err() {
+        // What is left if this fails too does no harm.
+        let _ = medium.remove(&unfinished);
+    }
+    published?;
+    medium
+        .sync_dir(dir)
+        .map_err(failed("syncing the directory of"))
+}
+
+/// A rename may have happened although it says that it failed: what counts is what is there.
+fn publish(
+    medium: &dyn Vfs,
+    from: &Path,
+    to: &Path,
+    manifest: &Manifest,
+) -> Result<(), ArchiveError> {
+    let published = medium.publish(from, to);
+    match (read(medium, to), published) {
+        (Ok(found), _) if found == *manifest => Ok(()),
+        // Others have gone on from it since, and removed it.
+        (Err(_), Ok(())) if matches!(medium.look(to), Ok(None)) => Ok(()),
+        (_, Err(error)) => Err(ArchiveError::io("naming", to, error)),
+        (Ok(_), Ok(())) => Err(ArchiveError::Other(format!(
+            "{} is another manifest than was written; save again",
+            to.display()
+        ))),
+        (Err(why), Ok(())) => Err(ArchiveError::Other(format!(
+            "{} was written and can't be read back: {why}; save again",
+            to.display()
+        ))),
+    }
+}
+
+fn unfinished(path: &Path) -> PathBuf {
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(
+        ".{}{}",
+        UniqueId::new().short(),
+        crate::store::directory::UNFINISHED
+    ));
+    path.with_file_name(name)
+}

@@ -1,0 +1,112 @@
+//! The journals of a rank: naming them, and letting them go.
+
+use std::collections::{HashMap, HashSet};
+
+use super::Team;
+use super::journal::Journal;
+use crate::catalog::segments::Known;
+use crate::format::id::UniqueId;
+use crate::store::{DirStore, lock};
+use crate::writer::segment_writer;
+
+/// So many short segments may lie in a store.
+const MANY: usize = 32;
+
+impl DirStore {
+    /// Seals the journals of this rank and gives those that were not taken before. The lowest rank
+    /// of a node gives what ranks of an earlier job have left on its disk, too.
+    pub(super) fn hand_over(&self, team: &Team) -> Vec<Journal> {
+        let inner = &*self.0;
+        inner.seal(|_| 0);
+        let own = inner.committer.ground().writer;
+        let read: Vec<Known> = lock(&inner.seen).known().collect();
+        let is_heir = team.is_local && team.parts.leader(team.rank) == team.rank;
+        let sealed = read.into_iter().filter(|known| {
+            known.segment.writer == own || (is_heir && self.is_left_behind(team, known))
+        });
+        let sealed = sealed.map(|known| Journal::of(&known));
+        // Those that were left after an error, as far as they are durable. Not what another thread has
+        // begun to write since: the next commit takes that.
+        let left = inner.committer.ended().into_iter();
+        let left = left.map(|(_, id, class, length)| Journal {
+            class,
+            id,
+            writer: own,
+            length,
+        });
+        sealed
+            .chain(left)
+            .filter(|journal| journal.length > 0)
+            .collect()
+    }
+
+    /// The short segments in the store that ranks of earlier jobs have left there, if they are many: they
+    /// are written with the others' journals, so that jobs that follow one another leave no more files
+    /// than one. For the first rank to ask, which has looked.
+    pub(super) fn left_over(&self, team: &Team) -> Vec<Journal> {
+        let inner = &*self.0;
+        let short = inner.committer.ground().segment_size / 4;
+        let seen = lock(&inner.seen);
+        let left = seen.known().filter(|known| {
+            known.length < short
+                && !team.writers.contains(&known.segment.writer)
+                && segment_writer::path(&inner.dir, known.class, &known.segment.writer, &known.id)
+                    == known.path
+        });
+        let mut left: Vec<_> = left.map(|known| Journal::of(&known)).collect();
+        if team.rank != 0 || left.len() <= MANY {
+            return Vec::new();
+        }
+        left.sort_unstable_by_key(|journal| journal.id.0);
+        left
+    }
+
+    /// Whether a segment on the node's disk is nobody's.
+    fn is_left_behind(&self, team: &Team, known: &Known) -> bool {
+        Journal::of(known).path(&team.dir) == known.path
+            && !team.writers.contains(&known.segment.writer)
+            && self.is_left(known)
+    }
+
+    /// Forgets what was in journals that were taken, and removes those of this rank. What was
+    /// left over of earlier jobs is removed after the time of grace.
+    pub(super) fn let_go(
+        &self,
+        team: &Team,
+        mine: &[Journal],
+        left_over: &[Journal],
+        taken: &HashSet<UniqueId>,
+    ) {
+        if taken.is_empty() {
+            return;
+        }
+        let inner = &*self.0;
+        let goes = |id: &UniqueId| taken.contains(id);
+        let replaced: HashMap<UniqueId, u64> = left_over
+            .iter()
+            .filter(|journal| goes(&journal.id))
+            .map(|journal| (journal.id, journal.length))
+            .collect();
+        {
+            let mut seen = lock(&inner.seen);
+            seen.forget(|id| goes(id) && !replaced.contains_key(id));
+            seen.retire(replaced);
+        }
+        inner.committer.let_go(goes);
+        inner.forget(goes);
+        let own = inner.committer.ground().writer;
+        for journal in mine.iter().filter(|journal| goes(&journal.id)) {
+            let path = journal.path(&team.dir);
+            // One that stays holds copies, and does no harm.
+            let removed = match journal.writer == own {
+                true => inner.medium.remove(&path),
+                false => crate::compact::replaced::remove(&*inner.medium, &path, journal.length)
+                    .map(drop),
+            };
+            if let Err(error) = removed {
+                let path = path.display();
+                sde::warning!("{path} was written elsewhere and can't be removed: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What a rank has saved by itself, and hands over to be written with what others have.
+//!
+//! A message about them is as short as can be: with thousands of ranks it is what all of them are sent.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::catalog::segments::Known;
+use crate::format::class::Class;
+use crate::format::id::UniqueId;
+use crate::format::segment::Segment;
+use crate::writer::segment_writer;
+
+/// A segment that nobody appends to any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Journal {
+    pub(super) class: Class,
+    pub(super) id: UniqueId,
+    pub(super) writer: UniqueId,
+    /// Up to where its frames reach.
+    pub(super) length: u64,
+}
+
+/// How many bytes one takes in a message.
+pub(super) const BYTES: usize = 41;
+
+impl Journal {
+    /// As it is known here.
+    pub(super) fn of(known: &Known) -> Self {
+        Self {
+            class: known.class,
+            id: known.id,
+            writer: known.segment.writer,
+            length: known.length,
+        }
+    }
+
+    /// Where it is, in the folder that ranks append to.
+    pub(super) fn path(&self, dir: &Path) -> PathBuf {
+        segment_writer::path(dir, self.class, &self.writer, &self.id)
+    }
+
+    /// The same, as it is known by one who reads it.
+    pub(super) fn segment(&self, path: PathBuf) -> Arc<Segment> {
+        Arc::new(Segment::new(path, self.id, self.class, self.writer))
+    }
+
+    fn bytes(&self) -> [u8; BYTES] {
+        let mut bytes = [0; BYTES];
+        bytes[0] = self.class.code();
+        bytes[1..17].copy_from_slice(&self.id.0);
+        bytes[17..33].copy_from_slice(&self.writer.0);
+        bytes[33..].copy_from_slice(&self.length.to_le_bytes());
+        bytes
+    }
+
+    fn read(bytes: &[u8; BYTES]) -> Option<Self> {
+        let (class, rest) = bytes.split_first()?;
+        let (id, rest) = rest.split_first_chunk::<16>()?;
+        let (writer, rest) = rest.split_first_chunk::<16>()?;
+        Some(Self {
+            class: Class::from_code(*class)?,
+            id: UniqueId(*id),
+            writer: UniqueId(*writer),
+            length: u64::from_le_bytes(*rest.first_chunk()?),
+        })
+    }
+}
+
+/// What a rank tells of what it hands over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Handed {
+    /// Its own journals, and those of the dead on its node.
+    pub(super) own: Vec<Journal>,
+    /// What is left over in the store.
+    pub(super) left_over: Vec<Journal>,
+}
+
+impl Handed {
+    pub(super) fn to_bytes(&self) -> Vec<u8> {
+        let all = self.own.iter().chain(&self.left_over);
+        let mut bytes: Vec<u8> = all.flat_map(Journal::bytes).collect();
+        if !bytes.is_empty() {
+            bytes.extend((self.own.len() as u64).to_le_bytes());
+        }
+        bytes
+    }
+
+    pub(super) fn read(bytes: &[u8]) -> Self {
+        let Some((all, own)) = bytes.split_last_chunk::<8>() else {
+            return Self::default();
+        };
+        let own = usize::try_from(u64::from_le_bytes(*own)).unwrap_or(usize::MAX);
+        let (all, _) = all.as_chunks();
+        let read = |journals: &[[u8; BYTES]]| journals.iter().filter_map(Journal::read).collect();
+        let (own, left_over) = all.split_at(own.min(all.len()));
+        Self {
+            own: read(own),
+            left_over: read(left_over),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_come_back_as_they_were() {
+        let journals = || {
+            let journal = |class: &Class| Journal {
+                class: *class,
+                id: UniqueId::new(),
+                writer: UniqueId::new(),
+                length: u64::MAX - 7,
+            };
+            Class::ALL.iter().map(journal).collect::<Vec<_>>()
+        };
+        let handed = Handed {
+            own: journals(),
+            left_over: journals(),
+        };
+        let bytes = handed.to_bytes();
+        assert_eq!(bytes.len(), 6 * BYTES + 8);
+        assert_eq!(Handed::read(&bytes), handed);
+        assert_eq!(Handed::default().to_bytes(), []);
+        assert_eq!(Handed::read(&[]), Handed::default());
+        assert_eq!(Handed::read(&[9; BYTES]), Handed::default());
+    }
+}

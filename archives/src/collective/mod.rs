@@ -1,0 +1,274 @@
+//! Saving what many ranks have computed, with few files.
+//!
+//! Each rank appends what it saves to segments of its own, its *journals*, without a word to the
+//! others: nobody waits, and a rank that is killed takes nobody along. With ten thousand ranks that
+//! would be tens of thousands of files, each to be opened by all when they start again. So where
+//! all ranks come by they commit together: a few of them, one on each node at most, write what the
+//! journals hold to segments of theirs, one writes one manifest for all, and the journals go.
+//!
+//! The journals may be on the disks of the nodes, which is fast and spares a shared file
+//! system, and lasts as long as the node does: what was saved there since the last commit is lost
+//! with it, and found again by ranks that are started on the same node.
+//!
+//! It is done in steps, between which all ranks tell all others something:
+//!
+//! 1. each seals its journals and [names](hand_over) them; those of a node without a writer are
+//!    [sent](bring) to one;
+//! 2. each writer [verifies and appends](drain) what counts of them, durable, and says what is
+//!    where, so that nobody has to read it;
+//! 3. the first rank commits a manifest, and says whether that went well;
+//! 4. all know the same then; each removes those of its journals that were taken.
+//!
+//! Short segments that earlier jobs have left in the store are written anew with the journals, as by a
+//! [compaction](crate::compact), once they are many.
+//!
+//! It may end at any of these without a loss, for all ranks or for one: what was not removed is
+//! found, be it twice.
+
+mod bring;
+mod drain;
+mod hand_over;
+mod journal;
+#[cfg(test)]
+mod model;
+mod open;
+mod parts;
+mod report;
+mod share;
+mod told;
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use sde::{ArchiveError, Archiver, ProcessGroup, Selection};
+
+use crate::catalog::segments::Known;
+use crate::format::id::UniqueId;
+use crate::format::manifest::Retired;
+use crate::store::write_manifest::relative;
+use crate::store::{DirStore, lock};
+
+use bring::{Brought, Far, bring, far};
+use drain::{Drain, Drained, Source};
+use journal::{Handed, Journal};
+pub(crate) use open::open;
+use parts::Parts;
+use report::Report;
+use share::share;
+
+/// The ranks that have opened a store together, as one of them knows them.
+pub(crate) struct Team {
+    rank: usize,
+    parts: Arc<Parts>,
+    /// Who these ranks are in the headers of their segments, journals and others.
+    writers: Arc<HashSet<UniqueId>>,
+    /// Where this rank appends.
+    dir: PathBuf,
+    /// Whether that is a disk of the node's own.
+    is_local: bool,
+    /// What it writes for others.
+    drain: Drain,
+    /// The selections that something was saved of since they were committed. The same on all ranks.
+    unvouched: Mutex<HashSet<Selection>>,
+}
+
+impl Team {
+    /// Seals what this rank has written for others.
+    pub(crate) fn end(&self) {
+        self.drain.end();
+    }
+}
+
+impl DirStore {
+    /// Commits what all ranks have saved.
+    pub(crate) fn commit_all(
+        &self,
+        selection: Selection,
+        group: &dyn ProcessGroup,
+    ) -> Result<(), ArchiveError> {
+        let Some(team) = self.0.team.get() else {
+            return self.commit(selection);
+        };
+        let ranks = team.parts.ranks();
+        if group.size() != ranks {
+            return Err(ArchiveError::Other(format!(
+                "{} ranks were to commit a store that {ranks} have opened together; open it with the program's own process group",
+                group.size()
+            )));
+        }
+        // What is handed over stays until it is let go.
+        let _alone = lock(&self.0.trim.alone);
+        let mine = Handed {
+            own: self.hand_over(team),
+            left_over: self.left_over(team),
+        };
+        let handed = share(group, &mine.to_bytes())?;
+        let handed: Vec<_> = handed.iter().map(|one| Handed::read(one)).collect();
+        team.note_handed(selection, &handed);
+        let far = team.far(&handed);
+        let (brought, unsent) = bring(group, &team.parts, &far, (&*self.0.medium, &team.dir))?;
+        let report = self.write_for_others(team, &handed, brought.as_ref(), unsent);
+        drop(brought);
+        let reports: Vec<_> = share(group, &report)?
+            .iter()
+            .map(|one| Report::read(one))
+            .collect();
+        let verdict = self.take_in(team, selection, &handed[0].left_over, &reports);
+        let verdicts = share(group, verdict.as_bytes())?;
+        self.let_go(
+            team,
+            &mine.own,
+            &handed[0].left_over,
+            &report::taken(&reports),
+        );
+        Self::conclude(team, selection, &reports, &verdicts[0])
+    }
+
+    /// Step 2: what this rank writes, if it is a writer; gives what it tells of that.
+    fn write_for_others(
+        &self,
+        team: &Team,
+        handed: &[Handed],
+        brought: Option<&Brought<'_>>,
+        unsent: Option<ArchiveError>,
+    ) -> Vec<u8> {
+        let mut drained = match team.parts.own(team.rank) {
+            Some(writer) => {
+                let mut sources = team.sources(writer, handed, brought);
+                sources.extend(self.sources_left_over(team, writer, &handed[0].left_over));
+                team.drain.write(&sources)
+            }
+            None => Drained::default(),
+        };
+        let unread = brought.and_then(|brought| brought.error.clone());
+        drained.error = drained.error.or(unread).or(unsent);
+        Report::of(drained).bytes()
+    }
+
+    /// Step 3: takes note of what was written, and commits it, if that is for this rank to do.
+    /// Gives what is wrong with that.
+    fn take_in(
+        &self,
+        team: &Team,
+        selection: Selection,
+        left_over: &[Journal],
+        reports: &[Report],
+    ) -> String {
+        for report in reports {
+            report.told.take_in(&self.0);
+            report.told.is_sure(&self.0);
+        }
+        if team.rank != 0 || !lock(&team.unvouched).contains(&selection) {
+            return String::new();
+        }
+        let taken = report::taken(reports);
+        let at = self.0.clock.stamp();
+        let replaced = left_over.iter().filter(|one| taken.contains(&one.id));
+        let replaced = replaced.map(|one| Retired {
+            path: relative(&self.0.dir, &one.path(&self.0.dir)),
+            id: one.id.to_string(),
+            length: one.length,
+            at,
+        });
+        let vouched = self.vouch_for_all(selection, &taken, &replaced.collect::<Vec<_>>());
+        self.remove_retired();
+        let error = vouched.err();
+        error.map_or(String::new(), |error| error.to_string())
+    }
+
+    /// What a writer writes of what is left over: of segments that nobody writes to any more.
+    fn sources_left_over(&self, team: &Team, writer: usize, left_over: &[Journal]) -> Vec<Source> {
+        let own = left_over.iter().skip(writer);
+        let own = own.step_by(team.parts.writers());
+        let sources = own.filter_map(|journal| {
+            let path = journal.path(&self.0.dir);
+            let segment = journal.segment(path.clone());
+            let known = Known {
+                path,
+                id: journal.id,
+                segment: Arc::clone(&segment),
+                class: journal.class,
+                length: journal.length,
+            };
+            self.is_left(&known).then_some(Source {
+                segment,
+                length: journal.length,
+                is_left_behind: true,
+            })
+        });
+        sources.collect()
+    }
+
+    /// Step 4: what all ranks find.
+    fn conclude(
+        team: &Team,
+        selection: Selection,
+        reports: &[Report],
+        verdict: &[u8],
+    ) -> Result<(), ArchiveError> {
+        if verdict.is_empty() {
+            lock(&team.unvouched).remove(&selection);
+        }
+        let error = reports.iter().find_map(|report| report.error.clone());
+        let verdict = (!verdict.is_empty()).then(|| String::from_utf8_lossy(verdict).into_owned());
+        error
+            .or(verdict)
+            .map_or(Ok(()), |why| Err(ArchiveError::Other(why)))
+    }
+}
+
+impl Team {
+    /// Whether there will be something to vouch for.
+    fn note_handed(&self, selection: Selection, handed: &[Handed]) {
+        let mut unvouched = lock(&self.unvouched);
+        let mut all = handed
+            .iter()
+            .flat_map(|one| one.own.iter().chain(&one.left_over));
+        if all.clone().next().is_some() {
+            unvouched.insert(Selection::Checkpoint);
+            let results = all.any(|journal| journal.class == crate::Class::Result);
+            if results || selection == Selection::Archive {
+                unvouched.insert(Selection::Archive);
+            }
+        }
+    }
+
+    /// What is to be sent, since it can't be read where the writer is.
+    fn far(&self, handed: &[Handed]) -> Vec<Far> {
+        match self.is_local {
+            true => far(&self.parts, handed),
+            false => vec![Vec::new(); self.parts.writers()],
+        }
+    }
+
+    /// What a writer writes: the journals of its ranks, as far as they can be read here.
+    fn sources(
+        &self,
+        writer: usize,
+        handed: &[Handed],
+        brought: Option<&Brought<'_>>,
+    ) -> Vec<Source> {
+        let mut sources = Vec::new();
+        for (rank, handed) in handed.iter().enumerate() {
+            if self.parts.writer(rank) != writer {
+                continue;
+            }
+            let is_here = !self.is_local || self.parts.is_near(rank);
+            for journal in &handed.own {
+                let path = match is_here {
+                    true => Some(journal.path(&self.dir)),
+                    false => brought
+                        .and_then(|b| b.path(&journal.id))
+                        .map(Path::to_owned),
+                };
+                sources.extend(path.map(|path| Source {
+                    segment: journal.segment(path),
+                    length: journal.length,
+                    is_left_behind: !self.writers.contains(&journal.writer),
+                }));
+            }
+        }
+        sources
+    }
+}

@@ -1,0 +1,189 @@
+//! Opening a store by all ranks at once, of which one looks at it.
+//!
+//! Ten thousand ranks that list a directory and open each file in it are what a shared file system
+//! is brought to its knees by. One does it, and tells the others what is where.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use sde::{ArchiveError, ProcessGroup};
+
+use super::Team;
+use super::drain::Drain;
+use super::parts::Parts;
+use super::share::share;
+use super::told::Told;
+use crate::cbor;
+use crate::format::id::UniqueId;
+use crate::store::directory::{self, There};
+use crate::store::options::Options;
+use crate::store::trust::Trust;
+use crate::store::{DirStore, absolute, lock};
+use crate::vfs::{Vfs, make_dirs};
+use crate::writer::segment_writer::Ground;
+
+/// What one rank has to say, or why it can't.
+type Said = Result<Vec<u8>, String>;
+
+/// Opens a store. Collective.
+pub(crate) fn open(
+    options: Options,
+    dir: &Path,
+    group: &dyn ProcessGroup,
+) -> Result<DirStore, ArchiveError> {
+    let first = match group.rank() {
+        0 => look(&options, dir),
+        _ => Ok(Vec::new()),
+    };
+    let told = all(group, &first)?.swap_remove(0);
+    // Whatever fails on this rank alone is told to all, who wait for it.
+    let opened = terms(&options, dir).and_then(|terms| Ok((begin(options, dir, &told)?, terms)));
+    let own = opened.as_ref().map(|(store, terms)| {
+        let writer = &store.0.committer.ground().writer.0[..];
+        [writer, &short(terms)].concat()
+    });
+    let said = all(group, &own.map_err(ToString::to_string))?;
+    let (store, terms) = opened?;
+    let differs = |one: &&Vec<u8>| one.get(16..) != said[0].get(16..);
+    if let Some(rank) = said.iter().position(|one| differs(&one)) {
+        let why = format!(
+            "rank {rank} and rank 0 open different stores together, or one otherwise; on rank {}: {terms}",
+            group.rank()
+        );
+        return Err(ArchiveError::Other(why));
+    }
+    let writers = said.iter().filter_map(|id| id.first_chunk());
+    let writers = writers.flat_map(|id| [UniqueId(*id), for_others(&UniqueId(*id))]);
+    let parts = Parts::new(group.nodes(), store.0.writers);
+    store.join(group.rank(), Arc::new(parts), Arc::new(writers.collect()));
+    Ok(store)
+}
+
+/// What ranks must agree about, for a person.
+fn terms(options: &Options, dir: &Path) -> Result<String, ArchiveError> {
+    let local = if options.local.is_some() {
+        "with"
+    } else {
+        "without"
+    };
+    let how = if options.read_only {
+        ", for reading only"
+    } else {
+        ""
+    };
+    Ok(format!(
+        "{}, {local} a local directory, with {} writers at most{how}",
+        absolute(dir)?.display(),
+        options.writers
+    ))
+}
+
+/// The same for ranks to compare.
+pub(super) fn short(terms: &str) -> [u8; 8] {
+    let digest = blake3::hash(terms.as_bytes());
+    digest.as_bytes().first_chunk().copied().unwrap_or_default()
+}
+
+/// Who a rank is where it writes for others.
+pub(super) fn for_others(writer: &UniqueId) -> UniqueId {
+    let digest = blake3::hash(&writer.0);
+    UniqueId(digest.as_bytes().first_chunk().copied().unwrap_or_default())
+}
+
+/// What all ranks say; the same error on all of them if one can't.
+fn all(group: &dyn ProcessGroup, mine: &Said) -> Result<Vec<Vec<u8>>, ArchiveError> {
+    let mut bytes = vec![u8::from(mine.is_err())];
+    match mine {
+        Ok(said) => bytes.extend(said),
+        Err(why) => bytes.extend(why.as_bytes()),
+    }
+    let mut all = share(group, &bytes)?;
+    for (rank, said) in all.iter_mut().enumerate() {
+        if said.is_empty() || said.remove(0) != 0 {
+            let why = String::from_utf8_lossy(said);
+            return Err(ArchiveError::Other(format!("rank {rank}: {why}")));
+        }
+    }
+    Ok(all)
+}
+
+/// Opens the store as one process does, and says what is in it.
+pub(super) fn look(options: &Options, dir: &Path) -> Said {
+    let mut alone = options.clone();
+    alone.local = None;
+    let store = alone.open(dir).map_err(|error| error.to_string())?;
+    let seen = lock(&store.0.seen);
+    let index = store.0.index.read().unwrap_or_else(PoisonError::into_inner);
+    cbor::to_bytes(&Told::all(&seen, &index))
+}
+
+/// A store that knows what it is told, and what is on this node's disk.
+pub(super) fn begin(
+    mut options: Options,
+    dir: &Path,
+    told: &[u8],
+) -> Result<DirStore, ArchiveError> {
+    let dir = absolute(dir)?;
+    let trust = Trust::new(&*options.medium, options.trust_others);
+    let told: Told = cbor::from_bytes(told).map_err(ArchiveError::Other)?;
+    options.local = options.local.map(|local| folder(&local, &dir));
+    if let (Some(local), false) = (&options.local, options.read_only) {
+        make(&*options.medium, local, trust)?;
+    }
+    let store = DirStore::new(options, dir, trust);
+    let inner = &*store.0;
+    told.take_in(inner);
+    if inner.local().is_some() {
+        if let (Some(local), false) = (inner.local(), inner.read_only) {
+            directory::remove_unfinished(&*inner.medium, local, inner.grace);
+        }
+        let mut seen = lock(&inner.seen);
+        let news = seen.look_at_local(&*inner.medium)?;
+        inner.add_news(news);
+        drop(seen);
+        store.check_trust()?;
+    }
+    Ok(store)
+}
+
+/// Which folder of a node's disk belongs to a store: many may be given the same.
+fn folder(local: &Path, store: &Path) -> PathBuf {
+    let digest = blake3::hash(store.as_os_str().as_encoded_bytes());
+    local.join(format!("sde-{}", &digest.to_hex()[..16]))
+}
+
+/// It is a store itself, so that what is found there some day can be looked at.
+fn make(medium: &dyn Vfs, local: &Path, trust: Trust) -> Result<(), ArchiveError> {
+    make_dirs(medium, local)
+        .map_err(|error| ArchiveError::io("making the directory", local, error))?;
+    trust.check(medium, local)?;
+    match directory::look(medium, local)? {
+        There::Store => directory::check_parts(medium, local, trust, false),
+        There::Nothing => directory::create(medium, local),
+    }
+}
+
+impl DirStore {
+    /// Makes it one of the stores that are committed together.
+    pub(super) fn join(&self, rank: usize, parts: Arc<Parts>, writers: Arc<HashSet<UniqueId>>) {
+        let inner = &*self.0;
+        let ground = inner.committer.ground();
+        let team = Team {
+            rank,
+            parts,
+            writers,
+            dir: ground.dir.clone(),
+            is_local: inner.local().is_some(),
+            drain: Drain::new(Ground {
+                medium: Arc::clone(&inner.medium),
+                dir: inner.dir.clone(),
+                writer: for_others(&ground.writer),
+                segment_size: ground.segment_size,
+            }),
+            unvouched: Mutex::default(),
+        };
+        // There is none yet: the store was just made.
+        let _ = inner.team.set(team);
+    }
+}

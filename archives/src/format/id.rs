@@ -1,0 +1,134 @@
+//! Names that no two writers share.
+
+use std::collections::hash_map::RandomState;
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::vfs::Vfs;
+
+/// What a segment, and each frame in it, is bound to: 128 random bits.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct UniqueId(pub(crate) [u8; 16]);
+
+impl UniqueId {
+    /// A new one. The hasher's keys are random; what they may lack on machines
+    /// that start alike, time, process and a counter make up for.
+    pub(crate) fn new() -> Self {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let random = RandomState::new();
+        let mut digest = blake3::Hasher::new();
+        for salt in 0..4 {
+            let mut hasher = random.build_hasher();
+            hasher.write_u8(salt);
+            digest.update(&hasher.finish().to_le_bytes());
+        }
+        digest.update(&nanos(SystemTime::now()).to_le_bytes());
+        digest.update(&std::process::id().to_le_bytes());
+        digest.update(&COUNT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
+        let mut id = [0; 16];
+        id.copy_from_slice(&digest.finalize().as_bytes()[..16]);
+        Self(id)
+    }
+}
+
+impl UniqueId {
+    /// Its first eight digits, for names that people read.
+    pub(crate) fn short(&self) -> String {
+        let mut text = self.to_string();
+        text.truncate(8);
+        text
+    }
+
+    /// Reads what is written by `Display`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut id = [0; 16];
+        if text.len() != 32 || !text.is_ascii() {
+            return None;
+        }
+        for (byte, at) in id.iter_mut().zip((0..).step_by(2)) {
+            *byte = u8::from_str_radix(text.get(at..at + 2)?, 16).ok()?;
+        }
+        Some(Self(id))
+    }
+}
+
+impl fmt::Debug for UniqueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for UniqueId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The time of day, in nanoseconds since 1970. Ages are counted from it: the stamps of a store are later
+/// than all that was seen there, so a single clock far ahead would make all else old.
+pub(crate) fn now(medium: &dyn Vfs) -> u64 {
+    nanos(medium.now())
+}
+
+/// When something was saved, in nanoseconds since 1970: later than all that this
+/// store was seen to have, whatever the clock says.
+pub(crate) struct Clock {
+    medium: Arc<dyn Vfs>,
+    last: AtomicU64,
+}
+
+impl Clock {
+    pub(crate) fn new(medium: &Arc<dyn Vfs>) -> Self {
+        Self {
+            medium: Arc::clone(medium),
+            last: AtomicU64::default(),
+        }
+    }
+
+    /// A time later than all others given or seen.
+    pub(crate) fn stamp(&self) -> u64 {
+        let now = now(&*self.medium);
+        let later = |last: u64| now.max(last.saturating_add(1));
+        let last = self
+            .last
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, |last| {
+                Some(later(last))
+            });
+        last.map_or(now, later)
+    }
+
+    /// Takes note of a time that was read.
+    pub(crate) fn saw(&self, stamp: u64) {
+        self.last.fetch_max(stamp, Ordering::AcqRel);
+    }
+}
+
+fn nanos(time: SystemTime) -> u64 {
+    let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vfs::Disk;
+
+    #[test]
+    fn stamps_rise_above_what_was_seen() {
+        let clock = Clock::new(&(Arc::new(Disk) as _));
+        let first = clock.stamp();
+        assert!(clock.stamp() > first);
+        let future = first + 1_000_000_000_000;
+        clock.saw(future);
+        assert!(clock.stamp() > future);
+    }
+
+    #[test]
+    fn ids_differ() {
+        assert_ne!(UniqueId::new().0, UniqueId::new().0);
+        assert_eq!(UniqueId([0xab; 16]).to_string(), "ab".repeat(16));
+    }
+}

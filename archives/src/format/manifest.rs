@@ -1,0 +1,163 @@
+//! The bytes of a manifest: what a store held when somebody said "this is saved".
+//!
+//! Frames stand for themselves, so a store can be read without any manifest. What a
+//! manifest adds is what is *not* there: a segment that was lost or cut short since,
+//! and segments that a compaction has replaced and that must not come back.
+//!
+//! | at | bytes | |
+//! |---|---|---|
+//! | 0 | 8 | `SDEmanif` |
+//! | 8 | 4 | format version |
+//! | 12 | 4 | 0 |
+//! | 16 | 8 | length of the CBOR |
+//! | 24 | 32 | BLAKE3 of the bytes before and of the CBOR |
+//! | 56 | | CBOR |
+
+use sde::Selection;
+use serde::{Deserialize, Serialize};
+
+use crate::cbor;
+use crate::format::id::UniqueId;
+use crate::store::directory::VERSION;
+
+const MAGIC: &[u8; 8] = b"SDEmanif";
+const HEADER: usize = 56;
+
+/// One manifest.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Manifest {
+    /// `checkpoint` or `archive`: each has a lineage of its own.
+    pub(crate) kind: String,
+    /// One more than the latest of its parents.
+    pub(crate) generation: u64,
+    /// Who wrote it.
+    pub(crate) writer: String,
+    /// When, in nanoseconds since 1970.
+    pub(crate) at: u64,
+    /// The manifests that it takes the place of, by their file names.
+    pub(crate) parents: Vec<String>,
+    pub(crate) segments: Vec<Listed>,
+    pub(crate) retired: Vec<Retired>,
+}
+
+/// A segment, as far as a manifest vouches for it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Listed {
+    /// Its folder and name.
+    pub(crate) path: String,
+    pub(crate) id: String,
+    /// So many bytes of it were on the medium.
+    pub(crate) length: u64,
+}
+
+/// A segment that another has taken the place of, up to a length. What its writer appends
+/// after that (it was taken for dead, and was not) still counts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Retired {
+    pub(crate) path: String,
+    pub(crate) id: String,
+    /// So many bytes of it were looked at, and what counts of them is in other segments.
+    pub(crate) length: u64,
+    /// When, in nanoseconds since 1970; 0 if nobody needs time to read it.
+    pub(crate) at: u64,
+}
+
+impl Manifest {
+    /// Its file name. Generations sort as text.
+    pub(crate) fn name(&self) -> String {
+        let (kind, generation, writer) = (&self.kind, self.generation, &self.writer);
+        format!("{kind}-{generation:010}-{writer}.{EXTENSION}")
+    }
+
+    pub(crate) fn is_of(&self, selection: Selection) -> bool {
+        self.kind == selection.name()
+    }
+
+    /// The segments that are replaced, and up to where.
+    pub(crate) fn retired(&self) -> impl Iterator<Item = (UniqueId, u64)> + '_ {
+        let id = |one: &Retired| Some((UniqueId::parse(&one.id)?, one.length));
+        self.retired.iter().filter_map(id)
+    }
+
+    /// Whether it says that this segment is there: of one that is replaced in part, the rest.
+    pub(crate) fn lists(&self, segment: &Retired) -> bool {
+        self.segments.iter().any(|one| one.id == segment.id)
+    }
+
+    pub(crate) fn bytes(&self) -> Result<Vec<u8>, String> {
+        let text = cbor::to_bytes(self)?;
+        let mut bytes = head(text.len() as u64).to_vec();
+        let check = check(&bytes, &text);
+        bytes.extend_from_slice(&check);
+        bytes.extend_from_slice(&text);
+        Ok(bytes)
+    }
+
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, String> {
+        let damaged = || "it is damaged".to_owned();
+        let header = bytes.get(..HEADER).ok_or_else(damaged)?;
+        let text = &bytes[HEADER..];
+        if &header[..8] != MAGIC {
+            return Err("it does not begin as a manifest does".to_owned());
+        }
+        if header[24..] != check(&header[..24], text) {
+            return Err(damaged());
+        }
+        if header[..24] != head(text.len() as u64) {
+            let why = "it has another format than this program reads";
+            return Err(why.to_owned());
+        }
+        cbor::from_bytes(text)
+    }
+}
+
+/// How manifests are called.
+pub(crate) const EXTENSION: &str = "manifest";
+
+fn head(length: u64) -> [u8; 24] {
+    let mut head = [0; 24];
+    head[..8].copy_from_slice(MAGIC);
+    head[8..12].copy_from_slice(&VERSION.to_le_bytes());
+    head[16..].copy_from_slice(&length.to_le_bytes());
+    head
+}
+
+fn check(head: &[u8], text: &[u8]) -> [u8; 32] {
+    *blake3::Hasher::new()
+        .update(head)
+        .update(text)
+        .finalize()
+        .as_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_manifest_comes_back_and_no_flipped_bit_is_taken() {
+        let manifest = Manifest {
+            kind: "archive".to_owned(),
+            generation: 12,
+            writer: "ab".repeat(16),
+            at: 7,
+            parents: vec!["archive-0000000011-x.manifest".to_owned()],
+            segments: vec![Listed {
+                path: "results/a.sde".to_owned(),
+                id: "cd".repeat(16),
+                length: 64,
+            }],
+            retired: Vec::new(),
+        };
+        let bytes = manifest.bytes().unwrap();
+        assert_eq!(Manifest::read(&bytes).unwrap(), manifest);
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(Manifest::read(&flipped).is_err(), "{bit}");
+        }
+        for length in 0..bytes.len() {
+            assert!(Manifest::read(&bytes[..length]).is_err(), "{length}");
+        }
+    }
+}

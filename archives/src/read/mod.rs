@@ -1,0 +1,5 @@
+//! Entries, scratch states and their values.
+
+pub(crate) mod find;
+pub(crate) mod frame;
+pub(crate) mod relocatable;

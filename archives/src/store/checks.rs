@@ -1,0 +1,58 @@
+//! What a store makes sure of before it is used, and after something failed.
+
+use sde::ArchiveError;
+
+use crate::store::directory;
+use crate::store::{DirStore, lock};
+use crate::vfs::make_dirs;
+
+impl DirStore {
+    /// An error if a file of the store is not to be trusted. What comes later is warned of.
+    pub(crate) fn check_trust(&self) -> Result<(), ArchiveError> {
+        let inner = &*self.0;
+        lock(&inner.lineage).distrusted().check(&inner.dir)?;
+        lock(&inner.seen).distrusted().check(&inner.dir)
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<(), ArchiveError> {
+        let inner = &*self.0;
+        let path = &inner.dir;
+        if inner.read_only {
+            return Err(ArchiveError::ReadOnly { path: path.clone() });
+        }
+        Ok(())
+    }
+
+    /// The directory may have been removed since, or its `FORMAT`: what is written without that
+    /// would never be found.
+    ///
+    /// # Errors
+    /// If all of it was removed. It is made again then.
+    pub(crate) fn check_there(&self) -> Result<(), ArchiveError> {
+        let (medium, dir) = (&*self.0.medium, &self.0.dir);
+        if let Some(local) = self.0.local() {
+            // What others have put there since it was removed is no reason to refuse it.
+            let made = make_dirs(medium, local);
+            made.map_err(|error| ArchiveError::io("making the directory", local, error))?;
+        }
+        let failed = |error| ArchiveError::io("looking at the store in", dir, error);
+        if directory::look_for_format(medium, dir).map_err(failed)? {
+            return Ok(());
+        }
+        let is_empty = directory::is_empty(medium, dir).map_err(failed)?;
+        if is_empty {
+            // What is saved from now on must not leave out what was there.
+            self.0.committer.forget();
+            self.0.archived.clear();
+        }
+        directory::create(medium, dir)?;
+        if is_empty {
+            return Err(ArchiveError::Removed { path: dir.clone() });
+        }
+        sde::warning!(
+            "the FORMAT file of the store in {} was removed, and is written again",
+            dir.display()
+        );
+        Ok(())
+    }
+}

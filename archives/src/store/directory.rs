@@ -1,0 +1,307 @@
+//! Whether a directory is a store, and making one.
+//!
+//! A person may name the wrong directory. Whatever is in it must be left exactly
+//! as it is, so a directory counts as a store only by its `FORMAT` file, and one
+//! becomes a store only if there is nothing in it.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sde::ArchiveError;
+
+use crate::format::class::Class;
+use crate::format::id::UniqueId;
+use crate::store::trust::Trust;
+use crate::vfs::{FileKind, Found, Vfs, make_dirs};
+
+/// The version of the format that this crate writes and reads.
+pub(crate) const VERSION: u32 = 1;
+
+pub(crate) const FORMAT: &str = "FORMAT";
+const FORMAT_START: &str = "SDE store, format ";
+/// How a file is called before it takes its name: what a crash may leave behind.
+pub(crate) const UNFINISHED: &str = ".unfinished";
+
+/// No process takes as long to name a file that it has written; if one did, it would be told that
+/// the file is gone.
+const LONGEST_TO_NAME: Duration = Duration::from_secs(60);
+
+/// What is at a path.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum There {
+    /// A store that this crate reads.
+    Store,
+    /// Nothing, or a directory with nothing in it.
+    Nothing,
+}
+
+/// Looks without changing anything.
+pub(crate) fn look(medium: &dyn Vfs, dir: &Path) -> Result<There, ArchiveError> {
+    let looked = medium.look(dir);
+    match looked.map_err(|error| cannot_open(dir, "looking at it", error))? {
+        None => return Ok(There::Nothing),
+        Some(found) if found.kind != FileKind::Directory => {
+            return Err(not_a_store(
+                dir,
+                "it is a file; name a directory that is a store, or one that does not exist yet",
+            ));
+        }
+        Some(_) => {}
+    }
+    if has_format(medium, dir)? {
+        return Ok(There::Store);
+    }
+    if is_empty(medium, dir).map_err(|error| cannot_open(dir, "listing it", error))? {
+        return Ok(There::Nothing);
+    }
+    // Another process may just be making it a store.
+    match has_format(medium, dir)? {
+        true => Ok(There::Store),
+        false => Err(not_a_store(
+            dir,
+            "it has other things in it and no FORMAT file; name a store, an empty directory, or one that does not exist yet",
+        )),
+    }
+}
+
+/// Whether there is nothing in a directory, or no directory; but for what a crash has left.
+pub(crate) fn is_empty(medium: &dyn Vfs, dir: &Path) -> io::Result<bool> {
+    let names = match medium.list(dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        names => names?,
+    };
+    let is_left = |name: &std::ffi::OsString| {
+        let name = name.as_encoded_bytes();
+        name.ends_with(UNFINISHED.as_bytes())
+    };
+    Ok(names.iter().all(is_left))
+}
+
+/// Makes an empty or missing directory a store.
+pub(crate) fn create(medium: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
+    make_dirs(medium, dir).map_err(|e| cannot_open(dir, "making the directory", e))?;
+    let text = format!(
+        "{FORMAT_START}{VERSION}\n\
+         Checkpoints and archives of the SDE framework. Its documentation, store-format.md,\n\
+         says what each file holds and how to read it without SDE.\n"
+    );
+    let made = with_unfinished(medium, dir, |path| {
+        let mut file = medium.create(path)?;
+        file.append(&[text.as_bytes()])?;
+        file.sync()?;
+        match medium.publish(path, &dir.join(FORMAT)) {
+            // Of two processes that do this at once either may win: they write the same.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => medium.remove(path),
+            published => published,
+        }
+    });
+    made.map_err(|e| cannot_open(dir, "writing its FORMAT file", e))
+}
+
+/// What is in the place of a folder of a store and is none: its name, and how it is to be told of.
+pub(crate) fn misplaced(medium: &dyn Vfs, store: &Path) -> io::Result<Vec<(&'static str, Found)>> {
+    let mut misplaced = Vec::new();
+    for folder in folders() {
+        if let Some(found) = medium.look(&store.join(folder))?
+            && found.kind != FileKind::Directory
+        {
+            misplaced.push((folder, found));
+        }
+    }
+    Ok(misplaced)
+}
+
+/// The names of all folders that a store may have.
+pub(crate) fn folders() -> impl Iterator<Item = &'static str> {
+    let of_classes = Class::ALL.into_iter().map(Class::folder);
+    of_classes.chain([crate::catalog::manifests::FOLDER])
+}
+
+/// Whether the names in a folder can't be listed because there is no such folder, or something else
+/// has its name, which was told of when the store was opened.
+pub(crate) fn is_no_folder(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory
+    )
+}
+
+/// Looks at what a store consists of. What is not to be trusted is refused; so is a store to be
+/// written to in which something else has the name of a folder: what belongs there could not be
+/// saved. One that is only read is read without.
+pub(crate) fn check_parts(
+    medium: &dyn Vfs,
+    dir: &Path,
+    trust: Trust,
+    read_only: bool,
+) -> Result<(), ArchiveError> {
+    for name in folders().chain([FORMAT]) {
+        let found = medium.look(&dir.join(name));
+        let found = found.map_err(|error| cannot_open(dir, "looking at what is in it", error))?;
+        let Some(found) = found else { continue };
+        if let Some(why) = trust.refusal(&found) {
+            return Err(not_a_store(dir, format!("of its {name:?}: {why}")));
+        }
+        if name == FORMAT || found.kind == FileKind::Directory {
+            continue;
+        }
+        if !read_only {
+            return Err(not_a_store(
+                dir,
+                format!(
+                    "its {name:?} is no folder, so nothing can be saved there; move it away, or open the store with `open_read_only`, which reads the rest"
+                ),
+            ));
+        }
+        sde::warning!(
+            "{} is passed over: it is no folder; the rest of the store is read",
+            dir.join(name).display()
+        );
+    }
+    Ok(())
+}
+
+/// Makes a folder in a store, if it is not there. Its name is not durable yet.
+pub(crate) fn make_folder(medium: &dyn Vfs, dir: &Path, folder: &Path) -> io::Result<()> {
+    if medium.look(folder)?.is_some() {
+        return Ok(());
+    }
+    // A directory with a folder in it and no FORMAT file would be refused. Whoever made that
+    // file may not have synced its name.
+    medium.sync_dir(dir)?;
+    match medium.make_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        made => made,
+    }
+}
+
+/// Finds out now whether files can be made here, not when there is a result to
+/// lose.
+pub(crate) fn probe(medium: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
+    with_unfinished(medium, dir, |path| {
+        medium.create(path)?;
+        medium.remove(path)
+    })
+    .map_err(|e| cannot_open(dir, "making a file in it", e))
+}
+
+/// Does something with a new name; cleans up if that fails.
+fn with_unfinished(
+    medium: &dyn Vfs,
+    dir: &Path,
+    job: impl FnOnce(&Path) -> io::Result<()>,
+) -> io::Result<()> {
+    let path = dir.join(format!("{}{UNFINISHED}", UniqueId::new()));
+    let outcome = job(&path);
+    if outcome.is_err() {
+        // What is left if this fails too does no harm.
+        let _ = medium.remove(&path);
+    }
+    outcome
+}
+
+/// Whether there is a `FORMAT` file, of whatever version.
+pub(crate) fn look_for_format(medium: &dyn Vfs, dir: &Path) -> io::Result<bool> {
+    Ok(medium.look(&dir.join(FORMAT))?.is_some())
+}
+
+/// Removes files in a store that were begun before the time of grace and never got their names:
+/// what a crash leaves. Those of a process that is at it just now stay.
+pub(crate) fn remove_unfinished(medium: &dyn Vfs, store: &Path, grace: Duration) {
+    let old = grace.max(LONGEST_TO_NAME);
+    for dir in [
+        store.to_owned(),
+        store.join(crate::catalog::manifests::FOLDER),
+    ] {
+        let names = medium.list(&dir).unwrap_or_default();
+        let unfinished = names
+            .into_iter()
+            .filter(|name| name.as_encoded_bytes().ends_with(UNFINISHED.as_bytes()));
+        for path in unfinished.map(|name| dir.join(name)) {
+            let found = medium.look(&path).ok().flatten();
+            let at = found.and_then(|found| found.written_at);
+            let age = at.and_then(|at| medium.now().duration_since(at).ok());
+            if age.is_some_and(|age| age > old) {
+                // One that is left does no harm.
+                let _ = medium.remove(&path);
+            }
+        }
+    }
+}
+
+/// Whether there is a `FORMAT` file; an error if it is not of this version.
+fn has_format(medium: &dyn Vfs, dir: &Path) -> Result<bool, ArchiveError> {
+    let path = dir.join(FORMAT);
+    let found = medium.look(&path);
+    let found = found.map_err(|error| cannot_open(dir, "reading its FORMAT file", error))?;
+    let Some(found) = found else {
+        return Ok(false);
+    };
+    let not_text = || not_a_store(dir, "its FORMAT is not a text file");
+    if found.kind != FileKind::File {
+        return Err(not_text());
+    }
+    let text = read_format(medium, &path);
+    let text = text.map_err(|error| cannot_open(dir, "reading its FORMAT file", error))?;
+    let text = String::from_utf8(text).map_err(|_| not_text())?;
+    match version(&text) {
+        Some(VERSION) => Ok(true),
+        Some(other) => Err(not_a_store(
+            dir,
+            format!(
+                "it has format {other}, this program reads format {VERSION}; use the release of SDE that wrote it, or another directory"
+            ),
+        )),
+        None => Err(not_a_store(
+            dir,
+            format!(
+                "its FORMAT file does not begin with \"{FORMAT_START}{VERSION}\"; if it is a store whose FORMAT file was damaged, write that line into it"
+            ),
+        )),
+    }
+}
+
+fn read_format(medium: &dyn Vfs, path: &Path) -> io::Result<Vec<u8>> {
+    let file = medium.open(path)?;
+    crate::catalog::table::bytes(&*file, 0, file.length()?.min(4096))
+}
+
+fn version(text: &str) -> Option<u32> {
+    let first_line = text.lines().next()?;
+    first_line.strip_prefix(FORMAT_START)?.parse().ok()
+}
+
+/// Whether there is a `FORMAT` file that names a version which is not this one.
+pub(crate) fn is_another_version(medium: &dyn Vfs, dir: &Path) -> bool {
+    let text = read_format(medium, &dir.join(FORMAT));
+    let text = text.ok().and_then(|text| String::from_utf8(text).ok());
+    let version = text.and_then(|text| version(&text));
+    version.is_some_and(|version| version != VERSION)
+}
+
+pub(crate) fn not_a_store(dir: &Path, why: impl Into<String>) -> ArchiveError {
+    ArchiveError::NotAStore {
+        path: dir.to_owned(),
+        why: why.into(),
+    }
+}
+
+pub(crate) fn cannot_open(dir: &Path, doing: &'static str, source: io::Error) -> ArchiveError {
+    let advice = match source.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "name a directory you may write to, or open it with `open_read_only`"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "make room, or name a directory on another disk"
+        }
+        _ => "name another directory",
+    };
+    ArchiveError::Open {
+        path: dir.to_owned(),
+        doing,
+        source: Arc::new(source),
+        advice,
+    }
+}

@@ -1,0 +1,204 @@
+//! How a store is opened.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sde::{ArchiveError, ProcessGroup};
+
+use crate::store::directory::{self, There};
+use crate::store::trust::Trust;
+use crate::store::{DirStore, absolute};
+use crate::vfs::{Disk, Vfs};
+
+/// How a store is opened.
+///
+/// ```
+/// use sde_archives::Options;
+///
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("store");
+/// let store = Options::new().segment_size(16 << 20).open(&path)?;
+/// # Ok::<(), sde::ArchiveError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Options {
+    pub(crate) read_only: bool,
+    pub(crate) local: Option<PathBuf>,
+    pub(crate) writers: usize,
+    pub(crate) trust_others: bool,
+    pub(crate) segment_size: u64,
+    pub(crate) grace: Duration,
+    pub(crate) record_uses: bool,
+    pub(crate) medium: Arc<dyn Vfs>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Options {
+    /// A store of one's own, to read and write, on a disk.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            read_only: false,
+            local: None,
+            writers: 24,
+            trust_others: false,
+            segment_size: 256 << 20,
+            grace: Duration::from_secs(600),
+            record_uses: false,
+            medium: Arc::new(Disk),
+        }
+    }
+
+    /// Nothing in the store is changed, and saving is an error.
+    #[must_use]
+    pub fn read_only(mut self) -> Self {
+        self.read_only = true;
+        self
+    }
+
+    /// Opens a store that belongs to someone else, or that others can write to, as a whole or a
+    /// folder or file of it; also one in which a folder or file is a link. What others put there is
+    /// taken for results.
+    #[must_use]
+    pub fn trust_others(mut self) -> Self {
+        self.trust_others = true;
+        self
+    }
+
+    /// A segment of this many bytes is sealed, and another begun (256 MiB).
+    #[must_use]
+    pub fn segment_size(mut self, bytes: u64) -> Self {
+        self.segment_size = bytes;
+        self
+    }
+
+    /// How long a segment that was replaced stays for those who still read it (10
+    /// minutes), and, but for at least a minute, a file that somebody began and did not finish.
+    #[must_use]
+    pub fn grace(mut self, grace: Duration) -> Self {
+        self.grace = grace;
+        self
+    }
+
+    /// Records which entries are loaded, so that a [compaction](DirStore::compact) can give up
+    /// those that are not used. Each commit writes the uses since the last one; a store opened for
+    /// reading only writes none.
+    #[must_use]
+    pub fn record_uses(mut self) -> Self {
+        self.record_uses = true;
+        self
+    }
+
+    /// Has each rank append to files in this folder, on a disk of its node, until all ranks commit
+    /// together; for [`open_together`](Self::open_together) only. What was saved since the last
+    /// commit is lost with the node's disk, and else found by ranks of a later job on that node.
+    ///
+    /// Any number of stores and programs may be given the same folder.
+    #[must_use]
+    pub fn local(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.local = Some(dir.into());
+        self
+    }
+
+    /// How many ranks write to the store at most when all commit together (24), one on each
+    /// node at most. Each has up to three files.
+    #[must_use]
+    pub fn writers(mut self, most: usize) -> Self {
+        self.writers = most;
+        self
+    }
+
+    /// Another medium than the disk, for tests.
+    #[must_use]
+    pub fn medium(mut self, medium: Arc<dyn Vfs>) -> Self {
+        self.medium = medium;
+        self
+    }
+
+    /// Opens the store in this directory, or makes one there if the directory is
+    /// empty or does not exist. Takes as long as reading the indices of its segments,
+    /// and the frames of those that have none.
+    ///
+    /// No value is read here. Those of up to 16 MiB are read and checked when their entry is looked
+    /// for; those of up to 64 KiB are kept until they are asked for, longer ones are then read a second
+    /// time, mostly from the page cache. So looking for an entry takes as long as reading all its values
+    /// that are no longer than 16 MiB. A longer value is read when it is asked for, and a scratch state
+    /// of any length when it is looked for.
+    ///
+    /// # Errors
+    /// If something else is in the directory, or a store of another format, or others
+    /// can write to it or to any folder or file of it, or such is a link, or a file has the name of one of its folders (if it is opened for reading
+    /// only, that is warned of, and the rest is read); then nothing is changed. If it can't be read
+    /// or written.
+    pub fn open(self, dir: impl AsRef<Path>) -> Result<DirStore, ArchiveError> {
+        if self.local.is_some() {
+            let why = "a folder for one node is of use to ranks that commit together; open the store with `open_together`, or without `local`";
+            return Err(ArchiveError::Other(why.to_owned()));
+        }
+        let dir = absolute(dir.as_ref())?;
+        let medium = &*self.medium;
+        let trust = Trust::new(medium, self.trust_others);
+        match directory::look(medium, &dir)? {
+            There::Store => {
+                trust.check(medium, &dir)?;
+                directory::check_parts(medium, &dir, trust, self.read_only)?;
+                if !self.read_only {
+                    directory::probe(medium, &dir)?;
+                }
+            }
+            There::Nothing if self.read_only => {
+                let why = "there is nothing; `DirStore::open` makes a new store";
+                return Err(directory::not_a_store(&dir, why));
+            }
+            There::Nothing => {
+                // It would be refused the next time, with what was saved in it.
+                trust.check(medium, &dir)?;
+                directory::create(medium, &dir)?;
+            }
+        }
+        let store = DirStore::new(self, dir, trust);
+        store.refresh()?;
+        store.check_trust()?;
+        store.warn_of_losses();
+        Ok(store)
+    }
+
+    /// Opens the store for all ranks of a program: one of them looks at the directory, and tells the
+    /// others what is there. Collective: every rank calls it, with the group that it then
+    /// gives to its engine, and the same options.
+    ///
+    /// What each rank saves goes to files of its own. Where all ranks come by (`finish` and
+    /// `checkpoint_all`; with automatic saves also when they are split and released) a few ranks
+    /// write it to few files, and the many go. A `checkpoint` or `archive` of one rank is durable like any
+    /// save, and is no generation of its own. What ranks of other programs save meanwhile is not
+    /// looked for.
+    ///
+    /// ```
+    /// use sde::{OneProcess, Sde};
+    /// use sde_archives::{Cbor, Options};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("store");
+    /// let group = OneProcess; // or `session.world()`
+    /// let store = Options::new().open_together(&path, &group)?;
+    /// let sde = Sde::builder().store(store).process_group(group, Cbor).build()?;
+    /// sde.finish()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`open`](Self::open), on all ranks if on any.
+    pub fn open_together(
+        self,
+        dir: impl AsRef<Path>,
+        group: &dyn ProcessGroup,
+    ) -> Result<DirStore, ArchiveError> {
+        crate::collective::open(self, dir.as_ref(), group)
+    }
+}

@@ -1,0 +1,128 @@
+//! Whose a store has to be.
+//!
+//! What a store holds is taken for results, so a store that others can write to is theirs as much as
+//! the user's: it is refused unless the user says that he trusts them. That goes for each folder and
+//! file in it as for the whole. A folder that others could write to for a while has what they
+//! left there, a file that they own they can still change, and a link leads wherever they like.
+//!
+//! That costs one look at each folder when the store is opened, and one at each file when it is
+//! opened, of which that at a segment tells its length too.
+
+use std::path::{Path, PathBuf};
+
+use sde::ArchiveError;
+
+use crate::store::directory::{cannot_open, not_a_store};
+use crate::vfs::{Found, Vfs};
+
+/// Who may own what is in a store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Trust {
+    /// Only this user, if the medium knows users, and only he may write to it.
+    Own(Option<u32>),
+    /// Anybody.
+    Others,
+}
+
+const ADVICE: &str = "what is in a store is taken for results; make it yours alone (`chmod go-w`), or open it with `Options::trust_others`";
+
+const LINK: &str = "it is a link, and may lead to what is not yours; put what it leads to in its place, or open the store with `Options::trust_others`";
+
+impl Trust {
+    /// The user of this process alone, or all others too.
+    pub(crate) fn new(medium: &dyn Vfs, others: bool) -> Self {
+        match others {
+            true => Self::Others,
+            false => Self::Own(medium.user()),
+        }
+    }
+
+    /// Why something in a store is not to be trusted, and what to do.
+    pub(crate) fn refusal(self, found: &Found) -> Option<String> {
+        match (self, found.link) {
+            (Self::Own(_), true) => Some(LINK.to_owned()),
+            _ => self.refusal_of_owner(found),
+        }
+    }
+
+    /// The same for a directory that the user names, by whatever way he comes there.
+    fn refusal_of_owner(self, found: &Found) -> Option<String> {
+        let (Self::Own(user), Some((owner, mode))) = (self, found.owner) else {
+            return None;
+        };
+        if user.is_some_and(|user| user != owner) {
+            return Some(format!("it belongs to user {owner}; {ADVICE}"));
+        }
+        (mode & 0o022 != 0).then(|| format!("others can write to it; {ADVICE}"))
+    }
+
+    /// Refuses a store that is not to be trusted; also a directory that is to become one.
+    pub(crate) fn check(self, medium: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
+        let found = medium.look(dir);
+        let found = found.map_err(|error| cannot_open(dir, "looking at it", error))?;
+        let why = found.and_then(|found| self.refusal_of_owner(&found));
+        why.map_or(Ok(()), |why| Err(not_a_store(dir, why)))
+    }
+}
+
+/// The files of a store that were refused, each with the reason.
+#[derive(Debug, Default)]
+pub(crate) struct Distrusted(Vec<(PathBuf, String)>);
+
+impl Distrusted {
+    pub(crate) fn add(&mut self, path: &Path, why: &str) {
+        self.0.push((path.to_owned(), why.to_owned()));
+    }
+
+    /// An error if there are any: a store is not opened without them, since what they hold would be
+    /// computed again.
+    pub(crate) fn check(&self, store: &Path) -> Result<(), ArchiveError> {
+        let Some((path, why)) = self.0.first() else {
+            return Ok(());
+        };
+        let name = path.strip_prefix(store).unwrap_or(path);
+        let why = format!("of its file {:?}: {why}", name.display());
+        Err(not_a_store(store, why))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vfs::FileKind;
+
+    #[test]
+    fn only_what_is_the_users_own_is_trusted() {
+        let found = |owner, link| Found {
+            kind: FileKind::File,
+            length: 0,
+            id: 0,
+            written_at: None,
+            owner,
+            link,
+        };
+        let own = Trust::Own(Some(7));
+        let cases = [
+            (Some((7, 0o600)), false, None),
+            (Some((7, 0o755)), false, None),
+            (Some((7, 0o620)), false, Some("others can write")),
+            (Some((7, 0o602)), false, Some("others can write")),
+            (Some((8, 0o600)), false, Some("belongs to user 8")),
+            (Some((7, 0o600)), true, Some("a link")),
+            (None, false, None),
+        ];
+        for (owner, link, why) in cases {
+            let found = found(owner, link);
+            let refusal = own.refusal(&found);
+            match why {
+                Some(why) => assert!(refusal.is_some_and(|text| text.contains(why)), "{found:?}"),
+                None => assert_eq!(refusal, None, "{found:?}"),
+            }
+            assert_eq!(Trust::Others.refusal(&found), None);
+        }
+        // Where users are not known, who else can write still is.
+        let unknown = Trust::Own(None);
+        assert_eq!(unknown.refusal(&found(Some((8, 0o600)), false)), None);
+        assert!(unknown.refusal(&found(Some((8, 0o622)), false)).is_some());
+    }
+}

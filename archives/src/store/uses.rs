@@ -1,0 +1,114 @@
+//! Which entries were asked for, and when: what "least recently used" needs.
+//!
+//! Reading must not cost a write, so uses are counted in memory and written as one frame when
+//! a generation is committed. Those of a process that is killed are lost with it, which costs
+//! nothing but a worse choice when room is made.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use sde::key::BuildKeyHasher;
+use sde::{ArchiveError, Key};
+use serde::{Deserialize, Serialize};
+
+use crate::cbor;
+use crate::format::class::Class;
+use crate::format::segment::FrameKind;
+use crate::store::DirStore;
+use crate::writer::frame::NewFrame;
+
+/// How often an entry was given out, and when last, in nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Use {
+    pub(crate) count: u64,
+    pub(crate) last: u64,
+}
+
+impl Use {
+    /// Both together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            count: self.count.saturating_add(other.count),
+            last: self.last.max(other.last),
+        }
+    }
+}
+
+/// The uses of many entries.
+pub(crate) type UsesOf = HashMap<Key, Use, BuildKeyHasher>;
+
+/// Adds up what was counted in several places.
+pub(crate) fn add(to: &mut UsesOf, key: Key, one: Use) {
+    let known = to.entry(key).or_default();
+    *known = known.and(one);
+}
+
+/// What the metadata of a frame of uses is.
+#[derive(PartialEq, Serialize, Deserialize)]
+pub(crate) struct UsesMetadata {
+    pub(crate) uses: Vec<(Key, Use)>,
+}
+
+/// How many uses a frame has at most.
+const MOST: usize = 1 << 16;
+
+/// The frames of these uses, in the order of the keys.
+pub(crate) fn frames(uses: UsesOf) -> Result<Vec<NewFrame>, ArchiveError> {
+    let mut uses: Vec<_> = uses.into_iter().collect();
+    uses.sort_unstable_by_key(|(key, _)| *key.as_bytes());
+    let frame = |uses: &[(Key, Use)]| {
+        let uses = uses.to_vec();
+        cbor::to_bytes(&UsesMetadata { uses }).and_then(|metadata| {
+            NewFrame::new(Class::Result, FrameKind::Uses, metadata, Vec::new())
+        })
+    };
+    let frames = uses.chunks(MOST).map(frame).collect::<Result<_, _>>();
+    frames.map_err(ArchiveError::Other)
+}
+
+/// The uses that are not written yet.
+#[derive(Default)]
+pub(crate) struct Uses(Mutex<UsesOf>);
+
+impl Uses {
+    pub(crate) fn note(&self, key: Key, last: u64) {
+        let mut uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        add(&mut uses, key, Use { count: 1, last });
+    }
+
+    /// All of them; they are counted from nothing again.
+    pub(crate) fn take(&self) -> UsesOf {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What was taken and could not be written.
+    pub(crate) fn put_back(&self, uses: UsesOf) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (key, one) in uses {
+            add(&mut known, key, one);
+        }
+    }
+}
+
+impl DirStore {
+    /// Writes which entries were used since the last time.
+    pub(crate) fn write_uses(&self) -> Result<(), ArchiveError> {
+        let Some(uses) = &self.0.uses else {
+            return Ok(());
+        };
+        let taken = uses.take();
+        if taken.is_empty() {
+            return Ok(());
+        }
+        let written =
+            frames(taken.clone()).and_then(|frames| self.0.committer.begin().finish(frames));
+        match written {
+            Ok(written) => self.0.add_written(written),
+            Err(error) => {
+                uses.put_back(taken);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,226 @@
+//! The real file system.
+
+use std::ffi::OsString;
+use std::fs::{DirBuilder, File, Metadata, OpenOptions};
+use std::io::{self, IoSlice, Write};
+use std::path::{Path, PathBuf};
+
+use super::{FileKind, Found, Site, Vfs, VfsFile};
+
+/// The file system of this machine, with the calls of the standard library.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Disk;
+
+impl Vfs for Disk {
+    fn look(&self, path: &Path) -> io::Result<Option<Found>> {
+        let own = match std::fs::symlink_metadata(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            own => own?,
+        };
+        if !own.is_symlink() {
+            return Ok(Some(as_found(&own, false)));
+        }
+        match std::fs::metadata(path) {
+            // It leads nowhere, and the name is taken all the same.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Some(as_found(&own, true))),
+            found => found.map(|found| Some(as_found(&found, true))),
+        }
+    }
+
+    fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
+        std::fs::canonicalize(path)
+    }
+
+    fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
+        std::fs::read_dir(dir)?
+            .map(|entry| entry.map(|entry| entry.file_name()))
+            .collect()
+    }
+
+    fn make_dir(&self, dir: &Path) -> io::Result<()> {
+        let mut builder = DirBuilder::new();
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(dir)
+    }
+
+    fn create(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
+        let mut options = OpenOptions::new();
+        options.read(true).append(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        Ok(Box::new(options.open(path)?))
+    }
+
+    fn open(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
+        // Opening a pipe would wait for ever.
+        if !std::fs::metadata(path)?.is_file() {
+            let why = "it is not a regular file";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+        }
+        Ok(Box::new(File::open(path)?))
+    }
+
+    fn publish(&self, from: &Path, to: &Path) -> io::Result<()> {
+        // Unlike a rename, a link replaces nothing.
+        match std::fs::hard_link(from, to) {
+            Ok(()) => std::fs::remove_file(from),
+            Err(error) if has_no_links(&error) => {
+                // All that is left; the names carry random numbers, so nobody else is at it.
+                if std::fs::symlink_metadata(to).is_ok() {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                }
+                std::fs::rename(from, to)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<()> {
+        std::fs::remove_file(path)
+    }
+
+    fn remove_dir(&self, dir: &Path) -> io::Result<()> {
+        std::fs::remove_dir(dir)
+    }
+
+    fn sync_dir_for(&self, dir: &Path, _: Site) -> io::Result<()> {
+        if !cfg!(unix) {
+            return Ok(());
+        }
+        match File::open(dir)?.sync_all() {
+            // Some file systems have nothing to sync in a directory, and say so.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => Ok(()),
+            outcome => outcome,
+        }
+    }
+
+    fn user(&self) -> Option<u32> {
+        #[cfg(target_os = "linux")]
+        return Some(rustix::process::geteuid().as_raw());
+        #[cfg(not(target_os = "linux"))]
+        None
+    }
+
+    fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
+        let file = OpenOptions::new().read(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Box::new(file))),
+            Err(std::fs::TryLockError::WouldBlock) => Ok(None),
+            Err(std::fs::TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+impl VfsFile for File {
+    fn append(&mut self, slices: &[&[u8]]) -> io::Result<()> {
+        let mut slices: Vec<_> = slices
+            .iter()
+            .filter(|slice| !slice.is_empty())
+            .map(|slice| IoSlice::new(slice))
+            .collect();
+        let mut left = &mut slices[..];
+        while !left.is_empty() {
+            match self.write_vectored(left) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => IoSlice::advance_slices(&mut left, written),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    fn sync_for(&mut self, _: Site) -> io::Result<()> {
+        // The length is part of what makes the data readable, so it is synced too.
+        self.sync_data()
+    }
+
+    fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
+        #[cfg(unix)]
+        return std::os::unix::fs::FileExt::read_exact_at(self, buffer, at);
+        #[cfg(not(unix))]
+        {
+            use std::io::{Read, Seek};
+            let mut file = self;
+            file.seek(io::SeekFrom::Start(at))?;
+            file.read_exact(buffer)
+        }
+    }
+
+    fn length(&self) -> io::Result<u64> {
+        Ok(self.metadata()?.len())
+    }
+
+    #[cfg(target_os = "linux")]
+    fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
+        // Nobody reads or writes at the place that this moves.
+        match rustix::fs::seek(self, rustix::fs::SeekFrom::Data(at)) {
+            Ok(place) => Ok(Some(place)),
+            Err(rustix::io::Errno::NXIO) => Ok(None),
+            // A file system that knows no holes.
+            Err(_) => Ok(Some(at)),
+        }
+    }
+
+    fn lock_while_open(&self) {
+        let _ = self.try_lock();
+    }
+}
+
+/// Whether a file system has no hard links at all.
+fn has_no_links(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::Unsupported | io::ErrorKind::PermissionDenied | io::ErrorKind::TooManyLinks
+    )
+}
+
+fn as_found(found: &Metadata, link: bool) -> Found {
+    let kind = match found.is_file() {
+        true => FileKind::File,
+        false if found.is_dir() => FileKind::Directory,
+        false => FileKind::Other,
+    };
+    #[cfg(unix)]
+    let (id, owner) = {
+        use std::os::unix::fs::MetadataExt;
+        (found.ino(), Some((found.uid(), found.mode() & 0o7777)))
+    };
+    #[cfg(not(unix))]
+    let (id, owner) = (0, None);
+    Found {
+        kind,
+        length: found.len(),
+        id,
+        written_at: found.modified().ok(),
+        owner,
+        link,
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn holes_are_passed_over() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        let mut file = Disk.create(&path).unwrap();
+        let hole = 1 << 40;
+        file.append(&[b"before"]).unwrap();
+        let sparse = OpenOptions::new().write(true).open(&path).unwrap();
+        sparse.set_len(hole).unwrap();
+        file.append(&[b"after"]).unwrap();
+        let in_hole = hole / 2;
+        let found = Disk.open(&path).unwrap().next_data(in_hole).unwrap();
+        // The block that the end lies in.
+        assert!(
+            found.is_some_and(|at| at > in_hole && at <= hole),
+            "{found:?}"
+        );
+        sparse.set_len(hole).unwrap();
+        assert_eq!(file.next_data(hole).unwrap(), None);
+    }
+}

@@ -1,0 +1,7 @@
+//! From what is to be saved to bytes on the disk.
+
+pub(crate) mod encode;
+pub(crate) mod frame;
+pub(crate) mod group_commit;
+pub(crate) mod pipeline;
+pub(crate) mod segment_writer;

@@ -1,0 +1,100 @@
+//! Writing a large save while the rest of it is still being encoded.
+//!
+//! Encoding and hashing keep a processor busy and the disk idle, writing the other way round. So
+//! once a save has more than one part, a thread writes the parts, and the next one is encoded
+//! meanwhile. It is a thread of its own and not one of rayon's, which may be busy with the computation
+//! for hours. A save of one part is written where it is asked for.
+
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::thread::{Builder, Scope, ScopedJoinHandle};
+
+use sde::ArchiveError;
+
+use crate::writer::frame::{NewFrame, Written};
+use crate::writer::group_commit::{Committer, Save};
+
+/// One save, whose parts are written as they come.
+pub(crate) struct Ahead<'scope, 'env: 'scope> {
+    to: &'env Committer,
+    scope: &'scope Scope<'scope, 'env>,
+    /// Nobody before the first part.
+    writer: Option<Writer<'scope, 'env>>,
+}
+
+enum Writer<'scope, 'env> {
+    Thread {
+        /// Takes a part when the one before it is written: no more than two are in memory.
+        parts: SyncSender<Vec<NewFrame>>,
+        thread: ScopedJoinHandle<'scope, Result<Save<'env>, ArchiveError>>,
+    },
+    /// The system had no thread to give.
+    Here(Save<'env>),
+    /// The save has failed.
+    Failed(ArchiveError),
+}
+
+impl<'scope, 'env> Ahead<'scope, 'env> {
+    pub(crate) fn new(to: &'env Committer, scope: &'scope Scope<'scope, 'env>) -> Self {
+        Self {
+            to,
+            scope,
+            writer: None,
+        }
+    }
+
+    /// Hands on a part. It may fail later, and then the next call or the last says so.
+    pub(crate) fn part(&mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
+        let (to, scope) = (self.to, self.scope);
+        match self.writer.get_or_insert_with(|| start(to, scope)) {
+            Writer::Here(save) => save.part(frames),
+            Writer::Thread { parts, .. } => match parts.send(frames) {
+                Ok(()) => Ok(()),
+                Err(_) => self.stop().map(drop),
+            },
+            Writer::Failed(error) => Err(error.clone()),
+        }
+    }
+
+    /// Writes the last part and makes all of them durable; gives what was written.
+    pub(crate) fn finish(mut self, frames: Vec<NewFrame>) -> Result<Vec<Written>, ArchiveError> {
+        self.stop()?.finish(frames)
+    }
+
+    /// Waits until all parts are written.
+    fn stop(&mut self) -> Result<Save<'env>, ArchiveError> {
+        let ended = match self.writer.take() {
+            None => Ok(self.to.begin()),
+            Some(Writer::Here(save)) => Ok(save),
+            Some(Writer::Thread { parts, thread }) => {
+                drop(parts);
+                match thread.join() {
+                    Ok(ended) => ended,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            Some(Writer::Failed(error)) => Err(error),
+        };
+        if let Err(error) = &ended {
+            self.writer = Some(Writer::Failed(error.clone()));
+        }
+        ended
+    }
+}
+
+/// Has a thread write from the first part on, if there is one.
+fn start<'scope, 'env>(
+    to: &'env Committer,
+    scope: &'scope Scope<'scope, 'env>,
+) -> Writer<'scope, 'env> {
+    let (parts, next) = sync_channel::<Vec<NewFrame>>(0);
+    let mut save = to.begin();
+    let write = move || {
+        next.iter().try_for_each(|frames| save.part(frames))?;
+        Ok(save)
+    };
+    let thread = Builder::new().name("sde-save".to_owned());
+    match thread.spawn_scoped(scope, write) {
+        Ok(thread) => Writer::Thread { parts, thread },
+        Err(_) => Writer::Here(to.begin()),
+    }
+}

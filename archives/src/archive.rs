@@ -4,122 +4,134 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sde::{ArchiveError, Selection};
+use sde::ArchiveError;
 
-use crate::catalog::manifests::{self, Lineage};
-use crate::catalog::segments::Seen;
+use crate::catalog::Catalog;
+use crate::catalog::manifests;
+use crate::catalog::segments::folder;
 use crate::compact::{Candidate, Plan, copy};
-use crate::format::class::Class;
+use crate::format::class::{Class, Part};
 use crate::format::id::UniqueId;
-use crate::format::manifest::{Listed, Manifest};
-use crate::format::segment::Segment;
+use crate::format::manifest::{ListedSegment, Manifest};
 use crate::store::directory::{self, There};
 use crate::store::trust::Trust;
-use crate::store::{DirStore, lock};
+use crate::store::write_manifest::relative;
+use crate::store::{DirStore, LOOKS, absolute, lock};
 use crate::vfs::{Vfs, make_dirs};
-use crate::writer::segment_writer::{self, Ground};
+use crate::writer::segment_writer::WriterConfig;
 
 impl DirStore {
     /// Writes the results of this store, and nothing else, to a new one in a directory
     /// that is empty or does not exist. The directory is a store only when all of it is there.
     pub(crate) fn publish(&self, dir: &Path) -> Result<(), ArchiveError> {
-        let dir = &crate::store::absolute(dir)?;
+        let dir = &absolute(dir)?;
         let inner = &*self.0;
-        let medium = &*inner.medium;
-        if real_path(medium, dir).starts_with(real_path(medium, &inner.dir)) {
+        let vfs = &**inner.vfs();
+        if real_path(vfs, dir).starts_with(real_path(vfs, &inner.dir)) {
             let why = "it is this store itself or lies in it; name a directory outside, where nothing that happens to the store can harm it";
             return Err(directory::not_a_store(dir, why));
         }
-        if directory::look(medium, dir)? == There::Store {
+        if directory::look(vfs, dir)? == There::Store {
             let why =
                 "there is a store already; name an empty directory, or one that does not exist yet";
             return Err(directory::not_a_store(dir, why));
         }
-        let ground = Ground {
-            medium: Arc::clone(&inner.medium),
+        let config = WriterConfig {
+            vfs: Arc::clone(inner.vfs()),
             dir: dir.clone(),
             writer: UniqueId::new(),
-            segment_size: inner.committer.ground().segment_size,
+            segment_size: inner.writer.config().segment_size,
         };
-        make_dirs(medium, dir)
+        make_dirs(vfs, dir)
             .map_err(|error| ArchiveError::io("making the directory", dir, error))?;
-        let written = self.write_to(&ground);
+        let written = self.write_to(&config);
         if written.is_err() {
-            take_away(&ground);
+            take_away(&config);
         }
         written
     }
 
-    fn write_to(&self, ground: &Ground) -> Result<(), ArchiveError> {
-        let (medium, dir) = (&*ground.medium, &ground.dir);
-        let plan = Plan::everything(self.results()?);
-        copy::all(ground, &plan, &[Class::Result])?;
-        self.vouch_there(ground)?;
-        directory::create(medium, dir)?;
+    fn write_to(&self, config: &WriterConfig) -> Result<(), ArchiveError> {
+        let (vfs, dir) = (&*config.vfs, &config.dir);
+        let mut plan = self.plan_of_results();
+        for _ in 1..LOOKS {
+            match &plan {
+                // A compaction has put what was in it elsewhere.
+                Err(error) if error.is_not_found() => plan = self.plan_of_results(),
+                _ => break,
+            }
+        }
+        copy::all(config, &plan?, &self.0.catalog)?;
+        self.write_first_manifest(config)?;
+        directory::create(vfs, dir)?;
         // It has all else by now: nothing that is written later would sync this name.
-        let synced = medium.sync_dir(dir);
+        let synced = vfs.sync_dir(dir);
         synced.map_err(|error| ArchiveError::io("syncing the directory", dir, error))
     }
 
-    /// All segments of results, also those that are being written: what is durable of them. An error
+    /// What counts in all segments of entries, also those that are being written: what is durable of them. An error
     /// if one can't be read.
-    fn results(&self) -> Result<Vec<Candidate>, ArchiveError> {
+    fn plan_of_results(&self) -> Result<Plan, ArchiveError> {
         let inner = &*self.0;
         inner.seal(|_| 0);
         self.refresh()?;
-        let retired = lock(&inner.lineage).retired();
-        let known: Vec<(PathBuf, Arc<Segment>)> = {
-            let seen = lock(&inner.seen);
+        let catalog = &inner.catalog;
+        let replaced = lock(&catalog.manifests).replaced();
+        let known: Vec<_> = {
+            let segments = lock(&catalog.segments);
             // An archive that is told to be there must have all results.
-            if let Some(error) = seen.unread().first() {
+            if let Some(error) = segments.unread().first() {
                 return Err(error.clone());
             }
-            let known = seen.known().map(|one| (one.path, one.segment));
+            let known = segments.known().map(|one| one.segment);
             // What was acknowledged before an error counts, and is in no index.
-            let owned = seen.owned().map(|one| (one.path.clone(), Arc::clone(one)));
-            known.chain(owned).collect()
+            known.chain(segments.owned().cloned()).collect()
         };
-        let results = known
+        let entries = known
             .into_iter()
-            .filter(|(_, segment)| segment.class == Class::Result);
-        let surveyed = results.map(|(path, segment)| {
-            let from = retired.get(&segment.id).copied().unwrap_or(0);
-            let candidate = Candidate::survey(&inner.medium, segment, from, true);
+            .filter(|segment| segment.part == Part::Entries);
+        let surveyed = entries.map(|segment| {
+            let path = segment.path.clone();
+            let from = replaced.get(&segment.id).copied().unwrap_or(0);
+            let candidate = Candidate::survey(catalog, segment, from, true);
             candidate.map_err(|error| ArchiveError::io("reading", path, error))
         });
-        surveyed.collect()
+        let mut candidates: Vec<Candidate> = surveyed.collect::<Result<_, _>>()?;
+        let is_archived = |class: Class| class == Class::Result;
+        candidates
+            .iter_mut()
+            .for_each(|one| one.frames.retain(|frame| is_archived(frame.header.class())));
+        Ok(Plan::everything(candidates))
     }
 
-    fn vouch_there(&self, ground: &Ground) -> Result<(), ArchiveError> {
-        let inner = &*self.0;
+    fn write_first_manifest(&self, config: &WriterConfig) -> Result<(), ArchiveError> {
         // All there is was written just now.
-        let mut seen = Seen::new(Trust::Others);
-        seen.look(&*ground.medium, &ground.dir)?;
-        let listed = seen.known().map(|one| Listed {
-            path: crate::store::write_manifest::relative(&ground.dir, &one.path),
-            id: one.id.to_string(),
-            length: one.length,
+        let there = Catalog::new(&config.vfs, config.dir.clone(), Trust::Others, None);
+        let mut segments = lock(&there.segments);
+        segments.look(&*config.vfs, &config.dir)?;
+        let listed = segments.known().map(|one| ListedSegment {
+            path: relative(&config.dir, &one.segment.path),
+            id: one.segment.id.to_string(),
+            length: one.end,
         });
-        let mut segments: Vec<Listed> = listed.collect();
-        segments.sort_by(|a, b| a.path.cmp(&b.path));
+        let mut listed: Vec<_> = listed.collect();
+        listed.sort_by(|a, b| a.path.cmp(&b.path));
         let manifest = Manifest {
-            kind: Selection::Archive.name().to_owned(),
             generation: 1,
-            writer: ground.writer.to_string(),
-            at: inner.clock.stamp(),
+            writer: config.writer.to_string(),
+            at: self.0.catalog.clock.stamp(),
             parents: Vec::new(),
-            segments,
-            retired: Vec::new(),
+            segments: listed,
+            replaced: Vec::new(),
         };
-        let mut lineage = Lineage::new(Trust::Others);
-        lineage.commit(&*ground.medium, &ground.dir, manifest, Selection::Archive)
+        lock(&there.manifests).commit(&*config.vfs, &config.dir, manifest)
     }
 }
 
 /// The one path of a directory, also if it is not there yet.
-fn real_path(medium: &dyn Vfs, dir: &Path) -> PathBuf {
+fn real_path(vfs: &dyn Vfs, dir: &Path) -> PathBuf {
     let of = |there: &Path| {
-        let real = medium.real_path(there).ok()?;
+        let real = vfs.real_path(there).ok()?;
         Some(real.join(dir.strip_prefix(there).ok()?))
     };
     dir.ancestors()
@@ -129,29 +141,26 @@ fn real_path(medium: &dyn Vfs, dir: &Path) -> PathBuf {
 
 /// Removes what this has begun, as far as that can be done, so that the directory is empty again
 /// and it can be tried again there.
-fn take_away(ground: &Ground) {
-    let (medium, dir) = (&*ground.medium, &ground.dir);
+fn take_away(config: &WriterConfig) {
+    let (vfs, dir) = (&*config.vfs, &config.dir);
     // Once it is a store all of it is there, whatever failed after that.
-    if !matches!(directory::look_for_format(medium, dir), Ok(false)) {
+    if !matches!(directory::look_for_format(vfs, dir), Ok(false)) {
         return;
     }
-    for folder in [
-        segment_writer::folder(dir, Class::Result),
-        dir.join(manifests::FOLDER),
-    ] {
+    for folder in [folder(dir, Part::Entries), dir.join(manifests::FOLDER)] {
         // What is left does no harm but to be in the way, and the first error is the one to tell.
-        let _ = take_folder_away(medium, &folder, &ground.writer);
+        let _ = take_folder_away(vfs, &folder, &config.writer);
     }
 }
 
 /// Removes what one writer has put in a folder, and the folder, if nothing else is in it.
-fn take_folder_away(medium: &dyn Vfs, folder: &Path, writer: &UniqueId) -> io::Result<()> {
+fn take_folder_away(vfs: &dyn Vfs, folder: &Path, writer: &UniqueId) -> io::Result<()> {
     let (segment, manifest) = (format!("{}-", writer.short()), writer.to_string());
-    for name in medium.list(folder)? {
+    for name in vfs.list(folder)? {
         let text = name.to_string_lossy();
         if text.starts_with(&segment) || text.contains(&manifest) {
-            medium.remove(&folder.join(&name))?;
+            vfs.remove(&folder.join(&name))?;
         }
     }
-    medium.remove_dir(folder)
+    vfs.remove_dir(folder)
 }

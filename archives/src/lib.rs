@@ -32,7 +32,7 @@ mod collective;
 mod compact;
 mod format;
 pub mod inspect;
-mod precedence;
+
 mod read;
 mod resolve;
 mod store;
@@ -40,8 +40,8 @@ pub mod vfs;
 mod writer;
 
 pub use compact::{Compacted, Order, Retention};
-pub use format::class::Class;
-pub use precedence::Rank;
+pub use format::class::{Class, Part};
+pub use resolve::Precedence;
 pub use store::DirStore;
 pub use store::open::{builder, open};
 pub use store::options::Options;

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kit::{HOME, Random, Sim, made};
-use sde::{Archiver, Codec, ErasedValue, SavedScratch, Selection, Storable};
-use sde_archives::Options;
+use sde::{Archiver, Codec, ErasedValue, SavedScratch, Selection, Storable, Wire};
+use sde_archives::{Cbor, Options};
 
 thread_local! {
     static NOW: Cell<usize> = const { Cell::new(0) };
@@ -76,14 +76,17 @@ fn dir() -> PathBuf {
     Path::new(HOME).join("store")
 }
 
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(*bytes[at..].first_chunk().unwrap())
+}
+
 /// A store with one value in it, and its only segment.
 struct Forgery<T> {
     sim: Sim,
     path: PathBuf,
     bytes: Vec<u8>,
-    /// Where the frame, its metadata, the digest in that, and the payload begin; and its end.
+    /// Where the frame and, at the end of its body, the value begin; and its end.
     frame: usize,
-    digest: usize,
     payload: usize,
     end: usize,
     value: std::marker::PhantomData<T>,
@@ -91,15 +94,20 @@ struct Forgery<T> {
 
 impl<T: Storable> Forgery<T> {
     fn new(value: T) -> Self {
+        let codec = Codec::of::<T>();
+        let value = ErasedValue::new(value);
+        let mut encoded = Vec::new();
+        Cbor.encode(&value, &codec, &mut encoded).unwrap();
+        let length = encoded.len();
         let sim = Sim::new();
-        let store = Options::new().medium(Arc::new(sim.clone()));
+        let store = Options::new().vfs(Arc::new(sim.clone()));
         let store = store.open(dir()).unwrap();
         let mut batch = made::batch(Selection::Checkpoint);
         batch.scratch.push(SavedScratch {
             app: "forged".into(),
             key: made::key(1),
-            value: ErasedValue::new(value),
-            codec: Codec::of::<T>(),
+            value,
+            codec,
         });
         store.save(&batch).unwrap();
         // Without an index.
@@ -110,21 +118,13 @@ impl<T: Storable> Forgery<T> {
         let bytes = sim.content(&path);
         let key = *made::key(1).as_bytes();
         let at_key = bytes.windows(32).position(|window| window == key).unwrap();
-        let frame = at_key - 32;
-        let number = |at: usize, length: usize| {
-            let mut number = [0; 8];
-            number[..length].copy_from_slice(&bytes[at..at + length]);
-            u64::from_le_bytes(number) as usize
-        };
-        let payload = frame + 96 + number(frame + 8, 4);
-        let end = payload + number(frame + 16, 8);
-        let checksum = *blake3::hash(&bytes[payload..end]).as_bytes();
-        let digest = bytes.windows(32).position(|window| window == checksum);
+        let frame = at_key - 34;
+        let payload = frame + 66 + u32_at(&bytes, frame + 22) as usize - length;
+        let end = payload + length;
         Self {
             sim,
             path,
             frame,
-            digest: digest.unwrap(),
             payload,
             end,
             bytes,
@@ -132,26 +132,22 @@ impl<T: Storable> Forgery<T> {
         }
     }
 
-    /// The segment with this payload, which is as long, and checksums that fit.
+    /// The segment with this payload, which is as long, and a checksum that fits.
     fn forge(&self, payload: &[u8]) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         bytes[self.payload..self.end].copy_from_slice(payload);
-        let digest = *blake3::hash(payload).as_bytes();
-        bytes[self.digest..self.digest + 32].copy_from_slice(&digest);
-        let metadata = blake3::hash(&bytes[self.frame + 96..self.payload]);
-        bytes[self.frame + 64..self.frame + 80].copy_from_slice(&metadata.as_bytes()[..16]);
-        let mut bound = bytes[16..32].to_vec();
-        bound.extend_from_slice(&(self.frame as u64).to_le_bytes());
-        bound.extend_from_slice(&bytes[self.frame..self.frame + 80]);
-        let check = blake3::hash(&bound);
-        bytes[self.frame + 80..self.frame + 96].copy_from_slice(&check.as_bytes()[..16]);
+        let mut bound = [0; 32];
+        bound[..16].copy_from_slice(&bytes[16..32]);
+        bound[16..24].copy_from_slice(&(self.frame as u64).to_le_bytes());
+        let check = blake3::keyed_hash(&bound, &bytes[self.frame + 20..self.end]);
+        bytes[self.frame + 4..self.frame + 20].copy_from_slice(&check.as_bytes()[..16]);
         bytes
     }
 
     /// Whether a value comes of it.
     fn decodes(&self, payload: &[u8]) -> bool {
         self.sim.put(&self.path, self.forge(payload));
-        let store = Options::new().medium(Arc::new(self.sim.clone()));
+        let store = Options::new().vfs(Arc::new(self.sim.clone()));
         let store = store.read_only().open(dir()).unwrap();
         let found = store.find_scratch(&made::key(1)).unwrap().unwrap();
         let mut decoded = false;

@@ -7,7 +7,7 @@ use sde::{Key, Mark, RunId};
 use sde_archives::inspect::{
     Damage, Entry, Inspection, Item, Manifests, Saved, Scratch, SegmentFile,
 };
-use sde_archives::{Class, Rank};
+use sde_archives::{Class, Precedence};
 
 use crate::failure::Failure;
 use crate::kernels::{self, Uses};
@@ -135,7 +135,7 @@ pub fn of_format(path: &str, version: u32) -> String {
 pub struct Whole {
     pub entry: Entry,
     /// Whether it is the one of its key that counts.
-    pub rank: Rank,
+    pub rank: Precedence,
     /// Where it lies.
     pub places: Vec<Lies>,
 }
@@ -151,7 +151,7 @@ impl Whole {
     pub fn new(segment: &SegmentFile, entry: Entry) -> Self {
         Self {
             places: vec![Lies::of(segment, &entry)],
-            rank: entry.rank(),
+            rank: entry.precedence(),
             entry,
         }
     }
@@ -159,7 +159,7 @@ impl Whole {
     /// Takes from another frame what this one lacks.
     pub fn add(&mut self, segment: &SegmentFile, other: Entry) {
         self.places.push(Lies::of(segment, &other));
-        self.rank = self.rank.max(other.rank());
+        self.rank = self.rank.max(other.precedence());
         for theirs in other.results {
             let same = |own: &&mut Saved| own.name == theirs.name;
             if let Some(own) = self.entry.results.iter_mut().find(same)
@@ -184,7 +184,7 @@ impl Lies {
     fn of(segment: &SegmentFile, entry: &Entry) -> Self {
         Self {
             path: segment.path().to_owned(),
-            class: segment.class(),
+            class: entry.class,
             at: entry.place.start,
         }
     }

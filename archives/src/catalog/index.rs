@@ -1,18 +1,20 @@
 //! Where everything is: the store's index, in memory.
 //!
-//! Sealed segments bring a [`Table`]; the frames of others are kept in a map. Either
-//! says no more than where the frames of a key are: which is the best of several is
-//! found out by reading them, which is rarely needed.
+//! Large sealed segments bring a [`Table`], with one [`Filter`] over all of them; the frames of others are kept in a map.
+//! Either says no more than where frames are whose keys begin alike: which are of a key, and which of several
+//! counts, is found out by reading them.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use sde::key::BuildKeyHasher;
 use sde::{Key, Mark};
 
-use crate::catalog::table::{Row, Table};
+use super::filter::Filter;
+use super::table::Table;
+use crate::format::frame::FrameKind;
 use crate::format::id::UniqueId;
-use crate::format::segment::{FrameKind, Segment};
+use crate::format::index_block::{IndexBlock, Row, prefix};
+use crate::format::segment::Segment;
 
 /// Where a frame is.
 #[derive(Clone, Debug)]
@@ -21,7 +23,7 @@ pub(crate) struct Place {
     pub(crate) at: u64,
 }
 
-/// One frame of a key.
+/// One frame, of a key that begins as the one that was asked for.
 #[derive(Clone, Debug)]
 pub(crate) struct KnownFrame {
     pub(crate) place: Place,
@@ -30,15 +32,16 @@ pub(crate) struct KnownFrame {
 }
 
 impl KnownFrame {
-    pub(crate) fn new(segment: &Arc<Segment>, row: &Row) -> Self {
-        Self {
+    /// `None` of a kind that a later release may add.
+    fn new(segment: &Arc<Segment>, row: &Row) -> Option<Self> {
+        Some(Self {
             place: Place {
                 segment: Arc::clone(segment),
-                at: row.at,
+                at: row.at(),
             },
-            kind: row.kind,
+            kind: row.kind()?,
             saved_at: row.saved_at,
-        }
+        })
     }
 }
 
@@ -46,129 +49,232 @@ impl KnownFrame {
 /// leads to the same bits.
 pub(crate) const STATES: usize = 3;
 
+/// A sealed segment of fewer frames has no table: with many, each would have to be searched.
+pub(crate) const LARGE: usize = 4096;
+
 #[derive(Default)]
 pub(crate) struct Index {
     tables: Vec<Table>,
-    frames: HashMap<Key, Vec<KnownFrame>, BuildKeyHasher>,
+    filter: Filter,
+    /// The segments of the frames that are in no table.
+    segments: Vec<Arc<Segment>>,
+    /// Their numbers, by where they are in memory: copies of a file have one id.
+    numbers: HashMap<usize, u32>,
+    /// Those frames; those of one prefix are linked.
+    loose: Vec<Loose>,
+    first: HashMap<u64, u32>,
     marks: Vec<Mark>,
 }
 
+/// A frame, and the next one of its prefix.
+#[derive(Clone, Copy)]
+struct Loose {
+    place: u64,
+    saved_at: u64,
+    segment: u32,
+    next: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
 impl Index {
-    /// Adds frames of a segment that is not sealed.
-    pub(crate) fn add(&mut self, segment: &Arc<Segment>, rows: &[Row]) {
-        self.frames.reserve(rows.len());
+    /// Adds frames of a segment.
+    pub(crate) fn add(&mut self, segment: &Arc<Segment>, rows: impl IntoIterator<Item = Row>) {
+        let next = u32::try_from(self.segments.len()).unwrap_or(NONE);
+        let number = *self
+            .numbers
+            .entry(Arc::as_ptr(segment).addr())
+            .or_insert(next);
+        if number == next {
+            self.segments.push(Arc::clone(segment));
+        }
         for row in rows {
-            let known = self.frames.entry(row.key).or_default();
-            known.push(KnownFrame::new(segment, row));
+            self.add_loose(row.prefix, row.place, row.saved_at, number);
         }
     }
 
-    /// Adds a sealed segment, whose frames may have been added before.
-    pub(crate) fn add_table(&mut self, table: Table) {
-        self.remove(&table.segment.id);
-        for mark in &table.marks {
-            self.add_mark(mark.clone());
+    fn add_loose(&mut self, prefix: u64, place: u64, saved_at: u64, segment: u32) {
+        // Four thousand million frames in memory are more than any machine holds.
+        let at = u32::try_from(self.loose.len()).unwrap_or(NONE);
+        let next = self.first.insert(prefix, at).unwrap_or(NONE);
+        self.loose.push(Loose {
+            place,
+            saved_at,
+            segment,
+            next,
+        });
+    }
+
+    /// Adds a sealed segment, none of whose frames are known.
+    pub(crate) fn add_sealed(&mut self, segment: &Arc<Segment>, block: IndexBlock) {
+        let table = Table::new(segment, block);
+        if table.len() < LARGE {
+            return self.add(segment, table.rows());
         }
         self.tables.push(table);
+        let last = self.tables.last();
+        let added = last.is_none_or(|table| {
+            let prefixes = table.rows().map(|row| row.prefix);
+            self.filter.add(table.len(), prefixes)
+        });
+        if !added {
+            let count = self.tables.iter().map(Table::len).sum();
+            let prefixes = self.tables.iter().flat_map(Table::rows);
+            self.filter = Filter::of(count, prefixes.map(|row| row.prefix));
+        }
     }
 
     pub(crate) fn add_mark(&mut self, mark: Mark) {
-        if !self.marks.contains(&mark) {
-            let at = self.marks.partition_point(|other| other.at <= mark.at);
+        let at = self.marks.partition_point(|other| other.at <= mark.at);
+        let same_time = self.marks[..at].iter().rev();
+        let mut same_time = same_time.take_while(|other| other.at == mark.at);
+        if !same_time.any(|other| *other == mark) {
             self.marks.insert(at, mark);
         }
     }
 
-    /// The sealed segments.
-    pub(crate) fn tables(&self) -> &[Table] {
-        &self.tables
+    /// All that is known of these segments: rows as they are in an index block.
+    pub(crate) fn rows_of(&self, of: &HashSet<UniqueId>) -> HashMap<UniqueId, Vec<Row>> {
+        let mut rows: HashMap<UniqueId, Vec<Row>> = HashMap::new();
+        for table in self
+            .tables
+            .iter()
+            .filter(|table| of.contains(&table.segment.id))
+        {
+            rows.insert(table.segment.id, table.rows().collect());
+        }
+        for (prefix, loose) in self.loose_rows() {
+            let Some(segment) = self.segment(&loose).filter(|one| of.contains(&one.id)) else {
+                continue;
+            };
+            rows.entry(segment.id).or_default().push(Row {
+                prefix,
+                place: loose.place,
+                saved_at: loose.saved_at,
+            });
+        }
+        rows
     }
 
-    /// The frames of all other segments.
-    pub(crate) fn rows(&self) -> impl Iterator<Item = (&Segment, Row)> {
-        let of_keys = self.frames.iter();
-        of_keys.flat_map(|(key, known)| {
-            known.iter().map(|at| {
-                let row = Row {
-                    key: *key,
-                    at: at.place.at,
-                    kind: at.kind,
-                    saved_at: at.saved_at,
-                };
-                (&*at.place.segment, row)
-            })
-        })
+    fn segment(&self, loose: &Loose) -> Option<&Arc<Segment>> {
+        self.segments.get(loose.segment as usize)
     }
 
-    /// Forgets what was in a segment; its marks stay.
-    pub(crate) fn remove(&mut self, segment: &UniqueId) {
-        self.remove_all(|id| id == segment);
+    fn chain(&self, prefix: u64) -> impl Iterator<Item = Loose> + '_ {
+        let get = |at: u32| self.loose.get(at as usize).copied();
+        let first = self.first.get(&prefix).and_then(|at| get(*at));
+        std::iter::successors(first, move |loose| get(loose.next))
     }
 
-    /// The same of several.
-    pub(crate) fn remove_all(&mut self, goes: impl Fn(&UniqueId) -> bool) {
+    fn loose_rows(&self) -> impl Iterator<Item = (u64, Loose)> + '_ {
+        let prefixes = self.first.keys();
+        prefixes.flat_map(|prefix| self.chain(*prefix).map(|loose| (*prefix, loose)))
+    }
+
+    /// Forgets what was in segments; their marks stay.
+    pub(crate) fn remove(&mut self, goes: impl Fn(&UniqueId) -> bool) {
         self.tables.retain(|table| !goes(&table.segment.id));
-        self.frames.retain(|_, known| {
-            known.retain(|at| !goes(&at.place.segment.id));
-            !known.is_empty()
-        });
+        let stays: Vec<bool> = self.segments.iter().map(|one| !goes(&one.id)).collect();
+        if stays.iter().all(|stays| *stays) {
+            return;
+        }
+        let kept = |loose: &Loose| {
+            stays
+                .get(loose.segment as usize)
+                .is_some_and(|stays| *stays)
+        };
+        let loose: Vec<_> = self.loose_rows().filter(|(_, loose)| kept(loose)).collect();
+        let segments = std::mem::take(&mut self.segments);
+        self.numbers.clear();
+        self.first.clear();
+        self.loose.clear();
+        for (prefix, one) in loose {
+            if let Some(segment) = segments.get(one.segment as usize) {
+                let row = Row {
+                    prefix,
+                    place: one.place,
+                    saved_at: one.saved_at,
+                };
+                self.add(segment, [row]);
+            }
+        }
     }
 
-    /// All frames of a key, the latest saved first.
-    fn frames(&self, key: &Key) -> Vec<KnownFrame> {
-        let mut all = self.frames.get(key).cloned().unwrap_or_default();
-        for table in &self.tables {
-            all.extend(
-                table
-                    .find(key)
-                    .map(|row| KnownFrame::new(&table.segment, &row)),
-            );
+    /// All frames of a key that begins like this one, the latest saved first.
+    fn frames(&self, prefix: u64) -> Vec<KnownFrame> {
+        let loose = self.chain(prefix).filter_map(|loose| {
+            let row = Row {
+                prefix,
+                place: loose.place,
+                saved_at: loose.saved_at,
+            };
+            KnownFrame::new(self.segment(&loose)?, &row)
+        });
+        let mut all: Vec<_> = loose.collect();
+        if self.filter.may_have(prefix) {
+            for table in &self.tables {
+                let found = table.find(prefix);
+                all.extend(found.filter_map(|row| KnownFrame::new(&table.segment, &row)));
+            }
         }
         all.sort_by_key(|at| std::cmp::Reverse(at.saved_at));
         all
     }
 
-    /// Where the entries are that were saved last, so many at most, the latest first; of each key
-    /// the latest.
-    pub(crate) fn latest(&self, most: usize) -> Vec<(Key, Place)> {
-        let scanned = self.frames.iter().flat_map(|(key, known)| {
-            let entries = known.iter().filter(|at| at.kind == FrameKind::Entry);
-            entries.map(|at| (at.saved_at, *key, at.place.at, &at.place.segment))
+    /// Where the entries are that were saved last, so many at most, the latest first; of each key the latest.
+    pub(crate) fn latest(&self, most: usize) -> Vec<Place> {
+        let loose = self.loose_rows().filter_map(|(prefix, loose)| {
+            let row = Row {
+                prefix,
+                place: loose.place,
+                saved_at: loose.saved_at,
+            };
+            Some((row, self.segment(&loose)?))
         });
-        let sealed = self.tables.iter().flat_map(|table| {
-            let entries = table.rows().filter(|row| row.kind == FrameKind::Entry);
-            entries.map(|row| (row.saved_at, row.key, row.at, &table.segment))
-        });
+        let sealed = self.tables.iter();
+        let sealed = sealed.flat_map(|table| table.rows().map(|row| (row, &table.segment)));
+        let entries = loose
+            .chain(sealed)
+            .filter(|(row, _)| row.kind() == Some(FrameKind::Entry));
         let mut latest = Vec::new();
-        for one in scanned.chain(sealed) {
+        for one in entries {
             latest.push(one);
             // So that a store of any size takes no more memory than this.
             if latest.len() >= most.saturating_mul(2).max(1) {
-                keep_latest(&mut latest, most, |(saved_at, ..)| *saved_at);
+                keep_latest(&mut latest, most);
             }
         }
-        keep_latest(&mut latest, most, |(saved_at, ..)| *saved_at);
-        latest.sort_by_key(|(saved_at, ..)| std::cmp::Reverse(*saved_at));
+        keep_latest(&mut latest, most);
+        latest.sort_by_key(|(row, _)| std::cmp::Reverse(row.saved_at));
         let mut keys = HashSet::new();
-        latest.retain(|(_, key, ..)| keys.insert(*key));
-        let place = |(_, key, at, segment): (u64, Key, u64, &Arc<Segment>)| {
-            let segment = Arc::clone(segment);
-            (key, Place { segment, at })
+        latest.retain(|(row, _)| keys.insert(row.prefix));
+        let place = |(row, segment): (Row, &Arc<Segment>)| Place {
+            segment: Arc::clone(segment),
+            at: row.at(),
         };
         latest.into_iter().map(place).collect()
     }
 
     /// The saved entries of a key, the latest saved first.
     pub(crate) fn entries(&self, key: &Key) -> Vec<KnownFrame> {
-        let mut all = self.frames(key);
-        all.retain(|at| at.kind == FrameKind::Entry);
+        self.of_kind(key, FrameKind::Entry)
+    }
+
+    /// The copies of a provenance.
+    pub(crate) fn provenances(&self, key: &Key) -> Vec<KnownFrame> {
+        self.of_kind(key, FrameKind::Provenance)
+    }
+
+    fn of_kind(&self, key: &Key, kind: FrameKind) -> Vec<KnownFrame> {
+        let mut all = self.frames(prefix(key));
+        all.retain(|at| at.kind == kind);
         all
     }
 
     /// The scratch states of a key that were saved after its last entry, the
     /// latest first: those saved before belong to a run that has finished.
     pub(crate) fn scratch(&self, key: &Key) -> Vec<KnownFrame> {
-        let all = self.frames(key).into_iter();
+        let all = self.frames(prefix(key)).into_iter();
         all.take_while(|at| at.kind != FrameKind::Entry)
             .filter(|at| at.kind == FrameKind::Scratch)
             .take(STATES)
@@ -177,8 +283,13 @@ impl Index {
 
     /// Since when the states of a run are of use, by the frames that `counts` is true of: the last of them,
     /// and those that were saved after an entry.
-    pub(crate) fn of_use(&self, key: &Key, states: usize, counts: impl Fn(&Place) -> bool) -> u64 {
-        let mut all = self.frames(key);
+    pub(crate) fn of_use(
+        &self,
+        prefix: u64,
+        states: usize,
+        counts: impl Fn(&Place) -> bool,
+    ) -> u64 {
+        let mut all = self.frames(prefix);
         all.retain(|at| counts(&at.place));
         let ended = all.iter().find(|at| at.kind == FrameKind::Entry);
         let ended = ended.map_or(0, |entry| entry.saved_at.saturating_add(1));
@@ -196,10 +307,10 @@ impl Index {
     }
 }
 
-/// Leaves those of the latest times, so many at most, in any order.
-fn keep_latest<T>(all: &mut Vec<T>, most: usize, time: impl Fn(&T) -> u64) {
+/// Leaves those that were saved last, so many at most, in any order.
+fn keep_latest<T>(all: &mut Vec<(Row, T)>, most: usize) {
     if all.len() > most {
-        all.select_nth_unstable_by_key(most, |one| std::cmp::Reverse(time(one)));
+        all.select_nth_unstable_by_key(most, |(row, _)| std::cmp::Reverse(row.saved_at));
         all.truncate(most);
     }
 }
@@ -209,44 +320,56 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::format::class::Class;
+    use crate::format::class::Part;
 
     fn segment(id: u8) -> Arc<Segment> {
         let (id, writer) = (UniqueId([id; 16]), UniqueId([9; 16]));
-        Arc::new(Segment::new(PathBuf::new(), id, Class::Result, writer))
+        Arc::new(Segment::new(PathBuf::new(), id, Part::Entries, writer))
     }
 
     fn row(key: u8, saved_at: u64) -> Row {
         Row {
-            key: Key::from_bytes([key; 32]),
-            at: 64 + 8 * saved_at,
-            kind: FrameKind::Entry,
+            prefix: u64::from_be_bytes([key; 8]),
+            place: (64 + saved_at) << 8 | u64::from(FrameKind::Entry.code()),
             saved_at,
         }
     }
 
-    /// In sealed segments and others, in any order, a key twice.
+    fn places(found: Vec<KnownFrame>) -> Vec<u64> {
+        found.iter().map(|frame| frame.saved_at).collect()
+    }
+
+    /// In sealed segments, large and small, and others; in any order; a key twice.
     #[test]
     fn the_latest_entries_are_found_wherever_they_are() {
         let mut index = Index::default();
-        let sealed = [row(1, 10), row(2, 70), row(3, 30)];
-        let (table, _) = Table::seal(&segment(1), sealed.to_vec(), Vec::new(), 4096).unwrap();
-        index.add_table(table);
+        let mut sealed = vec![row(1, 10), row(2, 70), row(3, 30)];
+        sealed.extend((0..LARGE as u64).map(|number| Row {
+            prefix: number << 20,
+            saved_at: 0,
+            ..row(0, 0)
+        }));
+        let (block, _) = IndexBlock::seal(&segment(1), sealed, 4096).unwrap();
+        index.add_sealed(&segment(1), block);
         let state = Row {
-            kind: FrameKind::Scratch,
+            place: 64 << 8 | u64::from(FrameKind::Scratch.code()),
             ..row(8, 90)
         };
-        index.add(&segment(2), &[row(4, 60), state, row(5, 20), row(2, 50)]);
+        index.add(&segment(2), [row(4, 60), state, row(5, 20), row(2, 50)]);
         let latest = |most| {
             let found = index.latest(most).into_iter();
-            let times = found.map(|(key, place)| (key.as_bytes()[0], (place.at - 64) / 8));
-            times.collect::<Vec<_>>()
+            found.map(|place| place.at - 64).collect::<Vec<_>>()
         };
         assert_eq!(latest(0), []);
-        assert_eq!(latest(1), [(2, 70)]);
-        assert_eq!(latest(2), [(2, 70), (4, 60)]);
-        assert_eq!(latest(4), [(2, 70), (4, 60), (3, 30)]);
-        let all = [(2, 70), (4, 60), (3, 30), (5, 20), (1, 10)];
-        assert_eq!(latest(100), all);
+        assert_eq!(latest(1), [70]);
+        assert_eq!(latest(2), [70, 60]);
+        assert_eq!(latest(4), [70, 60, 30]);
+        assert_eq!(latest(6), [70, 60, 30, 20, 10]);
+        let key = Key::from_bytes([2; 32]);
+        assert_eq!(places(index.entries(&key)), [70, 50]);
+        index.remove(|id| *id == UniqueId([1; 16]));
+        assert_eq!(places(index.entries(&key)), [50]);
+        index.remove(|id| *id == UniqueId([2; 16]));
+        assert_eq!(index.entries(&key).len(), 0);
     }
 }

@@ -1,8 +1,7 @@
 //! The manifests of a store: which count, and how the next is made.
 //!
-//! Checkpoints and archives have a lineage each, and so have processes that save at
-//! the same time: a manifest names its parents, and those that nobody names as a parent
-//! are the heads. All heads count. The next manifest names all heads that its
+//! A manifest names its parents, and those that nobody names as a parent are the heads: of
+//! processes that save at the same time each has one. All heads count. The next manifest names all heads that its
 //! writer knows, and so joins them. If a head is damaged its parents are heads again:
 //! that is why two generations are kept.
 
@@ -10,18 +9,18 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-use sde::{ArchiveError, Selection};
+use sde::ArchiveError;
 
 use crate::format::id::UniqueId;
 use crate::format::manifest::{EXTENSION, Manifest};
 use crate::store::directory::{is_no_folder, make_folder};
 use crate::store::trust::{Distrusted, Trust};
-use crate::vfs::Vfs;
+use crate::vfs::{Vfs, read_bytes};
 
 pub(crate) const FOLDER: &str = "manifests";
 
 /// The manifests that can be read, by their names.
-pub(crate) struct Lineage {
+pub(crate) struct ManifestSet {
     trust: Trust,
     distrusted: Distrusted,
     manifests: HashMap<String, Manifest>,
@@ -29,7 +28,7 @@ pub(crate) struct Lineage {
     damaged: HashSet<String>,
 }
 
-impl Lineage {
+impl ManifestSet {
     pub(crate) fn new(trust: Trust) -> Self {
         Self {
             trust,
@@ -45,9 +44,9 @@ impl Lineage {
     }
 
     /// Reads what is new, and forgets what is gone.
-    pub(crate) fn look(&mut self, medium: &dyn Vfs, store: &Path) -> Result<(), ArchiveError> {
+    pub(crate) fn look(&mut self, vfs: &dyn Vfs, store: &Path) -> Result<(), ArchiveError> {
         let dir = store.join(FOLDER);
-        let names = match medium.list(&dir) {
+        let names = match vfs.list(&dir) {
             Err(error) if is_no_folder(&error) => Vec::new(),
             names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
         };
@@ -64,13 +63,13 @@ impl Lineage {
             if self.manifests.contains_key(name) || self.damaged.contains(name) {
                 continue;
             }
-            let found = medium.look(&path).ok().flatten();
+            let found = vfs.look(&path).ok().flatten();
             if let Some(why) = found.and_then(|found| self.trust.refusal(&found)) {
                 self.distrusted.add(&path, &why);
                 self.refuse(&path, name, &why);
                 continue;
             }
-            match read(medium, &path) {
+            match read(vfs, &path) {
                 Ok(manifest) if manifest.name() == name => {
                     self.manifests.insert(name.to_owned(), manifest);
                 }
@@ -90,12 +89,12 @@ impl Lineage {
     }
 
     /// Those that nobody names as a parent.
-    pub(crate) fn heads(&self, selection: Selection) -> Vec<&Manifest> {
-        let of_kind = || self.manifests.values().filter(|one| one.is_of(selection));
-        let parents: HashSet<&String> = of_kind().flat_map(|one| &one.parents).collect();
-        let mut heads: Vec<_> = of_kind()
-            .filter(|one| !parents.contains(&one.name()))
-            .collect();
+    pub(crate) fn heads(&self) -> Vec<&Manifest> {
+        let all = self.manifests.values();
+        let parents: HashSet<&String> = all.flat_map(|one| &one.parents).collect();
+        let all = self.manifests.iter();
+        let heads = all.filter(|(name, _)| !parents.contains(name));
+        let mut heads: Vec<_> = heads.map(|(_, one)| one).collect();
         heads.sort_by_key(|one| (one.generation, &one.writer));
         heads
     }
@@ -107,66 +106,51 @@ impl Lineage {
 
     /// Every segment that the heads say is replaced, and up to where. Two that were at it
     /// at once may differ: each has copied all up to where it looked.
-    pub(crate) fn retired(&self) -> HashMap<UniqueId, u64> {
-        let mut retired = HashMap::new();
-        for selection in [Selection::Checkpoint, Selection::Archive] {
-            for (id, length) in self
-                .heads(selection)
-                .into_iter()
-                .flat_map(Manifest::retired)
-            {
-                let known = retired.entry(id).or_insert(length);
-                *known = length.max(*known);
-            }
+    pub(crate) fn replaced(&self) -> HashMap<UniqueId, u64> {
+        let mut replaced = HashMap::new();
+        for (id, length) in self.heads().into_iter().flat_map(Manifest::replaced) {
+            let known = replaced.entry(id).or_insert(length);
+            *known = length.max(*known);
         }
-        retired
+        replaced
     }
 
     /// The next generation after all heads: its number and parents.
-    pub(crate) fn next(&self, selection: Selection) -> (u64, Vec<String>) {
-        let heads = self.heads(selection);
+    pub(crate) fn next(&self) -> (u64, Vec<String>) {
+        let heads = self.heads();
         let latest = heads.iter().map(|one| one.generation).max().unwrap_or(0);
         // A damaged one may have had a later number, and its name is taken.
-        let prefix = format!("{}-", selection.name());
         let damaged = self.damaged.iter().filter_map(|name| {
-            let number = name.strip_prefix(&prefix)?.split('-').next()?;
+            let number = name.split('-').next()?.parse::<u64>().ok();
             // None comes after the last number; anybody can give a file any name.
-            number
-                .parse::<u64>()
-                .ok()
-                .filter(|number| *number < u64::MAX)
+            number.filter(|number| *number < u64::MAX)
         });
         let latest = latest.max(damaged.max().unwrap_or(0));
-        (
-            latest.saturating_add(1),
-            heads.iter().map(|one| one.name()).collect(),
-        )
+        let parents = heads.iter().map(|one| one.name()).collect();
+        (latest.saturating_add(1), parents)
     }
 
     /// Writes a manifest and makes it durable; then removes those before its parents.
     pub(crate) fn commit(
         &mut self,
-        medium: &dyn Vfs,
+        vfs: &dyn Vfs,
         store: &Path,
         manifest: Manifest,
-        selection: Selection,
     ) -> Result<(), ArchiveError> {
         let dir = store.join(FOLDER);
         let name = manifest.name();
-        let path = dir.join(&name);
-        write(medium, store, &dir, &path, &manifest)?;
-        let kept: HashSet<String> = manifest.parents.iter().cloned().collect();
-        self.manifests.insert(name.clone(), manifest);
-        let of_kind = self.manifests.values().filter(|one| one.is_of(selection));
-        let names = of_kind.map(Manifest::name);
-        let old: Vec<String> = names
-            .filter(|other| *other != name && !kept.contains(other))
-            .collect();
-        for name in old {
-            // One that is left does no harm.
-            let _ = medium.remove(&dir.join(&name));
-            self.manifests.remove(&name);
-        }
+        write(vfs, store, &dir, &dir.join(&name), &manifest)?;
+        let mut kept: HashSet<String> = manifest.parents.iter().cloned().collect();
+        kept.insert(name.clone());
+        self.manifests.insert(name, manifest);
+        self.manifests.retain(|name, _| {
+            let stays = kept.contains(name);
+            if !stays {
+                // One that is left does no harm.
+                let _ = vfs.remove(&dir.join(name));
+            }
+            stays
+        });
         Ok(())
     }
 }
@@ -175,19 +159,18 @@ impl Lineage {
 const LONGEST: u64 = 256 << 20;
 
 /// Reads a manifest; an error says what is wrong with it.
-pub(crate) fn read(medium: &dyn Vfs, path: &Path) -> Result<Manifest, String> {
-    let file = medium.open(path).map_err(|error| error.to_string())?;
+pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Manifest, String> {
+    let file = vfs.open(path).map_err(|error| error.to_string())?;
     let length = file.length().map_err(|error| error.to_string())?;
     if length > LONGEST {
         return Err(format!("it has {length} bytes, more than any manifest"));
     }
-    let bytes =
-        crate::catalog::table::bytes(&*file, 0, length).map_err(|error| error.to_string())?;
+    let bytes = read_bytes(&*file, 0, length).map_err(|error| error.to_string())?;
     Manifest::read(&bytes)
 }
 
 fn write(
-    medium: &dyn Vfs,
+    vfs: &dyn Vfs,
     store: &Path,
     dir: &Path,
     path: &Path,
@@ -195,43 +178,36 @@ fn write(
 ) -> Result<(), ArchiveError> {
     let failed = |doing: &'static str| move |error| ArchiveError::io(doing, path, error);
     let bytes = manifest.bytes().map_err(ArchiveError::Other)?;
-    make_folder(medium, store, dir).map_err(failed("making the directory of"))?;
+    make_folder(vfs, store, dir).map_err(failed("making the directory of"))?;
     // Whoever made it, or a folder of the segments that others wrote, may have been killed before
     // he synced its name.
-    medium
-        .sync_dir(store)
+    vfs.sync_dir(store)
         .map_err(failed("syncing the directory of"))?;
     let unfinished = unfinished(path);
     let written = (|| {
-        let mut file = medium.create(&unfinished)?;
+        let mut file = vfs.create(&unfinished)?;
         file.append(&[&bytes])?;
         file.sync()
     })();
     let published = written
         .map_err(failed("writing"))
-        .and_then(|()| publish(medium, &unfinished, path, manifest));
+        .and_then(|()| publish(vfs, &unfinished, path, manifest));
     if published.is_err() {
         // What is left if this fails too does no harm.
-        let _ = medium.remove(&unfinished);
+        let _ = vfs.remove(&unfinished);
     }
     published?;
-    medium
-        .sync_dir(dir)
+    vfs.sync_dir(dir)
         .map_err(failed("syncing the directory of"))
 }
 
 /// A rename may have happened although it says that it failed: what counts is what is there.
-fn publish(
-    medium: &dyn Vfs,
-    from: &Path,
-    to: &Path,
-    manifest: &Manifest,
-) -> Result<(), ArchiveError> {
-    let published = medium.publish(from, to);
-    match (read(medium, to), published) {
+fn publish(vfs: &dyn Vfs, from: &Path, to: &Path, manifest: &Manifest) -> Result<(), ArchiveError> {
+    let published = vfs.publish(from, to);
+    match (read(vfs, to), published) {
         (Ok(found), _) if found == *manifest => Ok(()),
         // Others have gone on from it since, and removed it.
-        (Err(_), Ok(())) if matches!(medium.look(to), Ok(None)) => Ok(()),
+        (Err(_), Ok(())) if matches!(vfs.look(to), Ok(None)) => Ok(()),
         (_, Err(error)) => Err(ArchiveError::io("naming", to, error)),
         (Ok(_), Ok(())) => Err(ArchiveError::Other(format!(
             "{} is another manifest than was written; save again",

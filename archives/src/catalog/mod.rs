@@ -6,3 +6,117 @@ pub(crate) mod manifests;
 pub(crate) mod scan;
 pub(crate) mod segments;
 pub(crate) mod table;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
+
+use index::Index;
+use manifests::ManifestSet;
+use segments::{CatalogChanges, SegmentCatalog};
+
+use crate::format::id::{Clock, UniqueId};
+use crate::format::index_block::{IndexBlock, ROW};
+use crate::format::metadata::{Provenance, ProvenanceId};
+use crate::format::segment::Segment;
+use crate::store::lock;
+use crate::store::trust::Trust;
+use crate::vfs::Vfs;
+use crate::writer::frame::Written;
+
+/// What a process knows of a store.
+pub(crate) struct Catalog {
+    pub(crate) vfs: Arc<dyn Vfs>,
+    pub(crate) dir: PathBuf,
+    pub(crate) clock: Clock,
+    pub(crate) segments: Mutex<SegmentCatalog>,
+    pub(crate) manifests: Mutex<ManifestSet>,
+    index: RwLock<Index>,
+    /// Those that were read.
+    pub(crate) provenances: Mutex<HashMap<ProvenanceId, Arc<Provenance>>>,
+}
+
+impl Catalog {
+    /// Nothing of the store in this directory yet.
+    pub(crate) fn new(
+        vfs: &Arc<dyn Vfs>,
+        dir: PathBuf,
+        trust: Trust,
+        local: Option<PathBuf>,
+    ) -> Self {
+        Self {
+            vfs: Arc::clone(vfs),
+            dir,
+            clock: Clock::new(vfs),
+            segments: Mutex::new(SegmentCatalog::new(trust, local)),
+            manifests: Mutex::new(ManifestSet::new(trust)),
+            index: RwLock::default(),
+            provenances: Mutex::default(),
+        }
+    }
+
+    /// What the index says, copied: no lock is held while files are read.
+    pub(crate) fn known<T>(&self, what: impl FnOnce(&Index) -> T) -> T {
+        what(&self.index.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn index(&self) -> RwLockWriteGuard<'_, Index> {
+        self.index.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of what was read.
+    pub(crate) fn apply(&self, changes: CatalogChanges) {
+        let mut index = self.index();
+        if !changes.gone.is_empty() {
+            index.remove(|id| changes.gone.contains(id));
+        }
+        for (segment, block) in changes.sealed {
+            self.clock.saw(block.latest);
+            index.add_sealed(&segment, block);
+        }
+        for (segment, rows) in changes.frames {
+            let latest = rows.iter().map(|row| row.saved_at).max();
+            latest.into_iter().for_each(|at| self.clock.saw(at));
+            index.add(&segment, rows);
+        }
+        for mark in changes.marks {
+            index.add_mark(mark);
+        }
+    }
+
+    /// Takes note of what this process has written.
+    pub(crate) fn note_written(&self, written: Vec<Written>) {
+        if written.is_empty() {
+            return;
+        }
+        // Before the index knows of it: nobody is to read it a second time.
+        let mut segments = lock(&self.segments);
+        let mut index = self.index();
+        let mut last: Option<UniqueId> = None;
+        for one in written {
+            if last != Some(one.segment.id) {
+                last = Some(one.segment.id);
+                segments.own(&one.segment);
+            }
+            index.add(&one.segment, [one.row]);
+            if let Some(mark) = one.mark {
+                index.add_mark(mark);
+            }
+        }
+    }
+
+    /// Takes note of a segment that this process has sealed; the index takes the place of single frames.
+    pub(crate) fn note_sealed(&self, segment: &Arc<Segment>, block: IndexBlock) {
+        lock(&self.segments).note_sealed(segment, &block);
+        if block.rows.len() / ROW >= index::LARGE {
+            let mut index = self.index();
+            index.remove(|id| *id == segment.id);
+            index.add_sealed(segment, block);
+        }
+    }
+
+    /// Forgets what was in segments.
+    pub(crate) fn forget(&self, goes: impl Fn(&UniqueId) -> bool) {
+        self.index().remove(goes);
+    }
+}

@@ -1,22 +1,20 @@
 //! Reading a segment from end to end, to learn what is in it.
 //!
-//! A crash may leave a frame half written at the end of a segment; a disk may
-//! damage any other. Each frame stands for itself, so what can't be read is passed
-//! over and everything else is found: after a damaged header the next frame is
-//! looked for at each multiple of 8, and its checksum says that it is one. What is all zeros is
-//! passed over at once: a file that was made longer may have a hole of any size.
+//! A crash may leave a frame half written at the end of a segment; a disk may damage any other. Each frame stands for
+//! itself: after one that is not whole the next is looked for at each place where its magic bytes are, and its checksum
+//! says that it is one. What is all zeros is passed over at once: a file that was made longer may have a hole of any size.
 
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::sync::Arc;
 
 use sde::Mark;
 
-use crate::catalog::table::{Row, TRAILER, is_trailer};
-use crate::cbor;
-use crate::format::segment::{
-    FRAME_HEADER, FrameHeader, FrameKind, SEGMENT_HEADER, Segment, aligned, checksum,
-};
+use crate::cbor::metadata::from_bytes;
+use crate::format::frame::{self, FRAME_HEADER, FRAME_MAGIC, FrameHeader, FrameKind};
+use crate::format::index_block::{Row, TRAILER, is_trailer};
+use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::vfs::{Vfs, VfsFile};
 
 /// What was found in part of a segment.
@@ -46,15 +44,15 @@ impl Scanned {
         if self.end < self.length {
             let left = self.length - self.end;
             sde::warning!(
-                "the last {left} bytes of {path} are left out: a save was cut short there, or goes on"
+                "the last {left} bytes of {path} are left out: a save was cut short there or goes on, or they are damaged"
             );
         }
     }
 }
 
 /// Reads the header of a segment; `None` if the file is too short to have one.
-pub(crate) fn open(medium: &dyn Vfs, path: &Path) -> io::Result<Option<Result<Segment, String>>> {
-    let file = medium.open(path)?;
+pub(crate) fn open(vfs: &dyn Vfs, path: &Path) -> io::Result<Option<Result<Segment, String>>> {
+    let file = vfs.open(path)?;
     let mut header = [0; SEGMENT_HEADER];
     match file.read_at(&mut header, 0) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
@@ -63,19 +61,19 @@ pub(crate) fn open(medium: &dyn Vfs, path: &Path) -> io::Result<Option<Result<Se
     }
 }
 
-/// Reads the frames of a segment from a place where one may begin.
-pub(crate) fn scan(medium: &dyn Vfs, segment: &Segment, from: u64) -> io::Result<Scanned> {
-    scan_with(medium, segment, from, |_| ())
+/// Reads the frames of a segment from a place on.
+pub(crate) fn scan(vfs: &dyn Vfs, segment: &Segment, from: u64) -> io::Result<Scanned> {
+    scan_with(vfs, segment, from, |_, _| Ok(()))
 }
 
-/// The same; `each` is called for every whole frame.
+/// The same; `each` is called for every whole frame, with its body. What it says of one is damage.
 pub(crate) fn scan_with(
-    medium: &dyn Vfs,
+    vfs: &dyn Vfs,
     segment: &Segment,
     from: u64,
-    mut each: impl FnMut(&FoundFrame),
+    mut each: impl FnMut(&FoundFrame, &[u8]) -> io::Result<()>,
 ) -> io::Result<Scanned> {
-    let mut window = Window::open(medium, &segment.path)?;
+    let mut window = Window::open(vfs, &segment.path)?;
     let mut scanned = Scanned {
         rows: Vec::new(),
         marks: Vec::new(),
@@ -84,21 +82,18 @@ pub(crate) fn scan_with(
         length: window.length,
         damaged: Vec::new(),
     };
-    let mut at = from;
-    while let Some(next) = window.next_frame(segment, at)? {
-        if next.at > at {
+    while let Some((found, body)) = window.next_frame(segment, scanned.end)? {
+        if found.at > scanned.end {
             let why = "it holds no frame".to_owned();
-            scanned.damaged.push((at..next.at, why));
+            scanned.damaged.push((scanned.end..found.at, why));
         }
-        let end = aligned(next.header.end(next.at));
-        match window.add(&next, &mut scanned)? {
-            Ok(()) => each(&next),
-            Err(why) => scanned.damaged.push((next.at..end, why)),
+        if let Err(why) = note(&found, body, &mut scanned) {
+            scanned.damaged.push((found.at..found.end, why));
         }
-        at = end;
-        scanned.end = end;
-        if next.header.kind != Some(FrameKind::Index) {
-            scanned.frames_end = end;
+        each(&found, body)?;
+        scanned.end = found.end;
+        if found.header.kind() != Some(FrameKind::Index) {
+            scanned.frames_end = found.end;
         }
     }
     window.pass_trailer(segment, &mut scanned)?;
@@ -112,20 +107,41 @@ pub(crate) fn scan_with(
     Ok(scanned)
 }
 
+/// Takes note of a frame.
+fn note(found: &FoundFrame, body: &[u8], to: &mut Scanned) -> Result<(), String> {
+    match found.header.kind() {
+        Some(FrameKind::About | FrameKind::Index) => return Ok(()),
+        Some(FrameKind::Mark) => {
+            let read = from_bytes(found.header.content(body));
+            let (mark, _) = read.map_err(|why| format!("its body can't be read: {why}"))?;
+            to.marks.push(mark);
+        }
+        _ => {}
+    }
+    to.rows.push(Row::new(&found.header, found.at));
+    Ok(())
+}
+
 /// A frame that is there in its whole length.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct FoundFrame {
     pub(crate) at: u64,
     pub(crate) header: FrameHeader,
+    /// Where its payload begins.
+    pub(crate) payload: u64,
+    pub(crate) end: u64,
 }
 
 /// A file of which a part is in memory.
 pub(crate) struct Window {
-    pub(crate) file: Box<dyn VfsFile>,
+    pub(crate) file: Arc<dyn VfsFile>,
     pub(crate) length: u64,
     start: u64,
     bytes: Vec<u8>,
     /// How many bytes were passed over that are zeros.
     zeros: u64,
+    /// How many bytes were hashed and were no frame.
+    in_vain: u64,
 }
 
 /// How much is read at once.
@@ -134,111 +150,156 @@ const READ: u64 = 1 << 16;
 /// So many zeros are told of. A crash may leave some at the end of a file, and that is no damage.
 const TOLD: u64 = 1 << 24;
 
+/// So many times the length of a file may be hashed in vain, and this besides: one that is made to look like frames
+/// everywhere must not take for ever.
+const IN_VAIN: u64 = 4;
+const IN_VAIN_ANYWAY: u64 = 1 << 26;
+
 impl Window {
-    pub(crate) fn open(medium: &dyn Vfs, path: &Path) -> io::Result<Self> {
-        let file = medium.open(path)?;
+    pub(crate) fn open(vfs: &dyn Vfs, path: &Path) -> io::Result<Self> {
+        let file: Arc<dyn VfsFile> = Arc::from(vfs.open(path)?);
         Ok(Self {
             length: file.length()?,
             file,
             start: 0,
             bytes: Vec::new(),
             zeros: 0,
+            in_vain: 0,
         })
     }
 
     /// Bytes of the file; `None` if it is not that long.
     pub(crate) fn get(&mut self, at: u64, length: u64) -> io::Result<Option<&[u8]>> {
-        let Some(end) = at.checked_add(length).filter(|end| *end <= self.length) else {
+        let end = at.checked_add(length).filter(|end| *end <= self.length);
+        let Some(end) = end else { return Ok(None) };
+        if (at < self.start || end > self.start + self.bytes.len() as u64)
+            && !self.fill(at, length)?
+        {
             return Ok(None);
-        };
-        if at < self.start || end > self.start + self.bytes.len() as u64 {
-            let wanted = length.max(READ).min(self.length - at);
-            // It fits: the file is as long as that.
-            let wanted = usize::try_from(wanted).map_err(io::Error::other)?;
-            self.bytes.clear();
-            self.bytes.try_reserve_exact(wanted)?;
-            self.bytes.resize(wanted, 0);
-            self.start = at;
-            if let Err(error) = self.file.read_at(&mut self.bytes, at) {
-                self.bytes.clear();
-                return match error.kind() {
-                    io::ErrorKind::UnexpectedEof => Ok(None),
-                    _ => Err(error),
-                };
-            }
         }
         let from = (at - self.start) as usize;
         Ok(self.bytes.get(from..from + length as usize))
     }
 
-    /// The first whole frame at or after a place.
+    /// Reads from a place of the file; gives whether it is still as long as it was.
+    fn fill(&mut self, at: u64, length: u64) -> io::Result<bool> {
+        // It fits: the file is as long as that.
+        let wanted = length.max(READ).min(self.length - at);
+        let wanted = usize::try_from(wanted).map_err(io::Error::other)?;
+        self.bytes.clear();
+        self.bytes.try_reserve_exact(wanted)?;
+        self.bytes.resize(wanted, 0);
+        self.start = at;
+        let read = self.file.read_at(&mut self.bytes, at);
+        read.map(|()| true).or_else(|error| {
+            self.bytes.clear();
+            match error.kind() {
+                io::ErrorKind::UnexpectedEof => Ok(false),
+                _ => Err(error),
+            }
+        })
+    }
+
+    /// The first whole frame at or after a place, and its body.
     pub(crate) fn next_frame(
         &mut self,
         segment: &Segment,
         from: u64,
-    ) -> io::Result<Option<FoundFrame>> {
-        let mut at = aligned(from);
-        while let Some(bytes) = self.get(at, FRAME_HEADER as u64)? {
-            let header = bytes
-                .try_into()
-                .ok()
-                .and_then(|bytes| FrameHeader::read(bytes, segment, at));
-            if let Some(header) = header
-                && header.end(at) <= self.length
-            {
-                return Ok(Some(FoundFrame { at, header }));
+    ) -> io::Result<Option<(FoundFrame, &[u8])>> {
+        let mut at = from;
+        let found = loop {
+            if let Some(found) = self.frame_at(segment, at)? {
+                break found;
             }
-            let Some(next) = self.past_zeros(at)? else {
-                self.zeros += self.length - at;
+            let budget = self
+                .length
+                .saturating_mul(IN_VAIN)
+                .saturating_add(IN_VAIN_ANYWAY);
+            match self.next_magic(at + 1)? {
+                Some(next) if self.in_vain <= budget => at = next,
+                _ => return Ok(None),
+            }
+        };
+        let body = self.get(found.at + FRAME_HEADER as u64, found.header.body.into())?;
+        Ok(body.map(|body| (found, body)))
+    }
+
+    /// The frame that begins here, if one does.
+    fn frame_at(&mut self, segment: &Segment, at: u64) -> io::Result<Option<FoundFrame>> {
+        let header = self
+            .get(at, FRAME_HEADER as u64)?
+            .and_then(FrameHeader::read);
+        let Some(header) = header else {
+            return Ok(None);
+        };
+        let Some(bytes) = self.get(at, header.length())? else {
+            return Ok(None);
+        };
+        if !frame::is_whole(bytes, segment, at) {
+            self.in_vain += header.length();
+            return Ok(None);
+        }
+        let payload = header.payload(&bytes[FRAME_HEADER..]);
+        let start = at + header.length();
+        let end = payload.and_then(|payload| start.checked_add(payload));
+        let found = end.filter(|end| *end <= self.length).map(|end| FoundFrame {
+            at,
+            header,
+            payload: start,
+            end,
+        });
+        Ok(found)
+    }
+
+    /// What is in memory from a place on, a few bytes at least unless the file ends before; `None` if it is not that
+    /// long.
+    fn some(&mut self, at: u64) -> io::Result<Option<&[u8]>> {
+        let in_memory = self.start + self.bytes.len() as u64;
+        let is_enough = in_memory == self.length || at + FRAME_HEADER as u64 <= in_memory;
+        match (self.start..in_memory).contains(&at) && is_enough {
+            true => Ok(self.bytes.get((at - self.start) as usize..)),
+            false if at >= self.length || !self.fill(at, 1)? => Ok(None),
+            false => Ok(Some(&self.bytes)),
+        }
+    }
+
+    /// The first place from here on with the magic bytes of a frame.
+    fn next_magic(&mut self, from: u64) -> io::Result<Option<u64>> {
+        let mut at = from;
+        loop {
+            let data = self.next_data(at)?;
+            self.zeros += data.unwrap_or(self.length).saturating_sub(at);
+            let Some(data) = data else { return Ok(None) };
+            let Some(bytes) = self.some(data)? else {
                 return Ok(None);
             };
-            self.zeros += next - at;
-            at = next.max(at + 8);
+            let mut places = bytes.windows(FRAME_MAGIC.len());
+            if let Some(place) = places.position(|four| four == FRAME_MAGIC) {
+                return Ok(Some(data + place as u64));
+            }
+            let end = data + bytes.len() as u64;
+            if end >= self.length {
+                return Ok(None);
+            }
+            // The magic may lie across the end of what was read.
+            at = (data + 1).max(end - FRAME_MAGIC.len() as u64 + 1);
+        }
+    }
+
+    /// The first place from here on where there is anything but zeros.
+    fn next_data(&mut self, mut at: u64) -> io::Result<Option<u64>> {
+        while let Some(bytes) = self.some(at)? {
+            if let Some(zeros) = bytes.iter().position(|byte| *byte != 0) {
+                return Ok(Some(at + zeros as u64));
+            }
+            let end = at + bytes.len() as u64;
+            // A place that lies before is the file system's mistake.
+            match self.file.next_data(end)? {
+                Some(data) => at = data.max(end),
+                None => return Ok(None),
+            }
         }
         Ok(None)
-    }
-
-    /// The first multiple of 8 from a place in memory on where there may be anything but zeros;
-    /// `None` if there is nothing else to the end.
-    fn past_zeros(&self, at: u64) -> io::Result<Option<u64>> {
-        let from = self.bytes.get((at - self.start) as usize..);
-        let mut words = from.unwrap_or_default().chunks_exact(8);
-        let zeros = words.position(|word| word != [0; 8]);
-        if let Some(zeros) = zeros {
-            return Ok(Some(at + 8 * zeros as u64));
-        }
-        // To the end of what is in memory.
-        let end = (self.start + self.bytes.len() as u64) & !7;
-        let data = self.file.next_data(end)?;
-        // A place that lies before is a medium's mistake.
-        Ok(data.map(|data| (data & !7).max(end)))
-    }
-
-    /// Notes a frame, if its metadata is whole.
-    fn add(&mut self, frame: &FoundFrame, to: &mut Scanned) -> io::Result<Result<(), String>> {
-        let header = frame.header;
-        let at = FrameHeader::metadata_at(frame.at);
-        let Some(metadata) = self.get(at, header.metadata.into())? else {
-            return Ok(Err("it ends too early".to_owned()));
-        };
-        if checksum(metadata) != header.metadata_checksum {
-            return Ok(Err("its metadata is damaged".to_owned()));
-        }
-        match header.kind {
-            Some(kind @ (FrameKind::Entry | FrameKind::Scratch)) => to.rows.push(Row {
-                key: header.key,
-                at: frame.at,
-                kind,
-                saved_at: header.saved_at,
-            }),
-            Some(FrameKind::Mark) => match cbor::from_bytes(metadata) {
-                Ok(mark) => to.marks.push(mark),
-                Err(why) => return Ok(Err(format!("its metadata can't be read: {why}"))),
-            },
-            // Also those that a later release may add.
-            Some(FrameKind::Index | FrameKind::About | FrameKind::Uses) | None => {}
-        }
-        Ok(Ok(()))
     }
 
     /// What comes after the index of a sealed segment is no damage.

@@ -1,6 +1,6 @@
 //! What was read so far of which segment.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,27 +8,28 @@ use std::sync::Arc;
 
 use sde::{ArchiveError, Mark};
 
-use crate::catalog::scan;
-use crate::catalog::table::{Row, Table};
-use crate::format::class::Class;
+use super::scan;
+use crate::cbor::metadata::from_bytes;
+use crate::format::class::Part;
+use crate::format::frame::{self, FrameKind};
 use crate::format::id::UniqueId;
+use crate::format::index_block::{IndexBlock, Row};
 use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::store::directory::is_no_folder;
 use crate::store::trust::{Distrusted, Trust};
-use crate::vfs::{Found, Vfs};
-use crate::writer::segment_writer::{EXTENSION, folder};
+use crate::vfs::{Found, Vfs, VfsFile};
 
 /// The segments of a store as far as they were read.
-pub(crate) struct Seen {
+pub(crate) struct SegmentCatalog {
     trust: Trust,
     distrusted: Distrusted,
     files: HashMap<PathBuf, Progress>,
     /// The segments that this process has sealed.
     sealed: HashSet<UniqueId>,
     /// Replaced by a compaction up to a length, and only still there for those who read them.
-    retired: HashMap<UniqueId, u64>,
+    replaced: HashMap<UniqueId, u64>,
     /// Those of which that was not known when the directory was looked at last.
-    newly_retired: HashSet<UniqueId>,
+    newly_replaced: HashSet<UniqueId>,
     /// What can't be made durable.
     doubted: HashSet<UniqueId>,
     /// The files that could not be read when the directory was looked at last.
@@ -36,11 +37,14 @@ pub(crate) struct Seen {
     /// Another folder with segments: that which this process appends to, if not the store's.
     local: Option<PathBuf>,
     /// What others have made durable, and up to where.
-    sure: HashMap<UniqueId, u64>,
+    durable_to: HashMap<UniqueId, u64>,
 }
 
 /// How often the directory is listed anew because files are gone that were listed.
 const LOOKS: usize = 8;
+
+/// How segments are called.
+pub(crate) const EXTENSION: &str = "sde";
 
 enum Progress {
     /// This process writes it, and knows what is in it.
@@ -56,9 +60,9 @@ enum Progress {
 }
 
 impl Progress {
-    fn id(&self) -> Option<UniqueId> {
+    fn segment(&self) -> Option<&Arc<Segment>> {
         match self {
-            Self::Own(segment) | Self::Read { segment, .. } => Some(segment.id),
+            Self::Own(segment) | Self::Read { segment, .. } => Some(segment),
             Self::Refused(_) => None,
         }
     }
@@ -66,37 +70,37 @@ impl Progress {
 
 /// What is new.
 #[derive(Default)]
-pub(crate) struct News {
-    pub(crate) tables: Vec<Table>,
+pub(crate) struct CatalogChanges {
+    pub(crate) sealed: Vec<(Arc<Segment>, IndexBlock)>,
     pub(crate) frames: Vec<(Arc<Segment>, Vec<Row>)>,
     pub(crate) marks: Vec<Mark>,
-    /// Segments whose files are gone, or retired; what is still new of them is among the rest.
-    pub(crate) gone: Vec<UniqueId>,
+    /// Segments whose files are gone, or replaced; what is still new of them is among the rest.
+    pub(crate) gone: HashSet<UniqueId>,
 }
 
 /// A segment as far as it is known.
-pub(crate) struct Known {
-    pub(crate) path: PathBuf,
-    pub(crate) id: UniqueId,
+#[derive(Clone)]
+pub(crate) struct KnownSegment {
     pub(crate) segment: Arc<Segment>,
-    pub(crate) class: Class,
     /// Up to where its frames were read, without its index.
+    pub(crate) end: u64,
+    /// How long its file was.
     pub(crate) length: u64,
 }
 
-impl Seen {
-    pub(crate) fn new(trust: Trust) -> Self {
+impl SegmentCatalog {
+    pub(crate) fn new(trust: Trust, local: Option<PathBuf>) -> Self {
         Self {
             trust,
             distrusted: Distrusted::default(),
             files: HashMap::new(),
             sealed: HashSet::new(),
-            retired: HashMap::new(),
-            newly_retired: HashSet::new(),
+            replaced: HashMap::new(),
+            newly_replaced: HashSet::new(),
             doubted: HashSet::new(),
             unread: Vec::new(),
-            local: None,
-            sure: HashMap::new(),
+            local,
+            durable_to: HashMap::new(),
         }
     }
 
@@ -119,143 +123,119 @@ impl Seen {
         &self.unread
     }
 
-    /// Has segments looked for in another folder too.
-    pub(crate) fn set_local(&mut self, dir: PathBuf) {
-        self.local = Some(dir);
+    /// Takes note that another rank has made a segment durable up to here.
+    pub(crate) fn set_durable_to(&mut self, id: UniqueId, end: u64) {
+        self.durable_to.insert(id, end);
     }
 
-    /// Takes note that somebody has made a segment durable up to here.
-    pub(crate) fn set_sure(&mut self, id: UniqueId, end: u64) {
-        self.sure.insert(id, end);
+    /// Up to where another rank has made a segment durable.
+    pub(crate) fn durable_to(&self, id: &UniqueId) -> u64 {
+        self.durable_to.get(id).copied().unwrap_or(0)
     }
 
-    /// Up to where somebody has made a segment durable.
-    pub(crate) fn sure(&self, id: &UniqueId) -> u64 {
-        self.sure.get(id).copied().unwrap_or(0)
-    }
-
-    /// The segments that were read, and how long their files were.
-    pub(crate) fn with_lengths(&self) -> impl Iterator<Item = (Known, u64)> + '_ {
-        let length = |path: &PathBuf| match self.files.get(path) {
-            Some(Progress::Read { length, .. }) => *length,
-            _ => 0,
-        };
-        self.known().map(move |known| {
-            let length = length(&known.path);
-            (known, length)
-        })
+    /// The segments that others wrote, or that this process has sealed, but for those of which
+    /// nothing counts any more.
+    pub(crate) fn known(&self) -> impl Iterator<Item = KnownSegment> + '_ {
+        self.read()
+            .filter(|known| self.replaced_to(known).is_none_or(|to| known.end > to))
     }
 
     /// The segments of which nothing counts any more and whose files are still there.
-    pub(crate) fn replaced(&self) -> impl Iterator<Item = Known> + '_ {
-        self.files.iter().filter_map(|(path, progress)| {
-            let Progress::Read { segment, end, .. } = progress else {
-                return None;
-            };
-            let retired = self.retired.get(&segment.id)?;
-            (end <= retired).then(|| Known {
-                path: path.clone(),
-                id: segment.id,
-                segment: Arc::clone(segment),
-                class: segment.class,
-                length: *retired,
-            })
+    pub(crate) fn replaced(&self) -> impl Iterator<Item = KnownSegment> + '_ {
+        self.read().filter_map(|known| {
+            let end = self.replaced_to(&known).filter(|to| known.end <= *to)?;
+            Some(KnownSegment { end, ..known })
         })
     }
 
-    /// Takes note of one that somebody tells of.
-    pub(crate) fn hear_of_replaced(&mut self, known: Known) {
-        self.retired.insert(known.id, known.length);
-        let progress = Progress::Read {
-            segment: known.segment,
-            length: known.length,
-            end: known.length,
-        };
-        self.files.entry(known.path).or_insert(progress);
+    fn replaced_to(&self, known: &KnownSegment) -> Option<u64> {
+        self.replaced.get(&known.segment.id).copied()
     }
 
-    /// Takes note of what somebody tells of a segment, from a place on. Gives whether that is
+    fn read(&self) -> impl Iterator<Item = KnownSegment> + '_ {
+        self.files.values().filter_map(|progress| match progress {
+            Progress::Read {
+                segment,
+                length,
+                end,
+            } => Some(KnownSegment {
+                segment: Arc::clone(segment),
+                end: *end,
+                length: *length,
+            }),
+            Progress::Own(_) | Progress::Refused(_) => None,
+        })
+    }
+
+    /// Takes note of a segment that another rank tells of as replaced.
+    pub(crate) fn apply_replaced(&mut self, known: KnownSegment) {
+        self.replaced.insert(known.segment.id, known.end);
+        self.files
+            .entry(known.segment.path.clone())
+            .or_insert(Progress::Read {
+                segment: known.segment,
+                length: known.end,
+                end: known.end,
+            });
+    }
+
+    /// Takes note of what another rank tells of a segment, from a place on. Gives whether that is
     /// new; what is told of a place that comes later is left to be read.
-    pub(crate) fn hear(&mut self, known: Known, from: u64, length: u64) -> bool {
-        let end = match self.files.get(&known.path) {
+    pub(crate) fn apply(&mut self, known: KnownSegment, from: u64) -> bool {
+        let end = match self.files.get(&known.segment.path) {
             Some(Progress::Read { end, .. }) => *end,
             Some(Progress::Own(_) | Progress::Refused(_)) => return false,
-            None => first(self.retired.get(&known.id)),
+            None => self.first(&known.segment.id),
         };
-        if end != from || known.length < end {
+        if end != from || known.end < end {
             return false;
         }
-        let progress = Progress::Read {
-            segment: known.segment,
-            length,
-            end: known.length,
-        };
-        self.files.insert(known.path, progress);
+        self.note_read(known);
         true
+    }
+
+    fn note_read(&mut self, known: KnownSegment) {
+        let KnownSegment {
+            segment,
+            end,
+            length,
+        } = known;
+        let progress = Progress::Read {
+            segment: Arc::clone(&segment),
+            length,
+            end,
+        };
+        self.files.insert(segment.path.clone(), progress);
     }
 
     /// Forgets segments whose frames are elsewhere by now.
     pub(crate) fn forget(&mut self, goes: impl Fn(&UniqueId) -> bool) {
         self.files
-            .retain(|_, progress| !progress.id().is_some_and(|id| goes(&id)));
+            .retain(|_, progress| !progress.segment().is_some_and(|one| goes(&one.id)));
     }
 
-    /// Has a segment of this process left alone, unless another thread has sealed it since: then what
-    /// is in it is known. Gives whether it has not.
-    pub(crate) fn own(&mut self, segment: &Arc<Segment>) -> bool {
-        if self.sealed.contains(&segment.id) {
-            return false;
-        }
+    /// Has a segment left alone that this process writes.
+    pub(crate) fn own(&mut self, segment: &Arc<Segment>) {
         let progress = Progress::Own(Arc::clone(segment));
         self.files.insert(segment.path.clone(), progress);
-        true
     }
 
-    /// Has segments left out from now on, up to a length.
-    pub(crate) fn retire(&mut self, segments: impl IntoIterator<Item = (UniqueId, u64)>) {
-        for (id, length) in segments {
-            let known = self.retired.get(&id);
-            if known.is_none_or(|known| *known < length) {
-                self.retired.insert(id, length);
-                self.newly_retired.insert(id);
-            }
-        }
+    /// Takes note of a segment that this process has sealed.
+    pub(crate) fn note_sealed(&mut self, segment: &Arc<Segment>, block: &IndexBlock) {
+        self.sealed.insert(segment.id);
+        self.note_read(KnownSegment {
+            segment: Arc::clone(segment),
+            end: block.end,
+            length: block.length,
+        });
     }
 
-    /// Where a segment is now: closing it gives it another name.
-    pub(crate) fn path_of(&self, id: &UniqueId) -> Option<&Path> {
-        let found = self
-            .files
-            .iter()
-            .find(|(_, progress)| progress.id() == Some(*id));
-        found.map(|(path, _)| path.as_path())
+    /// The segments that this process has sealed, so that all in them is durable.
+    pub(crate) fn sealed(&self) -> &HashSet<UniqueId> {
+        &self.sealed
     }
 
-    /// The segments that others wrote, or that this process has sealed, but for those of which
-    /// nothing counts any more.
-    pub(crate) fn known(&self) -> impl Iterator<Item = Known> + '_ {
-        self.files.iter().filter_map(|(path, progress)| {
-            let Progress::Read { segment, end, .. } = progress else {
-                return None;
-            };
-            if self
-                .retired
-                .get(&segment.id)
-                .is_some_and(|retired| end <= retired)
-            {
-                return None;
-            }
-            Some(Known {
-                path: path.clone(),
-                id: segment.id,
-                segment: Arc::clone(segment),
-                class: segment.class,
-                length: *end,
-            })
-        })
-    }
-
-    /// The segments that this process has saved to and that have no index: one that it writes, and
+    /// The segments that this process has saved to and that have no index: those that it writes, and
     /// those that it left after an error.
     pub(crate) fn owned(&self) -> impl Iterator<Item = &Arc<Segment>> {
         self.files.values().filter_map(|progress| match progress {
@@ -264,69 +244,75 @@ impl Seen {
         })
     }
 
-    /// The segments that this process has sealed, so that all in them is durable.
-    pub(crate) fn all_sealed(&self) -> HashSet<UniqueId> {
-        self.sealed.clone()
+    /// Has segments left out from now on, up to a length.
+    pub(crate) fn replace(&mut self, segments: impl IntoIterator<Item = (UniqueId, u64)>) {
+        for (id, length) in segments {
+            let known = self.replaced.get(&id);
+            if known.is_none_or(|known| *known < length) {
+                self.replaced.insert(id, length);
+                self.newly_replaced.insert(id);
+            }
+        }
     }
 
-    /// Takes note of a segment that this process has sealed.
-    pub(crate) fn sealed(&mut self, table: &Table) {
-        self.sealed.insert(table.segment.id);
-        let progress = Progress::Read {
-            segment: Arc::clone(&table.segment),
-            length: table.length,
-            end: table.end,
-        };
-        self.files.insert(table.segment.path.clone(), progress);
+    /// Where segments are now, whatever their names: closing one gives it another.
+    pub(crate) fn by_id(&self) -> HashMap<UniqueId, &Arc<Segment>> {
+        let segments = self.files.values().filter_map(Progress::segment);
+        segments.map(|segment| (segment.id, segment)).collect()
     }
 
     /// Reads what is new.
     ///
     /// A segment that can't be read is warned of and left out; that a directory
     /// can't be listed is an error.
-    pub(crate) fn look(&mut self, medium: &dyn Vfs, store: &Path) -> Result<News, ArchiveError> {
-        let mut news = News::default();
+    pub(crate) fn look(
+        &mut self,
+        vfs: &dyn Vfs,
+        store: &Path,
+    ) -> Result<CatalogChanges, ArchiveError> {
+        let mut changes = CatalogChanges::default();
         for _ in 0..LOOKS {
-            if self.look_once(medium, store, &mut news)? {
+            if self.look_once(vfs, store, &mut changes)? {
                 break;
             }
         }
-        Ok(news)
+        Ok(changes)
     }
 
     /// Reads what is in the folder that this process appends to.
-    pub(crate) fn look_at_local(&mut self, medium: &dyn Vfs) -> Result<News, ArchiveError> {
-        let mut news = News::default();
-        let there = self.local.as_deref().map(|local| segments(medium, local));
-        for (path, class) in there.transpose()?.unwrap_or_default() {
-            match self.look_at(medium, &path, class, &mut news) {
+    pub(crate) fn look_at_local(&mut self, vfs: &dyn Vfs) -> Result<CatalogChanges, ArchiveError> {
+        let mut changes = CatalogChanges::default();
+        let there = self.local.as_deref().map(|local| segments(vfs, local));
+        for (path, part) in there.transpose()?.unwrap_or_default() {
+            match self.look_at(vfs, &path, part, &mut changes) {
                 // Another rank that found it was faster.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 Err(error) => sde::warning!("{} can't be read: {error}", path.display()),
                 Ok(()) => {}
             }
         }
-        Ok(news)
+        Ok(changes)
     }
 
     /// Gives whether all files that were listed were there. If not, a compaction has put what was in
     /// them into others, which may have been made after the directory was listed.
     fn look_once(
         &mut self,
-        medium: &dyn Vfs,
+        vfs: &dyn Vfs,
         store: &Path,
-        news: &mut News,
+        changes: &mut CatalogChanges,
     ) -> Result<bool, ArchiveError> {
-        let mut there = segments(medium, store)?;
+        let mut there = segments(vfs, store)?;
         if let Some(local) = &self.local {
-            there.extend(segments(medium, local)?);
+            there.extend(segments(vfs, local)?);
         }
-        self.forget_gone(&there, news);
-        self.begin_retired(news);
+        self.forget_gone(&there, changes);
+        let newly_replaced = std::mem::take(&mut self.newly_replaced);
+        self.begin_again(newly_replaced, changes);
         self.unread.clear();
         let mut all = true;
-        for (path, class) in &there {
-            match self.look_at(medium, path, *class, news) {
+        for (path, part) in &there {
+            match self.look_at(vfs, path, *part, changes) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::NotFound => all = false,
                 Err(error) => {
@@ -340,61 +326,62 @@ impl Seen {
 
     /// Forgets files that are not there any more. One that is there under another name
     /// too, as while it is renamed, is read again.
-    fn forget_gone(&mut self, there: &BTreeMap<PathBuf, Class>, news: &mut News) {
+    fn forget_gone(&mut self, there: &BTreeSet<(PathBuf, Part)>, changes: &mut CatalogChanges) {
+        let there: HashSet<&Path> = there.iter().map(|(path, _)| path.as_path()).collect();
         let mut gone = HashSet::new();
         self.files.retain(|path, progress| {
-            let stays = there.contains_key(path);
+            let stays = there.contains(path.as_path());
             if !stays {
-                gone.extend(progress.id());
+                gone.extend(progress.segment().map(|one| one.id));
             }
             stays
         });
-        self.begin_again(&gone);
-        news.gone.extend(gone);
+        self.begin_again(gone, changes);
     }
 
-    /// What was read of segments that are retired since is forgotten; what they have beyond
-    /// that is read again.
-    fn begin_retired(&mut self, news: &mut News) {
-        let retired = std::mem::take(&mut self.newly_retired);
-        self.begin_again(&retired);
-        news.gone.extend(retired);
-    }
-
-    fn begin_again(&mut self, ids: &HashSet<UniqueId>) {
+    /// What was read of these is forgotten; what they have beyond what was replaced is read again.
+    fn begin_again(&mut self, ids: HashSet<UniqueId>, changes: &mut CatalogChanges) {
+        if ids.is_empty() {
+            return;
+        }
+        let replaced = &self.replaced;
         for progress in self.files.values_mut() {
-            let segment = match progress {
-                Progress::Own(segment) | Progress::Read { segment, .. } => Arc::clone(segment),
-                Progress::Refused(_) => continue,
-            };
-            if ids.contains(&segment.id) {
-                let retired = self.retired.get(&segment.id);
+            let segment = progress.segment().filter(|one| ids.contains(&one.id));
+            if let Some(segment) = segment.cloned() {
                 *progress = Progress::Read {
                     length: 0,
-                    end: first(retired),
+                    end: first(replaced.get(&segment.id)),
                     segment,
                 };
             }
         }
+        changes.gone.extend(ids);
+    }
+
+    /// Where the frames of a segment begin that count.
+    fn first(&self, id: &UniqueId) -> u64 {
+        first(self.replaced.get(id))
     }
 
     fn look_at(
         &mut self,
-        medium: &dyn Vfs,
+        vfs: &dyn Vfs,
         path: &Path,
-        class: Class,
-        news: &mut News,
+        part: Part,
+        changes: &mut CatalogChanges,
     ) -> io::Result<()> {
-        let found = medium.look(path)?;
+        let found = vfs.look(path)?;
         let found = found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
-        let (segment, from) = match self.files.get(path) {
+        let known = self.files.get(path);
+        let progress_is_new = !matches!(known, Some(Progress::Read { length: 1.., .. }));
+        let (segment, from) = match known {
             Some(Progress::Own(_)) => return Ok(()),
             Some(Progress::Refused(then)) if *then == found.length => return Ok(()),
             Some(Progress::Read { length: then, .. }) if *then == found.length => return Ok(()),
             Some(Progress::Read { segment, end, .. }) => (Arc::clone(segment), *end),
-            Some(Progress::Refused(_)) | None => match self.open(medium, path, &found)? {
-                Some(Ok(segment)) if segment.class == class => {
-                    let from = first(self.retired.get(&segment.id));
+            Some(Progress::Refused(_)) | None => match self.open(vfs, path, &found)? {
+                Some(Ok(segment)) if segment.part == part => {
+                    let from = self.first(&segment.id);
                     (Arc::new(segment), from)
                 }
                 Some(Ok(_)) => {
@@ -409,20 +396,22 @@ impl Seen {
                 None => return Ok(()),
             },
         };
-        let end = self.read(medium, &segment, from, news)?;
-        let progress = Progress::Read {
-            segment,
-            length: found.length,
-            end,
+        let end = match progress_is_new {
+            true => read_anew(vfs, &segment, from, changes)?,
+            false => read_on(vfs, &segment, from, changes)?,
         };
-        self.files.insert(path.to_owned(), progress);
+        self.note_read(KnownSegment {
+            segment,
+            end,
+            length: found.length,
+        });
         Ok(())
     }
 
     /// Reads the header of a segment that was found, if it is to be trusted.
     fn open(
         &mut self,
-        medium: &dyn Vfs,
+        vfs: &dyn Vfs,
         path: &Path,
         found: &Found,
     ) -> io::Result<Option<Result<Segment, String>>> {
@@ -430,7 +419,7 @@ impl Seen {
             self.distrusted.add(path, &why);
             return Ok(Some(Err(why)));
         }
-        scan::open(medium, path)
+        scan::open(vfs, path)
     }
 
     fn refuse(&mut self, path: &Path, length: u64, why: &str) {
@@ -438,51 +427,101 @@ impl Seen {
         let progress = Progress::Refused(length);
         self.files.insert(path.to_owned(), progress);
     }
-
-    /// Reads a segment from a place on: its index, if it is read for the first time and has one.
-    fn read(
-        &self,
-        medium: &dyn Vfs,
-        segment: &Arc<Segment>,
-        from: u64,
-        news: &mut News,
-    ) -> io::Result<u64> {
-        if from == SEGMENT_HEADER as u64 {
-            let file = medium.open(&segment.path)?;
-            let length = file.length()?;
-            if let Some(table) = Table::read(segment, &*file, length)? {
-                // Without the index, which nobody may vouch for.
-                let end = table.end;
-                news.tables.push(table);
-                return Ok(end);
-            }
-        }
-        let scanned = scan::scan(medium, segment, from)?;
-        scanned.warn(&segment.path);
-        news.marks.extend(scanned.marks);
-        news.frames.push((Arc::clone(segment), scanned.rows));
-        Ok(scanned.frames_end)
-    }
 }
 
-/// Where the frames of a segment begin that count, if it is retired up to a length.
-fn first(retired: Option<&u64>) -> u64 {
+/// Reads a segment of which nothing is known: its index, if it has one. What is before the place was replaced, and only
+/// provenances of it count: what was appended since may need them.
+fn read_anew(
+    vfs: &dyn Vfs,
+    segment: &Arc<Segment>,
+    from: u64,
+    changes: &mut CatalogChanges,
+) -> io::Result<u64> {
+    let file = vfs.open(&segment.path)?;
+    let length = file.length()?;
+    if length <= from {
+        return Ok(from);
+    }
+    let counts = |row: &Row| row.at() >= from || row.kind() == Some(FrameKind::Provenance);
+    if let Some(block) = IndexBlock::read(segment, &*file, length)? {
+        // Without the index, which nobody may vouch for.
+        let end = block.end;
+        changes.marks.extend(marks(&*file, segment, &block)?);
+        match from == SEGMENT_HEADER as u64 {
+            true => changes.sealed.push((Arc::clone(segment), block)),
+            false => {
+                let rows = Row::all(&block.rows).filter(counts).collect();
+                changes.frames.push((Arc::clone(segment), rows));
+            }
+        }
+        return Ok(end.max(from));
+    }
+    let mut scanned = scan::scan(vfs, segment, SEGMENT_HEADER as u64)?;
+    scanned.rows.retain(counts);
+    let end = scanned.frames_end.max(from);
+    note_scanned(segment, scanned, changes);
+    Ok(end)
+}
+
+/// Reads what is new of a segment.
+fn read_on(
+    vfs: &dyn Vfs,
+    segment: &Arc<Segment>,
+    from: u64,
+    changes: &mut CatalogChanges,
+) -> io::Result<u64> {
+    let scanned = scan::scan(vfs, segment, from)?;
+    let end = scanned.frames_end;
+    note_scanned(segment, scanned, changes);
+    Ok(end)
+}
+
+fn note_scanned(segment: &Arc<Segment>, scanned: scan::Scanned, changes: &mut CatalogChanges) {
+    scanned.warn(&segment.path);
+    changes.marks.extend(scanned.marks);
+    changes.frames.push((Arc::clone(segment), scanned.rows));
+}
+
+/// The marks in a sealed segment.
+fn marks(file: &dyn VfsFile, segment: &Segment, block: &IndexBlock) -> io::Result<Vec<Mark>> {
+    let mut marks = Vec::new();
+    for row in Row::all(&block.rows).filter(|row| row.kind() == Some(FrameKind::Mark)) {
+        let frame = frame::read_at(file, segment, row.at())?;
+        let read = |body: &[u8]| Some(from_bytes(body).ok()?.0);
+        match frame.and_then(|(header, body)| read(header.content(&body))) {
+            Some(mark) => marks.push(mark),
+            None => sde::warning!("a mark in {} is damaged", segment.path.display()),
+        }
+    }
+    Ok(marks)
+}
+
+/// Where the frames of a segment begin that count, if it is replaced up to a length.
+fn first(replaced: Option<&u64>) -> u64 {
     let header = SEGMENT_HEADER as u64;
-    retired.map_or(header, |length| header.max(*length))
+    replaced.map_or(header, |length| header.max(*length))
+}
+
+/// Where a part of a store has its segments.
+pub(crate) fn folder(store: &Path, part: Part) -> PathBuf {
+    store.join(part.folder())
 }
 
 /// The files in a store that are called as segments are.
-fn segments(medium: &dyn Vfs, store: &Path) -> Result<BTreeMap<PathBuf, Class>, ArchiveError> {
-    let mut there = BTreeMap::new();
-    for class in Class::ALL {
-        let dir = folder(store, class);
-        let names = match medium.list(&dir) {
+pub(crate) fn segments(
+    vfs: &dyn Vfs,
+    store: &Path,
+) -> Result<BTreeSet<(PathBuf, Part)>, ArchiveError> {
+    let mut there = BTreeSet::new();
+    for part in Part::ALL {
+        let dir = folder(store, part);
+        let names = match vfs.list(&dir) {
             Err(error) if is_no_folder(&error) => continue,
             names => names.map_err(|error| ArchiveError::io("listing", &dir, error))?,
         };
         let paths = names.into_iter().map(|name| dir.join(name));
         let segments = paths.filter(|path| path.extension() == Some(OsStr::new(EXTENSION)));
-        there.extend(segments.map(|path| (path, class)));
+        there.extend(segments.map(|path| (path, part)));
     }
     Ok(there)
 }

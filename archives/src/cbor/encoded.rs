@@ -86,12 +86,4 @@ impl Encoded {
         }
         *hasher.finalize().as_bytes()
     }
-
-    /// All of it in one place.
-    pub(crate) fn into_vec(mut self) -> Vec<u8> {
-        match self.pieces.is_empty() {
-            true => std::mem::take(&mut self.last),
-            false => self.slices().collect::<Vec<_>>().concat(),
-        }
-    }
 }

@@ -13,6 +13,7 @@
 mod access;
 mod encoded;
 mod failure;
+pub(crate) mod metadata;
 mod read;
 mod schema;
 pub(crate) mod tags;
@@ -25,8 +26,6 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use ciborium_ll::Header;
 use sde::bulk::BulkBytes;
 use sde::{Codec, ErasedValue};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 
 pub(crate) use encoded::Encoded;
 use read::Reader;
@@ -91,21 +90,6 @@ pub(crate) fn decode(bytes: &[u8], codec: &Codec) -> Result<ErasedValue, String>
     })
 }
 
-/// The bytes of metadata.
-pub(crate) fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
-    let mut encoded = Encoded::new();
-    let written = value.serialize(Writer::new(&mut encoded));
-    written.map_err(|failure| failure.0)?;
-    Ok(encoded.into_vec())
-}
-
-/// Reads metadata.
-pub(crate) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
-    let mut reader = Reader::new(bytes);
-    let value = T::deserialize(&mut reader).map_err(|failure| failure.0)?;
-    used_up(&reader).map(|()| value)
-}
-
 fn used_up(reader: &Reader<'_>) -> Result<(), String> {
     match reader.left() {
         0 => Ok(()),
@@ -126,4 +110,4 @@ fn text(panic: &(dyn Any + Send)) -> &str {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -68,7 +68,7 @@ fn piece(journals: &[Journal], round: u64) -> u64 {
 
 /// What one rank sends.
 pub(super) struct Outgoing<'a> {
-    medium: &'a dyn Vfs,
+    vfs: &'a dyn Vfs,
     dir: &'a Path,
     journals: &'a [Journal],
     /// What went wrong; zeros are sent from then on.
@@ -76,9 +76,9 @@ pub(super) struct Outgoing<'a> {
 }
 
 impl<'a> Outgoing<'a> {
-    pub(super) fn new(medium: &'a dyn Vfs, dir: &'a Path, journals: &'a [Journal]) -> Self {
+    pub(super) fn new(vfs: &'a dyn Vfs, dir: &'a Path, journals: &'a [Journal]) -> Self {
         Self {
-            medium,
+            vfs,
             dir,
             journals,
             error: None,
@@ -108,10 +108,9 @@ impl<'a> Outgoing<'a> {
         to: &mut Vec<u8>,
     ) -> Result<(), ArchiveError> {
         let path = journal.path(self.dir);
-        let file = self.medium.open(&path);
-        let read = file.and_then(|file| {
-            crate::catalog::table::bytes(&*file, range.start, range.end - range.start)
-        });
+        let file = self.vfs.open(&path);
+        let read = file
+            .and_then(|file| crate::vfs::read_bytes(&*file, range.start, range.end - range.start));
         to.extend(read.map_err(|error| ArchiveError::io("reading", path, error))?);
         Ok(())
     }
@@ -127,21 +126,21 @@ struct Arriving {
 /// What a writer has got from all of them. The files are removed with it.
 pub(super) struct Brought<'a> {
     arriving: Vec<Arriving>,
-    medium: &'a dyn Vfs,
+    vfs: &'a dyn Vfs,
     dir: &'a Path,
     files: HashMap<UniqueId, PathBuf>,
     pub(super) error: Option<ArchiveError>,
 }
 
 impl<'a> Brought<'a> {
-    pub(super) fn new(medium: &'a dyn Vfs, dir: &'a Path, far: &Far) -> Self {
+    pub(super) fn new(vfs: &'a dyn Vfs, dir: &'a Path, far: &Far) -> Self {
         let arriving = far.iter().map(|(_, journals)| Arriving {
             journals: journals.iter().copied().collect(),
             open: None,
         });
         Self {
             arriving: arriving.collect(),
-            medium,
+            vfs,
             dir,
             files: HashMap::new(),
             error: None,
@@ -176,7 +175,7 @@ impl<'a> Brought<'a> {
         let failed = |error| ArchiveError::io("writing to", &*path, error);
         let (mut file, left) = match arriving.open.take() {
             Some(open) => open,
-            None => (self.medium.create(path).map_err(failed)?, journal.length),
+            None => (self.vfs.create(path).map_err(failed)?, journal.length),
         };
         let here = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         let (here, rest) = bytes.split_at(here);
@@ -193,7 +192,7 @@ impl<'a> Brought<'a> {
         for journal in journals {
             if let Some(path) = self.files.remove(&journal.id) {
                 // One that is left is taken for unfinished, and removed some day.
-                let _ = self.medium.remove(&path);
+                let _ = self.vfs.remove(&path);
             }
         }
     }
@@ -203,7 +202,7 @@ impl Drop for Brought<'_> {
     fn drop(&mut self) {
         for path in self.files.values() {
             // One that is left is taken for unfinished, and removed some day.
-            let _ = self.medium.remove(path);
+            let _ = self.vfs.remove(path);
         }
     }
 }
@@ -218,7 +217,7 @@ pub(super) fn bring<'a>(
     group: &dyn ProcessGroup,
     parts: &Parts,
     far: &[Far],
-    (medium, dir): (&'a dyn Vfs, &'a Path),
+    (vfs, dir): (&'a dyn Vfs, &'a Path),
 ) -> Result<(Option<Brought<'a>>, Option<ArchiveError>), ArchiveError> {
     let rank = group.rank();
     if far.iter().all(Vec::is_empty) {
@@ -236,8 +235,8 @@ pub(super) fn bring<'a>(
     let Some(team) = team else {
         return Ok((None, None));
     };
-    let mut brought = is_writer.then(|| Brought::new(medium, dir, own));
-    let mut outgoing = Outgoing::new(medium, dir, journals.unwrap_or_default());
+    let mut brought = is_writer.then(|| Brought::new(vfs, dir, own));
+    let mut outgoing = Outgoing::new(vfs, dir, journals.unwrap_or_default());
     for round in 0..rounds(own) {
         let pieces = exchange(&*team, own, round, outgoing.piece(round));
         let pieces = pieces.map_err(|error| cut_off(&error))?;

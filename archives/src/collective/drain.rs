@@ -5,29 +5,33 @@
 //! after one. Those that it has read are removed only after all ranks know of the new ones, so it
 //! may stop anywhere: until then both count, and they say the same.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
 use std::sync::{Arc, Mutex};
 
 use sde::ArchiveError;
 
-use super::told::Told;
+use super::listing::Listing;
+use crate::catalog::Catalog;
 use crate::catalog::index::Place;
-use crate::catalog::table::Table;
-use crate::compact::{Candidate, EntryFacts, Plan, What, copy};
+use crate::compact::copy::FrameCopier;
+use crate::compact::{Candidate, EntryFacts, FrameContent, Plan, check_scratch, entry_facts};
+use crate::format::frame::FrameKind;
 use crate::format::id::UniqueId;
+use crate::format::metadata::ProvenanceId;
 use crate::format::segment::{SEGMENT_HEADER, Segment};
-use crate::read::frame::{self, Trouble};
-use crate::store::lock;
-use crate::store::uses;
-use crate::vfs::{Vfs, VfsFile};
-use crate::writer::frame::{NewFrame, Written};
-use crate::writer::group_commit::Committer;
-use crate::writer::segment_writer::Ground;
+use crate::read::frame::Trouble;
+use crate::store::{lock, uses};
+use crate::writer::frame::{EncodedProvenance, Written};
+use crate::writer::group_commit::GroupCommit;
+use crate::writer::segment_writer::WriterConfig;
 
 /// The segments of a writer.
 pub(super) struct Drain {
-    committer: Committer,
+    catalog: Arc<Catalog>,
+    writer: GroupCommit,
+    /// What was made durable since it was told.
+    written: Arc<Mutex<Vec<Written>>>,
     /// Up to where others have been told of each segment.
     told: Mutex<HashMap<UniqueId, u64>>,
 }
@@ -47,31 +51,34 @@ pub(super) struct Source {
 pub(super) struct Drained {
     /// The sources of which all that counts is in the new segments, durable.
     pub(super) taken: Vec<UniqueId>,
-    pub(super) told: Told,
+    pub(super) listing: Listing,
     /// The first thing that went wrong.
     pub(super) error: Option<ArchiveError>,
 }
 
 impl Drain {
-    pub(super) fn new(ground: Ground) -> Self {
+    pub(super) fn new(config: WriterConfig, catalog: &Arc<Catalog>) -> Self {
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let noted = Arc::clone(&written);
         Self {
-            committer: Committer::new(ground),
+            catalog: Arc::clone(catalog),
+            writer: GroupCommit::new(config, move |new| lock(&noted).extend(new)),
+            written,
             told: Mutex::default(),
         }
     }
 
     /// Seals all segments.
     pub(super) fn end(&self) {
-        self.committer.seal(|_| 0, drop);
+        self.writer.seal(|_| 0, |_, _| {});
     }
 
     /// Writes what counts of some segments.
     pub(super) fn write(&self, sources: &[Source]) -> Drained {
-        let medium = &self.committer.ground().medium;
         let mut drained = Drained::default();
         let mut candidates = Vec::new();
         for source in sources {
-            match survey(medium, source) {
+            match survey(&self.catalog, source) {
                 Ok(Some(candidate)) => candidates.push(candidate),
                 Ok(None) => {}
                 Err(error) => drained.error = drained.error.or(Some(error)),
@@ -82,33 +89,44 @@ impl Drain {
         }
         let taken = candidates.iter().map(|one| one.segment.id).collect();
         match self.append(&Plan::everything(candidates)) {
-            Ok(told) => {
+            Ok(listing) => {
                 drained.taken = taken;
-                drained.told = told;
+                drained.listing = listing;
             }
             Err(error) => drained.error = drained.error.or(Some(error)),
         }
         drained
     }
 
-    fn append(&self, plan: &Plan) -> Result<Told, ArchiveError> {
-        let mut save = self.committer.begin();
-        let mut facts = Vec::new();
+    fn append(&self, plan: &Plan) -> Result<Listing, ArchiveError> {
+        lock(&self.written).clear();
+        let mut save = self.writer.begin();
+        let mut facts = VecDeque::new();
+        let mut provenances = HashMap::new();
         for (candidate, kept) in plan.candidates.iter().zip(&plan.kept) {
-            let frames = frames_of(&*self.committer.ground().medium, candidate, kept)?;
-            facts.extend(
-                kept.iter()
-                    .map(|frame| match &candidate.frames[*frame].what {
-                        What::Entry(facts) => Some(facts),
+            if kept.is_empty() {
+                continue;
+            }
+            let mut copier = FrameCopier::open(candidate, &self.catalog)?;
+            let mut frames = Vec::with_capacity(kept.len());
+            for frame in kept {
+                let info = &candidate.frames[*frame];
+                if info.header.kind() == Some(FrameKind::Entry) {
+                    facts.push_back(match &info.content {
+                        FrameContent::Entry(facts) => Some(facts),
                         _ => None,
-                    }),
-            );
-            save.part(frames)?;
+                    });
+                }
+                frames.push(copier.frame(info)?);
+            }
+            provenances.extend(copier.provenances);
+            save.piece(frames)?;
         }
-        let written = save.finish(uses::frames(plan.uses.clone())?)?;
-        if let Err(why) = self.check(&written, &facts) {
+        save.finish(uses::frames(plan.uses.clone())?)?;
+        let written = std::mem::take(&mut *lock(&self.written));
+        if let Err(why) = self.check(&written, facts, &provenances) {
             // Nobody knows what else is not as it should be there.
-            self.committer.forget();
+            self.writer.forget();
             return Err(why);
         }
         Ok(self.tell(&written))
@@ -118,31 +136,25 @@ impl Drain {
     fn check(
         &self,
         written: &[Written],
-        facts: &[Option<&EntryFacts>],
+        mut facts: VecDeque<Option<&EntryFacts>>,
+        provenances: &HashMap<ProvenanceId, Arc<EncodedProvenance>>,
     ) -> Result<(), ArchiveError> {
-        let medium = &self.committer.ground().medium;
-        let is_back = |one: &Written, facts: Option<&EntryFacts>| {
-            let Some(row) = one.row else { return Ok(true) };
-            match facts {
-                Some(expected) => {
-                    let found = frame::facts(medium, &one.segment, row.at, &row.key)?;
-                    Ok(found == *expected)
-                }
-                None => {
-                    let place = Place {
-                        segment: Arc::clone(&one.segment),
-                        at: row.at,
-                    };
-                    Ok(frame::scratch(medium, &place, &row.key)?.is_some())
-                }
-            }
-        };
-        // Uses come last, and have no facts.
-        let expected = facts.iter().copied().chain(std::iter::repeat(None));
-        for (one, facts) in written.iter().zip(expected) {
-            let back =
-                is_back(one, facts).map_err(|trouble: Trouble| ArchiveError::from(trouble))?;
-            if !back {
+        for one in written {
+            let place = Place {
+                segment: Arc::clone(&one.segment),
+                at: one.row.at(),
+            };
+            let is_back = match one.row.kind() {
+                Some(FrameKind::Entry) => match facts.pop_front().flatten() {
+                    Some(expected) => entry_facts(&self.catalog, &place, provenances)
+                        .map(|found| found == *expected),
+                    // Its provenance is missing: all that can be said is said by checksums.
+                    None => Ok(true),
+                },
+                Some(FrameKind::Scratch) => check_scratch(&self.catalog, &place).map(|()| true),
+                _ => Ok(true),
+            };
+            if !is_back.map_err(|trouble: Trouble| ArchiveError::from(trouble))? {
                 let path = one.segment.path.display();
                 return Err(ArchiveError::Other(format!(
                     "what was written to {path} reads otherwise; the files it was made of stay, see whether the disk is sound"
@@ -153,29 +165,31 @@ impl Drain {
     }
 
     /// What others are to know of what was written.
-    fn tell(&self, written: &[Written]) -> Told {
+    fn tell(&self, written: &[Written]) -> Listing {
         let mut ends = HashMap::new();
-        let long = self.committer.ground().segment_size;
-        let sealed = |table: Table| {
-            ends.insert(table.segment.id, (table.end, table.length));
-        };
-        self.committer.seal(|_| long, sealed);
-        for (_, id, _, length) in self.committer.written() {
-            ends.insert(id, (length, length));
+        let long = self.writer.config().segment_size;
+        self.writer.seal(
+            |_| long,
+            |segment, block| {
+                ends.insert(segment.id, (block.end, block.length));
+            },
+        );
+        for (segment, length) in self.writer.written() {
+            ends.insert(segment.id, (length, length));
         }
         let mut known = lock(&self.told);
         let from = |id: &UniqueId| known.get(id).copied().unwrap_or(SEGMENT_HEADER as u64);
-        let told = Told::written(written, from, |id| ends.get(id).copied());
-        known.extend(told.ends());
-        told
+        let listing = Listing::written(written, from, |id| ends.get(id).copied());
+        known.extend(listing.ends());
+        listing
     }
 }
 
 /// What is in a source; `None` if it is left where it is.
-fn survey(medium: &Arc<dyn Vfs>, source: &Source) -> Result<Option<Candidate>, ArchiveError> {
+fn survey(catalog: &Catalog, source: &Source) -> Result<Option<Candidate>, ArchiveError> {
     let segment = Arc::clone(&source.segment);
     let path = &source.segment.path;
-    let surveyed = Candidate::survey(medium, segment, 0, true);
+    let surveyed = Candidate::survey(catalog, segment, 0, true);
     let candidate = match surveyed {
         Err(error) if source.is_left_behind && error.kind() == ErrorKind::NotFound => {
             return Ok(None);
@@ -193,21 +207,4 @@ fn survey(medium: &Arc<dyn Vfs>, source: &Source) -> Result<Option<Candidate>, A
     // On a network file system that may be a late view of what its rank has written.
     sde::warning!("{path} is not what its rank has written; it stays where it is");
     Ok(None)
-}
-
-/// The frames of a segment that are kept, to be written elsewhere.
-fn frames_of(
-    medium: &dyn Vfs,
-    from: &Candidate,
-    kept: &[usize],
-) -> Result<Vec<NewFrame>, ArchiveError> {
-    if kept.is_empty() {
-        return Ok(Vec::new());
-    }
-    let path = &from.segment.path;
-    let failed = |error| ArchiveError::io("reading", path, error);
-    let file: Arc<dyn VfsFile> = Arc::from(medium.open(path).map_err(failed)?);
-    let frames = kept.iter().map(|frame| &from.frames[*frame]);
-    let copied = frames.map(|held| copy::frame(from.class(), held, &file));
-    copied.collect::<std::io::Result<_>>().map_err(failed)
 }

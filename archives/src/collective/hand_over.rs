@@ -4,10 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::Team;
 use super::journal::Journal;
-use crate::catalog::segments::Known;
+use crate::catalog::segments::KnownSegment;
 use crate::format::id::UniqueId;
 use crate::store::{DirStore, lock};
-use crate::writer::segment_writer;
 
 /// So many short segments may lie in a store.
 const MANY: usize = 32;
@@ -18,8 +17,8 @@ impl DirStore {
     pub(super) fn hand_over(&self, team: &Team) -> Vec<Journal> {
         let inner = &*self.0;
         inner.seal(|_| 0);
-        let own = inner.committer.ground().writer;
-        let read: Vec<Known> = lock(&inner.seen).known().collect();
+        let own = inner.writer.config().writer;
+        let read: Vec<KnownSegment> = lock(&inner.catalog.segments).known().collect();
         let is_heir = team.is_local && team.parts.leader(team.rank) == team.rank;
         let sealed = read.into_iter().filter(|known| {
             known.segment.writer == own || (is_heir && self.is_left_behind(team, known))
@@ -27,10 +26,10 @@ impl DirStore {
         let sealed = sealed.map(|known| Journal::of(&known));
         // Those that were left after an error, as far as they are durable. Not what another thread has
         // begun to write since: the next commit takes that.
-        let left = inner.committer.ended().into_iter();
-        let left = left.map(|(_, id, class, length)| Journal {
-            class,
-            id,
+        let left = inner.writer.ended().into_iter();
+        let left = left.map(|(segment, length)| Journal {
+            part: segment.part,
+            id: segment.id,
             writer: own,
             length,
         });
@@ -45,13 +44,12 @@ impl DirStore {
     /// than one. For the first rank to ask, which has looked.
     pub(super) fn left_over(&self, team: &Team) -> Vec<Journal> {
         let inner = &*self.0;
-        let short = inner.committer.ground().segment_size / 4;
-        let seen = lock(&inner.seen);
-        let left = seen.known().filter(|known| {
-            known.length < short
+        let short = inner.writer.config().segment_size / 4;
+        let segments = lock(&inner.catalog.segments);
+        let left = segments.known().filter(|known| {
+            known.end < short
                 && !team.writers.contains(&known.segment.writer)
-                && segment_writer::path(&inner.dir, known.class, &known.segment.writer, &known.id)
-                    == known.path
+                && Journal::of(known).path(&inner.dir) == known.segment.path
         });
         let mut left: Vec<_> = left.map(|known| Journal::of(&known)).collect();
         if team.rank != 0 || left.len() <= MANY {
@@ -62,10 +60,10 @@ impl DirStore {
     }
 
     /// Whether a segment on the node's disk is nobody's.
-    fn is_left_behind(&self, team: &Team, known: &Known) -> bool {
-        Journal::of(known).path(&team.dir) == known.path
+    fn is_left_behind(&self, team: &Team, known: &KnownSegment) -> bool {
+        Journal::of(known).path(&team.dir) == known.segment.path
             && !team.writers.contains(&known.segment.writer)
-            && self.is_left(known)
+            && self.is_left(&known.segment.path)
     }
 
     /// Forgets what was in journals that were taken, and removes those of this rank. What was
@@ -88,19 +86,19 @@ impl DirStore {
             .map(|journal| (journal.id, journal.length))
             .collect();
         {
-            let mut seen = lock(&inner.seen);
-            seen.forget(|id| goes(id) && !replaced.contains_key(id));
-            seen.retire(replaced);
+            let mut segments = lock(&inner.catalog.segments);
+            segments.forget(|id| goes(id) && !replaced.contains_key(id));
+            segments.replace(replaced);
         }
-        inner.committer.let_go(goes);
-        inner.forget(goes);
-        let own = inner.committer.ground().writer;
+        inner.writer.let_go(goes);
+        inner.catalog.forget(goes);
+        let own = inner.writer.config().writer;
         for journal in mine.iter().filter(|journal| goes(&journal.id)) {
             let path = journal.path(&team.dir);
             // One that stays holds copies, and does no harm.
             let removed = match journal.writer == own {
-                true => inner.medium.remove(&path),
-                false => crate::compact::replaced::remove(&*inner.medium, &path, journal.length)
+                true => inner.vfs().remove(&path),
+                false => crate::compact::replaced::remove(&**inner.vfs(), &path, journal.length)
                     .map(drop),
             };
             if let Err(error) = removed {

@@ -5,8 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::catalog::segments::Known;
-use crate::format::class::Class;
+use crate::catalog::segments::KnownSegment;
+use crate::format::class::Part;
 use crate::format::id::UniqueId;
 use crate::format::segment::Segment;
 use crate::writer::segment_writer;
@@ -14,7 +14,7 @@ use crate::writer::segment_writer;
 /// A segment that nobody appends to any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Journal {
-    pub(super) class: Class,
+    pub(super) part: Part,
     pub(super) id: UniqueId,
     pub(super) writer: UniqueId,
     /// Up to where its frames reach.
@@ -26,28 +26,28 @@ pub(super) const BYTES: usize = 41;
 
 impl Journal {
     /// As it is known here.
-    pub(super) fn of(known: &Known) -> Self {
+    pub(super) fn of(known: &KnownSegment) -> Self {
         Self {
-            class: known.class,
-            id: known.id,
+            part: known.segment.part,
+            id: known.segment.id,
             writer: known.segment.writer,
-            length: known.length,
+            length: known.end,
         }
     }
 
     /// Where it is, in the folder that ranks append to.
     pub(super) fn path(&self, dir: &Path) -> PathBuf {
-        segment_writer::path(dir, self.class, &self.writer, &self.id)
+        segment_writer::path(dir, self.part, &self.writer, &self.id)
     }
 
     /// The same, as it is known by one who reads it.
     pub(super) fn segment(&self, path: PathBuf) -> Arc<Segment> {
-        Arc::new(Segment::new(path, self.id, self.class, self.writer))
+        Arc::new(Segment::new(path, self.id, self.part, self.writer))
     }
 
     fn bytes(&self) -> [u8; BYTES] {
         let mut bytes = [0; BYTES];
-        bytes[0] = self.class.code();
+        bytes[0] = self.part.code();
         bytes[1..17].copy_from_slice(&self.id.0);
         bytes[17..33].copy_from_slice(&self.writer.0);
         bytes[33..].copy_from_slice(&self.length.to_le_bytes());
@@ -55,11 +55,11 @@ impl Journal {
     }
 
     fn read(bytes: &[u8; BYTES]) -> Option<Self> {
-        let (class, rest) = bytes.split_first()?;
+        let (part, rest) = bytes.split_first()?;
         let (id, rest) = rest.split_first_chunk::<16>()?;
         let (writer, rest) = rest.split_first_chunk::<16>()?;
         Some(Self {
-            class: Class::from_code(*class)?,
+            part: Part::from_code(*part)?,
             id: UniqueId(*id),
             writer: UniqueId(*writer),
             length: u64::from_le_bytes(*rest.first_chunk()?),
@@ -108,20 +108,20 @@ mod tests {
     #[test]
     fn they_come_back_as_they_were() {
         let journals = || {
-            let journal = |class: &Class| Journal {
-                class: *class,
+            let journal = |part: &Part| Journal {
+                part: *part,
                 id: UniqueId::new(),
                 writer: UniqueId::new(),
                 length: u64::MAX - 7,
             };
-            Class::ALL.iter().map(journal).collect::<Vec<_>>()
+            Part::ALL.iter().map(journal).collect::<Vec<_>>()
         };
         let handed = Handed {
             own: journals(),
             left_over: journals(),
         };
         let bytes = handed.to_bytes();
-        assert_eq!(bytes.len(), 6 * BYTES + 8);
+        assert_eq!(bytes.len(), 4 * BYTES + 8);
         assert_eq!(Handed::read(&bytes), handed);
         assert_eq!(Handed::default().to_bytes(), []);
         assert_eq!(Handed::read(&[]), Handed::default());

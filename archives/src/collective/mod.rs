@@ -29,13 +29,13 @@ mod bring;
 mod drain;
 mod hand_over;
 mod journal;
+mod listing;
 #[cfg(test)]
 mod model;
 mod open;
 mod parts;
 mod report;
 mod share;
-mod told;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -43,9 +43,8 @@ use std::sync::{Arc, Mutex};
 
 use sde::{ArchiveError, Archiver, ProcessGroup, Selection};
 
-use crate::catalog::segments::Known;
 use crate::format::id::UniqueId;
-use crate::format::manifest::Retired;
+use crate::format::manifest::ReplacedSegment;
 use crate::store::write_manifest::relative;
 use crate::store::{DirStore, lock};
 
@@ -69,8 +68,8 @@ pub(crate) struct Team {
     is_local: bool,
     /// What it writes for others.
     drain: Drain,
-    /// The selections that something was saved of since they were committed. The same on all ranks.
-    unvouched: Mutex<HashSet<Selection>>,
+    /// Whether something was saved since the last commit. The same on all ranks.
+    unvouched: Mutex<bool>,
 }
 
 impl Team {
@@ -82,13 +81,9 @@ impl Team {
 
 impl DirStore {
     /// Commits what all ranks have saved.
-    pub(crate) fn commit_all(
-        &self,
-        selection: Selection,
-        group: &dyn ProcessGroup,
-    ) -> Result<(), ArchiveError> {
+    pub(crate) fn commit_all(&self, group: &dyn ProcessGroup) -> Result<(), ArchiveError> {
         let Some(team) = self.0.team.get() else {
-            return self.commit(selection);
+            return self.commit(Selection::Checkpoint);
         };
         let ranks = team.parts.ranks();
         if group.size() != ranks {
@@ -105,24 +100,21 @@ impl DirStore {
         };
         let handed = share(group, &mine.to_bytes())?;
         let handed: Vec<_> = handed.iter().map(|one| Handed::read(one)).collect();
-        team.note_handed(selection, &handed);
+        team.note_handed(&handed);
         let far = team.far(&handed);
-        let (brought, unsent) = bring(group, &team.parts, &far, (&*self.0.medium, &team.dir))?;
+        let (brought, unsent) = bring(group, &team.parts, &far, (&**self.0.vfs(), &team.dir))?;
         let report = self.write_for_others(team, &handed, brought.as_ref(), unsent);
         drop(brought);
         let reports: Vec<_> = share(group, &report)?
             .iter()
             .map(|one| Report::read(one))
             .collect();
-        let verdict = self.take_in(team, selection, &handed[0].left_over, &reports);
+        let taken = report::taken(&reports);
+        let error = reports.iter().find_map(|report| report.error.clone());
+        let verdict = self.take_in(team, &handed[0].left_over, reports, &taken);
         let verdicts = share(group, verdict.as_bytes())?;
-        self.let_go(
-            team,
-            &mine.own,
-            &handed[0].left_over,
-            &report::taken(&reports),
-        );
-        Self::conclude(team, selection, &reports, &verdicts[0])
+        self.let_go(team, &mine.own, &handed[0].left_over, &taken);
+        Self::conclude(team, error, &verdicts[0])
     }
 
     /// Step 2: what this rank writes, if it is a writer; gives what it tells of that.
@@ -151,28 +143,27 @@ impl DirStore {
     fn take_in(
         &self,
         team: &Team,
-        selection: Selection,
         left_over: &[Journal],
-        reports: &[Report],
+        reports: Vec<Report>,
+        taken: &HashSet<UniqueId>,
     ) -> String {
         for report in reports {
-            report.told.take_in(&self.0);
-            report.told.is_sure(&self.0);
+            report.listing.is_durable(&self.0.catalog);
+            report.listing.apply(&self.0.catalog);
         }
-        if team.rank != 0 || !lock(&team.unvouched).contains(&selection) {
+        if team.rank != 0 || !*lock(&team.unvouched) {
             return String::new();
         }
-        let taken = report::taken(reports);
-        let at = self.0.clock.stamp();
+        let at = self.0.catalog.clock.stamp();
         let replaced = left_over.iter().filter(|one| taken.contains(&one.id));
-        let replaced = replaced.map(|one| Retired {
+        let replaced = replaced.map(|one| ReplacedSegment {
             path: relative(&self.0.dir, &one.path(&self.0.dir)),
             id: one.id.to_string(),
             length: one.length,
             at,
         });
-        let vouched = self.vouch_for_all(selection, &taken, &replaced.collect::<Vec<_>>());
-        self.remove_retired();
+        let vouched = self.write_manifest_for_all(taken, &replaced.collect::<Vec<_>>());
+        self.remove_replaced();
         let error = vouched.err();
         error.map_or(String::new(), |error| error.to_string())
     }
@@ -183,16 +174,8 @@ impl DirStore {
         let own = own.step_by(team.parts.writers());
         let sources = own.filter_map(|journal| {
             let path = journal.path(&self.0.dir);
-            let segment = journal.segment(path.clone());
-            let known = Known {
-                path,
-                id: journal.id,
-                segment: Arc::clone(&segment),
-                class: journal.class,
-                length: journal.length,
-            };
-            self.is_left(&known).then_some(Source {
-                segment,
+            self.is_left(&path).then(|| Source {
+                segment: journal.segment(path),
                 length: journal.length,
                 is_left_behind: true,
             })
@@ -201,16 +184,10 @@ impl DirStore {
     }
 
     /// Step 4: what all ranks find.
-    fn conclude(
-        team: &Team,
-        selection: Selection,
-        reports: &[Report],
-        verdict: &[u8],
-    ) -> Result<(), ArchiveError> {
+    fn conclude(team: &Team, error: Option<String>, verdict: &[u8]) -> Result<(), ArchiveError> {
         if verdict.is_empty() {
-            lock(&team.unvouched).remove(&selection);
+            *lock(&team.unvouched) = false;
         }
-        let error = reports.iter().find_map(|report| report.error.clone());
         let verdict = (!verdict.is_empty()).then(|| String::from_utf8_lossy(verdict).into_owned());
         error
             .or(verdict)
@@ -220,17 +197,11 @@ impl DirStore {
 
 impl Team {
     /// Whether there will be something to vouch for.
-    fn note_handed(&self, selection: Selection, handed: &[Handed]) {
-        let mut unvouched = lock(&self.unvouched);
-        let mut all = handed
-            .iter()
-            .flat_map(|one| one.own.iter().chain(&one.left_over));
-        if all.clone().next().is_some() {
-            unvouched.insert(Selection::Checkpoint);
-            let results = all.any(|journal| journal.class == crate::Class::Result);
-            if results || selection == Selection::Archive {
-                unvouched.insert(Selection::Archive);
-            }
+    fn note_handed(&self, handed: &[Handed]) {
+        let all = handed.iter();
+        let mut all = all.flat_map(|one| one.own.iter().chain(&one.left_over));
+        if all.next().is_some() {
+            *lock(&self.unvouched) = true;
         }
     }
 

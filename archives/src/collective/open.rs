@@ -5,23 +5,23 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use sde::{ArchiveError, ProcessGroup};
 
 use super::Team;
 use super::drain::Drain;
+use super::listing::Listing;
 use super::parts::Parts;
 use super::share::share;
-use super::told::Told;
-use crate::cbor;
+use crate::cbor::metadata::{from_bytes, to_bytes};
 use crate::format::id::UniqueId;
 use crate::store::directory::{self, There};
 use crate::store::options::Options;
 use crate::store::trust::Trust;
 use crate::store::{DirStore, absolute, lock};
 use crate::vfs::{Vfs, make_dirs};
-use crate::writer::segment_writer::Ground;
+use crate::writer::segment_writer::WriterConfig;
 
 /// What one rank has to say, or why it can't.
 type Said = Result<Vec<u8>, String>;
@@ -40,7 +40,7 @@ pub(crate) fn open(
     // Whatever fails on this rank alone is told to all, who wait for it.
     let opened = terms(&options, dir).and_then(|terms| Ok((begin(options, dir, &told)?, terms)));
     let own = opened.as_ref().map(|(store, terms)| {
-        let writer = &store.0.committer.ground().writer.0[..];
+        let writer = &store.0.writer.config().writer.0[..];
         [writer, &short(terms)].concat()
     });
     let said = all(group, &own.map_err(ToString::to_string))?;
@@ -113,9 +113,7 @@ pub(super) fn look(options: &Options, dir: &Path) -> Said {
     let mut alone = options.clone();
     alone.local = None;
     let store = alone.open(dir).map_err(|error| error.to_string())?;
-    let seen = lock(&store.0.seen);
-    let index = store.0.index.read().unwrap_or_else(PoisonError::into_inner);
-    cbor::to_bytes(&Told::all(&seen, &index))
+    to_bytes(&Listing::all(&store.0.catalog))
 }
 
 /// A store that knows what it is told, and what is on this node's disk.
@@ -125,23 +123,23 @@ pub(super) fn begin(
     told: &[u8],
 ) -> Result<DirStore, ArchiveError> {
     let dir = absolute(dir)?;
-    let trust = Trust::new(&*options.medium, options.trust_others);
-    let told: Told = cbor::from_bytes(told).map_err(ArchiveError::Other)?;
+    let trust = Trust::new(&*options.vfs, options.trust_others);
+    let (listing, _) = from_bytes::<Listing>(told).map_err(ArchiveError::Other)?;
     options.local = options.local.map(|local| folder(&local, &dir));
     if let (Some(local), false) = (&options.local, options.read_only) {
-        make(&*options.medium, local, trust)?;
+        make(&*options.vfs, local, trust)?;
     }
     let store = DirStore::new(options, dir, trust);
     let inner = &*store.0;
-    told.take_in(inner);
+    listing.apply(&inner.catalog);
     if inner.local().is_some() {
         if let (Some(local), false) = (inner.local(), inner.read_only) {
-            directory::remove_unfinished(&*inner.medium, local, inner.grace);
+            directory::remove_unfinished(&**inner.vfs(), local, inner.grace);
         }
-        let mut seen = lock(&inner.seen);
-        let news = seen.look_at_local(&*inner.medium)?;
-        inner.add_news(news);
-        drop(seen);
+        let mut segments = lock(&inner.catalog.segments);
+        let changes = segments.look_at_local(&**inner.vfs())?;
+        inner.catalog.apply(changes);
+        drop(segments);
         store.check_trust()?;
     }
     Ok(store)
@@ -154,13 +152,13 @@ fn folder(local: &Path, store: &Path) -> PathBuf {
 }
 
 /// It is a store itself, so that what is found there some day can be looked at.
-fn make(medium: &dyn Vfs, local: &Path, trust: Trust) -> Result<(), ArchiveError> {
-    make_dirs(medium, local)
+fn make(vfs: &dyn Vfs, local: &Path, trust: Trust) -> Result<(), ArchiveError> {
+    make_dirs(vfs, local)
         .map_err(|error| ArchiveError::io("making the directory", local, error))?;
-    trust.check(medium, local)?;
-    match directory::look(medium, local)? {
-        There::Store => directory::check_parts(medium, local, trust, false),
-        There::Nothing => directory::create(medium, local),
+    trust.check(vfs, local)?;
+    match directory::look(vfs, local)? {
+        There::Store => directory::check_parts(vfs, local, trust, false),
+        There::Nothing => directory::create(vfs, local),
     }
 }
 
@@ -168,19 +166,22 @@ impl DirStore {
     /// Makes it one of the stores that are committed together.
     pub(super) fn join(&self, rank: usize, parts: Arc<Parts>, writers: Arc<HashSet<UniqueId>>) {
         let inner = &*self.0;
-        let ground = inner.committer.ground();
+        let config = inner.writer.config();
         let team = Team {
             rank,
             parts,
             writers,
-            dir: ground.dir.clone(),
+            dir: config.dir.clone(),
             is_local: inner.local().is_some(),
-            drain: Drain::new(Ground {
-                medium: Arc::clone(&inner.medium),
-                dir: inner.dir.clone(),
-                writer: for_others(&ground.writer),
-                segment_size: ground.segment_size,
-            }),
+            drain: Drain::new(
+                WriterConfig {
+                    vfs: Arc::clone(inner.vfs()),
+                    dir: inner.dir.clone(),
+                    writer: for_others(&config.writer),
+                    segment_size: config.segment_size,
+                },
+                &inner.catalog,
+            ),
             unvouched: Mutex::default(),
         };
         // There is none yet: the store was just made.

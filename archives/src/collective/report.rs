@@ -5,18 +5,18 @@ use std::collections::HashSet;
 use serde::{Deserialize, Serialize};
 
 use super::drain::Drained;
-use super::told::Told;
-use crate::cbor;
+use super::listing::Listing;
+use crate::cbor::metadata::{bytes, from_bytes, to_bytes};
 use crate::format::id::UniqueId;
 
 /// What was written, and what went wrong.
 #[derive(Default, Serialize, Deserialize)]
 pub(super) struct Report {
     pub(super) error: Option<String>,
-    /// The ids of the journals whose place the told segments take, one after the other.
-    #[serde(with = "sde::bulk")]
+    /// The ids of the journals whose place these segments take, one after the other.
+    #[serde(with = "bytes")]
     taken: Vec<u8>,
-    pub(super) told: Told,
+    pub(super) listing: Listing,
 }
 
 impl Report {
@@ -24,14 +24,14 @@ impl Report {
         Self {
             error: drained.error.map(|error| error.to_string()),
             taken: drained.taken.iter().flat_map(|id| id.0).collect(),
-            told: drained.told,
+            listing: drained.listing,
         }
     }
 
     /// Nothing, of a rank that is no writer and has nothing to say.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let is_empty = self.error.is_none() && self.taken.is_empty();
-        match cbor::to_bytes(self) {
+        match to_bytes(self) {
             Ok(_) if is_empty => Vec::new(),
             Ok(bytes) => bytes,
             // Of no use to anybody: it is read as one that says so.
@@ -42,12 +42,14 @@ impl Report {
     pub(super) fn read(bytes: &[u8]) -> Self {
         match bytes.is_empty() {
             true => Self::default(),
-            false => cbor::from_bytes(bytes).unwrap_or_else(|why| Self {
-                error: Some(format!(
-                    "a rank's report of what it wrote can't be read: {why}"
-                )),
-                ..Self::default()
-            }),
+            false => from_bytes(bytes)
+                .map(|(report, _)| report)
+                .unwrap_or_else(|why| Self {
+                    error: Some(format!(
+                        "a rank's report of what it wrote can't be read: {why}"
+                    )),
+                    ..Self::default()
+                }),
         }
     }
 }

@@ -1,36 +1,45 @@
 //! Writing what is kept to segments of its own.
 
+use std::collections::HashMap;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use sde::ArchiveError;
 
 use super::plan::Plan;
-use super::survey::{Candidate, Held, What};
-use crate::catalog::scan;
-use crate::catalog::table::Table;
-use crate::format::class::Class;
-use crate::format::segment::{FrameHeader, Segment};
+use super::survey::{Candidate, FrameContent, FrameInfo};
+use crate::catalog::{Catalog, scan};
+use crate::format::class::Part;
+use crate::format::frame::{self, FrameHeader, FrameKind};
+use crate::format::index_block::IndexBlock;
+use crate::format::metadata::{ProvenanceId, split_entry};
+use crate::format::segment::Segment;
+use crate::read::frame::Trouble;
 use crate::store::uses;
 use crate::vfs::VfsFile;
-use crate::writer::frame::NewFrame;
-use crate::writer::segment_writer::{Ground, Lane};
+use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload};
+use crate::writer::segment_writer::{SegmentWriter, WriterConfig};
 
-/// Copies what a plan keeps of some classes, makes it durable and reads it back; gives how many
-/// segments that took. If it fails, what was written is removed.
-pub(crate) fn all(ground: &Ground, plan: &Plan, classes: &[Class]) -> Result<usize, ArchiveError> {
+/// Copies what a plan keeps, makes it durable and reads it back; gives how many segments that took. If it fails, what was
+/// written is removed.
+pub(crate) fn all(
+    config: &WriterConfig,
+    plan: &Plan,
+    catalog: &Catalog,
+) -> Result<usize, ArchiveError> {
     let mut copiers = Vec::new();
-    for class in classes {
-        let mut copier = Copier::new(ground, *class);
+    for part in Part::ALL {
+        let mut copier = Copier::new(config, part, catalog);
         for (candidate, kept) in plan.candidates.iter().zip(&plan.kept) {
-            if candidate.class() == *class && !kept.is_empty() {
+            if candidate.part() == part && !kept.is_empty() {
                 copier.copy(
                     candidate,
                     kept.iter().map(|frame| &candidate.frames[*frame]),
                 )?;
             }
         }
-        if *class == Class::Result {
+        if part == Part::Entries {
             for frame in uses::frames(plan.uses.clone())? {
                 copier.put(&frame, None)?;
             }
@@ -45,40 +54,101 @@ pub(crate) fn all(ground: &Ground, plan: &Plan, classes: &[Class]) -> Result<usi
     Ok(segments)
 }
 
-/// A frame as it is in a segment, to be written elsewhere.
-pub(crate) fn frame(
-    class: Class,
-    held: &Held,
-    file: &Arc<dyn VfsFile>,
-) -> std::io::Result<NewFrame> {
-    let at = FrameHeader::metadata_at(held.at);
-    let metadata = crate::catalog::table::bytes(&**file, at, held.header.metadata.into())?;
-    let payloads_at = held.header.payloads_at(held.at);
-    let frame = NewFrame::copy(class, held.header, metadata, Arc::clone(file), payloads_at);
-    Ok(match &held.what {
-        What::Mark(mark) => frame.with_mark(mark.clone()),
-        _ => frame,
-    })
+/// Reads frames of a segment, to write them elsewhere.
+pub(crate) struct FrameCopier<'a> {
+    from: &'a Candidate,
+    catalog: &'a Catalog,
+    file: Arc<dyn VfsFile>,
+    /// Those of the segment, and of the frames that were read.
+    pub(crate) provenances: HashMap<ProvenanceId, Arc<EncodedProvenance>>,
 }
 
-/// New segments of one class. They are removed again unless they are taken.
+impl<'a> FrameCopier<'a> {
+    pub(crate) fn open(from: &'a Candidate, catalog: &'a Catalog) -> Result<Self, ArchiveError> {
+        let path = &from.segment.path;
+        let file = catalog.vfs.open(path);
+        Ok(Self {
+            from,
+            catalog,
+            file: Arc::from(file.map_err(|error| ArchiveError::io("reading", path, error))?),
+            provenances: from.provenances.clone(),
+        })
+    }
+
+    /// A frame, as it is to be written.
+    pub(crate) fn frame(&mut self, info: &FrameInfo) -> Result<NewFrame, ArchiveError> {
+        let segment = &self.from.segment;
+        let failed = |error| ArchiveError::io("reading", &segment.path, error);
+        let found = frame::read_at(&*self.file, segment, info.at).map_err(failed)?;
+        let changed = || failed(io::ErrorKind::InvalidData.into());
+        let (header, body) = found.ok_or_else(changed)?;
+        let length = header.payload(&body).ok_or_else(changed)?;
+        let payload = Payload::Copied {
+            from: Arc::clone(&self.file),
+            at: info.end.saturating_sub(length),
+            length,
+        };
+        let body = self.body(&header, header.content(&body))?;
+        let frame = NewFrame::with_payload(self.from.part(), header, body, payload);
+        let frame = frame.map_err(ArchiveError::Other)?;
+        Ok(match &info.content {
+            FrameContent::Mark(mark) => frame.with_mark(mark.clone()),
+            _ => frame,
+        })
+    }
+
+    /// An entry may share its provenance with others there. One whose provenance is missing is copied as it is.
+    fn body(&mut self, header: &FrameHeader, content: &[u8]) -> Result<Body, ArchiveError> {
+        let is_entry = header.kind() == Some(FrameKind::Entry);
+        let Some((elements, provenance, rest)) = split_entry(content).filter(|_| is_entry) else {
+            return Ok(Body::Bytes(content.to_vec()));
+        };
+        let provenance = match provenance {
+            Ok(id) => match self.shared(&id) {
+                Err(Trouble::Damaged(_)) => return Ok(Body::Bytes(content.to_vec())),
+                shared => shared.map_err(ArchiveError::from)?,
+            },
+            Err(bytes) => {
+                let encoded = EncodedProvenance::new(bytes.to_vec());
+                self.provenances.insert(encoded.id, Arc::clone(&encoded));
+                encoded
+            }
+        };
+        Ok(Body::Entry {
+            elements,
+            provenance,
+            rest: rest.to_vec(),
+        })
+    }
+
+    fn shared(&mut self, id: &ProvenanceId) -> Result<Arc<EncodedProvenance>, Trouble> {
+        if let Some(known) = self.provenances.get(id) {
+            return Ok(Arc::clone(known));
+        }
+        let encoded = EncodedProvenance::new(self.catalog.provenance_bytes(id)?);
+        self.provenances.insert(*id, Arc::clone(&encoded));
+        Ok(encoded)
+    }
+}
+
+/// New segments of one part. They are removed again unless they are taken.
 struct Copier<'a> {
-    ground: &'a Ground,
-    class: Class,
-    lane: Lane,
+    config: &'a WriterConfig,
+    catalog: &'a Catalog,
+    writer: SegmentWriter,
     sealed: Vec<Arc<Segment>>,
     /// What was put there, in this order.
-    put: Vec<(FrameHeader, Option<&'a What>)>,
+    put: Vec<(FrameHeader, Option<&'a FrameContent>)>,
     /// All files that were begun.
     begun: Vec<PathBuf>,
 }
 
 impl<'a> Copier<'a> {
-    fn new(ground: &'a Ground, class: Class) -> Self {
+    fn new(config: &'a WriterConfig, part: Part, catalog: &'a Catalog) -> Self {
         Self {
-            ground,
-            class,
-            lane: Lane::new(class),
+            config,
+            catalog,
+            writer: SegmentWriter::new(part),
             sealed: Vec::new(),
             put: Vec::new(),
             begun: Vec::new(),
@@ -89,35 +159,37 @@ impl<'a> Copier<'a> {
     fn copy(
         &mut self,
         from: &Candidate,
-        frames: impl Iterator<Item = &'a Held>,
+        frames: impl Iterator<Item = &'a FrameInfo>,
     ) -> Result<(), ArchiveError> {
-        let path = &from.segment.path;
-        let failed = |error| ArchiveError::io("reading", path, error);
-        let file = self.ground.medium.open(path).map_err(failed)?;
-        let file: Arc<dyn VfsFile> = Arc::from(file);
-        for held in frames {
-            let frame = frame(self.class, held, &file).map_err(failed)?;
-            self.put(&frame, Some(&held.what))?;
+        let mut copier = FrameCopier::open(from, self.catalog)?;
+        for info in frames {
+            self.put(&copier.frame(info)?, Some(&info.content))?;
         }
         Ok(())
     }
 
-    fn put(&mut self, frame: &NewFrame, what: Option<&'a What>) -> Result<(), ArchiveError> {
-        let written = self.lane.put(frame, self.ground)?;
-        if self.begun.last() != Some(&written.segment.path) {
-            self.begun.push(written.segment.path.clone());
+    fn put(
+        &mut self,
+        frame: &NewFrame,
+        content: Option<&'a FrameContent>,
+    ) -> Result<(), ArchiveError> {
+        self.writer.put(frame, self.config)?;
+        if let Some((segment, _)) = self.writer.durable().last()
+            && self.begun.last() != Some(&segment.path)
+        {
+            self.begun.push(segment.path.clone());
         }
-        self.put.push((frame.header, what));
-        if self.lane.length() >= self.ground.segment_size {
+        self.put.push((frame.header, content));
+        if self.writer.length() >= self.config.segment_size {
             self.seal()?;
         }
         Ok(())
     }
 
     fn seal(&mut self) -> Result<(), ArchiveError> {
-        self.lane.sync(self.ground)?;
-        let sealed = self.lane.seal(0);
-        self.sealed.extend(sealed.map(|table| table.segment));
+        self.writer.sync(self.config)?;
+        let sealed = self.writer.seal(0);
+        self.sealed.extend(sealed.map(|(segment, _)| segment));
         Ok(())
     }
 
@@ -128,8 +200,8 @@ impl<'a> Copier<'a> {
         for segment in &self.sealed {
             back.extend(self.read_back(segment)?);
         }
-        let is_same = |(put, back): (&(FrameHeader, Option<&What>), &Held)| {
-            put.0 == back.header && put.1.is_none_or(|what| *what == back.what)
+        let is_same = |(put, back): (&(FrameHeader, Option<&FrameContent>), &FrameInfo)| {
+            put.0.is_copied_as(&back.header) && put.1.is_none_or(|content| *content == back.content)
         };
         let is_whole = back.len() == self.put.len() && self.put.iter().zip(&back).all(is_same);
         if !is_whole || self.sealed.len() != self.begun.len() {
@@ -142,19 +214,19 @@ impl<'a> Copier<'a> {
     }
 
     /// What a segment holds of what was put there, if others will find it.
-    fn read_back(&self, segment: &Arc<Segment>) -> Result<Vec<Held>, ArchiveError> {
-        let medium = &self.ground.medium;
+    fn read_back(&self, segment: &Arc<Segment>) -> Result<Vec<FrameInfo>, ArchiveError> {
+        let vfs = &self.config.vfs;
         let failed = |error| ArchiveError::io("reading back", &segment.path, error);
-        let file = medium.open(&segment.path).map_err(failed)?;
+        let file = vfs.open(&segment.path).map_err(failed)?;
         let length = file.length().map_err(failed)?;
-        let header = scan::open(&**medium, &segment.path).map_err(failed)?;
-        let table = Table::read(segment, &*file, length).map_err(failed)?;
-        if !matches!(header, Some(Ok(found)) if found.id == segment.id) || table.is_none() {
+        let header = scan::open(&**vfs, &segment.path).map_err(failed)?;
+        let block = IndexBlock::read(segment, &*file, length).map_err(failed)?;
+        if !matches!(header, Some(Ok(found)) if found.id == segment.id) || block.is_none() {
             return Ok(Vec::new());
         }
-        let back = Candidate::survey(medium, Arc::clone(segment), 0, true);
+        let back = Candidate::survey(self.catalog, Arc::clone(segment), 0, true);
         let mut frames = back.map_err(failed)?.frames;
-        frames.retain(|held| held.what != What::OfSegment);
+        frames.retain(|info| info.content != FrameContent::OfSegment);
         Ok(frames)
     }
 
@@ -167,10 +239,10 @@ impl<'a> Copier<'a> {
 impl Drop for Copier<'_> {
     fn drop(&mut self) {
         // Also one that was given up before anything was put.
-        let given_up = self.lane.durable().map(|(segment, _)| &segment.path);
+        let given_up = self.writer.durable().map(|(segment, _)| &segment.path);
         for path in self.begun.iter().chain(given_up) {
             // What is left if this fails holds copies, and does no harm.
-            let _ = self.ground.medium.remove(path);
+            let _ = self.config.vfs.remove(path);
         }
     }
 }

@@ -7,15 +7,16 @@
 //! computation with its results in a sealed segment takes the place of earlier ones.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use sde::key::BuildKeyHasher;
 use sde::{Key, RunId};
 
-use super::survey::{Candidate, EntryFacts, Held, What};
+use super::survey::{Candidate, EntryFacts, FrameContent, FrameInfo};
 use crate::catalog::index::STATES;
 use crate::format::class::Class;
-use crate::precedence::Rank;
+use crate::resolve::Precedence;
 
 /// A frame: the number of its segment, and its own in that.
 pub(crate) type FrameNumber = (usize, usize);
@@ -51,21 +52,23 @@ impl Around {
     pub(crate) fn of(candidates: &[Candidate]) -> Self {
         let mut around = Self::default();
         for (at, held) in all(candidates) {
-            let What::Entry(facts) = &held.what else {
+            let FrameContent::Entry(facts) = &held.content else {
                 continue;
             };
             let ended = around.ended.entry(held.key()).or_default();
             *ended = held.header.saved_at.max(*ended);
-            if facts.rank.has_results && candidates[at.0].sealed {
-                around.with_results.insert((held.key(), facts.rank.run));
+            if facts.precedence.has_results && candidates[at.0].sealed {
+                around
+                    .with_results
+                    .insert((held.key(), facts.precedence.run));
             }
         }
         around
     }
 
     /// A rank that knows whether the results are elsewhere.
-    fn rank(&self, key: &Key, rank: Rank) -> Rank {
-        Rank {
+    fn precedence(&self, key: &Key, rank: Precedence) -> Precedence {
+        Precedence {
             has_results: rank.has_results || self.with_results.contains(&(*key, rank.run)),
             ..rank
         }
@@ -78,16 +81,18 @@ pub(crate) fn live(candidates: &[Candidate], around: &Around) -> Live {
     let mut marks: HashMap<(Key, RunId), (SystemTime, FrameNumber)> = HashMap::new();
     let mut live = Live::default();
     for (at, held) in all(candidates) {
-        match &held.what {
-            What::Entry(_) | What::Scratch => by_key.entry(held.key()).or_default().push(at),
-            What::Mark(mark) => {
+        match &held.content {
+            FrameContent::Entry(_) | FrameContent::Scratch => {
+                by_key.entry(held.key()).or_default().push(at)
+            }
+            FrameContent::Mark(mark) => {
                 let latest = marks.entry((mark.key, mark.run)).or_insert((mark.at, at));
                 if latest.0 <= mark.at {
                     *latest = (mark.at, at);
                 }
             }
-            What::Unknown(_) => live.unknown.push(at),
-            What::Uses(_) | What::OfSegment | What::Damaged => {}
+            FrameContent::Unknown(_) => live.unknown.push(at),
+            FrameContent::Uses(_) | FrameContent::OfSegment | FrameContent::Damaged => {}
         }
     }
     live.marks = marks.into_values().map(|(_, at)| at).collect();
@@ -100,7 +105,7 @@ pub(crate) fn live(candidates: &[Candidate], around: &Around) -> Live {
 }
 
 /// All frames of some segments.
-pub(crate) fn all(candidates: &[Candidate]) -> impl Iterator<Item = (FrameNumber, &Held)> {
+pub(crate) fn all(candidates: &[Candidate]) -> impl Iterator<Item = (FrameNumber, &FrameInfo)> {
     candidates
         .iter()
         .enumerate()
@@ -111,7 +116,7 @@ pub(crate) fn all(candidates: &[Candidate]) -> impl Iterator<Item = (FrameNumber
 }
 
 /// The frames of one key that are of use: of the computation that counts, by its
-/// [rank](crate::Rank), as many as it takes to
+/// [precedence](crate::Precedence), as many as it takes to
 /// have all its values in each class, and the scratch states that came after it.
 fn of_key(
     candidates: &[Candidate],
@@ -123,23 +128,24 @@ fn of_key(
     let saved_at = |at: &FrameNumber| held(at).header.saved_at;
     frames.sort_by_key(|at| std::cmp::Reverse(saved_at(at)));
     let entries = || {
-        frames.iter().filter_map(|at| match &held(at).what {
-            What::Entry(facts) => Some((at, facts)),
+        frames.iter().filter_map(|at| match &held(at).content {
+            FrameContent::Entry(facts) => Some((at, facts)),
             _ => None,
         })
     };
     let mut kept = Vec::new();
     let ended = around.ended.get(&key).copied();
-    for run in of_use(entries().map(|(_, facts)| around.rank(&key, facts.rank))) {
+    for run in of_use(entries().map(|(_, facts)| around.precedence(&key, facts.precedence))) {
         for class in Class::ALL {
-            let of_class = entries()
-                .filter(|(at, facts)| candidates[at.0].class() == class && facts.rank.run == run);
+            let of_class = entries().filter(|(at, facts)| {
+                held(at).header.class() == class && facts.precedence.run == run
+            });
             kept.extend(covering(of_class.map(|(at, facts)| (*at, facts)).collect()));
         }
     }
-    let states = frames
-        .iter()
-        .filter(|at| matches!(held(at).what, What::Scratch) && Some(saved_at(at)) > ended);
+    let states = frames.iter().filter(|at| {
+        matches!(held(at).content, FrameContent::Scratch) && Some(saved_at(at)) > ended
+    });
     kept.extend(states.take(STATES));
     let latest = kept.iter().map(saved_at).max().unwrap_or(0);
     Kept {
@@ -150,35 +156,31 @@ fn of_key(
 
 /// The computations of a key that are of use: the one that counts, and those whose results were not
 /// found. They may be in a segment that is being written, and then one of these is what counts.
-fn of_use(ranks: impl Iterator<Item = Rank>) -> Vec<RunId> {
-    let mut of_runs: Vec<Rank> = Vec::new();
-    for rank in ranks {
-        match of_runs.iter_mut().find(|known| known.run == rank.run) {
-            Some(known) => *known = rank.max(*known),
-            None => of_runs.push(rank),
-        }
+fn of_use(all: impl Iterator<Item = Precedence>) -> Vec<RunId> {
+    let mut of_runs = Vec::new();
+    for one in all {
+        one.merge(&mut of_runs, || ());
     }
-    let highest = of_runs.iter().max().copied();
-    let is_later = |rank: &Rank| {
+    let highest = of_runs.iter().map(|(one, ())| *one).max();
+    let is_later = |one: &Precedence| {
         let before = highest.filter(|highest| highest.has_results);
-        before.is_none_or(|highest| rank.made_at >= highest.made_at)
+        before.is_none_or(|highest| one.made_at >= highest.made_at)
     };
-    let of_use = of_runs
-        .iter()
-        .filter(|rank| Some(**rank) == highest || !rank.has_results && is_later(rank));
-    of_use.map(|rank| rank.run).collect()
+    let of_use = of_runs.iter().map(|(one, ())| one);
+    let of_use = of_use.filter(|one| Some(**one) == highest || !one.has_results && is_later(one));
+    of_use.map(|one| one.run).collect()
 }
 
 /// Of several frames of one computation in one class those that have all its values between
 /// them. The one with most comes first; if none has any, one is kept for its record.
 fn covering(mut frames: Vec<(FrameNumber, &EntryFacts)>) -> Vec<FrameNumber> {
     frames.sort_by_key(|(_, facts)| std::cmp::Reverse(facts.sound.len()));
-    let mut have: HashSet<&str> = HashSet::new();
+    let mut have: HashSet<&Arc<str>> = HashSet::new();
     let mut kept = Vec::new();
     for (at, facts) in frames {
-        let more = facts.sound.iter().any(|name| !have.contains(name.as_str()));
+        let more = facts.sound.iter().any(|name| !have.contains(name));
         if more || kept.is_empty() {
-            have.extend(facts.sound.iter().map(String::as_str));
+            have.extend(&facts.sound);
             kept.push(at);
         }
     }

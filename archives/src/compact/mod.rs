@@ -22,25 +22,27 @@ pub(crate) mod scratch;
 mod survey;
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
-use sde::{ArchiveError, Selection};
+use sde::ArchiveError;
 
-use crate::catalog::segments::Known;
-use crate::catalog::table::Table;
-use crate::format::class::Class;
+use crate::catalog::segments::KnownSegment;
+use crate::format::class::Part;
 use crate::format::id::{self, UniqueId};
-use crate::format::manifest::Retired;
+use crate::format::index_block::IndexBlock;
+use crate::format::manifest::ReplacedSegment;
+use crate::format::segment::Segment;
 use crate::store::directory::{self, FORMAT};
 use crate::store::uses::UsesOf;
 use crate::store::write_manifest::relative;
 use crate::store::{DirStore, LOOKS, lock};
-use crate::writer::segment_writer::Ground;
+use crate::writer::segment_writer::WriterConfig;
 
 use plan::Limits;
 pub(crate) use plan::Plan;
 pub use retention::{Order, Retention};
-pub(crate) use survey::{Candidate, EntryFacts, What};
+pub(crate) use survey::{Candidate, EntryFacts, FrameContent, check_scratch, entry_facts};
 
 /// What a compaction did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,21 +93,17 @@ impl DirStore {
         let inner = &*self.0;
         let format = inner.dir.join(FORMAT);
         // Where there are no locks none is needed; and who only reads is in nobody's way.
-        let alone = (!retention.dry_run).then(|| inner.medium.try_lock(&format));
+        let alone = (!retention.dry_run).then(|| inner.vfs().try_lock(&format));
         if matches!(alone, Some(Ok(None))) {
             return Ok(Compacted {
                 busy: true,
                 ..Compacted::default()
             });
         }
-        let is_gone = |error: &ArchiveError| match error {
-            ArchiveError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
-            _ => false,
-        };
         for _ in 1..LOOKS {
             match self.compact_alone(retention) {
                 // A run that goes on has superseded what was in it, or another compaction copied it.
-                Err(error) if is_gone(&error) => {}
+                Err(error) if error.is_not_found() => {}
                 done => return done,
             }
         }
@@ -121,13 +119,13 @@ impl DirStore {
             done.removed = self.remove_what_is_over()?;
         }
         self.refresh()?;
-        let segment_size = inner.committer.ground().segment_size;
+        let segment_size = inner.writer.config().segment_size;
         let (candidates, uses) = self.candidates_to_replace()?;
         let limits = Limits {
             retention,
             uses,
             segment_size,
-            now: id::now(&*inner.medium),
+            now: id::now(&**inner.vfs()),
         };
         let plan = Plan::new(candidates, &limits);
         done.given_up = plan.given_up.len();
@@ -138,8 +136,7 @@ impl DirStore {
             return Ok(done);
         }
         done.written = self.write(&plan)?;
-        let retired = self.retire(&plan.candidates);
-        self.vouch_anew(&retired)?;
+        self.write_manifest(&self.replaced(&plan.candidates))?;
         done.removed += self.remove_what_is_over()?;
         Ok(done)
     }
@@ -148,74 +145,62 @@ impl DirStore {
     /// way of another.
     fn remove_what_is_over(&self) -> Result<usize, ArchiveError> {
         let inner = &*self.0;
-        directory::remove_unfinished(&*inner.medium, &inner.dir, inner.grace);
+        directory::remove_unfinished(&**inner.vfs(), &inner.dir, inner.grace);
         self.refresh()?;
-        let mut removed = self.remove_retired();
+        let mut removed = self.remove_replaced();
         if self.waits_for_another_generation() {
-            self.vouch_anew(&[])?;
-            removed += self.remove_retired();
+            self.write_manifest(&[])?;
+            removed += self.remove_replaced();
         }
         Ok(removed)
-    }
-
-    /// Another generation of the lineages that there are; of the checkpoints, if there is none.
-    fn vouch_anew(&self, retired: &[Retired]) -> Result<(), ArchiveError> {
-        let there = |selection: &Selection| !lock(&self.0.lineage).heads(*selection).is_empty();
-        let mut selections = vec![Selection::Checkpoint, Selection::Archive];
-        selections.retain(there);
-        if selections.is_empty() {
-            selections.push(Selection::Checkpoint);
-        }
-        selections
-            .into_iter()
-            .try_for_each(|selection| self.vouch(selection, retired))
     }
 
     /// The segments that nobody writes to any more; and what the others say of uses.
     fn candidates_to_replace(&self) -> Result<(Vec<Candidate>, UsesOf), ArchiveError> {
         let inner = &*self.0;
-        let retired = lock(&inner.lineage).retired();
-        let known: Vec<Known> = lock(&inner.seen).known().collect();
+        let catalog = &inner.catalog;
+        let replaced = lock(&catalog.manifests).replaced();
+        let known: Vec<KnownSegment> = lock(&catalog.segments).known().collect();
         let mut candidates = Vec::new();
         let mut uses = UsesOf::default();
         for known in known {
-            let failed = |error| ArchiveError::io("reading", &known.path, error);
-            let sealed = match self.is_sealed(&known) {
+            let segment = &known.segment;
+            let failed = |error| ArchiveError::io("reading", &segment.path, error);
+            let sealed = match self.is_sealed(segment) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 sealed => sealed.map_err(failed)?,
             };
-            if sealed || self.is_left(&known) {
-                let from = retired.get(&known.id).copied().unwrap_or(0);
-                let segment = Arc::clone(&known.segment);
-                match Candidate::survey(&inner.medium, segment, from, sealed) {
+            if sealed || self.is_left(&segment.path) {
+                let from = replaced.get(&segment.id).copied().unwrap_or(0);
+                match Candidate::survey(catalog, Arc::clone(segment), from, sealed) {
                     // Another compaction was done with it.
                     Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                     candidate => candidates.push(candidate.map_err(failed)?),
                 }
-            } else if known.class == Class::Result {
-                survey::uses(&inner.medium, &known.segment, &mut uses).map_err(failed)?;
+            } else if segment.part == Part::Entries {
+                survey::uses(&**inner.vfs(), segment, &mut uses).map_err(failed)?;
             }
         }
         candidates.sort_by(|a, b| a.segment.path.cmp(&b.segment.path));
         Ok((candidates, uses))
     }
 
-    fn is_sealed(&self, known: &Known) -> io::Result<bool> {
-        let file = self.0.medium.open(&known.path)?;
+    fn is_sealed(&self, segment: &Segment) -> io::Result<bool> {
+        let file = self.0.vfs().open(&segment.path)?;
         let length = file.length()?;
-        Ok(Table::read(&known.segment, &*file, length)?.is_some())
+        Ok(IndexBlock::read(segment, &*file, length)?.is_some())
     }
 
     /// Whether the writer of a segment that is not sealed has ended, as far as can be told.
-    pub(crate) fn is_left(&self, known: &Known) -> bool {
-        let medium = &self.0.medium;
-        match medium.try_lock(&known.path) {
+    pub(crate) fn is_left(&self, path: &Path) -> bool {
+        let vfs = self.0.vfs();
+        match vfs.try_lock(path) {
             Ok(lock) => lock.is_some(),
             // Where there are no locks, one that was not written to for long counts as left.
             Err(_) => {
-                let found = medium.look(&known.path).ok().flatten();
+                let found = vfs.look(path).ok().flatten();
                 let at = found.and_then(|found| found.written_at);
-                at.and_then(|at| medium.now().duration_since(at).ok())
+                at.and_then(|at| vfs.now().duration_since(at).ok())
                     .is_some_and(|age| age > self.0.grace)
             }
         }
@@ -224,24 +209,24 @@ impl DirStore {
     /// Writes what is kept; gives how many segments that took.
     fn write(&self, plan: &Plan) -> Result<usize, ArchiveError> {
         let inner = &*self.0;
-        let ground = Ground {
-            medium: Arc::clone(&inner.medium),
+        let config = WriterConfig {
+            vfs: Arc::clone(inner.vfs()),
             dir: inner.dir.clone(),
             writer: UniqueId::new(),
-            segment_size: inner.committer.ground().segment_size,
+            segment_size: inner.writer.config().segment_size,
         };
-        copy::all(&ground, plan, &Class::ALL)
+        copy::all(&config, plan, &inner.catalog)
     }
 
-    fn retire(&self, candidates: &[Candidate]) -> Vec<Retired> {
-        let at = self.0.clock.stamp();
-        let retired = candidates.iter().map(|one| Retired {
+    fn replaced(&self, candidates: &[Candidate]) -> Vec<ReplacedSegment> {
+        let at = self.0.catalog.clock.stamp();
+        let replaced = candidates.iter().map(|one| ReplacedSegment {
             path: relative(&self.0.dir, &one.segment.path),
             id: one.segment.id.to_string(),
             length: one.length,
             at,
         });
-        retired.collect()
+        replaced.collect()
     }
 }
 
@@ -272,8 +257,8 @@ mod tests {
         sde.finish().unwrap();
         let century = Duration::from_secs(100 * 365 * 86_400);
         let ahead = id::now(&Disk) + u64::try_from(century.as_nanos()).unwrap();
-        store.0.clock.saw(ahead);
-        assert!(store.0.clock.stamp() > ahead);
+        store.0.catalog.clock.saw(ahead);
+        assert!(store.0.catalog.clock.stamp() > ahead);
         let hour = Duration::from_secs(3600);
         let old = Retention::new().results().max_age(hour);
         assert_eq!(store.compact(&old).unwrap().given_up, 0);

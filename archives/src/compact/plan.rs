@@ -2,8 +2,8 @@
 
 use super::live::{self, Around, Live};
 use super::retention::{GivenUp, Retention};
-use super::survey::{Candidate, Held, What};
-use crate::format::class::Class;
+use super::survey::{Candidate, FrameContent, FrameInfo};
+use crate::format::class::Part;
 use crate::store::uses::{self, UsesOf};
 
 /// A segment is worth replacing if so much of it is of no use: one part in so many.
@@ -74,22 +74,25 @@ impl Plan {
     /// Which segments are worth replacing.
     fn worth(&self, retention: &Retention, segment_size: u64) -> Vec<bool> {
         let is_small = |one: &Candidate| one.length < segment_size / 4;
-        let several_small = Class::ALL.map(|class| {
-            let small = |one: &&Candidate| one.class() == class && is_small(one);
+        let several_small = Part::ALL.map(|part| {
+            let small = |one: &&Candidate| one.part() == part && is_small(one);
             self.candidates.iter().filter(small).count() > 1
         });
         let worth = self.candidates.iter().zip(&self.kept).map(|(one, kept)| {
             // The last bytes of one that is not sealed may not be on the medium: the copy will.
             !one.sealed
                 || dead_bytes(one, kept) > one.length / WORTH
-                || (is_small(one) && several_small[one.class().number()])
-                || (retention.limits(one.class()) && self.has_given_up(one))
+                || (is_small(one) && several_small[one.part().number()])
+                || self.has_given_up(one, retention)
         });
         worth.collect()
     }
 
-    fn has_given_up(&self, one: &Candidate) -> bool {
-        let is_value = |held: &&Held| matches!(held.what, What::Entry(_) | What::Scratch);
+    fn has_given_up(&self, one: &Candidate, retention: &Retention) -> bool {
+        let is_value = |held: &&FrameInfo| {
+            let is_value = matches!(held.content, FrameContent::Entry(_) | FrameContent::Scratch);
+            is_value && retention.limits(held.header.class())
+        };
         let mut values = one.frames.iter().filter(is_value);
         values.any(|held| self.given_up.contains(&held.key()))
     }
@@ -103,7 +106,7 @@ impl Plan {
 fn uses_in(candidates: &[Candidate]) -> UsesOf {
     let mut all = UsesOf::default();
     for (_, held) in live::all(candidates) {
-        if let What::Uses(metadata) = &held.what {
+        if let FrameContent::Uses(metadata) = &held.content {
             for (key, one) in &metadata.uses {
                 uses::add(&mut all, *key, *one);
             }
@@ -113,8 +116,13 @@ fn uses_in(candidates: &[Candidate]) -> UsesOf {
 }
 
 fn dead_bytes(one: &Candidate, kept: &[usize]) -> u64 {
-    let counts = |held: &&Held| !matches!(held.what, What::OfSegment | What::Uses(_));
-    let all: u64 = one.frames.iter().filter(counts).map(Held::bytes).sum();
+    let counts = |held: &&FrameInfo| {
+        !matches!(
+            held.content,
+            FrameContent::OfSegment | FrameContent::Uses(_)
+        )
+    };
+    let all: u64 = one.frames.iter().filter(counts).map(FrameInfo::bytes).sum();
     all.saturating_sub(bytes(one, kept))
 }
 

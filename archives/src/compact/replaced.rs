@@ -9,13 +9,16 @@
 //! What a writer has [superseded](crate::compact::scratch) itself needs no such time, and says so: it was replaced at
 //! time 0.
 
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::catalog::manifests::ManifestSet;
 use crate::catalog::scan;
+use crate::catalog::segments::EXTENSION;
+use crate::format::frame::FrameKind;
 use crate::format::id::UniqueId;
-use crate::format::manifest::{Manifest, Retired};
-use crate::format::segment::FrameKind;
+use crate::format::manifest::ReplacedSegment;
 use crate::store::{DirStore, lock};
 use crate::vfs::Vfs;
 
@@ -25,35 +28,46 @@ const CLOSED: &str = ".closed";
 impl DirStore {
     /// Removes replaced segments that no manifest lists, and that nobody has had reason
     /// to read for a while. Gives how many.
-    pub(crate) fn remove_retired(&self) -> usize {
-        let removable = self.removable();
-        removable.iter().filter(|one| self.remove_one(one)).count()
+    pub(crate) fn remove_replaced(&self) -> usize {
+        let there: HashMap<UniqueId, PathBuf> = {
+            let segments = lock(&self.0.catalog.segments);
+            let there = segments.by_id();
+            there
+                .into_iter()
+                .map(|(id, one)| (id, one.path.clone()))
+                .collect()
+        };
+        let removable = self.removable().into_iter();
+        let removed = removable.filter(|one| {
+            there
+                .get(&one.0)
+                .is_some_and(|path| self.remove_one(path, *one))
+        });
+        removed.count()
     }
 
     /// Whether there is something that only the manifests before this one keep.
     pub(crate) fn waits_for_another_generation(&self) -> bool {
         let inner = &*self.0;
-        let lineage = lock(&inner.lineage);
-        let now = inner.clock.stamp();
-        let is_over = |one: &&Retired| self.is_over(one, now);
-        let retired = lineage.all().flat_map(|manifest| &manifest.retired);
-        let listed = |one: &Retired| lineage.all().any(|manifest| manifest.lists(one));
-        retired.filter(is_over).any(listed)
+        let manifests = lock(&inner.catalog.manifests);
+        let listed = listed(&manifests);
+        let now = inner.catalog.clock.stamp();
+        let mut replaced = manifests.all().flat_map(|manifest| &manifest.replaced);
+        replaced.any(|one| self.is_over(one, now) && listed.contains(&*one.id))
     }
 
-    fn is_over(&self, one: &Retired, now: u64) -> bool {
+    fn is_over(&self, one: &ReplacedSegment, now: u64) -> bool {
         let grace = u64::try_from(self.0.grace.as_nanos()).unwrap_or(u64::MAX);
         now.saturating_sub(one.at) >= grace
     }
 
     fn removable(&self) -> Vec<(UniqueId, u64)> {
-        let lineage = lock(&self.0.lineage);
-        let now = self.0.clock.stamp();
-        let manifests: Vec<&Manifest> = lineage.all().collect();
-        let is_listed = |one: &Retired| manifests.iter().any(|manifest| manifest.lists(one));
-        let over = |one: &&Retired| self.is_over(one, now) && !is_listed(one);
-        let retired = manifests.iter().flat_map(|manifest| &manifest.retired);
-        let mut removable: Vec<(UniqueId, u64)> = retired
+        let manifests = lock(&self.0.catalog.manifests);
+        let listed = listed(&manifests);
+        let now = self.0.catalog.clock.stamp();
+        let over = |one: &&ReplacedSegment| self.is_over(one, now) && !listed.contains(&*one.id);
+        let replaced = manifests.all().flat_map(|manifest| &manifest.replaced);
+        let mut removable: Vec<(UniqueId, u64)> = replaced
             .filter(over)
             .filter_map(|one| Some((UniqueId::parse(&one.id)?, one.length)))
             .collect();
@@ -62,18 +76,14 @@ impl DirStore {
         removable
     }
 
-    fn remove_one(&self, (id, length): &(UniqueId, u64)) -> bool {
-        let medium = &*self.0.medium;
-        let path = lock(&self.0.seen).path_of(id).map(Path::to_owned);
-        let Some(path) = path else {
-            return false;
-        };
+    fn remove_one(&self, path: &Path, (id, length): (UniqueId, u64)) -> bool {
+        let vfs = &**self.0.vfs();
         // Only the file that was replaced, whatever has its name now.
-        let found = scan::open(medium, &path);
-        if !matches!(found, Ok(Some(Ok(segment))) if segment.id == *id) {
+        let found = scan::open(vfs, path);
+        if !matches!(found, Ok(Some(Ok(segment))) if segment.id == id) {
             return false;
         }
-        let removed = remove(medium, &path, *length);
+        let removed = remove(vfs, path, length);
         removed.unwrap_or_else(|error| {
             // Others may be at it too.
             if error.kind() != io::ErrorKind::NotFound {
@@ -85,34 +95,38 @@ impl DirStore {
     }
 }
 
+/// The segments that some manifest lists: of one that is replaced in part, the rest.
+fn listed(manifests: &ManifestSet) -> HashSet<&str> {
+    let listed = manifests.all().flat_map(|manifest| &manifest.segments);
+    listed.map(|one| &*one.id).collect()
+}
+
 /// Removes a segment whose writer may be alive after all, unless it has more whole frames than were
 /// copied of it. Gives whether it did.
-pub(crate) fn remove(medium: &dyn Vfs, path: &Path, length: u64) -> io::Result<bool> {
-    let closed = close(medium, path)?;
-    let Some(Ok(segment)) = scan::open(medium, &closed)? else {
+pub(crate) fn remove(vfs: &dyn Vfs, path: &Path, length: u64) -> io::Result<bool> {
+    let closed = close(vfs, path)?;
+    let Some(Ok(segment)) = scan::open(vfs, &closed)? else {
         return Ok(false);
     };
     let mut grown = false;
     // What is acknowledged from now on is elsewhere, so what is not whole by now is of no use.
-    scan::scan_with(medium, &segment, length, |frame| {
-        grown |= frame.header.kind != Some(FrameKind::Index);
+    scan::scan_with(vfs, &segment, length, |frame, _| {
+        grown |= frame.header.kind() != Some(FrameKind::Index);
+        Ok(())
     })?;
     match grown {
         true => Ok(false),
-        false => medium.remove(&closed).map(|()| true),
+        false => vfs.remove(&closed).map(|()| true),
     }
 }
 
 /// Takes the name away under which its writer looks for it.
-fn close(medium: &dyn Vfs, path: &Path) -> io::Result<PathBuf> {
+fn close(vfs: &dyn Vfs, path: &Path) -> io::Result<PathBuf> {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     if stem.ends_with(CLOSED) {
         return Ok(path.to_owned());
     }
-    let closed = path.with_file_name(format!(
-        "{stem}{CLOSED}.{}",
-        crate::writer::segment_writer::EXTENSION
-    ));
-    medium.publish(path, &closed)?;
+    let closed = path.with_file_name(format!("{stem}{CLOSED}.{}", EXTENSION));
+    vfs.publish(path, &closed)?;
     Ok(closed)
 }

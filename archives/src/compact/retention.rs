@@ -125,7 +125,8 @@ impl Retention {
         }
         let mut keys = Vec::new();
         for (key, kept) in &live.keys {
-            let of_class = |at: &&(usize, usize)| self.limits(candidates[at.0].class());
+            let of_class =
+                |at: &&(usize, usize)| self.limits(candidates[at.0].frames[at.1].header.class());
             let limited = kept.frames.iter().filter(of_class);
             let bytes: u64 = limited
                 .map(|at| candidates[at.0].frames[at.1].bytes())
@@ -153,7 +154,7 @@ impl Retention {
         for key in given_up {
             if let Some(kept) = live.keys.get_mut(key) {
                 kept.frames
-                    .retain(|at| !self.limits(candidates[at.0].class()));
+                    .retain(|at| !self.limits(candidates[at.0].frames[at.1].header.class()));
             }
         }
     }

@@ -16,24 +16,23 @@
 //! time of grace they are not given, see [`retired`](crate::compact::replaced). The journals of ranks that commit
 //! together are listed nowhere, and removed at once.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-use sde::key::BuildKeyHasher;
-use sde::{ArchiveError, Key, Selection};
+use sde::ArchiveError;
 
-use crate::catalog::index::{Index, Place};
-use crate::catalog::table::{Row, Table};
-use crate::compact::{Candidate, What, copy};
-use crate::format::class::Class;
+use crate::catalog::index::Place;
+use crate::catalog::segments::KnownSegment;
+use crate::compact::copy::FrameCopier;
+use crate::compact::{Candidate, FrameContent, check_scratch};
+use crate::format::class::Part;
 use crate::format::id::UniqueId;
-use crate::format::manifest::Retired;
+use crate::format::index_block::Row;
+use crate::format::manifest::ReplacedSegment;
 use crate::format::segment::Segment;
-use crate::read::frame;
 use crate::store::write_manifest::relative;
 use crate::store::{DirStore, lock};
-use crate::vfs::VfsFile;
 
 /// How many states of a run are of use.
 const STATES: usize = 2;
@@ -60,9 +59,6 @@ struct Own {
     bytes: u64,
 }
 
-/// Since when the states of each run are of use.
-type Since = HashMap<Key, u64, BuildKeyHasher>;
-
 /// Up to where segments are durable.
 type Durable = HashMap<UniqueId, u64>;
 
@@ -70,12 +66,12 @@ impl DirStore {
     /// Seals what has grown long, and removes what is superseded of scratch.
     pub(crate) fn seal_what_is_long(&self) {
         let inner = &*self.0;
-        let most = inner.committer.ground().segment_size;
+        let most = inner.writer.config().segment_size;
         let of_use = inner.trim.of_use.load(Ordering::Relaxed);
         let scratch = (of_use / 2).clamp(most / PART, most);
-        let sealed = inner.seal(|class| match class {
-            Class::Scratch => scratch,
-            Class::Result | Class::Intermediate => most,
+        let sealed = inner.seal(|part| match part {
+            Part::Scratch => scratch,
+            Part::Entries => most,
         });
         let trimmed = match (sealed, inner.trim.alone.try_lock()) {
             (true, Ok(_alone)) => self.trim(scratch),
@@ -91,11 +87,10 @@ impl DirStore {
         let inner = &*self.0;
         if inner.team.get().is_none() {
             // On a full disk a manifest needs that room.
-            self.remove_retired();
+            self.remove_replaced();
             self.refresh()?;
         }
-        let durable = self.durable_here();
-        let own = self.known(|index| own(index, &durable));
+        let own = self.own_scratch();
         let (mut replaced, kept): (Vec<Own>, Vec<Own>) =
             own.into_iter().partition(|one| one.rows.is_empty());
         let of_use = kept.iter().map(|one| one.bytes).sum();
@@ -108,15 +103,40 @@ impl DirStore {
         self.replace(&replaced)
     }
 
-    /// What this store has made durable. What is in other segments may not be on the medium yet, although
-    /// it can be read.
-    fn durable_here(&self) -> Durable {
-        let written = self.0.committer.written().into_iter();
-        let mut durable: Durable = written.map(|(_, id, _, length)| (id, length)).collect();
-        for id in lock(&self.0.seen).all_sealed() {
-            durable.insert(id, u64::MAX);
-        }
-        durable
+    /// The sealed segments of scratch that this store has written, and what is of use in them.
+    fn own_scratch(&self) -> Vec<Own> {
+        let catalog = &self.0.catalog;
+        let written = self.0.writer.written().into_iter();
+        let mut durable: Durable = written.map(|(one, length)| (one.id, length)).collect();
+        let own: HashMap<UniqueId, KnownSegment> = {
+            let segments = lock(&catalog.segments);
+            durable.extend(segments.sealed().iter().map(|id| (*id, u64::MAX)));
+            let is_own = |one: &KnownSegment| {
+                one.segment.part == Part::Scratch && segments.sealed().contains(&one.segment.id)
+            };
+            let own = segments.known().filter(is_own);
+            own.map(|one| (one.segment.id, one)).collect()
+        };
+        let ids: HashSet<UniqueId> = own.keys().copied().collect();
+        catalog.known(|index| {
+            let mut rows = index.rows_of(&ids);
+            let mut since = HashMap::new();
+            // What is in other segments may not be on the medium yet, although it can be read.
+            let mut since = |prefix: u64| {
+                *since.entry(prefix).or_insert_with(|| {
+                    index.of_use(prefix, STATES, |place| {
+                        let end = durable.get(&place.segment.id);
+                        end.is_some_and(|end| place.at < *end)
+                    })
+                })
+            };
+            let own = own.into_values();
+            own.map(|one| {
+                let rows = rows.remove(&one.segment.id).unwrap_or_default();
+                Own::of(&one, rows, &mut since)
+            })
+            .collect()
+        })
     }
 
     /// Writes what is of use in some segments to the one that is being written, durable.
@@ -126,29 +146,33 @@ impl DirStore {
         for one in all {
             let failed = |error| ArchiveError::io("reading", &one.segment.path, error);
             let segment = Arc::clone(&one.segment);
-            let found = Candidate::survey(&inner.medium, segment, 0, true).map_err(failed)?;
-            let file = inner.medium.open(&one.segment.path).map_err(failed)?;
-            let file: Arc<dyn VfsFile> = Arc::from(file);
+            let found = Candidate::survey(&inner.catalog, segment, 0, true).map_err(failed)?;
+            let mut copier = FrameCopier::open(&found, &inner.catalog)?;
             for row in &one.rows {
-                let mut held = found
-                    .frames
-                    .iter()
-                    .filter(|held| held.what == What::Scratch);
-                let Some(held) = held.find(|held| held.at == row.at) else {
+                let mut states = found.frames.iter();
+                let state = states
+                    .find(|info| info.at == row.at() && info.content == FrameContent::Scratch);
+                let Some(state) = state else {
                     let why = format!("a state in {} is damaged", one.segment.path.display());
                     return Err(ArchiveError::Damaged { why });
                 };
-                frames.push(copy::frame(Class::Scratch, held, &file).map_err(failed)?);
+                frames.push(copier.frame(state)?);
             }
         }
-        let written = inner.committer.begin().finish(frames)?;
-        for one in &written {
-            if let Some(row) = one.row {
-                let (segment, at) = (Arc::clone(&one.segment), row.at);
-                frame::check_scratch(&inner.medium, &Place { segment, at }, &row.key)?;
+        let keys: HashSet<_> = frames.iter().map(|frame| frame.header.key).collect();
+        inner.writer.begin().finish(frames)?;
+        for key in keys {
+            for state in inner.catalog.known(|index| index.scratch(&key)) {
+                let Place { segment, at } = &state.place;
+                if !all.iter().any(|one| one.segment.id == segment.id) {
+                    let place = Place {
+                        segment: Arc::clone(segment),
+                        at: *at,
+                    };
+                    check_scratch(&inner.catalog, &place)?;
+                }
             }
         }
-        inner.add_written(written);
         Ok(())
     }
 
@@ -162,15 +186,15 @@ impl DirStore {
             self.remove_own(replaced);
             return Ok(());
         }
-        let retired = replaced.iter().map(|one| Retired {
+        let replaced = replaced.iter().map(|one| ReplacedSegment {
             path: relative(&inner.dir, &one.segment.path),
             id: one.segment.id.to_string(),
             length: one.end,
             // Nobody needs time to read it: who finds a state gone looks again.
             at: 0,
         });
-        self.vouch(Selection::Checkpoint, &retired.collect::<Vec<_>>())?;
-        self.remove_retired();
+        self.write_manifest(&replaced.collect::<Vec<_>>())?;
+        self.remove_replaced();
         Ok(())
     }
 
@@ -178,11 +202,11 @@ impl DirStore {
     fn remove_own(&self, all: &[Own]) {
         let inner = &*self.0;
         let goes = |id: &UniqueId| all.iter().any(|one| one.segment.id == *id);
-        lock(&inner.seen).forget(goes);
-        inner.forget(goes);
+        lock(&inner.catalog.segments).forget(goes);
+        inner.catalog.forget(goes);
         for one in all {
             let path = &one.segment.path;
-            if let Err(error) = inner.medium.remove(path) {
+            if let Err(error) = inner.vfs().remove(path) {
                 let path = path.display();
                 sde::warning!("{path} is superseded and can't be removed: {error}");
             }
@@ -190,42 +214,22 @@ impl DirStore {
     }
 }
 
-/// The sealed segments of scratch among these, and what is of use in them.
-fn own(index: &Index, durable: &Durable) -> Vec<Own> {
-    let mut since = Since::default();
-    let is_own = |table: &&Table| {
-        table.segment.class == Class::Scratch && durable.contains_key(&table.segment.id)
-    };
-    let tables = index.tables().iter().filter(is_own);
-    let own = tables.map(|table| {
-        of_table(table, |key| {
-            *since.entry(*key).or_insert_with(|| {
-                index.of_use(key, STATES, |place| {
-                    durable
-                        .get(&place.segment.id)
-                        .is_some_and(|end| place.at < *end)
-                })
-            })
-        })
-    });
-    own.collect()
-}
-
-fn of_table(table: &Table, mut since: impl FnMut(&Key) -> u64) -> Own {
-    let mut all: Vec<Row> = table.rows().collect();
-    all.sort_unstable_by_key(|row| row.at);
-    let ends = all.iter().skip(1).map(|next| next.at).chain([table.end]);
-    let (mut rows, mut bytes) = (Vec::new(), 0);
-    for (row, end) in all.iter().zip(ends) {
-        if row.saved_at >= since(&row.key) {
-            rows.push(*row);
-            bytes += end - row.at;
+impl Own {
+    fn of(known: &KnownSegment, mut all: Vec<Row>, mut since: impl FnMut(u64) -> u64) -> Self {
+        all.sort_unstable_by_key(Row::at);
+        let ends = all.iter().skip(1).map(Row::at).chain([known.end]);
+        let (mut rows, mut bytes) = (Vec::new(), 0);
+        for (row, end) in all.iter().zip(ends) {
+            if row.saved_at >= since(row.prefix) {
+                rows.push(*row);
+                bytes += end - row.at();
+            }
         }
-    }
-    Own {
-        segment: Arc::clone(&table.segment),
-        end: table.end,
-        rows,
-        bytes,
+        Self {
+            segment: Arc::clone(&known.segment),
+            end: known.end,
+            rows,
+            bytes,
+        }
     }
 }

@@ -1,187 +1,297 @@
 //! What is in the segments that a compaction may take the place of.
 
+use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
 
 use sde::{Key, Mark};
 
+use crate::catalog::Catalog;
 use crate::catalog::index::Place;
 use crate::catalog::scan::{self, FoundFrame};
-use crate::cbor;
-use crate::format::class::Class;
-use crate::format::segment::{FrameHeader, FrameKind, SEGMENT_HEADER, Segment, aligned};
-use crate::precedence::Rank;
-use crate::read::frame::{self, Trouble};
+use crate::cbor::metadata::from_bytes;
+use crate::format::class::Part;
+use crate::format::frame::{FrameHeader, FrameKind};
+use crate::format::metadata::{Provenance, ProvenanceId};
+use crate::format::segment::{SEGMENT_HEADER, Segment};
+use crate::read::frame::{EntryFrame, Frame, Trouble, scratch_body};
+use crate::resolve::Precedence;
 use crate::store::uses::{self, UsesMetadata, UsesOf};
-use crate::vfs::Vfs;
-use crate::writer::frame::pieces;
+use crate::vfs::{Vfs, VfsFile};
+use crate::writer::frame::{EncodedProvenance, pieces};
 
 /// A segment that nobody writes to any more, as far as is known.
 pub(crate) struct Candidate {
     pub(crate) segment: Arc<Segment>,
     /// Up to here it is whole frames: what comes after, if anything, its writer may still finish.
     pub(crate) length: u64,
-    /// Whether its writer has ended it. If not, he is taken for dead.
+    /// Whether its writer has ended it. If not, it is taken for dead.
     pub(crate) sealed: bool,
     /// Whether something in it is not whole, but for what was cut short at its end.
     pub(crate) damaged: bool,
-    pub(crate) frames: Vec<Held>,
+    pub(crate) frames: Vec<FrameInfo>,
+    /// What has frames of its own there.
+    pub(crate) provenances: HashMap<ProvenanceId, Arc<EncodedProvenance>>,
 }
 
 /// One frame.
-pub(crate) struct Held {
+pub(crate) struct FrameInfo {
     pub(crate) at: u64,
+    pub(crate) end: u64,
     pub(crate) header: FrameHeader,
-    pub(crate) what: What,
+    pub(crate) content: FrameContent,
 }
 
 /// What a frame holds, as far as it matters for whether it is kept.
-#[derive(PartialEq)]
-pub(crate) enum What {
+#[derive(Debug, PartialEq)]
+pub(crate) enum FrameContent {
     Entry(EntryFacts),
     /// A state that is whole.
     Scratch,
     Mark(Mark),
     Uses(UsesMetadata),
-    /// What a segment says of itself; a copy has its own.
+    /// What a segment has for the others; a copy has its own.
     OfSegment,
     /// Damaged: of no use to anybody.
     Damaged,
-    /// Of a kind that a later release added: it is kept. The BLAKE3 digest of its payloads.
+    /// Of a kind that a later release added, or an entry whose provenance is missing: it is kept. The digest of its payload.
     Unknown([u8; 32]),
 }
 
 /// What counts of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EntryFacts {
-    pub(crate) rank: Rank,
+    pub(crate) precedence: Precedence,
     /// The results whose values are in the frame, and whole.
-    pub(crate) sound: Vec<String>,
+    pub(crate) sound: Vec<Arc<str>>,
     /// Whether there are others that are damaged.
     pub(crate) damaged: bool,
 }
 
-impl Held {
+impl FrameInfo {
     pub(crate) fn key(&self) -> Key {
         self.header.key
     }
 
     /// How many bytes of the segment it takes.
     pub(crate) fn bytes(&self) -> u64 {
-        aligned(self.header.end(self.at)) - self.at
+        self.end - self.at
     }
 }
 
 impl Candidate {
     /// Reads a segment from end to end, and checks all values in it.
     pub(crate) fn survey(
-        medium: &Arc<dyn Vfs>,
+        catalog: &Catalog,
         segment: Arc<Segment>,
         from: u64,
         sealed: bool,
     ) -> io::Result<Self> {
-        let mut whole = Vec::new();
-        let from = from.max(SEGMENT_HEADER as u64);
-        let scanned = scan::scan_with(&**medium, &segment, from, |frame| {
-            whole.push(FoundFrame {
-                at: frame.at,
-                header: frame.header,
-            });
-        })?;
-        let frames = whole.into_iter().map(|frame| {
-            Ok(Held {
-                what: what(medium, &segment, &frame)?,
-                at: frame.at,
-                header: frame.header,
-            })
-        });
-        let frames = frames.collect::<io::Result<Vec<_>>>()?;
-        let is_damaged = |held: &Held| match &held.what {
-            What::Entry(facts) => facts.damaged,
-            what => matches!(what, What::Damaged),
+        let vfs = &catalog.vfs;
+        let mut survey = Survey {
+            catalog,
+            segment: &segment,
+            file: Arc::from(vfs.open(&segment.path)?),
+            frames: Vec::new(),
+            provenances: HashMap::new(),
+            from: from.max(SEGMENT_HEADER as u64),
         };
-        Ok(Self {
-            damaged: !scanned.damaged.is_empty() || frames.iter().any(is_damaged),
+        // From the beginning: what counts may have its provenance before.
+        let scanned = scan::scan_with(&**vfs, &segment, SEGMENT_HEADER as u64, |found, body| {
+            survey.frame(found, body)
+        })?;
+        let Survey {
             frames,
-            length: scanned.end,
+            provenances,
+            from,
+            ..
+        } = survey;
+        let is_damaged = |frame: &FrameInfo| match &frame.content {
+            FrameContent::Entry(facts) => facts.damaged,
+            content => matches!(content, FrameContent::Damaged),
+        };
+        let gaps = scanned.damaged.iter().any(|(place, _)| place.end > from);
+        Ok(Self {
+            damaged: gaps || frames.iter().any(is_damaged),
+            frames,
+            length: scanned.end.max(from),
             sealed,
             segment,
+            provenances,
         })
     }
 
-    pub(crate) fn class(&self) -> Class {
-        self.segment.class
+    pub(crate) fn part(&self) -> Part {
+        self.segment.part
     }
+}
+
+/// A segment that is being read.
+struct Survey<'a> {
+    catalog: &'a Catalog,
+    segment: &'a Arc<Segment>,
+    file: Arc<dyn VfsFile>,
+    frames: Vec<FrameInfo>,
+    provenances: HashMap<ProvenanceId, Arc<EncodedProvenance>>,
+    /// What is before this was replaced.
+    from: u64,
+}
+
+impl Survey<'_> {
+    fn frame(&mut self, found: &FoundFrame, body: &[u8]) -> io::Result<()> {
+        if found.header.kind() == Some(FrameKind::Provenance) {
+            let encoded = EncodedProvenance::new(found.header.content(body).to_vec());
+            self.provenances.insert(encoded.id, encoded);
+        }
+        if found.at >= self.from {
+            self.frames.push(FrameInfo {
+                at: found.at,
+                end: found.end,
+                header: found.header,
+                content: self.content(found, body)?,
+            });
+        }
+        Ok(())
+    }
+
+    fn content(&self, found: &FoundFrame, body: &[u8]) -> io::Result<FrameContent> {
+        let read = || found.header.content(body);
+        Ok(match found.header.kind() {
+            Some(FrameKind::Entry) => return self.entry(found, body),
+            Some(FrameKind::Scratch) => {
+                let frame = self.as_read(found, body);
+                let checked = scratch_body(&frame)
+                    .and_then(|(_, source)| source.check(&*self.file, self.segment));
+                return of_value(checked.map(|()| FrameContent::Scratch));
+            }
+            Some(FrameKind::Mark) => from_bytes(read())
+                .map_or(FrameContent::Damaged, |(mark, _)| FrameContent::Mark(mark)),
+            Some(FrameKind::Uses) => from_bytes(read())
+                .map_or(FrameContent::Damaged, |(uses, _)| FrameContent::Uses(uses)),
+            Some(FrameKind::About | FrameKind::Index | FrameKind::Provenance) => {
+                FrameContent::OfSegment
+            }
+            None => FrameContent::Unknown(self.digest(found)?),
+        })
+    }
+
+    fn entry(&self, found: &FoundFrame, body: &[u8]) -> io::Result<FrameContent> {
+        let mut is_missing = false;
+        let shared = |id: &ProvenanceId| {
+            let provenance = find(self.catalog, &self.provenances, id);
+            is_missing = matches!(provenance, Err(Trouble::Damaged(_)));
+            provenance
+        };
+        let entry = EntryFrame::of(self.as_read(found, body), shared);
+        if is_missing {
+            return Ok(FrameContent::Unknown(self.digest(found)?));
+        }
+        of_value(
+            entry
+                .and_then(|entry| facts(&entry))
+                .map(FrameContent::Entry),
+        )
+    }
+
+    fn as_read(&self, found: &FoundFrame, body: &[u8]) -> Frame<'_> {
+        Frame {
+            vfs: &self.catalog.vfs,
+            segment: self.segment,
+            at: found.at,
+            header: found.header,
+            body: body.to_vec(),
+            file: Arc::clone(&self.file),
+        }
+    }
+
+    fn digest(&self, found: &FoundFrame) -> io::Result<[u8; 32]> {
+        let mut digest = blake3::Hasher::new();
+        pieces(
+            &*self.file,
+            found.payload,
+            found.end - found.payload,
+            |piece| {
+                digest.update(piece);
+                Ok(())
+            },
+        )?;
+        Ok(*digest.finalize().as_bytes())
+    }
+}
+
+/// What counts of an entry. All its values are read and checked.
+fn facts(entry: &EntryFrame<'_>) -> Result<EntryFacts, Trouble> {
+    let mut precedence = entry.precedence();
+    let (mut sound, mut damaged) = (Vec::new(), false);
+    for (kind, source) in entry.provenance.results.iter().zip(entry.sources()?) {
+        let Some((source, _)) = source else { continue };
+        match source.check(&*entry.frame.file, entry.frame.segment) {
+            Ok(()) => sound.push(Arc::clone(&kind.name)),
+            Err(Trouble::Damaged(_)) => {
+                damaged = true;
+                precedence.has_results &= !kind.tags.is_archived();
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(EntryFacts {
+        precedence,
+        sound,
+        damaged,
+    })
+}
+
+/// What counts of the entry at a place. Its provenance is among these, or in the catalog.
+pub(crate) fn entry_facts(
+    catalog: &Catalog,
+    place: &Place,
+    provenances: &HashMap<ProvenanceId, Arc<EncodedProvenance>>,
+) -> Result<EntryFacts, Trouble> {
+    let frame = Frame::read(&catalog.vfs, place, FrameKind::Entry)?;
+    facts(&EntryFrame::of(frame, |id| find(catalog, provenances, id))?)
+}
+
+fn find(
+    catalog: &Catalog,
+    here: &HashMap<ProvenanceId, Arc<EncodedProvenance>>,
+    id: &ProvenanceId,
+) -> Result<Arc<Provenance>, Trouble> {
+    match here.get(id).map(|encoded| Provenance::read(&encoded.bytes)) {
+        Some(Ok(provenance)) => Ok(Arc::new(provenance)),
+        _ => catalog.provenance(id),
+    }
+}
+
+/// Checks the scratch state at a place.
+pub(crate) fn check_scratch(catalog: &Catalog, place: &Place) -> Result<(), Trouble> {
+    let frame = Frame::read(&catalog.vfs, place, FrameKind::Scratch)?;
+    let (_, source) = scratch_body(&frame)?;
+    source.check(&*frame.file, frame.segment)
 }
 
 /// Adds up what a segment that is not replaced says of uses.
-pub(crate) fn uses(medium: &Arc<dyn Vfs>, segment: &Segment, to: &mut UsesOf) -> io::Result<()> {
-    let mut found = Vec::new();
-    scan::scan_with(&**medium, segment, SEGMENT_HEADER as u64, |frame| {
-        if frame.header.kind == Some(FrameKind::Uses) {
-            found.push(FoundFrame {
-                at: frame.at,
-                header: frame.header,
-            });
+pub(crate) fn uses(vfs: &dyn Vfs, segment: &Segment, to: &mut UsesOf) -> io::Result<()> {
+    scan::scan_with(vfs, segment, SEGMENT_HEADER as u64, |found, body| {
+        if found.header.kind() == Some(FrameKind::Uses)
+            && let Ok((metadata, _)) = from_bytes::<UsesMetadata>(found.header.content(body))
+        {
+            for (key, one) in metadata.uses {
+                uses::add(to, key, one);
+            }
         }
-    })?;
-    for frame in found {
-        let uses = metadata::<UsesMetadata>(medium, segment, &frame)?;
-        for (key, one) in uses.into_iter().flat_map(|metadata| metadata.uses) {
-            uses::add(to, key, one);
-        }
-    }
-    Ok(())
-}
-
-fn what(medium: &Arc<dyn Vfs>, segment: &Arc<Segment>, frame: &FoundFrame) -> io::Result<What> {
-    let (at, key) = (frame.at, &frame.header.key);
-    match frame.header.kind {
-        Some(FrameKind::Entry) => of_value(frame::facts(medium, segment, at, key).map(What::Entry)),
-        Some(FrameKind::Scratch) => {
-            let segment = Arc::clone(segment);
-            let checked = frame::check_scratch(medium, &Place { segment, at }, key);
-            of_value(checked.map(|()| What::Scratch))
-        }
-        Some(FrameKind::Mark) => {
-            Ok(metadata(medium, segment, frame)?.map_or(What::Damaged, What::Mark))
-        }
-        Some(FrameKind::Uses) => {
-            Ok(metadata(medium, segment, frame)?.map_or(What::Damaged, What::Uses))
-        }
-        Some(FrameKind::About | FrameKind::Index) => Ok(What::OfSegment),
-        None => Ok(What::Unknown(digest(medium, segment, frame)?)),
-    }
+        Ok(())
+    })
+    .map(drop)
 }
 
 /// What is damaged is of no use; what can't be read may be.
-fn of_value(found: Result<What, Trouble>) -> io::Result<What> {
+fn of_value(found: Result<FrameContent, Trouble>) -> io::Result<FrameContent> {
     match found {
         Err(Trouble::Io(error)) => Err(io::Error::other(error)),
         Err(Trouble::Gone) => Err(io::ErrorKind::NotFound.into()),
-        Err(Trouble::Damaged(_) | Trouble::OtherType(_)) => Ok(What::Damaged),
-        Ok(what) => Ok(what),
+        Err(Trouble::Damaged(_) | Trouble::OtherType(_) | Trouble::OtherKey) => {
+            Ok(FrameContent::Damaged)
+        }
+        Ok(content) => Ok(content),
     }
-}
-
-fn digest(medium: &Arc<dyn Vfs>, segment: &Segment, frame: &FoundFrame) -> io::Result<[u8; 32]> {
-    let file = medium.open(&segment.path)?;
-    let (at, length) = (frame.header.payloads_at(frame.at), frame.header.payloads);
-    let mut digest = blake3::Hasher::new();
-    pieces(&*file, at, length, |piece| {
-        digest.update(piece);
-        Ok(())
-    })?;
-    Ok(*digest.finalize().as_bytes())
-}
-
-fn metadata<T: serde::de::DeserializeOwned>(
-    medium: &Arc<dyn Vfs>,
-    segment: &Segment,
-    frame: &FoundFrame,
-) -> io::Result<Option<T>> {
-    let file = medium.open(&segment.path)?;
-    let at = FrameHeader::metadata_at(frame.at);
-    let bytes = crate::catalog::table::bytes(&*file, at, frame.header.metadata.into())?;
-    Ok(cbor::from_bytes(&bytes).ok())
 }

@@ -1,18 +1,14 @@
-//! The classes of what is stored, which are kept in folders of their own.
-//!
-//! An archive is to be copied without what only a restart needs. So results lie
-//! apart from intermediates, and both from scratch: the folder of the results, with
-//! `FORMAT` and the manifests of archives, is a store of its own. What was checkpointed
-//! need not be written again to be archived.
+//! The classes of what is stored, and the folders in which they lie.
 
 use sde::Tags;
 
-/// One class.
+/// What a frame holds the values of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
     /// Results, and all marks.
     Result,
-    /// Results tagged `intermediate`.
+    /// Results tagged `intermediate`. Their frames lie among those of results, and are frames of their own: damage to
+    /// one costs no result, and an archive to keep has none of them.
     Intermediate,
     /// The states of runs that have not finished.
     Scratch,
@@ -21,16 +17,6 @@ pub enum Class {
 impl Class {
     /// All of them.
     pub const ALL: [Self; 3] = [Self::Result, Self::Intermediate, Self::Scratch];
-
-    /// Its folder in a store.
-    #[must_use]
-    pub const fn folder(self) -> &'static str {
-        match self {
-            Self::Result => "results",
-            Self::Intermediate => "intermediates",
-            Self::Scratch => "scratch",
-        }
-    }
 
     /// Where a result with these tags belongs; `None` if it is not saved.
     pub(crate) fn of(tags: Tags) -> Option<Self> {
@@ -41,20 +27,51 @@ impl Class {
         }
     }
 
+    /// The segments in which it lies.
+    #[must_use]
+    pub const fn part(self) -> Part {
+        match self {
+            Self::Result | Self::Intermediate => Part::Entries,
+            Self::Scratch => Part::Scratch,
+        }
+    }
+}
+
+/// What a segment has frames of: scratch comes and goes, entries stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// Results, intermediates and marks.
+    Entries,
+    /// The states of runs that have not finished.
+    Scratch,
+}
+
+impl Part {
+    /// Both.
+    pub const ALL: [Self; 2] = [Self::Entries, Self::Scratch];
+
+    /// Its folder in a store.
+    #[must_use]
+    pub const fn folder(self) -> &'static str {
+        match self {
+            Self::Entries => "entries",
+            Self::Scratch => "scratch",
+        }
+    }
+
     /// Its number in a segment's header.
     pub(crate) const fn code(self) -> u8 {
         match self {
-            Self::Result => 1,
-            Self::Intermediate => 2,
-            Self::Scratch => 3,
+            Self::Entries => 1,
+            Self::Scratch => 2,
         }
     }
 
     pub(crate) fn from_code(code: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|class| class.code() == code)
+        Self::ALL.into_iter().find(|part| part.code() == code)
     }
 
-    /// Its place in a list of one thing for each class.
+    /// Its place in a list of one thing for each part.
     pub(crate) const fn number(self) -> usize {
         self.code() as usize - 1
     }

@@ -69,28 +69,28 @@ impl fmt::Display for UniqueId {
 
 /// The time of day, in nanoseconds since 1970. Ages are counted from it: the stamps of a store are later
 /// than all that was seen there, so a single clock far ahead would make all else old.
-pub(crate) fn now(medium: &dyn Vfs) -> u64 {
-    nanos(medium.now())
+pub(crate) fn now(vfs: &dyn Vfs) -> u64 {
+    nanos(vfs.now())
 }
 
 /// When something was saved, in nanoseconds since 1970: later than all that this
 /// store was seen to have, whatever the clock says.
 pub(crate) struct Clock {
-    medium: Arc<dyn Vfs>,
+    vfs: Arc<dyn Vfs>,
     last: AtomicU64,
 }
 
 impl Clock {
-    pub(crate) fn new(medium: &Arc<dyn Vfs>) -> Self {
+    pub(crate) fn new(vfs: &Arc<dyn Vfs>) -> Self {
         Self {
-            medium: Arc::clone(medium),
+            vfs: Arc::clone(vfs),
             last: AtomicU64::default(),
         }
     }
 
     /// A time later than all others given or seen.
     pub(crate) fn stamp(&self) -> u64 {
-        let now = now(&*self.medium);
+        let now = now(&*self.vfs);
         let later = |last: u64| now.max(last.saturating_add(1));
         let last = self
             .last

@@ -13,10 +13,9 @@
 //! | 24 | 32 | BLAKE3 of the bytes before and of the CBOR |
 //! | 56 | | CBOR |
 
-use sde::Selection;
 use serde::{Deserialize, Serialize};
 
-use crate::cbor;
+use crate::cbor::metadata::{from_bytes, to_bytes};
 use crate::format::id::UniqueId;
 use crate::store::directory::VERSION;
 
@@ -26,8 +25,6 @@ const HEADER: usize = 56;
 /// One manifest.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Manifest {
-    /// `checkpoint` or `archive`: each has a lineage of its own.
-    pub(crate) kind: String,
     /// One more than the latest of its parents.
     pub(crate) generation: u64,
     /// Who wrote it.
@@ -36,13 +33,13 @@ pub(crate) struct Manifest {
     pub(crate) at: u64,
     /// The manifests that it takes the place of, by their file names.
     pub(crate) parents: Vec<String>,
-    pub(crate) segments: Vec<Listed>,
-    pub(crate) retired: Vec<Retired>,
+    pub(crate) segments: Vec<ListedSegment>,
+    pub(crate) replaced: Vec<ReplacedSegment>,
 }
 
 /// A segment, as far as a manifest vouches for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Listed {
+pub(crate) struct ListedSegment {
     /// Its folder and name.
     pub(crate) path: String,
     pub(crate) id: String,
@@ -53,7 +50,7 @@ pub(crate) struct Listed {
 /// A segment that another has taken the place of, up to a length. What its writer appends
 /// after that (it was taken for dead, and was not) still counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Retired {
+pub(crate) struct ReplacedSegment {
     pub(crate) path: String,
     pub(crate) id: String,
     /// So many bytes of it were looked at, and what counts of them is in other segments.
@@ -65,27 +62,18 @@ pub(crate) struct Retired {
 impl Manifest {
     /// Its file name. Generations sort as text.
     pub(crate) fn name(&self) -> String {
-        let (kind, generation, writer) = (&self.kind, self.generation, &self.writer);
-        format!("{kind}-{generation:010}-{writer}.{EXTENSION}")
-    }
-
-    pub(crate) fn is_of(&self, selection: Selection) -> bool {
-        self.kind == selection.name()
+        let (generation, writer) = (self.generation, &self.writer);
+        format!("{generation:010}-{writer}.{EXTENSION}")
     }
 
     /// The segments that are replaced, and up to where.
-    pub(crate) fn retired(&self) -> impl Iterator<Item = (UniqueId, u64)> + '_ {
-        let id = |one: &Retired| Some((UniqueId::parse(&one.id)?, one.length));
-        self.retired.iter().filter_map(id)
-    }
-
-    /// Whether it says that this segment is there: of one that is replaced in part, the rest.
-    pub(crate) fn lists(&self, segment: &Retired) -> bool {
-        self.segments.iter().any(|one| one.id == segment.id)
+    pub(crate) fn replaced(&self) -> impl Iterator<Item = (UniqueId, u64)> + '_ {
+        let id = |one: &ReplacedSegment| Some((UniqueId::parse(&one.id)?, one.length));
+        self.replaced.iter().filter_map(id)
     }
 
     pub(crate) fn bytes(&self) -> Result<Vec<u8>, String> {
-        let text = cbor::to_bytes(self)?;
+        let text = to_bytes(self)?;
         let mut bytes = head(text.len() as u64).to_vec();
         let check = check(&bytes, &text);
         bytes.extend_from_slice(&check);
@@ -107,7 +95,10 @@ impl Manifest {
             let why = "it has another format than this program reads";
             return Err(why.to_owned());
         }
-        cbor::from_bytes(text)
+        match from_bytes(text)? {
+            (manifest, []) => Ok(manifest),
+            (_, more) => Err(format!("{} bytes are left over", more.len())),
+        }
     }
 }
 
@@ -137,17 +128,16 @@ mod tests {
     #[test]
     fn a_manifest_comes_back_and_no_flipped_bit_is_taken() {
         let manifest = Manifest {
-            kind: "archive".to_owned(),
             generation: 12,
             writer: "ab".repeat(16),
             at: 7,
-            parents: vec!["archive-0000000011-x.manifest".to_owned()],
-            segments: vec![Listed {
-                path: "results/a.sde".to_owned(),
+            parents: vec!["0000000011-x.manifest".to_owned()],
+            segments: vec![ListedSegment {
+                path: "entries/a.sde".to_owned(),
                 id: "cd".repeat(16),
                 length: 64,
             }],
-            retired: Vec::new(),
+            replaced: Vec::new(),
         };
         let bytes = manifest.bytes().unwrap();
         assert_eq!(Manifest::read(&bytes).unwrap(), manifest);

@@ -1,64 +1,304 @@
-//! What a frame says of its payloads, as CBOR.
+//! What the bodies of frames hold, as CBOR.
+//!
+//! Most of what is to be said of an entry is the same for thousands: the app, its code and settings, the machine, the
+//! names of inputs and results. That is its [`Provenance`]. The body of an entry is an array:
+//!
+//! | | | |
+//! |---|---|---|
+//! | 0 | provenance | the first 16 bytes of its BLAKE3 digest, or itself |
+//! | 1 | number | of the computation, in its process |
+//! | 2 | made | when, in nanoseconds after it was saved: below 0 as a rule |
+//! | 3 | took | in nanoseconds |
+//! | 4 | values | of each result: null, its length, or its length and digest if it is in the payload |
+//! | 5 | inputs | of each: the scalar itself, or short text and digest |
+//! | 6 | calls | of each run that it called: app and key |
+//! | 7 | flags | 1: non-deterministic, 2: may have been made in place of another |
+//!
+//! Elements at the end that say nothing are left out; readers pass over more than they know. The short values follow,
+//! one after the other, up to the end of the body.
 
-use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sde::key::Digest;
-use sde::{Record, Tags};
-use serde::{Deserialize, Serialize};
+use sde::{AppId, AppSetup, Callee, CodeId, Key, Record, RunId, Tags, ValueSummary};
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::precedence::Rank;
+use crate::cbor::metadata::{from_bytes, push, to_bytes};
 
-/// The metadata of an entry: `R` is the record, borrowed to be written.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct EntryMetadata<R> {
-    pub(crate) record: R,
-    pub(crate) results: Vec<ResultMetadata>,
+/// What many entries have in common.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Provenance {
+    pub(crate) app: Arc<str>,
+    pub(crate) code: CodeId,
+    pub(crate) id: AppId,
+    #[serde(default)]
+    pub(crate) setup: Arc<AppSetup>,
+    #[serde(default, rename = "beneath", skip_serializing_if = "Vec::is_empty")]
+    pub(crate) dependencies: Vec<Callee>,
+    /// The first half of each [`RunId`].
+    pub(crate) process: u64,
+    #[serde(default)]
+    pub(crate) host: Arc<str>,
+    #[serde(default)]
+    pub(crate) target: Arc<str>,
+    #[serde(default)]
+    pub(crate) inputs: Vec<InputKind>,
+    #[serde(default)]
+    pub(crate) results: Vec<ResultKind>,
 }
 
-#[derive(Serialize, Deserialize)]
-pub(crate) struct ResultMetadata {
+/// The name of an input.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct InputKind {
     pub(crate) name: String,
-    pub(crate) tags: Tags,
-    /// `None` if the value was not saved.
-    pub(crate) payload: Option<PayloadMetadata>,
 }
 
-/// Where the bytes of a value are, and how to know that they are those.
-#[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct PayloadMetadata {
-    /// Counted from the end of the metadata.
-    pub(crate) at: u64,
-    pub(crate) length: u64,
-    /// Their BLAKE3 digest.
-    pub(crate) checksum: Digest,
-    /// The Rust type by its [`stored_name`]: another one is not decoded.
-    pub(crate) type_name: String,
+/// What is known of a result apart from its value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct ResultKind {
+    pub(crate) name: Arc<str>,
+    pub(crate) tags: Tags,
+    /// `None` if it had no value to save.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub(crate) stored: Option<TypeInfo>,
+}
+
+/// How a value is written.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct TypeInfo {
+    /// The Rust type by its [`stored_name`](super::stored_name): another one is not decoded.
+    pub(crate) name: Arc<str>,
     /// What the type looked like to serde: one that looks otherwise is not decoded.
     pub(crate) schema: Digest,
 }
 
+/// Where a value is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum ValuePlace {
+    /// In the body, so long.
+    Body(u64),
+    /// In the payload, so long, with the digest of its bytes.
+    Payload(u64, Digest),
+}
+
+/// By which digest a provenance is known.
+pub(crate) type ProvenanceId = [u8; 16];
+
+/// The provenance of an entry, as its body has it.
+pub(crate) enum ProvenanceRef {
+    Shared(ProvenanceId),
+    Here(Box<Provenance>),
+}
+
+/// The body of an entry. Fields are those of the table above.
+pub(crate) struct EntryBody {
+    number: u64,
+    made: i64,
+    took: u64,
+    pub(crate) values: Vec<Option<ValuePlace>>,
+    inputs: Vec<InputBody>,
+    calls: Vec<(Arc<str>, Key)>,
+    flags: u64,
+}
+
+/// The same as it is read: an array, of which what comes last may be missing.
+#[derive(Deserialize)]
+struct Elements(
+    ProvenanceRef,
+    u64,
+    i64,
+    u64,
+    Vec<Option<ValuePlace>>,
+    #[serde(default)] Vec<InputBody>,
+    #[serde(default)] Vec<(Arc<str>, Key)>,
+    #[serde(default)] u64,
+);
+
+/// One input of an entry.
+enum InputBody {
+    Summary(String, Digest),
+}
+
+const NONDETERMINISTIC: u64 = 1;
+const ANEW: u64 = 2;
+/// How many elements the array has at most.
+const ELEMENTS: usize = 8;
+
+/// The body of an entry without its provenance, to be written: how many elements there are, and their bytes.
+pub(crate) fn entry_rest(
+    record: &Record,
+    saved_at: u64,
+    values: &[Option<ValuePlace>],
+) -> Result<(u8, Vec<u8>), String> {
+    let mut to = Vec::with_capacity(64);
+    push(&mut to, &record.run.number)?;
+    push(&mut to, &nanos_after(record.made_at, saved_at))?;
+    push(
+        &mut to,
+        &u64::try_from(record.took.as_nanos()).unwrap_or(u64::MAX),
+    )?;
+    push(&mut to, &values)?;
+    let flags =
+        u64::from(record.nondeterministic) * NONDETERMINISTIC + u64::from(record.anew) * ANEW;
+    let left_out = match () {
+        () if flags != 0 => 0,
+        () if !record.calls.is_empty() => 1,
+        () if !record.inputs.is_empty() => 2,
+        () => 3,
+    };
+    if left_out < 3 {
+        let inputs: Vec<_> = record.inputs.iter().map(InputToWrite).collect();
+        push(&mut to, &inputs)?;
+    }
+    if left_out < 2 {
+        push(&mut to, &record.calls)?;
+    }
+    if left_out < 1 {
+        push(&mut to, &flags)?;
+    }
+    Ok(((ELEMENTS - left_out) as u8, to))
+}
+
+/// An entry's body taken apart: how many elements it has, its provenance, by digest or the bytes of it, and what follows.
+#[allow(clippy::type_complexity, reason = "it is used once")]
+pub(crate) fn split_entry(content: &[u8]) -> Option<(u8, Result<ProvenanceId, &[u8]>, &[u8])> {
+    let (head, content) = content.split_first()?;
+    let elements = head
+        .checked_sub(array_head(0))
+        .filter(|count| *count < 24)?;
+    if let Some((id, rest)) = content.split_first_chunk::<17>()
+        && id[0] == SHARED
+    {
+        let (_, id) = id.split_last_chunk()?;
+        return Some((elements, Ok(*id), rest));
+    }
+    let (_, rest) = from_bytes::<de::IgnoredAny>(content).ok()?;
+    let (provenance, rest) = content.split_at(content.len() - rest.len());
+    Some((elements, Err(provenance), rest))
+}
+
+/// A byte string of 16 bytes begins so.
+const SHARED: u8 = 0x50;
+
+/// The first byte of an array of so many elements.
+pub(crate) fn array_head(elements: u8) -> u8 {
+    0x80 | elements
+}
+
+/// A digest as a body has it.
+pub(crate) fn reference(id: &ProvenanceId) -> [u8; 17] {
+    let mut bytes = [SHARED; 17];
+    bytes[1..].copy_from_slice(id);
+    bytes
+}
+
+impl EntryBody {
+    /// Reads a body without its values; gives its provenance, too.
+    pub(crate) fn read(content: &[u8]) -> Result<(ProvenanceRef, Self), String> {
+        let (elements, _) = from_bytes(content)?;
+        let Elements(provenance, number, made, took, values, inputs, calls, flags) = elements;
+        let body = Self {
+            number,
+            made,
+            took,
+            values,
+            inputs,
+            calls,
+            flags,
+        };
+        Ok((provenance, body))
+    }
+
+    /// The record of the entry in a frame of this key that was saved at this time.
+    pub(crate) fn record(&self, of: &Provenance, key: Key, saved_at: u64) -> Record {
+        let summary = |(input, kind): (&InputBody, &InputKind)| {
+            let InputBody::Summary(short, digest) = input;
+            ValueSummary {
+                name: kind.name.clone(),
+                short: short.clone(),
+                digest: *digest,
+            }
+        };
+        Record {
+            app: Arc::clone(&of.app),
+            code: of.code.clone(),
+            id: of.id,
+            key,
+            run: self.run(of),
+            inputs: self.inputs.iter().zip(&of.inputs).map(summary).collect(),
+            setup: Arc::clone(&of.setup),
+            calls: self.calls.clone(),
+            dependencies: of.dependencies.clone(),
+            nondeterministic: self.flags & NONDETERMINISTIC != 0,
+            anew: self.flags & ANEW != 0,
+            made_at: self.made_at(saved_at),
+            took: Duration::from_nanos(self.took),
+            host: Arc::clone(&of.host),
+            target: Arc::clone(&of.target),
+        }
+    }
+
+    pub(crate) fn run(&self, of: &Provenance) -> RunId {
+        RunId {
+            process: of.process,
+            number: self.number,
+        }
+    }
+
+    pub(crate) fn made_at(&self, saved_at: u64) -> SystemTime {
+        let made = i128::from(saved_at) + i128::from(self.made);
+        let nanos = |nanos: i128| Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX));
+        let made = match made < 0 {
+            true => UNIX_EPOCH.checked_sub(nanos(-made)),
+            false => UNIX_EPOCH.checked_add(nanos(made)),
+        };
+        made.unwrap_or(UNIX_EPOCH)
+    }
+}
+
+/// How long after a time of saving something was.
+fn nanos_after(time: SystemTime, saved_at: u64) -> i64 {
+    let nanos = |since: Duration| i128::try_from(since.as_nanos()).unwrap_or(i128::MAX);
+    let time = match time.duration_since(UNIX_EPOCH) {
+        Ok(after) => nanos(after),
+        Err(before) => -nanos(before.duration()),
+    };
+    let after = time.saturating_sub(i128::from(saved_at));
+    i64::try_from(after).unwrap_or(if after < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// The body of a scratch state: what it is, and where its value lies. A short one follows.
 #[derive(Serialize, Deserialize)]
-pub(crate) struct ScratchMetadata {
-    pub(crate) app: String,
-    pub(crate) payload: PayloadMetadata,
+pub(crate) struct ScratchBody {
+    pub(crate) app: Arc<str>,
+    #[serde(rename = "type")]
+    pub(crate) stored: TypeInfo,
+    pub(crate) value: ValuePlace,
 }
 
-impl<R> EntryMetadata<R> {
-    /// Whether it has all that belongs in an archive.
-    pub(crate) fn is_archive(&self) -> bool {
-        self.results
-            .iter()
-            .all(|result| result.payload.is_some() || !result.tags.is_archived())
+impl ScratchBody {
+    pub(crate) fn read(content: &[u8]) -> Result<Self, String> {
+        from_bytes(content).map(|(body, _)| body)
     }
 }
 
-impl EntryMetadata<Record> {
-    /// The rank of the frame that this is of, among those of its key.
-    pub(crate) fn rank(&self, saved_at: u64) -> Rank {
-        let results = self.results.iter();
-        let results = results.map(|one| (one.tags, one.payload.is_some()));
-        Rank::new(&self.record, saved_at, results)
+impl Provenance {
+    pub(crate) fn read(bytes: &[u8]) -> Result<Self, String> {
+        from_bytes(bytes).map(|(provenance, _)| provenance)
     }
+
+    pub(crate) fn bytes(&self) -> Result<Vec<u8>, String> {
+        to_bytes(self)
+    }
+}
+
+/// The key of the frame of a provenance.
+pub(crate) fn provenance_key(id: &ProvenanceId) -> Key {
+    let mut key = [0; 32];
+    key[..16].copy_from_slice(id);
+    Key::from_bytes(key)
 }
 
 /// Who writes a segment, and where: for people who wonder.
@@ -87,56 +327,70 @@ impl About {
     }
 }
 
-/// The crates whose types a store names without the modules in which they lie.
-const OWN_CRATES: [&str; 6] = [
-    "sde",
-    "sde_engine",
-    "sde_archives",
-    "sde_mpi",
-    "sde_opencl",
-    "sde_apps",
-];
+struct InputToWrite<'a>(&'a ValueSummary);
 
-/// The name under which a type is stored: a path of ours is `sde::Name`, so that moving a type between our modules and
-/// crates is no other type.
-pub(crate) fn stored_name(type_name: &str) -> Cow<'_, str> {
-    let is_own = |path: &str| {
-        OWN_CRATES
-            .iter()
-            .any(|own| path.split("::").next() == Some(own))
-    };
-    let in_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-    let mut paths = type_name.split(|c| !in_path(c));
-    if !paths.any(is_own) {
-        return Cow::Borrowed(type_name);
+impl Serialize for InputToWrite<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        (&self.0.short, &self.0.digest).serialize(to)
     }
-    let mut name = String::new();
-    let mut rest = type_name;
-    while !rest.is_empty() {
-        let (path, after) = rest.split_at(rest.find(|c| !in_path(c)).unwrap_or(rest.len()));
-        match path.rsplit_once("::") {
-            Some((_, last)) if is_own(path) => name.extend(["sde::", last]),
-            _ => name.push_str(path),
-        }
-        let (between, next) = after.split_at(after.find(in_path).unwrap_or(after.len()));
-        name.push_str(between);
-        rest = next;
-    }
-    Cow::Owned(name)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
+impl<'de> Deserialize<'de> for InputBody {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        let (short, digest) = Deserialize::deserialize(from)?;
+        Ok(Self::Summary(short, digest))
+    }
+}
 
-    #[test]
-    fn our_types_are_named_without_their_modules() {
-        let moved = "alloc::vec::Vec<(sde_engine::app::scratch::Kept<u8>, user::sde::File)>";
-        assert_eq!(
-            stored_name(moved),
-            "alloc::vec::Vec<(sde::Kept<u8>, user::sde::File)>"
-        );
-        assert_eq!(stored_name("sde::app::scratch::Kept<u8>"), "sde::Kept<u8>");
-        assert!(matches!(stored_name("[sdef::Kept; 3]"), Cow::Borrowed(_)));
+impl Serialize for ValuePlace {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Body(length) => length.serialize(to),
+            Self::Payload(length, digest) => (length, digest).serialize(to),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for ValuePlace {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = ValuePlace;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a length, or length and digest")
+            }
+            fn visit_u64<E: de::Error>(self, length: u64) -> Result<ValuePlace, E> {
+                Ok(ValuePlace::Body(length))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<ValuePlace, A::Error> {
+                let short = || de::Error::invalid_length(0, &"length and digest");
+                let length = seq.next_element()?.ok_or_else(short)?;
+                let digest = seq.next_element()?.ok_or_else(short)?;
+                Ok(ValuePlace::Payload(length, digest))
+            }
+        }
+        from.deserialize_any(Either)
+    }
+}
+
+impl<'de> Deserialize<'de> for ProvenanceRef {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = ProvenanceRef;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a provenance or its digest")
+            }
+            fn visit_bytes<E: de::Error>(self, bytes: &[u8]) -> Result<ProvenanceRef, E> {
+                let id = bytes.try_into();
+                id.map(ProvenanceRef::Shared)
+                    .map_err(|_| E::invalid_length(bytes.len(), &"16 bytes"))
+            }
+            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<ProvenanceRef, A::Error> {
+                let map = de::value::MapAccessDeserializer::new(map);
+                Provenance::deserialize(map).map(|all| ProvenanceRef::Here(Box::new(all)))
+            }
+        }
+        from.deserialize_any(Either)
     }
 }

@@ -5,13 +5,14 @@ use std::ops::Range;
 use sde::{Key, Mark, Record, Tags};
 
 use super::payload::Payload;
-use crate::precedence::Rank;
+use crate::format::class::Class;
+use crate::resolve::Precedence;
 
 /// One thing in a segment.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Item {
-    /// The results of one run, as far as they are of the segment's class.
+    /// The results of one run, or its intermediates.
     Entry(Box<Entry>),
     /// A state of a run that had not finished.
     Scratch(Scratch),
@@ -31,7 +32,7 @@ pub enum Item {
         /// The entries.
         uses: Vec<EntryUses>,
     },
-    /// A frame of a kind that this says nothing more of.
+    /// What entries have in common, or a frame of a kind that this says nothing more of.
     Other {
         /// Where the frame begins.
         at: u64,
@@ -58,6 +59,8 @@ pub struct EntryUses {
 pub struct Entry {
     /// Where the frame is, in bytes of the file.
     pub place: Range<u64>,
+    /// Whether its values are results or intermediates.
+    pub class: Class,
     /// When it was saved, in nanoseconds since 1970.
     pub saved_at: u64,
     /// How it was made.
@@ -67,12 +70,12 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Its rank among the computations of its key, as far as this frame tells: the highest counts.
+    /// Its precedence among the computations of its key, as far as this frame tells: the highest counts.
     #[must_use]
-    pub fn rank(&self) -> Rank {
+    pub fn precedence(&self) -> Precedence {
         let results = self.results.iter();
         let results = results.map(|one| (one.tags, one.payload.is_some()));
-        Rank::new(&self.record, self.saved_at, results)
+        Precedence::new(&self.record, self.saved_at, results)
     }
 }
 
@@ -84,7 +87,7 @@ pub struct Saved {
     pub name: String,
     /// Its tags.
     pub tags: Tags,
-    /// Where its bytes are; `None` if they are in another class, or were not saved.
+    /// Where its bytes are; `None` if they are in another frame, or were not saved.
     pub payload: Option<Payload>,
 }
 

@@ -4,20 +4,20 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::path::Path;
 
-use sde::{ArchiveError, Selection};
+use sde::ArchiveError;
 
 use super::segments::{SegmentFile, SegmentId};
 use crate::catalog::manifests::{FOLDER, read};
 use crate::format::id::UniqueId;
 use crate::format::manifest::{EXTENSION, Manifest};
 use crate::store::directory::{VERSION, is_no_folder};
-use crate::vfs::Vfs;
+use crate::vfs::{Vfs, read_bytes};
 
 /// The manifests of a store.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Manifests {
-    /// All there are, by name: by kind, then by generation.
+    /// All there are, by generation.
     pub files: Vec<ManifestFile>,
 }
 
@@ -39,8 +39,6 @@ pub struct ManifestFile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ManifestInfo {
-    /// `checkpoint` or `archive`.
-    pub kind: String,
     /// One more than the latest of its parents.
     pub generation: u64,
     /// Who wrote it.
@@ -52,7 +50,7 @@ pub struct ManifestInfo {
     /// The segments it vouches for.
     pub segments: Vec<ListedSegment>,
     /// The segments that others have taken the place of.
-    pub retired: Vec<RetiredSegment>,
+    pub replaced: Vec<ReplacedSegment>,
 }
 
 /// A segment, as far as a manifest vouches for it.
@@ -70,7 +68,7 @@ pub struct ListedSegment {
 /// A segment that another has taken the place of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct RetiredSegment {
+pub struct ReplacedSegment {
     /// Its folder and name.
     pub path: String,
     /// Its id.
@@ -92,15 +90,15 @@ impl Manifests {
     #[must_use]
     pub fn replaced(&self, segment: &SegmentFile) -> u64 {
         let Ok(id) = segment.id() else { return 0 };
-        let retired = self.heads().flat_map(|(_, info)| &info.retired);
-        let of_this = retired.filter(|one| one.id == Some(id));
+        let replaced = self.heads().flat_map(|(_, info)| &info.replaced);
+        let of_this = replaced.filter(|one| one.id == Some(id));
         of_this.map(|one| one.length).max().unwrap_or(0)
     }
 }
 
-pub(super) fn list(medium: &dyn Vfs, dir: &Path) -> Result<Manifests, ArchiveError> {
+pub(super) fn list(vfs: &dyn Vfs, dir: &Path) -> Result<Manifests, ArchiveError> {
     let folder = dir.join(FOLDER);
-    let mut names = match medium.list(&folder) {
+    let mut names = match vfs.list(&folder) {
         Err(error) if is_no_folder(&error) => Vec::new(),
         names => names.map_err(|error| ArchiveError::io("listing", &folder, error))?,
     };
@@ -112,11 +110,11 @@ pub(super) fn list(medium: &dyn Vfs, dir: &Path) -> Result<Manifests, ArchiveErr
             continue;
         }
         let name = name.to_string_lossy().into_owned();
-        let content = read(medium, &path).and_then(|manifest| match manifest.name() == name {
+        let content = read(vfs, &path).and_then(|manifest| match manifest.name() == name {
             true => Ok(info(manifest)),
             false => Err("it is of another name".to_owned()),
         });
-        let other_format = content.is_err().then(|| version(medium, &path)).flatten();
+        let other_format = content.is_err().then(|| version(vfs, &path)).flatten();
         files.push(ManifestFile {
             name,
             content,
@@ -129,11 +127,11 @@ pub(super) fn list(medium: &dyn Vfs, dir: &Path) -> Result<Manifests, ArchiveErr
 }
 
 /// The version in a manifest that is whole.
-fn version(medium: &dyn Vfs, path: &Path) -> Option<u32> {
-    let file = medium.open(path).ok()?;
+fn version(vfs: &dyn Vfs, path: &Path) -> Option<u32> {
+    let file = vfs.open(path).ok()?;
     // One as long was refused for that.
     let length = file.length().ok().filter(|length| *length <= 256 << 20)?;
-    let bytes = crate::catalog::table::bytes(&*file, 0, length).ok()?;
+    let bytes = read_bytes(&*file, 0, length).ok()?;
     let (head, rest) = bytes.split_at_checked(24)?;
     let (check, text) = rest.split_at_checked(32)?;
     let number = head.get(8..12)?.try_into().ok()?;
@@ -144,27 +142,16 @@ fn version(medium: &dyn Vfs, path: &Path) -> Option<u32> {
 
 /// A parent counts again if all that name it are damaged.
 fn mark_heads(files: &mut [ManifestFile]) {
-    for selection in [Selection::Checkpoint, Selection::Archive] {
-        let of_kind = |file: &ManifestFile| match &file.content {
-            Ok(info) => info.kind == selection.name(),
-            Err(_) => false,
-        };
-        let parents: HashSet<String> = files
-            .iter()
-            .filter(|file| of_kind(file))
-            .filter_map(|file| file.content.as_ref().ok())
-            .flat_map(|info| info.parents.iter().cloned())
-            .collect();
-        for file in files.iter_mut().filter(|file| of_kind(file)) {
-            file.is_head = !parents.contains(&file.name);
-        }
+    let read = files.iter().filter_map(|file| file.content.as_ref().ok());
+    let parents: HashSet<String> = read.flat_map(|info| info.parents.iter().cloned()).collect();
+    for file in files {
+        file.is_head = file.content.is_ok() && !parents.contains(&file.name);
     }
 }
 
 fn info(manifest: Manifest) -> ManifestInfo {
     let id = |text: &str| UniqueId::parse(text).map(SegmentId);
     ManifestInfo {
-        kind: manifest.kind,
         generation: manifest.generation,
         writer: manifest.writer,
         at: manifest.at,
@@ -178,10 +165,10 @@ fn info(manifest: Manifest) -> ManifestInfo {
                 length: one.length,
             })
             .collect(),
-        retired: manifest
-            .retired
+        replaced: manifest
+            .replaced
             .into_iter()
-            .map(|one| RetiredSegment {
+            .map(|one| ReplacedSegment {
                 id: id(&one.id),
                 path: one.path,
                 length: one.length,

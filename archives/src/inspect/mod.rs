@@ -51,17 +51,21 @@ mod short;
 mod value;
 mod walk;
 
+use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use sde::ArchiveError;
 
-use crate::format::class::Class;
+use crate::catalog::Catalog;
+use crate::format::class::Part;
 use crate::store::directory;
+use crate::store::lock;
+use crate::store::trust::Trust;
 use crate::vfs::{Disk, Found, Vfs};
 
 pub use item::{AboutWriter, Damage, Entry, EntryUses, Item, Saved, Scratch};
-pub use manifests::{ListedSegment, ManifestFile, ManifestInfo, Manifests, RetiredSegment};
+pub use manifests::{ListedSegment, ManifestFile, ManifestInfo, Manifests, ReplacedSegment};
 pub use numbers::Numbers;
 pub use payload::{Payload, PayloadReader};
 pub use segments::{SegmentFile, SegmentId};
@@ -69,11 +73,13 @@ pub use value::Value;
 pub use walk::Walked;
 
 /// A store that is looked into.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Inspection {
-    medium: Arc<dyn Vfs>,
+    vfs: Arc<dyn Vfs>,
     dir: PathBuf,
     format: Option<String>,
+    /// What is where in all segments, read when it is asked for first.
+    catalog: Arc<OnceLock<Catalog>>,
 }
 
 impl Inspection {
@@ -92,26 +98,26 @@ impl Inspection {
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_on(medium: Arc<dyn Vfs>, dir: impl AsRef<Path>) -> Result<Self, ArchiveError> {
+    pub fn open_on(vfs: Arc<dyn Vfs>, dir: impl AsRef<Path>) -> Result<Self, ArchiveError> {
         let dir = dir.as_ref().to_owned();
-        let format = match directory::look(&*medium, &dir) {
+        let format = match directory::look(&*vfs, &dir) {
             Ok(directory::There::Store) => None,
             Ok(directory::There::Nothing) => {
                 return Err(directory::not_a_store(&dir, "there is nothing"));
             }
             // Damage only if there is more of a store, and it is not of another release.
             Err(ArchiveError::NotAStore { why, .. })
-                if has_segments(&*medium, &dir)
-                    && !directory::is_another_version(&*medium, &dir) =>
+                if has_segments(&*vfs, &dir) && !directory::is_another_version(&*vfs, &dir) =>
             {
                 Some(why)
             }
             Err(error) => return Err(error),
         };
         Ok(Self {
-            medium,
+            vfs,
             dir,
             format,
+            catalog: Arc::default(),
         })
     }
 
@@ -133,7 +139,7 @@ impl Inspection {
     /// # Errors
     /// If that can't be found out.
     pub fn misplaced(&self) -> Result<Vec<Damage>, ArchiveError> {
-        let misplaced = directory::misplaced(&*self.medium, &self.dir);
+        let misplaced = directory::misplaced(&*self.vfs, &self.dir);
         let misplaced =
             misplaced.map_err(|error| ArchiveError::io("looking at", &self.dir, error))?;
         let damage =
@@ -146,7 +152,7 @@ impl Inspection {
     /// # Errors
     /// If a folder can't be listed.
     pub fn segments(&self) -> Result<Vec<SegmentFile>, ArchiveError> {
-        segments::list(&self.medium, &self.dir)
+        segments::list(self)
     }
 
     /// The manifests, by kind and generation; none if that is no folder.
@@ -154,11 +160,33 @@ impl Inspection {
     /// # Errors
     /// If the folder can't be listed.
     pub fn manifests(&self) -> Result<Manifests, ArchiveError> {
-        manifests::list(&*self.medium, &self.dir)
+        manifests::list(&*self.vfs, &self.dir)
     }
 }
 
-fn has_segments(medium: &dyn Vfs, dir: &Path) -> bool {
-    let is_there = |class: Class| matches!(medium.look(&dir.join(class.folder())), Ok(Some(_)));
-    Class::ALL.into_iter().any(is_there)
+impl Inspection {
+    /// What is where in all segments.
+    fn catalog(&self) -> &Catalog {
+        self.catalog.get_or_init(|| {
+            let catalog = Catalog::new(&self.vfs, self.dir.clone(), Trust::Others, None);
+            // What can't be read is told of where it is walked through.
+            let looked = lock(&catalog.segments).look(&*self.vfs, &self.dir);
+            looked
+                .into_iter()
+                .for_each(|changes| catalog.apply(changes));
+            catalog
+        })
+    }
+}
+
+impl fmt::Debug for Inspection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut debug = f.debug_struct("Inspection");
+        debug.field("dir", &self.dir).finish_non_exhaustive()
+    }
+}
+
+fn has_segments(vfs: &dyn Vfs, dir: &Path) -> bool {
+    let is_there = |part: Part| matches!(vfs.look(&dir.join(part.folder())), Ok(Some(_)));
+    Part::ALL.into_iter().any(is_there)
 }

@@ -20,7 +20,7 @@ const CHUNK: usize = 1 << 20;
 /// Where the bytes of a value are, and how to know that they are those.
 #[derive(Clone, Debug)]
 pub struct Payload {
-    pub(super) medium: Arc<dyn Vfs>,
+    pub(super) vfs: Arc<dyn Vfs>,
     pub(super) file: PathBuf,
     pub(super) path: String,
     pub(super) place: Range<u64>,
@@ -160,7 +160,7 @@ impl Payload {
     }
 
     fn unchecked(&self) -> Result<PayloadReader, ArchiveError> {
-        let file = self.medium.open(&self.file);
+        let file = self.vfs.open(&self.file);
         Ok(PayloadReader {
             file: file.map_err(|error| self.failed(error))?,
             left: self.place.clone(),

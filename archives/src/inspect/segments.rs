@@ -1,6 +1,5 @@
 //! The segments that there are.
 
-use std::ffi::OsStr;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,15 +7,15 @@ use std::sync::Arc;
 
 use sde::ArchiveError;
 
+use super::Inspection;
 use crate::catalog::scan;
-use crate::catalog::table::bytes;
-use crate::format::class::Class;
+use crate::catalog::segments::segments;
+use crate::format::class::Part;
 use crate::format::id::UniqueId;
 use crate::format::segment::{SEGMENT_HEADER, SEGMENT_MAGIC, Segment, checksum};
-use crate::store::directory::{VERSION, is_no_folder};
+use crate::store::directory::VERSION;
 use crate::store::write_manifest::relative;
-use crate::vfs::Vfs;
-use crate::writer::segment_writer::EXTENSION;
+use crate::vfs::{Vfs, read_bytes};
 
 /// The name of a segment, or of a writer: 128 random bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -31,10 +30,10 @@ impl fmt::Display for SegmentId {
 /// A file in a folder of segments.
 #[derive(Clone, Debug)]
 pub struct SegmentFile {
-    pub(super) medium: Arc<dyn Vfs>,
+    pub(super) inspection: Inspection,
     pub(super) file: PathBuf,
     pub(super) path: String,
-    class: Class,
+    part: Part,
     length: u64,
     pub(super) header: Result<Arc<Segment>, String>,
     pub(super) other_format: Option<u32>,
@@ -47,10 +46,10 @@ impl SegmentFile {
         &self.path
     }
 
-    /// The class whose folder it is in.
+    /// What it holds, by the folder it is in.
     #[must_use]
-    pub fn class(&self) -> Class {
-        self.class
+    pub fn part(&self) -> Part {
+        self.part
     }
 
     /// How long the file is.
@@ -90,8 +89,8 @@ impl SegmentFile {
         if self.length >= SEGMENT_HEADER as u64 {
             return false;
         }
-        let file = self.medium.open(&self.file);
-        let bytes = file.and_then(|file| bytes(&*file, 0, self.length));
+        let file = self.inspection.vfs.open(&self.file);
+        let bytes = file.and_then(|file| read_bytes(&*file, 0, self.length));
         bytes.is_ok_and(|bytes| {
             bytes.starts_with(SEGMENT_MAGIC)
                 || SEGMENT_MAGIC.starts_with(&bytes)
@@ -103,63 +102,53 @@ impl SegmentFile {
     /// system's locks tell.
     #[must_use]
     pub fn is_being_written(&self) -> bool {
-        matches!(self.medium.try_lock(&self.file), Ok(None))
+        matches!(self.inspection.vfs.try_lock(&self.file), Ok(None))
     }
 }
 
-pub(super) fn list(medium: &Arc<dyn Vfs>, dir: &Path) -> Result<Vec<SegmentFile>, ArchiveError> {
-    let mut files = Vec::new();
-    for class in Class::ALL {
-        let folder = dir.join(class.folder());
-        let mut names = match medium.list(&folder) {
-            Err(error) if is_no_folder(&error) => continue,
-            names => names.map_err(|error| ArchiveError::io("listing", &folder, error))?,
-        };
-        names.sort();
-        for name in names {
-            let file = folder.join(name);
-            if file.extension() == Some(OsStr::new(EXTENSION)) {
-                files.extend(look_at(medium, dir, file, class));
-            }
-        }
-    }
-    Ok(files)
+pub(super) fn list(inspection: &Inspection) -> Result<Vec<SegmentFile>, ArchiveError> {
+    let there = segments(&*inspection.vfs, &inspection.dir)?;
+    let files = there
+        .into_iter()
+        .filter_map(|(file, part)| look_at(inspection, file, part));
+    Ok(files.collect())
 }
 
 /// `None` if it was removed since the folder was listed.
-fn look_at(medium: &Arc<dyn Vfs>, dir: &Path, file: PathBuf, class: Class) -> Option<SegmentFile> {
-    let length = match medium.look(&file) {
+fn look_at(inspection: &Inspection, file: PathBuf, part: Part) -> Option<SegmentFile> {
+    let vfs = &*inspection.vfs;
+    let length = match vfs.look(&file) {
         Ok(found) => found?.length,
         Err(_) => 0,
     };
-    let header = match scan::open(&**medium, &file) {
+    let header = match scan::open(vfs, &file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => Err(error.to_string()),
         Ok(None) => Err("it is too short to have a header".to_owned()),
         Ok(Some(Err(why))) => Err(why),
-        Ok(Some(Ok(segment))) if segment.class != class => {
+        Ok(Some(Ok(segment))) if segment.part != part => {
             Err("it belongs in another folder".to_owned())
         }
         Ok(Some(Ok(segment))) => Ok(Arc::new(segment)),
     };
     let other_format = header
         .is_err()
-        .then(|| version(&**medium, &file).filter(|version| *version != VERSION));
+        .then(|| version(vfs, &file).filter(|version| *version != VERSION));
     Some(SegmentFile {
         other_format: other_format.flatten(),
-        path: relative(dir, &file),
-        medium: Arc::clone(medium),
+        path: relative(&inspection.dir, &file),
+        inspection: inspection.clone(),
         file,
-        class,
+        part,
         length,
         header,
     })
 }
 
 /// The version in a header that is whole.
-fn version(medium: &dyn Vfs, file: &Path) -> Option<u32> {
-    let file = medium.open(file).ok()?;
-    let header = bytes(&*file, 0, SEGMENT_HEADER as u64).ok()?;
+fn version(vfs: &dyn Vfs, file: &Path) -> Option<u32> {
+    let file = vfs.open(file).ok()?;
+    let header = read_bytes(&*file, 0, SEGMENT_HEADER as u64).ok()?;
     let (said, check) = header.split_at_checked(48)?;
     let number = said.get(8..12)?.try_into().ok()?;
     let is_whole = said.starts_with(SEGMENT_MAGIC) && *check == checksum(said);

@@ -157,10 +157,10 @@ impl Reader<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cbor;
+    use crate::cbor::tests::to_bytes;
 
     fn round(value: &impl serde::Serialize) -> Value {
-        read(&cbor::to_bytes(value).unwrap()).unwrap()
+        read(&to_bytes(value).unwrap()).unwrap()
     }
 
     #[test]

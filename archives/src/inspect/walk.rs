@@ -1,21 +1,23 @@
 //! From one end of a segment to the other.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
-use sde::{ArchiveError, Key, Record};
+use sde::key::Digest;
+use sde::{ArchiveError, Key};
 
 use super::item::{AboutWriter, Damage, Entry, EntryUses, Item, Saved, Scratch};
 use super::payload::Payload;
 use super::segments::SegmentFile;
 use crate::catalog::scan::{FoundFrame, Window};
-use crate::catalog::table::{TRAILER, Table};
-use crate::cbor;
-use crate::format::metadata::{About, EntryMetadata, PayloadMetadata, ScratchMetadata};
-use crate::format::segment::{
-    FRAME_HEADER, FRAME_MAGIC, FrameHeader, FrameKind, SEGMENT_HEADER, Segment, aligned, checksum,
-};
+use crate::cbor::metadata::from_bytes;
+use crate::format::frame::{FRAME_HEADER, FRAME_MAGIC, FrameKind};
+use crate::format::index_block::{IndexBlock, Row, TRAILER};
+use crate::format::metadata::{About, Provenance, ProvenanceId, TypeInfo};
+use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
+use crate::read::frame::{EntryFrame, Frame, Trouble, scratch_body};
+use crate::read::payload::ValueSource;
 use crate::store::uses::UsesMetadata;
 
 /// What a walk found of the segment as a whole.
@@ -85,150 +87,162 @@ struct Walk<'a, E> {
     each: E,
     walked: Walked,
     /// The frames that the index should have.
-    found: HashSet<(Key, u64)>,
+    found: HashSet<u64>,
+    provenances: HashMap<ProvenanceId, Arc<Provenance>>,
     index_at: Option<u64>,
 }
 
 impl<'a, E: FnMut(Item)> Walk<'a, E> {
     fn new(of: &'a SegmentFile, segment: &'a Arc<Segment>, each: E) -> io::Result<Self> {
         Ok(Self {
-            window: Window::open(&*of.medium, &of.file)?,
+            window: Window::open(&*of.inspection.vfs, &of.file)?,
             of,
             segment,
             each,
             walked: Walked::default(),
             found: HashSet::new(),
+            provenances: HashMap::new(),
             index_at: None,
         })
     }
 
     fn run(mut self) -> io::Result<Walked> {
         let mut at = SEGMENT_HEADER as u64;
-        while let Some(frame) = self.window.next_frame(self.segment, at)? {
+        while let Some((frame, body)) = self.window.next_frame(self.segment, at)? {
+            let body = body.to_vec();
             if frame.at > at {
                 self.damage(at, frame.at, "no frame can be read there", None);
             }
-            at = aligned(frame.header.end(frame.at));
-            self.frame(&frame, at)?;
+            at = frame.end;
+            self.frame(&frame, &body);
         }
         self.walked.end = at.min(self.window.length);
         self.ending()?;
         Ok(self.walked)
     }
 
-    fn frame(&mut self, frame: &FoundFrame, end: u64) -> io::Result<()> {
+    fn frame(&mut self, frame: &FoundFrame, body: &[u8]) {
         let header = frame.header;
-        let key = (*header.key.as_bytes() != [0; 32]).then_some(header.key);
-        match self
-            .metadata(frame)?
-            .and_then(|metadata| self.item(frame, &metadata))
-        {
+        match self.item(frame, body) {
             Ok(item) => {
                 self.walked.frames += 1;
-                if matches!(header.kind, Some(FrameKind::Entry | FrameKind::Scratch)) {
-                    self.found.insert((header.key, frame.at));
+                if !matches!(header.kind(), Some(FrameKind::About | FrameKind::Index)) {
+                    self.found.insert(frame.at);
                 }
                 item.into_iter().for_each(&mut self.each);
             }
-            Err(why) => self.damage(frame.at, end, &why, key),
+            Err(why) => {
+                let key = (*header.key.as_bytes() != [0; 32]).then_some(header.key);
+                self.damage(frame.at, frame.end, &why, key);
+            }
         }
-        Ok(())
-    }
-
-    fn metadata(&mut self, frame: &FoundFrame) -> io::Result<Result<Vec<u8>, String>> {
-        let at = FrameHeader::metadata_at(frame.at);
-        let Some(metadata) = self.window.get(at, frame.header.metadata.into())? else {
-            return Ok(Err("it ends too early".to_owned()));
-        };
-        Ok(match checksum(metadata) == frame.header.metadata_checksum {
-            true => Ok(metadata.to_vec()),
-            false => Err("its metadata is damaged".to_owned()),
-        })
     }
 
     /// What a frame holds; `None` for an index, which is looked at in the end.
-    fn item(&mut self, frame: &FoundFrame, metadata: &[u8]) -> Result<Option<Item>, String> {
-        let cannot = |why: String| format!("its metadata can't be read: {why}");
+    fn item(&mut self, frame: &FoundFrame, body: &[u8]) -> Result<Option<Item>, String> {
+        let cannot = |why: String| format!("its body can't be read: {why}");
         let header = &frame.header;
-        let place = frame.at..header.end(frame.at);
-        Ok(Some(match header.kind {
-            Some(FrameKind::Entry) => {
-                let read = cbor::from_bytes::<EntryMetadata<Record>>(metadata).map_err(cannot)?;
-                if read.record.key != header.key {
-                    return Err("its record is of another key".to_owned());
-                }
-                let results = read.results.into_iter().map(|result| {
-                    let payload = result.payload.map(|payload| self.payload(frame, payload));
-                    Ok(Saved {
-                        payload: payload.transpose()?,
-                        name: result.name,
-                        tags: result.tags,
-                    })
-                });
-                Item::Entry(Box::new(Entry {
-                    results: results.collect::<Result<_, String>>()?,
-                    place,
-                    saved_at: header.saved_at,
-                    record: read.record,
-                }))
-            }
-            Some(FrameKind::Scratch) => {
-                let read = cbor::from_bytes::<ScratchMetadata>(metadata).map_err(cannot)?;
-                Item::Scratch(Scratch {
-                    place,
-                    saved_at: header.saved_at,
-                    key: header.key,
-                    payload: self.payload(frame, read.payload)?,
-                    app: read.app,
-                })
-            }
+        let content = header.content(body);
+        Ok(Some(match header.kind() {
+            Some(FrameKind::Entry) => Item::Entry(Box::new(self.entry(frame, body)?)),
+            Some(FrameKind::Scratch) => Item::Scratch(self.scratch(frame, body)?),
             Some(FrameKind::Mark) => Item::Mark {
                 at: frame.at,
-                mark: cbor::from_bytes(metadata).map_err(cannot)?,
+                mark: from_bytes(content).map_err(cannot)?.0,
             },
-            Some(FrameKind::About) => {
-                Item::About(about(cbor::from_bytes(metadata).map_err(cannot)?))
-            }
+            Some(FrameKind::About) => Item::About(about(from_bytes(content).map_err(cannot)?.0)),
             Some(FrameKind::Index) => {
                 self.index_at = Some(frame.at);
                 return Ok(None);
             }
             Some(FrameKind::Uses) => Item::Uses {
                 at: frame.at,
-                uses: uses(cbor::from_bytes(metadata).map_err(cannot)?),
+                uses: uses(from_bytes(content).map_err(cannot)?.0),
             },
+            Some(FrameKind::Provenance) => {
+                let provenance = Provenance::read(content).map_err(cannot)?;
+                self.provenances
+                    .insert(checksum(content), Arc::new(provenance));
+                Item::Other { at: frame.at }
+            }
             None => Item::Other { at: frame.at },
         }))
     }
 
-    fn payload(&self, frame: &FoundFrame, metadata: PayloadMetadata) -> Result<Payload, String> {
-        let start = frame.header.payloads_at(frame.at);
-        let end = frame.header.end(frame.at);
-        let at = start.checked_add(metadata.at);
-        let fits = |at: &u64| {
-            let last = at.checked_add(metadata.length);
-            last.is_some_and(|last| last <= end)
+    fn entry(&self, frame: &FoundFrame, body: &[u8]) -> Result<Entry, String> {
+        let entry = EntryFrame::of(self.as_read(frame, body), |id| {
+            match self.provenances.get(id) {
+                Some(known) => Ok(Arc::clone(known)),
+                None => self.of.inspection.catalog().provenance(id),
+            }
+        });
+        let entry = entry.map_err(why)?;
+        let sources = entry.sources().map_err(why)?;
+        let results = entry.provenance.results.iter().zip(sources);
+        let results = results.map(|(kind, source)| Saved {
+            payload: source.map(|(source, stored)| self.payload(source, stored, body)),
+            name: kind.name.to_string(),
+            tags: kind.tags,
+        });
+        Ok(Entry {
+            results: results.collect(),
+            place: frame.at..frame.end,
+            class: frame.header.class(),
+            saved_at: frame.header.saved_at,
+            record: entry.record(),
+        })
+    }
+
+    fn scratch(&self, frame: &FoundFrame, body: &[u8]) -> Result<Scratch, String> {
+        let (scratch, source) = scratch_body(&self.as_read(frame, body)).map_err(why)?;
+        Ok(Scratch {
+            place: frame.at..frame.end,
+            saved_at: frame.header.saved_at,
+            key: frame.header.key,
+            payload: self.payload(source, &scratch.stored, body),
+            app: scratch.app.to_string(),
+        })
+    }
+
+    fn as_read(&self, frame: &FoundFrame, body: &[u8]) -> Frame<'_> {
+        Frame {
+            vfs: &self.of.inspection.vfs,
+            segment: self.segment,
+            at: frame.at,
+            header: frame.header,
+            body: body.to_vec(),
+            file: Arc::clone(&self.window.file),
+        }
+    }
+
+    fn payload(&self, source: ValueSource, stored: &TypeInfo, body: &[u8]) -> Payload {
+        let at = source.at();
+        let checksum = match &source {
+            ValueSource::Body { .. } => {
+                let bytes = source.of_body(body).unwrap_or_default();
+                Digest::from_bytes(*blake3::hash(bytes).as_bytes())
+            }
+            ValueSource::Payload { digest, .. } => *digest,
         };
-        let at = at.filter(fits).ok_or("a value lies outside of its frame")?;
-        Ok(Payload {
-            medium: Arc::clone(&self.of.medium),
+        Payload {
+            vfs: Arc::clone(&self.of.inspection.vfs),
             file: self.of.file.clone(),
             path: self.of.path.clone(),
-            place: at..at + metadata.length,
-            checksum: metadata.checksum,
-            type_name: metadata.type_name,
-        })
+            place: at..at + source.length(),
+            checksum,
+            type_name: stored.name.to_string(),
+        }
     }
 
     /// Whether the segment is sealed, and what is left over.
     fn ending(&mut self) -> io::Result<()> {
         let length = self.window.length;
         let left = length.saturating_sub(self.walked.end);
-        let table = match self.index_at {
-            Some(_) => Table::read(self.segment, &*self.window.file, length)?,
+        let block = match self.index_at {
+            Some(_) => IndexBlock::read(self.segment, &*self.window.file, length)?,
             None => None,
         };
-        let Some(table) = table else {
+        let Some(block) = block else {
             let in_trailer = left < TRAILER as u64;
             match self.index_at {
                 // It says nothing that the frames do not.
@@ -247,9 +261,11 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         self.walked.sealed = true;
         self.walked.torn = left.saturating_sub(TRAILER as u64);
         self.walked.end = length - self.walked.torn;
-        let lacks = |(key, at): &&(Key, u64)| !table.find(key).any(|row| row.at == *at);
-        if let Some((key, at)) = self.found.iter().find(lacks).copied() {
-            self.damage(at, at, "its index lacks this frame", Some(key));
+        Row::all(&block.rows).for_each(|row| {
+            self.found.remove(&row.at());
+        });
+        if let Some(at) = self.found.iter().next().copied() {
+            self.damage(at, at, "its index lacks this frame", None);
         }
         Ok(())
     }
@@ -262,12 +278,8 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         let Some(bytes) = self.window.get(at, first)? else {
             return Ok(false);
         };
-        if let Ok(header) = bytes.try_into() {
-            // It was found to be no whole frame.
-            if FrameHeader::read(header, self.segment, at).is_some() {
-                return Ok(true);
-            }
-        } else if bytes.starts_with(FRAME_MAGIC) || FRAME_MAGIC.starts_with(bytes) {
+        // It was found to be no whole frame.
+        if bytes.starts_with(FRAME_MAGIC) || FRAME_MAGIC.starts_with(bytes) {
             return Ok(true);
         }
         self.only_zeros(at)
@@ -292,6 +304,13 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             why: why.to_owned(),
             key,
         }));
+    }
+}
+
+fn why(trouble: Trouble) -> String {
+    match trouble {
+        Trouble::Damaged(why) => why,
+        other => ArchiveError::from(other).to_string(),
     }
 }
 

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use sde::{ArchiveError, Batch, Key, Payload, StoredEntry};
+use sde::{ArchiveError, Batch, Key, Payload, SavedEntry, SavedResult, StoredEntry};
 
 use crate::read::frame::{self, Trouble};
-use crate::resolve::best;
-use crate::store::archived::is_stored;
+use crate::resolve::resolve;
 use crate::store::{DirStore, LOOKS};
 
 impl DirStore {
@@ -15,18 +14,18 @@ impl DirStore {
     /// # Errors
     /// As `find`.
     pub fn look(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
-        let medium = &self.0.medium;
+        let catalog = &self.0.catalog;
         let places = self.candidates(key);
-        let mut found = best(medium, &places, key)?;
+        let mut found = resolve(catalog, &places, key)?;
         // One compaction may follow another while this looks.
         for _ in 0..LOOKS {
             let enough = found.entry.is_some() && !found.gone;
             if enough || !self.look_again(found.gone) {
                 break;
             }
-            found = best(medium, &self.candidates(key), key)?;
+            found = resolve(catalog, &self.candidates(key), key)?;
         }
-        Ok(found.entry.map(|entry| self.followed(entry)))
+        Ok(found.entry.map(|entry| self.relocatable(entry)))
     }
 
     /// A scratch state that can be read: the latest, or one `before` it.
@@ -43,7 +42,7 @@ impl DirStore {
             }
             (found, gone) = self.scratch(key, before)?;
         }
-        Ok(found.map(|payload| self.followed_state(payload, *key)))
+        Ok(found.map(|payload| self.relocatable_state(payload, *key)))
     }
 
     /// The same, and whether the file of a later one is gone.
@@ -52,13 +51,13 @@ impl DirStore {
         key: &Key,
         before: usize,
     ) -> Result<(Option<Arc<dyn Payload>>, bool), ArchiveError> {
-        let states = self.known(|index| index.scratch(key));
+        let states = self.0.catalog.known(|index| index.scratch(key));
         let mut failed = None;
         let mut gone = false;
         // By when they were saved: one may have been written twice.
         let mut later: Vec<u64> = Vec::new();
         for state in states {
-            match frame::scratch(&self.0.medium, &state.place, key) {
+            match frame::scratch(&self.0.catalog, &state.place, key) {
                 Ok(Some(_)) if later.contains(&state.saved_at) => {}
                 Ok(Some(payload)) if later.len() == before => return Ok((Some(payload), gone)),
                 Ok(Some(_)) => later.push(state.saved_at),
@@ -80,11 +79,20 @@ impl DirStore {
         }
         for entry in &batch.entries {
             let key = &entry.record.key;
-            let found = best(&self.0.medium, &self.candidates(key), key)?.entry;
+            let found = resolve(&self.0.catalog, &self.candidates(key), key)?.entry;
             if !found.is_some_and(|found| is_stored(&found, entry)) {
                 return Ok(false);
             }
         }
         Ok(true)
     }
+}
+
+/// Whether a stored entry is this computation, with all its values.
+fn is_stored(found: &StoredEntry, entry: &SavedEntry) -> bool {
+    let has = |result: &SavedResult| {
+        let mut there = found.results.iter();
+        result.value.is_none() || there.any(|one| one.name == result.name && one.payload.is_some())
+    };
+    found.record.run == entry.record.run && entry.results.iter().all(has)
 }

@@ -1,28 +1,30 @@
 //! Reading one frame again, and the values in it.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use sde::key::Digest;
-use sde::{ArchiveError, Codec, ErasedValue, Key, Payload, Record, StoredEntry, StoredResult};
-use serde::de::DeserializeOwned;
+use sde::{ArchiveError, Key, Payload, Record, StoredEntry, StoredResult};
 
+use super::payload::{FilePayload, ValueSource};
+use crate::catalog::Catalog;
 use crate::catalog::index::Place;
-use crate::catalog::table::bytes as bytes_of;
-use crate::cbor;
-use crate::compact::EntryFacts;
 use crate::format::class::Class;
-use crate::format::metadata::{EntryMetadata, PayloadMetadata, ScratchMetadata, stored_name};
-use crate::format::segment::{FRAME_HEADER, FrameHeader, FrameKind, Segment, checksum};
-use crate::precedence::Rank;
+use crate::format::frame::{self, FRAME_HEADER, FrameHeader, FrameKind};
+use crate::format::metadata::{
+    EntryBody, Provenance, ProvenanceId, ProvenanceRef, ScratchBody, TypeInfo, ValuePlace,
+    provenance_key,
+};
+use crate::format::segment::{Segment, checksum};
+use crate::resolve::Precedence;
+use crate::store::lock;
 use crate::vfs::{Vfs, VfsFile};
-use crate::writer::frame::pieces;
 
 /// A value up to this size is checked as soon as its entry is found, so that
 /// a damaged one is a miss. A larger one is checked when it is asked for.
 const CHECKED_WHEN_FOUND: u64 = 16 << 20;
-/// The bytes of one up to this size are kept from then until it is asked for.
-const KEPT_WHEN_FOUND: u64 = 64 << 10;
+
+/// So many provenances are kept in memory.
+const PROVENANCES: usize = 1 << 12;
 
 const GONE: &str = "its file is gone; a compaction may have put it elsewhere";
 
@@ -33,6 +35,8 @@ pub(crate) enum Trouble {
     Damaged(String),
     /// It is sound, and not what was asked for.
     OtherType(String),
+    /// It is of another key, that begins alike.
+    OtherKey,
     /// Its file is not there any more.
     Gone,
     /// It could not be read.
@@ -40,17 +44,15 @@ pub(crate) enum Trouble {
 }
 
 impl Trouble {
-    fn io(segment: &Segment, error: io::Error) -> Self {
+    pub(crate) fn io(segment: &Segment, error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => Self::Damaged("its file was cut short".to_owned()),
-            // A network file system may say the second of a file that somebody else removed.
+            // A network file system may say the second of a file that another process removed.
             io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle => Self::Gone,
             _ => Self::Io(ArchiveError::io("reading", &segment.path, error)),
         }
     }
-}
 
-impl Trouble {
     /// Warns of what is damaged; gives back what is an error.
     pub(crate) fn warned(self, key: &Key, what: &str) -> Option<ArchiveError> {
         match self {
@@ -58,7 +60,7 @@ impl Trouble {
                 sde::warning!("{what} of {} can't be used: {why}", key.short());
                 None
             }
-            Self::Gone => None,
+            Self::Gone | Self::OtherKey => None,
             Self::Io(error) => Some(error),
         }
     }
@@ -69,7 +71,7 @@ impl From<Trouble> for ArchiveError {
         match trouble {
             Trouble::Damaged(why) => Self::Damaged { why },
             Trouble::OtherType(why) => Self::Other(why),
-            Trouble::Gone => Self::Damaged {
+            Trouble::Gone | Trouble::OtherKey => Self::Damaged {
                 why: GONE.to_owned(),
             },
             Trouble::Io(error) => error,
@@ -77,320 +79,306 @@ impl From<Trouble> for ArchiveError {
     }
 }
 
-/// An entry as the engine wants it, and its rank. Results whose bytes are found to be damaged
+/// A frame that was read, and is whole but for its payload.
+pub(crate) struct Frame<'a> {
+    pub(crate) vfs: &'a Arc<dyn Vfs>,
+    pub(crate) segment: &'a Arc<Segment>,
+    pub(crate) at: u64,
+    pub(crate) header: FrameHeader,
+    pub(crate) body: Vec<u8>,
+    pub(crate) file: Arc<dyn VfsFile>,
+}
+
+impl<'a> Frame<'a> {
+    /// Reads the frame of this kind at a place.
+    pub(crate) fn read(
+        vfs: &'a Arc<dyn Vfs>,
+        place: &'a Place,
+        kind: FrameKind,
+    ) -> Result<Self, Trouble> {
+        let segment = &place.segment;
+        let failed = |error| Trouble::io(segment, error);
+        let file: Arc<dyn VfsFile> = Arc::from(vfs.open(&segment.path).map_err(failed)?);
+        let found = frame::read_at(&*file, segment, place.at).map_err(failed)?;
+        let found = found.filter(|(header, _)| header.kind() == Some(kind));
+        let (header, body) = found.ok_or_else(|| {
+            let why = "its frame is damaged, or the file was cut short";
+            Trouble::Damaged(why.to_owned())
+        })?;
+        Ok(Self {
+            vfs,
+            segment,
+            at: place.at,
+            header,
+            body,
+            file,
+        })
+    }
+
+    fn of_key(self, key: &Key) -> Result<Self, Trouble> {
+        match self.header.key == *key {
+            true => Ok(self),
+            false => Err(Trouble::OtherKey),
+        }
+    }
+
+    pub(crate) fn content(&self) -> &[u8] {
+        self.header.content(&self.body)
+    }
+
+    /// Where its payload lies in the file.
+    pub(crate) fn payload(&self) -> std::ops::Range<u64> {
+        let start = self.at.saturating_add(self.header.length());
+        let length = self.header.payload(&self.body).unwrap_or(0);
+        start..start.saturating_add(length)
+    }
+
+    /// Where its values lie that are described so, in this order. Short ones end the body.
+    pub(crate) fn sources<'p>(
+        &self,
+        places: impl IntoIterator<Item = Option<&'p ValuePlace>> + Clone,
+    ) -> Result<Vec<Option<ValueSource>>, Trouble> {
+        let outside = || Trouble::Damaged("a value lies outside of its frame".to_owned());
+        let short = places
+            .clone()
+            .into_iter()
+            .flatten()
+            .map(|place| match place {
+                ValuePlace::Body(length) => *length,
+                ValuePlace::Payload(..) => 0,
+            });
+        let short = short.fold(0, u64::saturating_add);
+        let content = self.content().len() as u64;
+        let mut in_body = content.checked_sub(short).ok_or_else(outside)?;
+        in_body += self.body.len() as u64 - content;
+        let payload = self.payload();
+        let mut in_payload = payload.start;
+        let mut source = |place: &ValuePlace| {
+            Ok(match *place {
+                ValuePlace::Body(length) => {
+                    let at = in_body;
+                    in_body += length;
+                    ValueSource::Body {
+                        frame: self.at,
+                        at,
+                        length,
+                    }
+                }
+                ValuePlace::Payload(length, digest) => {
+                    let at = in_payload;
+                    in_payload = at.saturating_add(length);
+                    if in_payload > payload.end {
+                        return Err(outside());
+                    }
+                    ValueSource::Payload { at, length, digest }
+                }
+            })
+        };
+        let places = places.into_iter();
+        places
+            .map(|place| place.map(&mut source).transpose())
+            .collect()
+    }
+
+    /// A value, read and checked up to this length; `None`, with a warning, if it is known to be damaged.
+    fn sound(
+        &self,
+        (source, stored, of): (ValueSource, &TypeInfo, String),
+        checked: u64,
+    ) -> Option<Arc<dyn Payload>> {
+        let at = source.at();
+        let payload = FilePayload::new(self, source, stored, of);
+        let sound = match self.segment.is_damaged(at) {
+            true => Err(Trouble::Damaged(
+                "it was found to be damaged before".to_owned(),
+            )),
+            false => payload.check_up_to(&*self.file, checked),
+        };
+        match sound {
+            Ok(()) => Some(Arc::new(payload)),
+            Err(trouble) => {
+                let error = ArchiveError::from(trouble);
+                let path = self.segment.path.display();
+                sde::warning!("{} in {path} can't be used: {error}", payload.of());
+                None
+            }
+        }
+    }
+}
+
+/// The frame of an entry, with what its body says.
+pub(crate) struct EntryFrame<'a> {
+    pub(crate) frame: Frame<'a>,
+    pub(crate) body: EntryBody,
+    pub(crate) provenance: Arc<Provenance>,
+}
+
+impl<'a> EntryFrame<'a> {
+    pub(crate) fn read(catalog: &'a Catalog, place: &'a Place) -> Result<Self, Trouble> {
+        let frame = Frame::read(&catalog.vfs, place, FrameKind::Entry)?;
+        Self::of(frame, |id| catalog.provenance(id))
+    }
+
+    pub(crate) fn of(
+        frame: Frame<'a>,
+        shared: impl FnOnce(&ProvenanceId) -> Result<Arc<Provenance>, Trouble>,
+    ) -> Result<Self, Trouble> {
+        let (provenance, body) = EntryBody::read(frame.content())
+            .map_err(|why| Trouble::Damaged(format!("its body can't be read: {why}")))?;
+        let provenance = match provenance {
+            ProvenanceRef::Here(provenance) => Arc::new(*provenance),
+            ProvenanceRef::Shared(id) => shared(&id)?,
+        };
+        if body.values.len() != provenance.results.len() {
+            let why = "its values are not those of its provenance";
+            return Err(Trouble::Damaged(why.to_owned()));
+        }
+        Ok(Self {
+            frame,
+            body,
+            provenance,
+        })
+    }
+
+    pub(crate) fn record(&self) -> Record {
+        let header = &self.frame.header;
+        self.body
+            .record(&self.provenance, header.key, header.saved_at)
+    }
+
+    pub(crate) fn precedence(&self) -> Precedence {
+        let saved_at = self.frame.header.saved_at;
+        let made = (self.body.run(&self.provenance), self.body.made_at(saved_at));
+        let results = self.provenance.results.iter().zip(&self.body.values);
+        let results = results.map(|(kind, value)| (kind.tags, value.is_some()));
+        Precedence::of(made, saved_at, results)
+    }
+
+    /// Whether it has all that belongs in an archive.
+    fn is_archive(&self) -> bool {
+        let mut results = self.provenance.results.iter().zip(&self.body.values);
+        self.frame.header.class() == Class::Result
+            && results.all(|(kind, value)| value.is_some() || !kind.tags.is_archived())
+    }
+
+    /// Where each result is, if it has a value.
+    pub(crate) fn sources(&self) -> Result<Vec<Option<(ValueSource, &TypeInfo)>>, Trouble> {
+        let sources = self
+            .frame
+            .sources(self.body.values.iter().map(Option::as_ref))?;
+        let types = self
+            .provenance
+            .results
+            .iter()
+            .map(|kind| kind.stored.as_ref());
+        Ok(sources
+            .into_iter()
+            .zip(types)
+            .map(|(source, stored)| source.zip(stored))
+            .collect())
+    }
+}
+
+impl Catalog {
+    /// What entries have in common, by its digest.
+    pub(crate) fn provenance(&self, id: &ProvenanceId) -> Result<Arc<Provenance>, Trouble> {
+        if let Some(known) = lock(&self.provenances).get(id) {
+            return Ok(Arc::clone(known));
+        }
+        let read = Provenance::read(&self.provenance_bytes(id)?).map_err(Trouble::Damaged);
+        let provenance = Arc::new(read?);
+        let mut known = lock(&self.provenances);
+        if known.len() >= PROVENANCES {
+            known.clear();
+        }
+        known.insert(*id, Arc::clone(&provenance));
+        Ok(provenance)
+    }
+
+    /// The same, as it was written. Any copy serves.
+    pub(crate) fn provenance_bytes(&self, id: &ProvenanceId) -> Result<Vec<u8>, Trouble> {
+        let mut failed = None;
+        for copy in self.known(|index| index.provenances(&provenance_key(id))) {
+            let frame = Frame::read(&self.vfs, &copy.place, FrameKind::Provenance);
+            match frame {
+                Ok(frame) if checksum(frame.content()) == *id => {
+                    return Ok(frame.content().to_vec());
+                }
+                Ok(_) => {}
+                Err(Trouble::Gone) => failed = Some(Trouble::Gone),
+                Err(trouble) => failed = failed.or(Some(trouble)),
+            }
+        }
+        Err(match failed {
+            Some(trouble @ (Trouble::Gone | Trouble::Io(_))) => trouble,
+            _ => Trouble::Damaged("what says how it was made is missing".to_owned()),
+        })
+    }
+}
+
+/// An entry as the engine wants it, and its precedence. Results whose bytes are found to be damaged
 /// are there without a payload, and warned of.
 pub(crate) fn entry(
-    medium: &Arc<dyn Vfs>,
+    catalog: &Catalog,
     place: &Place,
     key: &Key,
-) -> Result<(Rank, StoredEntry), Trouble> {
-    let (frame, metadata) =
-        OpenFrame::read::<EntryMetadata<Record>>(medium, place, FrameKind::Entry, key)?;
-    if metadata.record.key != *key {
-        return Err(Trouble::Damaged("it is of another key".to_owned()));
-    }
-    let mut rank = metadata.rank(frame.saved_at);
-    let archived = place.segment.class == Class::Result && metadata.is_archive();
-    let results = metadata
-        .results
-        .into_iter()
-        .map(|result| {
-            let of = format!("result {:?} of {}", result.name, key.short());
-            let was_saved = result.payload.is_some();
-            let payload = result
-                .payload
-                .and_then(|payload| frame.sound(payload, of, CHECKED_WHEN_FOUND));
-            if was_saved && payload.is_none() && result.tags.is_archived() {
-                rank.has_results = false;
-            }
-            StoredResult {
-                tags: result.tags,
-                payload,
-                name: result.name,
-            }
-        })
-        .collect();
+) -> Result<(Precedence, StoredEntry), Trouble> {
+    let frame = Frame::read(&catalog.vfs, place, FrameKind::Entry)?.of_key(key)?;
+    let entry = EntryFrame::of(frame, |id| catalog.provenance(id))?;
+    let mut precedence = entry.precedence();
+    let sources = entry.sources()?;
+    let results = entry.provenance.results.iter().zip(sources);
+    let results = results.map(|(kind, source)| {
+        let of = |name: &str| format!("result {name:?} of {}", key.short());
+        let was_saved = source.is_some();
+        let payload = source.and_then(|(source, stored)| {
+            entry
+                .frame
+                .sound((source, stored, of(&kind.name)), CHECKED_WHEN_FOUND)
+        });
+        if was_saved && payload.is_none() && kind.tags.is_archived() {
+            precedence.has_results = false;
+        }
+        StoredResult {
+            tags: kind.tags,
+            payload,
+            name: kind.name.to_string(),
+        }
+    });
     let entry = StoredEntry {
-        record: metadata.record,
-        results,
-        archived,
+        results: results.collect(),
+        record: entry.record(),
+        archived: entry.is_archive(),
     };
-    Ok((rank, entry))
+    Ok((precedence, entry))
 }
 
 /// How an entry was made. Its values are not looked at.
-pub(crate) fn record(medium: &Arc<dyn Vfs>, place: &Place, key: &Key) -> Result<Record, Trouble> {
-    let (_, metadata) =
-        OpenFrame::read::<EntryMetadata<Record>>(medium, place, FrameKind::Entry, key)?;
-    Ok(metadata.record)
-}
-
-/// What a compaction wants to know of an entry. All its values are read and checked.
-pub(crate) fn facts(
-    medium: &Arc<dyn Vfs>,
-    segment: &Arc<Segment>,
-    at: u64,
-    key: &Key,
-) -> Result<EntryFacts, Trouble> {
-    let place = Place {
-        segment: Arc::clone(segment),
-        at,
-    };
-    let (frame, metadata) =
-        OpenFrame::read::<EntryMetadata<Record>>(medium, &place, FrameKind::Entry, key)?;
-    let mut rank = metadata.rank(frame.saved_at);
-    let (mut sound, mut damaged) = (Vec::new(), false);
-    for result in metadata.results {
-        let Some(payload) = result.payload else {
-            continue;
-        };
-        let payload = frame.payload(payload, String::new());
-        match payload.and_then(|payload| payload.check(&*frame.file)) {
-            Ok(()) => sound.push(result.name),
-            Err(Trouble::Damaged(_)) => {
-                damaged = true;
-                rank.has_results &= !result.tags.is_archived();
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(EntryFacts {
-        rank,
-        sound,
-        damaged,
-    })
+pub(crate) fn record(catalog: &Catalog, place: &Place) -> Result<Record, Trouble> {
+    EntryFrame::read(catalog, place).map(|entry| entry.record())
 }
 
 /// A scratch state, if its bytes are whole. All of it is read, however long it is: when it is
 /// decoded it is too late to go on from the state before.
 pub(crate) fn scratch(
-    medium: &Arc<dyn Vfs>,
+    catalog: &Catalog,
     place: &Place,
     key: &Key,
 ) -> Result<Option<Arc<dyn Payload>>, Trouble> {
-    let (frame, metadata) =
-        OpenFrame::read::<ScratchMetadata>(medium, place, FrameKind::Scratch, key)?;
+    let frame = Frame::read(&catalog.vfs, place, FrameKind::Scratch)?.of_key(key)?;
+    let (body, source) = scratch_body(&frame)?;
     let of = format!("the scratch of {}", key.short());
-    Ok(frame.sound(metadata.payload, of, u64::MAX))
+    Ok(frame.sound((source, &body.stored, of), u64::MAX))
 }
 
-/// What a compaction wants to know of a scratch state: that it is whole.
-pub(crate) fn check_scratch(
-    medium: &Arc<dyn Vfs>,
-    place: &Place,
-    key: &Key,
-) -> Result<(), Trouble> {
-    let (frame, metadata) =
-        OpenFrame::read::<ScratchMetadata>(medium, place, FrameKind::Scratch, key)?;
-    let payload = frame.payload(metadata.payload, String::new())?;
-    payload.check(&*frame.file)
+/// What the body of a scratch state says, and where its value is.
+pub(crate) fn scratch_body(frame: &Frame<'_>) -> Result<(ScratchBody, ValueSource), Trouble> {
+    let body = ScratchBody::read(frame.content())
+        .map_err(|why| Trouble::Damaged(format!("its body can't be read: {why}")))?;
+    let source = frame.sources([Some(&body.value)])?.pop().flatten();
+    let none = || Trouble::Damaged("it has no value".to_owned());
+    Ok((body, source.ok_or_else(none)?))
 }
 
-/// An open frame.
-struct OpenFrame<'a> {
-    medium: &'a Arc<dyn Vfs>,
-    segment: &'a Arc<Segment>,
-    file: Box<dyn VfsFile>,
-    payloads: std::ops::Range<u64>,
-    saved_at: u64,
-}
-
-impl<'a> OpenFrame<'a> {
-    fn read<M: DeserializeOwned>(
-        medium: &'a Arc<dyn Vfs>,
-        place: &'a Place,
-        kind: FrameKind,
-        key: &Key,
-    ) -> Result<(Self, M), Trouble> {
-        let segment = &place.segment;
-        let failed = |error| Trouble::io(segment, error);
-        let damaged = |why: &str| Trouble::Damaged(why.to_owned());
-        let file = medium.open(&segment.path).map_err(failed)?;
-        let mut bytes = [0; FRAME_HEADER];
-        file.read_at(&mut bytes, place.at).map_err(failed)?;
-        let header = FrameHeader::read(&bytes, segment, place.at)
-            .filter(|header| header.kind == Some(kind) && header.key == *key)
-            .ok_or_else(|| damaged("its header is damaged"))?;
-        let end = header.end(place.at);
-        if end > file.length().map_err(failed)? {
-            return Err(damaged("its file was cut short"));
-        }
-        let at = FrameHeader::metadata_at(place.at);
-        let metadata = bytes_of(&*file, at, header.metadata.into()).map_err(failed)?;
-        if checksum(&metadata) != header.metadata_checksum {
-            return Err(damaged("its metadata is damaged"));
-        }
-        let metadata = cbor::from_bytes(&metadata)
-            .map_err(|why| Trouble::Damaged(format!("its metadata can't be read: {why}")))?;
-        let frame = Self {
-            medium,
-            segment,
-            file,
-            payloads: header.payloads_at(place.at)..end,
-            saved_at: header.saved_at,
-        };
-        Ok((frame, metadata))
-    }
-
-    /// A payload, read and checked up to this length; `None`, with a warning, if it is known to be
-    /// damaged.
-    fn sound(
-        &self,
-        metadata: PayloadMetadata,
-        of: String,
-        checked: u64,
-    ) -> Option<Arc<dyn Payload>> {
-        let payload = self.payload(metadata, of.clone());
-        let checked = payload.and_then(|payload| {
-            if self.segment.is_damaged(payload.at) {
-                let why = "it was found to be damaged before".to_owned();
-                return Err(Trouble::Damaged(why));
-            }
-            match payload.length {
-                ..=KEPT_WHEN_FOUND => {
-                    let bytes = payload.bytes(&*self.file)?;
-                    *payload.kept() = Some(bytes);
-                }
-                length if length <= checked => payload.check(&*self.file)?,
-                _ => {}
-            }
-            Ok(payload)
-        });
-        match checked {
-            Ok(payload) => Some(Arc::new(payload)),
-            Err(trouble) => {
-                let error = ArchiveError::from(trouble);
-                let path = self.segment.path.display();
-                sde::warning!("{of} in {path} can't be used: {error}");
-                None
-            }
-        }
-    }
-
-    fn payload(&self, metadata: PayloadMetadata, of: String) -> Result<FilePayload, Trouble> {
-        let at = self.payloads.start.checked_add(metadata.at);
-        let fits = |at: &u64| {
-            at.checked_add(metadata.length)
-                .is_some_and(|end| end <= self.payloads.end)
-        };
-        let at = at
-            .filter(fits)
-            .ok_or_else(|| Trouble::Damaged("it lies outside of its frame".to_owned()))?;
-        Ok(FilePayload {
-            medium: Arc::clone(self.medium),
-            segment: Arc::clone(self.segment),
-            at,
-            length: metadata.length,
-            checksum: *metadata.checksum.as_bytes(),
-            type_name: metadata.type_name,
-            schema: metadata.schema,
-            of,
-            kept: Mutex::default(),
-        })
-    }
-}
-
-/// A value whose bytes are in a segment. The file is opened when it is read, since
-/// a store may have more segments than a process may have open files.
-struct FilePayload {
-    medium: Arc<dyn Vfs>,
-    segment: Arc<Segment>,
-    at: u64,
-    length: u64,
-    checksum: [u8; 32],
-    type_name: String,
-    schema: Digest,
-    of: String,
-    /// What was read and checked when it was found, for who asks first.
-    kept: Mutex<Option<Vec<u8>>>,
-}
-
-impl FilePayload {
-    fn kept(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the bytes are those that were saved. They are read a piece at a time.
-    fn check(&self, file: &dyn VfsFile) -> Result<(), Trouble> {
-        let mut digest = blake3::Hasher::new();
-        let read = pieces(file, self.at, self.length, |piece| {
-            digest.update(piece);
-            Ok(())
-        });
-        read.map_err(|error| Trouble::io(&self.segment, error))?;
-        self.compare(digest.finalize())
-    }
-
-    fn compare(&self, digest: blake3::Hash) -> Result<(), Trouble> {
-        match *digest.as_bytes() == self.checksum {
-            true => Ok(()),
-            false => Err(Trouble::Damaged("its bytes are not those saved".to_owned())),
-        }
-    }
-
-    /// The bytes, which are those that were saved.
-    fn bytes(&self, file: &dyn VfsFile) -> Result<Vec<u8>, Trouble> {
-        let failed = |error| Trouble::io(&self.segment, error);
-        let there = file.length().map_err(failed)?;
-        let end = self.at.checked_add(self.length);
-        if end.is_none_or(|end| end > there) {
-            return Err(Trouble::Damaged("its file was cut short".to_owned()));
-        }
-        let bytes = bytes_of(file, self.at, self.length).map_err(failed)?;
-        // One thread only: BLAKE3 on several would steal other work while it waits.
-        self.compare(blake3::hash(&bytes)).map(|()| bytes)
-    }
-
-    fn read(&self, codec: &Codec) -> Result<ErasedValue, Trouble> {
-        if !self.may_be(codec) {
-            let wanted = codec.type_name();
-            let why = match stored_name(&self.type_name) == stored_name(wanted) {
-                true => format!("the type {wanted} has changed since"),
-                false => format!("it is a {:?}, not a {wanted}", self.type_name),
-            };
-            return Err(Trouble::OtherType(why));
-        }
-        let bytes = match self.kept().take() {
-            Some(bytes) => bytes,
-            None => {
-                let file = self.medium.open(&self.segment.path);
-                self.bytes(&*file.map_err(|error| Trouble::io(&self.segment, error))?)?
-            }
-        };
-        cbor::decode(&bytes, codec).map_err(Trouble::Damaged)
-    }
-}
-
-impl Payload for FilePayload {
-    fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
-        self.read(codec).map_err(|trouble| {
-            let error = match trouble {
-                Trouble::Damaged(why) => {
-                    self.segment.note_damaged(self.at);
-                    let path = self.segment.path.display();
-                    let why = format!("{} in {path}: {why}", self.of);
-                    ArchiveError::Damaged { why }
-                }
-                Trouble::OtherType(why) => {
-                    let path = self.segment.path.display();
-                    ArchiveError::Other(format!(
-                        "{} in {path} is not what is wanted: {why}",
-                        self.of
-                    ))
-                }
-                gone_or_io => gone_or_io.into(),
-            };
-            sde::warning!("{error}");
-            error
-        })
-    }
-
-    fn may_be(&self, codec: &Codec) -> bool {
-        stored_name(&self.type_name) == stored_name(codec.type_name())
-            && self.schema == cbor::schema(codec)
-    }
-
-    fn stored_bytes(&self) -> u64 {
-        self.length
-    }
-}
+/// Where a body begins in its frame.
+pub(crate) const BODY: u64 = FRAME_HEADER as u64;

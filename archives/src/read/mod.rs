@@ -2,4 +2,5 @@
 
 pub(crate) mod find;
 pub(crate) mod frame;
+pub(crate) mod payload;
 pub(crate) mod relocatable;

@@ -8,11 +8,11 @@ use std::sync::{Arc, Weak};
 
 use sde::{ArchiveError, Codec, ErasedValue, Key, Payload, RunId, StoredEntry};
 
-use crate::resolve::best;
+use crate::resolve::resolve;
 use crate::store::{DirStore, Inner};
 
 /// A value, and what it is, so that it can be found again.
-struct Followed {
+struct RelocatablePayload {
     payload: Arc<dyn Payload>,
     /// A map that somebody keeps must not keep the store open.
     store: Weak<Inner>,
@@ -29,10 +29,10 @@ enum What {
 
 impl DirStore {
     /// Has the values of an entry looked for again if they are not where they were found.
-    pub(crate) fn followed(&self, mut entry: StoredEntry) -> StoredEntry {
+    pub(crate) fn relocatable(&self, mut entry: StoredEntry) -> StoredEntry {
         for result in &mut entry.results {
             if let Some(payload) = result.payload.take() {
-                result.payload = Some(Arc::new(Followed {
+                result.payload = Some(Arc::new(RelocatablePayload {
                     payload,
                     store: Arc::downgrade(&self.0),
                     key: entry.record.key,
@@ -44,8 +44,12 @@ impl DirStore {
     }
 
     /// The same of a scratch state.
-    pub(crate) fn followed_state(&self, payload: Arc<dyn Payload>, key: Key) -> Arc<dyn Payload> {
-        Arc::new(Followed {
+    pub(crate) fn relocatable_state(
+        &self,
+        payload: Arc<dyn Payload>,
+        key: Key,
+    ) -> Arc<dyn Payload> {
+        Arc::new(RelocatablePayload {
             payload,
             store: Arc::downgrade(&self.0),
             key,
@@ -54,7 +58,7 @@ impl DirStore {
     }
 }
 
-impl Followed {
+impl RelocatablePayload {
     /// Where the store has the value now.
     fn again(&self) -> Option<Arc<dyn Payload>> {
         let store = DirStore(self.store.upgrade()?);
@@ -62,14 +66,14 @@ impl Followed {
         let What::Result(run, name) = &self.what else {
             return store.scratch(&self.key, 0).ok()?.0;
         };
-        let found = best(&store.0.medium, &store.candidates(&self.key), &self.key).ok()?;
+        let found = resolve(&store.0.catalog, &store.candidates(&self.key), &self.key).ok()?;
         let entry = found.entry.filter(|entry| entry.record.run == *run)?;
         let mut results = entry.results.into_iter();
         results.find(|result| result.name == *name)?.payload
     }
 }
 
-impl Payload for Followed {
+impl Payload for RelocatablePayload {
     fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
         self.payload.decode(codec).or_else(|error| {
             let again = self.again().filter(|payload| payload.may_be(codec));

@@ -10,8 +10,10 @@ impl DirStore {
     /// An error if a file of the store is not to be trusted. What comes later is warned of.
     pub(crate) fn check_trust(&self) -> Result<(), ArchiveError> {
         let inner = &*self.0;
-        lock(&inner.lineage).distrusted().check(&inner.dir)?;
-        lock(&inner.seen).distrusted().check(&inner.dir)
+        lock(&inner.catalog.manifests)
+            .distrusted()
+            .check(&inner.dir)?;
+        lock(&inner.catalog.segments).distrusted().check(&inner.dir)
     }
 
     pub(crate) fn check_writable(&self) -> Result<(), ArchiveError> {
@@ -29,23 +31,22 @@ impl DirStore {
     /// # Errors
     /// If all of it was removed. It is made again then.
     pub(crate) fn check_there(&self) -> Result<(), ArchiveError> {
-        let (medium, dir) = (&*self.0.medium, &self.0.dir);
+        let (vfs, dir) = (&**self.0.vfs(), &self.0.dir);
         if let Some(local) = self.0.local() {
             // What others have put there since it was removed is no reason to refuse it.
-            let made = make_dirs(medium, local);
+            let made = make_dirs(vfs, local);
             made.map_err(|error| ArchiveError::io("making the directory", local, error))?;
         }
         let failed = |error| ArchiveError::io("looking at the store in", dir, error);
-        if directory::look_for_format(medium, dir).map_err(failed)? {
+        if directory::look_for_format(vfs, dir).map_err(failed)? {
             return Ok(());
         }
-        let is_empty = directory::is_empty(medium, dir).map_err(failed)?;
+        let is_empty = directory::is_empty(vfs, dir).map_err(failed)?;
         if is_empty {
             // What is saved from now on must not leave out what was there.
-            self.0.committer.forget();
-            self.0.archived.clear();
+            self.0.writer.forget();
         }
-        directory::create(medium, dir)?;
+        directory::create(vfs, dir)?;
         if is_empty {
             return Err(ArchiveError::Removed { path: dir.clone() });
         }

@@ -11,13 +11,13 @@ use std::time::Duration;
 
 use sde::ArchiveError;
 
-use crate::format::class::Class;
+use crate::format::class::Part;
 use crate::format::id::UniqueId;
 use crate::store::trust::Trust;
-use crate::vfs::{FileKind, Found, Vfs, make_dirs};
+use crate::vfs::{FileKind, Found, Vfs, make_dirs, read_bytes};
 
 /// The version of the format that this crate writes and reads.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 pub(crate) const FORMAT: &str = "FORMAT";
 const FORMAT_START: &str = "SDE store, format ";
@@ -38,8 +38,8 @@ pub(crate) enum There {
 }
 
 /// Looks without changing anything.
-pub(crate) fn look(medium: &dyn Vfs, dir: &Path) -> Result<There, ArchiveError> {
-    let looked = medium.look(dir);
+pub(crate) fn look(vfs: &dyn Vfs, dir: &Path) -> Result<There, ArchiveError> {
+    let looked = vfs.look(dir);
     match looked.map_err(|error| cannot_open(dir, "looking at it", error))? {
         None => return Ok(There::Nothing),
         Some(found) if found.kind != FileKind::Directory => {
@@ -50,14 +50,14 @@ pub(crate) fn look(medium: &dyn Vfs, dir: &Path) -> Result<There, ArchiveError> 
         }
         Some(_) => {}
     }
-    if has_format(medium, dir)? {
+    if has_format(vfs, dir)? {
         return Ok(There::Store);
     }
-    if is_empty(medium, dir).map_err(|error| cannot_open(dir, "listing it", error))? {
+    if is_empty(vfs, dir).map_err(|error| cannot_open(dir, "listing it", error))? {
         return Ok(There::Nothing);
     }
     // Another process may just be making it a store.
-    match has_format(medium, dir)? {
+    match has_format(vfs, dir)? {
         true => Ok(There::Store),
         false => Err(not_a_store(
             dir,
@@ -67,8 +67,8 @@ pub(crate) fn look(medium: &dyn Vfs, dir: &Path) -> Result<There, ArchiveError> 
 }
 
 /// Whether there is nothing in a directory, or no directory; but for what a crash has left.
-pub(crate) fn is_empty(medium: &dyn Vfs, dir: &Path) -> io::Result<bool> {
-    let names = match medium.list(dir) {
+pub(crate) fn is_empty(vfs: &dyn Vfs, dir: &Path) -> io::Result<bool> {
+    let names = match vfs.list(dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
         names => names?,
     };
@@ -80,20 +80,20 @@ pub(crate) fn is_empty(medium: &dyn Vfs, dir: &Path) -> io::Result<bool> {
 }
 
 /// Makes an empty or missing directory a store.
-pub(crate) fn create(medium: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
-    make_dirs(medium, dir).map_err(|e| cannot_open(dir, "making the directory", e))?;
+pub(crate) fn create(vfs: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
+    make_dirs(vfs, dir).map_err(|e| cannot_open(dir, "making the directory", e))?;
     let text = format!(
         "{FORMAT_START}{VERSION}\n\
          Checkpoints and archives of the SDE framework. Its documentation, store-format.md,\n\
          says what each file holds and how to read it without SDE.\n"
     );
-    let made = with_unfinished(medium, dir, |path| {
-        let mut file = medium.create(path)?;
+    let made = with_unfinished(vfs, dir, |path| {
+        let mut file = vfs.create(path)?;
         file.append(&[text.as_bytes()])?;
         file.sync()?;
-        match medium.publish(path, &dir.join(FORMAT)) {
+        match vfs.publish(path, &dir.join(FORMAT)) {
             // Of two processes that do this at once either may win: they write the same.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => medium.remove(path),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => vfs.remove(path),
             published => published,
         }
     });
@@ -101,10 +101,10 @@ pub(crate) fn create(medium: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
 }
 
 /// What is in the place of a folder of a store and is none: its name, and how it is to be told of.
-pub(crate) fn misplaced(medium: &dyn Vfs, store: &Path) -> io::Result<Vec<(&'static str, Found)>> {
+pub(crate) fn misplaced(vfs: &dyn Vfs, store: &Path) -> io::Result<Vec<(&'static str, Found)>> {
     let mut misplaced = Vec::new();
     for folder in folders() {
-        if let Some(found) = medium.look(&store.join(folder))?
+        if let Some(found) = vfs.look(&store.join(folder))?
             && found.kind != FileKind::Directory
         {
             misplaced.push((folder, found));
@@ -115,8 +115,8 @@ pub(crate) fn misplaced(medium: &dyn Vfs, store: &Path) -> io::Result<Vec<(&'sta
 
 /// The names of all folders that a store may have.
 pub(crate) fn folders() -> impl Iterator<Item = &'static str> {
-    let of_classes = Class::ALL.into_iter().map(Class::folder);
-    of_classes.chain([crate::catalog::manifests::FOLDER])
+    let of_parts = Part::ALL.into_iter().map(Part::folder);
+    of_parts.chain([crate::catalog::manifests::FOLDER])
 }
 
 /// Whether the names in a folder can't be listed because there is no such folder, or something else
@@ -132,13 +132,13 @@ pub(crate) fn is_no_folder(error: &io::Error) -> bool {
 /// written to in which something else has the name of a folder: what belongs there could not be
 /// saved. One that is only read is read without.
 pub(crate) fn check_parts(
-    medium: &dyn Vfs,
+    vfs: &dyn Vfs,
     dir: &Path,
     trust: Trust,
     read_only: bool,
 ) -> Result<(), ArchiveError> {
     for name in folders().chain([FORMAT]) {
-        let found = medium.look(&dir.join(name));
+        let found = vfs.look(&dir.join(name));
         let found = found.map_err(|error| cannot_open(dir, "looking at what is in it", error))?;
         let Some(found) = found else { continue };
         if let Some(why) = trust.refusal(&found) {
@@ -164,14 +164,14 @@ pub(crate) fn check_parts(
 }
 
 /// Makes a folder in a store, if it is not there. Its name is not durable yet.
-pub(crate) fn make_folder(medium: &dyn Vfs, dir: &Path, folder: &Path) -> io::Result<()> {
-    if medium.look(folder)?.is_some() {
+pub(crate) fn make_folder(vfs: &dyn Vfs, dir: &Path, folder: &Path) -> io::Result<()> {
+    if vfs.look(folder)?.is_some() {
         return Ok(());
     }
     // A directory with a folder in it and no FORMAT file would be refused. Whoever made that
     // file may not have synced its name.
-    medium.sync_dir(dir)?;
-    match medium.make_dir(folder) {
+    vfs.sync_dir(dir)?;
+    match vfs.make_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         made => made,
     }
@@ -179,17 +179,17 @@ pub(crate) fn make_folder(medium: &dyn Vfs, dir: &Path, folder: &Path) -> io::Re
 
 /// Finds out now whether files can be made here, not when there is a result to
 /// lose.
-pub(crate) fn probe(medium: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
-    with_unfinished(medium, dir, |path| {
-        medium.create(path)?;
-        medium.remove(path)
+pub(crate) fn probe(vfs: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
+    with_unfinished(vfs, dir, |path| {
+        vfs.create(path)?;
+        vfs.remove(path)
     })
     .map_err(|e| cannot_open(dir, "making a file in it", e))
 }
 
 /// Does something with a new name; cleans up if that fails.
 fn with_unfinished(
-    medium: &dyn Vfs,
+    vfs: &dyn Vfs,
     dir: &Path,
     job: impl FnOnce(&Path) -> io::Result<()>,
 ) -> io::Result<()> {
@@ -197,44 +197,44 @@ fn with_unfinished(
     let outcome = job(&path);
     if outcome.is_err() {
         // What is left if this fails too does no harm.
-        let _ = medium.remove(&path);
+        let _ = vfs.remove(&path);
     }
     outcome
 }
 
 /// Whether there is a `FORMAT` file, of whatever version.
-pub(crate) fn look_for_format(medium: &dyn Vfs, dir: &Path) -> io::Result<bool> {
-    Ok(medium.look(&dir.join(FORMAT))?.is_some())
+pub(crate) fn look_for_format(vfs: &dyn Vfs, dir: &Path) -> io::Result<bool> {
+    Ok(vfs.look(&dir.join(FORMAT))?.is_some())
 }
 
 /// Removes files in a store that were begun before the time of grace and never got their names:
 /// what a crash leaves. Those of a process that is at it just now stay.
-pub(crate) fn remove_unfinished(medium: &dyn Vfs, store: &Path, grace: Duration) {
+pub(crate) fn remove_unfinished(vfs: &dyn Vfs, store: &Path, grace: Duration) {
     let old = grace.max(LONGEST_TO_NAME);
     for dir in [
         store.to_owned(),
         store.join(crate::catalog::manifests::FOLDER),
     ] {
-        let names = medium.list(&dir).unwrap_or_default();
+        let names = vfs.list(&dir).unwrap_or_default();
         let unfinished = names
             .into_iter()
             .filter(|name| name.as_encoded_bytes().ends_with(UNFINISHED.as_bytes()));
         for path in unfinished.map(|name| dir.join(name)) {
-            let found = medium.look(&path).ok().flatten();
+            let found = vfs.look(&path).ok().flatten();
             let at = found.and_then(|found| found.written_at);
-            let age = at.and_then(|at| medium.now().duration_since(at).ok());
+            let age = at.and_then(|at| vfs.now().duration_since(at).ok());
             if age.is_some_and(|age| age > old) {
                 // One that is left does no harm.
-                let _ = medium.remove(&path);
+                let _ = vfs.remove(&path);
             }
         }
     }
 }
 
 /// Whether there is a `FORMAT` file; an error if it is not of this version.
-fn has_format(medium: &dyn Vfs, dir: &Path) -> Result<bool, ArchiveError> {
+fn has_format(vfs: &dyn Vfs, dir: &Path) -> Result<bool, ArchiveError> {
     let path = dir.join(FORMAT);
-    let found = medium.look(&path);
+    let found = vfs.look(&path);
     let found = found.map_err(|error| cannot_open(dir, "reading its FORMAT file", error))?;
     let Some(found) = found else {
         return Ok(false);
@@ -243,7 +243,7 @@ fn has_format(medium: &dyn Vfs, dir: &Path) -> Result<bool, ArchiveError> {
     if found.kind != FileKind::File {
         return Err(not_text());
     }
-    let text = read_format(medium, &path);
+    let text = read_format(vfs, &path);
     let text = text.map_err(|error| cannot_open(dir, "reading its FORMAT file", error))?;
     let text = String::from_utf8(text).map_err(|_| not_text())?;
     match version(&text) {
@@ -251,7 +251,11 @@ fn has_format(medium: &dyn Vfs, dir: &Path) -> Result<bool, ArchiveError> {
         Some(other) => Err(not_a_store(
             dir,
             format!(
-                "it has format {other}, this program reads format {VERSION}; use the release of SDE that wrote it, or another directory"
+                "it has format {other}, this program reads format {VERSION}; {}",
+                match other < VERSION {
+                    true => "name another directory, what it held is computed anew there",
+                    false => "use the release of SDE that wrote it, or another directory",
+                }
             ),
         )),
         None => Err(not_a_store(
@@ -263,9 +267,9 @@ fn has_format(medium: &dyn Vfs, dir: &Path) -> Result<bool, ArchiveError> {
     }
 }
 
-fn read_format(medium: &dyn Vfs, path: &Path) -> io::Result<Vec<u8>> {
-    let file = medium.open(path)?;
-    crate::catalog::table::bytes(&*file, 0, file.length()?.min(4096))
+fn read_format(vfs: &dyn Vfs, path: &Path) -> io::Result<Vec<u8>> {
+    let file = vfs.open(path)?;
+    read_bytes(&*file, 0, file.length()?.min(4096))
 }
 
 fn version(text: &str) -> Option<u32> {
@@ -274,8 +278,8 @@ fn version(text: &str) -> Option<u32> {
 }
 
 /// Whether there is a `FORMAT` file that names a version which is not this one.
-pub(crate) fn is_another_version(medium: &dyn Vfs, dir: &Path) -> bool {
-    let text = read_format(medium, &dir.join(FORMAT));
+pub(crate) fn is_another_version(vfs: &dyn Vfs, dir: &Path) -> bool {
+    let text = read_format(vfs, &dir.join(FORMAT));
     let text = text.ok().and_then(|text| String::from_utf8(text).ok());
     let version = text.and_then(|text| version(&text));
     version.is_some_and(|version| version != VERSION)

@@ -1,6 +1,5 @@
 //! The store: a directory.
 
-pub(crate) mod archived;
 pub(crate) mod checks;
 pub(crate) mod directory;
 pub(crate) mod open;
@@ -11,34 +10,33 @@ pub(crate) mod uses;
 pub(crate) mod wire;
 pub(crate) mod write_manifest;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use sde::{
-    ArchiveError, Archiver, Batch, Key, Mark, Payload, ProcessGroup, Record, Saved, SavedEntry,
-    Selection, StoredEntry,
+    ArchiveError, Archiver, Batch, Key, Mark, Payload, ProcessGroup, Record, Saved, Selection,
+    StoredEntry,
 };
 
-use crate::catalog::index::{Index, KnownFrame};
-use crate::catalog::manifests::Lineage;
-use crate::catalog::segments::{News, Seen};
+use crate::catalog::Catalog;
+use crate::catalog::index::KnownFrame;
+use crate::catalog::manifests::ManifestSet;
+use crate::catalog::segments::SegmentCatalog;
 use crate::collective::Team;
 use crate::compact::scratch::Trim;
-use crate::format::class::Class;
-use crate::format::id::{Clock, UniqueId};
-use crate::read::frame;
-use crate::store::archived::Archived;
-use crate::store::options::Options;
-use crate::store::trust::Trust;
-use crate::store::uses::Uses;
+use crate::format::class::Part;
+use crate::format::id::UniqueId;
+use crate::read::frame::{self, Trouble};
 use crate::vfs::Vfs;
-use crate::writer::encode::Framer;
-use crate::writer::frame::Written;
-use crate::writer::group_commit::Committer;
-use crate::writer::pipeline::Ahead;
-use crate::writer::segment_writer::Ground;
+use crate::writer::encode::{BatchEncoder, Provenances};
+use crate::writer::group_commit::GroupCommit;
+use crate::writer::pipeline::PipelinedWriter;
+use crate::writer::segment_writer::WriterConfig;
+use options::Options;
+use trust::Trust;
+use uses::Uses;
 
 /// A store in a directory: what is saved is on the disk before `save` returns.
 ///
@@ -77,28 +75,34 @@ use crate::writer::segment_writer::Ground;
 pub struct DirStore(pub(crate) Arc<Inner>);
 
 pub(crate) struct Inner {
-    pub(crate) medium: Arc<dyn Vfs>,
     pub(crate) dir: PathBuf,
     pub(crate) read_only: bool,
     pub(crate) grace: Duration,
     pub(crate) uses: Option<Uses>,
-    pub(crate) clock: Clock,
-    pub(crate) index: RwLock<Index>,
-    pub(crate) seen: Mutex<Seen>,
-    pub(crate) lineage: Mutex<Lineage>,
-    pub(crate) committer: Committer,
-    pub(crate) archived: Archived,
-    pub(crate) unvouched: Mutex<HashSet<Selection>>,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) writer: GroupCommit,
+    provenances: Provenances,
+    /// Whether something was saved that no manifest tells of.
+    pub(crate) unvouched: Mutex<bool>,
     pub(crate) trim: Trim,
-    looked: Mutex<SystemTime>,
+    looked: Mutex<Looked>,
     /// How many ranks write to the store at most when all commit together.
     pub(crate) writers: usize,
     /// The ranks that have opened it together.
     pub(crate) team: OnceLock<Team>,
 }
 
+/// When the directory was looked at last for what others saved, and how long that took.
+struct Looked {
+    at: SystemTime,
+    took: Duration,
+}
+
 /// How often a miss may look for what other processes saved.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Of the time of a program that misses all the time, looking takes one part in so many.
+const LOOKING: u32 = 20;
 
 /// How often a find looks again if the files that it knew of are gone.
 pub(crate) const LOOKS: usize = 8;
@@ -126,31 +130,28 @@ impl DirStore {
     }
 
     pub(crate) fn new(options: Options, dir: PathBuf, trust: Trust) -> Self {
-        let mut seen = Seen::new(trust);
-        options
-            .local
-            .iter()
-            .for_each(|local| seen.set_local(local.clone()));
-        let ground = Ground {
-            medium: Arc::clone(&options.medium),
+        let local = options.local.clone();
+        let catalog = Arc::new(Catalog::new(&options.vfs, dir.clone(), trust, local));
+        let looked = options.vfs.now();
+        let config = WriterConfig {
+            vfs: options.vfs,
             dir: options.local.unwrap_or_else(|| dir.clone()),
             writer: UniqueId::new(),
             segment_size: options.segment_size,
         };
-        let medium = options.medium;
+        let noting = Arc::clone(&catalog);
         Self(Arc::new(Inner {
-            clock: Clock::new(&medium),
-            looked: Mutex::new(medium.now()),
-            medium,
+            looked: Mutex::new(Looked {
+                at: looked,
+                took: Duration::ZERO,
+            }),
             dir,
             read_only: options.read_only,
             grace: options.grace,
             uses: options.record_uses.then(Uses::default),
-            index: RwLock::default(),
-            seen: Mutex::new(seen),
-            lineage: Mutex::new(Lineage::new(trust)),
-            committer: Committer::new(ground),
-            archived: Archived::default(),
+            writer: GroupCommit::new(config, move |written| noting.note_written(written)),
+            catalog,
+            provenances: Provenances::default(),
             unvouched: Mutex::default(),
             trim: Trim::default(),
             writers: options.writers,
@@ -163,23 +164,23 @@ impl DirStore {
     /// # Errors
     /// If the directory can't be listed.
     pub fn refresh(&self) -> Result<(), ArchiveError> {
-        let inner = &*self.0;
-        let retired = inner.look_at_manifests(lock(&inner.lineage))?;
-        inner.look_at_segments(retired, lock(&inner.seen))
+        let catalog = &*self.0.catalog;
+        let replaced = catalog.look_at_manifests(lock(&catalog.manifests))?;
+        catalog.look_at_segments(replaced, lock(&catalog.segments))
     }
 
     /// The same, if nobody is at it or saves: who has missed something is not to wait for
     /// a disk. Gives whether it was done.
     fn refresh_if_idle(&self) -> Result<bool, ArchiveError> {
-        let inner = &*self.0;
-        let Ok(lineage) = inner.lineage.try_lock() else {
+        let catalog = &*self.0.catalog;
+        let Ok(manifests) = catalog.manifests.try_lock() else {
             return Ok(false);
         };
-        let retired = inner.look_at_manifests(lineage)?;
-        let Ok(seen) = inner.seen.try_lock() else {
+        let replaced = catalog.look_at_manifests(manifests)?;
+        let Ok(segments) = catalog.segments.try_lock() else {
             return Ok(false);
         };
-        inner.look_at_segments(retired, seen)?;
+        catalog.look_at_segments(replaced, segments)?;
         Ok(true)
     }
 
@@ -189,11 +190,6 @@ impl DirStore {
         &self.0.dir
     }
 
-    /// What the index says, copied: no lock is held while files are read.
-    pub(crate) fn known<T>(&self, what: impl FnOnce(&Index) -> T) -> T {
-        what(&self.0.index.read().unwrap_or_else(PoisonError::into_inner))
-    }
-
     /// Looks for what others saved, if that was not done just now; in any case if a file is
     /// gone: a compaction has put what was in it elsewhere.
     pub(crate) fn look_again(&self, gone: bool) -> bool {
@@ -201,8 +197,14 @@ impl DirStore {
             // One listing of ten thousand ranks each second is what they have opened it together for.
             return false;
         }
-        let age = self.0.medium.now().duration_since(*lock(&self.0.looked));
-        if age.is_ok_and(|age| age < LOOK_AGAIN) && !gone {
+        let now = || self.0.vfs().now();
+        let begun = now();
+        let is_new = {
+            let looked = lock(&self.0.looked);
+            let age = begun.duration_since(looked.at);
+            age.is_ok_and(|age| age < LOOK_AGAIN.max(looked.took * LOOKING))
+        };
+        if is_new && !gone {
             return false;
         }
         let refreshed = match gone {
@@ -210,7 +212,9 @@ impl DirStore {
             false => self.refresh_if_idle(),
         };
         // Only now: a look may take longer than that.
-        *lock(&self.0.looked) = self.0.medium.now();
+        let at = now();
+        let took = at.duration_since(begun).unwrap_or_default();
+        *lock(&self.0.looked) = Looked { at, took };
         match refreshed {
             Ok(done) => done,
             Err(error) => {
@@ -220,105 +224,60 @@ impl DirStore {
         }
     }
 
-    /// Whether a class has no frame of this entry yet.
-    fn lacks(&self, class: Class, entry: &SavedEntry) -> bool {
-        class != Class::Result || !self.0.archived.has(entry)
-    }
-
     pub(crate) fn candidates(&self, key: &Key) -> Vec<KnownFrame> {
-        self.known(|index| index.entries(key))
+        self.0.catalog.known(|index| index.entries(key))
     }
 }
 
-impl Inner {
-    /// Where this process appends, if not in the store.
-    pub(crate) fn local(&self) -> Option<&Path> {
-        let dir = &*self.committer.ground().dir;
-        (dir != self.dir).then_some(dir)
-    }
-
+impl Catalog {
     /// Reads the manifests that are new; gives what is replaced.
     fn look_at_manifests(
         &self,
-        mut lineage: MutexGuard<'_, Lineage>,
+        mut manifests: MutexGuard<'_, ManifestSet>,
     ) -> Result<HashMap<UniqueId, u64>, ArchiveError> {
-        lineage.look(&*self.medium, &self.dir)?;
-        Ok(lineage.retired())
+        manifests.look(&*self.vfs, &self.dir)?;
+        Ok(manifests.replaced())
     }
 
     fn look_at_segments(
         &self,
-        retired: HashMap<UniqueId, u64>,
-        mut seen: MutexGuard<'_, Seen>,
+        replaced: HashMap<UniqueId, u64>,
+        mut segments: MutexGuard<'_, SegmentCatalog>,
     ) -> Result<(), ArchiveError> {
-        seen.retire(retired);
-        let news = seen.look(&*self.medium, &self.dir)?;
+        segments.replace(replaced);
+        let changes = segments.look(&*self.vfs, &self.dir)?;
         // Still under the lock: the marks and entries of one look come in order.
-        self.add_news(news);
+        self.apply(changes);
         Ok(())
     }
+}
 
-    pub(crate) fn add_news(&self, news: News) {
-        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        for id in &news.gone {
-            index.remove(id);
-        }
-        for table in news.tables {
-            self.clock.saw(table.latest);
-            index.add_table(table);
-        }
-        for (segment, rows) in &news.frames {
-            let latest = rows.iter().map(|row| row.saved_at).max();
-            latest.into_iter().for_each(|at| self.clock.saw(at));
-            index.add(segment, rows);
-        }
-        for mark in news.marks {
-            index.add_mark(mark);
-        }
+impl Inner {
+    pub(crate) fn vfs(&self) -> &Arc<dyn Vfs> {
+        &self.catalog.vfs
     }
 
-    /// Takes note of what this process has written.
-    pub(crate) fn add_written(&self, written: Vec<Written>) {
-        // Before the index knows of it: nobody is to read it a second time.
-        let mut seen = lock(&self.seen);
-        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        for one in written {
-            if !seen.own(&one.segment) {
-                continue;
-            }
-            if let Some(row) = one.row {
-                index.add(&one.segment, &[row]);
-            }
-            if let Some(mark) = one.mark {
-                index.add_mark(mark);
-            }
-        }
+    /// Where this process appends, if not in the store.
+    pub(crate) fn local(&self) -> Option<&Path> {
+        let dir = &*self.writer.config().dir;
+        (dir != self.dir).then_some(dir)
     }
 
-    /// Seals what is as long as is said of its class; the tables take the place of single frames. Gives
-    /// whether there was scratch among it.
-    pub(crate) fn seal(&self, length: impl Fn(Class) -> u64) -> bool {
+    /// Seals what is as long as is said of its part. Gives whether there was scratch among it.
+    pub(crate) fn seal(&self, length: impl Fn(Part) -> u64) -> bool {
         let mut scratch = false;
-        self.committer.seal(length, |table| {
-            scratch |= table.segment.class == Class::Scratch;
-            lock(&self.seen).sealed(&table);
-            let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-            index.add_table(table);
+        self.writer.seal(length, |segment, block| {
+            scratch |= segment.part == Part::Scratch;
+            self.catalog.note_sealed(&segment, block);
         });
         scratch
-    }
-
-    /// Forgets what was in segments.
-    pub(crate) fn forget(&self, goes: impl Fn(&UniqueId) -> bool) {
-        let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
-        index.remove_all(goes);
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
         if !self.read_only {
-            self.committer.seal(|_| 0, drop);
+            self.writer.seal(|_| 0, |_, _| {});
             self.team.get().into_iter().for_each(Team::end);
         }
     }
@@ -336,57 +295,46 @@ impl Archiver for DirStore {
         }
         let inner = &*self.0;
         let saved = std::thread::scope(|scope| {
-            let ahead = Ahead::new(&inner.committer, scope);
-            let segment_size = inner.committer.ground().segment_size;
-            let mut framer = Framer::new(&inner.clock, ahead, segment_size);
-            framer.batch(batch, |class, entry| self.lacks(class, entry))?;
-            framer.finish()
+            let pipeline = PipelinedWriter::new(&inner.writer, scope);
+            let segment_size = inner.writer.config().segment_size;
+            let clock = &inner.catalog.clock;
+            let mut encoder = BatchEncoder::new(clock, &inner.provenances, pipeline, segment_size);
+            encoder.batch(batch)?;
+            encoder.finish()
         });
         if saved.is_err() {
             self.check_there()?;
         }
-        let (written, left_out) = saved?;
-        let results = written.iter().any(|one| one.segment.class == Class::Result);
-        inner.add_written(written);
-        inner.archived.note(batch);
-        {
-            let mut unvouched = lock(&inner.unvouched);
-            unvouched.insert(Selection::Checkpoint);
-            if results || batch.selection == Selection::Archive {
-                unvouched.insert(Selection::Archive);
-            }
-        }
+        let left_out = saved?;
+        *lock(&inner.unvouched) = true;
         self.seal_what_is_long();
         Ok(Saved::without(left_out))
     }
 
-    fn commit(&self, selection: Selection) -> Result<(), ArchiveError> {
+    fn commit(&self, _: Selection) -> Result<(), ArchiveError> {
         if self.0.read_only {
             // Nothing was saved that is to be noted.
             return Ok(());
         }
         if self.0.team.get().is_some() {
             // The rest when all ranks do.
-            self.write_uses()?;
-            self.0.archived.committed();
-            return Ok(());
+            return self.write_uses();
         }
         self.check_there()?;
         self.write_uses()?;
-        if lock(&self.0.unvouched).remove(&selection) {
-            let committed = self.vouch(selection, &[]);
+        if std::mem::take(&mut *lock(&self.0.unvouched)) {
+            let committed = self.write_manifest(&[]);
             if committed.is_err() {
-                lock(&self.0.unvouched).insert(selection);
+                *lock(&self.0.unvouched) = true;
                 self.check_there()?;
             }
             committed?;
-            self.remove_retired();
+            self.remove_replaced();
         }
-        self.0.archived.committed();
         Ok(())
     }
 
-    fn archives_checkpoints(&self) -> bool {
+    fn is_one_store(&self) -> bool {
         true
     }
 
@@ -394,18 +342,14 @@ impl Archiver for DirStore {
         self.0.team.get().is_some() && !self.0.read_only
     }
 
-    fn commit_together(
-        &self,
-        selection: Selection,
-        ranks: &dyn ProcessGroup,
-    ) -> Result<(), ArchiveError> {
-        self.commit_all(selection, ranks)
+    fn commit_together(&self, _: Selection, ranks: &dyn ProcessGroup) -> Result<(), ArchiveError> {
+        self.commit_all(ranks)
     }
 
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
         let found = self.look(key)?;
         if let (Some(uses), Some(_)) = (&self.0.uses, &found) {
-            uses.note(*key, self.0.clock.stamp());
+            uses.note(*key, self.0.catalog.clock.stamp());
         }
         Ok(found)
     }
@@ -419,17 +363,17 @@ impl Archiver for DirStore {
     }
 
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
-        Ok(self.known(|index| index.marks().to_vec()))
+        Ok(self.0.catalog.known(|index| index.marks().to_vec()))
     }
 
     /// Of the latest ten thousand entries, of whatever app: each takes some microseconds to read.
     fn records(&self, app: &str, each: &mut dyn FnMut(Record)) -> Result<(), ArchiveError> {
         let mut failed = None;
-        for (key, place) in self.known(|index| index.latest(RECORDS)) {
-            match frame::record(&self.0.medium, &place, &key) {
+        for place in self.0.catalog.known(|index| index.latest(RECORDS)) {
+            match frame::record(&self.0.catalog, &place) {
                 Ok(record) if &*record.app == app => each(record),
-                Ok(_) => {}
-                Err(trouble) => failed = trouble.warned(&key, "the record").or(failed),
+                Ok(_) | Err(Trouble::Damaged(_)) => {}
+                Err(trouble) => failed = Some(trouble.into()).or(failed),
             }
         }
         failed.map_or(Ok(()), Err)

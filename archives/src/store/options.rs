@@ -30,7 +30,7 @@ pub struct Options {
     pub(crate) segment_size: u64,
     pub(crate) grace: Duration,
     pub(crate) record_uses: bool,
-    pub(crate) medium: Arc<dyn Vfs>,
+    pub(crate) vfs: Arc<dyn Vfs>,
 }
 
 impl Default for Options {
@@ -51,7 +51,7 @@ impl Options {
             segment_size: 256 << 20,
             grace: Duration::from_secs(600),
             record_uses: false,
-            medium: Arc::new(Disk),
+            vfs: Arc::new(Disk),
         }
     }
 
@@ -114,10 +114,10 @@ impl Options {
         self
     }
 
-    /// Another medium than the disk, for tests.
+    /// Another file system than that of the machine, for tests.
     #[must_use]
-    pub fn medium(mut self, medium: Arc<dyn Vfs>) -> Self {
-        self.medium = medium;
+    pub fn vfs(mut self, vfs: Arc<dyn Vfs>) -> Self {
+        self.vfs = vfs;
         self
     }
 
@@ -142,14 +142,14 @@ impl Options {
             return Err(ArchiveError::Other(why.to_owned()));
         }
         let dir = absolute(dir.as_ref())?;
-        let medium = &*self.medium;
-        let trust = Trust::new(medium, self.trust_others);
-        match directory::look(medium, &dir)? {
+        let vfs = &*self.vfs;
+        let trust = Trust::new(vfs, self.trust_others);
+        match directory::look(vfs, &dir)? {
             There::Store => {
-                trust.check(medium, &dir)?;
-                directory::check_parts(medium, &dir, trust, self.read_only)?;
+                trust.check(vfs, &dir)?;
+                directory::check_parts(vfs, &dir, trust, self.read_only)?;
                 if !self.read_only {
-                    directory::probe(medium, &dir)?;
+                    directory::probe(vfs, &dir)?;
                 }
             }
             There::Nothing if self.read_only => {
@@ -158,8 +158,8 @@ impl Options {
             }
             There::Nothing => {
                 // It would be refused the next time, with what was saved in it.
-                trust.check(medium, &dir)?;
-                directory::create(medium, &dir)?;
+                trust.check(vfs, &dir)?;
+                directory::create(vfs, &dir)?;
             }
         }
         let store = DirStore::new(self, dir, trust);

@@ -30,10 +30,10 @@ const LINK: &str = "it is a link, and may lead to what is not yours; put what it
 
 impl Trust {
     /// The user of this process alone, or all others too.
-    pub(crate) fn new(medium: &dyn Vfs, others: bool) -> Self {
+    pub(crate) fn new(vfs: &dyn Vfs, others: bool) -> Self {
         match others {
             true => Self::Others,
-            false => Self::Own(medium.user()),
+            false => Self::Own(vfs.user()),
         }
     }
 
@@ -57,8 +57,8 @@ impl Trust {
     }
 
     /// Refuses a store that is not to be trusted; also a directory that is to become one.
-    pub(crate) fn check(self, medium: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
-        let found = medium.look(dir);
+    pub(crate) fn check(self, vfs: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
+        let found = vfs.look(dir);
         let found = found.map_err(|error| cannot_open(dir, "looking at it", error))?;
         let why = found.and_then(|found| self.refusal_of_owner(&found));
         why.map_or(Ok(()), |why| Err(not_a_store(dir, why)))

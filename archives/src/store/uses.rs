@@ -11,11 +11,12 @@ use sde::key::BuildKeyHasher;
 use sde::{ArchiveError, Key};
 use serde::{Deserialize, Serialize};
 
-use crate::cbor;
-use crate::format::class::Class;
-use crate::format::segment::FrameKind;
+use crate::cbor::metadata::to_bytes;
+use crate::format::class::Part;
+use crate::format::frame::FrameKind;
 use crate::store::DirStore;
-use crate::writer::frame::NewFrame;
+use crate::writer::frame::{Body, NewFrame};
+use crate::writer::segment_writer::header_of;
 
 /// How often an entry was given out, and when last, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,7 +45,7 @@ pub(crate) fn add(to: &mut UsesOf, key: Key, one: Use) {
 }
 
 /// What the metadata of a frame of uses is.
-#[derive(PartialEq, Serialize, Deserialize)]
+#[derive(Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct UsesMetadata {
     pub(crate) uses: Vec<(Key, Use)>,
 }
@@ -58,8 +59,8 @@ pub(crate) fn frames(uses: UsesOf) -> Result<Vec<NewFrame>, ArchiveError> {
     uses.sort_unstable_by_key(|(key, _)| *key.as_bytes());
     let frame = |uses: &[(Key, Use)]| {
         let uses = uses.to_vec();
-        cbor::to_bytes(&UsesMetadata { uses }).and_then(|metadata| {
-            NewFrame::new(Class::Result, FrameKind::Uses, metadata, Vec::new())
+        to_bytes(&UsesMetadata { uses }).and_then(|body| {
+            NewFrame::new(Part::Entries, header_of(FrameKind::Uses), Body::Bytes(body))
         })
     };
     let frames = uses.chunks(MOST).map(frame).collect::<Result<_, _>>();
@@ -100,15 +101,10 @@ impl DirStore {
         if taken.is_empty() {
             return Ok(());
         }
-        let written =
-            frames(taken.clone()).and_then(|frames| self.0.committer.begin().finish(frames));
-        match written {
-            Ok(written) => self.0.add_written(written),
-            Err(error) => {
-                uses.put_back(taken);
-                return Err(error);
-            }
+        let written = frames(taken.clone()).and_then(|frames| self.0.writer.begin().finish(frames));
+        if written.is_err() {
+            uses.put_back(taken);
         }
-        Ok(())
+        written
     }
 }

@@ -1,90 +1,86 @@
-//! Saying what a store holds: the next generation of a lineage.
+//! Saying what a store holds: the next generation of manifests.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use sde::{ArchiveError, Selection};
+use sde::ArchiveError;
 
-use crate::catalog::manifests::Lineage;
-use crate::catalog::segments::Known;
-use crate::format::class::Class;
+use crate::catalog::manifests::ManifestSet;
+use crate::catalog::segments::KnownSegment;
 use crate::format::id::UniqueId;
-use crate::format::manifest::{Listed, Manifest, Retired};
+use crate::format::manifest::{ListedSegment, Manifest, ReplacedSegment};
 use crate::store::{DirStore, lock};
 use crate::writer::group_commit::Durable;
 
 impl DirStore {
-    /// Writes the next manifest of a lineage; `retired` are segments that have been
-    /// replaced.
-    pub(crate) fn vouch(
-        &self,
-        selection: Selection,
-        retired: &[Retired],
-    ) -> Result<(), ArchiveError> {
+    /// Writes the next manifest; these segments have been replaced.
+    pub(crate) fn write_manifest(&self, replaced: &[ReplacedSegment]) -> Result<(), ArchiveError> {
         self.refresh()?;
-        self.vouch_for(selection, retired, |_| true)
+        self.write_manifest_of(replaced, |_| true)
     }
 
     /// The same for all ranks, by one of them, of what it was told is there. Their journals are about to
-    /// go: nobody vouches for those.
-    pub(crate) fn vouch_for_all(
+    /// go: they are not vouched for.
+    pub(crate) fn write_manifest_for_all(
         &self,
-        selection: Selection,
         taken: &HashSet<UniqueId>,
-        retired: &[Retired],
+        replaced: &[ReplacedSegment],
     ) -> Result<(), ArchiveError> {
         self.check_there()?;
         let inner = &*self.0;
-        lock(&inner.lineage).look(&*inner.medium, &inner.dir)?;
-        let own = inner.committer.ground().writer;
-        let stays = |one: &Known| {
-            let is_shared = one.path.starts_with(&inner.dir) && one.segment.writer != own;
-            is_shared && !taken.contains(&one.id)
+        lock(&inner.catalog.manifests).look(&**inner.vfs(), &inner.dir)?;
+        let own = inner.writer.config().writer;
+        let stays = |one: &KnownSegment| {
+            let segment = &one.segment;
+            let is_shared = segment.path.starts_with(&inner.dir) && segment.writer != own;
+            is_shared && !taken.contains(&segment.id)
         };
-        self.vouch_for(selection, retired, stays)
+        self.write_manifest_of(replaced, stays)
     }
 
-    fn vouch_for(
+    fn write_manifest_of(
         &self,
-        selection: Selection,
-        retired: &[Retired],
-        stays: impl Fn(&Known) -> bool,
+        replaced: &[ReplacedSegment],
+        stays: impl Fn(&KnownSegment) -> bool,
     ) -> Result<(), ArchiveError> {
         let inner = &*self.0;
-        let mut lineage = lock(&inner.lineage);
-        let retired = self.still_retired(&lineage, retired);
-        let (generation, parents) = lineage.next(selection);
+        let mut manifests = lock(&inner.catalog.manifests);
+        let replaced = self.still_replaced(&manifests, replaced);
+        let (generation, parents) = manifests.next();
         // Before those that are known: what is sealed in between is among both then, and else among none.
         let written = self.written();
-        let known = self.durable(&lineage, stays);
+        let known = self.sync_foreign_segments(&manifests, stays);
         let manifest = Manifest {
-            kind: selection.name().to_owned(),
             generation,
-            writer: inner.committer.ground().writer.to_string(),
-            at: inner.clock.stamp(),
+            writer: inner.writer.config().writer.to_string(),
+            at: inner.catalog.clock.stamp(),
             parents,
-            segments: self.listed(selection, written, known, &retired),
-            retired,
+            segments: self.listed(written, known, &replaced),
+            replaced,
         };
-        lineage.commit(&*inner.medium, &inner.dir, manifest, selection)?;
-        Ok(())
+        manifests.commit(&**inner.vfs(), &inner.dir, manifest)
     }
 
-    /// What is replaced, by all that the heads of both lineages say and these, as far as
-    /// it is still there: what is gone for good need not be told of any more.
-    fn still_retired(&self, lineage: &Lineage, more: &[Retired]) -> Vec<Retired> {
-        let mut all: Vec<Retired> = Vec::new();
-        let heads = [Selection::Checkpoint, Selection::Archive]
-            .into_iter()
-            .flat_map(|selection| lineage.heads(selection));
-        for one in more.iter().chain(heads.flat_map(|head| &head.retired)) {
-            match all.iter_mut().find(|other| other.id == one.id) {
-                Some(other) => other.length = other.length.max(one.length),
-                None => all.push(one.clone()),
-            }
+    /// What is replaced, by all that the heads say and these, as far as it is still there: what is gone for good need
+    /// not be told of any more.
+    fn still_replaced(
+        &self,
+        manifests: &ManifestSet,
+        more: &[ReplacedSegment],
+    ) -> Vec<ReplacedSegment> {
+        let heads = manifests.heads();
+        let of_heads = heads.into_iter().flat_map(|head| &head.replaced);
+        let segments = lock(&self.0.catalog.segments);
+        let there = segments.by_id();
+        let mut all: HashMap<&str, ReplacedSegment> = HashMap::new();
+        for one in more.iter().chain(of_heads) {
+            let known = all.entry(&one.id).or_insert_with(|| one.clone());
+            known.length = known.length.max(one.length);
         }
-        let seen = lock(&self.0.seen);
-        all.retain(|one| UniqueId::parse(&one.id).is_some_and(|id| seen.path_of(&id).is_some()));
+        let is_there = |one: &ReplacedSegment| {
+            UniqueId::parse(&one.id).is_some_and(|id| there.contains_key(&id))
+        };
+        let mut all: Vec<_> = all.into_values().filter(is_there).collect();
         all.sort_by(|a, b| a.path.cmp(&b.path));
         all
     }
@@ -93,7 +89,7 @@ impl DirStore {
     /// better than by reading what is on the medium.
     fn written(&self) -> Vec<Durable> {
         match self.0.team.get() {
-            None => self.0.committer.written(),
+            None => self.0.writer.written(),
             // What of it counts is in others' segments, or will be.
             Some(_) => Vec::new(),
         }
@@ -102,34 +98,28 @@ impl DirStore {
     /// The segments that a manifest vouches for, in the order of their names.
     fn listed(
         &self,
-        selection: Selection,
         written: Vec<Durable>,
-        known: Vec<Known>,
-        retired: &[Retired],
-    ) -> Vec<Listed> {
-        let inner = &*self.0;
-        let in_selection =
-            |class: Class| selection == Selection::Checkpoint || class == Class::Result;
-        let own: HashSet<UniqueId> = written.iter().map(|(_, id, ..)| *id).collect();
-        let mut listed: Vec<Listed> = known
+        known: Vec<KnownSegment>,
+        replaced: &[ReplacedSegment],
+    ) -> Vec<ListedSegment> {
+        let replaced: HashMap<&str, u64> =
+            replaced.iter().map(|one| (&*one.id, one.length)).collect();
+        let own: HashSet<UniqueId> = written.iter().map(|(segment, _)| segment.id).collect();
+        let known = known
             .into_iter()
-            .filter(|known| !own.contains(&known.id))
-            .map(|known| (known.path, known.id, known.class, known.length))
-            .chain(written)
-            .filter(|(.., class, length)| in_selection(*class) && *length > 0)
-            .map(|(path, id, _, length)| Listed {
-                path: relative(&inner.dir, &path),
-                id: id.to_string(),
-                length,
-            })
-            .filter(|one| {
-                let same = |other: &&Retired| other.id == one.id;
-                retired
-                    .iter()
-                    .find(same)
-                    .is_none_or(|other| other.length < one.length)
-            })
-            .collect();
+            .filter(|known| !own.contains(&known.segment.id))
+            .map(|known| (known.segment, known.end));
+        let all = known.chain(written).filter(|(_, length)| *length > 0);
+        let listed = all.map(|(segment, length)| ListedSegment {
+            path: relative(&self.0.dir, &segment.path),
+            id: segment.id.to_string(),
+            length,
+        });
+        let counts = |one: &ListedSegment| {
+            let replaced = replaced.get(&*one.id);
+            replaced.is_none_or(|to| *to < one.length)
+        };
+        let mut listed: Vec<ListedSegment> = listed.filter(counts).collect();
         listed.sort_by(|a, b| a.path.cmp(&b.path));
         listed
     }
@@ -144,37 +134,38 @@ impl DirStore {
     /// What the manifests vouch for and is not there.
     pub(crate) fn losses(&self) -> Vec<String> {
         let inner = &*self.0;
-        let lineage = lock(&inner.lineage);
-        let retired = lineage.retired();
-        let written = inner.committer.written();
-        let known: std::collections::HashMap<UniqueId, u64> = lock(&inner.seen)
-            .known()
-            .map(|known| (known.id, known.length))
-            .chain(written.into_iter().map(|(_, id, _, length)| (id, length)))
+        let manifests = lock(&inner.catalog.manifests);
+        let replaced = manifests.replaced();
+        let written = inner.writer.written().into_iter();
+        let written: Vec<_> = written
+            .map(|(segment, length)| (segment.id, length))
             .collect();
+        let known: HashMap<UniqueId, u64> = lock(&inner.catalog.segments)
+            .known()
+            .map(|known| (known.segment.id, known.end))
+            .chain(written)
+            .collect();
+        let mut told = HashSet::new();
         let mut losses = Vec::new();
-        for selection in [Selection::Checkpoint, Selection::Archive] {
-            for head in lineage.heads(selection) {
-                for one in &head.segments {
-                    let id = UniqueId::parse(&one.id);
-                    if id.is_some_and(|id| retired.contains_key(&id)) {
-                        continue;
-                    }
-                    let loss = match id.and_then(|id| known.get(&id)) {
-                        Some(length) if *length >= one.length => continue,
-                        Some(length) => format!(
-                            "the last {} of {} bytes of {} are lost or damaged",
-                            one.length - length,
-                            one.length,
-                            one.path
-                        ),
-                        None => format!("{} is lost, with {} bytes", one.path, one.length),
-                    };
-                    if !losses.contains(&loss) {
-                        losses.push(loss);
-                    }
-                }
+        for one in manifests
+            .heads()
+            .into_iter()
+            .flat_map(|head| &head.segments)
+        {
+            let id = UniqueId::parse(&one.id);
+            if id.is_some_and(|id| replaced.contains_key(&id)) || !told.insert(&one.id) {
+                continue;
             }
+            losses.extend(match id.and_then(|id| known.get(&id)) {
+                Some(length) if *length >= one.length => None,
+                Some(length) => Some(format!(
+                    "the last {} of {} bytes of {} are lost or damaged",
+                    one.length - length,
+                    one.length,
+                    one.path
+                )),
+                None => Some(format!("{} is lost, with {} bytes", one.path, one.length)),
+            });
         }
         losses
     }

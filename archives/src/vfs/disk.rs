@@ -148,6 +148,31 @@ impl VfsFile for File {
         }
     }
 
+    fn read_up_to(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        #[cfg(unix)]
+        {
+            let mut read = 0;
+            while read < buffer.len() {
+                let rest = &mut buffer[read..];
+                match std::os::unix::fs::FileExt::read_at(self, rest, at + read as u64) {
+                    Ok(0) => break,
+                    Ok(more) => read += more,
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(read)
+        }
+        #[cfg(not(unix))]
+        {
+            let there = VfsFile::length(self)?.saturating_sub(at);
+            let length = buffer
+                .len()
+                .min(usize::try_from(there).unwrap_or(usize::MAX));
+            self.read_at(&mut buffer[..length], at).map(|()| length)
+        }
+    }
+
     fn length(&self) -> io::Result<u64> {
         Ok(self.metadata()?.len())
     }

@@ -170,6 +170,12 @@ pub trait VfsFile: Send + Sync {
     /// If it can't be read; `UnexpectedEof` if the file ends before.
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()>;
 
+    /// Fills the buffer from a position as far as the file reaches; gives how many bytes that were.
+    ///
+    /// # Errors
+    /// If it can't be read.
+    fn read_up_to(&self, buffer: &mut [u8], at: u64) -> io::Result<usize>;
+
     /// How long it is.
     ///
     /// # Errors
@@ -220,16 +226,16 @@ impl dyn VfsFile + '_ {
 ///
 /// # Errors
 /// If one of them can't be made, or is no directory.
-pub fn make_dirs(medium: &dyn Vfs, dir: &Path) -> io::Result<()> {
+pub fn make_dirs(vfs: &dyn Vfs, dir: &Path) -> io::Result<()> {
     let Some(parent) = dir.parent() else {
         return Ok(());
     };
-    let was_there = dir.as_os_str().is_empty() || is_dir(medium, dir)?;
+    let was_there = dir.as_os_str().is_empty() || is_dir(vfs, dir)?;
     if !was_there {
-        make_dirs(medium, parent)?;
-        match medium.make_dir(dir) {
+        make_dirs(vfs, parent)?;
+        match vfs.make_dir(dir) {
             // Another process has made it in the meantime.
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_dir(medium, dir)? => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_dir(vfs, dir)? => {}
             outcome => outcome?,
         }
     }
@@ -237,13 +243,23 @@ pub fn make_dirs(medium: &dyn Vfs, dir: &Path) -> io::Result<()> {
         return Ok(());
     }
     // Whoever made it may have been killed before he synced it.
-    match medium.sync_dir(parent) {
+    match vfs.sync_dir(parent) {
         Err(error) if was_there && error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
         outcome => outcome,
     }
 }
 
-fn is_dir(medium: &dyn Vfs, path: &Path) -> io::Result<bool> {
-    let found = medium.look(path)?;
+fn is_dir(vfs: &dyn Vfs, path: &Path) -> io::Result<bool> {
+    let found = vfs.look(path)?;
     Ok(found.is_some_and(|found| found.kind == FileKind::Directory))
+}
+
+/// Bytes of a file that is known to be so long.
+pub(crate) fn read_bytes(file: &dyn VfsFile, at: u64, length: u64) -> io::Result<Vec<u8>> {
+    let length = usize::try_from(length).map_err(io::Error::other)?;
+    let mut bytes = Vec::new();
+    bytes.try_reserve_exact(length)?;
+    bytes.resize(length, 0);
+    file.read_at(&mut bytes, at)?;
+    Ok(bytes)
 }

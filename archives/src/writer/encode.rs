@@ -1,44 +1,67 @@
 //! From a batch to frames.
 //!
-//! The results of one entry go to the class of their tags, each class with a record of
-//! its own: whoever has one class only still knows whose results they are. A frame
+//! The results of one entry and its intermediates have a frame each, so that damage to one costs nothing of the other. Either
 //! lists all results by name, also those whose values are elsewhere or not saved.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 use sde::key::Digest;
 use sde::{
-    ArchiveError, Batch, Codec, ErasedValue, Mark, SavedEntry, SavedResult, SavedScratch, Selection,
+    AppId, ArchiveError, Batch, Codec, ErasedValue, Mark, Record, SavedEntry, SavedResult,
+    SavedScratch, Selection,
 };
 
+use crate::cbor::metadata::to_bytes;
 use crate::cbor::{self, Encoded};
-use crate::format::class::Class;
+use crate::format::class::{Class, Part};
+use crate::format::frame::{FrameHeader, FrameKind};
 use crate::format::id::Clock;
 use crate::format::metadata::{
-    EntryMetadata, PayloadMetadata, ResultMetadata, ScratchMetadata, stored_name,
+    InputKind, Provenance, ResultKind, ScratchBody, TypeInfo, ValuePlace, entry_rest,
 };
-use crate::format::segment::FrameKind;
-use crate::writer::frame::NewFrame;
-use crate::writer::pipeline::Ahead;
+use crate::format::stored_name::stored_name;
+use crate::store::lock;
+use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload};
+use crate::writer::pipeline::PipelinedWriter;
 
 /// How much is encoded at most before it is handed on to be written.
-const PART: u64 = 32 << 20;
+const PIECE: u64 = 32 << 20;
+
+/// A value up to this size is in the body of its frame, and is read and checked with it.
+const IN_BODY: u64 = 64 << 10;
+
+/// The provenance of each app that was encoded last.
+#[derive(Default)]
+pub(crate) struct Provenances(Mutex<HashMap<AppId, (Arc<Provenance>, Arc<EncodedProvenance>)>>);
+
+/// So many are remembered.
+const MOST: usize = 1 << 12;
 
 /// What turns a batch into frames, and hands them on before they fill the memory.
-pub(crate) struct Framer<'scope, 'env: 'scope> {
+pub(crate) struct BatchEncoder<'scope, 'env: 'scope> {
     clock: &'env Clock,
-    save: Ahead<'scope, 'env>,
+    provenances: &'env Provenances,
+    save: PipelinedWriter<'scope, 'env>,
     frames: Vec<NewFrame>,
     bytes: u64,
-    part: u64,
+    piece: u64,
     /// Why each value was left out that has no bytes.
-    pub(crate) left_out: Vec<ArchiveError>,
+    left_out: Vec<ArchiveError>,
 }
 
-impl<'scope, 'env> Framer<'scope, 'env> {
-    /// Parts are as long as a segment, if that is not long.
-    pub(crate) fn new(clock: &'env Clock, save: Ahead<'scope, 'env>, segment_size: u64) -> Self {
+impl<'scope, 'env> BatchEncoder<'scope, 'env> {
+    /// Pieces are as long as a segment, if that is not long.
+    pub(crate) fn new(
+        clock: &'env Clock,
+        provenances: &'env Provenances,
+        save: PipelinedWriter<'scope, 'env>,
+        segment_size: u64,
+    ) -> Self {
         Self {
-            part: PART.min(segment_size),
+            piece: PIECE.min(segment_size),
             clock,
+            provenances,
             save,
             frames: Vec::new(),
             bytes: 0,
@@ -46,34 +69,23 @@ impl<'scope, 'env> Framer<'scope, 'env> {
         }
     }
 
-    /// All of a batch, but for the entries that `lacks` says a class has already.
-    pub(crate) fn batch(
-        &mut self,
-        batch: &Batch,
-        lacks: impl Fn(Class, &SavedEntry) -> bool,
-    ) -> Result<(), ArchiveError> {
+    /// All of a batch.
+    pub(crate) fn batch(&mut self, batch: &Batch) -> Result<(), ArchiveError> {
         for entry in &batch.entries {
             for class in classes(entry, batch.selection) {
-                if lacks(class, entry) {
-                    self.entry(entry, class)?;
-                }
+                self.entry(entry, class)?;
             }
         }
         for scratch in &batch.scratch {
             self.scratch(scratch)?;
         }
-        for mark in &batch.marks {
-            self.mark(mark)?;
-        }
-        Ok(())
+        batch.marks.iter().try_for_each(|mark| self.mark(mark))
     }
 
-    /// Writes what is left and makes all of it durable.
-    pub(crate) fn finish(
-        self,
-    ) -> Result<(Vec<crate::writer::frame::Written>, Vec<ArchiveError>), ArchiveError> {
-        let written = self.save.finish(self.frames)?;
-        Ok((written, self.left_out))
+    /// Writes what is left and makes all of it durable; gives what was left out.
+    pub(crate) fn finish(self) -> Result<Vec<ArchiveError>, ArchiveError> {
+        self.save.finish(self.frames)?;
+        Ok(self.left_out)
     }
 
     fn add(&mut self, frame: Result<NewFrame, String>) -> Result<(), ArchiveError> {
@@ -86,90 +98,169 @@ impl<'scope, 'env> Framer<'scope, 'env> {
                 "an entry could not be saved, its metadata has no bytes: {why}"
             ))),
         }
-        if self.bytes >= self.part {
+        if self.bytes >= self.piece {
             self.bytes = 0;
-            self.save.part(std::mem::take(&mut self.frames))?;
+            self.save.piece(std::mem::take(&mut self.frames))?;
         }
         Ok(())
     }
 
     fn entry(&mut self, entry: &SavedEntry, class: Class) -> Result<(), ArchiveError> {
-        let mut payloads = Payloads::default();
-        let mut results = Vec::with_capacity(entry.results.len());
+        let mut values = Values::default();
+        let mut places = Vec::with_capacity(entry.results.len());
         for result in &entry.results {
             let here = Class::of(result.tags) == Some(class);
             let value = result.value.as_ref().filter(|_| here);
-            let payload = value.and_then(|(value, codec)| {
-                let name = || name_of(entry, result);
-                payloads.add(value, codec, &mut self.left_out, name)
-            });
-            results.push(ResultMetadata {
-                name: result.name.clone(),
-                tags: result.tags,
-                payload,
-            });
+            let name = || name_of(entry, result);
+            places.push(
+                value.and_then(|(value, codec)| values.add(value, codec, &mut self.left_out, name)),
+            );
         }
-        let metadata = cbor::to_bytes(&EntryMetadata {
-            record: &entry.record,
-            results,
-        });
-        let frame = metadata
-            .and_then(|metadata| NewFrame::new(class, FrameKind::Entry, metadata, payloads.bytes))
-            .map(|frame| frame.of(entry.record.key, self.clock.stamp()));
+        let frame = self.entry_frame(entry, class, &places, values);
         self.add(frame)
+    }
+
+    fn entry_frame(
+        &self,
+        entry: &SavedEntry,
+        class: Class,
+        places: &[Option<ValuePlace>],
+        values: Values,
+    ) -> Result<NewFrame, String> {
+        let saved_at = self.clock.stamp();
+        let provenance = self.provenances.of(entry)?;
+        let (elements, mut rest) = entry_rest(&entry.record, saved_at, places)?;
+        values.append_short(&mut rest);
+        let header = FrameHeader::new(FrameKind::Entry, class, entry.record.key, saved_at);
+        let body = Body::Entry {
+            elements,
+            provenance,
+            rest,
+        };
+        NewFrame::with_payload(Part::Entries, header, body, Payload::Encoded(values.long))
     }
 
     fn scratch(&mut self, scratch: &SavedScratch) -> Result<(), ArchiveError> {
-        let mut payloads = Payloads::default();
+        let mut values = Values::default();
         let name = || format!("the scratch of {} [{}]", scratch.app, scratch.key.short());
-        let payload = payloads.add(&scratch.value, &scratch.codec, &mut self.left_out, name);
-        let Some(payload) = payload else {
-            return Ok(());
-        };
-        let metadata = cbor::to_bytes(&ScratchMetadata {
-            app: scratch.app.to_string(),
-            payload,
+        let place = values.add(&scratch.value, &scratch.codec, &mut self.left_out, name);
+        let Some(value) = place else { return Ok(()) };
+        let body = to_bytes(&ScratchBody {
+            app: Arc::clone(&scratch.app),
+            stored: type_info(&scratch.codec),
+            value,
         });
-        let frame = metadata
-            .and_then(|metadata| {
-                NewFrame::new(Class::Scratch, FrameKind::Scratch, metadata, payloads.bytes)
-            })
-            .map(|frame| frame.of(scratch.key, self.clock.stamp()));
+        let frame = body.and_then(|mut body| {
+            values.append_short(&mut body);
+            let header = (FrameKind::Scratch, Class::Scratch, scratch.key);
+            let header = FrameHeader::new(header.0, header.1, header.2, self.clock.stamp());
+            let payload = Payload::Encoded(values.long);
+            NewFrame::with_payload(Part::Scratch, header, Body::Bytes(body), payload)
+        });
         self.add(frame)
     }
 
-    /// Marks lie with the results: an archive that is copied alone must know what is not
-    /// to be used.
     fn mark(&mut self, mark: &Mark) -> Result<(), ArchiveError> {
-        let frame = cbor::to_bytes(mark)
-            .and_then(|metadata| {
-                NewFrame::new(Class::Result, FrameKind::Mark, metadata, Vec::new())
-            })
-            .map(|frame| {
-                frame
-                    .of(mark.key, self.clock.stamp())
-                    .with_mark(mark.clone())
-            });
+        let saved_at = self.clock.stamp();
+        let header = FrameHeader::new(FrameKind::Mark, Class::Result, mark.key, saved_at);
+        let frame = to_bytes(mark)
+            .and_then(|body| NewFrame::new(Part::Entries, header, Body::Bytes(body)))
+            .map(|frame| frame.with_mark(mark.clone()));
         self.add(frame)
+    }
+}
+
+impl Provenances {
+    /// That of an entry, encoded. It is compared with the last one of its app, which costs less than to hash it.
+    fn of(&self, entry: &SavedEntry) -> Result<Arc<EncodedProvenance>, String> {
+        let record = &entry.record;
+        let mut known = lock(&self.0);
+        if let Some((provenance, encoded)) = known.get(&record.id)
+            && is_of(provenance, record, &entry.results)
+        {
+            return Ok(Arc::clone(encoded));
+        }
+        let provenance = provenance(record, &entry.results);
+        let encoded = EncodedProvenance::new(provenance.bytes()?);
+        if known.len() >= MOST {
+            known.clear();
+        }
+        known.insert(record.id, (Arc::new(provenance), Arc::clone(&encoded)));
+        Ok(encoded)
+    }
+}
+
+fn is_of(provenance: &Provenance, record: &Record, results: &[SavedResult]) -> bool {
+    let same_input = |(kind, input): (&InputKind, &sde::ValueSummary)| kind.name == input.name;
+    let same_result = |(kind, result): (&ResultKind, &SavedResult)| {
+        let codec = result.value.as_ref().map(|(_, codec)| codec);
+        *kind.name == *result.name
+            && kind.tags == result.tags
+            && kind.stored.is_some() == codec.is_some()
+            && kind
+                .stored
+                .as_ref()
+                .zip(codec)
+                .is_none_or(|(stored, codec)| {
+                    *stored.name == *stored_name(codec.type_name())
+                        && stored.schema == cbor::schema(codec)
+                })
+    };
+    provenance.process == record.run.process
+        && provenance.code == record.code
+        && provenance.app == record.app
+        && (Arc::ptr_eq(&provenance.setup, &record.setup) || provenance.setup == record.setup)
+        && provenance.dependencies == record.dependencies
+        && provenance.host == record.host
+        && provenance.target == record.target
+        && provenance.inputs.len() == record.inputs.len()
+        && provenance.inputs.iter().zip(&record.inputs).all(same_input)
+        && provenance.results.len() == results.len()
+        && provenance.results.iter().zip(results).all(same_result)
+}
+
+fn provenance(record: &Record, results: &[SavedResult]) -> Provenance {
+    let input = |input: &sde::ValueSummary| InputKind {
+        name: input.name.clone(),
+    };
+    let result = |result: &SavedResult| ResultKind {
+        name: Arc::from(&*result.name),
+        tags: result.tags,
+        stored: result.value.as_ref().map(|(_, codec)| type_info(codec)),
+    };
+    Provenance {
+        app: Arc::clone(&record.app),
+        code: record.code.clone(),
+        id: record.id,
+        setup: Arc::clone(&record.setup),
+        dependencies: record.dependencies.clone(),
+        process: record.run.process,
+        host: Arc::clone(&record.host),
+        target: Arc::clone(&record.target),
+        inputs: record.inputs.iter().map(input).collect(),
+        results: results.iter().map(result).collect(),
+    }
+}
+
+fn type_info(codec: &Codec) -> TypeInfo {
+    TypeInfo {
+        name: Arc::from(&*stored_name(codec.type_name())),
+        schema: cbor::schema(codec),
     }
 }
 
 /// The classes that an entry has something for. An archive has the record of every
 /// entry, also of one that has no values in it.
-pub(crate) fn classes(
-    entry: &SavedEntry,
-    selection: Selection,
-) -> impl Iterator<Item = Class> + use<> {
+fn classes(entry: &SavedEntry, selection: Selection) -> impl Iterator<Item = Class> + use<> {
     let has = |class: Class| {
         let of_class =
             |result: &SavedResult| Class::of(result.tags) == Some(class) && result.value.is_some();
         entry.results.iter().any(of_class)
     };
-    let result = has(Class::Result) || selection == Selection::Archive;
     let intermediate = selection == Selection::Checkpoint && has(Class::Intermediate);
-    let bare = selection == Selection::Checkpoint && !result && !intermediate;
+    let result = has(Class::Result) || !intermediate;
     let classes = [
-        (result || bare).then_some(Class::Result),
+        result.then_some(Class::Result),
         intermediate.then_some(Class::Intermediate),
     ];
     classes.into_iter().flatten()
@@ -181,14 +272,14 @@ fn name_of(entry: &SavedEntry, result: &SavedResult) -> String {
     format!("result {:?} of {app} [{key}]", result.name)
 }
 
-/// The payloads of one frame.
+/// The values of one frame.
 #[derive(Default)]
-struct Payloads {
-    bytes: Vec<Encoded>,
-    length: u64,
+struct Values {
+    short: Vec<Encoded>,
+    long: Vec<Encoded>,
 }
 
-impl Payloads {
+impl Values {
     /// Encodes a value; `None`, and told of, if that can't be done.
     fn add(
         &mut self,
@@ -196,7 +287,7 @@ impl Payloads {
         codec: &Codec,
         left_out: &mut Vec<ArchiveError>,
         name: impl FnOnce() -> String,
-    ) -> Option<PayloadMetadata> {
+    ) -> Option<ValuePlace> {
         let bytes = match cbor::encode(value, codec) {
             Ok(bytes) => bytes,
             Err(why) => {
@@ -208,17 +299,22 @@ impl Payloads {
                 return None;
             }
         };
-        let at = self.length;
         let length = bytes.length();
-        let checksum = Digest::from_bytes(bytes.digest());
-        self.length += length;
-        self.bytes.push(bytes);
-        Some(PayloadMetadata {
-            at,
-            length,
-            checksum,
-            type_name: stored_name(codec.type_name()).into_owned(),
-            schema: cbor::schema(codec),
+        Some(match length <= IN_BODY {
+            true => {
+                self.short.push(bytes);
+                ValuePlace::Body(length)
+            }
+            false => {
+                let digest = Digest::from_bytes(bytes.digest());
+                self.long.push(bytes);
+                ValuePlace::Payload(length, digest)
+            }
         })
+    }
+
+    fn append_short(&self, to: &mut Vec<u8>) {
+        let slices = self.short.iter().flat_map(Encoded::slices);
+        slices.for_each(|slice| to.extend_from_slice(slice));
     }
 }

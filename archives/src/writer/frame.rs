@@ -3,16 +3,42 @@
 use std::io;
 use std::sync::Arc;
 
-use sde::{Key, Mark};
+use sde::Mark;
 
-use crate::catalog::table::Row;
 use crate::cbor::Encoded;
-use crate::format::class::Class;
-use crate::format::segment::{FrameHeader, FrameKind, Segment};
+use crate::format::class::Part;
+use crate::format::frame::{FrameHeader, LONGEST};
+use crate::format::index_block::Row;
+use crate::format::metadata::{ProvenanceId, array_head, reference};
+use crate::format::segment::Segment;
 use crate::vfs::VfsFile;
 
-/// The bytes of the values.
-pub(crate) enum Payloads {
+/// A provenance, ready to be written: in an entry, or in frames of its own.
+pub(crate) struct EncodedProvenance {
+    pub(crate) id: ProvenanceId,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl EncodedProvenance {
+    pub(crate) fn new(bytes: Vec<u8>) -> Arc<Self> {
+        let id = crate::format::segment::checksum(&bytes);
+        Arc::new(Self { id, bytes })
+    }
+}
+
+/// What the body of a frame is made of.
+pub(crate) enum Body {
+    Bytes(Vec<u8>),
+    /// An array, whose first element is the provenance or its digest: its segment decides.
+    Entry {
+        elements: u8,
+        provenance: Arc<EncodedProvenance>,
+        rest: Vec<u8>,
+    },
+}
+
+/// The bytes of the values that are too long for the body.
+pub(crate) enum Payload {
     Encoded(Vec<Encoded>),
     /// They are in another segment.
     Copied {
@@ -25,62 +51,41 @@ pub(crate) enum Payloads {
 /// How much is read at once.
 const PIECE: u64 = 1 << 20;
 
-/// What a frame holds. Where it goes, and so its header, is not known yet.
+/// What a frame holds. Where it goes, and so its checksum, is not known yet.
 pub(crate) struct NewFrame {
-    pub(crate) class: Class,
+    pub(crate) part: Part,
     pub(crate) header: FrameHeader,
-    pub(crate) metadata: Vec<u8>,
-    pub(crate) payloads: Payloads,
+    pub(crate) body: Body,
+    pub(crate) payload: Payload,
     pub(crate) mark: Option<Mark>,
 }
 
 impl NewFrame {
-    /// A frame; an error says why its metadata can't be written.
-    pub(crate) fn new(
-        class: Class,
-        kind: FrameKind,
-        metadata: Vec<u8>,
-        payloads: Vec<Encoded>,
+    /// A frame of no more than a body; an error says why that can't be written.
+    pub(crate) fn new(part: Part, header: FrameHeader, body: Body) -> Result<Self, String> {
+        Self::with_payload(part, header, body, Payload::Encoded(Vec::new()))
+    }
+
+    pub(crate) fn with_payload(
+        part: Part,
+        header: FrameHeader,
+        body: Body,
+        payload: Payload,
     ) -> Result<Self, String> {
-        let length = payloads.iter().map(Encoded::length).sum();
-        let header = FrameHeader::new(kind, &metadata, length).ok_or_else(|| {
-            let length = metadata.len();
-            format!("its metadata has {length} bytes, more than a store can take")
-        })?;
+        let length = body.length();
+        // With the length of the payload, which is in the body.
+        if length + 8 > LONGEST {
+            return Err(format!(
+                "its metadata has {length} bytes, more than a store can take"
+            ));
+        }
         Ok(Self {
-            class,
+            part,
             header,
-            metadata,
-            payloads: Payloads::Encoded(payloads),
+            body,
+            payload,
             mark: None,
         })
-    }
-
-    /// A frame that is already in a segment.
-    pub(crate) fn copy(
-        class: Class,
-        header: FrameHeader,
-        metadata: Vec<u8>,
-        from: Arc<dyn VfsFile>,
-        payloads_at: u64,
-    ) -> Self {
-        Self {
-            class,
-            header,
-            metadata,
-            payloads: Payloads::Copied {
-                from,
-                at: payloads_at,
-                length: header.payloads,
-            },
-            mark: None,
-        }
-    }
-
-    /// The same, of a run.
-    pub(crate) fn of(mut self, key: Key, saved_at: u64) -> Self {
-        self.header = self.header.of(key, saved_at);
-        self
     }
 
     /// The same, with the mark that it holds.
@@ -89,24 +94,49 @@ impl NewFrame {
         self
     }
 
-    /// The row of this frame at a place; `None` if it is found by other means.
-    pub(crate) fn row(&self, at: u64) -> Option<Row> {
-        let kind = self.header.kind?;
-        matches!(kind, FrameKind::Entry | FrameKind::Scratch).then_some(Row {
-            key: self.header.key,
-            at,
-            kind,
-            saved_at: self.header.saved_at,
-        })
-    }
-
     /// How much memory it takes while it waits.
     pub(crate) fn bytes(&self) -> u64 {
-        self.header.payloads + self.metadata.len() as u64
+        self.payload.length() + self.body.length()
     }
 }
 
-impl Payloads {
+impl Body {
+    fn length(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Entry {
+                provenance, rest, ..
+            } => 1 + (provenance.bytes.len() + rest.len()) as u64,
+        }
+    }
+
+    /// Gives the parts of it, one after the other, with the provenance or its digest.
+    pub(crate) fn with_parts<T>(&self, shared: bool, take: impl FnOnce(&[&[u8]]) -> T) -> T {
+        match self {
+            Self::Bytes(bytes) => take(&[bytes]),
+            Self::Entry {
+                elements,
+                provenance,
+                rest,
+            } => {
+                let head = [array_head(*elements)];
+                match shared {
+                    true => take(&[&head, &reference(&provenance.id), rest]),
+                    false => take(&[&head, &provenance.bytes, rest]),
+                }
+            }
+        }
+    }
+}
+
+impl Payload {
+    pub(crate) fn length(&self) -> u64 {
+        match self {
+            Self::Encoded(values) => values.iter().map(Encoded::length).sum(),
+            Self::Copied { length, .. } => *length,
+        }
+    }
+
     /// Gives all bytes, one piece after the other.
     pub(crate) fn each(&self, take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         match self {
@@ -137,6 +167,6 @@ pub(crate) fn pieces(
 /// A frame that is on the medium for good.
 pub(crate) struct Written {
     pub(crate) segment: Arc<Segment>,
-    pub(crate) row: Option<Row>,
+    pub(crate) row: Row,
     pub(crate) mark: Option<Mark>,
 }

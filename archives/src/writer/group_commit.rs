@@ -6,31 +6,31 @@
 //! syncs once; those that come meanwhile are next. Nobody else's thread is needed.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use sde::ArchiveError;
 
-use crate::catalog::table::Table;
-use crate::format::class::Class;
+use crate::format::class::Part;
 use crate::format::id::UniqueId;
+use crate::format::index_block::IndexBlock;
+use crate::format::segment::Segment;
 use crate::writer::frame::{NewFrame, Written};
-use crate::writer::segment_writer::{Ground, Lane};
+use crate::writer::segment_writer::{SegmentWriter, WriterConfig};
 
 /// What one thread wants written.
 struct Job {
     number: u64,
     frames: Vec<NewFrame>,
-    /// Sync what this job, and its parts before, have put.
+    /// Sync what this job, and its pieces before, have put.
     durable: bool,
     begun: Begun,
 }
 
-/// How many segments of each class were abandoned when a save began: if that changes, the
-/// parts of it that were put before are lost.
-type Begun = Option<[u64; 3]>;
+/// How many segments of each part were abandoned when a save began: if that changes, the
+/// pieces of it that were put before are lost.
+type Begun = Option<[u64; 2]>;
 
-type Outcome = Result<(Vec<Written>, Begun), ArchiveError>;
+type Outcome = Result<Begun, ArchiveError>;
 
 #[derive(Default)]
 struct Queue {
@@ -38,38 +38,48 @@ struct Queue {
     done: HashMap<u64, Outcome>,
     next: u64,
     writing: bool,
+    /// How many threads wait for the one that writes.
+    threads: usize,
 }
 
 /// A segment that has no index, and how much of it is durable.
-pub(crate) type Durable = (PathBuf, UniqueId, Class, u64);
+pub(crate) type Durable = (Arc<Segment>, u64);
 
-/// The lanes of a store, and the queue before them.
-pub(crate) struct Committer {
-    ground: Ground,
+/// Takes note of frames that are durable.
+type Note = Box<dyn Fn(Vec<Written>) + Send + Sync>;
+
+/// The writers of a store, and the queue before them.
+pub(crate) struct GroupCommit {
+    config: WriterConfig,
+    note: Note,
     queue: Mutex<Queue>,
     changed: Condvar,
-    lanes: Mutex<[Lane; 3]>,
+    writers: Mutex<[SegmentWriter; 2]>,
 }
 
-/// One save, which may come in parts.
+/// One save, which may come in pieces.
 pub(crate) struct Save<'a> {
-    to: &'a Committer,
+    to: &'a GroupCommit,
     begun: Begun,
-    written: Vec<Written>,
 }
 
-impl Committer {
-    pub(crate) fn new(ground: Ground) -> Self {
+impl GroupCommit {
+    /// What is durable is noted before anything else is written, or sealed.
+    pub(crate) fn new(
+        config: WriterConfig,
+        note: impl Fn(Vec<Written>) + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            ground,
+            config,
+            note: Box::new(note),
             queue: Mutex::default(),
             changed: Condvar::new(),
-            lanes: Mutex::new(Class::ALL.map(Lane::new)),
+            writers: Mutex::new(Part::ALL.map(SegmentWriter::new)),
         }
     }
 
-    pub(crate) fn ground(&self) -> &Ground {
-        &self.ground
+    pub(crate) fn config(&self) -> &WriterConfig {
+        &self.config
     }
 
     /// Begins to save.
@@ -77,36 +87,43 @@ impl Committer {
         Save {
             to: self,
             begun: None,
-            written: Vec::new(),
         }
     }
 
     /// The segments of this process that have no index, as far as they are durable.
     pub(crate) fn written(&self) -> Vec<Durable> {
-        let lanes = lock(&self.lanes);
-        let durable = lanes.iter().flat_map(Lane::durable);
+        let writers = lock(&self.writers);
+        let durable = writers.iter().flat_map(SegmentWriter::durable);
         durable
-            .map(|(segment, length)| (segment.path.clone(), segment.id, segment.class, length))
+            .map(|(one, length)| (Arc::clone(one), length))
             .collect()
     }
 
     /// Those of them that are not written to any more.
     pub(crate) fn ended(&self) -> Vec<Durable> {
-        let lanes = lock(&self.lanes);
-        let ended = lanes.iter().flat_map(Lane::ended);
+        let writers = lock(&self.writers);
+        let ended = writers.iter().flat_map(SegmentWriter::ended);
         ended
-            .map(|(segment, length)| (segment.path.clone(), segment.id, segment.class, length))
+            .map(|(one, length)| (Arc::clone(one), length))
             .collect()
     }
 
-    /// Seals what is as long as is said of its class. The tables are given while nobody else can ask what
-    /// is [written](Self::written): a segment is among that, or its table has been given.
-    pub(crate) fn seal(&self, length: impl Fn(Class) -> u64, mut each: impl FnMut(Table)) {
-        let mut lanes = lock(&self.lanes);
-        for (class, lane) in Class::ALL.into_iter().zip(&mut *lanes) {
-            // Another thread may have put a part of its save there. If this fails it is told.
-            if lane.sync(&self.ground).is_ok() {
-                lane.seal(length(class)).into_iter().for_each(&mut each);
+    /// Seals what is as long as is said of its part. The indexes are given while nobody else can ask what
+    /// is [written](Self::written): a segment is among that, or its index has been given.
+    pub(crate) fn seal(
+        &self,
+        length: impl Fn(Part) -> u64,
+        mut each: impl FnMut(Arc<Segment>, IndexBlock),
+    ) {
+        let mut writers = self.writers();
+        for (part, writer) in Part::ALL.into_iter().zip(&mut *writers) {
+            // Another thread may have put a piece of its save there. If this fails it is told.
+            if let Ok(put) = writer.sync(&self.config) {
+                (self.note)(put);
+                let sealed = writer.seal(length(part));
+                sealed
+                    .into_iter()
+                    .for_each(|(segment, block)| each(segment, block));
             }
         }
     }
@@ -114,14 +131,25 @@ impl Committer {
     /// The store was removed, with all that is written to now: the next save begins anew, and no
     /// manifest is to name what was there.
     pub(crate) fn forget(&self) {
-        lock(&self.lanes).iter_mut().for_each(Lane::forget);
+        lock(&self.writers)
+            .iter_mut()
+            .for_each(SegmentWriter::forget);
     }
 
     /// Forgets segments that have no index and are not written to any more.
     pub(crate) fn let_go(&self, goes: impl Fn(&UniqueId) -> bool) {
-        lock(&self.lanes)
+        let mut writers = lock(&self.writers);
+        writers.iter_mut().for_each(|writer| writer.let_go(&goes));
+    }
+
+    /// The writers, without what is another process's.
+    fn writers(&self) -> MutexGuard<'_, [SegmentWriter; 2]> {
+        let mut writers = lock(&self.writers);
+        let process = std::process::id();
+        writers
             .iter_mut()
-            .for_each(|lane| lane.let_go(&goes));
+            .for_each(|writer| writer.leave_to_parent(process));
+        writers
     }
 
     /// Writes a job, and those of others that wait; gives what came of it.
@@ -140,16 +168,16 @@ impl Committer {
                 return outcome;
             }
             if queue.writing {
-                queue = self
-                    .changed
-                    .wait(queue)
-                    .unwrap_or_else(PoisonError::into_inner);
+                queue.threads += 1;
+                let waited = self.changed.wait(queue);
+                queue = waited.unwrap_or_else(PoisonError::into_inner);
+                queue.threads -= 1;
                 continue;
             }
             queue.writing = true;
             let jobs = std::mem::take(&mut queue.waiting);
             if !jobs.iter().any(|job| job.number == number) {
-                // Somebody took it, and did not come to its end.
+                // Another thread took it, and did not come to its end.
                 queue.waiting = jobs;
                 queue.writing = false;
                 let why = "the thread that wrote this save panicked; nothing of it was saved";
@@ -158,7 +186,7 @@ impl Committer {
             drop(queue);
             let stop = Stop(self);
             let outcomes = self.write(&jobs);
-            // Before anybody is woken: who then finds no outcome takes it that there will be none.
+            // Before any thread is woken: one that then finds no outcome takes it that there will be none.
             lock(&self.queue).done.extend(outcomes);
             drop(stop);
             queue = lock(&self.queue);
@@ -166,102 +194,80 @@ impl Committer {
     }
 
     fn write(&self, jobs: &[Job]) -> Vec<(u64, Outcome)> {
-        let mut lanes = lock(&self.lanes);
-        let mut failed: [Option<ArchiveError>; 3] = [None, None, None];
-        let before = lanes.each_ref().map(Lane::abandoned);
-        let put: Vec<Vec<Written>> = jobs
-            .iter()
-            .map(|job| put(job, &mut lanes, &mut failed, &self.ground))
-            .collect();
+        let mut writers = self.writers();
+        let mut failed: [Option<ArchiveError>; 2] = [None, None];
+        let before = writers.each_ref().map(SegmentWriter::abandoned);
+        for frame in jobs.iter().flat_map(|job| &job.frames) {
+            let part = frame.part.number();
+            if failed[part].is_none() {
+                failed[part] = writers[part].put(frame, &self.config).err();
+            }
+        }
         if jobs.iter().any(|job| job.durable) {
-            for (lane, failed) in lanes.iter_mut().zip(&mut failed) {
+            for (writer, failed) in writers.iter_mut().zip(&mut failed) {
                 if failed.is_none() {
-                    *failed = lane.sync(&self.ground).err();
+                    match writer.sync(&self.config) {
+                        Ok(put) => (self.note)(put),
+                        Err(error) => *failed = Some(error),
+                    }
                 }
             }
         }
-        let now = lanes.each_ref().map(Lane::abandoned);
-        let outcomes = jobs.iter().zip(put);
-        outcomes
-            .map(|(job, written)| {
-                let begun = job.begun.unwrap_or(before);
-                (job.number, outcome(job, written, &failed, begun, now))
-            })
-            .collect()
+        let now = writers.each_ref().map(SegmentWriter::abandoned);
+        let outcome = |job: &Job| {
+            let begun = job.begun.unwrap_or(before);
+            (job.number, outcome(job, &failed, begun, now))
+        };
+        jobs.iter().map(outcome).collect()
     }
-}
-
-/// Puts the frames of a job, as far as no lane fails.
-fn put(
-    job: &Job,
-    lanes: &mut [Lane; 3],
-    failed: &mut [Option<ArchiveError>; 3],
-    ground: &Ground,
-) -> Vec<Written> {
-    let mut written = Vec::with_capacity(job.frames.len());
-    for frame in &job.frames {
-        let class = frame.class.number();
-        if failed[class].is_none() {
-            match lanes[class].put(frame, ground) {
-                Ok(one) => written.push(one),
-                Err(error) => failed[class] = Some(error),
-            }
-        }
-    }
-    written
 }
 
 fn outcome(
     job: &Job,
-    written: Vec<Written>,
-    failed: &[Option<ArchiveError>; 3],
-    begun: [u64; 3],
-    now: [u64; 3],
+    failed: &[Option<ArchiveError>; 2],
+    begun: [u64; 2],
+    now: [u64; 2],
 ) -> Outcome {
-    let touched = |class: usize| {
-        let own = job.frames.iter().any(|frame| frame.class.number() == class);
-        // A part before this one may have been put there.
+    let touched = |part: usize| {
+        let own = job.frames.iter().any(|frame| frame.part.number() == part);
+        // A piece before this one may have been put there.
         own || job.begun.is_some()
     };
-    for class in (0..3).filter(|class| touched(*class)) {
-        if let Some(error) = &failed[class] {
+    for part in (0..2).filter(|part| touched(*part)) {
+        if let Some(error) = &failed[part] {
             return Err(error.clone());
         }
-        if begun[class] != now[class] {
+        if begun[part] != now[part] {
             let why = "another save failed while this one was written; nothing of it was saved";
             return Err(ArchiveError::Other(why.to_owned()));
         }
     }
-    Ok((written, Some(begun)))
+    Ok(Some(begun))
 }
 
 /// Lets the next one write, also after a panic.
-struct Stop<'a>(&'a Committer);
+struct Stop<'a>(&'a GroupCommit);
 
 impl Drop for Stop<'_> {
     fn drop(&mut self) {
-        lock(&self.0.queue).writing = false;
-        self.0.changed.notify_all();
+        let mut queue = lock(&self.0.queue);
+        queue.writing = false;
+        if queue.threads > 0 {
+            self.0.changed.notify_all();
+        }
     }
 }
 
 impl Save<'_> {
-    /// Writes a part. It is not durable yet.
-    pub(crate) fn part(&mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
-        self.submit(frames, false)
-    }
-
-    /// Writes the last part and makes all of them durable; gives what was written.
-    pub(crate) fn finish(mut self, frames: Vec<NewFrame>) -> Result<Vec<Written>, ArchiveError> {
-        self.submit(frames, true)?;
-        Ok(self.written)
-    }
-
-    fn submit(&mut self, frames: Vec<NewFrame>, durable: bool) -> Result<(), ArchiveError> {
-        let (written, begun) = self.to.submit(frames, durable, self.begun)?;
-        self.begun = begun;
-        self.written.extend(written);
+    /// Writes a piece. It is not durable yet.
+    pub(crate) fn piece(&mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
+        self.begun = self.to.submit(frames, false, self.begun)?;
         Ok(())
+    }
+
+    /// Writes the last piece and makes all of them durable.
+    pub(crate) fn finish(self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
+        self.to.submit(frames, true, self.begun).map(drop)
     }
 }
 

@@ -1,30 +1,30 @@
 //! Writing a large save while the rest of it is still being encoded.
 //!
 //! Encoding and hashing keep a processor busy and the disk idle, writing the other way round. So
-//! once a save has more than one part, a thread writes the parts, and the next one is encoded
+//! once a save has more than one piece, a thread writes them, and the next one is encoded
 //! meanwhile. It is a thread of its own and not one of rayon's, which may be busy with the computation
-//! for hours. A save of one part is written where it is asked for.
+//! for hours. A save of one piece is written where it is asked for.
 
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::thread::{Builder, Scope, ScopedJoinHandle};
 
 use sde::ArchiveError;
 
-use crate::writer::frame::{NewFrame, Written};
-use crate::writer::group_commit::{Committer, Save};
+use crate::writer::frame::NewFrame;
+use crate::writer::group_commit::{GroupCommit, Save};
 
-/// One save, whose parts are written as they come.
-pub(crate) struct Ahead<'scope, 'env: 'scope> {
-    to: &'env Committer,
+/// One save, whose pieces are written as they come.
+pub(crate) struct PipelinedWriter<'scope, 'env: 'scope> {
+    to: &'env GroupCommit,
     scope: &'scope Scope<'scope, 'env>,
-    /// Nobody before the first part.
+    /// Nobody before the first piece.
     writer: Option<Writer<'scope, 'env>>,
 }
 
 enum Writer<'scope, 'env> {
     Thread {
-        /// Takes a part when the one before it is written: no more than two are in memory.
-        parts: SyncSender<Vec<NewFrame>>,
+        /// Takes a piece when the one before it is written: no more than two are in memory.
+        pieces: SyncSender<Vec<NewFrame>>,
         thread: ScopedJoinHandle<'scope, Result<Save<'env>, ArchiveError>>,
     },
     /// The system had no thread to give.
@@ -33,8 +33,8 @@ enum Writer<'scope, 'env> {
     Failed(ArchiveError),
 }
 
-impl<'scope, 'env> Ahead<'scope, 'env> {
-    pub(crate) fn new(to: &'env Committer, scope: &'scope Scope<'scope, 'env>) -> Self {
+impl<'scope, 'env> PipelinedWriter<'scope, 'env> {
+    pub(crate) fn new(to: &'env GroupCommit, scope: &'scope Scope<'scope, 'env>) -> Self {
         Self {
             to,
             scope,
@@ -42,12 +42,12 @@ impl<'scope, 'env> Ahead<'scope, 'env> {
         }
     }
 
-    /// Hands on a part. It may fail later, and then the next call or the last says so.
-    pub(crate) fn part(&mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
+    /// Hands on a piece. It may fail later, and then the next call or the last says so.
+    pub(crate) fn piece(&mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
         let (to, scope) = (self.to, self.scope);
         match self.writer.get_or_insert_with(|| start(to, scope)) {
-            Writer::Here(save) => save.part(frames),
-            Writer::Thread { parts, .. } => match parts.send(frames) {
+            Writer::Here(save) => save.piece(frames),
+            Writer::Thread { pieces, .. } => match pieces.send(frames) {
                 Ok(()) => Ok(()),
                 Err(_) => self.stop().map(drop),
             },
@@ -55,18 +55,18 @@ impl<'scope, 'env> Ahead<'scope, 'env> {
         }
     }
 
-    /// Writes the last part and makes all of them durable; gives what was written.
-    pub(crate) fn finish(mut self, frames: Vec<NewFrame>) -> Result<Vec<Written>, ArchiveError> {
+    /// Writes the last piece and makes all of them durable.
+    pub(crate) fn finish(mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
         self.stop()?.finish(frames)
     }
 
-    /// Waits until all parts are written.
+    /// Waits until all pieces are written.
     fn stop(&mut self) -> Result<Save<'env>, ArchiveError> {
         let ended = match self.writer.take() {
             None => Ok(self.to.begin()),
             Some(Writer::Here(save)) => Ok(save),
-            Some(Writer::Thread { parts, thread }) => {
-                drop(parts);
+            Some(Writer::Thread { pieces, thread }) => {
+                drop(pieces);
                 match thread.join() {
                     Ok(ended) => ended,
                     Err(panic) => std::panic::resume_unwind(panic),
@@ -81,20 +81,20 @@ impl<'scope, 'env> Ahead<'scope, 'env> {
     }
 }
 
-/// Has a thread write from the first part on, if there is one.
+/// Has a thread write from the first piece on, if there is one.
 fn start<'scope, 'env>(
-    to: &'env Committer,
+    to: &'env GroupCommit,
     scope: &'scope Scope<'scope, 'env>,
 ) -> Writer<'scope, 'env> {
-    let (parts, next) = sync_channel::<Vec<NewFrame>>(0);
+    let (pieces, next) = sync_channel::<Vec<NewFrame>>(0);
     let mut save = to.begin();
     let write = move || {
-        next.iter().try_for_each(|frames| save.part(frames))?;
+        next.iter().try_for_each(|frames| save.piece(frames))?;
         Ok(save)
     };
     let thread = Builder::new().name("sde-save".to_owned());
     match thread.spawn_scoped(scope, write) {
-        Ok(thread) => Writer::Thread { parts, thread },
+        Ok(thread) => Writer::Thread { pieces, thread },
         Err(_) => Writer::Here(to.begin()),
     }
 }

@@ -1,4 +1,4 @@
-//! Appending to the segments of one class.
+//! Appending to the segments of one part of a store.
 //!
 //! A save is acknowledged only after its bytes, and the name of a new segment,
 //! are on the medium. If anything fails on the way the segment is abandoned: after
@@ -10,27 +10,30 @@
 //! A segment has one writer. Who finds that it is not as long as he made it, or that he is
 //! a copy of the process that began it, begins one of his own.
 //!
-//! A segment that has grown long is sealed with an [index](crate::catalog::table), and so is the
+//! A segment that has grown long is sealed with an [index](crate::format::index_block), and so is the
 //! last one when its writer ends.
+//!
+//! The first entry of a provenance has it in its own body; of a run that saves one result nothing else is written. With the
+//! second it is written as frames of its own, and entries from then on have its digest only.
 
+use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sde::{ArchiveError, Mark};
+use sde::{ArchiveError, Key};
 
-use crate::catalog::table::{Row, Table};
-use crate::cbor;
-use crate::format::class::Class;
+use crate::catalog::segments::{EXTENSION, folder};
+use crate::cbor::metadata::to_bytes;
+use crate::format::class::{Class, Part};
+use crate::format::frame::{self, FrameHeader, FrameKind};
 use crate::format::id::UniqueId;
-use crate::format::metadata::About;
-use crate::format::segment::{FrameKind, SEGMENT_HEADER, Segment, aligned};
+use crate::format::index_block::{IndexBlock, Row};
+use crate::format::metadata::{About, ProvenanceId, provenance_key};
+use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::store::directory::make_folder;
 use crate::vfs::{Vfs, VfsFile};
-use crate::writer::frame::{NewFrame, Written};
-
-/// How segments are called.
-pub(crate) const EXTENSION: &str = "sde";
+use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Written};
 
 /// What is written at once, if it is that much.
 const WRITE: usize = 1 << 20;
@@ -40,8 +43,8 @@ const WRITING: &str = "writing to";
 const DIRECTLY: usize = 1 << 16;
 
 /// Where and how to write.
-pub(crate) struct Ground {
-    pub(crate) medium: Arc<dyn Vfs>,
+pub(crate) struct WriterConfig {
+    pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) dir: PathBuf,
     /// This opening of the store.
     pub(crate) writer: UniqueId,
@@ -49,10 +52,10 @@ pub(crate) struct Ground {
     pub(crate) segment_size: u64,
 }
 
-/// The writer of one class.
-pub(crate) struct Lane {
-    class: Class,
-    open: Option<Open>,
+/// The writer of one part.
+pub(crate) struct SegmentWriter {
+    part: Part,
+    active: Option<ActiveSegment>,
     /// How many segments were abandoned.
     abandoned: u64,
     /// Those that have no index, and up to where they are durable.
@@ -60,7 +63,7 @@ pub(crate) struct Lane {
 }
 
 /// A segment that is being written.
-struct Open {
+struct ActiveSegment {
     file: Box<dyn VfsFile>,
     segment: Arc<Segment>,
     /// The process that began it: after a fork two have it open.
@@ -75,14 +78,17 @@ struct Open {
     /// Up to where it is.
     durable: u64,
     rows: Vec<Row>,
-    marks: Vec<Mark>,
+    /// The frames that were put since the last sync.
+    put: Vec<Written>,
+    /// The provenances of its entries, and where each is to be written next.
+    provenances: HashMap<ProvenanceId, Option<u64>>,
 }
 
-impl Lane {
-    pub(crate) fn new(class: Class) -> Self {
+impl SegmentWriter {
+    pub(crate) fn new(part: Part) -> Self {
         Self {
-            class,
-            open: None,
+            part,
+            active: None,
             abandoned: 0,
             ended: Vec::new(),
         }
@@ -96,7 +102,7 @@ impl Lane {
 
     /// Leaves all segments: their files are gone.
     pub(crate) fn forget(&mut self) {
-        self.abandoned += u64::from(self.open.take().is_some());
+        self.abandoned += u64::from(self.active.take().is_some());
         self.ended.clear();
     }
 
@@ -108,8 +114,9 @@ impl Lane {
     /// The segments that have no index, and how much of each is durable: also of those that were
     /// abandoned, where no more is to be relied on, whatever they have.
     pub(crate) fn durable(&self) -> impl Iterator<Item = (&Arc<Segment>, u64)> {
-        let open = self.open.iter().map(|open| (&open.segment, open.durable));
-        self.ended().chain(open)
+        let active = self.active.iter();
+        self.ended()
+            .chain(active.map(|active| (&active.segment, active.durable)))
     }
 
     /// Those of them that are not written to any more.
@@ -121,95 +128,92 @@ impl Lane {
 
     /// How long the segment is that is being written.
     pub(crate) fn length(&self) -> u64 {
-        self.open.as_ref().map_or(0, |open| open.end)
+        self.active.as_ref().map_or(0, |active| active.end)
     }
 
     /// Appends a frame. It is not durable yet.
     pub(crate) fn put(
         &mut self,
         frame: &NewFrame,
-        ground: &Ground,
-    ) -> Result<Written, ArchiveError> {
-        self.leave_to_parent();
-        if self.open.is_none() {
-            self.open = Some(Open::begin(self.class, ground)?);
+        config: &WriterConfig,
+    ) -> Result<(), ArchiveError> {
+        if self.active.is_none() {
+            self.active = Some(ActiveSegment::begin(self.part, config)?);
         }
-        self.on_open(WRITING, ground, |open| open.put(frame))
+        self.on_active(WRITING, config, |active| active.put(frame))
     }
 
-    /// Makes everything durable that was put.
-    pub(crate) fn sync(&mut self, ground: &Ground) -> Result<(), ArchiveError> {
-        self.leave_to_parent();
-        if self.open.as_ref().is_none_or(Open::is_durable) {
-            return Ok(());
+    /// Makes everything durable that was put; gives that.
+    pub(crate) fn sync(&mut self, config: &WriterConfig) -> Result<Vec<Written>, ArchiveError> {
+        if self.active.as_ref().is_none_or(ActiveSegment::is_durable) {
+            return Ok(Vec::new());
         }
-        self.on_open(WRITING, ground, Open::flush)?;
-        self.on_open("syncing", ground, |open| open.sync(ground))
+        self.on_active(WRITING, config, ActiveSegment::flush)?;
+        self.on_active("syncing", config, |active| active.sync(config))
     }
 
-    /// Seals the segment if it is as long as this; gives its table.
-    pub(crate) fn seal(&mut self, length: u64) -> Option<Table> {
-        self.leave_to_parent();
-        let mut open = self.open.take_if(|open| open.end >= length)?;
-        match open.seal() {
-            Ok(table) => Some(table),
+    /// Seals the segment if it is as long as this; gives its index.
+    pub(crate) fn seal(&mut self, length: u64) -> Option<(Arc<Segment>, IndexBlock)> {
+        let mut active = self.active.take_if(|active| active.end >= length)?;
+        match active.seal() {
+            Ok(block) => Some((active.segment, block)),
             Err(error) => {
                 // Its frames are on the medium: only the index is not.
-                let path = open.segment.path.display();
+                let path = active.segment.path.display();
                 sde::warning!("{path} has no index, it is read from end to end: {error}");
-                self.ended.push((open.segment, open.durable));
+                self.ended.push((active.segment, active.durable));
                 None
             }
         }
     }
 
     /// In a child after a fork, what the parent was writing stays his.
-    fn leave_to_parent(&mut self) {
-        let own = std::process::id();
-        if let Some(open) = self.open.take_if(|open| open.process != own) {
+    pub(crate) fn leave_to_parent(&mut self, process: u32) {
+        if let Some(active) = self.active.take_if(|active| active.process != process) {
             // What is in its buffer is written by the parent, or by nobody.
             self.abandoned += 1;
-            self.ended.push((open.segment, open.durable));
+            self.ended.push((active.segment, active.durable));
         }
     }
 
-    fn on_open<T>(
+    fn on_active<T>(
         &mut self,
         doing: &'static str,
-        ground: &Ground,
-        job: impl FnOnce(&mut Open) -> io::Result<T>,
+        config: &WriterConfig,
+        job: impl FnOnce(&mut ActiveSegment) -> io::Result<T>,
     ) -> Result<T, ArchiveError> {
-        let Some(open) = &mut self.open else {
+        let Some(active) = &mut self.active else {
             return Err(ArchiveError::Other("no segment is open".to_owned()));
         };
-        let path = open.segment.path.clone();
-        job(open).map_err(|error| {
+        let path = active.segment.path.clone();
+        job(active).map_err(|error| {
             self.abandoned += 1;
-            let open = self.open.take().map(|open| (open.segment, open.durable));
+            let active = self.active.take();
+            let ended = active.map(|active| (active.segment, active.durable));
             // After a failed sync it may be another's file that has the name.
-            let in_vain = doing == WRITING && open.as_ref().is_some_and(|(_, to)| *to == 0);
-            if !(in_vain && ground.medium.remove(&path).is_ok()) {
-                self.ended.extend(open);
+            let in_vain = doing == WRITING && ended.as_ref().is_some_and(|(_, to)| *to == 0);
+            if !(in_vain && config.vfs.remove(&path).is_ok()) {
+                self.ended.extend(ended);
             }
             ArchiveError::io(doing, path, error)
         })
     }
 }
 
-impl Open {
+impl ActiveSegment {
     /// Begins a segment. It is not yet durable.
-    fn begin(class: Class, ground: &Ground) -> Result<Self, ArchiveError> {
-        let dir = ground.dir.join(class.folder());
-        let medium = &*ground.medium;
-        make_folder(medium, &ground.dir, &dir)
+    fn begin(part: Part, config: &WriterConfig) -> Result<Self, ArchiveError> {
+        let dir = folder(&config.dir, part);
+        let vfs = &*config.vfs;
+        make_folder(vfs, &config.dir, &dir)
             .map_err(|e| ArchiveError::io("making the directory", &dir, e))?;
         let id = UniqueId::new();
-        let path = path(&ground.dir, class, &ground.writer, &id);
-        let created = medium.create(&path);
+        let path = path(&config.dir, part, &config.writer, &id);
+        let created = vfs.create(&path);
         let file = created.map_err(|e| ArchiveError::io("creating", &path, e))?;
         file.lock_while_open();
-        let segment = Arc::new(Segment::new(path, id, class, ground.writer));
-        let mut open = Self {
+        let segment = Arc::new(Segment::new(path, id, part, config.writer));
+        let mut active = Self {
             buffer: segment.header().to_vec(),
             file,
             segment,
@@ -219,42 +223,82 @@ impl Open {
             synced: false,
             durable: 0,
             rows: Vec::new(),
-            marks: Vec::new(),
+            put: Vec::new(),
+            provenances: HashMap::new(),
         };
-        let about = cbor::to_bytes(&About::this())
-            .and_then(|about| NewFrame::new(class, FrameKind::About, about, Vec::new()));
-        if let Ok(about) = about {
-            let put = open.put(&about);
-            put.map_err(|e| ArchiveError::io("writing to", &open.segment.path, e))?;
+        if let Ok(about) = to_bytes(&About::this()) {
+            active.append(header_of(FrameKind::About), 0, &[&about]);
         }
-        Ok(open)
+        Ok(active)
     }
 
     fn is_durable(&self) -> bool {
         self.synced && self.named && self.buffer.is_empty()
     }
 
-    fn put(&mut self, frame: &NewFrame) -> io::Result<Written> {
+    fn put(&mut self, frame: &NewFrame) -> io::Result<()> {
+        let shared = match &frame.body {
+            Body::Bytes(_) => false,
+            Body::Entry { provenance, .. } => self.is_shared(provenance),
+        };
         let at = self.end;
-        let header = frame.header.bytes(&self.segment, at);
-        self.buffer.extend_from_slice(&header);
-        self.buffer.extend_from_slice(&frame.metadata);
-        frame.payloads.each(|piece| self.take(piece))?;
-        let end = frame.header.end(at);
-        self.end = aligned(end);
-        let padding = (self.end - end) as usize;
-        self.buffer.extend_from_slice(&[0; 8][..padding]);
+        let payload = frame.payload.length();
+        let put = |parts: &[&[u8]]| self.append(frame.header, payload, parts);
+        let header = frame.body.with_parts(shared, put);
+        frame.payload.each(|piece| self.take(piece))?;
+        self.end += payload;
+        self.note(&header, at, frame.mark.clone());
         if self.buffer.len() >= WRITE {
             self.flush()?;
         }
-        let row = frame.row(at);
-        self.rows.extend(row);
-        self.marks.extend(frame.mark.clone());
-        Ok(Written {
+        Ok(())
+    }
+
+    fn note(&mut self, header: &FrameHeader, at: u64, mark: Option<sde::Mark>) {
+        let row = Row::new(header, at);
+        self.rows.push(row);
+        self.put.push(Written {
             segment: Arc::clone(&self.segment),
             row,
-            mark: frame.mark.clone(),
-        })
+            mark,
+        });
+    }
+
+    /// Appends a frame to what is to be given to the medium, without its payload.
+    fn append(&mut self, header: FrameHeader, payload: u64, body: &[&[u8]]) -> FrameHeader {
+        let place = (&*self.segment, self.end);
+        let header = frame::append(&mut self.buffer, header, payload, body, place);
+        self.end += header.length();
+        header
+    }
+
+    /// Whether entries of this provenance have its digest only. From the second on they do, and then it has frames of
+    /// its own: two at first, so that damage to one costs nothing, and one more each time that the segment is eight times as
+    /// long.
+    fn is_shared(&mut self, provenance: &EncodedProvenance) -> bool {
+        let end = self.end;
+        let copies = match self.provenances.entry(provenance.id).or_insert(None) {
+            known @ None => {
+                *known = Some(0);
+                return false;
+            }
+            Some(due) if end < *due => 0,
+            Some(due) => {
+                let is_first = *due == 0;
+                *due = end.saturating_mul(8);
+                1 + u32::from(is_first)
+            }
+        };
+        (0..copies).for_each(|_| self.put_provenance(provenance));
+        true
+    }
+
+    fn put_provenance(&mut self, provenance: &EncodedProvenance) {
+        let key = provenance_key(&provenance.id);
+        let header = FrameHeader::new(FrameKind::Provenance, Class::Result, key, 0);
+        let at = self.end;
+        let header = self.append(header, 0, &[&provenance.bytes]);
+        self.note(&header, at, None);
     }
 
     /// Appends part of a payload: what is long from where it lies, what is short with what
@@ -279,28 +323,28 @@ impl Open {
         Ok(())
     }
 
-    fn sync(&mut self, ground: &Ground) -> io::Result<()> {
+    fn sync(&mut self, config: &WriterConfig) -> io::Result<Vec<Written>> {
         self.file.sync()?;
         self.synced = true;
-        let medium = &*ground.medium;
+        let vfs = &*config.vfs;
         if !self.named {
             // Whoever made these names may not have synced them.
             let folder = self.segment.path.parent();
-            folder.map_or(Ok(()), |folder| medium.sync_dir(folder))?;
-            medium.sync_dir(&ground.dir)?;
+            folder.map_or(Ok(()), |folder| vfs.sync_dir(folder))?;
+            vfs.sync_dir(&config.dir)?;
             self.named = true;
         }
-        self.is_still_there(medium)?;
+        self.is_still_there(vfs)?;
         self.durable = self.end;
-        Ok(())
+        Ok(std::mem::take(&mut self.put))
     }
 
     /// Somebody may have removed the file, or taken it for one of a process that has
     /// ended; or cut it, or written to it, and the frames are not where their headers say:
     /// then nobody will find what is written there.
-    fn is_still_there(&self, medium: &dyn Vfs) -> io::Result<()> {
+    fn is_still_there(&self, vfs: &dyn Vfs) -> io::Result<()> {
         let gone = || io::Error::new(io::ErrorKind::NotFound, "the file was removed or renamed");
-        let found = medium.look(&self.segment.path)?.ok_or_else(gone)?;
+        let found = vfs.look(&self.segment.path)?.ok_or_else(gone)?;
         if found.length == self.end {
             return Ok(());
         }
@@ -311,26 +355,25 @@ impl Open {
         Err(io::Error::new(io::ErrorKind::InvalidData, why))
     }
 
-    fn seal(&mut self) -> io::Result<Table> {
+    /// What is appended is not synced: it says nothing that the frames do not, and has checksums.
+    fn seal(&mut self) -> io::Result<IndexBlock> {
         self.flush()?;
         let rows = std::mem::take(&mut self.rows);
-        let marks = std::mem::take(&mut self.marks);
-        let sealed = Table::seal(&self.segment, rows, marks, self.end);
-        let (table, tail) = sealed.ok_or(io::ErrorKind::FileTooLarge)?;
-        // Not synced: it says nothing that the frames do not, and has checksums.
+        let sealed = IndexBlock::seal(&self.segment, rows, self.end);
+        let (block, tail) = sealed.ok_or(io::ErrorKind::FileTooLarge)?;
         self.file.append(&[&tail])?;
-        Ok(table)
+        Ok(block)
     }
 }
 
-/// Where a segment is that somebody has begun.
-pub(crate) fn path(store: &Path, class: Class, writer: &UniqueId, id: &UniqueId) -> PathBuf {
-    folder(store, class).join(format!("{}-{id}.{EXTENSION}", writer.short()))
+/// The header of a frame of no key.
+pub(crate) fn header_of(kind: FrameKind) -> FrameHeader {
+    FrameHeader::new(kind, Class::Result, Key::from_bytes([0; 32]), 0)
 }
 
-/// Where a class has its segments.
-pub(crate) fn folder(store: &Path, class: Class) -> PathBuf {
-    store.join(class.folder())
+/// Where a segment is that somebody has begun.
+pub(crate) fn path(store: &Path, part: Part, writer: &UniqueId, id: &UniqueId) -> PathBuf {
+    folder(store, part).join(format!("{}-{id}.{EXTENSION}", writer.short()))
 }
 
 #[cfg(test)]
@@ -341,25 +384,27 @@ mod tests {
     #[test]
     fn a_child_begins_a_segment_of_its_own() {
         let dir = tempfile::tempdir().unwrap();
-        let ground = Ground {
-            medium: Arc::new(Disk),
+        let config = WriterConfig {
+            vfs: Arc::new(Disk),
             dir: dir.path().to_owned(),
             writer: UniqueId::new(),
             segment_size: 1 << 20,
         };
-        let frame =
-            || NewFrame::new(Class::Result, FrameKind::Entry, vec![0xf6], Vec::new()).unwrap();
-        let mut lane = Lane::new(Class::Result);
-        let parents = lane.put(&frame(), &ground).unwrap().segment;
-        lane.sync(&ground).unwrap();
+        let put = |writer: &mut SegmentWriter| {
+            let body = Body::Bytes(vec![0xf6]);
+            let frame = NewFrame::new(Part::Entries, header_of(FrameKind::Uses), body).unwrap();
+            writer.put(&frame, &config).unwrap();
+            writer.sync(&config).unwrap().remove(0).segment
+        };
+        let mut writer = SegmentWriter::new(Part::Entries);
+        let parents = put(&mut writer);
         let before = std::fs::read(&parents.path).unwrap();
         // As it is after a fork.
-        lane.open.as_mut().unwrap().process ^= 1;
-        assert!(lane.seal(0).is_none());
-        let own = lane.put(&frame(), &ground).unwrap().segment;
-        lane.sync(&ground).unwrap();
+        writer.leave_to_parent(std::process::id() ^ 1);
+        assert!(writer.seal(0).is_none());
+        let own = put(&mut writer);
         assert_ne!(own.path, parents.path);
         assert_eq!(std::fs::read(&parents.path).unwrap(), before);
-        assert_eq!(lane.durable().count(), 2);
+        assert_eq!(writer.durable().count(), 2);
     }
 }

@@ -305,6 +305,17 @@ impl VfsFile for Handle {
         entered.done(())
     }
 
+    fn read_up_to(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        let mut entered = self.sim.call(Call::Read)?;
+        let bytes = &entered.state.world.file(self.id).bytes;
+        let from = usize::try_from(at).unwrap_or(usize::MAX);
+        let there = bytes.get(from..).unwrap_or_default();
+        let length = there.len().min(buffer.len());
+        buffer[..length].copy_from_slice(&there[..length]);
+        entered.state.bytes_read += length as u64;
+        entered.done(length)
+    }
+
     fn length(&self) -> io::Result<u64> {
         let mut entered = self.sim.call(Call::Length)?;
         let length = entered.state.world.file(self.id).bytes.len() as u64;

@@ -13,7 +13,7 @@ fn fixture() -> Script {
         while script.sim.bytes() < 56 << 10 {
             script.step();
         }
-        let kinds = ["results", "intermediates", "scratch", "manifests", "FORMAT"];
+        let kinds = ["entries", "scratch", "manifests", "FORMAT"];
         let has = |kind: &str| {
             let prefix = script.dir.join(kind);
             script

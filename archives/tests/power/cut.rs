@@ -42,20 +42,20 @@ fn a_segment_of_another_length_is_noticed() {
     }
 }
 
-/// Where the last frame begins.
-fn last_frame(bytes: &[u8]) -> usize {
-    bytes.windows(4).rposition(|four| four == b"SDEf").unwrap()
-}
-
 #[test]
 fn zeros_are_not_read() {
     const HOLE: usize = 16 << 20;
     let (sim, sde, segment) = saved(0..3);
     std::mem::forget(sde);
     let mut bytes = sim.content(&segment);
-    // The headers of the segment and of what is about it stay.
-    let (from, to) = (64, last_frame(&bytes));
-    bytes[from..to].fill(0);
+    // The header of the segment stays; what it says of its writer and the first page go.
+    let frames: Vec<usize> = bytes
+        .windows(4)
+        .enumerate()
+        .filter(|(_, four)| four == b"SDEf")
+        .map(|(at, _)| at)
+        .collect();
+    bytes[frames[0]..frames[2]].fill(0);
     bytes.resize(bytes.len() + HOLE, 0);
     sim.put(&segment, bytes);
     let before = sim.count(&[Call::Read]);
@@ -73,6 +73,6 @@ fn zeros_are_not_read() {
     for number in 0..3 {
         assert_eq!(*page.call(&sde, number).unwrap(), expected(number));
     }
-    assert_eq!(sde.stats().total.computed, 2);
+    assert_eq!(sde.stats().total.computed, 1);
     std::mem::forget(sde);
 }

@@ -13,11 +13,11 @@ pub fn dir() -> PathBuf {
 }
 
 pub fn open(sim: &Sim) -> Result<DirStore, sde::ArchiveError> {
-    Options::new().medium(Arc::new(sim.clone())).open(dir())
+    Options::new().vfs(Arc::new(sim.clone())).open(dir())
 }
 
 pub fn read_only(sim: &Sim) -> DirStore {
-    let options = Options::new().medium(Arc::new(sim.clone()));
+    let options = Options::new().vfs(Arc::new(sim.clone()));
     options.read_only().open(dir()).unwrap()
 }
 

@@ -103,7 +103,7 @@ fn a_failed_write_or_sync_is_an_error_and_the_next_save_begins_a_new_file() {
             let sim = Sim::new();
             let dir = Path::new(HOME).join("store");
             let store = Options::new()
-                .medium(Arc::new(sim.clone()))
+                .vfs(Arc::new(sim.clone()))
                 .open(&dir)
                 .unwrap();
             let save = |number| {

@@ -12,7 +12,7 @@ use crate::engine::dir;
 use crate::kit::{CHANGING, Call, Gate, Order, Sim, Then, made};
 
 fn options(sim: &Sim) -> Options {
-    Options::new().medium(Arc::new(sim.clone()))
+    Options::new().vfs(Arc::new(sim.clone()))
 }
 
 fn open(sim: &Sim) -> DirStore {

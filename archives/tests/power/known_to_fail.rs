@@ -17,7 +17,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 const LOOKING: &[Call] = &[Call::Look, Call::List, Call::Open, Call::Read, Call::Length];
 
 fn options(sim: &Sim) -> Options {
-    Options::new().medium(Arc::new(sim.clone()))
+    Options::new().vfs(Arc::new(sim.clone()))
 }
 
 fn open(sim: &Sim) -> DirStore {

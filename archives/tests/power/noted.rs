@@ -39,9 +39,7 @@ fn batch(entries: impl IntoIterator<Item = SavedEntry>) -> Batch {
 }
 
 fn options(sim: &Sim) -> Options {
-    Options::new()
-        .segment_size(SIZE)
-        .medium(Arc::new(sim.clone()))
+    Options::new().segment_size(SIZE).vfs(Arc::new(sim.clone()))
 }
 
 /// One thread has written part of what it saves when another seals the segment that it is in.

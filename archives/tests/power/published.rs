@@ -27,7 +27,7 @@ fn there() -> PathBuf {
 }
 
 fn open_published(sim: &Sim, dir: &Path) -> Result<DirStore, sde::ArchiveError> {
-    let options = Options::new().medium(Arc::new(sim.clone()));
+    let options = Options::new().vfs(Arc::new(sim.clone()));
     options.read_only().open(dir)
 }
 
@@ -42,7 +42,7 @@ fn an_archive_is_there_after_a_power_failure() {
     }
     let sites = sim.sync_sites().into_keys();
     let last: Vec<_> = sites
-        .filter(|site| site.0.ends_with("publish.rs"))
+        .filter(|site| site.0.ends_with("archive.rs"))
         .collect();
     assert_eq!(last.len(), 1);
     std::mem::forget(sde);

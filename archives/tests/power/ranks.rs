@@ -81,7 +81,7 @@ fn dir() -> PathBuf {
 }
 
 fn options(sim: &Sim, node: usize, local: bool) -> Options {
-    let options = Options::new().medium(Arc::new(sim.clone()));
+    let options = Options::new().vfs(Arc::new(sim.clone()));
     let options = options.writers(WRITERS).grace(Duration::ZERO);
     match local {
         true => options.local(Path::new(HOME).join(format!("node {node}"))),
@@ -346,7 +346,7 @@ fn an_error_of_one_rank_is_that_of_all() {
 fn saved_while_they_commit(at: u64) -> bool {
     let sim = Sim::new();
     let dir = Path::new(HOME).join("store");
-    let options = Options::new().medium(Arc::new(sim.clone()));
+    let options = Options::new().vfs(Arc::new(sim.clone()));
     let store = options.open_together(&dir, &OneProcess).unwrap();
     let mut truth = Truth::default();
     let mut save = |number| {

@@ -73,7 +73,7 @@ impl Script {
         let options = Options::new()
             .segment_size(self.random.pick(&[1 << 11, 1 << 14, 1 << 20]))
             .grace(Duration::ZERO)
-            .medium(Arc::new(process.clone()));
+            .vfs(Arc::new(process.clone()));
         match options.open(&self.dir) {
             Ok(store) => self.stores.push((store, process)),
             Err(_) => self.failures += 1,

@@ -16,7 +16,7 @@ const ENTRIES: u64 = 12;
 fn options(sim: &Sim) -> Options {
     Options::new()
         .grace(Duration::ZERO)
-        .medium(Arc::new(sim.clone()))
+        .vfs(Arc::new(sim.clone()))
 }
 
 /// Entries and states, each by a process of its own.

@@ -21,7 +21,7 @@ const SEGMENT: u64 = 16 * STATE;
 fn options(sim: &Sim) -> Options {
     Options::new()
         .segment_size(SEGMENT)
-        .medium(Arc::new(sim.clone()))
+        .vfs(Arc::new(sim.clone()))
 }
 
 fn open(sim: &Sim) -> DirStore {
@@ -242,7 +242,7 @@ fn going_on_meanwhile<T: Send>(job: impl Fn(&DirStore) -> T + Sync, done: impl F
         check(&sim.power_loss(at), &[11]).unwrap();
         std::mem::forget(store);
         if !comes {
-            assert!(at > 5, "{at}");
+            assert!(at > 3, "{at}");
             break;
         }
     }

@@ -37,7 +37,7 @@ pub struct Truth {
 impl Truth {
     /// Opens the store and looks at everything; says what is lost or wrong.
     pub fn check(&self, sim: &Sim, dir: &Path, read_only: bool) -> Result<(), String> {
-        let options = Options::new().medium(std::sync::Arc::new(sim.clone()));
+        let options = Options::new().vfs(std::sync::Arc::new(sim.clone()));
         let options = match read_only && self.something_is_there() {
             true => options.read_only(),
             false => options,

@@ -18,7 +18,7 @@ const LOOKING: &[Call] = &[Call::Look, Call::List, Call::Open, Call::Read, Call:
 fn options(sim: &Sim) -> Options {
     Options::new()
         .grace(Duration::ZERO)
-        .medium(Arc::new(sim.clone()))
+        .vfs(Arc::new(sim.clone()))
 }
 
 /// Several processes save a page each.

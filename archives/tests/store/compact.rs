@@ -9,15 +9,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sde::{Archiver, Policy, SavePolicy, Sde, inputs};
+use sde_archives::inspect::{Inspection, Item};
 use sde_archives::vfs::{Disk, Found, Site, Vfs, VfsFile};
-use sde_archives::{DirStore, Options, Order, Retention};
+use sde_archives::{Class, DirStore, Options, Order, Retention};
 use tempfile::tempdir;
 
 use super::apps::{Table, engine, expected_page, orbit, page, plain_orbit};
 
 /// All segments of a store, with their lengths.
 fn segments(dir: &Path) -> BTreeMap<PathBuf, u64> {
-    let folders = ["results", "intermediates", "scratch"].map(|folder| dir.join(folder));
+    let folders = ["entries", "scratch"].map(|folder| dir.join(folder));
     let files = folders
         .iter()
         .filter_map(|folder| std::fs::read_dir(folder).ok())
@@ -208,7 +209,7 @@ fn two_at_once_lose_nothing() {
     for medium in [Arc::new(Disk) as Arc<dyn Vfs>, Arc::new(NoLocks)] {
         std::thread::scope(|scope| {
             for _ in 0..3 {
-                let options = Options::new().grace(Duration::ZERO).medium(medium.clone());
+                let options = Options::new().grace(Duration::ZERO).vfs(medium.clone());
                 let store = options.open(dir.path()).unwrap();
                 scope.spawn(move || store.compact(&Retention::new()).unwrap());
             }
@@ -261,7 +262,7 @@ fn a_writer_taken_for_dead_loses_nothing() {
     let (writer, _) = engine(dir.path(), SavePolicy::EveryResult);
     page.call(&writer, 1).unwrap();
     let store = |grace| {
-        let options = Options::new().grace(grace).medium(Arc::new(NoLocks));
+        let options = Options::new().grace(grace).vfs(Arc::new(NoLocks));
         options.open(dir.path()).unwrap()
     };
     // Its segment is replaced, and it goes on writing to it.
@@ -407,7 +408,14 @@ fn an_archive_of_its_own_has_results_and_nothing_else() {
     let twice = sde.archive_to(&there).unwrap_err().to_string();
     assert!(twice.contains("there is a store already"), "{twice}");
     std::mem::forget(sde);
-    assert!(!there.join("intermediates").exists());
+    let segments = Inspection::open(&there).unwrap().segments().unwrap();
+    for segment in segments {
+        let each = |item| match item {
+            Item::Entry(entry) => assert_eq!(entry.class, Class::Result),
+            item => assert!(!matches!(item, Item::Scratch(_))),
+        };
+        segment.walk(each).unwrap();
+    }
     let (sde, _) = engine(&there, SavePolicy::OnRequest);
     assert_eq!(*page.call(&sde, 7).unwrap(), expected_page(7));
     let sum = sde.run_for(&Table, &n, &["sum"]).unwrap();

@@ -50,13 +50,13 @@ fn a_store_is_made_with_its_parents_and_belongs_to_its_owner() {
     sde.finish().unwrap();
     assert_eq!(mode(&store), 0o700);
     let names = contents(&store);
-    assert_eq!(names.len(), 6, "{:?}", names.keys());
+    assert_eq!(names.len(), 5, "{:?}", names.keys());
     for path in names.keys().filter(|path| path.parent() != Some(&store)) {
         assert_eq!(mode(path.parent().unwrap()), 0o700);
         assert_eq!(mode(path), 0o600);
     }
     let format = std::fs::read_to_string(store.join("FORMAT")).unwrap();
-    assert!(format.starts_with("SDE store, format 1\n"));
+    assert!(format.starts_with("SDE store, format 2\n"));
 }
 
 #[test]
@@ -87,11 +87,15 @@ fn a_file_is_not_a_store() {
 fn another_format_is_refused_and_left_as_it_was() {
     for (format, why) in [
         (
-            "SDE store, format 2\n",
-            "format 2, this program reads format 1",
+            "SDE store, format 3\n",
+            "format 3, this program reads format 2; use the release of SDE that wrote it",
         ),
-        ("SDE store, format 1.5\n", "does not begin with"),
-        ("SDE stole, format 1\n", "does not begin with"),
+        (
+            "SDE store, format 1\n",
+            "format 1, this program reads format 2; name another directory, what it held is computed anew there",
+        ),
+        ("SDE store, format 2.5\n", "does not begin with"),
+        ("SDE stole, format 2\n", "does not begin with"),
         ("", "does not begin with"),
         ("SDE store, format 99999999999999999999\n", "does not begin"),
     ] {
@@ -214,12 +218,12 @@ fn a_store_is_not_published_into_itself() {
     let (sde, _) = engine(&path, SavePolicy::EveryResult);
     page.call(&sde, 1).unwrap();
     sde.finish().unwrap();
-    std::os::unix::fs::symlink(path.join("results"), dir.path().join("link")).unwrap();
+    std::os::unix::fs::symlink(path.join("entries"), dir.path().join("link")).unwrap();
     let before = contents(&path);
     for inside in [
         "store",
         "store/new",
-        "store/results/a/b",
+        "store/entries/a/b",
         "store/../store/x",
         "link/x",
     ] {

@@ -12,7 +12,7 @@ use tempfile::{TempDir, tempdir};
 use super::apps::{engine, orbit, page};
 use super::log::warnings;
 
-/// A store with a file in each of its folders but that of the intermediates.
+/// A store with a file in each of its folders.
 fn store() -> TempDir {
     let dir = tempdir().unwrap();
     let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
@@ -46,7 +46,7 @@ fn refused(dir: &Path, why: &[&str]) {
 /// Such a store could not be opened at all, and the error said to name another directory.
 #[test]
 fn a_file_in_the_place_of_a_folder_is_told_of_and_the_rest_is_read() {
-    for folder in ["results", "intermediates", "scratch", "manifests"] {
+    for folder in ["entries", "scratch", "manifests"] {
         let dir = store();
         let path = dir.path().join(folder);
         let aside = dir.path().join("aside");
@@ -58,7 +58,7 @@ fn a_file_in_the_place_of_a_folder_is_told_of_and_the_rest_is_read() {
         let (read, warned) = warnings(|| DirStore::open_read_only(dir.path()));
         let told = warned.iter().filter(|line| line.contains("is no folder"));
         assert_eq!(told.count(), 1, "{warned:?}");
-        let lost = if folder == "results" { 2 } else { 0 };
+        let lost = if folder == "entries" { 2 } else { 0 };
         assert_eq!(computed(read.unwrap()), lost, "{folder}");
         let inspection = Inspection::open(dir.path()).unwrap();
         let misplaced = inspection.misplaced().unwrap();
@@ -88,7 +88,7 @@ fn a_file_in_the_place_of_a_folder_is_told_of_and_the_rest_is_read() {
 fn a_folder_or_file_that_others_can_write_to_is_refused() {
     let dir = store();
     let mut parts: Vec<PathBuf> = vec![dir.path().join("FORMAT")];
-    for folder in ["results", "scratch", "manifests"] {
+    for folder in ["entries", "scratch", "manifests"] {
         let folder = dir.path().join(folder);
         parts.extend(
             folder
@@ -98,7 +98,7 @@ fn a_folder_or_file_that_others_can_write_to_is_refused() {
         );
         parts.push(folder);
     }
-    assert!(parts.len() >= 8, "{parts:?}");
+    assert!(parts.len() >= 7, "{parts:?}");
     for part in parts {
         let mode = std::fs::metadata(&part).unwrap().permissions().mode();
         let allow = |mode| std::fs::set_permissions(&part, Permissions::from_mode(mode)).unwrap();
@@ -122,10 +122,10 @@ fn a_folder_or_file_that_others_can_write_to_is_refused() {
 fn a_link_in_the_place_of_a_folder_or_file_is_refused() {
     let dir = store();
     let elsewhere = tempdir().unwrap();
-    let mut parts: Vec<PathBuf> = ["FORMAT", "results", "scratch", "manifests"]
+    let mut parts: Vec<PathBuf> = ["FORMAT", "entries", "scratch", "manifests"]
         .map(|name| dir.path().join(name))
         .to_vec();
-    for folder in ["results", "manifests"] {
+    for folder in ["entries", "manifests"] {
         let mut inside = dir.path().join(folder).read_dir().unwrap();
         parts.push(inside.next().unwrap().unwrap().path());
     }
@@ -150,7 +150,7 @@ fn a_link_in_the_place_of_a_folder_or_file_is_refused() {
 #[test]
 fn what_others_can_write_to_is_left_out_of_an_open_store() {
     let dir = store();
-    let folder = dir.path().join("results");
+    let folder = dir.path().join("entries");
     let mut inside = folder.read_dir().unwrap();
     let results = inside.next().unwrap().unwrap().path();
     assert!(inside.next().is_none());

@@ -135,7 +135,7 @@ fn a_failed_write_is_told_of_and_the_next_save_begins_a_new_file() {
             "{pair:?}"
         );
     }
-    let files = std::fs::read_dir(dir.path().join("results")).unwrap();
+    let files = std::fs::read_dir(dir.path().join("entries")).unwrap();
     assert_eq!(files.count(), failed.len() + 1);
 
     let last_saved = told.last().unwrap().starts_with("saved");

@@ -21,7 +21,7 @@ fn an_empty_segment_of_long_ago_is_removed() {
     let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
     page.call(&sde, 0).unwrap();
     drop(sde);
-    let empty = dir.path().join("results/01234567-89.sde");
+    let empty = dir.path().join("entries/01234567-89.sde");
     let yesterday = SystemTime::now() - Duration::from_secs(24 * 3600);
     File::create(&empty)
         .unwrap()

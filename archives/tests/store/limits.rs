@@ -109,17 +109,19 @@ fn the_first_part_is_not_forgotten_when_there_is_no_thread_for_it() {
     assert_eq!(told, ["lost: []"]);
 }
 
-/// A frame with nothing in it but what it says of its length.
-fn header(segment: &[u8], at: u64, kind: u8, metadata: &[u8], lengths: (u32, u64)) -> [u8; 96] {
-    let mut header = [0; 96];
-    header[..4].copy_from_slice(b"SDEf");
-    header[4] = kind;
-    header[8..12].copy_from_slice(&lengths.0.to_le_bytes());
-    header[16..24].copy_from_slice(&lengths.1.to_le_bytes());
-    header[64..80].copy_from_slice(&blake3::hash(metadata).as_bytes()[..16]);
-    let bound = [&segment[16..32], &at.to_le_bytes(), &header[..80]].concat();
-    header[80..].copy_from_slice(&blake3::hash(&bound).as_bytes()[..16]);
-    header
+/// A frame with no more than a body of this beginning, whatever it says of its length.
+fn frame(segment: &[u8], at: u64, kind: u8, body: &[u8], length: u32) -> Vec<u8> {
+    let mut frame = vec![0; 66];
+    frame[..4].copy_from_slice(b"SDEf");
+    frame[20] = kind;
+    frame[22..26].copy_from_slice(&length.to_le_bytes());
+    frame.extend_from_slice(body);
+    let mut bound = [0; 32];
+    bound[..16].copy_from_slice(&segment[16..32]);
+    bound[16..24].copy_from_slice(&at.to_le_bytes());
+    let check = blake3::keyed_hash(&bound, &frame[20..]);
+    frame[4..20].copy_from_slice(&check.as_bytes()[..16]);
+    frame
 }
 
 /// Appends to a segment that is not sealed a frame that says that it has 4 GiB of metadata: a hole.
@@ -127,37 +129,25 @@ fn say_long_metadata(path: &Path) {
     let bytes = std::fs::read(path).unwrap();
     let file = OpenOptions::new().write(true).open(path).unwrap();
     let at = bytes.len() as u64;
-    let header = header(&bytes, at, 1, b"", (u32::MAX, 0));
-    file.write_all_at(&header, at).unwrap();
-    file.set_len(at + 96 + (1 << 32)).unwrap();
+    let frame = frame(&bytes, at, 1, b"", u32::MAX);
+    file.write_all_at(&frame, at).unwrap();
+    file.set_len(at + 66 + (1 << 32)).unwrap();
 }
 
 /// Has the index of a segment say that it has 4 GiB of rows: a hole.
 fn say_long_index(path: &Path) {
-    const ROWS: u64 = (1 << 32) / 48;
+    const ROWS: u64 = (1 << 32) / 24;
     let bytes = std::fs::read(path).unwrap();
     let end = bytes.len() - 32;
     let at = u64::from_le_bytes(bytes[end + 8..end + 16].try_into().unwrap());
-    let old = &bytes[at as usize..];
-    let length = u32::from_le_bytes(old[8..12].try_into().unwrap()) as usize;
-    let mut metadata: ciborium::Value = ciborium::from_reader(&old[96..96 + length]).unwrap();
-    let fields = metadata.as_map_mut().unwrap();
-    let mut rows = fields
-        .iter_mut()
-        .filter(|(name, _)| name.as_text() == Some("rows"));
-    rows.next().unwrap().1 = ROWS.into();
     let mut text = Vec::new();
-    ciborium::into_writer(&metadata, &mut text).unwrap();
-    let header = header(&bytes, at, 4, &text, (text.len() as u32, 48 * ROWS));
-    let mut trailer = bytes[end..].to_vec();
-    let bound = [&bytes[16..32], &trailer[..16]].concat();
-    trailer[16..].copy_from_slice(&blake3::hash(&bound).as_bytes()[..16]);
+    ciborium::into_writer(&(ROWS, 0), &mut text).unwrap();
+    let frame = frame(&bytes, at, 4, &text, u32::MAX);
     let file = OpenOptions::new().write(true).open(path).unwrap();
     file.set_len(at).unwrap();
-    file.write_all_at(&[&header[..], &text].concat(), at)
+    file.write_all_at(&frame, at).unwrap();
+    file.write_all_at(&bytes[end..], at + 66 + u64::from(u32::MAX))
         .unwrap();
-    let end = (at + 96 + text.len() as u64 + 48 * ROWS).next_multiple_of(8);
-    file.write_all_at(&trailer, end).unwrap();
 }
 
 /// Tells how many pages are loaded with 256 MiB more than the program has to begin with.
@@ -182,11 +172,11 @@ fn what_a_frame_says_of_its_length_is_not_believed() {
     let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
     (0..2).for_each(|number| drop(page.call(&sde, number).unwrap()));
     drop(sde);
-    let sealed = segments(dir.path(), "results").remove(0);
+    let sealed = segments(dir.path(), "entries").remove(0);
     let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
     (2..4).for_each(|number| drop(page.call(&sde, number).unwrap()));
     std::mem::forget(sde);
-    let mut open = segments(dir.path(), "results");
+    let mut open = segments(dir.path(), "entries");
     open.retain(|path| *path != sealed);
     let whole = [&sealed, &open[0]].map(|path| std::fs::read(path).unwrap());
     let load = || Worker::start("little memory", dir.path(), &[]).rest();

@@ -39,7 +39,7 @@ fn a_damaged_value_is_computed_again_with_a_warning() {
     let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
     page.call(&sde, 1).unwrap();
     std::mem::forget(sde);
-    let file = segment(dir.path(), "results");
+    let file = segment(dir.path(), "entries");
     flip(&file, last_byte_but(&file, 100));
 
     let (found, warned) = warnings(|| {
@@ -50,9 +50,7 @@ fn a_damaged_value_is_computed_again_with_a_warning() {
     });
     assert_eq!(*found, expected_page(1));
     assert!(
-        warned
-            .iter()
-            .any(|text| text.contains("its bytes are not those saved")),
+        warned.iter().any(|text| text.contains("are damaged")),
         "{warned:?}"
     );
     // The one that took its place is found from now on.
@@ -72,7 +70,7 @@ fn a_damaged_value_does_not_hide_the_sound_one_before_it() {
     let fresh = sde.request(&page, &fresh).policy(Policy::Refresh).run();
     assert_eq!(fresh.unwrap().source, Source::Computed);
     std::mem::forget(sde);
-    let file = segment(dir.path(), "results");
+    let file = segment(dir.path(), "entries");
     flip(&file, last_byte_but(&file, 100));
     for compacts in [false, true, false] {
         if compacts {
@@ -93,7 +91,7 @@ fn a_whole_copy_serves_if_the_other_is_damaged() {
         let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
         page.call(&sde, 1).unwrap();
         std::mem::forget(sde);
-        let file = segment(dir.path(), "results");
+        let file = segment(dir.path(), "entries");
         let copy = file.with_file_name("copy.sde");
         std::fs::copy(&file, &copy).unwrap();
         let hit = if damaged { &copy } else { &file };
@@ -116,7 +114,7 @@ fn a_damaged_large_value_is_an_error_and_then_computed_again() {
     let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
     sde.run(&large(), &inputs! {}).unwrap();
     std::mem::forget(sde);
-    let file = segment(dir.path(), "results");
+    let file = segment(dir.path(), "entries");
     flip(&file, last_byte_but(&file, 1 << 20));
 
     let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
@@ -172,7 +170,7 @@ fn files_that_are_gone_are_a_miss() {
     page.call(&sde, 1).unwrap();
     std::mem::forget(sde);
     let (sde, log) = engine(dir.path(), SavePolicy::OnRequest);
-    std::fs::remove_file(segment(dir.path(), "results")).unwrap();
+    std::fs::remove_file(segment(dir.path(), "entries")).unwrap();
     assert_eq!(*page.call(&sde, 1).unwrap(), expected_page(1));
     assert_eq!(log.sources("page"), [Source::Computed]);
 }

@@ -15,7 +15,7 @@ fn table(sde: &Sde, n: u64) -> Outcome {
 /// The lengths of all files of a store.
 fn lengths(dir: &Path) -> Vec<u64> {
     let mut lengths = Vec::new();
-    for part in ["results", "intermediates", "scratch"] {
+    for part in ["entries", "scratch"] {
         for file in std::fs::read_dir(dir.join(part)).into_iter().flatten() {
             lengths.push(file.unwrap().metadata().unwrap().len());
         }
@@ -24,14 +24,10 @@ fn lengths(dir: &Path) -> Vec<u64> {
     lengths
 }
 
-/// The archive of a store, copied alone.
+/// The archive of a store, written to a place of its own.
 fn archive_of(dir: &Path, to: &Path) {
-    std::fs::create_dir_all(to.join("results")).unwrap();
-    std::fs::copy(dir.join("FORMAT"), to.join("FORMAT")).unwrap();
-    for file in std::fs::read_dir(dir.join("results")).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), to.join("results").join(file.file_name())).unwrap();
-    }
+    let store = DirStore::open_read_only(dir).unwrap();
+    store.archive_to(to).unwrap();
 }
 
 #[test]

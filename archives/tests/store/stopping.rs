@@ -82,6 +82,9 @@ impl VfsFile for Counted {
     fn read_at(&self, buffer: &mut [u8], at: u64) -> io::Result<()> {
         self.0.read_at(buffer, at)
     }
+    fn read_up_to(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        self.0.read_up_to(buffer, at)
+    }
     fn length(&self) -> io::Result<u64> {
         self.0.length()
     }

@@ -18,7 +18,7 @@ use super::stopping::Stopping;
 /// A worker's job: each second page from one on, a checkpoint now and then, and a compaction.
 pub fn work(dir: &Path) {
     let options = Options::new().segment_size(8 << 10).grace(Duration::ZERO);
-    let store = options.medium(Arc::new(Stopping::default())).open(dir);
+    let store = options.vfs(Arc::new(Stopping::default())).open(dir);
     let store = store.unwrap();
     let sde = Sde::builder()
         .store(store.clone())

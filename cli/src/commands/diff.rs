@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use sde::Key;
 use sde::key::Digest;
-use sde_archives::Rank;
+use sde_archives::Precedence;
 use sde_archives::inspect::Entry;
 use serde_json::{Value as Json, json};
 
@@ -20,7 +20,7 @@ use crate::text;
 #[derive(Clone)]
 struct Computed {
     app: String,
-    rank: Rank,
+    rank: Precedence,
     results: BTreeMap<String, Option<Digest>>,
 }
 
@@ -121,10 +121,10 @@ fn add(all: &mut HashMap<Id, Computed>, entry: &Entry) {
         .entry((record.key, record.run))
         .or_insert_with(|| Computed {
             app: record.app.to_string(),
-            rank: entry.rank(),
+            rank: entry.precedence(),
             results: BTreeMap::new(),
         });
-    known.rank = entry.rank().max(known.rank);
+    known.rank = entry.precedence().max(known.rank);
     for saved in &entry.results {
         let digest = saved.payload.as_ref().map(|payload| payload.checksum());
         let known = known.results.entry(saved.name.clone()).or_default();

@@ -129,7 +129,7 @@ fn removable(store: &Store, grace: Duration) -> usize {
     let manifests = &store.manifests;
     let is_due = |id| {
         let listed = manifests.heads().flat_map(|(_, info)| &info.segments);
-        let retired = manifests.heads().flat_map(|(_, info)| &info.retired);
+        let retired = manifests.heads().flat_map(|(_, info)| &info.replaced);
         let mut over = retired.filter(|one| is_over(one.at));
         over.any(|one| one.id == Some(id)) && !listed.into_iter().any(|one| one.id == Some(id))
     };

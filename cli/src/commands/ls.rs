@@ -5,8 +5,8 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sde::{CodeId, Key};
-use sde_archives::inspect::{Entry, Item, SegmentFile};
-use sde_archives::{Class, Rank};
+use sde_archives::inspect::{Entry, Item};
+use sde_archives::{Class, Precedence};
 use serde_json::json;
 
 use super::App;
@@ -155,7 +155,7 @@ fn options(arguments: &mut Arguments) -> Result<Options, Failure> {
 }
 
 /// Each with its rank among those of its key.
-type Computations = HashMap<Id, (Rank, Row)>;
+type Computations = HashMap<Id, (Precedence, Row)>;
 
 fn rows(store: &mut Store) -> Result<(Vec<Row>, Uses), Failure> {
     let mut rows = Computations::new();
@@ -167,14 +167,14 @@ fn rows(store: &mut Store) -> Result<(Vec<Row>, Uses), Failure> {
     store.walk(|segment, item| match item {
         Item::Entry(entry) => {
             scratches.finish(&entry);
-            add(&mut rows, &mut names, &mut codes, segment, &entry);
+            add(&mut rows, &mut names, &mut codes, &entry);
         }
         Item::Mark { mark, .. } => marks.add(mark),
         Item::Scratch(scratch) => scratches.add(segment, scratch),
         Item::Uses { uses: of_frame, .. } => uses.add(of_frame),
         _ => {}
     })?;
-    let mut highest: HashMap<Key, Rank> = HashMap::new();
+    let mut highest: HashMap<Key, Precedence> = HashMap::new();
     for (rank, row) in rows.values() {
         let known = highest.entry(row.key).or_insert(*rank);
         *known = (*known).max(*rank);
@@ -205,7 +205,6 @@ fn add(
     rows: &mut Computations,
     names: &mut HashSet<Rc<str>>,
     codes: &mut HashSet<Rc<CodeId>>,
-    segment: &SegmentFile,
     entry: &Entry,
 ) {
     let record = &entry.record;
@@ -221,11 +220,11 @@ fn add(
             state: State::Current,
             program: Program::of(entry).map(Box::new),
         };
-        (entry.rank(), row)
+        (entry.precedence(), row)
     };
     let id = (record.key, record.run);
     let (rank, row) = rows.entry(id).or_insert_with(new);
-    *rank = entry.rank().max(*rank);
+    *rank = entry.precedence().max(*rank);
     let payloads = entry
         .results
         .iter()
@@ -237,7 +236,7 @@ fn add(
     if let Some((_, saved)) = Class::ALL
         .iter()
         .zip(&mut row.saved)
-        .find(|(class, _)| **class == segment.class())
+        .find(|(class, _)| **class == entry.class)
     {
         *saved = (*saved).max(here);
     }

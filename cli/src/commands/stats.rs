@@ -25,9 +25,19 @@ struct OfApp {
 
 #[derive(Default)]
 struct OfClass {
-    files: usize,
+    files: HashSet<String>,
     bytes: u64,
     entries: usize,
+}
+
+impl OfClass {
+    fn add(&mut self, segment: &SegmentFile, place: &std::ops::Range<u64>) {
+        if !self.files.contains(segment.path()) {
+            self.files.insert(segment.path().to_owned());
+        }
+        self.bytes += place.end - place.start;
+        self.entries += 1;
+    }
 }
 
 pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
@@ -42,15 +52,10 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let mut marks = Marks::default();
     let mut scratches = Scratches::default();
     let mut writers: BTreeMap<String, usize> = BTreeMap::new();
-    for segment in &store.segments {
-        let of = &mut classes[number(segment)];
-        of.files += 1;
-        of.bytes += segment.length();
-    }
     store.walk(|segment, item| match item {
         Item::Entry(entry) => {
             scratches.finish(&entry);
-            classes[number(segment)].entries += 1;
+            classes[number(entry.class)].add(segment, &entry.place);
             let record = &entry.record;
             let app = apps.entry(record.app.to_string()).or_default();
             if app.seen.insert((record.key, record.run)) {
@@ -67,7 +72,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
         }
         Item::Mark { mark, .. } => marks.add(mark),
         Item::Scratch(scratch) => {
-            classes[number(segment)].entries += 1;
+            classes[number(Class::Scratch)].add(segment, &scratch.place);
             scratches.add(segment, scratch);
         }
         Item::About(about) => {
@@ -98,7 +103,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
             .iter()
             .zip(&classes)
             .map(|(class, of)| {
-                json!({ "class": json::class(*class), "files": of.files, "bytes": of.bytes, "frames": of.entries })
+                json!({ "class": json::class(*class), "files": of.files.len(), "bytes": of.bytes, "frames": of.entries })
             })
             .collect();
         out.json(&json!({
@@ -134,11 +139,11 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     Ok(())
 }
 
-fn number(segment: &SegmentFile) -> usize {
-    let of = Class::ALL
+fn number(of: Class) -> usize {
+    Class::ALL
         .iter()
-        .position(|class| *class == segment.class());
-    of.unwrap_or(0)
+        .position(|class| *class == of)
+        .unwrap_or(0)
 }
 
 fn print_apps(apps: &BTreeMap<String, OfApp>, out: &mut Output) -> Result<(), Failure> {
@@ -185,7 +190,7 @@ fn print_classes(classes: &[OfClass; 3], out: &mut Output) -> Result<(), Failure
         .map(|(class, of)| {
             vec![
                 json::class(*class).to_owned(),
-                of.files.to_string(),
+                of.files.len().to_string(),
                 of.entries.to_string(),
                 text::size(of.bytes),
             ]
@@ -212,7 +217,7 @@ fn print_generations(store: &Store, out: &mut Output) -> Result<(), Failure> {
         .iter()
         .map(|file| match &file.content {
             Ok(info) => vec![
-                format!("{} {}", info.kind, info.generation),
+                info.generation.to_string(),
                 time::of_nanos(info.at).chars().take(16).collect(),
                 info.segments.len().to_string(),
                 text::size(
@@ -240,13 +245,12 @@ fn generations(store: &Store) -> serde_json::Value {
     let one = |file: &sde_archives::inspect::ManifestFile| match &file.content {
         Ok(info) => json!({
             "file": file.name,
-            "kind": info.kind,
             "generation": info.generation,
             "writer": info.writer,
             "at": time::iso_of_nanos(info.at),
             "parents": info.parents,
             "segments": info.segments.len(),
-            "retired": info.retired.len(),
+            "replaced": info.replaced.len(),
             "counts": file.is_head,
         }),
         Err(why) => match file.other_format {

@@ -231,7 +231,7 @@ impl Report {
 }
 
 fn retired(manifests: &Manifests, id: Option<sde_archives::inspect::SegmentId>) -> bool {
-    let mut retired = manifests.heads().flat_map(|(_, info)| &info.retired);
+    let mut retired = manifests.heads().flat_map(|(_, info)| &info.replaced);
     retired.any(|one| one.id == id)
 }
 

@@ -101,7 +101,7 @@ impl KernelDir {
         let mut options = Options::new()
             .segment_size(segment.clamp(1 << 12, SEGMENT))
             .grace(Duration::ZERO)
-            .medium(settings.on());
+            .vfs(settings.on());
         options = match writes {
             true => options.record_uses(),
             false => options.read_only(),

@@ -63,6 +63,10 @@ impl VfsFile for File {
         check(&self.reads)?;
         self.file.read_at(buffer, at)
     }
+    fn read_up_to(&self, buffer: &mut [u8], at: u64) -> io::Result<usize> {
+        check(&self.reads)?;
+        self.file.read_up_to(buffer, at)
+    }
     fn length(&self) -> io::Result<u64> {
         self.file.length()
     }

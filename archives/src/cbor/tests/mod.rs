@@ -4,7 +4,10 @@ mod hostile;
 mod schema;
 mod typed;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use serde::{Deserialize, Serializer};
 
 use super::*;
 
@@ -52,7 +55,11 @@ fn an_error_deep_down_is_short() {
         of: Some((Box::new(Deep::One(Box::new(inner))),)),
     });
     let codec = Codec::of::<Deep<u8>>();
-    let bytes = encode(&ErasedValue::new(grown), &codec).unwrap().into_vec();
+    let bytes = encode(&ErasedValue::new(grown), &codec)
+        .unwrap()
+        .slices()
+        .collect::<Vec<_>>()
+        .concat();
     assert!(decode(&bytes, &Codec::of::<Deep<u8>>()).is_ok());
     let error = decode(&bytes, &Codec::of::<Deep<String>>()).unwrap_err();
     assert!(error.contains("integer `1`, expected"), "{error}");
@@ -82,4 +89,19 @@ fn a_value_of_another_type_is_refused() {
         error,
         "a u8 was given to the codec of alloc::string::String"
     );
+}
+
+/// The bytes of a value of any type.
+pub(crate) fn to_bytes<T: Serialize>(value: &T) -> Result<Vec<u8>, String> {
+    let mut encoded = Encoded::new();
+    let written = value.serialize(Writer::new(&mut encoded));
+    written.map_err(|failure| failure.0)?;
+    Ok(encoded.slices().collect::<Vec<_>>().concat())
+}
+
+/// The value of these bytes.
+pub(crate) fn from_bytes<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
+    let mut reader = Reader::new(bytes);
+    let value = T::deserialize(&mut reader).map_err(|failure| failure.0)?;
+    used_up(&reader).map(|()| value)
 }

@@ -10,7 +10,9 @@ use super::*;
 fn bytes_of<T: Storable>(value: T) -> Vec<u8> {
     encode(&ErasedValue::new(value), &Codec::of::<T>())
         .unwrap()
-        .into_vec()
+        .slices()
+        .collect::<Vec<_>>()
+        .concat()
 }
 
 fn read<T: Storable + Clone>(bytes: &[u8]) -> Result<T, String> {
@@ -169,7 +171,10 @@ fn numbers_of_a_value_are_not_copied() {
     assert_eq!(large.unwrap().as_ptr().addr(), at);
     assert_eq!(encoded.length(), 2 + 5 + 800_000);
     let digest = encoded.digest();
-    assert_eq!(digest, *blake3::hash(&encoded.into_vec()).as_bytes());
+    assert_eq!(
+        digest,
+        *blake3::hash(&encoded.slices().collect::<Vec<_>>().concat()).as_bytes()
+    );
 }
 
 /// Its bytes would be another value, or none.

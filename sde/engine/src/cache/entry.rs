@@ -16,7 +16,6 @@ use crate::result_map::{Content, ErasedValue, NOT_KEPT, Named, Origin, ResultMap
 /// How one entry was made: the record of a calculation, which stays when its
 /// values are gone.
 #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
-#[non_exhaustive]
 pub struct Record {
     /// The app.
     pub app: Arc<str>,

@@ -38,9 +38,9 @@ pub trait Archiver: Send + Sync {
         Ok(())
     }
 
-    /// Whether the results that a checkpoint saved are in the next archive too, so that the engine need not
-    /// keep them until then to save them once more.
-    fn archives_checkpoints(&self) -> bool {
+    /// Whether checkpoints and archives are saved to one place, so that what one of them saved need not be saved once
+    /// more by the other.
+    fn is_one_store(&self) -> bool {
         false
     }
 

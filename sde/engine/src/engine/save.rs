@@ -15,6 +15,7 @@ use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Event;
 use crate::key::Key;
 use crate::ranks::{CollectiveOp, Header, Ranks, part_key};
+use crate::result_map::Named;
 use crate::sync::{lock, read};
 
 impl Engine {
@@ -59,17 +60,19 @@ impl Engine {
 
     /// Takes entries off the lists of what is to be saved.
     fn are_saved(&self, archiver: &dyn Archiver, selection: Selection, entries: &[Arc<Entry>]) {
-        let has_results = |entry: &Entry| {
+        let takes_more = |entry: &Entry, other: Selection| {
             let mut results = entry.results.results().iter();
-            results.any(|named| named.tags.unwrap_or_default().is_archived())
+            let tags = |named: &Named| named.tags.unwrap_or_default();
+            results.any(|named| other.takes(tags(named)) && !selection.takes(tags(named)))
+        };
+        let other = match selection {
+            Selection::Checkpoint => Selection::Archive,
+            Selection::Archive => Selection::Checkpoint,
         };
         for entry in entries {
             self.pending.forget(selection, entry);
-            if selection == Selection::Checkpoint
-                && archiver.archives_checkpoints()
-                && has_results(entry)
-            {
-                self.pending.forget(Selection::Archive, entry);
+            if archiver.is_one_store() && !takes_more(entry, other) {
+                self.pending.forget(other, entry);
             }
         }
     }

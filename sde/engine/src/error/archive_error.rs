@@ -86,4 +86,13 @@ impl ArchiveError {
             source: Arc::new(source),
         }
     }
+
+    /// Whether a file was not there: with stores that are compacted meanwhile it is worth looking again.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        match self {
+            Self::Io { source, .. } => source.kind() == std::io::ErrorKind::NotFound,
+            _ => false,
+        }
+    }
 }

@@ -1,0 +1,178 @@
+//! What is in segments, as one rank tells it to others, so that they need not read it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use sde::Mark;
+use serde::{Deserialize, Serialize};
+
+use crate::catalog::Catalog;
+use crate::catalog::segments::{KnownSegment, folder};
+use crate::cbor::metadata::bytes;
+use crate::format::class::Part;
+use crate::format::id::UniqueId;
+use crate::format::index_block::{IndexBlock, Row};
+use crate::format::segment::{SEGMENT_HEADER, Segment};
+use crate::store::lock;
+use crate::writer::frame::Written;
+
+/// What is in some segments of the store.
+#[derive(Default, Serialize, Deserialize)]
+pub(super) struct Listing {
+    pub(super) segments: Vec<Stretch>,
+    pub(super) marks: Vec<Mark>,
+    /// Segments that were replaced and are to be removed some day.
+    replaced: Vec<Stretch>,
+}
+
+/// What is in a segment from a place on.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Stretch {
+    part: u8,
+    id: [u8; 16],
+    writer: [u8; 16],
+    /// The name of its file.
+    name: String,
+    from: u64,
+    /// Up to where its frames are told of.
+    end: u64,
+    /// How long its file is.
+    pub(super) length: u64,
+    /// Rows, as an index has them, sorted.
+    #[serde(with = "bytes")]
+    rows: Vec<u8>,
+}
+
+impl Stretch {
+    fn new(segment: &Segment, from: u64, (end, length): (u64, u64), mut rows: Vec<Row>) -> Self {
+        let name = segment.path.file_name().unwrap_or_default();
+        rows.sort_unstable_by_key(|row| (row.prefix, row.place));
+        Self {
+            part: segment.part.code(),
+            id: segment.id.0,
+            writer: segment.writer.0,
+            name: name.to_string_lossy().into_owned(),
+            from,
+            end,
+            length,
+            rows: rows.iter().flat_map(Row::bytes).collect(),
+        }
+    }
+
+    pub(super) fn id(&self) -> UniqueId {
+        UniqueId(self.id)
+    }
+
+    fn known(&self, catalog: &Catalog) -> Option<KnownSegment> {
+        let part = Part::from_code(self.part)?;
+        let path = folder(&catalog.dir, part).join(&self.name);
+        let (id, writer) = (UniqueId(self.id), UniqueId(self.writer));
+        Some(KnownSegment {
+            segment: Arc::new(Segment::new(path, id, part, writer)),
+            end: self.end,
+            length: self.length,
+        })
+    }
+}
+
+impl Listing {
+    /// All that a store is known to have.
+    pub(super) fn all(catalog: &Catalog) -> Self {
+        let segments = lock(&catalog.segments);
+        let known: Vec<KnownSegment> = segments.known().collect();
+        let ids: HashSet<UniqueId> = known.iter().map(|one| one.segment.id).collect();
+        let (mut rows, marks) =
+            catalog.known(|index| (index.rows_of(&ids), index.marks().to_vec()));
+        let stretch = |one: &KnownSegment| {
+            let rows = rows.remove(&one.segment.id).unwrap_or_default();
+            let ends = (one.end, one.length);
+            Stretch::new(&one.segment, SEGMENT_HEADER as u64, ends, rows)
+        };
+        let mut all: Vec<_> = known.iter().map(stretch).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        let replaced = segments.replaced();
+        let replaced =
+            replaced.map(|one| Stretch::new(&one.segment, 0, (one.end, one.end), Vec::new()));
+        Self {
+            segments: all,
+            marks,
+            replaced: replaced.collect(),
+        }
+    }
+
+    /// What was just written, and where that ends in each segment; `from` says where it begins.
+    pub(super) fn written(
+        written: &[Written],
+        from: impl Fn(&UniqueId) -> u64,
+        ends: impl Fn(&UniqueId) -> Option<(u64, u64)>,
+    ) -> Self {
+        let mut rows: HashMap<UniqueId, (&Segment, Vec<Row>)> = HashMap::new();
+        for one in written {
+            let of = rows.entry(one.segment.id);
+            let (_, rows) = of.or_insert_with(|| (&one.segment, Vec::new()));
+            rows.push(one.row);
+        }
+        let stretch = |(id, (segment, rows)): (UniqueId, (&Segment, Vec<Row>))| {
+            Some(Stretch::new(segment, from(&id), ends(&id)?, rows))
+        };
+        Self {
+            segments: rows.into_iter().filter_map(stretch).collect(),
+            marks: written.iter().filter_map(|one| one.mark.clone()).collect(),
+            replaced: Vec::new(),
+        }
+    }
+
+    /// How far each segment is told of.
+    pub(super) fn ends(&self) -> impl Iterator<Item = (UniqueId, u64)> + '_ {
+        self.segments
+            .iter()
+            .map(|stretch| (stretch.id(), stretch.end))
+    }
+
+    /// Takes note that all of it is durable.
+    pub(super) fn is_durable(&self, catalog: &Catalog) {
+        let mut segments = lock(&catalog.segments);
+        self.ends()
+            .for_each(|(id, end)| segments.set_durable_to(id, end));
+    }
+
+    /// Takes note of all of it.
+    pub(super) fn apply(self, catalog: &Catalog) {
+        let mut segments = lock(&catalog.segments);
+        let mut index = catalog.index();
+        for stretch in self.segments {
+            let Some(known) = stretch.known(catalog) else {
+                continue;
+            };
+            let segment = Arc::clone(&known.segment);
+            let latest = Row::all(&stretch.rows).map(|row| row.saved_at).max();
+            latest.into_iter().for_each(|at| catalog.clock.saw(at));
+            // A rank that has looked itself has read it.
+            if !segments.apply(known, stretch.from) {
+                continue;
+            }
+            match stretch.from == SEGMENT_HEADER as u64 {
+                true => index.add_sealed(
+                    &segment,
+                    IndexBlock {
+                        rows: stretch.rows,
+                        latest: 0,
+                        end: stretch.end,
+                        length: stretch.length,
+                    },
+                ),
+                false => index.add(&segment, Row::all(&stretch.rows)),
+            }
+        }
+        for known in self
+            .replaced
+            .iter()
+            .filter_map(|stretch| stretch.known(catalog))
+        {
+            segments.apply_replaced(known);
+        }
+        for mark in self.marks {
+            index.add_mark(mark);
+        }
+    }
+}

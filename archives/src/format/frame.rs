@@ -1,0 +1,298 @@
+//! The bytes of a frame: a header, a body, and what is too long for the body.
+//!
+//! One checksum covers the header and the body, and binds them to the segment and their place in it, so that bytes
+//! copied from elsewhere, or data of a user that look like a frame, are never taken for one. Until it was compared
+//! nothing in a frame is trusted. Values that are too long to be read with their frame, its payload, have digests
+//! of their own in the body.
+//!
+//! All numbers are little-endian. A frame may begin anywhere.
+
+use std::io;
+
+use sde::Key;
+
+use super::class::Class;
+use super::segment::{Segment, first};
+use crate::vfs::VfsFile;
+
+/// The length of a frame's header.
+pub(crate) const FRAME_HEADER: usize = 66;
+/// A body that is longer is neither written nor read: a file may say anything of its lengths.
+pub(crate) const LONGEST: u64 = 64 << 20;
+
+pub(crate) const FRAME_MAGIC: &[u8; 4] = b"SDEf";
+
+/// Most frames are no longer than this without their payload, and are read at once.
+const MOSTLY: usize = 1024;
+
+/// Where what the checksum covers begins.
+const COVERED: usize = 20;
+
+/// What a frame holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FrameKind {
+    /// The results of a run.
+    Entry,
+    /// A state of a run that has not finished.
+    Scratch,
+    /// That an entry is not to be used, or may be used again.
+    Mark,
+    /// Where each frame of the segment is, at its end.
+    Index,
+    /// Who writes the segment, and where.
+    About,
+    /// Which entries were used.
+    Uses,
+    /// What many entries have in common, under its digest.
+    Provenance,
+}
+
+impl FrameKind {
+    pub(crate) const fn code(self) -> u8 {
+        match self {
+            Self::Entry => 1,
+            Self::Scratch => 2,
+            Self::Mark => 3,
+            Self::Index => 4,
+            Self::About => 5,
+            Self::Uses => 6,
+            Self::Provenance => 7,
+        }
+    }
+
+    pub(crate) const fn of(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Entry),
+            2 => Some(Self::Scratch),
+            3 => Some(Self::Mark),
+            4 => Some(Self::Index),
+            5 => Some(Self::About),
+            6 => Some(Self::Uses),
+            7 => Some(Self::Provenance),
+            _ => None,
+        }
+    }
+}
+
+/// The frame is of intermediates.
+const INTERMEDIATE: u8 = 1;
+/// The body begins with the length of the payload that follows it.
+const PAYLOAD: u8 = 2;
+
+/// What a frame says of itself before its body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FrameHeader {
+    /// Its kind, by number: that of a later release is passed over, and copied as it is.
+    code: u8,
+    flags: u8,
+    /// The length of the body.
+    pub(crate) body: u32,
+    /// When it was saved, in nanoseconds since 1970.
+    pub(crate) saved_at: u64,
+    /// The run that it is of, or the digest that it is known by; zeros if it is of none.
+    pub(crate) key: Key,
+}
+
+impl FrameHeader {
+    /// The header of a frame whose body is not known yet.
+    pub(crate) fn new(kind: FrameKind, class: Class, key: Key, saved_at: u64) -> Self {
+        Self {
+            code: kind.code(),
+            flags: match class {
+                Class::Intermediate => INTERMEDIATE,
+                Class::Result | Class::Scratch => 0,
+            },
+            body: 0,
+            saved_at,
+            key,
+        }
+    }
+
+    /// `None` for a kind that a later release may add.
+    pub(crate) fn kind(&self) -> Option<FrameKind> {
+        FrameKind::of(self.code)
+    }
+
+    pub(crate) fn class(&self) -> Class {
+        match self.kind() {
+            Some(FrameKind::Scratch) => Class::Scratch,
+            _ if self.flags & INTERMEDIATE != 0 => Class::Intermediate,
+            _ => Class::Result,
+        }
+    }
+
+    /// The number of its kind.
+    pub(crate) fn code(&self) -> u8 {
+        self.code
+    }
+
+    /// Whether this is what another was copied from: bodies differ where entries share what they have in common.
+    pub(crate) fn is_copied_as(&self, copy: &Self) -> bool {
+        let length = |header: &Self| match header.kind() {
+            Some(FrameKind::Entry) => 0,
+            _ => header.body,
+        };
+        Self { body: 0, ..*self } == Self { body: 0, ..*copy } && length(self) == length(copy)
+    }
+
+    /// How long the frame is without its payload.
+    pub(crate) fn length(&self) -> u64 {
+        FRAME_HEADER as u64 + u64::from(self.body)
+    }
+
+    /// Reads the header of a frame, not yet compared with its checksum; `None` if none begins here.
+    pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
+        let bytes: &[u8; FRAME_HEADER] = bytes.first_chunk()?;
+        let (mut body, mut saved_at, mut key) = ([0; 4], [0; 8], [0; 32]);
+        body.copy_from_slice(&bytes[22..26]);
+        saved_at.copy_from_slice(&bytes[26..34]);
+        key.copy_from_slice(&bytes[34..]);
+        let header = Self {
+            code: bytes[20],
+            flags: bytes[21],
+            body: u32::from_le_bytes(body),
+            saved_at: u64::from_le_bytes(saved_at),
+            key: Key::from_bytes(key),
+        };
+        (bytes.starts_with(FRAME_MAGIC) && u64::from(header.body) <= LONGEST).then_some(header)
+    }
+
+    /// How long the payload is; an error if the body has no room to say so.
+    pub(crate) fn payload(&self, body: &[u8]) -> Option<u64> {
+        match self.flags & PAYLOAD {
+            0 => Some(0),
+            _ => body.first_chunk().map(|length| u64::from_le_bytes(*length)),
+        }
+    }
+
+    /// What comes after that in the body.
+    pub(crate) fn content<'a>(&self, body: &'a [u8]) -> &'a [u8] {
+        match self.flags & PAYLOAD {
+            0 => body,
+            _ => body.get(8..).unwrap_or_default(),
+        }
+    }
+}
+
+/// Whether these bytes, a header and a body, are what was written at this place of the segment.
+pub(crate) fn is_whole(frame: &[u8], segment: &Segment, at: u64) -> bool {
+    frame
+        .get(4..COVERED)
+        .is_some_and(|check| *check == checksum(&frame[COVERED..], segment, at))
+}
+
+/// Appends a frame without its payload, whose body comes in parts. Gives the header.
+///
+/// | at | bytes | |
+/// |---|---|---|
+/// | 0 | 4 | `SDEf` |
+/// | 4 | 16 | checksum: see below |
+/// | 20 | 1 | kind |
+/// | 21 | 1 | 1: of intermediates, 2: the body begins with 8 bytes, the length of the payload |
+/// | 22 | 4 | length of the body |
+/// | 26 | 8 | when it was saved, in nanoseconds since 1970 |
+/// | 34 | 32 | key |
+/// | 66 | | body |
+///
+/// The checksum is the first 16 bytes of BLAKE3, keyed with segment id, place (8 bytes) and 8 zeros, of all bytes after
+/// it up to the end of the body.
+pub(crate) fn append(
+    to: &mut Vec<u8>,
+    mut header: FrameHeader,
+    payload: u64,
+    body: &[&[u8]],
+    (segment, at): (&Segment, u64),
+) -> FrameHeader {
+    let start = to.len();
+    header.flags &= !PAYLOAD;
+    if payload > 0 {
+        header.flags |= PAYLOAD;
+    }
+    to.extend_from_slice(FRAME_MAGIC);
+    to.extend_from_slice(&[0; 16]);
+    to.extend_from_slice(&[header.code, header.flags, 0, 0, 0, 0]);
+    to.extend_from_slice(&header.saved_at.to_le_bytes());
+    to.extend_from_slice(header.key.as_bytes());
+    if payload > 0 {
+        to.extend_from_slice(&payload.to_le_bytes());
+    }
+    body.iter().for_each(|part| to.extend_from_slice(part));
+    let length = to.len() - start - FRAME_HEADER;
+    // What is longer was refused before.
+    header.body = u32::try_from(length).unwrap_or(u32::MAX);
+    to[start + 22..start + 26].copy_from_slice(&header.body.to_le_bytes());
+    let check = checksum(&to[start + COVERED..], segment, at);
+    to[start + 4..start + COVERED].copy_from_slice(&check);
+    header
+}
+
+/// The frame that begins at a place, without its payload: header and body; `None` if no whole one does.
+pub(crate) fn read_at(
+    file: &dyn VfsFile,
+    segment: &Segment,
+    at: u64,
+) -> io::Result<Option<(FrameHeader, Vec<u8>)>> {
+    let mut bytes = vec![0; MOSTLY];
+    let there = file.read_up_to(&mut bytes, at)?;
+    bytes.truncate(there);
+    let Some(header) = FrameHeader::read(&bytes) else {
+        return Ok(None);
+    };
+    let length = usize::try_from(header.length()).map_err(io::Error::other)?;
+    if length > bytes.len() {
+        let read = bytes.len();
+        if read < MOSTLY || at.saturating_add(header.length()) > file.length()? {
+            return Ok(None);
+        }
+        bytes.resize(length, 0);
+        file.read_at(&mut bytes[read..], at + read as u64)?;
+    }
+    bytes.truncate(length);
+    let is_whole = is_whole(&bytes, segment, at);
+    bytes.drain(..FRAME_HEADER);
+    Ok(is_whole.then_some((header, bytes)))
+}
+
+fn checksum(covered: &[u8], segment: &Segment, at: u64) -> [u8; 16] {
+    let mut bound = [0; 32];
+    bound[..16].copy_from_slice(&segment.id.0);
+    bound[16..24].copy_from_slice(&at.to_le_bytes());
+    first(blake3::keyed_hash(&bound, covered))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::super::class::Part;
+    use super::super::id::UniqueId;
+    use super::*;
+
+    fn segment(id: u8) -> Segment {
+        let (id, writer) = (UniqueId([id; 16]), UniqueId([9; 16]));
+        Segment::new(PathBuf::new(), id, Part::Entries, writer)
+    }
+
+    #[test]
+    fn a_frame_belongs_to_its_segment_and_place() {
+        let key = Key::from_bytes([3; 32]);
+        let header = FrameHeader::new(FrameKind::Entry, Class::Intermediate, key, 77);
+        let mut bytes = b"before".to_vec();
+        let body: [&[u8]; 2] = [b"bo", b"dy"];
+        let header = append(&mut bytes, header, 1 << 40, &body, (&segment(1), 96));
+        let bytes = &bytes[6..];
+        assert_eq!(FrameHeader::read(bytes), Some(header));
+        assert_eq!(header.length(), bytes.len() as u64);
+        assert_eq!(header.payload(&bytes[FRAME_HEADER..]), Some(1 << 40));
+        assert_eq!(header.content(&bytes[FRAME_HEADER..]), b"body");
+        assert_eq!(header.class(), Class::Intermediate);
+        assert!(is_whole(bytes, &segment(1), 96));
+        assert!(!is_whole(bytes, &segment(1), 97));
+        assert!(!is_whole(bytes, &segment(2), 96));
+        for bit in 32..bytes.len() * 8 {
+            let mut flipped = bytes.to_vec();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(!is_whole(&flipped, &segment(1), 96), "{bit}");
+        }
+    }
+}

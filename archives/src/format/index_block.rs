@@ -1,0 +1,205 @@
+//! The index at the end of a sealed segment: one row for each frame, sorted by key.
+//!
+//! It is one more frame ([`FrameKind::Index`]), whose body is the number of rows and the latest time of saving, as a
+//! CBOR array, and then the rows. A trailer says where it begins. The index says nothing that the frames do not: a
+//! segment without one (its writer was killed, or is still at it) is read from end to end instead.
+
+use std::io;
+
+use sde::Key;
+
+use super::class::Class;
+use super::frame::{self, FRAME_HEADER, FrameHeader, FrameKind, LONGEST};
+use super::segment::{SEGMENT_HEADER, Segment, checksum};
+use crate::cbor::metadata::{from_bytes, to_bytes};
+use crate::vfs::{VfsFile, read_bytes};
+
+/// The length of a row.
+pub(crate) const ROW: usize = 24;
+/// The length of the trailer.
+pub(crate) const TRAILER: usize = 32;
+const TRAILER_MAGIC: &[u8; 8] = b"SDEindex";
+
+/// One frame, as a row has it. Keys are digests: their first eight bytes say where to look, and the frame has all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Row {
+    pub(crate) prefix: u64,
+    /// The place of the frame, and in the lowest byte its kind.
+    pub(crate) place: u64,
+    pub(crate) saved_at: u64,
+}
+
+impl Row {
+    pub(crate) fn new(header: &FrameHeader, at: u64) -> Self {
+        Self {
+            prefix: prefix(&header.key),
+            place: at << 8 | u64::from(header.code()),
+            saved_at: header.saved_at,
+        }
+    }
+
+    pub(crate) fn at(&self) -> u64 {
+        self.place >> 8
+    }
+
+    /// `None` for a kind that a later release may add.
+    pub(crate) fn kind(&self) -> Option<FrameKind> {
+        FrameKind::of(self.place as u8)
+    }
+
+    /// Prefix, big-endian; place and kind; time of saving.
+    pub(crate) fn bytes(&self) -> [u8; ROW] {
+        let mut row = [0; ROW];
+        row[..8].copy_from_slice(&self.prefix.to_be_bytes());
+        row[8..16].copy_from_slice(&self.place.to_le_bytes());
+        row[16..].copy_from_slice(&self.saved_at.to_le_bytes());
+        row
+    }
+
+    pub(crate) fn read(row: &[u8; ROW]) -> Self {
+        let part = |at: usize| {
+            let mut part = [0; 8];
+            part.copy_from_slice(&row[at..at + 8]);
+            part
+        };
+        Self {
+            prefix: u64::from_be_bytes(part(0)),
+            place: u64::from_le_bytes(part(8)),
+            saved_at: u64::from_le_bytes(part(16)),
+        }
+    }
+
+    /// Rows one after the other.
+    pub(crate) fn all(rows: &[u8]) -> impl Iterator<Item = Self> + '_ {
+        rows.as_chunks().0.iter().map(Self::read)
+    }
+}
+
+/// What a row has of a key.
+pub(crate) fn prefix(key: &Key) -> u64 {
+    let (first, _) = key.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
+    u64::from_be_bytes(*first)
+}
+
+/// The index of a segment.
+pub(crate) struct IndexBlock {
+    /// Sorted rows.
+    pub(crate) rows: Vec<u8>,
+    /// The latest time of saving in the segment.
+    pub(crate) latest: u64,
+    /// Where the index frame begins: up to there reach the frames.
+    pub(crate) end: u64,
+    /// How long the file is.
+    pub(crate) length: u64,
+}
+
+impl IndexBlock {
+    /// The frame and the trailer that seal a segment which ends here, and the index; `None` if they would be too long.
+    pub(crate) fn seal(segment: &Segment, mut rows: Vec<Row>, end: u64) -> Option<(Self, Vec<u8>)> {
+        rows.sort_unstable_by_key(|row| (row.prefix, row.place));
+        let latest = rows.iter().map(|row| row.saved_at).max().unwrap_or(0);
+        let bytes: Vec<u8> = rows.iter().flat_map(Row::bytes).collect();
+        let text = to_bytes(&(rows.len() as u64, latest)).ok()?;
+        if (bytes.len() + text.len()) as u64 > LONGEST {
+            return None;
+        }
+        let header = FrameHeader::new(FrameKind::Index, Class::Result, Key::from_bytes([0; 32]), 0);
+        let mut tail = Vec::with_capacity(bytes.len() + text.len() + FRAME_HEADER + TRAILER);
+        frame::append(&mut tail, header, 0, &[&text, &bytes], (segment, end));
+        tail.extend_from_slice(&trailer(segment, end));
+        let length = end + tail.len() as u64;
+        let block = Self {
+            rows: bytes,
+            latest,
+            end,
+            length,
+        };
+        Some((block, tail))
+    }
+
+    /// Reads the index of a segment; `None` if it is not sealed, or its index is damaged.
+    pub(crate) fn read(
+        segment: &Segment,
+        file: &dyn VfsFile,
+        length: u64,
+    ) -> io::Result<Option<Self>> {
+        let Some((end, bytes)) = index_frame(segment, file, length)? else {
+            return Ok(None);
+        };
+        let block = FrameHeader::read(&bytes)
+            .filter(|header| header.kind() == Some(FrameKind::Index))
+            .filter(|header| header.length() == bytes.len() as u64)
+            .filter(|_| frame::is_whole(&bytes, segment, end))
+            .and_then(|_| from_bytes::<(u64, u64)>(&bytes[FRAME_HEADER..]).ok())
+            .filter(|((count, _), rows)| count.checked_mul(ROW as u64) == Some(rows.len() as u64))
+            .map(|((_, latest), rows)| (latest, rows.len()));
+        Ok(block.map(|(latest, rows)| {
+            let mut bytes = bytes;
+            bytes.drain(..bytes.len() - rows);
+            Self {
+                rows: bytes,
+                latest,
+                end,
+                length,
+            }
+        }))
+    }
+}
+
+/// The bytes of the frame that the trailer names, and where it begins, if that is so.
+fn index_frame(
+    segment: &Segment,
+    file: &dyn VfsFile,
+    length: u64,
+) -> io::Result<Option<(u64, Vec<u8>)>> {
+    let Some(frame_end) = length.checked_sub(TRAILER as u64) else {
+        return Ok(None);
+    };
+    let mut end = [0; TRAILER];
+    file.read_at(&mut end, frame_end)?;
+    if !is_trailer(segment, &end) {
+        return Ok(None);
+    }
+    let mut at = [0; 8];
+    at.copy_from_slice(&end[8..16]);
+    let at = u64::from_le_bytes(at);
+    let longest = LONGEST + FRAME_HEADER as u64;
+    match frame_end.checked_sub(at) {
+        Some(bytes) if at >= SEGMENT_HEADER as u64 && bytes <= longest => {
+            read_bytes(file, at, bytes).map(|bytes| Some((at, bytes)))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// Where the index begins, bound to the segment.
+fn trailer(segment: &Segment, at: u64) -> [u8; TRAILER] {
+    let mut trailer = [0; TRAILER];
+    trailer[..8].copy_from_slice(TRAILER_MAGIC);
+    trailer[8..16].copy_from_slice(&at.to_le_bytes());
+    let mut bound = [0; 32];
+    bound[..16].copy_from_slice(&segment.id.0);
+    bound[16..].copy_from_slice(&trailer[..16]);
+    trailer[16..].copy_from_slice(&checksum(&bound));
+    trailer
+}
+
+/// Whether these bytes, at the end of a segment, are a trailer.
+pub(crate) fn is_trailer(segment: &Segment, bytes: &[u8]) -> bool {
+    let at = bytes.get(8..16).and_then(|at| at.try_into().ok());
+    at.is_some_and(|at| bytes == trailer(segment, u64::from_le_bytes(at)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_comes_back() {
+        let key = Key::from_bytes([3; 32]);
+        let header = FrameHeader::new(FrameKind::Entry, Class::Result, key, 7);
+        let row = Row::new(&header, 12345);
+        assert_eq!((row.at(), row.kind()), (12345, Some(FrameKind::Entry)));
+        assert_eq!(Row::read(&row.bytes()), row);
+    }
+}

@@ -71,7 +71,7 @@ impl Script {
             });
         }
         let options = Options::new()
-            .segment_size(self.random.pick(&[1 << 11, 1 << 14, 1 << 20]))
+            .segment_size(self.random.pick(&[1 << 9, 1 << 13, 1 << 20]))
             .grace(Duration::ZERO)
             .vfs(Arc::new(process.clone()));
         match options.open(&self.dir) {

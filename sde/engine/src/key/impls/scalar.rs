@@ -1,7 +1,7 @@
 //! Numbers, `bool` and `char`.
 
 use crate::key::bounded::{put, write_node};
-use crate::key::{Encoder, Fingerprint, FingerprintError, Scalar, Shape, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Scalar, ScalarKind, Shape, Short};
 
 macro_rules! scalars {
     ($($type:ty, $tag:ident, $size:expr, $native:expr, |$value:ident| $bytes:expr;)*) => {$(
@@ -17,7 +17,7 @@ macro_rules! scalars {
             }
 
             fn shape(to: &mut Shape<'_, '_>) {
-                to.tag(Scalar::$tag as u8);
+                to.tag(ScalarKind::$tag as u8);
             }
 
             #[inline]
@@ -28,7 +28,7 @@ macro_rules! scalars {
             #[inline]
             fn put_bounded(&self, room: &mut [u8], at: usize) -> usize {
                 let $value = *self;
-                let at = put(room, at, [Scalar::$tag as u8]);
+                let at = put(room, at, [ScalarKind::$tag as u8]);
                 put::<{ $size }>(room, at, $bytes)
             }
 
@@ -41,9 +41,13 @@ macro_rules! scalars {
                 write_node(self, to, at)
             }
 
+            fn to_scalar(&self) -> Option<Scalar> {
+                (*self).try_into().ok().map(Scalar::$tag)
+            }
+
             #[inline]
-            fn scalar() -> Option<Scalar> {
-                Some(Scalar::$tag)
+            fn scalar() -> Option<ScalarKind> {
+                Some(ScalarKind::$tag)
             }
 
             #[inline]

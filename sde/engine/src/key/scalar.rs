@@ -9,11 +9,6 @@ use std::fmt;
 use serde::de::Visitor;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::encoder::Encoder;
-use super::error::FingerprintError;
-use super::fingerprint::Fingerprint;
-use super::short::Short;
-
 /// A kind of scalar, as its tag byte. The list only ever grows at its end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -206,18 +201,6 @@ macro_rules! scalars {
                     _ => None,
                 }
             }
-
-            /// What describes itself as the value does.
-            fn held(&self) -> &dyn Fingerprint {
-                match self {
-                    $($(Self::$variant(value) => value,)*)*
-                    Self::F32(value) => value,
-                    Self::F64(value) => value,
-                    Self::Bool(value) => value,
-                    Self::Char(value) => value,
-                    Self::Text(value) => value,
-                }
-            }
         }
     };
 }
@@ -225,37 +208,6 @@ macro_rules! scalars {
 scalars! {
     Unsigned: U8 "u8", U16 "u16", U32 "u32", U64 "u64", U128 "u128", Usize "usize";
     Signed: I8 "i8", I16 "i16", I32 "i32", I64 "i64", I128 "i128", Isize "isize";
-}
-
-impl Fingerprint for Scalar {
-    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
-        // Eight bytes under the tag of the type, also on a machine where it has four.
-        let mut eight = |kind, bytes: [u8; 8]| {
-            to.plain_item(|parts| {
-                parts.bytes([kind as u8]);
-                parts.bytes(bytes);
-            });
-            Ok(())
-        };
-        match self {
-            Self::Usize(value) => eight(ScalarKind::Usize, value.to_le_bytes()),
-            Self::Isize(value) => eight(ScalarKind::Isize, value.to_le_bytes()),
-            Self::U128(value) => u128::from(*value).fingerprint(to),
-            Self::I128(value) => i128::from(*value).fingerprint(to),
-            other => other.held().fingerprint(to),
-        }
-    }
-
-    fn describe(&self, out: &mut Short) {
-        self.held().describe(out);
-    }
-
-    fn to_scalar(&self) -> Option<Scalar> {
-        match self {
-            Self::Text(text) => text.to_scalar(),
-            other => Some(other.clone()),
-        }
-    }
 }
 
 /// By type and bits: a NaN equals itself, and 0.0 is not -0.0.

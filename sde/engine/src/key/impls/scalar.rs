@@ -1,4 +1,4 @@
-//! Numbers, `bool` and `char`.
+//! Numbers, `bool` and `char`; and each of them with its type as a [`Scalar`].
 
 use crate::key::bounded::{put, write_node};
 use crate::key::{Encoder, Fingerprint, FingerprintError, Scalar, ScalarKind, Shape, Short};
@@ -78,4 +78,61 @@ scalars! {
     f64, F64, 8, true, |value| value.to_le_bytes();
     bool, Bool, 1, true, |value| [u8::from(value)];
     char, Char, 4, true, |value| u32::from(value).to_le_bytes();
+}
+
+impl Scalar {
+    /// What describes itself as the value does.
+    fn held(&self) -> &dyn Fingerprint {
+        match self {
+            Self::U8(value) => value,
+            Self::U16(value) => value,
+            Self::U32(value) => value,
+            Self::U64(value) => value,
+            Self::U128(value) => value,
+            Self::Usize(value) => value,
+            Self::I8(value) => value,
+            Self::I16(value) => value,
+            Self::I32(value) => value,
+            Self::I64(value) => value,
+            Self::I128(value) => value,
+            Self::Isize(value) => value,
+            Self::F32(value) => value,
+            Self::F64(value) => value,
+            Self::Bool(value) => value,
+            Self::Char(value) => value,
+            Self::Text(value) => value,
+        }
+    }
+}
+
+/// As the value is: by its own type.
+impl Fingerprint for Scalar {
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        // Eight bytes under the tag of the type, also on a machine where it has four.
+        let mut eight = |kind, bytes: [u8; 8]| {
+            to.plain_item(|parts| {
+                parts.bytes([kind as u8]);
+                parts.bytes(bytes);
+            });
+            Ok(())
+        };
+        match self {
+            Self::Usize(value) => eight(ScalarKind::Usize, value.to_le_bytes()),
+            Self::Isize(value) => eight(ScalarKind::Isize, value.to_le_bytes()),
+            Self::U128(value) => u128::from(*value).fingerprint(to),
+            Self::I128(value) => i128::from(*value).fingerprint(to),
+            other => other.held().fingerprint(to),
+        }
+    }
+
+    fn describe(&self, out: &mut Short) {
+        self.held().describe(out);
+    }
+
+    fn to_scalar(&self) -> Option<Scalar> {
+        match self {
+            Self::Text(text) => text.to_scalar(),
+            other => Some(other.clone()),
+        }
+    }
 }

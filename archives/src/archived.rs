@@ -114,7 +114,7 @@ mod tests {
         Batch {
             selection,
             entries: vec![SavedEntry {
-                record: record.clone(),
+                record: record.clone().into(),
                 results: Vec::new(),
             }],
             scratch: Vec::new(),

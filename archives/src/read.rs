@@ -111,7 +111,7 @@ pub(crate) fn entry(
         })
         .collect();
     let entry = StoredEntry {
-        record: metadata.record,
+        record: Arc::new(metadata.record),
         results,
         archived,
     };

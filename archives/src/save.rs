@@ -104,7 +104,7 @@ impl<'scope, 'env> Framer<'scope, 'env> {
                 payloads.add(value, codec, &mut self.left_out, name)
             });
             results.push(ResultMetadata {
-                name: result.name.clone(),
+                name: result.name.to_string(),
                 tags: result.tags,
                 payload,
             });

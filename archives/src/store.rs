@@ -413,11 +413,11 @@ impl Archiver for DirStore {
     }
 
     /// Of the latest ten thousand entries, of whatever app: each takes some microseconds to read.
-    fn records(&self, app: &str, each: &mut dyn FnMut(Record)) -> Result<(), ArchiveError> {
+    fn records(&self, app: &str, each: &mut dyn FnMut(&Record)) -> Result<(), ArchiveError> {
         let mut failed = None;
         for (key, place) in self.known(|index| index.latest(RECORDS)) {
             match read::record(&self.0.medium, &place, &key) {
-                Ok(record) if &*record.app == app => each(record),
+                Ok(record) if &*record.app == app => each(&record),
                 Ok(_) => {}
                 Err(trouble) => failed = trouble.warned(&key, "the record").or(failed),
             }

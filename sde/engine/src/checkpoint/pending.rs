@@ -163,14 +163,14 @@ fn saved_entry(entry: &Entry, selection: Selection) -> SavedEntry {
         .map(|named| {
             let tags = named.tags.unwrap_or_default();
             SavedResult {
-                name: named.name.to_string(),
+                name: named.name.clone(),
                 tags,
                 value: selection.takes(tags).then(|| value(named)).flatten(),
             }
         })
         .collect();
     SavedEntry {
-        record: entry.record.clone(),
+        record: Arc::clone(&entry.record),
         results,
     }
 }

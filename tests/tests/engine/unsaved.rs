@@ -13,6 +13,7 @@ fn cube(x: u64) -> u64 {
 }
 
 type Records = Vec<Arc<Record>>;
+type Meanwhile = Box<dyn FnOnce() + Send>;
 
 /// A store that notes the records that it is given.
 #[derive(Clone, Default)]
@@ -20,7 +21,7 @@ struct Noting {
     batches: Arc<Mutex<Vec<(Selection, Records)>>>,
     archives_checkpoints: bool,
     /// What is done in a save, which fails then.
-    failing: Arc<Mutex<Option<Box<dyn FnOnce() + Send>>>>,
+    failing: Arc<Mutex<Option<Meanwhile>>>,
 }
 
 impl Archiver for Noting {

@@ -80,7 +80,7 @@ impl Archiver for Lying {
             Lie::FindFails => Err(fails()),
             Lie::OtherKey(other) => self.truth.find(&other),
             Lie::OtherApp(other) => Ok(self.truth.find(&other)?.map(|mut entry| {
-                entry.record.key = *key;
+                Arc::make_mut(&mut entry.record).key = *key;
                 entry
             })),
             Lie::None | Lie::MarksFail | Lie::SaveFails => self.truth.find(key),
@@ -98,7 +98,7 @@ impl Archiver for Lying {
         }
     }
 
-    fn records(&self, app: &str, each: &mut dyn FnMut(Record)) -> Result<(), ArchiveError> {
+    fn records(&self, app: &str, each: &mut dyn FnMut(&Record)) -> Result<(), ArchiveError> {
         self.searched.add();
         match *self.lie() {
             Lie::FindFails => Err(fails()),

@@ -357,8 +357,8 @@ fn batch(record: &Record, number: u64) -> Batch {
     let mut record = record.clone();
     record.key = key(2 * number);
     record.run.number = number;
-    let result = |name: &str, tags| SavedResult {
-        name: name.to_owned(),
+    let result = |name: &'static str, tags| SavedResult {
+        name: name.into(),
         tags,
         value: Some((ErasedValue::new(number), Codec::of::<u64>())),
     };
@@ -366,7 +366,7 @@ fn batch(record: &Record, number: u64) -> Batch {
     Batch {
         selection: Selection::Checkpoint,
         entries: vec![SavedEntry {
-            record,
+            record: record.into(),
             results: vec![result("value", Tags::NONE), result("rest", intermediate)],
         }],
         scratch: vec![SavedScratch {

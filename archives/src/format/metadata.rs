@@ -20,8 +20,8 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use sde::key::Digest;
-use sde::{AppId, AppSetup, Callee, CodeId, Key, Record, RunId, Tags, ValueSummary};
+use sde::key::{Digest, Plain};
+use sde::{AppId, AppSetup, Callee, CodeId, Key, Record, RunId, Scalar, Tags, ValueSummary};
 use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -49,10 +49,13 @@ pub(crate) struct Provenance {
     pub(crate) results: Vec<ResultKind>,
 }
 
-/// The name of an input.
+/// What is known of an input apart from its value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct InputKind {
     pub(crate) name: String,
+    /// Its type by [`Scalar::type_name`], if it is one.
+    #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
+    pub(crate) scalar: Option<String>,
 }
 
 /// What is known of a result apart from its value.
@@ -116,8 +119,9 @@ struct Elements(
     #[serde(default)] u64,
 );
 
-/// One input of an entry.
+/// One input of an entry: of a scalar short text and digest follow from the value.
 enum InputBody {
+    Scalar(Plain<'static>),
     Summary(String, Digest),
 }
 
@@ -213,14 +217,7 @@ impl EntryBody {
 
     /// The record of the entry in a frame of this key that was saved at this time.
     pub(crate) fn record(&self, of: &Provenance, key: Key, saved_at: u64) -> Record {
-        let summary = |(input, kind): (&InputBody, &InputKind)| {
-            let InputBody::Summary(short, digest) = input;
-            ValueSummary {
-                name: kind.name.clone(),
-                short: short.clone(),
-                digest: *digest,
-            }
-        };
+        let summary = |(input, kind): (&InputBody, &InputKind)| input.summary(kind);
         Record {
             app: Arc::clone(&of.app),
             code: of.code.clone(),
@@ -255,6 +252,36 @@ impl EntryBody {
             false => UNIX_EPOCH.checked_add(nanos(made)),
         };
         made.unwrap_or(UNIX_EPOCH)
+    }
+}
+
+impl InputBody {
+    fn summary(&self, kind: &InputKind) -> ValueSummary {
+        let (short, digest) = match self {
+            Self::Summary(short, digest) => (short.clone(), *digest),
+            Self::Scalar(plain) => match self.scalar(kind) {
+                Some(scalar) => return scalar.summary(&kind.name),
+                // A type that a later release may add.
+                None => (format!("{plain:?}"), Digest::from_bytes([0; 32])),
+            },
+        };
+        ValueSummary {
+            name: kind.name.clone(),
+            short,
+            digest,
+            scalar: None,
+        }
+    }
+
+    fn scalar(&self, kind: &InputKind) -> Option<Scalar> {
+        let Self::Scalar(plain) = self else {
+            return None;
+        };
+        match (kind.scalar.as_deref()?, plain) {
+            // It was written as the `f64` of the same value.
+            ("f32", Plain::F64(value)) => Some(Scalar::F32(*value as f32)),
+            (name, plain) => Scalar::of(name, plain.clone()),
+        }
     }
 }
 
@@ -331,14 +358,56 @@ struct InputToWrite<'a>(&'a ValueSummary);
 
 impl Serialize for InputToWrite<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        (&self.0.short, &self.0.digest).serialize(to)
+        match self.0.scalar.as_ref().map(Scalar::plain) {
+            None => (&self.0.short, &self.0.digest).serialize(to),
+            // Another number of bits would not keep all of it.
+            Some(Plain::F32(value)) if value.is_nan() => {
+                to.serialize_bytes(&value.to_bits().to_be_bytes())
+            }
+            Some(plain) => plain.serialize(to),
+        }
     }
 }
 
 impl<'de> Deserialize<'de> for InputBody {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        let (short, digest) = Deserialize::deserialize(from)?;
-        Ok(Self::Summary(short, digest))
+        struct Either;
+        impl<'de> Visitor<'de> for Either {
+            type Value = InputBody;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("a scalar, or short text and digest")
+            }
+            fn visit_bool<E: de::Error>(self, value: bool) -> Result<InputBody, E> {
+                Ok(InputBody::Scalar(Plain::Bool(value)))
+            }
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<InputBody, E> {
+                Ok(InputBody::Scalar(Plain::Unsigned(value)))
+            }
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<InputBody, E> {
+                Ok(InputBody::Scalar(Plain::Signed(value)))
+            }
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<InputBody, E> {
+                Ok(InputBody::Scalar(Plain::F64(value)))
+            }
+            fn visit_str<E: de::Error>(self, value: &str) -> Result<InputBody, E> {
+                Ok(InputBody::Scalar(Plain::Text(value.to_owned().into())))
+            }
+            fn visit_bytes<E: de::Error>(self, bits: &[u8]) -> Result<InputBody, E> {
+                let bits = bits
+                    .try_into()
+                    .map_err(|_| E::invalid_length(bits.len(), &"4 bytes"))?;
+                Ok(InputBody::Scalar(Plain::F32(f32::from_bits(
+                    u32::from_be_bytes(bits),
+                ))))
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<InputBody, A::Error> {
+                let short = || de::Error::invalid_length(0, &"short text and digest");
+                let text = seq.next_element()?.ok_or_else(short)?;
+                let digest = seq.next_element()?.ok_or_else(short)?;
+                Ok(InputBody::Summary(text, digest))
+            }
+        }
+        from.deserialize_any(Either)
     }
 }
 

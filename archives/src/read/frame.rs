@@ -347,7 +347,7 @@ pub(crate) fn entry(
     });
     let entry = StoredEntry {
         results: results.collect(),
-        record: entry.record(),
+        record: Arc::new(entry.record()),
         archived: entry.is_archive(),
     };
     Ok((precedence, entry))

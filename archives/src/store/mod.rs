@@ -367,11 +367,11 @@ impl Archiver for DirStore {
     }
 
     /// Of the latest ten thousand entries, of whatever app: each takes some microseconds to read.
-    fn records(&self, app: &str, each: &mut dyn FnMut(Record)) -> Result<(), ArchiveError> {
+    fn records(&self, app: &str, each: &mut dyn FnMut(&Record)) -> Result<(), ArchiveError> {
         let mut failed = None;
         for place in self.0.catalog.known(|index| index.latest(RECORDS)) {
             match frame::record(&self.0.catalog, &place) {
-                Ok(record) if &*record.app == app => each(record),
+                Ok(record) if &*record.app == app => each(&record),
                 Ok(_) | Err(Trouble::Damaged(_)) => {}
                 Err(trouble) => failed = Some(trouble.into()).or(failed),
             }

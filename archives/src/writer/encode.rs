@@ -191,7 +191,9 @@ impl Provenances {
 }
 
 fn is_of(provenance: &Provenance, record: &Record, results: &[SavedResult]) -> bool {
-    let same_input = |(kind, input): (&InputKind, &sde::ValueSummary)| kind.name == input.name;
+    let same_input = |(kind, input): (&InputKind, &sde::ValueSummary)| {
+        kind.name == input.name && kind.scalar.as_deref() == type_of(input)
+    };
     let same_result = |(kind, result): (&ResultKind, &SavedResult)| {
         let codec = result.value.as_ref().map(|(_, codec)| codec);
         *kind.name == *result.name
@@ -222,6 +224,7 @@ fn is_of(provenance: &Provenance, record: &Record, results: &[SavedResult]) -> b
 fn provenance(record: &Record, results: &[SavedResult]) -> Provenance {
     let input = |input: &sde::ValueSummary| InputKind {
         name: input.name.clone(),
+        scalar: type_of(input).map(str::to_owned),
     };
     let result = |result: &SavedResult| ResultKind {
         name: Arc::from(&*result.name),
@@ -240,6 +243,10 @@ fn provenance(record: &Record, results: &[SavedResult]) -> Provenance {
         inputs: record.inputs.iter().map(input).collect(),
         results: results.iter().map(result).collect(),
     }
+}
+
+fn type_of(input: &sde::ValueSummary) -> Option<&'static str> {
+    input.scalar.as_ref().map(sde::Scalar::type_name)
 }
 
 fn type_info(codec: &Codec) -> TypeInfo {

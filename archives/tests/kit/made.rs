@@ -48,7 +48,7 @@ fn template() -> Record {
         let sde = Sde::builder().store(store.clone()).build().unwrap();
         let key = sde.request(&made, &inputs! { x: 0.5 }).run().unwrap().key;
         sde.checkpoint().unwrap();
-        store.find(&key).unwrap().unwrap().record
+        Record::clone(&store.find(&key).unwrap().unwrap().record)
     };
     TEMPLATE.get_or_init(make).clone()
 }
@@ -96,7 +96,7 @@ pub fn text(number: u64, version: u64) -> String {
 pub fn entry(number: u64, version: u64, selection: Selection) -> SavedEntry {
     let intermediate = Tags::NONE.with(Tag::Intermediate);
     SavedEntry {
-        record: record(number, version),
+        record: record(number, version).into(),
         results: vec![
             result(VALUE, Tags::NONE, numbers(number, version, 0), selection),
             result(
@@ -110,10 +110,15 @@ pub fn entry(number: u64, version: u64, selection: Selection) -> SavedEntry {
     }
 }
 
-fn result<T: Storable>(name: &str, tags: Tags, value: T, selection: Selection) -> SavedResult {
+fn result<T: Storable>(
+    name: &'static str,
+    tags: Tags,
+    value: T,
+    selection: Selection,
+) -> SavedResult {
     let value = (ErasedValue::new(value), Codec::of::<T>());
     SavedResult {
-        name: name.to_owned(),
+        name: name.into(),
         tags,
         value: selection.takes(tags).then_some(value),
     }

@@ -20,9 +20,9 @@ const SIZE: u64 = 4096;
 
 fn entry<T: Storable>(number: u64, value: T) -> SavedEntry {
     let value = Some((ErasedValue::new(value), Codec::of::<T>()));
-    let (name, tags) = (made::VALUE.to_owned(), Tags::NONE);
+    let (name, tags) = (made::VALUE.into(), Tags::NONE);
     SavedEntry {
-        record: made::record(number, 1),
+        record: made::record(number, 1).into(),
         results: vec![SavedResult { name, tags, value }],
     }
 }

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sde::{
-    ArchiveError, Archiver, Batch, Key, Mark, Payload, Policy, SavePolicy, Saved, SavedEntry,
-    SavedResult, SavedScratch, Sde, Selection, Source, StoredEntry, inputs,
+    ArchiveError, Archiver, Batch, Key, Mark, Payload, Policy, Record, SavePolicy, Saved,
+    SavedEntry, SavedResult, SavedScratch, Sde, Selection, Source, StoredEntry, inputs,
 };
 use sde_archives::DirStore;
 
@@ -22,10 +22,10 @@ impl Archiver for Ahead {
             value: result.value.clone(),
         };
         let entry = |entry: &SavedEntry| {
-            let mut record = entry.record.clone();
+            let mut record = Record::clone(&entry.record);
             record.made_at += self.1;
             SavedEntry {
-                record,
+                record: record.into(),
                 results: entry.results.iter().map(result).collect(),
             }
         };

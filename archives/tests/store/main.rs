@@ -27,6 +27,7 @@ mod removed;
 mod restart;
 mod scratch;
 mod sharing;
+mod sizes;
 mod stopping;
 mod together;
 mod values;

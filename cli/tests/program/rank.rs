@@ -21,12 +21,12 @@ fn save(store: &DirStore, record: &Record, run: u64, before: Duration) {
     };
     let value = (ErasedValue::new(run as f64), Codec::of::<f64>());
     let result = SavedResult {
-        name: "result".to_owned(),
+        name: "result".into(),
         tags: Tags::NONE,
         value: Some(value),
     };
     let entry = SavedEntry {
-        record,
+        record: record.into(),
         results: vec![result],
     };
     let batch = Batch {

@@ -51,7 +51,7 @@ pub use engine::{
 pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, RunId, Source};
 pub use inputs::{Inputs, ValueSummary};
-pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key};
+pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key, Scalar};
 pub use ranks::{Block, DistArray, Distributed, Layout, Placement, Redistribution, SavedParts};
 pub use ranks::{GroupError, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 pub use result_map::{

@@ -42,6 +42,7 @@ mod tags;
 mod time_spent;
 mod turns;
 mod two_engines;
+mod unsaved;
 mod volatile;
 
 use std::sync::Arc;

@@ -102,7 +102,7 @@ fn record(store: &MemoryArchiver, version: &'static str, n: i64) -> Record {
     sde.run(&Edited { version }, &x(0)).unwrap();
     let key = sde.request(&Caller { version }, &x(n)).run().unwrap().key;
     sde.finish().unwrap();
-    store.find(&key).unwrap().unwrap().record
+    Record::clone(&store.find(&key).unwrap().unwrap().record)
 }
 
 #[test]

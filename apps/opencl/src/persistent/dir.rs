@@ -151,7 +151,8 @@ impl KernelDir {
         if let Ok(Some(there)) = self.0.store.look(&entry.record.key) {
             let there = there.record.made_at;
             let after = there.checked_add(Duration::from_nanos(1));
-            entry.record.made_at = entry.record.made_at.max(after.unwrap_or(there));
+            let record = Arc::make_mut(&mut entry.record);
+            record.made_at = record.made_at.max(after.unwrap_or(there));
         }
     }
 

@@ -94,7 +94,7 @@ pub(super) fn saved(program: &StoredProgram) -> Result<SavedEntry, sde::Error> {
     let mut record: Record = sde.records().swap_remove(0);
     record.took = program.build_time;
     Ok(SavedEntry {
-        record,
+        record: record.into(),
         results: vec![
             result("key", results.get::<FullKey>("key")?),
             result("about", results.get::<About>("about")?),
@@ -111,9 +111,9 @@ pub(super) fn size(program: &StoredProgram) -> u64 {
     bytes as u64
 }
 
-fn result<T: Storable>(name: &str, value: Value<T>) -> SavedResult {
+fn result<T: Storable>(name: &'static str, value: Value<T>) -> SavedResult {
     SavedResult {
-        name: name.to_owned(),
+        name: name.into(),
         tags: Tags::NONE,
         value: Some((ErasedValue::from(value), Codec::of::<T>())),
     }

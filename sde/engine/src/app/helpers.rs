@@ -147,6 +147,7 @@ fn counting(words: &'static str, linked: &Named) -> Vec<ValueSummary> {
             name,
             short,
             digest,
+            scalar: None,
         }
     };
     digests.into_iter().map(summary).collect()

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::key::{Encoder, Fingerprint, FingerprintError, describe};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Scalar, describe};
 
 /// A parameter that an app declares: its name, its default or type, its checks.
 ///
@@ -157,6 +157,7 @@ pub(crate) struct Setting {
     pub(crate) type_name: &'static str,
     encode: fn(&dyn Any, &mut Encoder<'_>) -> Option<Result<(), FingerprintError>>,
     describe: fn(&dyn Any) -> Option<String>,
+    scalar: fn(&dyn Any) -> Option<Scalar>,
 }
 
 impl Setting {
@@ -166,6 +167,7 @@ impl Setting {
             type_name: std::any::type_name::<T>(),
             encode: |any, to| any.downcast_ref::<T>().map(|value| to.value(value)),
             describe: |any| any.downcast_ref::<T>().map(describe),
+            scalar: |any| any.downcast_ref::<T>()?.to_scalar(),
         }
     }
 
@@ -178,6 +180,10 @@ impl Setting {
 
     pub(crate) fn short(&self) -> String {
         (self.describe)(&*self.any).unwrap_or_default()
+    }
+
+    pub(crate) fn scalar(&self) -> Option<Scalar> {
+        (self.scalar)(&*self.any)
     }
 }
 

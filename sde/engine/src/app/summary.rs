@@ -68,14 +68,7 @@ impl AppSetup {
         let (short, fields) = Short::with_fields(app);
         let mut setup = Self {
             short,
-            fields: fields
-                .into_iter()
-                .map(|(name, short, digest)| ValueSummary {
-                    name,
-                    short,
-                    digest,
-                })
-                .collect(),
+            fields: fields.into_iter().map(ValueSummary::from).collect(),
             authors: resolved.info.authors().map(str::to_owned).collect(),
             citations: resolved.info.citations().map(str::to_owned).collect(),
             ..Self::default()
@@ -113,6 +106,7 @@ fn of_setting(name: &str, setting: &Setting) -> ValueSummary {
         name: name.to_owned(),
         short: setting.short(),
         digest: digest.unwrap_or(Digest::from_bytes([0; 32])),
+        scalar: setting.scalar(),
     }
 }
 

@@ -144,12 +144,12 @@ pub(crate) struct Entry {
     pub(crate) only: Option<ErasedValue>,
     pub(crate) results: ResultMap,
     bytes: OnceLock<usize>,
-    pub(crate) record: Record,
+    pub(crate) record: Arc<Record>,
 }
 
 impl Entry {
     /// `checked` is the epoch in which the entry is known to be current.
-    pub(crate) fn new(record: Record, results: ResultMap, checked: u64) -> Self {
+    pub(crate) fn new(record: Arc<Record>, results: ResultMap, checked: u64) -> Self {
         let held = |named: &Named| matches!(named.content, Content::Held(_));
         let is_needed = |named: &Named| named.tags.unwrap_or_default().is_needed();
         let settled = |named: &Named| match named.content {
@@ -186,7 +186,7 @@ impl Entry {
     }
 
     /// The same results under another record, which rests on what was current as this one does.
-    pub(crate) fn with_record(&self, record: Record) -> Self {
+    pub(crate) fn with_record(&self, record: Arc<Record>) -> Self {
         let checked = self.checked.load(Ordering::Acquire);
         Self::new(record, self.results.clone(), checked)
     }
@@ -324,7 +324,7 @@ impl Entry {
         let read = Self {
             bytes: OnceLock::from(self.bytes()),
             used: AtomicU64::new(self.used()),
-            ..Self::new(self.record.clone(), results, checked)
+            ..Self::new(Arc::clone(&self.record), results, checked)
         };
         read.whole.then_some(read)
     }
@@ -334,7 +334,8 @@ impl Entry {
         let is_dropped = |named: &Named| drop(named) && named.content.is_there();
         let gone = |named: &Named| is_dropped(named).then_some(Content::Gone(why));
         let checked = self.checked.load(Ordering::Acquire);
-        Self::new(self.record.clone(), self.results.replacing(gone), checked)
+        let record = Arc::clone(&self.record);
+        Self::new(record, self.results.replacing(gone), checked)
     }
 }
 

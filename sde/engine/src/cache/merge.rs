@@ -49,7 +49,7 @@ pub(crate) fn merge(
     };
     let map = ResultMap::from_parts(origin, given);
     Ok(Served {
-        entry: Arc::new(Entry::new(record, kept_of(&map), epoch)),
+        entry: Arc::new(Entry::new(Arc::new(record), kept_of(&map), epoch)),
         map,
     })
 }

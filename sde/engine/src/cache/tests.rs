@@ -47,7 +47,7 @@ fn entry(number: u64) -> Arc<Entry> {
         target: "".into(),
     };
     let results = ResultMap::from_parts(origin, vec![y]);
-    Arc::new(Entry::new(record, results, 0))
+    Arc::new(Entry::new(Arc::new(record), results, 0))
 }
 
 fn served(entry: Arc<Entry>) -> Served {
@@ -129,7 +129,7 @@ fn what_is_not_needed_may_be_gone() {
         };
         results.push(gone);
         let results = ResultMap::from_parts(entry.origin(), results);
-        Entry::new(entry.record.clone(), results, 0)
+        Entry::new(Arc::clone(&entry.record), results, 0)
     };
     assert!(without(Tag::Expendable.into()).is_whole_and_checked(0));
     assert!(!without(Tags::default()).is_whole_and_checked(0));

@@ -1,5 +1,6 @@
 //! What a store has to do.
 
+use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -99,7 +100,7 @@ pub trait Archiver: Send + Sync {
     ///
     /// # Errors
     /// If the store can't be read.
-    fn records(&self, app: &str, each: &mut dyn FnMut(Record)) -> Result<(), ArchiveError> {
+    fn records(&self, app: &str, each: &mut dyn FnMut(&Record)) -> Result<(), ArchiveError> {
         let _ = (app, each);
         Ok(())
     }
@@ -200,8 +201,8 @@ impl Saved {
 /// One entry to save. Its run's scratch, if any was saved, is of no use any more.
 #[derive(Clone)]
 pub struct SavedEntry {
-    /// How it was made.
-    pub record: Record,
+    /// How it was made; the cache holds the same record.
+    pub record: Arc<Record>,
     /// All its results; those without a value are named only.
     pub results: Vec<SavedResult>,
 }
@@ -210,7 +211,7 @@ pub struct SavedEntry {
 #[derive(Clone)]
 pub struct SavedResult {
     /// Its name.
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// Its tags.
     pub tags: Tags,
     /// The value and how to write it; `None` if this selection leaves it out, or
@@ -233,8 +234,8 @@ pub struct SavedScratch {
 /// One entry as a store has it.
 #[derive(Clone)]
 pub struct StoredEntry {
-    /// How it was made.
-    pub record: Record,
+    /// How it was made; the cache holds the same record from then on.
+    pub record: Arc<Record>,
     /// All its results.
     pub results: Vec<StoredResult>,
     /// Whether an archive has all that belongs in one. If not, a program that

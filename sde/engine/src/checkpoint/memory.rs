@@ -65,7 +65,7 @@ impl MemoryArchiver {
         for ((saved_in, _), entry) in &contents.entries {
             let results = entry.results.iter();
             for result in results.filter(|one| *saved_in == selection && one.value.is_some()) {
-                names.push((entry.record.app.to_string(), result.name.clone()));
+                names.push((entry.record.app.to_string(), result.name.to_string()));
             }
         }
         names.sort();
@@ -161,7 +161,7 @@ impl Archiver for MemoryArchiver {
             copy.is_some_and(|archived| archived.record.run == record.run)
         };
         let stored = |result: &SavedResult| StoredResult {
-            name: result.name.clone(),
+            name: result.name.to_string(),
             tags: result.tags,
             payload: result
                 .value
@@ -170,7 +170,7 @@ impl Archiver for MemoryArchiver {
         };
         Ok(found.map(|entry| StoredEntry {
             archived: archived(&entry.record),
-            record: entry.record.clone(),
+            record: Arc::clone(&entry.record),
             results: entry.results.iter().map(stored).collect(),
         }))
     }
@@ -187,7 +187,7 @@ impl Archiver for MemoryArchiver {
         Ok(self.lock().marks.clone())
     }
 
-    fn records(&self, app: &str, each: &mut dyn FnMut(Record)) -> Result<(), ArchiveError> {
+    fn records(&self, app: &str, each: &mut dyn FnMut(&Record)) -> Result<(), ArchiveError> {
         let contents = self.lock();
         let records = contents.entries.values().map(|entry| &entry.record);
         let of_app: Vec<_> = records
@@ -195,7 +195,7 @@ impl Archiver for MemoryArchiver {
             .cloned()
             .collect();
         drop(contents);
-        of_app.into_iter().for_each(each);
+        of_app.iter().for_each(|record| each(record));
         Ok(())
     }
 

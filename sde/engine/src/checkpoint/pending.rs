@@ -1,62 +1,141 @@
 //! What has changed since the last save.
 
+use std::borrow::Borrow;
 use std::collections::{BTreeMap, HashMap};
+use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
 use super::archiver::{Mark, SavedEntry, SavedResult, Selection};
-use crate::cache::Entry;
+use crate::cache::{Entry, Record};
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::{Content, Named};
 use crate::sync::lock;
 
-/// The entries and marks that a save has yet to write, for each selection.
+/// The entries and marks that a save has yet to write.
 #[derive(Default)]
 pub(crate) struct Pending {
-    checkpoint: Mutex<Unsaved>,
-    archive: Mutex<Unsaved>,
+    entries: Mutex<Unsaved>,
     marks: Mutex<Vec<Mark>>,
 }
 
-/// The newest entry of each key, in the order in which they came.
+/// The newest entry of each key, for each selection that lacks it, in the order in which they came. Most come to both
+/// selections at once, and leave both at once if the store archives checkpoints: hence one list.
 #[derive(Default)]
 struct Unsaved {
-    in_order: BTreeMap<u64, Arc<Entry>>,
-    places: HashMap<Key, u64, BuildKeyHasher>,
+    in_order: BTreeMap<u64, Slot>,
+    places: HashMap<ByKey, u64, BuildKeyHasher>,
     next: u64,
+    /// The place of the first that a selection may lack.
+    first: [u64; 2],
 }
 
+/// What the selections lack of one key, by their numbers.
+type Slot = [Option<Arc<Entry>>; 2];
+
+/// A record that is found by its key, and takes a quarter of that.
+struct ByKey(Arc<Record>);
+
+impl Borrow<Key> for ByKey {
+    fn borrow(&self) -> &Key {
+        &self.0.key
+    }
+}
+
+impl Hash for ByKey {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.key.hash(state);
+    }
+}
+
+impl PartialEq for ByKey {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.key == other.0.key
+    }
+}
+
+impl Eq for ByKey {}
+
+/// A list that is empty keeps room for so many entries at most.
+const ROOM: usize = 1024;
+
 impl Unsaved {
-    /// Gives the entry in whose place it comes.
-    fn put(&mut self, entry: Arc<Entry>) -> Option<Arc<Entry>> {
-        let before = self.remove(&entry.record.key);
-        self.places.insert(entry.record.key, self.next);
-        self.in_order.insert(self.next, entry);
+    /// Puts an entry last, for each selection that it is given for. Gives those in whose place it comes.
+    fn put(&mut self, record: &Arc<Record>, new: Slot) -> Slot {
+        let place = self.places.remove(&record.key);
+        let slot = place.and_then(|place| self.in_order.remove(&place));
+        let mut slot = slot.unwrap_or_default();
+        let mut before = Slot::default();
+        for (of, new) in new.into_iter().enumerate().filter(|(_, new)| new.is_some()) {
+            before[of] = std::mem::replace(&mut slot[of], new);
+        }
+        self.places.insert(ByKey(Arc::clone(record)), self.next);
+        self.in_order.insert(self.next, slot);
         self.next += 1;
         before
     }
 
-    fn get(&self, key: &Key) -> Option<&Arc<Entry>> {
-        self.in_order.get(self.places.get(key)?)
+    fn get(&self, of: Selection, key: &Key) -> Option<&Arc<Entry>> {
+        let slot = self.in_order.get(self.places.get(key)?)?;
+        slot[of as usize].as_ref()
     }
 
-    fn remove(&mut self, key: &Key) -> Option<Arc<Entry>> {
-        self.in_order.remove(&self.places.remove(key)?)
+    fn number(&self, of: Selection) -> usize {
+        let slots = self.in_order.range(self.first[of as usize]..);
+        slots
+            .filter(|(_, slot)| slot[of as usize].is_some())
+            .count()
+    }
+
+    /// Takes the first that a selection lacks.
+    fn take(&mut self, of: Selection) -> Option<Arc<Entry>> {
+        let first = &mut self.first[of as usize];
+        let mut slots = self.in_order.range_mut(*first..);
+        let taken = slots.find_map(|(place, slot)| Some((*place, slot[of as usize].take()?)));
+        *first = taken.as_ref().map_or(self.next, |(place, _)| place + 1);
+        let (place, entry) = taken?;
+        self.tidy(place, &entry.record.key);
+        Some(entry)
+    }
+
+    /// Takes the entry of one computation.
+    fn remove(&mut self, of: Selection, entry: &Entry) -> Option<Arc<Entry>> {
+        let key = &entry.record.key;
+        let place = *self.places.get(key)?;
+        let one = &mut self.in_order.get_mut(&place)?[of as usize];
+        let taken = one.take_if(|one| one.record.run == entry.record.run);
+        self.tidy(place, key);
+        taken
+    }
+
+    /// Drops a slot if no selection lacks anything of it.
+    fn tidy(&mut self, place: u64, key: &Key) {
+        let is_empty = |slot: &Slot| slot.iter().all(Option::is_none);
+        if !self.in_order.get(&place).is_some_and(is_empty) {
+            return;
+        }
+        self.in_order.remove(&place);
+        self.places.remove(key);
+        if self.places.is_empty() && self.places.capacity() > ROOM {
+            self.places = HashMap::default();
+        }
     }
 }
 
 impl Pending {
     /// Notes a new entry for both selections.
     pub(crate) fn add(&self, entry: &Arc<Entry>) {
-        for selection in [Selection::Checkpoint, Selection::Archive] {
-            self.add_to(selection, entry);
-        }
+        let both = [Selection::Checkpoint, Selection::Archive];
+        self.put(entry, both.map(|of| Some(only_taken(entry, of))));
     }
 
     /// Notes an entry that one selection lacks.
     pub(crate) fn add_to(&self, selection: Selection, entry: &Arc<Entry>) {
-        let unsaved = only_taken(entry, selection);
+        self.put(entry, slot_of(selection, only_taken(entry, selection)));
+    }
+
+    fn put(&self, entry: &Entry, slot: Slot) {
         // Dropped when the list is free again: destructors may use the cache.
-        let _before = lock(self.list(selection)).put(unsaved);
+        let _before = lock(&self.entries).put(&entry.record, slot);
     }
 
     pub(crate) fn add_mark(&self, mark: Mark) {
@@ -65,7 +144,7 @@ impl Pending {
 
     /// How many entries are to be saved.
     pub(crate) fn number(&self, selection: Selection) -> usize {
-        lock(self.list(selection)).in_order.len()
+        lock(&self.entries).number(selection)
     }
 
     /// Takes some of the entries that are to be saved, so many or of so many bytes, and all marks.
@@ -75,14 +154,13 @@ impl Pending {
         most: usize,
         most_bytes: usize,
     ) -> (Vec<Arc<Entry>>, Vec<Mark>) {
-        let mut list = lock(self.list(selection));
+        let mut list = lock(&self.entries);
         let mut taken = Vec::new();
         let mut bytes = 0_usize;
         while taken.len() < most
             && bytes < most_bytes
-            && let Some((_, entry)) = list.in_order.pop_first()
+            && let Some(entry) = list.take(selection)
         {
-            list.places.remove(&entry.record.key);
             bytes = bytes.saturating_add(entry.known_bytes());
             taken.push(entry);
         }
@@ -91,19 +169,15 @@ impl Pending {
 
     /// The entries of these keys that a selection lacks.
     pub(crate) fn of(&self, selection: Selection, keys: &[Key]) -> Vec<Arc<Entry>> {
-        let list = lock(self.list(selection));
-        let found = keys.iter().filter_map(|key| list.get(key));
+        let list = lock(&self.entries);
+        let found = keys.iter().filter_map(|key| list.get(selection, key));
         found.cloned().collect()
     }
 
     /// Takes an entry off a list, because it is saved or never to be.
     pub(crate) fn forget(&self, selection: Selection, entry: &Entry) {
-        let mut list = lock(self.list(selection));
-        let (key, run) = (&entry.record.key, entry.record.run);
-        let is_listed = list.get(key).is_some_and(|one| one.record.run == run);
-        let before = is_listed.then(|| list.remove(key));
-        drop(list);
-        drop(before);
+        // Dropped when the list is free again.
+        let _before = lock(&self.entries).remove(selection, entry);
     }
 
     /// Puts back what could not be saved, but for what has a newer entry since.
@@ -114,20 +188,20 @@ impl Pending {
         marks: Vec<Mark>,
     ) {
         lock(&self.marks).splice(0..0, marks);
-        let mut list = lock(self.list(selection));
-        for entry in entries {
-            if list.get(&entry.record.key).is_none() {
-                list.put(entry);
+        let mut list = lock(&self.entries);
+        // What has a newer one is dropped with the vector, when the list is free again.
+        for entry in &entries {
+            if list.get(selection, &entry.record.key).is_none() {
+                list.put(&entry.record, slot_of(selection, Arc::clone(entry)));
             }
         }
     }
+}
 
-    fn list(&self, selection: Selection) -> &Mutex<Unsaved> {
-        match selection {
-            Selection::Checkpoint => &self.checkpoint,
-            Selection::Archive => &self.archive,
-        }
-    }
+fn slot_of(selection: Selection, entry: Arc<Entry>) -> Slot {
+    let mut slot = Slot::default();
+    slot[selection as usize] = Some(entry);
+    slot
 }
 
 /// The entry without the values that the selection leaves out, so that a list of
@@ -163,14 +237,14 @@ fn saved_entry(entry: &Entry, selection: Selection) -> SavedEntry {
         .map(|named| {
             let tags = named.tags.unwrap_or_default();
             SavedResult {
-                name: named.name.to_string(),
+                name: named.name.clone(),
                 tags,
                 value: selection.takes(tags).then(|| value(named)).flatten(),
             }
         })
         .collect();
     SavedEntry {
-        record: entry.record.clone(),
+        record: Arc::clone(&entry.record),
         results,
     }
 }

@@ -101,7 +101,7 @@ impl Engine {
             look_at(&entry.record);
         }
         if let Some(archiver) = self.archiver() {
-            let looked = archiver.records(&resolved.name, &mut |record| look_at(&record));
+            let looked = archiver.records(&resolved.name, &mut look_at);
             if let Err(error) = looked {
                 // What is in memory may be near enough, for a message.
                 let store = archiver.describe();

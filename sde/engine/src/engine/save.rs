@@ -311,6 +311,9 @@ impl Engine {
 /// So many entries are the first part of a save, and all of a short one.
 const FIRST_PART: usize = 64;
 
+/// So many are the longest: what a batch says of its entries takes memory too.
+const LONGEST_PART: usize = 1 << 16;
+
 /// A part of this many bytes in memory has no more entries: a limit may drop them, and the save holds them.
 const PART_BYTES: usize = 16 << 20;
 
@@ -354,7 +357,7 @@ impl Save {
         self.left_out.extend(saved.left_out);
         self.took += took;
         if took < QUICK {
-            self.at_once *= 4;
+            self.at_once = (4 * self.at_once).min(LONGEST_PART);
         } else if took > SLOW {
             self.at_once = (self.at_once / 4).max(1);
         }

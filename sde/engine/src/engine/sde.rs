@@ -148,7 +148,7 @@ impl Sde {
         let mut records: Vec<_> = self
             .engine()
             .entries()
-            .map(|entry| entry.record.clone())
+            .map(|entry| Record::clone(&entry.record))
             .collect();
         records.sort_by_key(|record| (record.made_at, record.run));
         records

@@ -7,7 +7,9 @@
 use crate::app::{App, Handle};
 use crate::error::AppError;
 use crate::event::Source;
-use crate::key::{Digest, EncodedCursor, Encoder, Fingerprint, FingerprintError, describe};
+use crate::key::{
+    Digest, EncodedCursor, Encoder, Field, Fingerprint, FingerprintError, Scalar, describe, field,
+};
 use crate::result_map::{ErasedValue, ResultMap};
 
 /// The inputs and the body of one call. Implemented by the macros for functions.
@@ -61,6 +63,35 @@ pub struct ValueSummary {
     pub short: String,
     /// The digest of its encoding; zeros if it could not be encoded any more.
     pub digest: Digest,
+    /// The value itself, if it is a number, a truth value, a character or a short text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scalar: Option<Scalar>,
+}
+
+impl From<Field> for ValueSummary {
+    fn from((name, short, digest, scalar): Field) -> Self {
+        Self {
+            name,
+            short,
+            digest,
+            scalar,
+        }
+    }
+}
+
+impl Scalar {
+    /// What a record keeps of an input with this name and value: the same short text and the same digest as those that
+    /// the run made.
+    ///
+    /// ```
+    /// use sde::Scalar;
+    /// let summary = Scalar::Text("6-31G*".into()).summary("basis");
+    /// assert_eq!(summary.short, "\"6-31G*\"");
+    /// ```
+    #[must_use]
+    pub fn summary(&self, name: &str) -> ValueSummary {
+        field(name, self).into()
+    }
 }
 
 /// The readable line of one argument. Used by the macros.
@@ -74,5 +105,6 @@ pub fn summary(
         name: name.to_owned(),
         short: describe(value),
         digest: Digest::from_bytes(cursor.digest(name, value)),
+        scalar: value.to_scalar(),
     }
 }

@@ -232,11 +232,11 @@ impl Inputs {
     }
 
     pub(crate) fn summaries(&self, cursor: &mut EncodedCursor<'_>) -> Vec<ValueSummary> {
-        self.0
-            .items
-            .iter()
-            .filter_map(|input| (input.ops.summary)(&input.value, &input.name, cursor))
-            .collect()
+        let items = &self.0.items;
+        let one = |input: &Input| (input.ops.summary)(&input.value, &input.name, cursor);
+        let mut summaries = Vec::with_capacity(items.len());
+        summaries.extend(items.iter().filter_map(one));
+        summaries
     }
 }
 

@@ -104,7 +104,7 @@ macro_rules! same_as {
         }
 
         #[inline]
-        fn scalar() -> Option<$crate::key::Scalar> {
+        fn scalar() -> Option<$crate::key::ScalarKind> {
             <$target as $crate::key::TypeShape>::type_scalar()
         }
 
@@ -116,6 +116,10 @@ macro_rules! same_as {
         #[inline]
         fn put_bounded(&self, room: &mut [u8], at: usize) -> usize {
             $crate::key::Fingerprint::put_bounded(&**self, room, at)
+        }
+
+        fn to_scalar(&self) -> Option<$crate::key::Scalar> {
+            $crate::key::Fingerprint::to_scalar(&**self)
         }
     };
 }

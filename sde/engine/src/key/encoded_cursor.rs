@@ -3,8 +3,8 @@
 //! A run that misses keeps the digest of each input in its record. The inputs were encoded for the
 //! key just before, and what is long was hashed then: a gigabyte must not be hashed twice, nor
 //! a file be read twice, which may not be the same file by then. In the list both are a tag,
-//! a length and the digest, so only short values are encoded again, to find where the next input
-//! begins.
+//! a length and the digest. Scalars and short texts are hashed from where they stand in it, and only
+//! other short values are encoded again, to find where the next input begins.
 
 use super::commitment::{Commitment, commit};
 use super::fingerprint::Fingerprint;
@@ -27,13 +27,9 @@ impl<'a> EncodedCursor<'a> {
     /// does not say: the whole list is longer than 1 KiB, or the value is not what it was.
     ///
     /// A value that can't be encoded any more (a file that is gone) gives zeros.
-    pub(crate) fn digest<T: Fingerprint + ?Sized>(
-        &mut self,
-        name: &str,
-        value: &T,
-    ) -> [u8; DIGEST] {
+    pub(crate) fn digest<T: Fingerprint>(&mut self, name: &str, value: &T) -> [u8; DIGEST] {
         let rest = after_name(self.0, name).unwrap_or_default();
-        if let Some((digest, rest)) = known(rest) {
+        if let Some((digest, rest)) = known(rest).or_else(|| of_scalar::<T>(rest)) {
             self.0 = rest;
             return digest;
         }
@@ -70,6 +66,16 @@ fn known(list: &[u8]) -> Option<([u8; DIGEST], &[u8])> {
     Some((digest, rest))
 }
 
+/// The same of a scalar or a short text, which say where they end.
+fn of_scalar<T: Fingerprint>(list: &[u8]) -> Option<([u8; DIGEST], &[u8])> {
+    let length = match list {
+        [item::TEXT, length @ ..0x80, ..] => 2 + usize::from(*length),
+        _ => T::scalar().map(|_| T::bound())?,
+    };
+    let (encoded, rest) = list.split_at_checked(length)?;
+    Some((*digest_of(encoded).as_bytes(), rest))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,7 +108,7 @@ mod tests {
         let list = list.unwrap();
         let mut cursor = EncodedCursor::new(&list);
         let first = cursor.digest("first", &long[0]);
-        let label = cursor.digest("label", "x");
+        let label = cursor.digest("label", &"x");
         let second = cursor.digest("second", &long[1]);
         let number = cursor.digest("number", &3_u64);
         assert_eq!(long.each_ref().map(|long| long.0.get()), [1, 1]);

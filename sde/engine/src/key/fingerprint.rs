@@ -2,7 +2,7 @@
 
 use super::encoder::Encoder;
 use super::error::FingerprintError;
-use super::scalar::Scalar;
+use super::scalar::{Scalar, ScalarKind};
 use super::shape::Shape;
 use super::short::Short;
 
@@ -140,9 +140,15 @@ pub trait Fingerprint {
         to.node_at(at, |to| self.fingerprint(to))
     }
 
+    /// The value itself, if it is a scalar and writes and describes itself as that one does: records keep it.
+    #[doc(hidden)]
+    fn to_scalar(&self) -> Option<Scalar> {
+        None
+    }
+
     /// The kind of scalar that the type is, if it is one. A handle says what its content says.
     #[doc(hidden)]
-    fn scalar() -> Option<Scalar>
+    fn scalar() -> Option<ScalarKind>
     where
         Self: Sized,
     {

@@ -3,7 +3,7 @@
 use super::encoder::Encoder;
 use super::error::FingerprintError;
 use super::fingerprint::Fingerprint;
-use super::scalar::Scalar;
+use super::scalar::ScalarKind;
 use super::shape::Shape;
 use super::tag::item;
 use super::volatile::Volatile;
@@ -73,7 +73,7 @@ impl<'b> Encoder<'b> {
     /// Writes bytes, as a slice of `u8` would be.
     #[inline]
     pub fn bytes(&mut self, value: &[u8]) {
-        self.plain_item(|parts| parts.scalars(Scalar::U8, value.len(), value));
+        self.plain_item(|parts| parts.scalars(ScalarKind::U8, value.len(), value));
     }
 
     /// A whole item: tag, length, content.
@@ -280,7 +280,7 @@ impl<'e, 'b> Fields<'e, 'b> {
 
     /// A whole item: scalars that lie in memory as they are encoded.
     #[inline]
-    pub(crate) fn scalars(&mut self, scalar: Scalar, count: usize, bytes: &[u8]) {
+    pub(crate) fn scalars(&mut self, scalar: ScalarKind, count: usize, bytes: &[u8]) {
         self.bytes([item::SCALARS, scalar as u8]);
         self.varint(count as u64);
         self.slice(bytes);

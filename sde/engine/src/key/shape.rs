@@ -87,7 +87,7 @@ pub trait TypeShape {
     }
 
     #[doc(hidden)]
-    fn type_scalar() -> Option<super::Scalar> {
+    fn type_scalar() -> Option<super::ScalarKind> {
         None
     }
 
@@ -102,7 +102,7 @@ impl<T: Fingerprint> TypeShape for T {
         T::shape(to);
     }
 
-    fn type_scalar() -> Option<super::Scalar> {
+    fn type_scalar() -> Option<super::ScalarKind> {
         T::scalar()
     }
 

@@ -9,6 +9,7 @@ use std::fmt::{self, Write};
 use super::commitment::commit;
 use super::digest::Digest;
 use super::fingerprint::Fingerprint;
+use super::scalar::Scalar;
 
 /// The longest short text, in characters.
 const LIMIT: usize = 80;
@@ -25,8 +26,8 @@ pub struct Short {
     fields: Option<Vec<Field>>,
 }
 
-/// A field: its name, its short text, the digest of its encoding.
-pub(crate) type Field = (String, String, Digest);
+/// A field: its name, its short text, the digest of its encoding, and itself if it is a scalar.
+pub(crate) type Field = (String, String, Digest, Option<Scalar>);
 
 impl Short {
     /// An empty text.
@@ -140,10 +141,11 @@ impl Short {
     }
 }
 
-fn field(name: &str, value: &dyn Fingerprint) -> Field {
+/// What a value is as a field of that name.
+pub(crate) fn field(name: &str, value: &dyn Fingerprint) -> Field {
     let digest = commit(value).map(|commitment| commitment.digest());
     let digest = digest.unwrap_or(Digest::from_bytes([0; 32]));
-    (name.to_owned(), describe(value), digest)
+    (name.to_owned(), describe(value), digest, value.to_scalar())
 }
 
 impl Write for Short {

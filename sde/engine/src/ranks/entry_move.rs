@@ -62,7 +62,7 @@ impl EntryMove<'_> {
         }
     }
 
-    fn record(&self) -> &Record {
+    fn record(&self) -> &Arc<Record> {
         &self.received.record
     }
 
@@ -220,7 +220,7 @@ impl EntryMove<'_> {
         };
         // What its nested runs depended on is checked before it is used.
         Entry::new(
-            record.clone(),
+            Arc::clone(record),
             ResultMap::from_parts(origin, results),
             u64::MAX,
         )

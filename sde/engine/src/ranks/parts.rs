@@ -97,7 +97,7 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
             _ => named.clone(),
         });
     Entry::new(
-        entry.record.clone(),
+        Arc::clone(&entry.record),
         ResultMap::from_parts(entry.origin(), results.collect()),
         u64::MAX,
     )
@@ -107,14 +107,14 @@ pub(crate) fn head_of(entry: &Entry, descriptors: &Descriptors) -> Entry {
 pub(crate) fn part_of(entry: &Entry, descriptors: &Descriptors, rank: usize) -> Entry {
     let is_part = |named: &&Named| descriptors.contains_key(&*named.name);
     let results = entry.results.results().iter().filter(is_part).cloned();
-    let mut record = entry.record.clone();
+    let mut record = Record::clone(&entry.record);
     record.key = part_key(&entry.record.key, rank);
     let origin = Origin {
         key: record.key,
         ..entry.origin()
     };
     let results = ResultMap::from_parts(origin, results.collect());
-    Entry::new(record, results, u64::MAX)
+    Entry::new(Arc::new(record), results, u64::MAX)
 }
 
 /// A distributed value in a store, put together for one rank when it is asked for.

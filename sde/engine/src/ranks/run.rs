@@ -243,7 +243,7 @@ impl Engine {
         if met.iter().all(|other| dependencies(other) == first) {
             return Ok(own);
         }
-        let mut record = own.record.clone();
+        let mut record = Record::clone(&own.record);
         let mine: Dependencies = (record.dependencies, record.nondeterministic, record.anew);
         let header = Header::keyless(CollectiveOp::Agree, "what a run rests on");
         let all = ranks.gather_all(header, &mine)?;
@@ -251,7 +251,7 @@ impl Engine {
         record.dependencies = dependencies.collect::<BTreeSet<_>>().into_iter().collect();
         record.nondeterministic = all.iter().any(|of_rank| of_rank.1);
         record.anew = all.iter().any(|of_rank| of_rank.2);
-        Ok(Arc::new(own.with_record(record)))
+        Ok(Arc::new(own.with_record(Arc::new(record))))
     }
 }
 

@@ -26,7 +26,10 @@ type Bytes = for<'a> fn(&'a ErasedValue) -> Option<BulkBytes<'a>>;
 
 /// Writes and reads the values of one type, through any serde format.
 #[derive(Clone, Copy)]
-pub struct Codec {
+pub struct Codec(&'static Ops);
+
+/// What a codec does. One lies in the program for each type, since every result that is remembered has a codec.
+struct Ops {
     type_name: fn() -> &'static str,
     type_id: fn() -> TypeId,
     show: Show,
@@ -38,26 +41,30 @@ impl Codec {
     /// The codec of a type.
     #[must_use]
     pub const fn of<T: Storable>() -> Self {
-        Self {
-            type_name: std::any::type_name::<T>,
-            type_id: TypeId::of::<T>,
-            show: show::<T>,
-            bytes: bytes::<T>,
-            decode: decode::<T>,
-        }
+        Self(
+            const {
+                &Ops {
+                    type_name: std::any::type_name::<T>,
+                    type_id: TypeId::of::<T>,
+                    show: show::<T>,
+                    bytes: bytes::<T>,
+                    decode: decode::<T>,
+                }
+            },
+        )
     }
 
     /// The name of the type, for messages only: it may change from one compiler
     /// to the next.
     #[must_use]
     pub fn type_name(&self) -> &'static str {
-        (self.type_name)()
+        (self.0.type_name)()
     }
 
     /// The type, within this process.
     #[must_use]
     pub fn type_id(&self) -> TypeId {
-        (self.type_id)()
+        (self.0.type_id)()
     }
 
     /// Writes a value.
@@ -67,7 +74,7 @@ impl Codec {
     pub fn encode<S: Serializer>(&self, value: &ErasedValue, to: S) -> Result<S::Ok, S::Error> {
         let mut to = Some(to);
         let mut written = None;
-        (self.show)(value, &mut |value| {
+        (self.0.show)(value, &mut |value| {
             written = to.take().map(|to| erased_serde::serialize(value, to));
         });
         written.unwrap_or_else(|| {
@@ -85,7 +92,7 @@ impl Codec {
     /// `None` for all other types, and for a value of another type.
     #[must_use]
     pub fn bulk<'a>(&self, value: &'a ErasedValue) -> Option<BulkBytes<'a>> {
-        (self.bytes)(value)
+        (self.0.bytes)(value)
     }
 
     /// Reads a value.
@@ -96,7 +103,7 @@ impl Codec {
         &self,
         from: &mut dyn erased_serde::Deserializer<'_>,
     ) -> Result<ErasedValue, erased_serde::Error> {
-        (self.decode)(from)
+        (self.0.decode)(from)
     }
 }
 

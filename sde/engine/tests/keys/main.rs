@@ -16,6 +16,7 @@ mod injective;
 mod names;
 mod numbers;
 mod order;
+mod scalars;
 mod serde_types;
 mod shared;
 mod short_text;

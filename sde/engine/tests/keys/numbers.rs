@@ -57,7 +57,7 @@ impl Fingerprint for Apart {
         to.of::<f64>();
     }
 
-    fn scalar() -> Option<sde::key::Scalar> {
+    fn scalar() -> Option<sde::key::ScalarKind> {
         f64::scalar()
     }
 

@@ -258,6 +258,8 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
     let handle = arguments.takes_handle.then(|| quote!(__sde,));
     let run = output.to_map(&quote!(__sde_body(#handle #(#taken),*)));
     let value = &output.value;
+    // Room for no more: a vector that grows begins with four.
+    let count = places.len();
     quote! {
         struct __SdeCall<'call>(
             // What was taken of a hit.
@@ -291,7 +293,7 @@ fn call_impl(arguments: &Arguments, output: &Output) -> TokenStream {
                 &self,
                 __cursor: &mut ::sde::__private::EncodedCursor<'_>,
             ) -> ::std::vec::Vec<::sde::ValueSummary> {
-                let mut __summaries = ::std::vec::Vec::new();
+                let mut __summaries = ::std::vec::Vec::with_capacity(#count);
                 #(__summaries.extend(
                     self.#places
                         .as_ref()

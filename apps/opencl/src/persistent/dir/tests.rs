@@ -31,7 +31,7 @@ fn what_is_put_counts_in_place_of_what_a_wrong_clock_dated() {
         stored.seal()
     };
     let mut entry = saved(&with("bad")).unwrap();
-    entry.record.made_at += Duration::from_secs(1 << 30);
+    Arc::make_mut(&mut entry.record).made_at += Duration::from_secs(1 << 30);
     let batch = Batch {
         selection: Selection::Archive,
         entries: vec![entry],

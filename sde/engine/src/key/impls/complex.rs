@@ -3,7 +3,7 @@
 use num_complex::Complex;
 
 use crate::key::bounded::{put, write_node};
-use crate::key::{Encoder, Fingerprint, FingerprintError, Scalar, Shape, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, ScalarKind, Shape, Short};
 
 macro_rules! complex {
     ($($float:ty, $tag:ident, $size:literal;)*) => {$(
@@ -19,7 +19,7 @@ macro_rules! complex {
             }
 
             fn shape(to: &mut Shape<'_, '_>) {
-                to.tag(Scalar::$tag as u8);
+                to.tag(ScalarKind::$tag as u8);
             }
 
             #[inline]
@@ -29,7 +29,7 @@ macro_rules! complex {
 
             #[inline]
             fn put_bounded(&self, room: &mut [u8], at: usize) -> usize {
-                let at = put(room, at, [Scalar::$tag as u8]);
+                let at = put(room, at, [ScalarKind::$tag as u8]);
                 let at = put::<$size>(room, at, self.re.to_le_bytes());
                 put::<$size>(room, at, self.im.to_le_bytes())
             }
@@ -44,8 +44,8 @@ macro_rules! complex {
             }
 
             #[inline]
-            fn scalar() -> Option<Scalar> {
-                Some(Scalar::$tag)
+            fn scalar() -> Option<ScalarKind> {
+                Some(ScalarKind::$tag)
             }
 
             #[inline]

@@ -1,7 +1,7 @@
-//! Numbers, `bool` and `char`.
+//! Numbers, `bool` and `char`; and each of them with its type as a [`Scalar`].
 
 use crate::key::bounded::{put, write_node};
-use crate::key::{Encoder, Fingerprint, FingerprintError, Scalar, Shape, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, Scalar, ScalarKind, Shape, Short};
 
 macro_rules! scalars {
     ($($type:ty, $tag:ident, $size:expr, $native:expr, |$value:ident| $bytes:expr;)*) => {$(
@@ -17,7 +17,7 @@ macro_rules! scalars {
             }
 
             fn shape(to: &mut Shape<'_, '_>) {
-                to.tag(Scalar::$tag as u8);
+                to.tag(ScalarKind::$tag as u8);
             }
 
             #[inline]
@@ -28,7 +28,7 @@ macro_rules! scalars {
             #[inline]
             fn put_bounded(&self, room: &mut [u8], at: usize) -> usize {
                 let $value = *self;
-                let at = put(room, at, [Scalar::$tag as u8]);
+                let at = put(room, at, [ScalarKind::$tag as u8]);
                 put::<{ $size }>(room, at, $bytes)
             }
 
@@ -41,9 +41,13 @@ macro_rules! scalars {
                 write_node(self, to, at)
             }
 
+            fn to_scalar(&self) -> Option<Scalar> {
+                (*self).try_into().ok().map(Scalar::$tag)
+            }
+
             #[inline]
-            fn scalar() -> Option<Scalar> {
-                Some(Scalar::$tag)
+            fn scalar() -> Option<ScalarKind> {
+                Some(ScalarKind::$tag)
             }
 
             #[inline]
@@ -74,4 +78,61 @@ scalars! {
     f64, F64, 8, true, |value| value.to_le_bytes();
     bool, Bool, 1, true, |value| [u8::from(value)];
     char, Char, 4, true, |value| u32::from(value).to_le_bytes();
+}
+
+impl Scalar {
+    /// What describes itself as the value does.
+    fn held(&self) -> &dyn Fingerprint {
+        match self {
+            Self::U8(value) => value,
+            Self::U16(value) => value,
+            Self::U32(value) => value,
+            Self::U64(value) => value,
+            Self::U128(value) => value,
+            Self::Usize(value) => value,
+            Self::I8(value) => value,
+            Self::I16(value) => value,
+            Self::I32(value) => value,
+            Self::I64(value) => value,
+            Self::I128(value) => value,
+            Self::Isize(value) => value,
+            Self::F32(value) => value,
+            Self::F64(value) => value,
+            Self::Bool(value) => value,
+            Self::Char(value) => value,
+            Self::Text(value) => value,
+        }
+    }
+}
+
+/// As the value is: by its own type.
+impl Fingerprint for Scalar {
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        // Eight bytes under the tag of the type, also on a machine where it has four.
+        let mut eight = |kind, bytes: [u8; 8]| {
+            to.plain_item(|parts| {
+                parts.bytes([kind as u8]);
+                parts.bytes(bytes);
+            });
+            Ok(())
+        };
+        match self {
+            Self::Usize(value) => eight(ScalarKind::Usize, value.to_le_bytes()),
+            Self::Isize(value) => eight(ScalarKind::Isize, value.to_le_bytes()),
+            Self::U128(value) => u128::from(*value).fingerprint(to),
+            Self::I128(value) => i128::from(*value).fingerprint(to),
+            other => other.held().fingerprint(to),
+        }
+    }
+
+    fn describe(&self, out: &mut Short) {
+        self.held().describe(out);
+    }
+
+    fn to_scalar(&self) -> Option<Scalar> {
+        match self {
+            Self::Text(text) => text.to_scalar(),
+            other => Some(other.clone()),
+        }
+    }
 }

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use crate::key::shape::TypeShape;
 use crate::key::tag::item;
-use crate::key::{Encoder, Fingerprint, FingerprintError, Shape, Short};
+use crate::key::{Encoder, Fingerprint, FingerprintError, SCALAR_TEXT, Scalar, Shape, Short};
 
 macro_rules! text {
-    ($(#[$doc:meta])* $tag:ident: $borrowed:ty, $owned:ty, |$value:ident| $bytes:expr, |$shown:ident, $out:ident| $describe:expr) => {
+    ($(#[$doc:meta])* $tag:ident: $borrowed:ty, $owned:ty, |$value:ident| $bytes:expr, |$shown:ident, $out:ident| $describe:expr
+        $(, |$held:ident| $scalar:expr)?) => {
         $(#[$doc])*
         impl Fingerprint for $borrowed {
             #[inline]
@@ -32,6 +33,11 @@ macro_rules! text {
                 let $shown = self;
                 $describe
             }
+
+            $(fn to_scalar(&self) -> Option<Scalar> {
+                let $held = self;
+                $scalar
+            })?
         }
 
         impl TypeShape for $borrowed {
@@ -60,6 +66,10 @@ macro_rules! text {
                 <$borrowed as Fingerprint>::describe(self, out);
             }
 
+            fn to_scalar(&self) -> Option<Scalar> {
+                <$borrowed as Fingerprint>::to_scalar(self)
+            }
+
             fn shape(to: &mut Shape<'_, '_>) {
                 to.tag(item::$tag);
             }
@@ -67,7 +77,8 @@ macro_rules! text {
     };
 }
 
-text!(TEXT: str, String, |text| text.as_bytes(), |text, out| out.quoted(text));
+text!(TEXT: str, String, |text| text.as_bytes(), |text, out| out.quoted(text),
+    |text| (text.len() <= SCALAR_TEXT).then(|| Scalar::Text(text.into())));
 text!(OS_TEXT: OsStr, OsString, |text| text.as_encoded_bytes(), |text, out| out.quoted(&text.to_string_lossy()));
 text!(C_TEXT: CStr, CString, |text| text.to_bytes(), |text, out| out.quoted(&text.to_string_lossy()));
 text!(

@@ -44,7 +44,7 @@ pub(crate) struct PackedEntry {
 /// It comes after the values.
 #[derive(Serialize, Deserialize)]
 struct Head {
-    record: Record,
+    record: Arc<Record>,
     results: Vec<HeadOfResult>,
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn pack(
         });
     }
     let head = Head {
-        record: entry.record.clone(),
+        record: Arc::clone(&entry.record),
         results,
     };
     let start = to.len();
@@ -154,7 +154,7 @@ fn read(key: &Key, packed: PackedEntry, wire: &Arc<dyn Wire>) -> Result<StoredEn
         });
     }
     Ok(StoredEntry {
-        record: head.record.clone(),
+        record: Arc::clone(&head.record),
         results,
         // The rank that computed it archives it.
         archived: true,

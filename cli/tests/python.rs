@@ -26,26 +26,53 @@ fn the_documented_program_reads_equal_values() {
     let sample = kit::Sample::new();
     let program = sample.path.with_file_name("read.py");
     std::fs::write(&program, code).unwrap();
-    let mut said = String::new();
-    for file in sample.files() {
-        if file.extension().is_none_or(|extension| extension != "sde") {
-            continue;
-        }
-        let output = Command::new(&python)
-            .arg(&program)
-            .arg(&file)
-            .output()
-            .unwrap();
-        let err = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{}: {err}", file.display());
-        said.push_str(&String::from_utf8(output.stdout).unwrap());
-    }
+    let output = Command::new(&python)
+        .arg(&program)
+        .arg(&sample.path)
+        .output()
+        .unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{err}");
+    let said = String::from_utf8(output.stdout).unwrap();
     for value in [
-        "cli.energy result 6.0\n",
-        "cli.Solver positions [[ 0.  1.  2.]\n [ 4. nan -0.]]\n",
-        "cli.Solver guess [1. 2. 4.]\n",
-        "cli.Solver report {'weights': array([0.5, 1.5], dtype=float32), 'label': 'a label', 'steps': None}\n",
+        "cli.energy {'basis': 'STO-3G', 'charge': 0} {'result': 6.0}\n",
+        "'positions': array([[ 0.,  1.,  2.],\n       [ 4., nan, -0.]])",
+        "'guess': array([1., 2., 4.])",
+        "'report': {'weights': array([0.5, 1.5], dtype=float32), 'label': 'a label', 'steps': None}",
+        "cli.iterate scratch {",
     ] {
         assert!(said.contains(value), "{value} is not in:\n{said}");
     }
+}
+
+/// What a compaction has replaced, and what is marked as not to be used, does not count.
+#[test]
+fn the_documented_program_reads_what_counts() {
+    let python =
+        std::env::var_os("SDE_PYTHON").expect("SDE_PYTHON names a Python with cbor2 and numpy");
+    let (_, code) = DOCUMENT.split_once("```python\n").unwrap();
+    let (code, _) = code.split_once("```").unwrap();
+    let sample = kit::Sample::new();
+    let program = sample.path.with_file_name("read.py");
+    std::fs::write(&program, code).unwrap();
+    let read = || {
+        let output = Command::new(&python)
+            .arg(&program)
+            .arg(&sample.path)
+            .output()
+            .unwrap();
+        let mut lines: Vec<String> = String::from_utf8(output.stdout)
+            .unwrap()
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        lines.sort();
+        lines
+    };
+    let before = read();
+    sde_archives::DirStore::open(&sample.path)
+        .unwrap()
+        .compact(&sde_archives::Retention::new())
+        .unwrap();
+    assert_eq!(read(), before);
 }

@@ -56,6 +56,8 @@ enum Progress {
         segment: Arc<Segment>,
         length: u64,
         end: u64,
+        /// Whether its index was read: it does not grow.
+        sealed: bool,
     },
 }
 
@@ -158,6 +160,7 @@ impl SegmentCatalog {
                 segment,
                 length,
                 end,
+                ..
             } => Some(KnownSegment {
                 segment: Arc::clone(segment),
                 end: *end,
@@ -176,6 +179,7 @@ impl SegmentCatalog {
                 segment: known.segment,
                 length: known.end,
                 end: known.end,
+                sealed: false,
             });
     }
 
@@ -190,11 +194,11 @@ impl SegmentCatalog {
         if end != from || known.end < end {
             return false;
         }
-        self.note_read(known);
+        self.note_read(known, false);
         true
     }
 
-    fn note_read(&mut self, known: KnownSegment) {
+    fn note_read(&mut self, known: KnownSegment, sealed: bool) {
         let KnownSegment {
             segment,
             end,
@@ -204,6 +208,7 @@ impl SegmentCatalog {
             segment: Arc::clone(&segment),
             length,
             end,
+            sealed,
         };
         self.files.insert(segment.path.clone(), progress);
     }
@@ -223,11 +228,12 @@ impl SegmentCatalog {
     /// Takes note of a segment that this process has sealed.
     pub(crate) fn note_sealed(&mut self, segment: &Arc<Segment>, block: &IndexBlock) {
         self.sealed.insert(segment.id);
-        self.note_read(KnownSegment {
+        let known = KnownSegment {
             segment: Arc::clone(segment),
             end: block.end,
             length: block.length,
-        });
+        };
+        self.note_read(known, true);
     }
 
     /// The segments that this process has sealed, so that all in them is durable.
@@ -352,6 +358,7 @@ impl SegmentCatalog {
                     length: 0,
                     end: first(replaced.get(&segment.id)),
                     segment,
+                    sealed: false,
                 };
             }
         }
@@ -370,16 +377,18 @@ impl SegmentCatalog {
         part: Part,
         changes: &mut CatalogChanges,
     ) -> io::Result<()> {
+        if let Some(Progress::Own(_) | Progress::Read { sealed: true, .. }) = self.files.get(path) {
+            return Ok(());
+        }
         let found = vfs.look(path)?;
         let found = found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let known = self.files.get(path);
         let progress_is_new = !matches!(known, Some(Progress::Read { length: 1.., .. }));
         let (segment, from) = match known {
-            Some(Progress::Own(_)) => return Ok(()),
             Some(Progress::Refused(then)) if *then == found.length => return Ok(()),
             Some(Progress::Read { length: then, .. }) if *then == found.length => return Ok(()),
             Some(Progress::Read { segment, end, .. }) => (Arc::clone(segment), *end),
-            Some(Progress::Refused(_)) | None => match self.open(vfs, path, &found)? {
+            Some(_) | None => match self.open(vfs, path, &found)? {
                 Some(Ok(segment)) if segment.part == part => {
                     let from = self.first(&segment.id);
                     (Arc::new(segment), from)
@@ -396,15 +405,16 @@ impl SegmentCatalog {
                 None => return Ok(()),
             },
         };
-        let end = match progress_is_new {
+        let (end, sealed) = match progress_is_new {
             true => read_anew(vfs, &segment, from, changes)?,
-            false => read_on(vfs, &segment, from, changes)?,
+            false => (read_on(vfs, &segment, from, changes)?, false),
         };
-        self.note_read(KnownSegment {
+        let known = KnownSegment {
             segment,
             end,
             length: found.length,
-        });
+        };
+        self.note_read(known, sealed);
         Ok(())
     }
 
@@ -430,17 +440,17 @@ impl SegmentCatalog {
 }
 
 /// Reads a segment of which nothing is known: its index, if it has one. What is before the place was replaced, and only
-/// provenances of it count: what was appended since may need them.
+/// provenances of it count: what was appended since may need them. Gives up to where that is, and whether it is sealed.
 fn read_anew(
     vfs: &dyn Vfs,
     segment: &Arc<Segment>,
     from: u64,
     changes: &mut CatalogChanges,
-) -> io::Result<u64> {
+) -> io::Result<(u64, bool)> {
     let file = vfs.open(&segment.path)?;
     let length = file.length()?;
     if length <= from {
-        return Ok(from);
+        return Ok((from, false));
     }
     let counts = |row: &Row| row.at() >= from || row.kind() == Some(FrameKind::Provenance);
     if let Some(block) = IndexBlock::read(segment, &*file, length)? {
@@ -454,13 +464,13 @@ fn read_anew(
                 changes.frames.push((Arc::clone(segment), rows));
             }
         }
-        return Ok(end.max(from));
+        return Ok((end.max(from), true));
     }
     let mut scanned = scan::scan(vfs, segment, SEGMENT_HEADER as u64)?;
     scanned.rows.retain(counts);
     let end = scanned.frames_end.max(from);
     note_scanned(segment, scanned, changes);
-    Ok(end)
+    Ok((end, false))
 }
 
 /// Reads what is new of a segment.

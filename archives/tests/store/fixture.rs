@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use sde::{
-    App, AppError, AppInfo, Archiver, Fingerprint, Handle, Inputs, Policy, ResultMap, ResultSpec,
-    SavePolicy, Sde, Selection, Source, Tag, inputs,
+    App, AppError, AppInfo, Archiver, DistArray, Fingerprint, Handle, Inputs, Policy, ResultMap,
+    ResultSpec, SavePolicy, Sde, Selection, Source, Tag, ThreadGroup, inputs,
 };
 use sde_archives::inspect::{Inspection, Item};
-use sde_archives::{Class, DirStore, Options, Order, Retention};
+use sde_archives::{Cbor, Class, DirStore, Options, Order, Retention};
 
 fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-2")
@@ -69,9 +69,12 @@ fn the_fixture_is_there() {
     if path.join("FORMAT").exists() {
         return;
     }
-    let store = DirStore::open(&path).unwrap();
-    let builder = Sde::builder().store(store);
-    let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
+    let open = || {
+        let store = Options::new().record_uses().open(&path).unwrap();
+        let builder = Sde::builder().store(store);
+        builder.save(SavePolicy::EveryResult).build().unwrap()
+    };
+    let sde = open();
     let one = inputs! { x: 1.0_f64 };
     sde.run(&All { order: 2 }, &inputs! { basis: "STO-3G".to_owned() })
         .unwrap();
@@ -83,7 +86,13 @@ fn the_fixture_is_there() {
     sde.invalidate(&key, "a test").unwrap();
     unfinished.call(&sde).unwrap_err();
     sde.checkpoint().unwrap();
+    (2..4).for_each(|x| drop(marked.call(&sde, f64::from(x)).unwrap()));
     sde.finish().unwrap();
+    drop(sde);
+    let sde = open();
+    marked.call(&sde, 2.0).unwrap();
+    sde.finish().unwrap();
+    by_ranks(3, &path.with_file_name("format-2-ranks"));
     unreachable!("the fixture was not there; it is now: look at it and commit it");
 }
 
@@ -131,6 +140,43 @@ fn what_the_first_release_of_this_format_wrote_is_read() {
     assert_eq!(*unfinished.call(&sde).unwrap(), 3, "it goes on");
 }
 
+/// A field over the ranks of a store: each has its part.
+#[sde::app(name = "fixture.field", version = "1", distributed, tags(distributed))]
+fn field(sde: &Handle, length: usize) -> Result<DistArray<f64>, sde::Error> {
+    DistArray::from_fn(sde, &[length], |at| at[0] as f64 + 0.5)
+}
+
+/// All of it, as these ranks have it, and how often it was computed.
+fn by_ranks(ranks: usize, path: &Path) -> (Vec<f64>, u64) {
+    let told = ThreadGroup::run(ranks, |group| {
+        let store = Options::new().open_together(path, &group).unwrap();
+        let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
+        let sde = builder.process_group(group, Cbor).build().unwrap();
+        let whole = field.call(&sde, 10).unwrap();
+        let part = whole.local().to_vec();
+        let computed = sde.stats().total.computed;
+        sde.finish().unwrap();
+        (part, computed)
+    });
+    let computed = told.iter().map(|(_, computed)| computed).sum();
+    (
+        told.into_iter().flat_map(|(part, _)| part).collect(),
+        computed,
+    )
+}
+
+/// On any number of ranks, whatever it was that wrote it.
+#[test]
+fn what_three_ranks_wrote_is_read_by_any_number() {
+    for ranks in [3, 2, 1, 4] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store");
+        copy(&fixture().with_file_name("format-2-ranks"), &path);
+        let all = (0..10).map(|at| f64::from(at) + 0.5).collect();
+        assert_eq!(by_ranks(ranks, &path), (all, 0), "{ranks}");
+    }
+}
+
 /// How old something is does not depend on which goes first: this was saved long ago, and is
 /// used now.
 #[test]
@@ -156,8 +202,8 @@ fn what_was_used_is_not_old_in_any_order() {
         assert!(has_uses(&path));
         let limit = Retention::new().results().max_age(age / 2).order(order);
         let done = options().open(&path).unwrap().compact(&limit).unwrap();
-        // The two others, which nobody used.
-        assert_eq!(done.given_up, 2, "{order:?}");
+        // The four others, which nobody used.
+        assert_eq!(done.given_up, 4, "{order:?}");
         assert_eq!(load(options().open(&path).unwrap()).0, Source::Loaded);
     }
 }
@@ -195,13 +241,22 @@ fn there_is_one_of_each_kind_and_nothing_is_damaged() {
                 Item::Scratch(_) => "scratch",
                 Item::Mark { .. } => "mark",
                 Item::About(_) => "about",
+                Item::Uses { .. } => "uses",
                 Item::Other { .. } => "other",
                 other => unreachable!("{other:?}"),
             });
         });
         assert!(walked.unwrap().sealed);
     }
-    for kind in ["result", "intermediate", "scratch", "mark", "about"] {
+    for kind in [
+        "result",
+        "intermediate",
+        "scratch",
+        "mark",
+        "about",
+        "uses",
+        "other",
+    ] {
         assert!(kinds.contains(&kind), "{kind}");
     }
     let manifests = store.manifests().unwrap();

@@ -24,6 +24,21 @@ pub fn pages(dir: &Path) {
     }
 }
 
+/// A worker's job: the same, with a checkpoint and the end of a program.
+pub fn saved_pages(dir: &Path) {
+    let (sde, _) = engine(dir, SavePolicy::EveryResult);
+    for number in 0..child::setting("to").unwrap() {
+        page.call(&sde, number).unwrap();
+        child::tell(format_args!("done {number}"));
+        if number == 1 {
+            sde.checkpoint().unwrap();
+        }
+    }
+    sde.finish().unwrap();
+    drop(sde);
+    child::tell(format_args!("ended"));
+}
+
 /// A worker's job: an iterative app that saves its state at each step.
 pub fn one_orbit(dir: &Path) {
     let (sde, log) = engine(dir, SavePolicy::EveryResult);

@@ -29,5 +29,7 @@ mod scratch;
 mod sharing;
 mod sizes;
 mod stopping;
+#[cfg(target_os = "linux")]
+mod strace;
 mod together;
 mod values;

@@ -8,15 +8,16 @@ use sde::ArchiveError;
 
 use crate::catalog::Catalog;
 use crate::catalog::manifests;
-use crate::catalog::segments::folder;
 use crate::compact::{Candidate, Plan, copy};
+use crate::format::class::folder;
 use crate::format::class::{Class, Part};
+use crate::format::directory::{self, There};
 use crate::format::id::UniqueId;
 use crate::format::manifest::{ListedSegment, Manifest};
-use crate::store::directory::{self, There};
-use crate::store::trust::Trust;
+use crate::format::trust::Trust;
+use crate::lock;
 use crate::store::write_manifest::relative;
-use crate::store::{DirStore, LOOKS, absolute, lock};
+use crate::store::{DirStore, LOOKS, absolute};
 use crate::vfs::{Vfs, make_dirs};
 use crate::writer::segment_writer::WriterConfig;
 

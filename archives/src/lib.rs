@@ -41,8 +41,15 @@ mod writer;
 
 pub use compact::{Compacted, Order, Retention};
 pub use format::class::{Class, Part};
-pub use resolve::Precedence;
+pub use format::precedence::Precedence;
 pub use store::DirStore;
 pub use store::open::{builder, open};
 pub use store::options::Options;
 pub use store::wire::Cbor;
+
+/// The lock of a mutex. What a thread that panicked has left is as good as what it found.
+fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}

@@ -1,94 +1,11 @@
 //! Which computation of a key counts.
 
-use std::time::SystemTime;
-
-use sde::{ArchiveError, Key, Record, RunId, StoredEntry, StoredResult, Tags};
+use sde::{ArchiveError, Key, StoredEntry, StoredResult};
 
 use crate::catalog::Catalog;
 use crate::catalog::index::KnownFrame;
+use crate::format::precedence::Precedence;
 use crate::read::frame::{self, Trouble};
-
-/// The precedence of a computation among those of its key: **the highest counts.**
-///
-/// A key may have been computed more than once: refreshed, invalidated, or by two processes at one
-/// time. All computations are in the store until a compaction drops what does not count. Everything
-/// that has to choose goes by this order: looking an entry up, a compaction, and what lists, exports
-/// and compares stores.
-///
-/// - One whose results are there counts before one of which only intermediates are, or a result is
-///   damaged: its save was cut short, and what it was to take the place of is not to be lost for
-///   that. Values are looked at where they are given out or copied; where they are only listed, what a
-///   frame says to be there is taken for whole.
-/// - Of those the one whose record has the latest `made_at` counts. What takes the place of an entry is made
-///   later than it, whatever the clocks say: the engine sees to that.
-/// - Of two that were made at one time that counts whose last frame was saved later. One computation may lie
-///   in several frames, in each class for instance: its precedence is the highest of theirs.
-/// - If that is one time too, that with the greater [`RunId`]: so that all who choose choose the same.
-///
-/// Whether the one that counts may be used is another question, which marks answer: if it must not,
-/// none of the key is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[non_exhaustive]
-pub struct Precedence {
-    /// Whether a result is there that is archived, and none is known to be damaged; or there are none of
-    /// that kind.
-    pub has_results: bool,
-    /// When it was made, as its record says.
-    pub made_at: SystemTime,
-    /// When it was saved, as its frame says, in nanoseconds since 1970.
-    pub saved_at: u64,
-    /// Which computation it is.
-    pub run: RunId,
-}
-
-impl Precedence {
-    /// That of what was saved in one frame, taken to be whole. `results` are the tags of all its
-    /// results, and whether each has a value in this frame.
-    #[must_use]
-    pub fn new(
-        record: &Record,
-        saved_at: u64,
-        results: impl IntoIterator<Item = (Tags, bool)>,
-    ) -> Self {
-        Self::of((record.run, record.made_at), saved_at, results)
-    }
-
-    pub(crate) fn of(
-        (run, made_at): (RunId, SystemTime),
-        saved_at: u64,
-        results: impl IntoIterator<Item = (Tags, bool)>,
-    ) -> Self {
-        let mut archived = results
-            .into_iter()
-            .filter(|(tags, _)| tags.is_archived())
-            .peekable();
-        Self {
-            has_results: archived.peek().is_none() || archived.any(|(_, is_there)| is_there),
-            made_at,
-            saved_at,
-            run,
-        }
-    }
-
-    /// Adds a frame to the computations that were found in others: gives where in the list its computation is, and whether
-    /// it was there already.
-    pub(crate) fn merge<T>(
-        self,
-        of: &mut Vec<(Self, T)>,
-        new: impl FnOnce() -> T,
-    ) -> (usize, bool) {
-        match of.iter().position(|(known, _)| known.run == self.run) {
-            Some(at) => {
-                of[at].0 = self.max(of[at].0);
-                (at, true)
-            }
-            None => {
-                of.push((self, new()));
-                (of.len() - 1, false)
-            }
-        }
-    }
-}
 
 /// What became of looking at the frames of a key.
 pub(crate) struct Resolved {
@@ -139,38 +56,5 @@ fn fill(entry: &mut StoredEntry, copy: StoredEntry) {
         {
             result.payload = other.payload;
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::time::{Duration, UNIX_EPOCH};
-
-    use super::*;
-
-    #[test]
-    fn made_last_then_saved_last_then_any_but_always_the_same() {
-        let precedence = |made, saved_at, number| Precedence {
-            has_results: true,
-            made_at: UNIX_EPOCH + Duration::from_secs(made),
-            saved_at,
-            run: RunId { process: 1, number },
-        };
-        let mut all = [
-            precedence(2, 1, 1),
-            precedence(1, 9, 9),
-            precedence(2, 2, 1),
-            precedence(1, 1, 1),
-            precedence(2, 1, 2),
-        ];
-        all.sort();
-        let sorted = [
-            precedence(1, 1, 1),
-            precedence(1, 9, 9),
-            precedence(2, 1, 1),
-            precedence(2, 1, 2),
-            precedence(2, 2, 1),
-        ];
-        assert_eq!(all, sorted);
     }
 }

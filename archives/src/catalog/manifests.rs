@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use sde::ArchiveError;
 
+use crate::format::directory::{is_no_folder, make_folder};
 use crate::format::id::UniqueId;
 use crate::format::manifest::{EXTENSION, Manifest};
-use crate::store::directory::{is_no_folder, make_folder};
-use crate::store::trust::{Distrusted, Trust};
+use crate::format::trust::{Distrusted, Trust};
 use crate::vfs::{Vfs, read_bytes};
 
 pub(crate) const FOLDER: &str = "manifests";
@@ -225,7 +225,7 @@ fn unfinished(path: &Path) -> PathBuf {
     name.push(format!(
         ".{}{}",
         UniqueId::new().short(),
-        crate::store::directory::UNFINISHED
+        crate::format::directory::UNFINISHED
     ));
     path.with_file_name(name)
 }

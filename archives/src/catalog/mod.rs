@@ -11,18 +11,19 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
+use sde::Mark;
+
 use index::Index;
 use manifests::ManifestSet;
 use segments::{CatalogChanges, SegmentCatalog};
 
 use crate::format::id::{Clock, UniqueId};
-use crate::format::index_block::{IndexBlock, ROW};
+use crate::format::index_block::{IndexBlock, ROW, Row};
 use crate::format::metadata::{Provenance, ProvenanceId};
 use crate::format::segment::Segment;
-use crate::store::lock;
-use crate::store::trust::Trust;
+use crate::format::trust::Trust;
+use crate::lock;
 use crate::vfs::Vfs;
-use crate::writer::frame::Written;
 
 /// What a process knows of a store.
 pub(crate) struct Catalog {
@@ -119,4 +120,11 @@ impl Catalog {
     pub(crate) fn forget(&self, goes: impl Fn(&UniqueId) -> bool) {
         self.index().remove(goes);
     }
+}
+
+/// A frame that is on the medium for good.
+pub(crate) struct Written {
+    pub(crate) segment: Arc<Segment>,
+    pub(crate) row: Row,
+    pub(crate) mark: Option<Mark>,
 }

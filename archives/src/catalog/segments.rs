@@ -10,13 +10,13 @@ use sde::{ArchiveError, Mark};
 
 use super::scan;
 use crate::cbor::metadata::from_bytes;
-use crate::format::class::Part;
+use crate::format::class::{EXTENSION, Part, folder};
+use crate::format::directory::is_no_folder;
 use crate::format::frame::{self, FrameKind};
 use crate::format::id::UniqueId;
 use crate::format::index_block::{IndexBlock, Row};
 use crate::format::segment::{SEGMENT_HEADER, Segment};
-use crate::store::directory::is_no_folder;
-use crate::store::trust::{Distrusted, Trust};
+use crate::format::trust::{Distrusted, Trust};
 use crate::vfs::{Found, Vfs, VfsFile};
 
 /// The segments of a store as far as they were read.
@@ -42,9 +42,6 @@ pub(crate) struct SegmentCatalog {
 
 /// How often the directory is listed anew because files are gone that were listed.
 const LOOKS: usize = 8;
-
-/// How segments are called.
-pub(crate) const EXTENSION: &str = "sde";
 
 enum Progress {
     /// This process writes it, and knows what is in it.
@@ -510,11 +507,6 @@ fn marks(file: &dyn VfsFile, segment: &Segment, block: &IndexBlock) -> io::Resul
 fn first(replaced: Option<&u64>) -> u64 {
     let header = SEGMENT_HEADER as u64;
     replaced.map_or(header, |length| header.max(*length))
-}
-
-/// Where a part of a store has its segments.
-pub(crate) fn folder(store: &Path, part: Part) -> PathBuf {
-    store.join(part.folder())
 }
 
 /// The files in a store that are called as segments are.

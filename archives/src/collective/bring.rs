@@ -14,8 +14,8 @@ use sde::{ArchiveError, GroupError, ProcessGroup};
 use super::journal::{Handed, Journal};
 use super::parts::Parts;
 use super::share::cut_off;
+use crate::format::directory::UNFINISHED;
 use crate::format::id::UniqueId;
-use crate::store::directory::UNFINISHED;
 use crate::vfs::{Vfs, VfsFile};
 
 /// How much one node sends at once.

@@ -13,6 +13,7 @@ use sde::ArchiveError;
 
 use super::listing::Listing;
 use crate::catalog::Catalog;
+use crate::catalog::Written;
 use crate::catalog::index::Place;
 use crate::compact::copy::FrameCopier;
 use crate::compact::{Candidate, EntryFacts, FrameContent, Plan, check_scratch, entry_facts};
@@ -20,9 +21,10 @@ use crate::format::frame::FrameKind;
 use crate::format::id::UniqueId;
 use crate::format::metadata::ProvenanceId;
 use crate::format::segment::{SEGMENT_HEADER, Segment};
+use crate::lock;
 use crate::read::frame::Trouble;
-use crate::store::{lock, uses};
-use crate::writer::frame::{EncodedProvenance, Written};
+use crate::store::uses;
+use crate::writer::frame::EncodedProvenance;
 use crate::writer::group_commit::GroupCommit;
 use crate::writer::segment_writer::WriterConfig;
 

@@ -6,7 +6,8 @@ use super::Team;
 use super::journal::Journal;
 use crate::catalog::segments::KnownSegment;
 use crate::format::id::UniqueId;
-use crate::store::{DirStore, lock};
+use crate::lock;
+use crate::store::DirStore;
 
 /// So many short segments may lie in a store.
 const MANY: usize = 32;

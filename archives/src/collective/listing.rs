@@ -7,14 +7,14 @@ use sde::Mark;
 use serde::{Deserialize, Serialize};
 
 use crate::catalog::Catalog;
-use crate::catalog::segments::{KnownSegment, folder};
+use crate::catalog::Written;
+use crate::catalog::segments::KnownSegment;
 use crate::cbor::metadata::bytes;
-use crate::format::class::Part;
+use crate::format::class::{Part, folder};
 use crate::format::id::UniqueId;
 use crate::format::index_block::{IndexBlock, Row};
 use crate::format::segment::{SEGMENT_HEADER, Segment};
-use crate::store::lock;
-use crate::writer::frame::Written;
+use crate::lock;
 
 /// What is in some segments of the store.
 #[derive(Default, Serialize, Deserialize)]

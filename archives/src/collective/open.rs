@@ -15,11 +15,12 @@ use super::listing::Listing;
 use super::parts::Parts;
 use super::share::share;
 use crate::cbor::metadata::{from_bytes, to_bytes};
+use crate::format::directory::{self, There};
 use crate::format::id::UniqueId;
-use crate::store::directory::{self, There};
+use crate::format::trust::Trust;
+use crate::lock;
 use crate::store::options::Options;
-use crate::store::trust::Trust;
-use crate::store::{DirStore, absolute, lock};
+use crate::store::{DirStore, absolute};
 use crate::vfs::{Vfs, make_dirs};
 use crate::writer::segment_writer::WriterConfig;
 

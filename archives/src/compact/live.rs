@@ -16,7 +16,7 @@ use sde::{Key, RunId};
 use super::survey::{Candidate, EntryFacts, FrameContent, FrameInfo};
 use crate::catalog::index::STATES;
 use crate::format::class::Class;
-use crate::resolve::Precedence;
+use crate::format::precedence::Precedence;
 
 /// A frame: the number of its segment, and its own in that.
 pub(crate) type FrameNumber = (usize, usize);

@@ -29,14 +29,15 @@ use sde::ArchiveError;
 
 use crate::catalog::segments::KnownSegment;
 use crate::format::class::Part;
+use crate::format::directory::{self, FORMAT};
 use crate::format::id::{self, UniqueId};
 use crate::format::index_block::IndexBlock;
 use crate::format::manifest::ReplacedSegment;
 use crate::format::segment::Segment;
-use crate::store::directory::{self, FORMAT};
+use crate::lock;
 use crate::store::uses::UsesOf;
 use crate::store::write_manifest::relative;
-use crate::store::{DirStore, LOOKS, lock};
+use crate::store::{DirStore, LOOKS};
 use crate::writer::segment_writer::WriterConfig;
 
 use plan::Limits;

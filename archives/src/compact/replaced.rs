@@ -15,11 +15,12 @@ use std::path::{Path, PathBuf};
 
 use crate::catalog::manifests::ManifestSet;
 use crate::catalog::scan;
-use crate::catalog::segments::EXTENSION;
+use crate::format::class::EXTENSION;
 use crate::format::frame::FrameKind;
 use crate::format::id::UniqueId;
 use crate::format::manifest::ReplacedSegment;
-use crate::store::{DirStore, lock};
+use crate::lock;
+use crate::store::DirStore;
 use crate::vfs::Vfs;
 
 /// What the name of a closed segment ends with, before the extension.

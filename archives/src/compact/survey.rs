@@ -13,12 +13,13 @@ use crate::cbor::metadata::from_bytes;
 use crate::format::class::Part;
 use crate::format::frame::{FrameHeader, FrameKind};
 use crate::format::metadata::{Provenance, ProvenanceId};
+use crate::format::precedence::Precedence;
 use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::read::frame::{EntryFrame, Frame, Trouble, scratch_body};
-use crate::resolve::Precedence;
 use crate::store::uses::{self, UsesMetadata, UsesOf};
+use crate::vfs::pieces;
 use crate::vfs::{Vfs, VfsFile};
-use crate::writer::frame::{EncodedProvenance, pieces};
+use crate::writer::frame::EncodedProvenance;
 
 /// A segment that nobody writes to any more, as far as is known.
 pub(crate) struct Candidate {

@@ -1,5 +1,7 @@
 //! The classes of what is stored, and the folders in which they lie.
 
+use std::path::{Path, PathBuf};
+
 use sde::Tags;
 
 /// What a frame holds the values of.
@@ -75,4 +77,12 @@ impl Part {
     pub(crate) const fn number(self) -> usize {
         self.code() as usize - 1
     }
+}
+
+/// How segments are called.
+pub(crate) const EXTENSION: &str = "sde";
+
+/// Where a part of a store has its segments.
+pub(crate) fn folder(store: &Path, part: Part) -> PathBuf {
+    store.join(part.folder())
 }

@@ -16,8 +16,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cbor::metadata::{from_bytes, to_bytes};
+use crate::format::directory::VERSION;
 use crate::format::id::UniqueId;
-use crate::store::directory::VERSION;
 
 const MAGIC: &[u8; 8] = b"SDEmanif";
 const HEADER: usize = 56;

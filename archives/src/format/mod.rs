@@ -1,10 +1,13 @@
 //! What is written, byte by byte: segments, frames, their bodies, indexes, manifests.
 
 pub(crate) mod class;
+pub(crate) mod directory;
 pub(crate) mod frame;
 pub(crate) mod id;
 pub(crate) mod index_block;
 pub(crate) mod manifest;
 pub(crate) mod metadata;
+pub(crate) mod precedence;
 pub(crate) mod segment;
 pub(crate) mod stored_name;
+pub(crate) mod trust;

@@ -6,7 +6,7 @@ use sde::{Key, Mark, Record, Tags};
 
 use super::payload::Payload;
 use crate::format::class::Class;
-use crate::resolve::Precedence;
+use crate::format::precedence::Precedence;
 
 /// One thing in a segment.
 #[derive(Clone, Debug)]

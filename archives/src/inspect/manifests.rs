@@ -8,9 +8,9 @@ use sde::ArchiveError;
 
 use super::segments::{SegmentFile, SegmentId};
 use crate::catalog::manifests::{FOLDER, read};
+use crate::format::directory::{VERSION, is_no_folder};
 use crate::format::id::UniqueId;
 use crate::format::manifest::{EXTENSION, Manifest};
-use crate::store::directory::{VERSION, is_no_folder};
 use crate::vfs::{Vfs, read_bytes};
 
 /// The manifests of a store.

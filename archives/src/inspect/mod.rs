@@ -59,9 +59,9 @@ use sde::ArchiveError;
 
 use crate::catalog::Catalog;
 use crate::format::class::Part;
-use crate::store::directory;
-use crate::store::lock;
-use crate::store::trust::Trust;
+use crate::format::directory;
+use crate::format::trust::Trust;
+use crate::lock;
 use crate::vfs::{Disk, Found, Vfs};
 
 pub use item::{AboutWriter, Damage, Entry, EntryUses, Item, Saved, Scratch};

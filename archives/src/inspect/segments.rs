@@ -11,9 +11,9 @@ use super::Inspection;
 use crate::catalog::scan;
 use crate::catalog::segments::segments;
 use crate::format::class::Part;
+use crate::format::directory::VERSION;
 use crate::format::id::UniqueId;
 use crate::format::segment::{SEGMENT_HEADER, SEGMENT_MAGIC, Segment, checksum};
-use crate::store::directory::VERSION;
 use crate::store::write_manifest::relative;
 use crate::vfs::{Vfs, read_bytes};
 

@@ -14,9 +14,9 @@ use crate::format::metadata::{
     EntryBody, Provenance, ProvenanceId, ProvenanceRef, ScratchBody, TypeInfo, ValuePlace,
     provenance_key,
 };
+use crate::format::precedence::Precedence;
 use crate::format::segment::{Segment, checksum};
-use crate::resolve::Precedence;
-use crate::store::lock;
+use crate::lock;
 use crate::vfs::{Vfs, VfsFile};
 
 /// A value up to this size is checked as soon as its entry is found, so that

@@ -11,8 +11,8 @@ use crate::format::frame;
 use crate::format::metadata::TypeInfo;
 use crate::format::segment::Segment;
 use crate::format::stored_name::stored_name;
+use crate::vfs::pieces;
 use crate::vfs::{Vfs, VfsFile, read_bytes};
-use crate::writer::frame::pieces;
 
 /// Where the bytes of a value are, and how to know that they are those.
 #[derive(Clone, Debug)]

@@ -2,8 +2,9 @@
 
 use sde::ArchiveError;
 
-use crate::store::directory;
-use crate::store::{DirStore, lock};
+use crate::format::directory;
+use crate::lock;
+use crate::store::DirStore;
 use crate::vfs::make_dirs;
 
 impl DirStore {

@@ -1,18 +1,18 @@
 //! The store: a directory.
 
 pub(crate) mod checks;
-pub(crate) mod directory;
+pub(crate) mod find;
 pub(crate) mod open;
 pub(crate) mod options;
+pub(crate) mod relocatable;
 pub(crate) mod sync_foreign;
-pub(crate) mod trust;
 pub(crate) mod uses;
 pub(crate) mod wire;
 pub(crate) mod write_manifest;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use sde::{
@@ -27,7 +27,10 @@ use crate::catalog::segments::SegmentCatalog;
 use crate::collective::Team;
 use crate::compact::scratch::Trim;
 use crate::format::class::Part;
+use crate::format::directory;
 use crate::format::id::UniqueId;
+use crate::format::trust::Trust;
+use crate::lock;
 use crate::read::frame::{self, Trouble};
 use crate::vfs::Vfs;
 use crate::writer::encode::{BatchEncoder, Provenances};
@@ -35,7 +38,6 @@ use crate::writer::group_commit::GroupCommit;
 use crate::writer::pipeline::PipelinedWriter;
 use crate::writer::segment_writer::WriterConfig;
 use options::Options;
-use trust::Trust;
 use uses::Uses;
 
 /// A store in a directory: what is saved is on the disk before `save` returns.
@@ -159,6 +161,20 @@ impl DirStore {
         }))
     }
 
+    /// Looks at the directory for the first time.
+    pub(crate) fn look_first(&self) -> Result<(), ArchiveError> {
+        let begun = self.0.vfs().now();
+        self.refresh()?;
+        self.note_look(begun);
+        Ok(())
+    }
+
+    fn note_look(&self, begun: SystemTime) {
+        let at = self.0.vfs().now();
+        let took = at.duration_since(begun).unwrap_or_default();
+        *lock(&self.0.looked) = Looked { at, took };
+    }
+
     /// Looks for what other processes have saved since.
     ///
     /// # Errors
@@ -197,8 +213,7 @@ impl DirStore {
             // One listing of ten thousand ranks each second is what they have opened it together for.
             return false;
         }
-        let now = || self.0.vfs().now();
-        let begun = now();
+        let begun = self.0.vfs().now();
         let is_new = {
             let looked = lock(&self.0.looked);
             let age = begun.duration_since(looked.at);
@@ -212,9 +227,7 @@ impl DirStore {
             false => self.refresh_if_idle(),
         };
         // Only now: a look may take longer than that.
-        let at = now();
-        let took = at.duration_since(begun).unwrap_or_default();
-        *lock(&self.0.looked) = Looked { at, took };
+        self.note_look(begun);
         match refreshed {
             Ok(done) => done,
             Err(error) => {
@@ -390,10 +403,6 @@ impl Archiver for DirStore {
 
 pub(crate) fn absolute(dir: &Path) -> Result<PathBuf, ArchiveError> {
     std::path::absolute(dir).map_err(|e| directory::cannot_open(dir, "finding where it is", e))
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl std::fmt::Debug for DirStore {

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sde::{ArchiveError, ProcessGroup};
 
-use crate::store::directory::{self, There};
-use crate::store::trust::Trust;
+use crate::format::directory::{self, There};
+use crate::format::trust::Trust;
 use crate::store::{DirStore, absolute};
 use crate::vfs::{Disk, Vfs};
 
@@ -163,7 +163,7 @@ impl Options {
             }
         }
         let store = DirStore::new(self, dir, trust);
-        store.refresh()?;
+        store.look_first()?;
         store.check_trust()?;
         store.warn_of_losses();
         Ok(store)

@@ -7,10 +7,11 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::catalog::manifests::ManifestSet;
-use crate::catalog::segments::{KnownSegment, folder};
-use crate::format::class::Part;
+use crate::catalog::segments::KnownSegment;
+use crate::format::class::{Part, folder};
 use crate::format::id::UniqueId;
-use crate::store::{DirStore, lock};
+use crate::lock;
+use crate::store::DirStore;
 
 impl DirStore {
     /// The segments that others wrote and those that this process has sealed, as far as they are

@@ -9,7 +9,8 @@ use crate::catalog::manifests::ManifestSet;
 use crate::catalog::segments::KnownSegment;
 use crate::format::id::UniqueId;
 use crate::format::manifest::{ListedSegment, Manifest, ReplacedSegment};
-use crate::store::{DirStore, lock};
+use crate::lock;
+use crate::store::DirStore;
 use crate::writer::group_commit::Durable;
 
 impl DirStore {

@@ -263,3 +263,24 @@ pub(crate) fn read_bytes(file: &dyn VfsFile, at: u64, length: u64) -> io::Result
     file.read_at(&mut bytes, at)?;
     Ok(bytes)
 }
+
+/// How much is read at once.
+const PIECE: u64 = 1 << 20;
+
+/// Gives bytes of a file, one piece after the other.
+pub(crate) fn pieces(
+    file: &dyn VfsFile,
+    mut at: u64,
+    length: u64,
+    mut take: impl FnMut(&[u8]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut piece = vec![0; PIECE.min(length) as usize];
+    let end = at.saturating_add(length);
+    while at < end {
+        let piece = &mut piece[..PIECE.min(end - at) as usize];
+        file.read_at(piece, at)?;
+        take(piece)?;
+        at += piece.len() as u64;
+    }
+    Ok(())
+}

@@ -21,7 +21,7 @@ use crate::format::metadata::{
     InputKind, Provenance, ResultKind, ScratchBody, TypeInfo, ValuePlace, entry_rest,
 };
 use crate::format::stored_name::stored_name;
-use crate::store::lock;
+use crate::lock;
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload};
 use crate::writer::pipeline::PipelinedWriter;
 

@@ -8,10 +8,8 @@ use sde::Mark;
 use crate::cbor::Encoded;
 use crate::format::class::Part;
 use crate::format::frame::{FrameHeader, LONGEST};
-use crate::format::index_block::Row;
 use crate::format::metadata::{ProvenanceId, array_head, reference};
-use crate::format::segment::Segment;
-use crate::vfs::VfsFile;
+use crate::vfs::{VfsFile, pieces};
 
 /// A provenance, ready to be written: in an entry, or in frames of its own.
 pub(crate) struct EncodedProvenance {
@@ -47,9 +45,6 @@ pub(crate) enum Payload {
         length: u64,
     },
 }
-
-/// How much is read at once.
-const PIECE: u64 = 1 << 20;
 
 /// What a frame holds. Where it goes, and so its checksum, is not known yet.
 pub(crate) struct NewFrame {
@@ -144,29 +139,4 @@ impl Payload {
             Self::Copied { from, at, length } => pieces(&**from, *at, *length, take),
         }
     }
-}
-
-/// Gives bytes of a file, one piece after the other.
-pub(crate) fn pieces(
-    file: &dyn VfsFile,
-    mut at: u64,
-    length: u64,
-    mut take: impl FnMut(&[u8]) -> io::Result<()>,
-) -> io::Result<()> {
-    let mut piece = vec![0; PIECE.min(length) as usize];
-    let end = at.saturating_add(length);
-    while at < end {
-        let piece = &mut piece[..PIECE.min(end - at) as usize];
-        file.read_at(piece, at)?;
-        take(piece)?;
-        at += piece.len() as u64;
-    }
-    Ok(())
-}
-
-/// A frame that is on the medium for good.
-pub(crate) struct Written {
-    pub(crate) segment: Arc<Segment>,
-    pub(crate) row: Row,
-    pub(crate) mark: Option<Mark>,
 }

@@ -10,11 +10,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use sde::ArchiveError;
 
+use crate::catalog::Written;
 use crate::format::class::Part;
 use crate::format::id::UniqueId;
 use crate::format::index_block::IndexBlock;
 use crate::format::segment::Segment;
-use crate::writer::frame::{NewFrame, Written};
+use crate::writer::frame::NewFrame;
 use crate::writer::segment_writer::{SegmentWriter, WriterConfig};
 
 /// What one thread wants written.

@@ -23,17 +23,18 @@ use std::sync::Arc;
 
 use sde::{ArchiveError, Key};
 
-use crate::catalog::segments::{EXTENSION, folder};
+use crate::catalog::Written;
 use crate::cbor::metadata::to_bytes;
 use crate::format::class::{Class, Part};
+use crate::format::class::{EXTENSION, folder};
+use crate::format::directory::make_folder;
 use crate::format::frame::{self, FrameHeader, FrameKind};
 use crate::format::id::UniqueId;
 use crate::format::index_block::{IndexBlock, Row};
 use crate::format::metadata::{About, ProvenanceId, provenance_key};
 use crate::format::segment::{SEGMENT_HEADER, Segment};
-use crate::store::directory::make_folder;
 use crate::vfs::{Vfs, VfsFile};
-use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Written};
+use crate::writer::frame::{Body, EncodedProvenance, NewFrame};
 
 /// What is written at once, if it is that much.
 const WRITE: usize = 1 << 20;

@@ -19,7 +19,7 @@ type Meanwhile = Box<dyn FnOnce() + Send>;
 #[derive(Clone, Default)]
 struct Noting {
     batches: Arc<Mutex<Vec<(Selection, Records)>>>,
-    archives_checkpoints: bool,
+    is_one_store: bool,
     /// What is done in a save, which fails then.
     failing: Arc<Mutex<Option<Meanwhile>>>,
 }
@@ -36,8 +36,8 @@ impl Archiver for Noting {
         self.batches.lock().unwrap().push(saved);
         Ok(Saved::default())
     }
-    fn archives_checkpoints(&self) -> bool {
-        self.archives_checkpoints
+    fn is_one_store(&self) -> bool {
+        self.is_one_store
     }
     fn find(&self, _: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
         Ok(None)
@@ -100,9 +100,9 @@ fn records_are_shared_with_the_store() {
 
 #[test]
 fn each_selection_gets_once_what_it_lacks() {
-    for archives_checkpoints in [false, true] {
+    for is_one_store in [false, true] {
         let store = Noting {
-            archives_checkpoints,
+            is_one_store,
             ..Noting::default()
         };
         let sde = store.sde();
@@ -112,7 +112,7 @@ fn each_selection_gets_once_what_it_lacks() {
         // An archive lacks what a checkpoint has besides.
         assert_eq!(of(&store.checkpointed(&sde)), ["0", "1", "2", "3"]);
         compute(&sde, [4]);
-        let rest: &[_] = match archives_checkpoints {
+        let rest: &[_] = match is_one_store {
             false => &["2", "3", "4"],
             true => &["4"],
         };

@@ -29,21 +29,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("apps/opencl/src/live", &["kernel", "program"]),
     (
         "archives/src",
-        &[
-            "archived", "compact", "options", "read", "retired", "store", "together", "trim",
-            "uses", "vouch",
-        ],
-    ),
-    (
-        "archives/src",
-        &[
-            "directory",
-            "lineage",
-            "manifest",
-            "segment",
-            "table",
-            "trust",
-        ],
+        &["archive", "collective", "compact", "store"],
     ),
     ("archives/src/cbor", &["access", "read"]),
     ("archives/src/inspect", &["item", "payload"]),

@@ -81,36 +81,21 @@ pub const OPENCL: Layered = Layered {
     )),
 };
 
-/// The circles of `store` and of `directory` are known: see `circles.rs`.
+/// The circle of `store` is known: see `circles.rs`.
 pub const ARCHIVES: Layered = Layered {
     name: "sde-archives",
     src: "archives/src/",
     layers: &[
-        &["cbor", "class", "filter", "medium", "rank"],
-        &["id", "metadata", "wire"],
-        &[
-            "directory",
-            "lineage",
-            "manifest",
-            "segment",
-            "table",
-            "trust",
-        ],
-        &["frame", "index", "scan"],
-        &["lane"],
-        &["committer", "seen"],
-        &["ahead"],
-        &["save"],
-        &[
-            "archived", "compact", "options", "read", "retired", "store", "together", "trim",
-            "uses", "vouch",
-        ],
-        &[
-            "best", "checks", "inspect", "lookup", "moved", "open", "others", "publish",
-        ],
+        &["cbor", "vfs"],
+        &["format"],
+        &["catalog"],
+        &["writer", "read"],
+        &["resolve"],
+        &["archive", "collective", "compact", "store"],
+        &["inspect"],
     ],
     may_read_files: Some((
-        &["medium", "metadata"],
+        &["vfs", "format"],
         "tests fail each call of a file system there; what a record says of the machine is no store's",
     )),
     ..PLAIN

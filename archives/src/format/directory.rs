@@ -13,7 +13,7 @@ use sde::ArchiveError;
 
 use crate::format::class::Part;
 use crate::format::id::UniqueId;
-use crate::store::trust::Trust;
+use crate::format::trust::Trust;
 use crate::vfs::{FileKind, Found, Vfs, make_dirs, read_bytes};
 
 /// The version of the format that this crate writes and reads.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use sde::ArchiveError;
 
-use crate::store::directory::{cannot_open, not_a_store};
+use crate::format::directory::{cannot_open, not_a_store};
 use crate::vfs::{Found, Vfs};
 
 /// Who may own what is in a store.

@@ -11,6 +11,7 @@ mod budget;
 mod entry;
 pub(crate) mod flight;
 mod merge;
+mod run_cost;
 mod run_flight;
 mod scratches;
 mod stats;

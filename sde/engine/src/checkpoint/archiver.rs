@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
+use super::announced::{Announced, Holder};
 use crate::cache::Record;
 use crate::error::ArchiveError;
 use crate::event::RunId;
@@ -87,6 +88,31 @@ pub trait Archiver: Send + Sync {
         let _ = key;
         Ok(None)
     }
+
+    /// Says to other processes that this one is about to compute a key, unless another has said so. Nothing rests on it: two
+    /// processes that compute one key lose time only. A store without other processes has nothing to tell, as this.
+    fn announce(&self, key: &Key) -> Announced {
+        let _ = key;
+        Announced::Unsupported
+    }
+
+    /// The other process that has [announced](Self::announce) a key and lives, as far as can be told.
+    fn announced_by(&self, key: &Key) -> Option<Holder> {
+        let _ = key;
+        None
+    }
+
+    /// Writes a batch so that other processes find what is in it once they [catch up](Self::catch_up). It need not be
+    /// durable: the next [`save`](Self::save) is given the same once more.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    fn write_through(&self, batch: &Batch) -> Result<(), ArchiveError> {
+        self.save(batch).map(drop)
+    }
+
+    /// Takes note of what other processes have written by now, of which [`find`](Self::find) may know some later only.
+    fn catch_up(&self) {}
 
     /// Every mark that was saved, oldest first.
     ///

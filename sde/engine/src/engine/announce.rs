@@ -1,0 +1,188 @@
+//! What other processes are told of a run, and when it is taken back.
+//!
+//! An app that is known to take long is announced before its body runs. Of one that is not known that would cost a file for
+//! each run of a microsecond, so it is announced when it has gone on for a while. Then, and to write what came of it, there is
+//! a thread: runs do not wait for a disk. It is there only while there is something to do.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::time::{Duration, Instant};
+
+use crate::cache::Entry;
+use crate::checkpoint::{Announced, Archiver, Batch, Selection, saved};
+use crate::key::Key;
+use crate::sync::{lock, unpoisoned};
+
+/// A run that takes less is not worth a file.
+pub(super) const SHORT: Duration = Duration::from_millis(20);
+
+/// What keeps a run announced for as long as it lives.
+type Held = Box<dyn Send + Sync>;
+
+/// What other processes know of a run that goes on here. Taken back when it is dropped.
+pub(super) enum Announcement {
+    Held(Held),
+    /// Another process is at it too.
+    Beside,
+    /// To be made when the run has gone on for a while.
+    Later(Arc<Later>),
+}
+
+/// A run that may be announced.
+pub(super) struct Later {
+    archiver: Arc<dyn Archiver>,
+    key: Key,
+    state: Mutex<State>,
+}
+
+enum State {
+    Running,
+    Announced(Announced),
+    Ended,
+}
+
+impl Announcement {
+    /// How the run is announced when it has ended, if it is. It is not announced any more after that.
+    pub(super) fn ended(self) -> Option<Self> {
+        let Self::Later(later) = self else {
+            return Some(self);
+        };
+        match std::mem::replace(&mut *lock(&later.state), State::Ended) {
+            State::Announced(Announced::Mine(held)) => Some(Self::Held(held)),
+            State::Announced(Announced::Others(_)) => Some(Self::Beside),
+            _ => None,
+        }
+    }
+}
+
+/// Announces runs after a while, and writes what was announced.
+#[derive(Default)]
+pub(super) struct Announcer(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    /// Whether the last result could not be written: others would wait for nothing.
+    failed: AtomicBool,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// In the order in which they are due.
+    due: VecDeque<(Instant, Weak<Later>)>,
+    made: VecDeque<Made>,
+    has_thread: bool,
+}
+
+/// A result that other processes may wait for.
+struct Made {
+    archiver: Arc<dyn Archiver>,
+    entry: Arc<Entry>,
+    _held: Held,
+}
+
+impl Announcer {
+    /// Has a run announced when it has gone on for a while.
+    pub(super) fn later(&self, archiver: &Arc<dyn Archiver>, key: Key) -> Announcement {
+        let later = Arc::new(Later {
+            archiver: Arc::clone(archiver),
+            key,
+            state: Mutex::new(State::Running),
+        });
+        let due = (Instant::now() + SHORT, Arc::downgrade(&later));
+        self.has(|queue| queue.due.push_back(due));
+        Announcement::Later(later)
+    }
+
+    /// Has a result written, and then no longer announced.
+    pub(super) fn write(&self, archiver: Arc<dyn Archiver>, entry: Arc<Entry>, held: Held) {
+        let made = Made {
+            archiver,
+            entry,
+            _held: held,
+        };
+        self.has(|queue| queue.made.push_back(made));
+    }
+
+    /// Whether the last result could not be written. A save that goes well says that the next may be.
+    pub(super) fn has_failed(&self) -> bool {
+        self.0.failed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_well(&self) {
+        self.0.failed.store(false, Ordering::Relaxed);
+    }
+
+    /// Gives the thread something to do.
+    fn has(&self, add: impl FnOnce(&mut Queue)) {
+        let mut queue = lock(&self.0.queue);
+        add(&mut queue);
+        if !queue.has_thread {
+            let shared = Arc::clone(&self.0);
+            let thread = std::thread::Builder::new().name("sde-share".to_owned());
+            queue.has_thread = thread.spawn(move || shared.work()).is_ok();
+        }
+        // Without a thread nothing is announced, and nothing is held back.
+        let left = match queue.has_thread {
+            true => Queue::default(),
+            false => std::mem::take(&mut *queue),
+        };
+        drop(queue);
+        drop(left);
+        self.0.changed.notify_one();
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        let mut queue = lock(&self.queue);
+        loop {
+            if let Some(made) = queue.made.pop_front() {
+                drop(queue);
+                self.write(&made);
+                drop(made);
+                queue = lock(&self.queue);
+                continue;
+            }
+            queue.due.retain(|(_, later)| later.strong_count() > 0);
+            let Some((at, later)) = queue.due.front() else {
+                queue.has_thread = false;
+                return;
+            };
+            let left = at.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                queue = unpoisoned(self.changed.wait_timeout(queue, left)).0;
+                continue;
+            }
+            let later = later.upgrade();
+            queue.due.pop_front();
+            drop(queue);
+            later.iter().for_each(|later| later.announce());
+            drop(later);
+            queue = lock(&self.queue);
+        }
+    }
+
+    fn write(&self, made: &Made) {
+        let selection = Selection::Checkpoint;
+        let batch = Batch {
+            entries: saved(&[Arc::clone(&made.entry)], selection),
+            ..Batch::new(selection)
+        };
+        if let Err(error) = made.archiver.write_through(&batch) {
+            tracing::debug!(target: "sde", "what is shared could not be written: {error}");
+            self.failed.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Later {
+    fn announce(&self) {
+        let mut state = lock(&self.state);
+        if matches!(*state, State::Running) {
+            *state = State::Announced(self.archiver.announce(&self.key));
+        }
+    }
+}

@@ -358,8 +358,8 @@ impl Archiver for DirStore {
         self.write_batch_through(batch)
     }
 
-    fn catch_up(&self) {
-        self.catch_up_with_others();
+    fn catch_up(&self, spares: Duration) {
+        self.catch_up_with_others(spares);
     }
 
     fn is_one_store(&self) -> bool {

@@ -14,18 +14,36 @@ use crate::writer::group_commit::Until;
 pub(crate) struct Sharing {
     /// `None` if other processes are told nothing.
     work: Option<Work>,
-    /// When what others wrote was looked for last, and how long that took.
-    looked: Mutex<Option<(Instant, Duration)>>,
+    looks: Mutex<Looks>,
 }
 
-/// Looking for what others wrote that takes more than this is done a tenth of the time at most.
-const SLOW: Duration = Duration::from_millis(50);
+/// How it is to look for what others wrote.
+#[derive(Default)]
+struct Looks {
+    last: Option<Instant>,
+    /// How long a look takes, as a rule: one that has to wait for a processor is none.
+    takes: Duration,
+}
+
+impl Looks {
+    /// Whether what it may spare is worth a look. If not, a tenth of the time goes into looking at most.
+    fn is_worth(&self, spares: Duration) -> bool {
+        let is_rare = |last: Instant| last.elapsed() > 10 * self.takes;
+        self.takes < spares || self.last.is_none_or(is_rare)
+    }
+
+    fn took(&mut self, took: Duration) {
+        let most = 2 * self.takes.max(Duration::from_millis(1));
+        self.takes = took.min(most);
+        self.last = Some(Instant::now());
+    }
+}
 
 impl Sharing {
     pub(crate) fn new(store: Option<&Path>) -> Self {
         Self {
             work: store.map(Work::new),
-            looked: Mutex::default(),
+            looks: Mutex::default(),
         }
     }
 
@@ -59,16 +77,36 @@ impl DirStore {
         Ok(())
     }
 
-    pub(crate) fn catch_up_with_others(&self) {
-        let mut looked = lock(&self.0.sharing.looked);
-        let is_slow = |(at, took): (Instant, Duration)| took > SLOW && at.elapsed() < 10 * took;
-        if looked.is_some_and(is_slow) {
+    pub(crate) fn catch_up_with_others(&self, spares: Duration) {
+        let mut looks = lock(&self.0.sharing.looks);
+        if !looks.is_worth(spares) {
             return;
         }
         let begun = Instant::now();
-        if let Err(error) = self.refresh() {
-            sde::warning!("what others saved could not be looked for: {error}");
+        let replaced = lock(&self.0.lineage).retired();
+        let looked = self.0.look_at_segments(replaced, lock(&self.0.seen));
+        if let Err(error) = looked {
+            sde::warning!("what others wrote could not be looked for: {error}");
         }
-        *looked = Some((Instant::now(), begun.elapsed()));
+        looks.took(begun.elapsed());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_longer_than_it_spares_is_done_seldom() {
+        let (short, long) = (Duration::from_millis(20), Duration::from_secs(1000));
+        let mut looks = Looks::default();
+        assert!(looks.is_worth(Duration::ZERO));
+        looks.took(long);
+        assert!(looks.is_worth(short), "it may have been an exception");
+        for _ in 0..20 {
+            looks.took(long);
+        }
+        assert!(!looks.is_worth(short));
+        assert!(looks.is_worth(2 * long));
     }
 }

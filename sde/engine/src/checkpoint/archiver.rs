@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::announced::{Announced, Holder};
 use crate::cache::Record;
@@ -111,8 +111,11 @@ pub trait Archiver: Send + Sync {
         self.save(batch).map(drop)
     }
 
-    /// Takes note of what other processes have written by now, of which [`find`](Self::find) may know some later only.
-    fn catch_up(&self) {}
+    /// Takes note of what other processes have written by now, of which [`find`](Self::find) may know some later only. What
+    /// it finds may spare a run that takes so long; a store where looking takes longer need not look each time.
+    fn catch_up(&self, spares: Duration) {
+        let _ = spares;
+    }
 
     /// Every mark that was saved, oldest first.
     ///

@@ -72,6 +72,7 @@ impl Engine {
             return alone;
         }
         let cost = &run.cache.cost;
+        let spares = cost.average().unwrap_or(SHORT);
         let announced = match (cost.average(), cost.longest()) {
             (Some(average), _) if average >= SHORT => archiver.announce(&run.key),
             (_, Some(longest)) if longest < SHORT => return alone,
@@ -80,7 +81,7 @@ impl Engine {
                 Some(holder) => Announced::Others(holder),
                 None => {
                     if cost.average().is_none()
-                        && let Some(loaded) = self.load_now(run, &*archiver, previous)
+                        && let Some(loaded) = self.load_now(run, &*archiver, spares, previous)
                     {
                         return Shared::Loaded(loaded);
                     }
@@ -91,7 +92,7 @@ impl Engine {
         };
         match announced {
             Announced::Unsupported => alone,
-            Announced::Mine(held) => match self.load_now(run, &*archiver, previous) {
+            Announced::Mine(held) => match self.load_now(run, &*archiver, spares, previous) {
                 Some(loaded) => Shared::Loaded(loaded),
                 None => Shared::Compute(Some(Announcement::Held(held))),
             },
@@ -110,9 +111,10 @@ impl Engine {
         &self,
         run: &Run<'_>,
         archiver: &dyn Archiver,
+        spares: Duration,
         previous: Option<&Entry>,
     ) -> Option<Served> {
-        archiver.catch_up();
+        archiver.catch_up(spares);
         self.load(run, previous)
     }
 
@@ -143,7 +145,7 @@ impl Engine {
             if archiver.announced_by(&run.key).is_some() {
                 continue;
             }
-            if let Some(loaded) = self.load_now(run, archiver, previous) {
+            if let Some(loaded) = self.load_now(run, archiver, Duration::MAX, previous) {
                 stretch.end("shared");
                 run.cache.counters.add(Count::WaitedForOthers, 1);
                 return Shared::Loaded(loaded);

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use sde::{Announced, ArchiveError, Batch, Holder, Key};
 
+use super::directory::FORMAT;
 use super::{DirStore, lock};
 use crate::work::Work;
 use crate::writer::group_commit::Until;
@@ -42,7 +43,7 @@ impl Looks {
 impl Sharing {
     pub(crate) fn new(store: Option<&Path>) -> Self {
         Self {
-            work: store.map(Work::new),
+            work: store.map(|dir| Work::new(dir, FORMAT)),
             looks: Mutex::default(),
         }
     }

@@ -36,6 +36,8 @@ const TRIES: usize = 8;
 /// The announcements of a store.
 pub(crate) struct Work {
     dir: PathBuf,
+    /// Without this file the store is not there any more, and nothing is to be made in its place.
+    format: PathBuf,
     duration: Duration,
     /// Of this process, once it has announced or asked for something.
     lease: Mutex<Option<Arc<Lease>>>,
@@ -58,14 +60,12 @@ impl Drop for Announcement {
 }
 
 impl Work {
-    pub(crate) fn new(store: &Path) -> Self {
-        Self::lasting(store, LEASE)
-    }
-
-    fn lasting(store: &Path, duration: Duration) -> Self {
+    /// Those of the store in this directory, which has a file of this name.
+    pub(crate) fn new(store: &Path, format: &str) -> Self {
         Self {
             dir: store.join(FOLDER),
-            duration,
+            format: store.join(format),
+            duration: LEASE,
             lease: Mutex::default(),
         }
     }
@@ -137,6 +137,7 @@ impl Work {
         match &*own {
             Some(lease) if lease.is_of_this_process() => Ok(Arc::clone(lease)),
             _ => {
+                fs::symlink_metadata(&self.format)?;
                 let lease = Arc::new(Lease::begin(&self.dir)?);
                 *own = Some(Arc::clone(&lease));
                 Ok(lease)

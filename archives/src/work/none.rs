@@ -8,7 +8,7 @@ use sde::{Announced, Holder, Key};
 pub(crate) struct Work;
 
 impl Work {
-    pub(crate) fn new(_: &Path) -> Self {
+    pub(crate) fn new(_: &Path, _: &str) -> Self {
         Self
     }
 

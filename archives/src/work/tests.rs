@@ -6,6 +6,8 @@ use std::time::SystemTime;
 
 use super::*;
 
+const FORMAT: &str = "FORMAT";
+
 struct Place {
     _dir: tempfile::TempDir,
     store: PathBuf,
@@ -15,7 +17,12 @@ impl Place {
     fn new() -> Self {
         let dir = tempfile::tempdir().unwrap();
         let store = dir.path().to_owned();
+        fs::write(store.join(FORMAT), "").unwrap();
         Self { _dir: dir, store }
+    }
+
+    fn work(&self) -> Work {
+        Work::new(&self.store, FORMAT)
     }
 
     fn names(&self) -> usize {
@@ -50,7 +57,7 @@ fn this_machine() -> String {
 #[test]
 fn a_key_is_announced_by_one_until_it_is_given_up() {
     let place = Place::new();
-    let (one, other) = (Work::new(&place.store), Work::new(&place.store));
+    let (one, other) = (place.work(), place.work());
     assert_eq!(one.announced_by(&key(1)), None);
     assert_eq!(place.names(), 0);
     let held = one.announce(&key(1));
@@ -69,7 +76,7 @@ fn a_key_is_announced_by_one_until_it_is_given_up() {
 #[test]
 fn who_died_on_this_machine_is_followed_at_once() {
     let place = Place::new();
-    let work = Work::new(&place.store);
+    let work = place.work();
     let _own = work.announce(&key(0));
     place.left(&key(1), &this_machine(), SystemTime::now());
     assert_eq!(work.announced_by(&key(1)), None);
@@ -81,7 +88,7 @@ fn who_died_on_this_machine_is_followed_at_once() {
 #[test]
 fn who_is_on_another_machine_has_a_lease() {
     let place = Place::new();
-    let work = Work::new(&place.store);
+    let work = place.work();
     let _own = work.announce(&key(0));
     let now = SystemTime::now();
     place.left(&key(1), "another", now - LEASE / 2);
@@ -99,7 +106,7 @@ fn who_is_on_another_machine_has_a_lease() {
 #[test]
 fn what_was_taken_over_is_not_given_up_by_who_had_it() {
     let place = Place::new();
-    let work = Work::new(&place.store);
+    let work = place.work();
     let held = work.announce(&key(1));
     fs::remove_file(work.path(&key(1))).unwrap();
     place.left(&key(1), "another", SystemTime::now());
@@ -113,7 +120,7 @@ fn what_was_taken_over_is_not_given_up_by_who_had_it() {
 #[test]
 fn what_the_dead_left_is_removed() {
     let place = Place::new();
-    let work = Work::new(&place.store);
+    let work = place.work();
     let _own = work.announce(&key(0));
     let old = SystemTime::now() - 2 * LEASE;
     place.left(&key(1), &this_machine(), SystemTime::now());
@@ -127,8 +134,10 @@ fn what_the_dead_left_is_removed() {
 #[test]
 fn a_lease_is_renewed_while_something_is_announced() {
     let place = Place::new();
-    let brief = Duration::from_millis(3);
-    let work = Work::lasting(&place.store, brief);
+    let work = Work {
+        duration: Duration::from_millis(3),
+        ..place.work()
+    };
     let _held = work.announce(&key(1));
     let written = || {
         fs::metadata(work.path(&key(1)))
@@ -145,7 +154,7 @@ fn a_lease_is_renewed_while_something_is_announced() {
 #[test]
 fn a_folder_that_was_removed_is_made_again() {
     let place = Place::new();
-    let work = Work::new(&place.store);
+    let work = place.work();
     drop(work.announce(&key(1)));
     fs::remove_dir_all(place.store.join(FOLDER)).unwrap();
     assert!(is_mine(&work.announce(&key(1))));
@@ -155,9 +164,11 @@ fn a_folder_that_was_removed_is_made_again() {
 fn where_nothing_can_be_written_nothing_is_announced() {
     let place = Place::new();
     fs::write(place.store.join(FOLDER), "no folder").unwrap();
-    let work = Work::new(&place.store);
+    let work = place.work();
     assert!(matches!(work.announce(&key(1)), Announced::Unsupported));
     assert_eq!(work.announced_by(&key(1)), None);
-    let gone = Work::new(&place.store.join("gone"));
-    assert!(matches!(gone.announce(&key(1)), Announced::Unsupported));
+    let place = Place::new();
+    fs::remove_file(place.store.join(FORMAT)).unwrap();
+    assert!(!is_mine(&place.work().announce(&key(1))));
+    assert_eq!(place.names(), 0);
 }

@@ -8,8 +8,8 @@ use sde::store::DirStore;
 use sde::{
     AppInfo, Archiver, Builder, CancelToken, ErrorKind, Event, Policy, Sde, SharedWork, Source, Tag,
 };
-use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, number, until, x, y};
-use tempfile::tempdir;
+use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, number, number_info, until, x, y};
+use tempfile::{TempDir, tempdir};
 
 /// One of the two.
 fn process(store: &Path, watch: &Watch) -> Builder {
@@ -18,12 +18,13 @@ fn process(store: &Path, watch: &Watch) -> Builder {
     builder.threads(1).shared_work(SharedWork::On)
 }
 
-/// Waits at the gate for one of its inputs.
-fn squares(gate: &Gate, held_up: u64) -> Made {
+/// Waits at the gate for 2, and takes long enough to be shared for all else.
+fn squares(gate: &Gate) -> Made {
     let gate = gate.clone();
     number("squares", move |_, n| {
-        if n == held_up {
-            gate.pass();
+        match n {
+            2 => gate.pass(),
+            _ => thread::sleep(Duration::from_millis(25)),
         }
         Ok(n * n)
     })
@@ -34,11 +35,11 @@ fn is_for_a_process(event: &Event) -> bool {
 }
 
 /// Has one engine be at 2 while another does something, after which the first may go on.
-fn beside_one_at_two(with: impl FnOnce(&Path, &Made, &Gate)) -> Sde {
+fn beside_one_at_two(with: impl FnOnce(&Path, &Made, &Gate)) -> (Sde, TempDir) {
     let _dog = Watchdog::new("work shared by two", LIMIT);
     let folder = tempdir().unwrap();
     let (gate, asks) = (Gate::new(), DirStore::open(folder.path()).unwrap());
-    let app = squares(&gate, 2);
+    let app = squares(&gate);
     let first = process(folder.path(), &Watch::new()).build().unwrap();
     thread::scope(|scope| {
         let run = scope.spawn(|| first.run(&app, &x(2)).unwrap());
@@ -50,7 +51,7 @@ fn beside_one_at_two(with: impl FnOnce(&Path, &Made, &Gate)) -> Sde {
         assert_eq!(y(&run.join().unwrap()).unwrap(), 4);
         until("it is given up", || asks.announced_by(&key).is_none());
     });
-    first
+    (first, folder)
 }
 
 #[test]
@@ -58,8 +59,8 @@ fn what_another_is_at_comes_last() {
     beside_one_at_two(|store, app, gate| {
         let watch = Watch::new();
         let second = process(store, &watch).build().unwrap();
+        let list: Vec<_> = (1..4).map(x).collect();
         thread::scope(|scope| {
-            let list: Vec<_> = (1..4).map(x).collect();
             let run = scope.spawn(|| second.par_map(app, &list));
             watch.reach(1, is_for_a_process);
             assert_eq!(watch.sources("squares"), [Source::Computed; 2]);
@@ -127,7 +128,7 @@ fn who_waits_can_give_up() {
 fn no_wait_is_without_end() {
     for on_rayon in [false, true] {
         let mut kept = None;
-        let first = beside_one_at_two(|store, app, gate| {
+        let (first, folder) = beside_one_at_two(|store, app, gate| {
             let builder = process(store, &Watch::new()).rayon_patience(Duration::ZERO);
             let longest = Duration::from_secs(if on_rayon { 3600 } else { 0 });
             let builder = builder.shared_work(SharedWork::Within(longest));
@@ -148,18 +149,22 @@ fn no_wait_is_without_end() {
         });
         assert_ne!(Some(first.records()[0].run), kept);
         first.finish().unwrap();
+        let later = process(folder.path(), &Watch::new()).build().unwrap();
+        let outcome = later.request(&squares(&Gate::new()), &x(2)).run().unwrap();
+        assert_eq!(outcome.source, Source::Loaded);
     }
 }
 
 #[test]
 fn what_is_of_no_use_to_others_is_not_announced() {
     let result = sde::ResultSpec::new::<u64>("y").tagged(Tag::Expendable);
-    let expendable = AppInfo::new("squares", "1").result(result);
+    let expendable = AppInfo::new("expendable", "1").result(result);
+    let varies = number_info("varies", "1").nondeterministic();
     let gate = Gate::new();
     let apps = [
-        squares(&gate, 2).described(|_| expendable),
-        squares(&gate, 2).described(AppInfo::nondeterministic),
-        squares(&gate, 2),
+        squares(&gate).described(|_| expendable),
+        squares(&gate).described(|_| varies),
+        squares(&gate),
     ];
     let policies = [Policy::Use, Policy::Use, Policy::Refresh];
     let folder = tempdir().unwrap();

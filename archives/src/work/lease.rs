@@ -8,13 +8,14 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::io::Errno;
 
 use crate::format::id::UniqueId;
+use crate::format::metadata::About;
 
 /// Which file it is, whatever its name: device and number.
 pub(super) type FileId = (u64, u64);
@@ -90,7 +91,7 @@ impl Lease {
         };
         // Before it says who holds it: without that it is nobody's.
         let begun = match try_lock(&file) {
-            Lock::Taken | Lock::Unsupported => file.write_all(super::other::this().as_bytes()),
+            Lock::Taken | Lock::Unsupported => file.write_all(this().as_bytes()),
             Lock::Held => Err(io::ErrorKind::WouldBlock.into()),
         };
         let lease = lease(file);
@@ -174,6 +175,21 @@ impl Renewal {
             state = self.lock();
         }
     }
+}
+
+/// Who this process is: its machine's name, its number, and what no other machine has.
+pub(super) fn this() -> String {
+    let About { host, process, .. } = About::this();
+    format!("{host}\n{process}\n{}\n", machine())
+}
+
+/// What no other machine has: a number drawn when it was started.
+pub(super) fn machine() -> &'static str {
+    static MACHINE: OnceLock<String> = OnceLock::new();
+    MACHINE.get_or_init(|| {
+        let drawn = fs::read_to_string("/proc/sys/kernel/random/boot_id");
+        drawn.map_or_else(|_| About::this().host, |drawn| drawn.trim().to_owned())
+    })
 }
 
 /// What came of locking a file.

@@ -1,9 +1,9 @@
 //! Who is at what: what the processes that use a store tell one another.
 //!
-//! Each has a [lease](lease): a file in `STORE/work/` that says who it is. It is locked as long as the process lives, and its
-//! time of writing is renewed while anything is announced. What it announces is a further name of that file: the digits of a key. So announcing is one
-//! call of the file system, which fails if another was first, and who looks at an announcement has the [file](other) that tells whether its
-//! holder lives.
+//! Each has a [lease](lease): a file in the folder `work` of the store that says who it is. It is locked as long as the process lives,
+//! and its time of writing is renewed while anything is announced. What it announces is a further name of that file: the digits of a
+//! key. So announcing is one call of the file system, which fails if another was first, and an announcement is the
+//! [file](other) that tells whether its holder lives.
 //!
 //! Nothing rests on any of this. Where a file system has no further names for files, nothing is announced; where it has no locks, or
 //! the holder is on another machine, the lease alone decides.
@@ -16,6 +16,7 @@ mod tests;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -41,6 +42,8 @@ pub(crate) struct Work {
     duration: Duration,
     /// Of this process, once it has announced or asked for something.
     lease: Mutex<Option<Arc<Lease>>>,
+    /// Whether it was told that nothing can be announced.
+    is_told: AtomicBool,
 }
 
 /// A key that this process has announced.
@@ -67,13 +70,17 @@ impl Work {
             format: store.join(format),
             duration: LEASE,
             lease: Mutex::default(),
+            is_told: AtomicBool::new(false),
         }
     }
 
     /// Says that this process is at a key, unless another is.
     pub(crate) fn announce(&self, key: &Key) -> Announced {
         self.try_announce(key).unwrap_or_else(|error| {
-            tracing::debug!(target: "sde", "nothing is announced in {}: {error}", self.dir.display());
+            if !self.is_told.swap(true, Ordering::Relaxed) {
+                let dir = self.dir.display();
+                tracing::debug!(target: "sde", "nothing is announced in {dir}: {error}");
+            }
             Announced::Unsupported
         })
     }

@@ -4,14 +4,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
 use sde::Holder;
 
 use super::lease::{self, FileId, Lock};
-use crate::format::metadata::About;
 
 /// What there is under a name.
 pub(super) enum Found {
@@ -39,21 +37,6 @@ impl Dead {
 /// How much of a lease is read.
 const MOST: u64 = 1024;
 
-/// Who this process is: its machine's name, its number, and what no other machine has.
-pub(super) fn this() -> String {
-    let About { host, process, .. } = About::this();
-    format!("{host}\n{process}\n{}\n", machine())
-}
-
-/// What no other machine has: a number drawn when it was started.
-fn machine() -> &'static str {
-    static MACHINE: OnceLock<String> = OnceLock::new();
-    MACHINE.get_or_init(|| {
-        let drawn = fs::read_to_string("/proc/sys/kernel/random/boot_id");
-        drawn.map_or_else(|_| About::this().host, |drawn| drawn.trim().to_owned())
-    })
-}
-
 /// Which file has this name.
 pub(super) fn id_of(path: &Path) -> io::Result<FileId> {
     Ok(lease::id(&fs::symlink_metadata(path)?))
@@ -73,7 +56,7 @@ pub(super) fn look(
         return Err(ErrorKind::InvalidInput.into());
     }
     if lease::is_own(lease::id(&found)) {
-        return Ok(Found::Alive(holder_of(&this()).0));
+        return Ok(Found::Alive(holder_of(&lease::this()).0));
     }
     let mut options = OpenOptions::new();
     let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
@@ -86,7 +69,7 @@ pub(super) fn look(
     let id = lease::id(&found);
     // This process may have announced it between the two.
     let Some(file) = lease::keep_if_own(file, id) else {
-        return Ok(Found::Alive(holder_of(&this()).0));
+        return Ok(Found::Alive(holder_of(&lease::this()).0));
     };
     let locked = lease::try_lock(&file);
     let mut text = String::new();
@@ -113,5 +96,5 @@ fn holder_of(text: &str) -> (Holder, bool) {
     let mut next = || lines.next().unwrap_or_default();
     let host = next().chars().filter(|c| !c.is_control()).collect();
     let process = next().parse().unwrap_or(0);
-    (Holder { host, process }, next() == machine())
+    (Holder { host, process }, next() == lease::machine())
 }

@@ -51,7 +51,7 @@ fn is_mine(announced: &Announced) -> bool {
 }
 
 fn this_machine() -> String {
-    other::this().lines().nth(2).unwrap().to_owned()
+    lease::machine().to_owned()
 }
 
 #[test]

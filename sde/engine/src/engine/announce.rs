@@ -7,6 +7,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use crate::cache::Entry;
@@ -73,7 +74,17 @@ struct Queue {
     /// In the order in which they are due.
     due: VecDeque<(Instant, Weak<Later>)>,
     made: VecDeque<Made>,
-    has_thread: bool,
+    /// The thread, and the process it is in: after a fork there is none.
+    thread: Option<(u32, ThreadId)>,
+    /// There is no engine any more.
+    ended: bool,
+}
+
+impl Queue {
+    fn has_thread(&self) -> bool {
+        let own = std::process::id();
+        self.thread.is_some_and(|(process, _)| process == own)
+    }
 }
 
 /// A result that other processes may wait for.
@@ -104,6 +115,7 @@ impl Announcer {
             _held: held,
         };
         self.has(|queue| queue.made.push_back(made));
+        self.0.changed.notify_all();
     }
 
     /// Whether the last result could not be written. A save that goes well says that the next may be.
@@ -119,24 +131,56 @@ impl Announcer {
     fn has(&self, add: impl FnOnce(&mut Queue)) {
         let mut queue = lock(&self.0.queue);
         add(&mut queue);
-        if !queue.has_thread {
+        if !queue.has_thread() {
             let shared = Arc::clone(&self.0);
             let thread = std::thread::Builder::new().name("sde-share".to_owned());
-            queue.has_thread = thread.spawn(move || shared.work()).is_ok();
+            let spawned = thread.spawn(move || shared.work()).ok();
+            queue.thread = spawned.map(|thread| (std::process::id(), thread.thread().id()));
         }
         // Without a thread nothing is announced, and nothing is held back.
-        let left = match queue.has_thread {
+        let left = match queue.has_thread() {
             true => Queue::default(),
             false => std::mem::take(&mut *queue),
         };
         drop(queue);
         drop(left);
-        self.0.changed.notify_one();
+    }
+}
+
+/// What is not written yet was saved by the engine. The store is not used any more when this is gone.
+impl Drop for Announcer {
+    fn drop(&mut self) {
+        let mut queue = lock(&self.0.queue);
+        queue.ended = true;
+        let left = std::mem::take(&mut queue.made);
+        drop(queue);
+        drop(left);
+        self.0.changed.notify_all();
+        let own = std::thread::current().id();
+        let is_other = |queue: &Queue| queue.thread.is_some_and(|(_, thread)| thread != own);
+        let mut queue = lock(&self.0.queue);
+        while queue.has_thread() && is_other(&queue) {
+            queue = unpoisoned(self.0.changed.wait(queue));
+        }
+    }
+}
+
+/// Has another thread begun when there is more to do, and nobody wait for this one, after a panic.
+struct UnlessEnded<'a>(&'a Shared);
+
+impl Drop for UnlessEnded<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(&self.0.queue).thread = None;
+            self.0.failed.store(true, Ordering::Relaxed);
+        }
+        self.0.changed.notify_all();
     }
 }
 
 impl Shared {
     fn work(&self) {
+        let _ended = UnlessEnded(self);
         let mut queue = lock(&self.queue);
         loop {
             if let Some(made) = queue.made.pop_front() {
@@ -147,8 +191,9 @@ impl Shared {
                 continue;
             }
             queue.due.retain(|(_, later)| later.strong_count() > 0);
-            let Some((at, later)) = queue.due.front() else {
-                queue.has_thread = false;
+            let next = queue.due.front().filter(|_| !queue.ended);
+            let Some((at, later)) = next else {
+                queue.thread = None;
                 return;
             };
             let left = at.saturating_duration_since(Instant::now());

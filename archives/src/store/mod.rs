@@ -42,7 +42,7 @@ use uses::Uses;
 /// A store in a directory: what is saved is on the disk before `save` returns.
 ///
 /// Cloning is cheap; clones are one store. Any number of processes may use one
-/// directory at once. Each writes files of its own and takes no lock; what others
+/// directory at once. Each writes files of its own and needs no lock; what others
 /// saved is found when the store is opened, by [`refresh`](Self::refresh), and
 /// after a miss, for which the directory is looked at once a second at most.
 ///

@@ -37,6 +37,9 @@ impl Handle {
     /// # Ok::<(), sde::Error>(())
     /// ```
     ///
+    /// Where work is [shared](crate::SharedWork) with other processes, each begins at another place of the list, and what another
+    /// process is at comes last.
+    ///
     /// On several ranks, at the top of a program and in `distributed` apps, it is collective:
     /// what nobody remembers is dealt out to the ranks (by what each run costs, if the app
     /// tells), each of these keys is computed once over all of them, and afterwards every rank

@@ -73,6 +73,27 @@ fn a_key_is_announced_by_one_until_it_is_given_up() {
     assert_eq!(place.names(), 0);
 }
 
+/// Closing a file gives up all locks that the process has on it.
+#[test]
+fn asking_for_ones_own_gives_no_lock_up() {
+    let place = Place::new();
+    let (one, other) = (place.work(), place.work());
+    let _held = one.announce(&key(1));
+    assert!(!is_mine(&other.announce(&key(1))));
+    assert!(other.announced_by(&key(1)).is_some());
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(one.path(&key(1)))
+        .unwrap();
+    let id = lease::id(&file.metadata().unwrap());
+    assert!(lease::keep_if_own(file, id).is_none());
+    let locks = fs::read_to_string("/proc/locks").unwrap();
+    let inode = format!(":{} ", id.1);
+    let is_lock = |line: &&str| line.contains(" POSIX ") && line.contains(&inode);
+    assert_eq!(locks.lines().filter(is_lock).count(), 1, "{locks}");
+}
+
 #[test]
 fn who_died_on_this_machine_is_followed_at_once() {
     let place = Place::new();

@@ -191,6 +191,34 @@ fn what_is_of_no_use_to_others_is_not_announced() {
     });
 }
 
+/// Others had better take part in what a run is made of, unless it is known to take long itself.
+#[test]
+fn what_is_made_of_what_is_announced_is_not_announced() {
+    let _dog = Watchdog::new("nested work", LIMIT);
+    let (folder, begun, gate) = (tempdir().unwrap(), Gate::new(), Gate::new());
+    let (inner, outer_begun) = (squares(&gate), begun.clone());
+    let sum = number("sum", move |sde, _| {
+        outer_begun.pass();
+        Ok(y(&sde.run(&inner, &x(2))?)?)
+    });
+    let sde = process(folder.path(), &Watch::new()).build().unwrap();
+    let asks = DirStore::open(folder.path()).unwrap();
+    let outer = sde.peek(&sum, &x(1)).unwrap().key();
+    let inner = sde.peek(&squares(&gate), &x(2)).unwrap().key();
+    thread::scope(|scope| {
+        scope.spawn(|| sde.run(&sum, &x(1)).unwrap());
+        until("the outer is announced", || {
+            asks.announced_by(&outer).is_some()
+        });
+        begun.open();
+        until("the inner is announced", || {
+            asks.announced_by(&inner).is_some()
+        });
+        until("the outer is not", || asks.announced_by(&outer).is_none());
+        gate.open();
+    });
+}
+
 #[test]
 fn nothing_is_announced_unless_that_is_asked_for() {
     let folder = tempdir().unwrap();

@@ -158,6 +158,7 @@ fn job() {
         "fails to save" => super::shows::fails_to_save(store),
         "sweeps 200 points" => super::shared::sweeps(store, 200),
         "sweeps 640 points" => super::shared::sweeps(store, 640),
+        "scans 200 points" => super::shared::scans(store),
         "calls" => super::shared::calls(store),
         "pings" => super::shared::goes_round(store, true),
         "pongs" => super::shared::goes_round(store, false),

@@ -21,6 +21,13 @@ fn slow(x: u64) -> u64 {
     x * x
 }
 
+/// Is made of what takes long.
+#[sde::app]
+fn scan(sde: &Handle, points: u64) -> Result<u64, sde::Error> {
+    let squares = slow.par_call(sde, 0..points)?;
+    Ok(squares.iter().map(|square| **square).sum())
+}
+
 /// Takes as long as the parent says, which may let it fail.
 #[sde::app]
 fn held_up(x: u64) -> Result<u64, AppError> {
@@ -31,9 +38,13 @@ fn held_up(x: u64) -> Result<u64, AppError> {
     }
 }
 
-/// Needs `pong`, which needs this.
+/// Of 0 it needs `pong`, which needs this.
 #[sde::app]
 fn ping(sde: &Handle, x: u64) -> Result<u64, sde::Error> {
+    if x > 0 {
+        std::thread::sleep(Duration::from_millis(25));
+        return Ok(x);
+    }
     tell("at it");
     wait();
     Ok(*pong.call(sde, x)?)
@@ -41,6 +52,10 @@ fn ping(sde: &Handle, x: u64) -> Result<u64, sde::Error> {
 
 #[sde::app]
 fn pong(sde: &Handle, x: u64) -> Result<u64, sde::Error> {
+    if x > 0 {
+        std::thread::sleep(Duration::from_millis(25));
+        return Ok(x);
+    }
     tell("at it");
     wait();
     Ok(*ping.call(sde, x)?)
@@ -75,6 +90,18 @@ pub fn sweeps(store: &Path, points: u64) {
     tell(&format!("computed {}", of.computed));
 }
 
+/// Makes the one run that has all points in it.
+pub fn scans(store: &Path) {
+    let sde = engine(store, SharedWork::On);
+    tell("ready");
+    wait();
+    assert_eq!(*scan.call(&sde, 200).unwrap(), 2_646_700);
+    let stats = sde.stats();
+    let computed = stats.apps.get("slow").map_or(0, |of| of.computed);
+    sde.finish().unwrap();
+    tell(&format!("computed {computed}"));
+}
+
 /// Makes one call, and tells how it got its result.
 pub fn calls(store: &Path) {
     let sde = engine(store, SharedWork::On);
@@ -88,9 +115,15 @@ pub fn calls(store: &Path) {
 /// Begins at one place of a circle.
 pub fn goes_round(store: &Path, begins_with_ping: bool) {
     let sde = engine(store, SharedWork::Within(Duration::from_secs(1)));
+    // So that both are known to take long.
+    let own = u64::from(std::process::id());
+    assert_eq!(
+        *ping.call(&sde, own).unwrap(),
+        *pong.call(&sde, own).unwrap()
+    );
     let result = match begins_with_ping {
-        true => ping.call(&sde, 1),
-        false => pong.call(&sde, 1),
+        true => ping.call(&sde, 0),
+        false => pong.call(&sde, 0),
     };
     let error = result.unwrap_err();
     let mut kinds = std::iter::successors(Some(error.kind()), |kind| match kind {
@@ -136,6 +169,15 @@ fn four_processes_share_a_sweep() {
     assert!((200..=208).contains(&each.iter().sum::<u64>()), "{each:?}");
     // So it takes a third of the time.
     assert!(each.iter().all(|computed| *computed <= 70), "{each:?}");
+}
+
+/// Nobody waits for the whole, of which there are parts to be done.
+#[test]
+fn four_processes_share_what_one_run_is_made_of() {
+    let folder = tempdir().unwrap();
+    let each = computed(sweep("scans 200 points", folder.path(), 4));
+    assert!((200..=212).contains(&each.iter().sum::<u64>()), "{each:?}");
+    assert!(each.iter().all(|computed| *computed <= 75), "{each:?}");
 }
 
 #[test]

@@ -29,7 +29,7 @@ pub(crate) struct AppCache {
     pub(crate) counters: Arc<Counters>,
     pub(crate) scratches: Arc<Scratches>,
     pub(crate) budget: MemoryBudget,
-    /// What runs took, as far as that is of use to who shares work with other processes.
+    /// What runs took, where work is shared with other processes.
     pub(crate) cost: RunCost,
     /// Whether a run turned out to be non-deterministic: other processes make no use of what this one computes.
     pub(crate) varies: AtomicBool,

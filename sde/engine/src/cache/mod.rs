@@ -24,6 +24,7 @@ pub(crate) use app_cache::{AppCache, Claimed};
 pub use entry::Record;
 pub(crate) use entry::{Entry, Served};
 pub(crate) use merge::merge;
+pub(crate) use run_cost::SHORT;
 pub(crate) use run_flight::RunFlight;
 pub(crate) use scratches::ScratchState;
 pub use stats::AppStats;

@@ -1,11 +1,14 @@
-//! What the runs of one app take, as far as this process has seen.
+//! What the runs of one app take by themselves, as far as this process has seen.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use super::stats::nanos;
 
-/// The time that runs of an app took, with all that was run for them.
+/// A run that takes less is not worth being told to other processes.
+pub(crate) const SHORT: Duration = Duration::from_millis(20);
+
+/// The time that bodies of an app took, without the runs that they made: those are shared themselves.
 #[derive(Default)]
 pub(crate) struct RunCost {
     /// An average in which the latest counts for a quarter, in nanoseconds; 0 before the first.
@@ -29,6 +32,11 @@ impl RunCost {
     pub(crate) fn average(&self) -> Option<Duration> {
         let average = self.average.load(Ordering::Relaxed);
         (average > 0).then(|| Duration::from_nanos(average))
+    }
+
+    /// Whether one is known to be worth announcing before it begins.
+    pub(crate) fn is_long(&self) -> bool {
+        self.average().is_some_and(|average| average >= SHORT)
     }
 
     /// What the longest took; `None` if there was none.

@@ -8,15 +8,13 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::thread::ThreadId;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use crate::cache::Entry;
+use crate::app::{Frame, ancestry};
+use crate::cache::{Entry, SHORT};
 use crate::checkpoint::{Announced, Archiver, Batch, Selection, saved};
 use crate::key::Key;
 use crate::sync::{lock, unpoisoned};
-
-/// A run that takes less is not worth a file.
-pub(super) const SHORT: Duration = Duration::from_millis(20);
 
 /// What keeps a run announced for as long as it lives.
 type Held = Box<dyn Send + Sync>;
@@ -30,10 +28,13 @@ pub(super) enum Announcement {
     Later(Arc<Later>),
 }
 
-/// A run that may be announced.
+/// A run that may take long, or may be made of runs that do. It is announced when it has gone on for a while, until it makes a
+/// run that is announced or waited for: then other processes had better take part in that.
 pub(super) struct Later {
     archiver: Arc<dyn Archiver>,
     key: Key,
+    /// The run that this is nested in.
+    above: Option<Arc<Frame>>,
     state: Mutex<State>,
 }
 
@@ -73,6 +74,7 @@ struct Shared {
 struct Queue {
     /// In the order in which they are due.
     due: VecDeque<(Instant, Weak<Later>)>,
+    announced: Vec<Weak<Later>>,
     made: VecDeque<Made>,
     /// The thread, and the process it is in: after a fork there is none.
     thread: Option<(u32, ThreadId)>,
@@ -95,16 +97,35 @@ struct Made {
 }
 
 impl Announcer {
-    /// Has a run announced when it has gone on for a while.
-    pub(super) fn later(&self, archiver: &Arc<dyn Archiver>, key: Key) -> Announcement {
+    /// Has a run announced when it has gone on for a while, unless it is by now.
+    pub(super) fn later(
+        &self,
+        archiver: &Arc<dyn Archiver>,
+        key: Key,
+        above: Option<&Arc<Frame>>,
+        held: Option<Held>,
+    ) -> Announcement {
+        let is_announced = held.is_some();
+        let state = held.map_or(State::Running, |held| {
+            State::Announced(Announced::Mine(held))
+        });
         let later = Arc::new(Later {
             archiver: Arc::clone(archiver),
             key,
-            state: Mutex::new(State::Running),
+            above: above.cloned(),
+            state: Mutex::new(state),
         });
-        let due = (Instant::now() + SHORT, Arc::downgrade(&later));
-        self.has(|queue| queue.due.push_back(due));
+        let weak = Arc::downgrade(&later);
+        match is_announced {
+            true => lock(&self.0.queue).announced.push(weak),
+            false => self.has(|queue| queue.due.push_back((Instant::now() + SHORT, weak))),
+        }
         Announcement::Later(later)
+    }
+
+    /// Takes back what is announced of runs that were not known to take long, from this one up.
+    pub(super) fn retract(&self, from: Option<&Arc<Frame>>) {
+        self.0.retract(from);
     }
 
     /// Has a result written, and then no longer announced.
@@ -204,9 +225,29 @@ impl Shared {
             let later = later.upgrade();
             queue.due.pop_front();
             drop(queue);
-            later.iter().for_each(|later| later.announce());
-            drop(later);
+            if let Some(later) = later {
+                later.announce();
+                self.retract(later.above.as_ref());
+                let mut announced = lock(&self.queue);
+                announced.announced.retain(|later| later.strong_count() > 0);
+                announced.announced.push(Arc::downgrade(&later));
+            }
             queue = lock(&self.queue);
+        }
+    }
+
+    fn retract(&self, from: Option<&Arc<Frame>>) {
+        let Some(from) = from else {
+            return;
+        };
+        let queue = lock(&self.queue);
+        let due = queue.due.iter().map(|(_, later)| later);
+        let all = due.chain(&queue.announced).filter_map(Weak::upgrade);
+        let mut above: Vec<_> = all.collect();
+        drop(queue);
+        above.retain(|later| ancestry(Some(from)).any(|frame| frame.key == later.key));
+        for later in above {
+            let _taken_back = std::mem::replace(&mut *lock(&later.state), State::Ended);
         }
     }
 

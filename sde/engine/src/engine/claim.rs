@@ -218,7 +218,10 @@ impl Engine {
 
     /// Ends the flight with what was found in the store.
     fn found_in_store<'a>(&self, run: &Run<'a>, claim: Claim<'a>, loaded: Served) -> Claimed<'a> {
-        run.cache.cost.note(loaded.entry.record.took);
+        let record = &loaded.entry.record;
+        if self.sharing.is_some() && record.calls.is_empty() {
+            run.cache.cost.note(record.took);
+        }
         let winner = claim.publish(&loaded, || ());
         self.sets.received.forget(&run.key);
         Claimed::Found(loaded.or_winner(&winner, run.options.names), Source::Loaded)

@@ -9,11 +9,11 @@ use std::time::{Duration, Instant};
 
 use super::Engine;
 use super::admit::cancelled;
-use super::announce::{Announcement, Announcer, SHORT};
+use super::announce::{Announcement, Announcer};
 use super::handle::{CalledApp, Policy};
 use super::run_state::Run;
 use crate::app::{ResolvedApp, ThreadContext};
-use crate::cache::{Count, Entry, RunFlight, Served};
+use crate::cache::{Count, Entry, RunFlight, SHORT, Served};
 use crate::checkpoint::{Announced, Archiver, Holder, SavePolicy};
 use crate::error::{Error, ErrorKind};
 use crate::event::Event;
@@ -62,22 +62,22 @@ impl Engine {
     /// With the claim of a key that is not in the store: what to do.
     pub(super) fn share(&self, run: &Run<'_>, previous: Option<&Entry>) -> Shared {
         let alone = Shared::Compute(None);
-        let (Some(sharing), Some(archiver)) = (&self.sharing, self.archiver()) else {
+        let cost = &run.cache.cost;
+        let is_short = || cost.longest().is_some_and(|longest| longest < SHORT);
+        let Some(sharing) = self.sharing.as_ref().filter(|_| !is_short()) else {
             return alone;
         };
         let is_shared = run.options.policy == Policy::Use
             && self.shares(run.app, run.options.names)
             && !sharing.announcer.has_failed();
-        if !is_shared {
+        let Some(archiver) = self.archiver().filter(|_| is_shared) else {
             return alone;
-        }
-        let cost = &run.cache.cost;
+        };
         let spares = cost.average().unwrap_or(SHORT);
-        let announced = match (cost.average(), cost.longest()) {
-            (Some(average), _) if average >= SHORT => archiver.announce(&run.key),
-            (_, Some(longest)) if longest < SHORT => return alone,
+        let announced = match cost.is_long() {
+            true => archiver.announce(&run.key),
             // It may take long.
-            _ => match archiver.announced_by(&run.key) {
+            false => match archiver.announced_by(&run.key) {
                 Some(holder) => Announced::Others(holder),
                 None => {
                     if cost.average().is_none()
@@ -85,11 +85,15 @@ impl Engine {
                     {
                         return Shared::Loaded(loaded);
                     }
-                    let later = sharing.announcer.later(&archiver, run.key);
+                    let later =
+                        sharing
+                            .announcer
+                            .later(&archiver, run.key, run.above.as_ref(), None);
                     return Shared::Compute(Some(later));
                 }
             },
         };
+        sharing.announcer.retract(run.above.as_ref());
         match announced {
             Announced::Unsupported => alone,
             Announced::Mine(held) => match self.load_now(run, &*archiver, spares, previous) {
@@ -101,7 +105,7 @@ impl Engine {
                     deferred.store(true, Ordering::Relaxed);
                     Shared::Leave(not_now(run))
                 }
-                None => self.wait_for(run, &*archiver, &holder, previous),
+                None => self.wait_for(run, sharing, &archiver, &holder, previous),
             },
         }
     }
@@ -122,7 +126,8 @@ impl Engine {
     fn wait_for(
         &self,
         run: &Run<'_>,
-        archiver: &dyn Archiver,
+        sharing: &Sharing,
+        archiver: &Arc<dyn Archiver>,
         holder: &Holder,
         previous: Option<&Entry>,
     ) -> Shared {
@@ -134,7 +139,7 @@ impl Engine {
         });
         let stretch =
             crate::stretch!("wait for a process", app = &*run.cache.name, key = %run.key.short());
-        let (begun, patience) = (Instant::now(), self.patience_with_others(run));
+        let (begun, patience) = (Instant::now(), self.patience_with_others(run, sharing));
         let [mut pause, longest_pause] = PAUSES;
         while begun.elapsed() < patience {
             std::thread::sleep(pause.min(patience));
@@ -145,7 +150,7 @@ impl Engine {
             if archiver.announced_by(&run.key).is_some() {
                 continue;
             }
-            if let Some(loaded) = self.load_now(run, archiver, Duration::MAX, previous) {
+            if let Some(loaded) = self.load_now(run, &**archiver, Duration::MAX, previous) {
                 stretch.end("shared");
                 run.cache.counters.add(Count::WaitedForOthers, 1);
                 return Shared::Loaded(loaded);
@@ -154,7 +159,15 @@ impl Engine {
             match archiver.announce(&run.key) {
                 Announced::Mine(held) => {
                     stretch.end("taken over");
-                    return Shared::Compute(Some(Announcement::Held(held)));
+                    let announcement = match run.cache.cost.is_long() {
+                        true => Announcement::Held(held),
+                        false => {
+                            let above = run.above.as_ref();
+                            let announcer = &sharing.announcer;
+                            announcer.later(archiver, run.key, above, Some(held))
+                        }
+                    };
+                    return Shared::Compute(Some(announcement));
                 }
                 Announced::Others(_) => {}
                 Announced::Unsupported => return Shared::Compute(None),
@@ -164,11 +177,10 @@ impl Engine {
         Shared::Compute(Some(Announcement::Beside))
     }
 
-    /// How long a call may wait for another process. What another process waits for may be announced by a run that this one
-    /// is nested in, so there it is much less; and a rayon worker may hold up the very run that is waited for.
-    fn patience_with_others(&self, run: &Run<'_>) -> Duration {
-        let longest = self.sharing.as_ref();
-        let longest = longest.map_or(Duration::ZERO, |sharing| sharing.longest_wait);
+    /// How long a call may wait for another process. That may wait for one that this is nested in, so there it is much less; and
+    /// a rayon worker may hold up the very run that is waited for.
+    fn patience_with_others(&self, run: &Run<'_>, sharing: &Sharing) -> Duration {
+        let longest = sharing.longest_wait;
         let (times, unknown) = match run.above.is_some() {
             true => (2, longest / 10),
             false => (10, longest),
@@ -191,10 +203,9 @@ impl Engine {
         announced: Option<Announcement>,
         entry: &Arc<Entry>,
     ) {
-        let (Some(sharing), Some(archiver)) = (&self.sharing, self.archiver()) else {
+        let Some(sharing) = &self.sharing else {
             return;
         };
-        run.cache.cost.note(entry.record.took);
         if entry.record.nondeterministic {
             run.cache.varies.store(true, Ordering::Relaxed);
         }
@@ -204,7 +215,8 @@ impl Engine {
             Some(Announcement::Held(held))
                 if self.policy != SavePolicy::EveryResult
                     && !entry.record.nondeterministic
-                    && run.cache.is_current(flight) =>
+                    && run.cache.is_current(flight)
+                    && let Some(archiver) = self.archiver() =>
             {
                 sharing.announcer.write(archiver, Arc::clone(entry), held);
             }

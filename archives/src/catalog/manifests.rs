@@ -75,7 +75,7 @@ impl ManifestSet {
                 }
                 Ok(_) => self.refuse(&path, name, "it is of another name"),
                 // Another process has committed one that takes its place.
-                Err(_) if matches!(medium.look(&path), Ok(None)) => {}
+                Err(_) if matches!(vfs.look(&path), Ok(None)) => {}
                 Err(why) => self.refuse(&path, name, &why),
             }
         }

@@ -84,8 +84,9 @@ impl DirStore {
             return;
         }
         let begun = Instant::now();
-        let replaced = lock(&self.0.lineage).retired();
-        let looked = self.0.look_at_segments(replaced, lock(&self.0.seen));
+        let catalog = &self.0.catalog;
+        let replaced = lock(&catalog.manifests).replaced();
+        let looked = catalog.look_at_segments(replaced, lock(&catalog.segments));
         if let Err(error) = looked {
             sde::warning!("what others wrote could not be looked for: {error}");
         }

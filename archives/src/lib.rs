@@ -15,6 +15,7 @@
 //! store/intermediates/*.sde  the same, what an archive leaves out
 //! store/scratch/*.sde        the same, states of runs that have not finished
 //! store/manifests/*.manifest what was there when a checkpoint or an archive was made
+//! store/work                 what processes are at, while they are
 //! ```
 //!
 //! The directory `results` and the `FORMAT` file together are a store of their
@@ -37,6 +38,8 @@ mod read;
 mod resolve;
 mod store;
 pub mod vfs;
+#[cfg_attr(not(target_os = "linux"), path = "work/none.rs")]
+mod work;
 mod writer;
 
 pub use compact::{Compacted, Order, Retention};

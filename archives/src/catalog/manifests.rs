@@ -74,6 +74,8 @@ impl ManifestSet {
                     self.manifests.insert(name.to_owned(), manifest);
                 }
                 Ok(_) => self.refuse(&path, name, "it is of another name"),
+                // Another process has committed one that takes its place.
+                Err(_) if matches!(vfs.look(&path), Ok(None)) => {}
                 Err(why) => self.refuse(&path, name, &why),
             }
         }

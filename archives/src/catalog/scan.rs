@@ -32,6 +32,11 @@ pub(crate) struct Scanned {
 }
 
 impl Scanned {
+    /// Whether nothing is wrong but that the end is missing.
+    pub(crate) fn is_cut_short(&self) -> bool {
+        self.damaged.is_empty() && self.end < self.length
+    }
+
     /// Warns of what is left out.
     pub(crate) fn warn(&self, path: &Path) {
         let path = path.display();

@@ -38,6 +38,8 @@ pub(crate) struct SegmentCatalog {
     local: Option<PathBuf>,
     /// What others have made durable, and up to where.
     durable_to: HashMap<UniqueId, u64>,
+    /// Whether the directory was looked at before.
+    has_looked: bool,
 }
 
 /// How often the directory is listed anew because files are gone that were listed.
@@ -100,6 +102,7 @@ impl SegmentCatalog {
             unread: Vec::new(),
             local,
             durable_to: HashMap::new(),
+            has_looked: false,
         }
     }
 
@@ -279,6 +282,7 @@ impl SegmentCatalog {
                 break;
             }
         }
+        self.has_looked = true;
         Ok(changes)
     }
 
@@ -403,8 +407,11 @@ impl SegmentCatalog {
             },
         };
         let (end, sealed) = match progress_is_new {
-            true => read_anew(vfs, &segment, from, changes)?,
-            false => (read_on(vfs, &segment, from, changes)?, false),
+            true => read_anew(vfs, &segment, from, self.has_looked, changes)?,
+            false => (
+                read_on(vfs, &segment, from, self.has_looked, changes)?,
+                false,
+            ),
         };
         let known = KnownSegment {
             segment,
@@ -442,6 +449,7 @@ fn read_anew(
     vfs: &dyn Vfs,
     segment: &Arc<Segment>,
     from: u64,
+    has_looked: bool,
     changes: &mut CatalogChanges,
 ) -> io::Result<(u64, bool)> {
     let file = vfs.open(&segment.path)?;
@@ -466,7 +474,7 @@ fn read_anew(
     let mut scanned = scan::scan(vfs, segment, SEGMENT_HEADER as u64)?;
     scanned.rows.retain(counts);
     let end = scanned.frames_end.max(from);
-    note_scanned(segment, scanned, changes);
+    note_scanned(vfs, segment, scanned, has_looked, changes);
     Ok((end, false))
 }
 
@@ -475,16 +483,27 @@ fn read_on(
     vfs: &dyn Vfs,
     segment: &Arc<Segment>,
     from: u64,
+    has_looked: bool,
     changes: &mut CatalogChanges,
 ) -> io::Result<u64> {
     let scanned = scan::scan(vfs, segment, from)?;
     let end = scanned.frames_end;
-    note_scanned(segment, scanned, changes);
+    note_scanned(vfs, segment, scanned, has_looked, changes);
     Ok(end)
 }
 
-fn note_scanned(segment: &Arc<Segment>, scanned: scan::Scanned, changes: &mut CatalogChanges) {
-    scanned.warn(&segment.path);
+fn note_scanned(
+    vfs: &dyn Vfs,
+    segment: &Arc<Segment>,
+    scanned: scan::Scanned,
+    has_looked: bool,
+    changes: &mut CatalogChanges,
+) {
+    // Later on the end of a save that goes on is read the next time.
+    let goes_on = || matches!(vfs.try_lock(&segment.path), Ok(None));
+    if !(has_looked && scanned.is_cut_short() && goes_on()) {
+        scanned.warn(&segment.path);
+    }
     changes.marks.extend(scanned.marks);
     changes.frames.push((Arc::clone(segment), scanned.rows));
 }

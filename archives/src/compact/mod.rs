@@ -147,6 +147,7 @@ impl DirStore {
     fn remove_what_is_over(&self) -> Result<usize, ArchiveError> {
         let inner = &*self.0;
         directory::remove_unfinished(&**inner.vfs(), &inner.dir, inner.grace);
+        inner.sharing.clean();
         self.refresh()?;
         let mut removed = self.remove_replaced();
         if self.waits_for_another_generation() {

@@ -5,6 +5,7 @@ pub(crate) mod find;
 pub(crate) mod open;
 pub(crate) mod options;
 pub(crate) mod relocatable;
+pub(crate) mod share;
 pub(crate) mod sync_foreign;
 pub(crate) mod uses;
 pub(crate) mod wire;
@@ -16,8 +17,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use sde::{
-    ArchiveError, Archiver, Batch, Key, Mark, Payload, ProcessGroup, Record, Saved, Selection,
-    StoredEntry,
+    Announced, ArchiveError, Archiver, Batch, Holder, Key, Mark, Payload, ProcessGroup, Record,
+    Saved, Selection, StoredEntry,
 };
 
 use crate::catalog::Catalog;
@@ -34,7 +35,7 @@ use crate::lock;
 use crate::read::frame::{self, Trouble};
 use crate::vfs::Vfs;
 use crate::writer::encode::{BatchEncoder, Provenances};
-use crate::writer::group_commit::GroupCommit;
+use crate::writer::group_commit::{GroupCommit, Until};
 use crate::writer::pipeline::PipelinedWriter;
 use crate::writer::segment_writer::WriterConfig;
 use options::Options;
@@ -43,7 +44,7 @@ use uses::Uses;
 /// A store in a directory: what is saved is on the disk before `save` returns.
 ///
 /// Cloning is cheap; clones are one store. Any number of processes may use one
-/// directory at once. Each writes files of its own and takes no lock; what others
+/// directory at once. Each writes files of its own and needs no lock; what others
 /// saved is found when the store is opened, by [`refresh`](Self::refresh), and
 /// after a miss, for which the directory is looked at once a second at most.
 ///
@@ -88,6 +89,7 @@ pub(crate) struct Inner {
     pub(crate) unvouched: Mutex<bool>,
     pub(crate) trim: Trim,
     looked: Mutex<Looked>,
+    pub(crate) sharing: share::Sharing,
     /// How many ranks write to the store at most when all commit together.
     pub(crate) writers: usize,
     /// The ranks that have opened it together.
@@ -141,12 +143,15 @@ impl DirStore {
             writer: UniqueId::new(),
             segment_size: options.segment_size,
         };
+        // What is written elsewhere no other process finds.
+        let is_shared = !options.read_only && config.dir == dir;
         let noting = Arc::clone(&catalog);
         Self(Arc::new(Inner {
             looked: Mutex::new(Looked {
                 at: looked,
                 took: Duration::ZERO,
             }),
+            sharing: share::Sharing::new(is_shared.then_some(&dir)),
             dir,
             read_only: options.read_only,
             grace: options.grace,
@@ -237,6 +242,18 @@ impl DirStore {
         }
     }
 
+    /// Writes what a batch has and is not there; gives why values were left out.
+    fn write_batch(&self, batch: &Batch, until: Until) -> Result<Vec<ArchiveError>, ArchiveError> {
+        let (writer, clock) = (&self.0.writer, &self.0.catalog.clock);
+        std::thread::scope(|scope| {
+            let pipeline = PipelinedWriter::new(writer, until, scope);
+            let segment_size = writer.config().segment_size;
+            let mut encoder = BatchEncoder::new(clock, &self.0.provenances, pipeline, segment_size);
+            encoder.batch(batch, |entry| writer.through.has(entry))?;
+            encoder.finish()
+        })
+    }
+
     pub(crate) fn candidates(&self, key: &Key) -> Vec<KnownFrame> {
         self.0.catalog.known(|index| index.entries(key))
     }
@@ -307,18 +324,13 @@ impl Archiver for DirStore {
             return Ok(Saved::default());
         }
         let inner = &*self.0;
-        let saved = std::thread::scope(|scope| {
-            let pipeline = PipelinedWriter::new(&inner.writer, scope);
-            let segment_size = inner.writer.config().segment_size;
-            let clock = &inner.catalog.clock;
-            let mut encoder = BatchEncoder::new(clock, &inner.provenances, pipeline, segment_size);
-            encoder.batch(batch)?;
-            encoder.finish()
-        });
+        inner.writer.check_through();
+        let saved = self.write_batch(batch, Until::Durable);
         if saved.is_err() {
             self.check_there()?;
         }
         let left_out = saved?;
+        inner.writer.through.saved(batch);
         *lock(&inner.unvouched) = true;
         self.seal_what_is_long();
         Ok(Saved::without(left_out))
@@ -345,6 +357,22 @@ impl Archiver for DirStore {
             self.remove_replaced();
         }
         Ok(())
+    }
+
+    fn announce(&self, key: &Key) -> Announced {
+        self.announce_key(key)
+    }
+
+    fn announced_by(&self, key: &Key) -> Option<Holder> {
+        self.0.sharing.announced_by(key)
+    }
+
+    fn write_through(&self, batch: &Batch) -> Result<(), ArchiveError> {
+        self.write_batch_through(batch)
+    }
+
+    fn catch_up(&self, spares: Duration) {
+        self.catch_up_with_others(spares);
     }
 
     fn is_one_store(&self) -> bool {

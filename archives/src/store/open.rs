@@ -8,6 +8,8 @@ use crate::store::DirStore;
 
 /// An engine with the store in this directory, which is made if it does not exist.
 ///
+/// Processes that open one directory at the same time [share the work](sde::SharedWork).
+///
 /// What is computed is saved in the background every few seconds, when the process is told to end (Ctrl-C, SIGTERM, SIGHUP; SIGUSR1
 /// saves without ending it) and when the last `Sde` is dropped; so the next run of the program goes on from there,
 /// however this one ends. Warnings and the progress of long work are told on standard error. [`builder`] gives

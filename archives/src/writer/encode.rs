@@ -69,9 +69,13 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         }
     }
 
-    /// All of a batch.
-    pub(crate) fn batch(&mut self, batch: &Batch) -> Result<(), ArchiveError> {
-        for entry in &batch.entries {
+    /// All of a batch, but for the entries that are there, as `is_there` says.
+    pub(crate) fn batch(
+        &mut self,
+        batch: &Batch,
+        is_there: impl Fn(&SavedEntry) -> bool,
+    ) -> Result<(), ArchiveError> {
+        for entry in batch.entries.iter().filter(|entry| !is_there(entry)) {
             for class in classes(entry, batch.selection) {
                 self.entry(entry, class)?;
             }

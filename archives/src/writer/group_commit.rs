@@ -17,14 +17,25 @@ use crate::format::index_block::IndexBlock;
 use crate::format::segment::Segment;
 use crate::writer::frame::NewFrame;
 use crate::writer::segment_writer::{SegmentWriter, WriterConfig};
+use crate::writer::through::Through;
 
 /// What one thread wants written.
 struct Job {
     number: u64,
     frames: Vec<NewFrame>,
-    /// Sync what this job, and its pieces before, have put.
-    durable: bool,
+    until: Until,
     begun: Begun,
+}
+
+/// How far a save goes with what it and its pieces before have put.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Until {
+    /// Another piece follows.
+    Put,
+    /// Other processes find it.
+    Written,
+    /// It is on the medium.
+    Durable,
 }
 
 /// How many segments of each part were abandoned when a save began: if that changes, the
@@ -46,7 +57,7 @@ struct Queue {
 /// A segment that has no index, and how much of it is durable.
 pub(crate) type Durable = (Arc<Segment>, u64);
 
-/// Takes note of frames that are durable.
+/// Takes note of frames that can be read.
 type Note = Box<dyn Fn(Vec<Written>) + Send + Sync>;
 
 /// The writers of a store, and the queue before them.
@@ -56,16 +67,18 @@ pub(crate) struct GroupCommit {
     queue: Mutex<Queue>,
     changed: Condvar,
     writers: Mutex<[SegmentWriter; 2]>,
+    pub(crate) through: Through,
 }
 
 /// One save, which may come in pieces.
 pub(crate) struct Save<'a> {
     to: &'a GroupCommit,
+    until: Until,
     begun: Begun,
 }
 
 impl GroupCommit {
-    /// What is durable is noted before anything else is written, or sealed.
+    /// What can be read is noted before anything else is written, or sealed.
     pub(crate) fn new(
         config: WriterConfig,
         note: impl Fn(Vec<Written>) + Send + Sync + 'static,
@@ -76,6 +89,7 @@ impl GroupCommit {
             queue: Mutex::default(),
             changed: Condvar::new(),
             writers: Mutex::new(Part::ALL.map(SegmentWriter::new)),
+            through: Through::default(),
         }
     }
 
@@ -87,8 +101,31 @@ impl GroupCommit {
     pub(crate) fn begin(&self) -> Save<'_> {
         Save {
             to: self,
+            until: Until::Durable,
             begun: None,
         }
+    }
+
+    /// Begins to save entries, some of which may have been [written through](Through) before.
+    pub(crate) fn begin_entries(&self, until: Until) -> Save<'_> {
+        let with_those_before = until == Until::Durable;
+        Save {
+            until,
+            begun: self.through.abandoned().filter(|_| with_those_before),
+            ..self.begin()
+        }
+    }
+
+    /// Forgets what was written through and is lost.
+    pub(crate) fn check_through(&self) {
+        if !self.through.is_empty() {
+            self.through.check(self.abandoned());
+        }
+    }
+
+    /// How many segments of each part were abandoned.
+    pub(crate) fn abandoned(&self) -> [u64; 2] {
+        self.writers().each_ref().map(SegmentWriter::abandoned)
     }
 
     /// The segments of this process that have no index, as far as they are durable.
@@ -135,6 +172,7 @@ impl GroupCommit {
         lock(&self.writers)
             .iter_mut()
             .for_each(SegmentWriter::forget);
+        self.through.clear();
     }
 
     /// Forgets segments that have no index and are not written to any more.
@@ -154,14 +192,14 @@ impl GroupCommit {
     }
 
     /// Writes a job, and those of others that wait; gives what came of it.
-    fn submit(&self, frames: Vec<NewFrame>, durable: bool, begun: Begun) -> Outcome {
+    fn submit(&self, frames: Vec<NewFrame>, until: Until, begun: Begun) -> Outcome {
         let mut queue = lock(&self.queue);
         let number = queue.next;
         queue.next += 1;
         queue.waiting.push(Job {
             number,
             frames,
-            durable,
+            until,
             begun,
         });
         loop {
@@ -204,10 +242,15 @@ impl GroupCommit {
                 failed[part] = writers[part].put(frame, &self.config).err();
             }
         }
-        if jobs.iter().any(|job| job.durable) {
+        let until = jobs.iter().map(|job| job.until).max();
+        if until > Some(Until::Put) {
             for (writer, failed) in writers.iter_mut().zip(&mut failed) {
                 if failed.is_none() {
-                    match writer.sync(&self.config) {
+                    let readable = match until {
+                        Some(Until::Durable) => writer.sync(&self.config),
+                        _ => writer.flush(&self.config),
+                    };
+                    match readable {
                         Ok(put) => (self.note)(put),
                         Err(error) => *failed = Some(error),
                     }
@@ -262,13 +305,13 @@ impl Drop for Stop<'_> {
 impl Save<'_> {
     /// Writes a piece. It is not durable yet.
     pub(crate) fn piece(&mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
-        self.begun = self.to.submit(frames, false, self.begun)?;
+        self.begun = self.to.submit(frames, Until::Put, self.begun)?;
         Ok(())
     }
 
-    /// Writes the last piece and makes all of them durable.
+    /// Writes the last piece and makes all of them durable, or only readable if it goes no further.
     pub(crate) fn finish(self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
-        self.to.submit(frames, true, self.begun).map(drop)
+        self.to.submit(frames, self.until, self.begun).map(drop)
     }
 }
 

@@ -144,7 +144,18 @@ impl SegmentWriter {
         self.on_active(WRITING, config, |active| active.put(frame))
     }
 
-    /// Makes everything durable that was put; gives that.
+    /// Gives everything to the medium that was put; gives that. It is not durable yet.
+    pub(crate) fn flush(&mut self, config: &WriterConfig) -> Result<Vec<Written>, ArchiveError> {
+        match self.active.is_some() {
+            true => self.on_active(WRITING, config, |active| {
+                active.flush()?;
+                Ok(std::mem::take(&mut active.put))
+            }),
+            false => Ok(Vec::new()),
+        }
+    }
+
+    /// Makes everything durable that was put; gives what was not given before.
     pub(crate) fn sync(&mut self, config: &WriterConfig) -> Result<Vec<Written>, ArchiveError> {
         if self.active.as_ref().is_none_or(ActiveSegment::is_durable) {
             return Ok(Vec::new());

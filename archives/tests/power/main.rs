@@ -33,6 +33,7 @@ mod superseded;
 mod threads;
 mod truth;
 mod vanishing;
+mod written_through;
 
 /// How often something is tried: more in the long tests.
 fn count(short: u64, long: u64) -> u64 {

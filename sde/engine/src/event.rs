@@ -119,6 +119,18 @@ pub enum Event {
         /// The run it waits for.
         key: Key,
     },
+    /// A call is about to wait for another process that computes the same key. It waits
+    /// [a bounded time](crate::SharedWork).
+    WaitingForProcess {
+        /// The app.
+        app: Arc<str>,
+        /// The run.
+        key: Key,
+        /// The machine of the other process.
+        host: Arc<str>,
+        /// Its number there.
+        process: u32,
+    },
     /// A run that failed or panicked is taken over by one that waited for it.
     TakenOver {
         /// The app.

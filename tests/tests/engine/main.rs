@@ -34,6 +34,7 @@ mod refresh;
 mod same_name;
 mod save_policies;
 mod scratch;
+mod shared_work;
 mod slots;
 mod stores;
 mod stress;

@@ -85,9 +85,20 @@ impl Program {
         assert!(sent.unwrap().success());
     }
 
-    /// Lets it go on from `wait`.
+    /// Lets it go on from `wait`, for the last time.
     pub fn go_on(&mut self) {
-        self.child.stdin.take().unwrap().write_all(b"\n").unwrap();
+        self.says("");
+        self.child.stdin.take();
+    }
+
+    /// Lets it go on from `wait`, which gives this.
+    pub fn says(&mut self, what: &str) {
+        writeln!(self.child.stdin.as_mut().unwrap(), "{what}").unwrap();
+    }
+
+    /// The number of the process.
+    pub fn id(&self) -> u32 {
+        self.child.id()
     }
 
     /// Waits for its end; gives how it ended, and what else was on its standard streams.
@@ -119,9 +130,11 @@ pub fn tell(what: &str) {
     std::io::stdout().flush().unwrap();
 }
 
-/// Waits until the parent lets it go on.
-pub fn wait() {
-    std::io::stdin().read_line(&mut String::new()).unwrap();
+/// Waits until the parent lets it go on; gives what it said.
+pub fn wait() -> String {
+    let mut said = String::new();
+    std::io::stdin().read_line(&mut said).unwrap();
+    said
 }
 
 /// What these processes do; as a test of its own it has nothing to do.
@@ -143,6 +156,12 @@ fn job() {
         "warns a subscriber" => super::shows::warns(store, false, true),
         "holds standard error" => super::ends::holds_standard_error(store),
         "fails to save" => super::shows::fails_to_save(store),
+        "sweeps 200 points" => super::shared::sweeps(store, 200),
+        "sweeps 640 points" => super::shared::sweeps(store, 640),
+        "scans 200 points" => super::shared::scans(store),
+        "calls" => super::shared::calls(store),
+        "pings" => super::shared::goes_round(store, true),
+        "pongs" => super::shared::goes_round(store, false),
         "progresses" => super::shows::progresses(store),
         other => panic!("no such job: {other}"),
     }

@@ -4,6 +4,7 @@
 
 mod child;
 mod ends;
+mod shared;
 mod shows;
 
 use std::path::Path;

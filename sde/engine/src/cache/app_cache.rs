@@ -1,7 +1,7 @@
 //! The entries and flights of one app type.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use dashmap::DashMap;
@@ -9,6 +9,7 @@ use dashmap::mapref::entry::Entry as Place;
 
 use super::budget::MemoryBudget;
 use super::entry::{Entry, Served};
+use super::run_cost::RunCost;
 use super::run_flight::RunFlight;
 use super::scratches::Scratches;
 use super::stats::Counters;
@@ -28,6 +29,10 @@ pub(crate) struct AppCache {
     pub(crate) counters: Arc<Counters>,
     pub(crate) scratches: Arc<Scratches>,
     pub(crate) budget: MemoryBudget,
+    /// What runs took, where work is shared with other processes.
+    pub(crate) cost: RunCost,
+    /// Whether a run turned out to be non-deterministic: other processes make no use of what this one computes.
+    pub(crate) varies: AtomicBool,
     /// The runs that are exclusive, if the app is not thread-safe: one for all, and one
     /// for those nested in each run, by the address of its frame.
     pub(crate) exclusive_runs: Mutex<HashMap<usize, Arc<RunFlight>>>,
@@ -87,6 +92,8 @@ impl AppCache {
             counters: Arc::default(),
             scratches: Arc::default(),
             budget: MemoryBudget::new(limit),
+            cost: RunCost::default(),
+            varies: AtomicBool::new(false),
             exclusive_runs: Mutex::default(),
             unclaimed: AtomicUsize::new(0),
             generation: AtomicU64::new(0),

@@ -14,7 +14,7 @@ use crate::sync::own_thread_number;
 
 /// How many threads have a line of their own; the others share one.
 const LINES: usize = 16;
-const KINDS: usize = 10;
+const KINDS: usize = 12;
 
 /// What is counted.
 #[derive(Clone, Copy)]
@@ -29,6 +29,8 @@ pub(crate) enum Count {
     NanosSpent,
     NanosSaved,
     Evicted,
+    WaitedForOthers,
+    BesideOthers,
 }
 
 impl From<Source> for Count {
@@ -124,6 +126,8 @@ impl Counters {
             duplicates: sum(Count::Duplicate),
             failures: sum(Count::Failed),
             evicted: sum(Count::Evicted),
+            waited_for_others: sum(Count::WaitedForOthers),
+            beside_others: sum(Count::BesideOthers),
             time_spent: Duration::from_nanos(sum(Count::NanosSpent)),
             time_saved: Duration::from_nanos(sum(Count::NanosSaved)),
         }
@@ -154,6 +158,10 @@ pub struct AppStats {
     pub failures: u64,
     /// Entries whose values were dropped to make room.
     pub evicted: u64,
+    /// Those of the loads that another process computed while this one [waited](crate::SharedWork) for it.
+    pub waited_for_others: u64,
+    /// Bodies that ran to their end although another process was known to compute the same key.
+    pub beside_others: u64,
     /// Time in bodies, those that failed among them. The runs that a body makes count for their own apps, and what it
     /// waits for there, another thread or the store, for none: the sum over apps is what the program's threads
     /// computed.
@@ -180,6 +188,8 @@ impl AppStats {
             duplicates: self.duplicates + other.duplicates,
             failures: self.failures + other.failures,
             evicted: self.evicted + other.evicted,
+            waited_for_others: self.waited_for_others + other.waited_for_others,
+            beside_others: self.beside_others + other.beside_others,
             time_spent: self.time_spent + other.time_spent,
             time_saved: self.time_saved + other.time_saved,
         }

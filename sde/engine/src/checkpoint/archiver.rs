@@ -3,8 +3,9 @@
 use std::borrow::Cow;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
+use super::announced::{Announced, Holder};
 use crate::cache::Record;
 use crate::error::ArchiveError;
 use crate::event::RunId;
@@ -86,6 +87,34 @@ pub trait Archiver: Send + Sync {
     fn find_earlier_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
         let _ = key;
         Ok(None)
+    }
+
+    /// Says to other processes that this one is about to compute a key, unless another has said so. Nothing rests on it: two
+    /// processes that compute one key lose time only. A store without other processes has nothing to tell, as this.
+    fn announce(&self, key: &Key) -> Announced {
+        let _ = key;
+        Announced::Unsupported
+    }
+
+    /// The other process that has [announced](Self::announce) a key and lives, as far as can be told.
+    fn announced_by(&self, key: &Key) -> Option<Holder> {
+        let _ = key;
+        None
+    }
+
+    /// Writes a batch so that other processes find what is in it once they [catch up](Self::catch_up). It need not be
+    /// durable: the next [`save`](Self::save) is given the same once more.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    fn write_through(&self, batch: &Batch) -> Result<(), ArchiveError> {
+        self.save(batch).map(drop)
+    }
+
+    /// Takes note of what other processes have written by now, of which [`find`](Self::find) may know some later only. What
+    /// it finds may spare a run that takes so long; a store where looking takes longer need not look each time.
+    fn catch_up(&self, spares: Duration) {
+        let _ = spares;
     }
 
     /// Every mark that was saved, oldest first.

@@ -7,18 +7,57 @@
 //! durable, and finds entries by key. Entries are immutable and independent of
 //! one another, so no moment has to be frozen to save a consistent state.
 
+mod announced;
 mod archiver;
 mod memory;
 mod pending;
 
 use std::time::Duration;
 
+pub use announced::{Announced, Holder};
 pub use archiver::{
     Archiver, Batch, Mark, Saved, SavedEntry, SavedResult, SavedScratch, Selection, StoredEntry,
     StoredResult,
 };
 pub use memory::MemoryArchiver;
 pub(crate) use pending::{Pending, saved};
+
+/// Whether processes that use one store at the same time share the work.
+///
+/// Then a run that takes more than some tens of milliseconds, whose results are to be saved, is announced. Another process that needs
+/// it waits for it, or in [`par_call`](crate::Handle::par_map) and [`par_map`](crate::Handle::par_map) first does what nobody is at; the result is
+/// written, though not durable yet, before it is no longer announced. Nothing rests on that: a process that waits in vain computes.
+///
+/// ```
+/// use std::time::Duration;
+/// use sde::{Sde, SharedWork};
+///
+/// let sde = Sde::builder().shared_work(SharedWork::Within(Duration::from_secs(60))).build()?;
+/// # Ok::<(), sde::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SharedWork {
+    /// Each process computes what is not in the store. The default of a [`Builder`](crate::Builder).
+    #[default]
+    Off,
+    /// Five minutes are the longest that a call waits for another process. What
+    /// [`program_defaults`](crate::Builder::program_defaults) has.
+    On,
+    /// The same, with this as the longest.
+    Within(Duration),
+}
+
+impl SharedWork {
+    /// How long a call waits for another process at most; `None` if nothing is shared.
+    pub(crate) fn longest_wait(self) -> Option<Duration> {
+        match self {
+            Self::Off => None,
+            Self::On => Some(Duration::from_secs(300)),
+            Self::Within(longest) => Some(longest),
+        }
+    }
+}
 
 /// When what is computed is saved without being asked for.
 ///

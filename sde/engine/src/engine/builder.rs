@@ -9,11 +9,12 @@ use super::background::{Background, pause};
 use super::catalog::AppCatalog;
 use super::invalidate::Invalidations;
 use super::sde::Sde;
+use super::share::Sharing;
 #[cfg(unix)]
 use super::signals;
 use super::{Engine, app_store};
 use crate::cache::CacheTable;
-use crate::checkpoint::{Archiver, Pending, SavePolicy};
+use crate::checkpoint::{Archiver, Pending, SavePolicy, SharedWork};
 use crate::console::Console;
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Observer;
@@ -29,6 +30,7 @@ pub struct Builder {
     observers: Vec<Box<dyn Observer>>,
     archiver: Option<Arc<dyn Archiver>>,
     policy: SavePolicy,
+    shared_work: SharedWork,
     signals: bool,
     console: Option<Console>,
     threads: Option<usize>,
@@ -50,6 +52,7 @@ impl Default for Builder {
             observers: Vec::new(),
             archiver: None,
             policy: SavePolicy::OnRequest,
+            shared_work: SharedWork::Off,
             signals: false,
             console: None,
             threads: None,
@@ -81,18 +84,28 @@ impl Builder {
         self
     }
 
+    /// Says whether processes that use the store at the same time share the work, and how long one waits for another. On several ranks
+    /// nothing is shared with other processes, nor with [`SavePolicy::Never`].
+    pub fn shared_work(mut self, shared: SharedWork) -> Self {
+        self.shared_work = shared;
+        self
+    }
+
     /// What a program with a person before it, or a batch system around it, wants: results are saved
-    /// [in the background](SavePolicy::InBackground) and [on signals](Self::checkpoint_on_signals), and the first rank tells on
+    /// [in the background](SavePolicy::InBackground) and [on signals](Self::checkpoint_on_signals), work is [shared](SharedWork::On) with other
+    /// processes, and the first rank tells on
     /// standard error what a person should know. That is each [`Warning`](crate::Event::Warning) once, on one line, and those of stores too, unless a
     /// `tracing` subscriber wants warnings; that a signal has come, and what is new is saved; and a bar for the outermost work that takes longer than
     /// half a second, if standard error is a terminal and the environment has neither `CI` nor `TERM=dumb`.
     ///
     /// [`quiet`](Self::quiet), [`without_progress`](Self::without_progress),
-    /// [`without_signals`](Self::without_signals) and [`save`](Self::save) take back one thing each. A store that is opened warns
+    /// [`without_signals`](Self::without_signals), [`shared_work`](Self::shared_work) and [`save`](Self::save) take back one thing each. A store that is opened warns
     /// whichever engine of the process is not quiet.
     pub fn program_defaults(mut self) -> Self {
         self.console = Some(Console::new());
-        self.checkpoint_on_signals().save(SavePolicy::InBackground)
+        self.checkpoint_on_signals()
+            .shared_work(SharedWork::On)
+            .save(SavePolicy::InBackground)
     }
 
     /// Nothing is printed: no warnings, no progress.
@@ -226,6 +239,9 @@ impl Builder {
             None => Invalidations::default(),
         };
         let (group, wire) = self.process_group.unzip();
+        let is_alone = group.as_ref().is_none_or(|group| group.size() == 1);
+        let longest_wait = self.shared_work.longest_wait();
+        let longest_wait = longest_wait.filter(|_| is_alone && self.policy != SavePolicy::Never);
         tracing::info!(
             target: "sde",
             threads,
@@ -260,6 +276,7 @@ impl Builder {
             unsaved: AtomicU64::new(u64::MAX),
             rayon_patience: self.rayon_patience,
             helpers: Helpers::new(threads),
+            sharing: longest_wait.map(Sharing::new),
             max_depth: self.max_depth,
             wire,
             sets: Sets::default(),

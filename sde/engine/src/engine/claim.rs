@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use super::Engine;
+use super::announce::Announcement;
 use super::execute::Begun;
 use super::handle::Policy;
 use super::run_state::Run;
+use super::share::Shared;
 use crate::cache::{self, AppCache, Entry, RunFlight, Served};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::Source;
@@ -39,6 +41,8 @@ pub(super) enum Role<'a> {
 pub(crate) struct Claim<'a> {
     cache: &'a AppCache,
     pub(crate) flight: Arc<RunFlight>,
+    /// What other processes know of it.
+    pub(super) announced: Option<Announcement>,
     ended: bool,
 }
 
@@ -48,6 +52,7 @@ impl<'a> Claim<'a> {
         Self {
             cache,
             flight,
+            announced: None,
             ended: false,
         }
     }
@@ -113,7 +118,7 @@ impl Engine {
                 },
                 cache::Claimed::Failed(error) => return Err(error),
                 cache::Claimed::Mine(flight, previous) => {
-                    return Ok(self.with_claim(run, Claim::won(run.cache, flight), previous));
+                    return self.with_claim(run, Claim::won(run.cache, flight), previous);
                 }
                 cache::Claimed::Theirs(flight) => {
                     if let Some(claimed) = self.wait(run, &flight)? {
@@ -158,7 +163,7 @@ impl Engine {
         run: &Run<'a>,
         mut claim: Claim<'a>,
         previous: Option<Arc<Entry>>,
-    ) -> Claimed<'a> {
+    ) -> Result<Claimed<'a>, Error> {
         let begun = self.begin(run, Some(&claim.flight));
         if run.options.policy != Policy::Refresh
             && let Some(entry) = &previous
@@ -166,7 +171,7 @@ impl Engine {
         {
             // Published between looking and claiming.
             claim = match claim.put_back(&served) {
-                Ok(()) => return Claimed::Found(served, Source::Map),
+                Ok(()) => return Ok(Claimed::Found(served, Source::Map)),
                 Err(claim) => claim,
             };
         }
@@ -178,28 +183,48 @@ impl Engine {
         self.load_or_compute(run, claim, begun, previous)
     }
 
-    /// Ends the flight with what is in the store, or takes the run on.
+    /// Ends the flight with what is in the store, or what another process puts there, or takes the run on.
     pub(super) fn load_or_compute<'a>(
         &self,
         run: &Run<'a>,
-        claim: Claim<'a>,
+        mut claim: Claim<'a>,
         begun: Begun,
         previous: Option<Arc<Entry>>,
-    ) -> Claimed<'a> {
+    ) -> Result<Claimed<'a>, Error> {
         // What may come out otherwise is not looked for.
         let before = previous.as_deref();
         let may_load = before.is_none_or(|entry| !entry.record.nondeterministic);
-        if may_load && let Some(loaded) = self.load(run, before) {
-            let winner = claim.publish(&loaded, || ());
-            self.sets.received.forget(&run.key);
-            let served = loaded.or_winner(&winner, run.options.names);
-            return Claimed::Found(served, Source::Loaded);
+        let shared = match may_load {
+            false => Shared::Compute(None),
+            true => match self.load(run, before) {
+                Some(loaded) => Shared::Loaded(loaded),
+                None => self.share(run, before),
+            },
+        };
+        match shared {
+            Shared::Compute(announced) => claim.announced = announced,
+            Shared::Leave(error) => {
+                claim.fail(&error, Failure::Transient, self.epoch());
+                return Err(error);
+            }
+            Shared::Loaded(loaded) => return Ok(self.found_in_store(run, claim, loaded)),
         }
-        Claimed::Compute {
+        Ok(Claimed::Compute {
             role: Role::Holder(claim),
             begun,
             previous,
+        })
+    }
+
+    /// Ends the flight with what was found in the store.
+    fn found_in_store<'a>(&self, run: &Run<'a>, claim: Claim<'a>, loaded: Served) -> Claimed<'a> {
+        let record = &loaded.entry.record;
+        if self.sharing.is_some() && record.calls.is_empty() {
+            run.cache.cost.note(record.took);
         }
+        let winner = claim.publish(&loaded, || ());
+        self.sets.received.forget(&run.key);
+        Claimed::Found(loaded.or_winner(&winner, run.options.names), Source::Loaded)
     }
 
     /// Gives what is there by now, or in the store, and claims nothing.

@@ -103,6 +103,9 @@ impl Engine {
         }
         let (took, own) = time.end();
         run.cache.counters.spent(own);
+        if self.sharing.is_some() && matches!(returned, Ok(Ok(_))) {
+            run.cache.cost.note(own);
+        }
         let heard = frame.heard_that_nobody_wants_it();
         let gave_up = frame.gave_up();
         frame.end();

@@ -2,10 +2,11 @@
 //!
 //! What programs and bodies call is in [`handle`], the way of a call in [`run`], its steps in files of their own: finding out
 //! which app is meant ([`app_store`], [`catalog`]), looking up ([`look`]), claiming and waiting ([`claim`],
-//! [`wait`], [`load`]), running the body ([`execute`]), making its results known ([`publish`]),
+//! [`wait`], [`load`], [`share`]), running the body ([`execute`]), making its results known ([`publish`]),
 //! saving them ([`save`], [`background`], [`signals`]). What only the user may ask for is on [`Sde`].
 
 mod admit;
+mod announce;
 mod app_store;
 mod background;
 mod builder;
@@ -26,6 +27,7 @@ mod run_state;
 mod save;
 mod scratch;
 mod sde;
+mod share;
 #[cfg(unix)]
 mod signals;
 mod stats;
@@ -119,6 +121,8 @@ pub(crate) struct Engine {
     /// How long a rayon worker waits for a flight before it computes too.
     rayon_patience: Duration,
     helpers: Helpers,
+    /// With other processes; `None` if it is not.
+    sharing: Option<share::Sharing>,
     /// How deep runs may nest.
     max_depth: usize,
     /// How values are written for other ranks; `None` without a process group.
@@ -143,6 +147,11 @@ impl Engine {
     /// Empties the first level, has each entry checked anew, and has what failed tried again.
     fn raise_epoch(&self) {
         self.epoch.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A number that no other engine has.
+    pub(crate) fn number(&self) -> u64 {
+        self.process
     }
 
     /// The last computation that was begun.

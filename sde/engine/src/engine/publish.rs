@@ -70,9 +70,12 @@ impl Engine {
             }
         };
         let (winner, source) = match role {
-            Role::Holder(claim) => {
+            Role::Holder(mut claim) => {
                 self.note_new(run, &claim.flight, &own.entry);
+                let announced = claim.announced.take();
+                let flight = Arc::clone(&claim.flight);
                 let winner = claim.publish(&own, || self.forget_replaced(run));
+                self.give(run, &flight, announced, &own.entry);
                 (winner, Source::Computed)
             }
             Role::Beside(flight) => {

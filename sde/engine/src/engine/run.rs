@@ -65,6 +65,10 @@ impl Engine {
                         stretch.end(outcome.source.name());
                         Ok(Some(outcome))
                     }
+                    Err(error) if run.is_deferred() => {
+                        stretch.end("deferred");
+                        Err(error)
+                    }
                     Err(error) => Err(self.failed(&run, error)),
                 }
             }

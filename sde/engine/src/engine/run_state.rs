@@ -2,6 +2,7 @@
 
 use std::cell::Cell;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::SystemTime;
 
 use super::Node;
@@ -90,6 +91,12 @@ impl<'a> Run<'a> {
         let (own, parent) = (&self.options.cancel, &self.parent);
         own.as_ref().is_some_and(CancelToken::is_cancelled)
             || parent.as_ref().is_some_and(|parent| parent.is_unwanted())
+    }
+
+    /// Whether it was left to another process.
+    pub(super) fn is_deferred(&self) -> bool {
+        let deferred = self.options.deferred;
+        deferred.is_some_and(|deferred| deferred.load(Ordering::Relaxed))
     }
 
     /// Whether it is this run that goes on there.

@@ -278,6 +278,9 @@ impl Engine {
         written: Result<(Saved, Duration), ArchiveError>,
     ) -> Result<Option<ArchiveError>, ArchiveError> {
         let (saved, took) = written.inspect_err(|error| self.look_whether_removed(error))?;
+        if let Some(sharing) = &self.sharing {
+            sharing.announcer.is_well();
+        }
         for error in &saved.left_out {
             self.warn(|| error.to_string());
         }

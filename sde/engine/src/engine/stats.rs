@@ -84,7 +84,7 @@ impl Engine {
 /// A column: its heading, whether it is left out if there is nothing in it, and what is.
 type Column = (&'static str, bool, fn(&AppStats) -> u64);
 
-const COUNTS: [Column; 7] = [
+const COUNTS: [Column; 9] = [
     ("computed", false, |of| of.computed),
     ("in memory", false, AppStats::hits),
     ("loaded", true, |of| of.loads),
@@ -92,6 +92,8 @@ const COUNTS: [Column; 7] = [
     ("failed", true, |of| of.failures),
     ("twice", true, |of| of.duplicates),
     ("evicted", true, |of| of.evicted),
+    ("of others", true, |of| of.waited_for_others),
+    ("beside others", true, |of| of.beside_others),
 ];
 
 impl fmt::Display for Stats {

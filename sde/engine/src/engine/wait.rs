@@ -9,6 +9,7 @@ use super::admit::cancelled;
 use super::claim::{Claim, Claimed, Role};
 use super::handle::Policy;
 use super::run_state::Run;
+use super::share::is_left;
 use super::{Engine, Node, waits};
 use crate::app::{Frame, ThreadContext, Wake, ancestry, stack};
 use crate::cache::flight::{Patience, Waited};
@@ -77,9 +78,11 @@ impl Engine {
                 let shared = self.shared(run, flight, entry, since);
                 Ok(shared.map(|served| Claimed::Found(served, Source::Waited)))
             }
+            // Another call left it to another process, and this one is to look for itself.
+            Waited::Complete(Err(error)) if is_left(&error) => Ok(None),
             Waited::Complete(Err(error)) => Err(error),
             Waited::TooLate => Ok(None),
-            Waited::TakeOver => Ok(Some(self.take_over(run, flight))),
+            Waited::TakeOver => self.take_over(run, flight).map(Some),
             Waited::Stopped => match cancelled(run) {
                 Some(error) => Err(error),
                 None => self.beside(run, flight, &here).map(Some),
@@ -88,7 +91,7 @@ impl Engine {
     }
 
     /// Takes the claim of one who failed.
-    fn take_over<'a>(&self, run: &Run<'a>, flight: &Arc<RunFlight>) -> Claimed<'a> {
+    fn take_over<'a>(&self, run: &Run<'a>, flight: &Arc<RunFlight>) -> Result<Claimed<'a>, Error> {
         let claim = Claim::won(run.cache, Arc::clone(flight));
         let begun = self.begin(run, Some(flight));
         self.tell(|| Event::TakenOver {

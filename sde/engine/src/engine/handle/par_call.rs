@@ -1,5 +1,6 @@
 //! An `#[sde::app]` function called with many arguments at once.
 
+use std::collections::VecDeque;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -69,7 +70,11 @@ impl Handle {
             let label = &app.resolved.name;
             self.engine().progress(label, done, total, nested);
         };
-        let items = Mutex::new(items.enumerate());
+        let items = Mutex::new(Items {
+            new: items.enumerate().fuse(),
+            deferred: VecDeque::new(),
+        });
+        let shares = self.engine().shares(&app, ONE_RESULT.names);
         let sink = Mutex::new((&mut each, 0));
         let failed: Mutex<Option<(usize, Error)>> = Mutex::new(None);
         let threads = self.engine().helpers().threads();
@@ -81,10 +86,14 @@ impl Handle {
         self.share(helpers, || {
             let _on_panic = StopOnPanic(&stopped);
             while lock(&failed).is_none() && !stopped.load(Ordering::Relaxed) {
-                let Some((at, inputs)) = lock(&items).next() else {
+                let Some((at, inputs, waits)) = lock(&items).next(shares) else {
                     return;
                 };
-                let result = self.results_erased(&app, &inputs, &ONE_RESULT);
+                let result = self.results_unless_elsewhere(&app, &inputs, &ONE_RESULT, waits);
+                let Some(result) = result else {
+                    lock(&items).deferred.push_back((at, inputs));
+                    continue;
+                };
                 match result.and_then(|results| results.get("result")) {
                     Ok(value) => {
                         let mut sink = lock(&sink);
@@ -135,6 +144,33 @@ impl Handle {
                 each(first + at, results.get("result")?);
             }
             first += list.len();
+        }
+    }
+}
+
+/// What is still to be done of items that come one by one.
+struct Items<I> {
+    new: I,
+    /// Another process was at them.
+    deferred: VecDeque<(usize, Inputs)>,
+}
+
+/// So many items are deferred before some are waited for.
+const DEFERRED: usize = 256;
+
+impl<I: Iterator<Item = (usize, Inputs)>> Items<I> {
+    /// The next item, and whether another process that is at it is waited for.
+    fn next(&mut self, shares: bool) -> Option<(usize, Inputs, bool)> {
+        let new = match self.deferred.len() {
+            DEFERRED.. => None,
+            _ => self.new.next(),
+        };
+        match new {
+            Some((at, inputs)) => Some((at, inputs, !shares)),
+            None => self
+                .deferred
+                .pop_front()
+                .map(|(at, inputs)| (at, inputs, true)),
         }
     }
 }

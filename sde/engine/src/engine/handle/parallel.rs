@@ -1,7 +1,7 @@
 //! `join` and `par_map`: many runs at once, with the engine knowing who waits for
 //! whom.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Instant;
@@ -36,6 +36,9 @@ impl Handle {
     /// assert_eq!(sde.stats().total.computed, 3);
     /// # Ok::<(), sde::Error>(())
     /// ```
+    ///
+    /// Where work is [shared](crate::SharedWork) with other processes, each begins at another place of the list, and what another
+    /// process is at comes last.
     ///
     /// On several ranks, at the top of a program and in `distributed` apps, it is collective:
     /// what nobody remembers is dealt out to the ranks (by what each run costs, if the app
@@ -96,13 +99,36 @@ impl Handle {
             return Ok(results.into_iter().map(Some).collect());
         }
         let failed = AtomicBool::new(false);
-        let one = |sde: &Self, inputs: &&Inputs| {
-            let result = sde.results_erased(app, inputs, options);
+        let shares = self.engine().shares(app, options.names);
+        let one = |sde: &Self, inputs: &&Inputs, waits| {
+            let result = sde.results_unless_elsewhere(app, inputs, options, waits || !shares)?;
             failed.fetch_or(result.is_err(), Ordering::Relaxed);
-            result
+            Some(result)
+        };
+        // Processes that were given the same list begin at different places.
+        let first = match shares {
+            true => self.engine().number() as usize,
+            false => 0,
         };
         let ended = || ends_if_one_fails && failed.load(Ordering::Relaxed);
-        Ok(self.in_parallel_until(distinct, &app.resolved.name, one, ended))
+        Ok(self.in_parallel_until(distinct, first, &app.resolved.name, one, ended))
+    }
+
+    /// The results, waited for or not if another process is at it: then `None`.
+    pub(super) fn results_unless_elsewhere(
+        &self,
+        app: &CalledApp<'_>,
+        inputs: &Inputs,
+        options: &Options<'_>,
+        waits: bool,
+    ) -> Option<Result<ResultMap, Error>> {
+        let deferred = AtomicBool::new(false);
+        let options = Options {
+            deferred: (!waits).then_some(&deferred),
+            ..options.clone()
+        };
+        let result = self.results_erased(app, inputs, &options);
+        (!deferred.load(Ordering::Relaxed)).then_some(result)
     }
 
     /// Calls a function on many items on several threads; the results are in the
@@ -179,19 +205,29 @@ impl Handle {
         label: &str,
         each: impl Fn(&Self, &T) -> R + Sync,
     ) -> Vec<R> {
-        let all = self.in_parallel_until(items, label, each, || false);
+        let each = |sde: &Self, item: &T, _| Some(each(sde, item));
+        let all = self.in_parallel_until(items, 0, label, each, || false);
         all.into_iter().flatten().collect()
     }
 
-    /// The same, where nothing more begins once `ended` says so: what was not begun is `None`.
+    /// The same, beginning at any item, where nothing more begins once `ended` says so: what was not begun is `None`. An
+    /// item for which `each` gives none comes once more after all others, and then it is to give one.
     fn in_parallel_until<T: Sync, R: Send>(
         &self,
         items: &[T],
+        first: usize,
         label: &str,
-        each: impl Fn(&Self, &T) -> R + Sync,
+        each: impl Fn(&Self, &T, bool) -> Option<R> + Sync,
         ended: impl Fn() -> bool + Sync,
     ) -> Vec<Option<R>> {
         let next = AtomicUsize::new(0);
+        let deferred = Mutex::new(VecDeque::new());
+        let next = || match next.fetch_add(1, Ordering::Relaxed) {
+            number if number < items.len() => {
+                Some(((number + first % items.len()) % items.len(), false))
+            }
+            _ => Some((lock(&deferred).pop_front()?, true)),
+        };
         let done = AtomicUsize::new(0);
         let stopped = AtomicBool::new(false);
         let results: Vec<Mutex<Option<R>>> = items.iter().map(|_| Mutex::new(None)).collect();
@@ -201,12 +237,14 @@ impl Handle {
         self.share(items.len().saturating_sub(1), || {
             let _on_panic = StopOnPanic(&stopped);
             while !stopped.load(Ordering::Relaxed) && !ended() {
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let (Some(item), Some(slot)) = (items.get(at), results.get(at)) else {
+                let Some((at, is_last)) = next() else {
                     return;
                 };
-                let result = each(self, item);
-                *lock(slot) = Some(result);
+                let Some(result) = each(self, &items[at], is_last) else {
+                    lock(&deferred).push_back(at);
+                    continue;
+                };
+                *lock(&results[at]) = Some(result);
                 let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                 self.engine().progress(label, done, items.len(), nested);
             }

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 
 use super::Handle;
 use super::source::{AppRef, AppSource, CalledApp};
@@ -36,6 +37,9 @@ pub(crate) struct Options<'a> {
     /// nor `expendable`.
     pub(crate) names: Option<&'a [&'a str]>,
     pub(crate) cancel: Option<CancelToken>,
+    /// Set if the call leaves its key to another process that is at it, in place of waiting; it gives an error then that nobody is
+    /// told of.
+    pub(crate) deferred: Option<&'a AtomicBool>,
 }
 
 /// Of a call to an `#[sde::app]` function.
@@ -43,6 +47,7 @@ pub(super) static ONE_RESULT: Options<'static> = Options {
     policy: Policy::Use,
     names: Some(&["result"]),
     cancel: None,
+    deferred: None,
 };
 
 /// A run about to be made, by [`Handle::request`](crate::Handle::request).

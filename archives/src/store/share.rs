@@ -1,0 +1,114 @@
+//! Work shared with other processes that use the store: what they are at, and what they have written.
+
+use std::path::Path;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use sde::{Announced, ArchiveError, Batch, Holder, Key};
+
+use super::directory::FORMAT;
+use super::{DirStore, lock};
+use crate::work::Work;
+use crate::writer::group_commit::Until;
+
+/// What a store needs for that.
+pub(crate) struct Sharing {
+    /// `None` if other processes are told nothing.
+    work: Option<Work>,
+    looks: Mutex<Looks>,
+}
+
+/// How it is to look for what others wrote.
+#[derive(Default)]
+struct Looks {
+    last: Option<Instant>,
+    /// How long a look takes, as a rule: one that has to wait for a processor is none.
+    takes: Duration,
+}
+
+impl Looks {
+    /// Whether what it may spare is worth a look. If not, a tenth of the time goes into looking at most.
+    fn is_worth(&self, spares: Duration) -> bool {
+        let is_rare = |last: Instant| last.elapsed() > 10 * self.takes;
+        self.takes < spares || self.last.is_none_or(is_rare)
+    }
+
+    fn took(&mut self, took: Duration) {
+        let most = 2 * self.takes.max(Duration::from_millis(1));
+        self.takes = took.min(most);
+        self.last = Some(Instant::now());
+    }
+}
+
+impl Sharing {
+    pub(crate) fn new(store: Option<&Path>) -> Self {
+        Self {
+            work: store.map(|dir| Work::new(dir, FORMAT)),
+            looks: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn announced_by(&self, key: &Key) -> Option<Holder> {
+        self.work.as_ref()?.announced_by(key)
+    }
+
+    /// Removes what dead processes have left.
+    pub(crate) fn clean(&self) {
+        self.work.iter().for_each(Work::clean);
+    }
+}
+
+impl DirStore {
+    /// Ranks that opened the store together look for nothing that other programs write.
+    pub(crate) fn announce_key(&self, key: &Key) -> Announced {
+        let work = self.0.sharing.work.as_ref();
+        let work = work.filter(|_| self.0.team.get().is_none());
+        work.map_or(Announced::Unsupported, |work| work.announce(key))
+    }
+
+    pub(crate) fn write_batch_through(&self, batch: &Batch) -> Result<(), ArchiveError> {
+        self.check_writable()?;
+        let writer = &self.0.writer;
+        let abandoned = writer.abandoned();
+        let left_out = self.write_batch(batch, Until::Written)?;
+        // What is left out is told of by the save.
+        if left_out.is_empty() {
+            writer.through.add(batch, abandoned);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn catch_up_with_others(&self, spares: Duration) {
+        let mut looks = lock(&self.0.sharing.looks);
+        if !looks.is_worth(spares) {
+            return;
+        }
+        let begun = Instant::now();
+        let catalog = &self.0.catalog;
+        let replaced = lock(&catalog.manifests).replaced();
+        let looked = catalog.look_at_segments(replaced, lock(&catalog.segments));
+        if let Err(error) = looked {
+            sde::warning!("what others wrote could not be looked for: {error}");
+        }
+        looks.took(begun.elapsed());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_takes_longer_than_it_spares_is_done_seldom() {
+        let (short, long) = (Duration::from_millis(20), Duration::from_secs(1000));
+        let mut looks = Looks::default();
+        assert!(looks.is_worth(Duration::ZERO));
+        looks.took(long);
+        assert!(looks.is_worth(short), "it may have been an exception");
+        for _ in 0..20 {
+            looks.took(long);
+        }
+        assert!(!looks.is_worth(short));
+        assert!(looks.is_worth(2 * long));
+    }
+}

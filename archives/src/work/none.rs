@@ -1,0 +1,24 @@
+//! Processes tell one another nothing here.
+
+use std::path::Path;
+
+use sde::{Announced, Holder, Key};
+
+/// The announcements of a store, of which there are none.
+pub(crate) struct Work;
+
+impl Work {
+    pub(crate) fn new(_: &Path, _: &str) -> Self {
+        Self
+    }
+
+    pub(crate) fn announce(&self, _: &Key) -> Announced {
+        Announced::Unsupported
+    }
+
+    pub(crate) fn announced_by(&self, _: &Key) -> Option<Holder> {
+        None
+    }
+
+    pub(crate) fn clean(&self) {}
+}

@@ -1,0 +1,195 @@
+//! Announcements within this process, and of holders that are made up: those of live processes are in `tests/store`.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::SystemTime;
+
+use super::*;
+
+const FORMAT: &str = "FORMAT";
+
+struct Place {
+    _dir: tempfile::TempDir,
+    store: PathBuf,
+}
+
+impl Place {
+    fn new() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let store = dir.path().to_owned();
+        fs::write(store.join(FORMAT), "").unwrap();
+        Self { _dir: dir, store }
+    }
+
+    fn work(&self) -> Work {
+        Work::new(&self.store, FORMAT)
+    }
+
+    fn names(&self) -> usize {
+        fs::read_dir(self.store.join(FOLDER)).map_or(0, Iterator::count)
+    }
+
+    /// An announcement that was made at a time by somebody who does not live, or not here.
+    fn left(&self, key: &Key, machine: &str, at: SystemTime) {
+        let path = self.store.join(FOLDER).join(key.to_string());
+        fs::write(&path, format!("far\n7\n{machine}\n")).unwrap();
+        File::options()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_modified(at)
+            .unwrap();
+    }
+}
+
+fn key(number: u8) -> Key {
+    Key::from_bytes([number; 32])
+}
+
+fn is_mine(announced: &Announced) -> bool {
+    matches!(announced, Announced::Mine(_))
+}
+
+fn this_machine() -> String {
+    lease::machine().to_owned()
+}
+
+#[test]
+fn a_key_is_announced_by_one_until_it_is_given_up() {
+    let place = Place::new();
+    let (one, other) = (place.work(), place.work());
+    assert_eq!(one.announced_by(&key(1)), None);
+    assert_eq!(place.names(), 0);
+    let held = one.announce(&key(1));
+    assert!(is_mine(&held));
+    assert!(is_mine(&one.announce(&key(2))));
+    let holder = other.announced_by(&key(1)).unwrap();
+    assert_eq!(holder.process, std::process::id());
+    assert!(matches!(other.announce(&key(1)), Announced::Others(found) if found == holder));
+    drop(held);
+    assert_eq!(other.announced_by(&key(1)), None);
+    assert!(is_mine(&other.announce(&key(1))));
+    drop((one, other));
+    assert_eq!(place.names(), 0);
+}
+
+/// Closing a file gives up all locks that the process has on it.
+#[test]
+fn asking_for_ones_own_gives_no_lock_up() {
+    let place = Place::new();
+    let (one, other) = (place.work(), place.work());
+    let _held = one.announce(&key(1));
+    assert!(!is_mine(&other.announce(&key(1))));
+    assert!(other.announced_by(&key(1)).is_some());
+    let file = File::options()
+        .read(true)
+        .write(true)
+        .open(one.path(&key(1)))
+        .unwrap();
+    let id = lease::id(&file.metadata().unwrap());
+    assert!(lease::keep_if_own(file, id).is_none());
+    let locks = fs::read_to_string("/proc/locks").unwrap();
+    let inode = format!(":{} ", id.1);
+    let is_lock = |line: &&str| line.contains(" POSIX ") && line.contains(&inode);
+    assert_eq!(locks.lines().filter(is_lock).count(), 1, "{locks}");
+}
+
+#[test]
+fn who_died_on_this_machine_is_followed_at_once() {
+    let place = Place::new();
+    let work = place.work();
+    let _own = work.announce(&key(0));
+    place.left(&key(1), &this_machine(), SystemTime::now());
+    assert_eq!(work.announced_by(&key(1)), None);
+    let held = work.announce(&key(1));
+    assert!(is_mine(&held));
+    assert!(work.announced_by(&key(1)).is_some());
+}
+
+#[test]
+fn who_is_on_another_machine_has_a_lease() {
+    let place = Place::new();
+    let work = place.work();
+    let _own = work.announce(&key(0));
+    let now = SystemTime::now();
+    place.left(&key(1), "another", now - LEASE / 2);
+    place.left(&key(2), "another", now - 2 * LEASE);
+    let far = Holder {
+        host: "far".to_owned(),
+        process: 7,
+    };
+    assert_eq!(work.announced_by(&key(1)), Some(far));
+    assert!(!is_mine(&work.announce(&key(1))));
+    assert_eq!(work.announced_by(&key(2)), None);
+    assert!(is_mine(&work.announce(&key(2))));
+}
+
+#[test]
+fn what_was_taken_over_is_not_given_up_by_who_had_it() {
+    let place = Place::new();
+    let work = place.work();
+    let held = work.announce(&key(1));
+    fs::remove_file(work.path(&key(1))).unwrap();
+    place.left(&key(1), "another", SystemTime::now());
+    drop(held);
+    assert_eq!(
+        work.announced_by(&key(1)).map(|holder| holder.process),
+        Some(7)
+    );
+}
+
+#[test]
+fn what_the_dead_left_is_removed() {
+    let place = Place::new();
+    let work = place.work();
+    let _own = work.announce(&key(0));
+    let old = SystemTime::now() - 2 * LEASE;
+    place.left(&key(1), &this_machine(), SystemTime::now());
+    place.left(&key(2), "another", old);
+    place.left(&key(3), "another", SystemTime::now());
+    work.clean();
+    // The lease, the own key, and the one that may be at work.
+    assert_eq!(place.names(), 3);
+}
+
+#[test]
+fn a_lease_is_renewed_while_something_is_announced() {
+    let place = Place::new();
+    let work = Work {
+        duration: Duration::from_millis(3),
+        ..place.work()
+    };
+    let _held = work.announce(&key(1));
+    let written = || {
+        fs::metadata(work.path(&key(1)))
+            .unwrap()
+            .modified()
+            .unwrap()
+    };
+    let first = written();
+    while written() == first {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_folder_that_was_removed_is_made_again() {
+    let place = Place::new();
+    let work = place.work();
+    drop(work.announce(&key(1)));
+    fs::remove_dir_all(place.store.join(FOLDER)).unwrap();
+    assert!(is_mine(&work.announce(&key(1))));
+}
+
+#[test]
+fn where_nothing_can_be_written_nothing_is_announced() {
+    let place = Place::new();
+    fs::write(place.store.join(FOLDER), "no folder").unwrap();
+    let work = place.work();
+    assert!(matches!(work.announce(&key(1)), Announced::Unsupported));
+    assert_eq!(work.announced_by(&key(1)), None);
+    let place = Place::new();
+    fs::remove_file(place.store.join(FORMAT)).unwrap();
+    assert!(!is_mine(&place.work().announce(&key(1))));
+    assert_eq!(place.names(), 0);
+}

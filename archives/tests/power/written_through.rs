@@ -1,0 +1,73 @@
+//! What is written for other processes to find before it is durable.
+
+use std::time::Duration;
+
+use sde::{Archiver, Batch, Selection};
+use sde_archives::DirStore;
+
+use crate::engine::{open, read_only};
+use crate::kit::{Call, Error, Order, Sim, Then, made};
+
+fn batch(number: u64) -> Batch {
+    let selection = Selection::Checkpoint;
+    Batch {
+        entries: vec![made::entry(number, 1, selection)],
+        ..made::batch(selection)
+    }
+}
+
+fn has(store: &DirStore, number: u64) -> bool {
+    store.find(&made::key(number)).unwrap().is_some()
+}
+
+#[test]
+fn another_process_finds_it_and_the_save_that_follows_writes_nothing() {
+    let sim = Sim::new();
+    let (store, other) = (open(&sim).unwrap(), open(&sim).unwrap());
+    store.write_through(&batch(1)).unwrap();
+    other.catch_up(Duration::MAX);
+    assert!(has(&store, 1) && has(&other, 1));
+    let before = sim.bytes();
+    store.save(&batch(1)).unwrap();
+    let archive = Selection::Archive;
+    let archived = Batch {
+        entries: vec![made::entry(1, 1, archive)],
+        ..made::batch(archive)
+    };
+    store.save(&archived).unwrap();
+    assert_eq!(sim.bytes(), before);
+    // It was made durable all the same.
+    for seed in 0..20 {
+        assert!(has(&read_only(&sim.power_loss(seed)), 1));
+    }
+    store.commit(Selection::Archive).unwrap();
+    assert!(has(&read_only(&sim.power_loss(0)), 1));
+}
+
+#[test]
+fn what_was_lost_with_its_segment_is_written_again() {
+    for calls in [&[Call::Write], &[Call::Sync]] {
+        let sim = Sim::new();
+        let store = open(&sim).unwrap();
+        store.write_through(&batch(1)).unwrap();
+        sim.order(Order {
+            calls,
+            at: 1,
+            then: Then::Fail(Error::Full),
+        });
+        // The segment is abandoned with what was written to it before.
+        match calls {
+            [Call::Write] => store.write_through(&batch(2)).unwrap_err(),
+            _ => store.save(&batch(1)).map(drop).unwrap_err(),
+        };
+        sim.no_orders();
+        for number in [1, 2] {
+            store.save(&batch(number)).unwrap();
+        }
+        assert_eq!(sim.misdeeds(), [""; 0]);
+        for seed in 0..20 {
+            let left = read_only(&sim.power_loss(seed));
+            assert!(has(&left, 1) && has(&left, 2), "{calls:?}");
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! What the runs of one app take by themselves, as far as this process has seen.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::stats::nanos;
+
+/// A run that takes less is not worth being told to other processes.
+pub(crate) const SHORT: Duration = Duration::from_millis(20);
+
+/// The time that bodies of an app took, without the runs that they made: those are shared themselves.
+#[derive(Default)]
+pub(crate) struct RunCost {
+    /// An average in which the latest counts for a quarter, in nanoseconds; 0 before the first.
+    average: AtomicU64,
+    longest: AtomicU64,
+}
+
+impl RunCost {
+    /// Takes note of one. Of two threads that do so at once one may be lost.
+    pub(crate) fn note(&self, took: Duration) {
+        let took = nanos(took).max(1);
+        let average = match self.average.load(Ordering::Relaxed) {
+            0 => took,
+            before => before - before / 4 + took / 4,
+        };
+        self.average.store(average, Ordering::Relaxed);
+        self.longest.fetch_max(took, Ordering::Relaxed);
+    }
+
+    /// What one takes on average; `None` if there was none.
+    pub(crate) fn average(&self) -> Option<Duration> {
+        let average = self.average.load(Ordering::Relaxed);
+        (average > 0).then(|| Duration::from_nanos(average))
+    }
+
+    /// Whether one is known to be worth announcing before it begins.
+    pub(crate) fn is_long(&self) -> bool {
+        self.average().is_some_and(|average| average >= SHORT)
+    }
+
+    /// What the longest took; `None` if there was none.
+    pub(crate) fn longest(&self) -> Option<Duration> {
+        let longest = self.longest.load(Ordering::Relaxed);
+        (longest > 0).then(|| Duration::from_nanos(longest))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_average_follows_and_the_longest_stays() {
+        let cost = RunCost::default();
+        assert_eq!((cost.average(), cost.longest()), (None, None));
+        cost.note(Duration::from_micros(8));
+        assert_eq!(cost.average(), Some(Duration::from_micros(8)));
+        cost.note(Duration::ZERO);
+        assert_eq!(cost.average(), Some(Duration::from_micros(6)));
+        assert_eq!(cost.longest(), Some(Duration::from_micros(8)));
+    }
+}

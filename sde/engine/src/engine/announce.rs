@@ -1,0 +1,274 @@
+//! What other processes are told of a run, and when it is taken back.
+//!
+//! An app that is known to take long is announced before its body runs. Of one that is not known that would cost a file for
+//! each run of a microsecond, so it is announced when it has gone on for a while. Then, and to write what came of it, there is
+//! a thread: runs do not wait for a disk. It is there only while there is something to do.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, Weak};
+use std::thread::ThreadId;
+use std::time::Instant;
+
+use crate::app::{Frame, ancestry};
+use crate::cache::{Entry, SHORT};
+use crate::checkpoint::{Announced, Archiver, Batch, Selection, saved};
+use crate::key::Key;
+use crate::sync::{lock, unpoisoned};
+
+/// What keeps a run announced for as long as it lives.
+type Held = Box<dyn Send + Sync>;
+
+/// What other processes know of a run that goes on here. Taken back when it is dropped.
+pub(super) enum Announcement {
+    Held(Held),
+    /// Another process is at it too.
+    Beside,
+    /// To be made when the run has gone on for a while.
+    Later(Arc<Later>),
+}
+
+/// A run that may take long, or may be made of runs that do. It is announced when it has gone on for a while, until it makes a
+/// run that is announced or waited for: then other processes had better take part in that.
+pub(super) struct Later {
+    archiver: Arc<dyn Archiver>,
+    key: Key,
+    /// The run that this is nested in.
+    above: Option<Arc<Frame>>,
+    state: Mutex<State>,
+}
+
+enum State {
+    Running,
+    Announced(Announced),
+    Ended,
+}
+
+impl Announcement {
+    /// How the run is announced when it has ended, if it is. It is not announced any more after that.
+    pub(super) fn ended(self) -> Option<Self> {
+        let Self::Later(later) = self else {
+            return Some(self);
+        };
+        match std::mem::replace(&mut *lock(&later.state), State::Ended) {
+            State::Announced(Announced::Mine(held)) => Some(Self::Held(held)),
+            State::Announced(Announced::Others(_)) => Some(Self::Beside),
+            _ => None,
+        }
+    }
+}
+
+/// Announces runs after a while, and writes what was announced.
+#[derive(Default)]
+pub(super) struct Announcer(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    /// Whether the last result could not be written: others would wait for nothing.
+    failed: AtomicBool,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// In the order in which they are due.
+    due: VecDeque<(Instant, Weak<Later>)>,
+    announced: Vec<Weak<Later>>,
+    made: VecDeque<Made>,
+    /// The thread, and the process it is in: after a fork there is none.
+    thread: Option<(u32, ThreadId)>,
+    /// There is no engine any more.
+    ended: bool,
+}
+
+impl Queue {
+    fn has_thread(&self) -> bool {
+        let own = std::process::id();
+        self.thread.is_some_and(|(process, _)| process == own)
+    }
+}
+
+/// A result that other processes may wait for.
+struct Made {
+    archiver: Arc<dyn Archiver>,
+    entry: Arc<Entry>,
+    _held: Held,
+}
+
+impl Announcer {
+    /// Has a run announced when it has gone on for a while, unless it is by now.
+    pub(super) fn later(
+        &self,
+        archiver: &Arc<dyn Archiver>,
+        key: Key,
+        above: Option<&Arc<Frame>>,
+        held: Option<Held>,
+    ) -> Announcement {
+        let is_announced = held.is_some();
+        let state = held.map_or(State::Running, |held| {
+            State::Announced(Announced::Mine(held))
+        });
+        let later = Arc::new(Later {
+            archiver: Arc::clone(archiver),
+            key,
+            above: above.cloned(),
+            state: Mutex::new(state),
+        });
+        let weak = Arc::downgrade(&later);
+        match is_announced {
+            true => lock(&self.0.queue).announced.push(weak),
+            false => self.has(|queue| queue.due.push_back((Instant::now() + SHORT, weak))),
+        }
+        Announcement::Later(later)
+    }
+
+    /// Takes back what is announced of runs that were not known to take long, from this one up.
+    pub(super) fn retract(&self, from: Option<&Arc<Frame>>) {
+        self.0.retract(from);
+    }
+
+    /// Has a result written, and then no longer announced.
+    pub(super) fn write(&self, archiver: Arc<dyn Archiver>, entry: Arc<Entry>, held: Held) {
+        let made = Made {
+            archiver,
+            entry,
+            _held: held,
+        };
+        self.has(|queue| queue.made.push_back(made));
+        self.0.changed.notify_all();
+    }
+
+    /// Whether the last result could not be written. A save that goes well says that the next may be.
+    pub(super) fn has_failed(&self) -> bool {
+        self.0.failed.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn is_well(&self) {
+        self.0.failed.store(false, Ordering::Relaxed);
+    }
+
+    /// Gives the thread something to do.
+    fn has(&self, add: impl FnOnce(&mut Queue)) {
+        let mut queue = lock(&self.0.queue);
+        add(&mut queue);
+        if !queue.has_thread() {
+            let shared = Arc::clone(&self.0);
+            let thread = std::thread::Builder::new().name("sde-share".to_owned());
+            let spawned = thread.spawn(move || shared.work()).ok();
+            queue.thread = spawned.map(|thread| (std::process::id(), thread.thread().id()));
+        }
+        // Without a thread nothing is announced, and nothing is held back.
+        let left = match queue.has_thread() {
+            true => Queue::default(),
+            false => std::mem::take(&mut *queue),
+        };
+        drop(queue);
+        drop(left);
+    }
+}
+
+/// What is not written yet was saved by the engine. The store is not used any more when this is gone.
+impl Drop for Announcer {
+    fn drop(&mut self) {
+        let mut queue = lock(&self.0.queue);
+        queue.ended = true;
+        let left = std::mem::take(&mut queue.made);
+        drop(queue);
+        drop(left);
+        self.0.changed.notify_all();
+        let own = std::thread::current().id();
+        let is_other = |queue: &Queue| queue.thread.is_some_and(|(_, thread)| thread != own);
+        let mut queue = lock(&self.0.queue);
+        while queue.has_thread() && is_other(&queue) {
+            queue = unpoisoned(self.0.changed.wait(queue));
+        }
+    }
+}
+
+/// Has another thread begun when there is more to do, and nobody wait for this one, after a panic.
+struct UnlessEnded<'a>(&'a Shared);
+
+impl Drop for UnlessEnded<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            lock(&self.0.queue).thread = None;
+            self.0.failed.store(true, Ordering::Relaxed);
+        }
+        self.0.changed.notify_all();
+    }
+}
+
+impl Shared {
+    fn work(&self) {
+        let _ended = UnlessEnded(self);
+        let mut queue = lock(&self.queue);
+        loop {
+            if let Some(made) = queue.made.pop_front() {
+                drop(queue);
+                self.write(&made);
+                drop(made);
+                queue = lock(&self.queue);
+                continue;
+            }
+            queue.due.retain(|(_, later)| later.strong_count() > 0);
+            let next = queue.due.front().filter(|_| !queue.ended);
+            let Some((at, later)) = next else {
+                queue.thread = None;
+                return;
+            };
+            let left = at.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                queue = unpoisoned(self.changed.wait_timeout(queue, left)).0;
+                continue;
+            }
+            let later = later.upgrade();
+            queue.due.pop_front();
+            drop(queue);
+            if let Some(later) = later {
+                later.announce();
+                self.retract(later.above.as_ref());
+                let mut announced = lock(&self.queue);
+                announced.announced.retain(|later| later.strong_count() > 0);
+                announced.announced.push(Arc::downgrade(&later));
+            }
+            queue = lock(&self.queue);
+        }
+    }
+
+    fn retract(&self, from: Option<&Arc<Frame>>) {
+        let Some(from) = from else {
+            return;
+        };
+        let queue = lock(&self.queue);
+        let due = queue.due.iter().map(|(_, later)| later);
+        let all = due.chain(&queue.announced).filter_map(Weak::upgrade);
+        let mut above: Vec<_> = all.collect();
+        drop(queue);
+        above.retain(|later| ancestry(Some(from)).any(|frame| frame.key == later.key));
+        for later in above {
+            let _taken_back = std::mem::replace(&mut *lock(&later.state), State::Ended);
+        }
+    }
+
+    fn write(&self, made: &Made) {
+        let selection = Selection::Checkpoint;
+        let batch = Batch {
+            entries: saved(&[Arc::clone(&made.entry)], selection),
+            ..Batch::new(selection)
+        };
+        if let Err(error) = made.archiver.write_through(&batch) {
+            tracing::debug!(target: "sde", "what is shared could not be written: {error}");
+            self.failed.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Later {
+    fn announce(&self) {
+        let mut state = lock(&self.state);
+        if matches!(*state, State::Running) {
+            *state = State::Announced(self.archiver.announce(&self.key));
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! Work that is shared with other processes: who computes a key, and how long to wait for that.
+//!
+//! A key is announced by the call that has its claim in this process; other calls here wait for that one as ever. Every
+//! wait for another process ends in computing: two processes may wait for one another, or a process be stopped.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::Engine;
+use super::admit::cancelled;
+use super::announce::{Announcement, Announcer};
+use super::handle::{CalledApp, Policy};
+use super::run_state::Run;
+use crate::app::{ResolvedApp, ThreadContext};
+use crate::cache::{Count, Entry, RunFlight, SHORT, Served};
+use crate::checkpoint::{Announced, Archiver, Holder, SavePolicy};
+use crate::error::{Error, ErrorKind};
+use crate::event::Event;
+
+/// How this engine shares work with other processes.
+pub(super) struct Sharing {
+    /// The longest that a call waits for another process.
+    longest_wait: Duration,
+    pub(super) announcer: Announcer,
+}
+
+impl Sharing {
+    pub(super) fn new(longest_wait: Duration) -> Self {
+        Self {
+            longest_wait,
+            announcer: Announcer::default(),
+        }
+    }
+}
+
+/// What a call does that has the claim of a key.
+pub(super) enum Shared {
+    /// It computes.
+    Compute(Option<Announcement>),
+    /// Another process has computed it.
+    Loaded(Served),
+    /// Nothing: another process is at it, and the caller has other things to do; or it was cancelled.
+    Leave(Error),
+}
+
+/// The shortest of the longest waits.
+const AT_LEAST: Duration = Duration::from_secs(1);
+
+/// Between two looks at whether another process is still at it.
+const PAUSES: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(20)];
+
+impl Engine {
+    /// Whether runs of this app are shared, as far as the app decides.
+    pub(super) fn shares(&self, app: &CalledApp<'_>, names: Option<&[&str]>) -> bool {
+        self.sharing.is_some()
+            && !app.resolved.nondeterministic
+            && !self.cache_of(&app.resolved).varies.load(Ordering::Relaxed)
+            && is_saved(&app.resolved, names)
+    }
+
+    /// With the claim of a key that is not in the store: what to do.
+    pub(super) fn share(&self, run: &Run<'_>, previous: Option<&Entry>) -> Shared {
+        let alone = Shared::Compute(None);
+        let cost = &run.cache.cost;
+        let is_short = || cost.longest().is_some_and(|longest| longest < SHORT);
+        let Some(sharing) = self.sharing.as_ref().filter(|_| !is_short()) else {
+            return alone;
+        };
+        let is_shared = run.options.policy == Policy::Use
+            && self.shares(run.app, run.options.names)
+            && !sharing.announcer.has_failed();
+        let Some(archiver) = self.archiver().filter(|_| is_shared) else {
+            return alone;
+        };
+        let spares = cost.average().unwrap_or(SHORT);
+        let announced = match cost.is_long() {
+            true => archiver.announce(&run.key),
+            // It may take long.
+            false => match archiver.announced_by(&run.key) {
+                Some(holder) => Announced::Others(holder),
+                None => {
+                    if cost.average().is_none()
+                        && let Some(loaded) = self.load_now(run, &*archiver, spares, previous)
+                    {
+                        return Shared::Loaded(loaded);
+                    }
+                    let later =
+                        sharing
+                            .announcer
+                            .later(&archiver, run.key, run.above.as_ref(), None);
+                    return Shared::Compute(Some(later));
+                }
+            },
+        };
+        sharing.announcer.retract(run.above.as_ref());
+        match announced {
+            Announced::Unsupported => alone,
+            Announced::Mine(held) => match self.load_now(run, &*archiver, spares, previous) {
+                Some(loaded) => Shared::Loaded(loaded),
+                None => Shared::Compute(Some(Announcement::Held(held))),
+            },
+            Announced::Others(holder) => match run.options.deferred {
+                Some(deferred) => {
+                    deferred.store(true, Ordering::Relaxed);
+                    Shared::Leave(not_now(run))
+                }
+                None => self.wait_for(run, sharing, &archiver, &holder, previous),
+            },
+        }
+    }
+
+    /// What another process may have written since this one looked.
+    fn load_now(
+        &self,
+        run: &Run<'_>,
+        archiver: &dyn Archiver,
+        spares: Duration,
+        previous: Option<&Entry>,
+    ) -> Option<Served> {
+        archiver.catch_up(spares);
+        self.load(run, previous)
+    }
+
+    /// Waits until another process is no longer at it, or for as long as there is patience.
+    fn wait_for(
+        &self,
+        run: &Run<'_>,
+        sharing: &Sharing,
+        archiver: &Arc<dyn Archiver>,
+        holder: &Holder,
+        previous: Option<&Entry>,
+    ) -> Shared {
+        self.tell(|| Event::WaitingForProcess {
+            app: run.name(),
+            key: run.key,
+            host: Arc::from(&*holder.host),
+            process: holder.process,
+        });
+        let stretch =
+            crate::stretch!("wait for a process", app = &*run.cache.name, key = %run.key.short());
+        let (begun, patience) = (Instant::now(), self.patience_with_others(run, sharing));
+        let [mut pause, longest_pause] = PAUSES;
+        while begun.elapsed() < patience {
+            std::thread::sleep(pause.min(patience));
+            pause = (2 * pause).min(longest_pause);
+            if let Some(error) = cancelled(run) {
+                return Shared::Leave(error);
+            }
+            if archiver.announced_by(&run.key).is_some() {
+                continue;
+            }
+            if let Some(loaded) = self.load_now(run, &**archiver, Duration::MAX, previous) {
+                stretch.end("shared");
+                run.cache.counters.add(Count::WaitedForOthers, 1);
+                return Shared::Loaded(loaded);
+            }
+            // The other has failed, or was killed.
+            match archiver.announce(&run.key) {
+                Announced::Mine(held) => {
+                    stretch.end("taken over");
+                    let announcement = match run.cache.cost.is_long() {
+                        true => Announcement::Held(held),
+                        false => {
+                            let above = run.above.as_ref();
+                            let announcer = &sharing.announcer;
+                            announcer.later(archiver, run.key, above, Some(held))
+                        }
+                    };
+                    return Shared::Compute(Some(announcement));
+                }
+                Announced::Others(_) => {}
+                Announced::Unsupported => return Shared::Compute(None),
+            }
+        }
+        stretch.end("too late");
+        Shared::Compute(Some(Announcement::Beside))
+    }
+
+    /// How long a call may wait for another process. That may wait for one that this is nested in, so there it is much less; and
+    /// a rayon worker may hold up the very run that is waited for.
+    fn patience_with_others(&self, run: &Run<'_>, sharing: &Sharing) -> Duration {
+        let longest = sharing.longest_wait;
+        let (times, unknown) = match run.above.is_some() {
+            true => (2, longest / 10),
+            false => (10, longest),
+        };
+        let by_cost = |cost: Duration| cost.saturating_mul(times).max(AT_LEAST);
+        let patience = run.cache.cost.longest().map_or(unknown, by_cost);
+        let on_rayon = ThreadContext::here().is_on_rayon(run.above.as_ref());
+        let most = match on_rayon {
+            true => self.rayon_patience.min(longest),
+            false => longest,
+        };
+        patience.min(most)
+    }
+
+    /// Has other processes find what came of a run that was announced.
+    pub(super) fn give(
+        &self,
+        run: &Run<'_>,
+        flight: &RunFlight,
+        announced: Option<Announcement>,
+        entry: &Arc<Entry>,
+    ) {
+        let Some(sharing) = &self.sharing else {
+            return;
+        };
+        if entry.record.nondeterministic {
+            run.cache.varies.store(true, Ordering::Relaxed);
+        }
+        match announced.and_then(Announcement::ended) {
+            Some(Announcement::Beside) => run.cache.counters.add(Count::BesideOthers, 1),
+            // With every result saved it is there by now.
+            Some(Announcement::Held(held))
+                if self.policy != SavePolicy::EveryResult
+                    && !entry.record.nondeterministic
+                    && run.cache.is_current(flight)
+                    && let Some(archiver) = self.archiver() =>
+            {
+                sharing.announcer.write(archiver, Arc::clone(entry), held);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Whether all results that are asked for will be in the store.
+fn is_saved(resolved: &ResolvedApp, names: Option<&[&str]>) -> bool {
+    let results = &resolved.info.results;
+    match names {
+        None => results.iter().any(|spec| spec.tags.is_checkpointed()),
+        Some(names) => names.iter().all(|name| {
+            let spec = resolved.result(name);
+            spec.is_some_and(|spec| spec.tags.is_checkpointed())
+        }),
+    }
+}
+
+/// Whether an error says that a call left its key to another process.
+pub(super) fn is_left(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotRemembered { .. })
+}
+
+fn not_now(run: &Run<'_>) -> Error {
+    ErrorKind::NotRemembered {
+        app: run.name(),
+        key: run.key,
+        why: "another process is computing it".to_owned(),
+    }
+    .into()
+}

@@ -1,0 +1,229 @@
+//! Two engines with one store each stand for two processes: neither sees what the other does.
+
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use sde::store::DirStore;
+use sde::{
+    AppInfo, Archiver, Builder, CancelToken, ErrorKind, Event, Policy, Sde, SharedWork, Source, Tag,
+};
+use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, number, number_info, until, x, y};
+use tempfile::{TempDir, tempdir};
+
+/// One of the two.
+fn process(store: &Path, watch: &Watch) -> Builder {
+    let store = DirStore::open(store).unwrap();
+    let builder = Sde::builder().store(store).observer(watch.clone());
+    builder.threads(1).shared_work(SharedWork::On)
+}
+
+/// Waits at the gate for 2, and takes long enough to be shared for all else.
+fn squares(gate: &Gate) -> Made {
+    let gate = gate.clone();
+    number("squares", move |_, n| {
+        match n {
+            2 => gate.pass(),
+            _ => thread::sleep(Duration::from_millis(25)),
+        }
+        Ok(n * n)
+    })
+}
+
+fn is_for_a_process(event: &Event) -> bool {
+    matches!(event, Event::WaitingForProcess { .. })
+}
+
+/// Has one engine be at 2 while another does something, after which the first may go on.
+fn beside_one_at_two(with: impl FnOnce(&Path, &Made, &Gate)) -> (Sde, TempDir) {
+    let _dog = Watchdog::new("work shared by two", LIMIT);
+    let folder = tempdir().unwrap();
+    let (gate, asks) = (Gate::new(), DirStore::open(folder.path()).unwrap());
+    let app = squares(&gate);
+    let first = process(folder.path(), &Watch::new()).build().unwrap();
+    thread::scope(|scope| {
+        let run = scope.spawn(|| first.run(&app, &x(2)).unwrap());
+        gate.arrived(1);
+        let key = first.peek(&app, &x(2)).unwrap().key();
+        until("it is announced", || asks.announced_by(&key).is_some());
+        with(folder.path(), &app, &gate);
+        gate.open();
+        assert_eq!(y(&run.join().unwrap()).unwrap(), 4);
+        until("it is given up", || asks.announced_by(&key).is_none());
+    });
+    (first, folder)
+}
+
+#[test]
+fn what_another_is_at_comes_last() {
+    beside_one_at_two(|store, app, gate| {
+        let watch = Watch::new();
+        let second = process(store, &watch).build().unwrap();
+        let list: Vec<_> = (1..4).map(x).collect();
+        thread::scope(|scope| {
+            let run = scope.spawn(|| second.par_map(app, &list));
+            watch.reach(1, is_for_a_process);
+            assert_eq!(watch.sources("squares"), [Source::Computed; 2]);
+            gate.open();
+            let results = run.join();
+            let squares = results
+                .unwrap()
+                .into_iter()
+                .map(|one| y(&one.unwrap()).unwrap());
+            assert_eq!(squares.collect::<Vec<_>>(), [1, 4, 9]);
+        });
+        let of = second.stats().apps["squares"];
+        assert_eq!((of.computed, of.loads, of.waited_for_others), (2, 1, 1));
+        assert_eq!((of.failures, of.beside_others), (0, 0));
+        assert!(second.stats().to_string().contains("of others"));
+    });
+}
+
+#[sde::app]
+fn doubled(x: u64) -> u64 {
+    // Whatever this process has to do for it takes longer.
+    thread::sleep(Duration::from_millis(25));
+    2 * x
+}
+
+/// Two that go through one stream of items, which begins at the same place for both.
+#[test]
+fn items_that_come_one_by_one_are_shared() {
+    let folder = tempdir().unwrap();
+    let engines = [(); 2].map(|()| process(folder.path(), &Watch::new()).build().unwrap());
+    doubled.call(&engines[0], 1000).unwrap();
+    doubled.call(&engines[1], 1001).unwrap();
+    thread::scope(|scope| {
+        for sde in &engines {
+            scope.spawn(|| {
+                let mut sum = 0;
+                let each = |_, value: sde::Value<u64>| sum += *value;
+                doubled.par_call_each(sde, 0..40, each).unwrap();
+                assert_eq!(sum, 1560);
+            });
+        }
+    });
+    let computed = engines.each_ref().map(|sde| sde.stats().total.computed);
+    assert!(computed.iter().sum::<u64>() <= 2 + 44, "{computed:?}");
+}
+
+#[test]
+fn who_waits_can_give_up() {
+    beside_one_at_two(|store, app, _| {
+        let watch = Watch::new();
+        let second = process(store, &watch).build().unwrap();
+        let token = CancelToken::new();
+        thread::scope(|scope| {
+            let run = scope.spawn(|| second.request(app, &x(2)).cancel(&token).run());
+            watch.reach(1, is_for_a_process);
+            token.cancel();
+            let error = run.join().unwrap().unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::Cancelled { .. }));
+        });
+    });
+}
+
+/// Both results are saved, and each process keeps its own.
+#[test]
+fn no_wait_is_without_end() {
+    for on_rayon in [false, true] {
+        let mut kept = None;
+        let (first, folder) = beside_one_at_two(|store, app, gate| {
+            let builder = process(store, &Watch::new()).rayon_patience(Duration::ZERO);
+            let longest = Duration::from_secs(if on_rayon { 3600 } else { 0 });
+            let builder = builder.shared_work(SharedWork::Within(longest));
+            let second = builder.build().unwrap();
+            thread::scope(|scope| {
+                let call = || second.request(app, &x(2)).run().unwrap();
+                let run = scope.spawn(move || match on_rayon {
+                    true => rayon::scope(|_| call()),
+                    false => call(),
+                });
+                gate.arrived(2);
+                gate.open();
+                kept = Some(run.join().unwrap().made_by);
+            });
+            assert_eq!(second.stats().total.beside_others, 1);
+            assert_eq!(Some(second.records()[0].run), kept);
+            second.finish().unwrap();
+        });
+        assert_ne!(Some(first.records()[0].run), kept);
+        first.finish().unwrap();
+        let later = process(folder.path(), &Watch::new()).build().unwrap();
+        let outcome = later.request(&squares(&Gate::new()), &x(2)).run().unwrap();
+        assert_eq!(outcome.source, Source::Loaded);
+    }
+}
+
+#[test]
+fn what_is_of_no_use_to_others_is_not_announced() {
+    let result = sde::ResultSpec::new::<u64>("y").tagged(Tag::Expendable);
+    let expendable = AppInfo::new("expendable", "1").result(result);
+    let varies = number_info("varies", "1").nondeterministic();
+    let gate = Gate::new();
+    let apps = [
+        squares(&gate).described(|_| expendable),
+        squares(&gate).described(|_| varies),
+        squares(&gate),
+    ];
+    let policies = [Policy::Use, Policy::Use, Policy::Refresh];
+    let folder = tempdir().unwrap();
+    let sde = process(folder.path(), &Watch::new()).build().unwrap();
+    let asks = DirStore::open(folder.path()).unwrap();
+    thread::scope(|scope| {
+        for (app, policy) in apps.iter().zip(policies) {
+            let sde = &sde;
+            scope.spawn(move || sde.request(app, &x(2)).policy(policy).run().unwrap());
+        }
+        gate.arrived(3);
+        // Another that is begun later is.
+        let mut later = 0;
+        until("another is announced", || {
+            later += 1;
+            doubled.call(&sde, later).unwrap();
+            folder.path().join("work").exists()
+        });
+        for app in &apps {
+            let key = sde.peek(app, &x(2)).unwrap().key();
+            assert_eq!(asks.announced_by(&key), None);
+        }
+        gate.open();
+    });
+}
+
+/// Others had better take part in what a run is made of, unless it is known to take long itself.
+#[test]
+fn what_is_made_of_what_is_announced_is_not_announced() {
+    let _dog = Watchdog::new("nested work", LIMIT);
+    let (folder, begun, gate) = (tempdir().unwrap(), Gate::new(), Gate::new());
+    let (inner, outer_begun) = (squares(&gate), begun.clone());
+    let sum = number("sum", move |sde, _| {
+        outer_begun.pass();
+        Ok(y(&sde.run(&inner, &x(2))?)?)
+    });
+    let sde = process(folder.path(), &Watch::new()).build().unwrap();
+    let asks = DirStore::open(folder.path()).unwrap();
+    let outer = sde.peek(&sum, &x(1)).unwrap().key();
+    let inner = sde.peek(&squares(&gate), &x(2)).unwrap().key();
+    thread::scope(|scope| {
+        scope.spawn(|| sde.run(&sum, &x(1)).unwrap());
+        until("the outer is announced", || {
+            asks.announced_by(&outer).is_some()
+        });
+        begun.open();
+        until("the inner is announced", || {
+            asks.announced_by(&inner).is_some()
+        });
+        until("the outer is not", || asks.announced_by(&outer).is_none());
+        gate.open();
+    });
+}
+
+#[test]
+fn nothing_is_announced_unless_that_is_asked_for() {
+    let folder = tempdir().unwrap();
+    let builder = process(folder.path(), &Watch::new());
+    let sde = builder.shared_work(SharedWork::Off).build().unwrap();
+    doubled.par_call(&sde, 0..2).unwrap();
+    assert!(!folder.path().join("work").exists());
+}

@@ -39,7 +39,7 @@ mod store;
 pub mod vfs;
 mod writer;
 
-pub use compact::{Compacted, Order, Retention};
+pub use compact::{Compacted, LimitError, Order, Retention};
 pub use format::class::{Class, Part};
 pub use resolve::Precedence;
 pub use store::DirStore;

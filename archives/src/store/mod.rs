@@ -25,6 +25,7 @@ use crate::catalog::index::KnownFrame;
 use crate::catalog::manifests::ManifestSet;
 use crate::catalog::segments::SegmentCatalog;
 use crate::collective::Team;
+use crate::compact::room::Room;
 use crate::compact::scratch::Trim;
 use crate::format::class::Part;
 use crate::format::id::UniqueId;
@@ -85,6 +86,7 @@ pub(crate) struct Inner {
     /// Whether something was saved that no manifest tells of.
     pub(crate) unvouched: Mutex<bool>,
     pub(crate) trim: Trim,
+    pub(crate) room: Room,
     looked: Mutex<Looked>,
     /// How many ranks write to the store at most when all commit together.
     pub(crate) writers: usize,
@@ -148,12 +150,13 @@ impl DirStore {
             dir,
             read_only: options.read_only,
             grace: options.grace,
-            uses: options.record_uses.then(Uses::default),
+            uses: (options.record_uses || options.retention.goes_by_uses()).then(Uses::default),
             writer: GroupCommit::new(config, move |written| noting.note_written(written)),
             catalog,
             provenances: Provenances::default(),
             unvouched: Mutex::default(),
             trim: Trim::default(),
+            room: Room::new(options.retention),
             writers: options.writers,
             team: OnceLock::new(),
         }))
@@ -222,6 +225,22 @@ impl DirStore {
                 false
             }
         }
+    }
+
+    /// Writes a batch, durable; gives why values were left out.
+    fn write_batch(&self, batch: &Batch) -> Result<Vec<ArchiveError>, ArchiveError> {
+        let inner = &*self.0;
+        let accepts = |app: &str, class, bytes| inner.room.retention.accepts(app, class, bytes);
+        std::thread::scope(|scope| {
+            let pipeline = PipelinedWriter::new(&inner.writer, scope);
+            let segment_size = inner.writer.config().segment_size;
+            let clock = &inner.catalog.clock;
+            let provenances = &inner.provenances;
+            let mut encoder =
+                BatchEncoder::new(clock, provenances, pipeline, segment_size, &accepts);
+            encoder.batch(batch)?;
+            encoder.finish()
+        })
     }
 
     pub(crate) fn candidates(&self, key: &Key) -> Vec<KnownFrame> {
@@ -294,14 +313,8 @@ impl Archiver for DirStore {
             return Ok(Saved::default());
         }
         let inner = &*self.0;
-        let saved = std::thread::scope(|scope| {
-            let pipeline = PipelinedWriter::new(&inner.writer, scope);
-            let segment_size = inner.writer.config().segment_size;
-            let clock = &inner.catalog.clock;
-            let mut encoder = BatchEncoder::new(clock, &inner.provenances, pipeline, segment_size);
-            encoder.batch(batch)?;
-            encoder.finish()
-        });
+        let retention = &inner.room.retention;
+        let saved = self.with_room(retention, &mut 0, || self.write_batch(batch));
         if saved.is_err() {
             self.check_there()?;
         }
@@ -321,17 +334,27 @@ impl Archiver for DirStore {
             return self.write_uses();
         }
         self.check_there()?;
-        self.write_uses()?;
+        match self.write_uses() {
+            // They are written some other time, or lost: what was saved is not.
+            Err(error) if error.is_full() => {}
+            written => written?,
+        }
         if std::mem::take(&mut *lock(&self.0.unvouched)) {
-            let committed = self.write_manifest(&[]);
+            let retention = &self.0.room.retention;
+            let committed = self.with_room(retention, &mut 0, || self.write_manifest(&[]));
             if committed.is_err() {
                 *lock(&self.0.unvouched) = true;
                 self.check_there()?;
             }
             committed?;
-            self.remove_replaced();
+            self.remove_replaced(self.0.grace);
+            self.keep_limits();
         }
         Ok(())
+    }
+
+    fn finish(&self) {
+        self.merge_small();
     }
 
     fn is_one_store(&self) -> bool {

@@ -123,7 +123,11 @@ impl ManifestSet {
 
     /// Removes the generations before the heads, which are only there for the case that a head is damaged: on a full disk
     /// they keep what was replaced from being removed.
-    pub(crate) fn remove_earlier(&mut self, vfs: &dyn Vfs, store: &Path) -> Result<(), ArchiveError> {
+    pub(crate) fn remove_earlier(
+        &mut self,
+        vfs: &dyn Vfs,
+        store: &Path,
+    ) -> Result<(), ArchiveError> {
         let dir = store.join(FOLDER);
         let heads: HashSet<String> = self.heads().into_iter().map(Manifest::name).collect();
         if heads.len() == self.manifests.len() {

@@ -46,14 +46,21 @@ impl Retention {
         let info = |at: &FrameNumber| &candidates[at.0].frames[at.1];
         let (mut keys, mut given_up) = (Vec::new(), GivenUp::default());
         for (key, kept) in &live.keys {
-            let limited = || kept.frames.iter().map(info).filter(|one| self.holds_for(one));
+            let limited = || {
+                kept.frames
+                    .iter()
+                    .map(info)
+                    .filter(|one| self.holds_for(one))
+            };
             let Some(app) = limited().find_map(|one| one.content.app()) else {
                 continue;
             };
             if limited().any(|one| self.refuses(one)) {
                 given_up.insert(*key, Extent::OfSize);
             }
-            let bytes = limited().filter(|one| !self.refuses(one)).map(FrameInfo::bytes);
+            let bytes = limited()
+                .filter(|one| !self.refuses(one))
+                .map(FrameInfo::bytes);
             let bytes = bytes.sum();
             if bytes == 0 {
                 continue;

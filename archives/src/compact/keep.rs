@@ -27,7 +27,10 @@ impl DirStore {
             return;
         }
         if let Err(error) = self.sweep() {
-            sde::warning!("{} may be larger than it should be: {error}", self.0.dir.display());
+            sde::warning!(
+                "{} may be larger than it should be: {error}",
+                self.0.dir.display()
+            );
         }
     }
 
@@ -65,7 +68,10 @@ impl DirStore {
             // The next one is due from now on.
             return self.write_manifest(&[]);
         }
-        let replaced = lock(&self.0.catalog.segments).replaced().map(|one| one.length).sum::<u64>();
+        let replaced = lock(&self.0.catalog.segments)
+            .replaced()
+            .map(|one| one.length)
+            .sum::<u64>();
         let capacity = retention.all.max_bytes;
         if capacity.is_some_and(|capacity| self.bytes() + replaced > capacity) {
             // Who still reads what was replaced looks again.

@@ -49,7 +49,10 @@ impl DirStore {
         let replaced = lock(&catalog.manifests).replaced();
         let mut candidates = Vec::new();
         for id in self.small() {
-            let known = lock(&catalog.segments).by_id().get(&id).map(|one| Arc::clone(one));
+            let known = lock(&catalog.segments)
+                .by_id()
+                .get(&id)
+                .map(|one| Arc::clone(one));
             let Some(segment) = known else { continue };
             let path = segment.path.clone();
             let from = replaced.get(&id).copied().unwrap_or(0);
@@ -61,7 +64,8 @@ impl DirStore {
             match candidate {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 candidate => {
-                    candidates.push(candidate.map_err(|error| ArchiveError::io("reading", path, error))?);
+                    candidates
+                        .push(candidate.map_err(|error| ArchiveError::io("reading", path, error))?);
                 }
             }
         }
@@ -81,15 +85,20 @@ impl DirStore {
         let mut small: Vec<KnownSegment> = segments.known().filter(is_small).collect();
         small.sort_unstable_by_key(|one| one.length);
         let of_part = |part: Part| {
-            let mut of_part: Vec<&KnownSegment> =
-                small.iter().filter(|one| one.segment.part == part).collect();
+            let mut of_part: Vec<&KnownSegment> = small
+                .iter()
+                .filter(|one| one.segment.part == part)
+                .collect();
             let mut sum: u64 = of_part.iter().map(|one| one.length).sum();
             while let Some(longest) = of_part.pop_if(|one| one.length > sum - one.length) {
                 sum -= longest.length;
             }
             of_part
         };
-        let many = Part::ALL.map(of_part).into_iter().filter(|one| one.len() > MANY);
+        let many = Part::ALL
+            .map(of_part)
+            .into_iter()
+            .filter(|one| one.len() > MANY);
         many.flatten().map(|one| one.segment.id).collect()
     }
 }

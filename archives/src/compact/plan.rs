@@ -1,7 +1,7 @@
 //! Which segments are replaced, and what of them is kept.
 
-use super::live::{self, Around, Live};
 use super::evict::{Extent, GivenUp};
+use super::live::{self, Around, Live};
 use super::retention::Retention;
 use super::survey::{Candidate, FrameContent, FrameInfo};
 use crate::format::class::Part;

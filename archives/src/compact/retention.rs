@@ -120,6 +120,13 @@ impl Retention {
         self
     }
 
+    /// The limits hold for the results of this app too.
+    #[must_use]
+    pub fn results_of(mut self, app: &str) -> Self {
+        self.apps.entry(Arc::from(app)).or_default().results = Some(true);
+        self
+    }
+
     /// What is to hold for one app, by its name. What is said here takes the place of what is said for all, but for
     /// [`max_bytes`](Self::max_bytes): that is of this app alone, and what it has counts among all too.
     #[must_use]
@@ -156,13 +163,22 @@ impl Retention {
 
     /// Whether an entry is kept whose values of one class have so many bytes.
     pub(crate) fn accepts(&self, app: &str, class: Class, bytes: u64) -> bool {
-        let too_small = || self.said(app, |one| one.min_entry).is_some_and(|min| bytes < min);
-        let too_large = || self.said(app, |one| one.max_entry).is_some_and(|max| bytes > max);
+        let too_small = || {
+            self.said(app, |one| one.min_entry)
+                .is_some_and(|min| bytes < min)
+        };
+        let too_large = || {
+            self.said(app, |one| one.max_entry)
+                .is_some_and(|max| bytes > max)
+        };
         class == Class::Scratch || !self.limits(app, class) || !(too_small() || too_large())
     }
 
     fn each<T>(&self, what: impl Fn(&Limits) -> Option<T>) -> impl Iterator<Item = T> {
-        [&self.all].into_iter().chain(self.apps.values()).filter_map(what)
+        [&self.all]
+            .into_iter()
+            .chain(self.apps.values())
+            .filter_map(what)
     }
 
     /// The smallest of its capacities.

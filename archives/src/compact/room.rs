@@ -56,7 +56,8 @@ impl DirStore {
         job: impl Fn() -> Result<T, ArchiveError>,
     ) -> Result<T, ArchiveError> {
         let mut done = job();
-        let is_full = |done: &Result<T, ArchiveError>| done.as_ref().is_err_and(ArchiveError::is_full);
+        let is_full =
+            |done: &Result<T, ArchiveError>| done.as_ref().is_err_and(ArchiveError::is_full);
         if !is_full(&done) || self.0.team.get().is_some() {
             return done;
         }
@@ -74,7 +75,15 @@ impl DirStore {
             bytes = self.free_unused(retention).unwrap_or(0);
         }
         done.map_err(|error| match error {
-            ArchiveError::Io { doing, path, source } => ArchiveError::Full { doing, path, source },
+            ArchiveError::Io {
+                doing,
+                path,
+                source,
+            } => ArchiveError::Full {
+                doing,
+                path,
+                source,
+            },
             error => error,
         })
     }

@@ -150,7 +150,8 @@ impl DirStore {
             let mut copier = FrameCopier::open(&found, &inner.catalog)?;
             for row in &one.rows {
                 let mut states = found.frames.iter();
-                let is_scratch = |info: &FrameInfo| matches!(info.content, FrameContent::Scratch(_));
+                let is_scratch =
+                    |info: &FrameInfo| matches!(info.content, FrameContent::Scratch(_));
                 let state = states.find(|info| info.at == row.at() && is_scratch(info));
                 let Some(state) = state else {
                     let why = format!("a state in {} is damaged", one.segment.path.display());

@@ -20,8 +20,15 @@ pub struct LimitError {
 
 impl fmt::Display for LimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { name, value, wanted } = self;
-        write!(f, "{name} is {value:?}, and has to be {wanted}; before it may stand the name of an app, as in `app=`")
+        let Self {
+            name,
+            value,
+            wanted,
+        } = self;
+        write!(
+            f,
+            "{name} is {value:?}, and has to be {wanted}; before it may stand the name of an app, as in `app=`"
+        )
     }
 }
 
@@ -33,15 +40,26 @@ type Variable = (&'static str, &'static str, fn(&mut Limits, &str) -> bool);
 const SIZE: &str = "a size, as 500M or 20GiB";
 
 const VARIABLES: &[Variable] = &[
-    ("CAPACITY", SIZE, |to, text| set(&mut to.max_bytes, bytes(text))),
+    ("CAPACITY", SIZE, |to, text| {
+        set(&mut to.max_bytes, bytes(text))
+    }),
     ("MAX_AGE", "an age, as 12h, 30d or 8w", |to, text| {
         set(&mut to.max_age, age(text))
     }),
-    ("ORDER", "lru or fifo", |to, text| set(&mut to.order, order(text))),
-    ("MIN_ENTRY", SIZE, |to, text| set(&mut to.min_entry, bytes(text))),
-    ("MAX_ENTRY", SIZE, |to, text| set(&mut to.max_entry, bytes(text))),
+    ("ORDER", "lru or fifo", |to, text| {
+        set(&mut to.order, order(text))
+    }),
+    ("MIN_ENTRY", SIZE, |to, text| {
+        set(&mut to.min_entry, bytes(text))
+    }),
+    ("MAX_ENTRY", SIZE, |to, text| {
+        set(&mut to.max_entry, bytes(text))
+    }),
     ("LIMIT_RESULTS", "1 or 0", |to, text| {
-        set(&mut to.results, matches!(text, "0" | "1").then_some(text == "1"))
+        set(
+            &mut to.results,
+            matches!(text, "0" | "1").then_some(text == "1"),
+        )
     }),
 ];
 
@@ -77,7 +95,9 @@ impl Retention {
         for (limit, ..) in VARIABLES {
             let name = format!("SDE_STORE_{limit}");
             if let Some(text) = variable(&name).filter(|text| !text.is_empty()) {
-                said = said.limit(limit, &text.to_string_lossy()).map_err(|error| LimitError { name, ..error })?;
+                said = said
+                    .limit(limit, &text.to_string_lossy())
+                    .map_err(|error| LimitError { name, ..error })?;
             }
         }
         Ok(said)
@@ -182,7 +202,9 @@ mod tests {
             ("MAX_ENTRY", ""),
             ("LIMIT_RESULTS", "render=1"),
         ]);
-        let render = Retention::new().max_bytes(5 << 30).order(Order::LeastRecentlyUsed);
+        let render = Retention::new()
+            .max_bytes(5 << 30)
+            .order(Order::LeastRecentlyUsed);
         let methods = Retention::new()
             .max_bytes(50 << 30)
             .max_age(Duration::from_secs(30 * 86_400))
@@ -203,10 +225,15 @@ mod tests {
 
     #[test]
     fn the_program_comes_before_the_environment() {
-        let program = Retention::new().max_bytes(1).app("a", Retention::new().max_bytes(2));
+        let program = Retention::new()
+            .max_bytes(1)
+            .app("a", Retention::new().max_bytes(2));
         let both = program.or(said(&[("CAPACITY", "3,a=4,b=5"), ("MAX_AGE", "1s")]).unwrap());
         let of = |app| both.apps[app].max_bytes;
-        assert_eq!((both.all.max_bytes, of("a"), of("b")), (Some(1), Some(2), Some(5)));
+        assert_eq!(
+            (both.all.max_bytes, of("a"), of("b")),
+            (Some(1), Some(2), Some(5))
+        );
         assert_eq!(both.all.max_age, Some(Duration::from_secs(1)));
     }
 

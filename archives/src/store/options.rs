@@ -203,7 +203,11 @@ impl Options {
                 trust.check(vfs, &dir)?;
                 directory::check_parts(vfs, &dir, trust, options.read_only)?;
                 if !options.read_only {
-                    directory::probe(vfs, &dir)?;
+                    match directory::probe(vfs, &dir) {
+                        // Room is made when it is needed: what may go is in the store.
+                        Err(error) if error.is_full() => sde::warning!("{error}"),
+                        probed => probed?,
+                    }
                 }
             }
             There::Nothing if options.read_only => {

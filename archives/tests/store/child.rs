@@ -124,6 +124,7 @@ fn job() {
     match job.as_str() {
         "pages" => super::kill::pages(Path::new(&dir)),
         "orbit" => super::kill::one_orbit(Path::new(&dir)),
+        "capacity" => super::capacity::work(Path::new(&dir)),
         "together" => super::together::work(Path::new(&dir)),
         "fill" => super::kill::fill(Path::new(&dir)),
         #[cfg(target_os = "linux")]

@@ -102,7 +102,9 @@ impl ArchiveError {
     pub fn is_full(&self) -> bool {
         use std::io::ErrorKind::{QuotaExceeded, StorageFull};
         match self {
-            Self::Io { source, .. } => matches!(source.kind(), StorageFull | QuotaExceeded),
+            Self::Io { source, .. } | Self::Open { source, .. } => {
+                matches!(source.kind(), StorageFull | QuotaExceeded)
+            }
             Self::Full { .. } => true,
             _ => false,
         }

@@ -124,6 +124,7 @@ impl DirStore {
             parents: Vec::new(),
             segments: listed,
             replaced: Vec::new(),
+            swept: None,
         };
         lock(&there.manifests).commit(&*config.vfs, &config.dir, manifest)
     }

@@ -42,7 +42,7 @@ pub mod vfs;
 mod work;
 mod writer;
 
-pub use compact::{Compacted, Order, Retention};
+pub use compact::{Compacted, LimitError, Order, Retention};
 pub use format::class::{Class, Part};
 pub use format::precedence::Precedence;
 pub use store::DirStore;

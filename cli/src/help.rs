@@ -132,7 +132,7 @@ usage: sde stats STORE [options]
             "\
 Makes room: copies what counts to new segments and drops what was replaced. With
 a limit, gives up intermediates and scratch too. Others may use the store
-meanwhile.
+meanwhile. On a full disk, removes first what was replaced and what is of no use.
 
 usage: sde gc STORE [options]
 
@@ -140,15 +140,20 @@ usage: sde gc STORE [options]
   --max-bytes SIZE  gives up intermediates and scratch until they have at most
                     SIZE, as 500M or 20G (powers of 1024). Results are not
                     counted, nor are files that are being written or the bytes
-                    of no use that stay in files not worth replacing (an eighth)
+                    of no use that stay in files not worth replacing (an eighth).
+                    Of one app, by name: APP=SIZE; several with commas between
+  --min-entry SIZE  gives up entries whose values have fewer bytes; APP=SIZE too
+  --max-entry SIZE  gives up entries whose values have more bytes; APP=SIZE too
   --max-age AGE     gives up what was saved, or used last, so long ago: 12h, 30d
-                    or 8w
+                    or 8w; APP=AGE too
   --policy POLICY   which go first for --max-bytes: lru, the least recently used
-                    (the default), or fifo, those saved first. Uses are known
-                    only of programs that record them (Options::record_uses);
-                    of all else the time of saving counts
+                    (the default), or fifo, those saved first; APP=POLICY too.
+                    Uses are known only of programs that record them: with a
+                    limit of their own, or by Options::record_uses; of all else
+                    the time of saving counts
   --results         the limits count results, and give them up, too; without
                     this they never go, but for the programs of a kernel cache
+  --results-of APP  the same for the results of one app
   --grace TIME      how long files that were replaced stay for those who read
                     them: 30s, 10m (the default), 2h; 0s if there is nobody
   --trust-others    also a store that belongs to someone else, or that others

@@ -13,7 +13,7 @@ use sde::ArchiveError;
 
 use crate::format::directory::{is_no_folder, make_folder};
 use crate::format::id::UniqueId;
-use crate::format::manifest::{EXTENSION, Manifest};
+use crate::format::manifest::{EXTENSION, Manifest, Sweep};
 use crate::format::trust::{Distrusted, Trust};
 use crate::vfs::{Vfs, read_bytes};
 
@@ -115,6 +115,38 @@ impl ManifestSet {
             *known = length.max(*known);
         }
         replaced
+    }
+
+    /// The latest compaction that the heads tell of.
+    pub(crate) fn swept(&self) -> Option<Sweep> {
+        let heads = self.heads().into_iter();
+        heads.filter_map(|one| one.swept).max_by_key(|one| one.at)
+    }
+
+    /// Removes the generations before the heads, which are only there for the case that a head is damaged: on a full disk
+    /// they keep what was replaced from being removed.
+    pub(crate) fn remove_earlier(
+        &mut self,
+        vfs: &dyn Vfs,
+        store: &Path,
+    ) -> Result<(), ArchiveError> {
+        let dir = store.join(FOLDER);
+        let heads: HashSet<String> = self.heads().into_iter().map(Manifest::name).collect();
+        if heads.len() == self.manifests.len() {
+            return Ok(());
+        }
+        // The program that wrote a head may have been killed before it synced its name.
+        let synced = vfs.sync_dir(&dir);
+        synced.map_err(|error| ArchiveError::io("syncing the directory", &dir, error))?;
+        self.manifests.retain(|name, _| {
+            let stays = heads.contains(name);
+            if !stays {
+                // One that is left only keeps what it lists.
+                let _ = vfs.remove(&dir.join(name));
+            }
+            stays
+        });
+        Ok(())
     }
 
     /// The next generation after all heads: its number and parents.

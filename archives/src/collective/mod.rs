@@ -164,7 +164,7 @@ impl DirStore {
             at,
         });
         let vouched = self.write_manifest_for_all(taken, &replaced.collect::<Vec<_>>());
-        self.remove_replaced();
+        self.remove_replaced(self.0.grace);
         let error = vouched.err();
         error.map_or(String::new(), |error| error.to_string())
     }

@@ -123,6 +123,7 @@ pub(super) fn begin(
     dir: &Path,
     told: &[u8],
 ) -> Result<DirStore, ArchiveError> {
+    options = options.resolved()?;
     let dir = absolute(dir)?;
     let trust = Trust::new(&*options.vfs, options.trust_others);
     let (listing, _) = from_bytes::<Listing>(told).map_err(ArchiveError::Other)?;

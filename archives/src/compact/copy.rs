@@ -201,7 +201,11 @@ impl<'a> Copier<'a> {
             back.extend(self.read_back(segment)?);
         }
         let is_same = |(put, back): (&(FrameHeader, Option<&FrameContent>), &FrameInfo)| {
-            put.0.is_copied_as(&back.header) && put.1.is_none_or(|content| *content == back.content)
+            match put.1 {
+                Some(content) => put.0.is_copied_as(&back.header) && *content == back.content,
+                // Uses, which were put together anew: the length is not known before they are written.
+                None => matches!(back.content, FrameContent::Uses(_)),
+            }
         };
         let is_whole = back.len() == self.put.len() && self.put.iter().zip(&back).all(is_same);
         if !is_whole || self.sealed.len() != self.begun.len() {

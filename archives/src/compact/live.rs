@@ -82,7 +82,7 @@ pub(crate) fn live(candidates: &[Candidate], around: &Around) -> Live {
     let mut live = Live::default();
     for (at, held) in all(candidates) {
         match &held.content {
-            FrameContent::Entry(_) | FrameContent::Scratch => {
+            FrameContent::Entry(_) | FrameContent::Scratch(_) => {
                 by_key.entry(held.key()).or_default().push(at)
             }
             FrameContent::Mark(mark) => {
@@ -144,7 +144,7 @@ fn of_key(
         }
     }
     let states = frames.iter().filter(|at| {
-        matches!(held(at).content, FrameContent::Scratch) && Some(saved_at(at)) > ended
+        matches!(held(at).content, FrameContent::Scratch(_)) && Some(saved_at(at)) > ended
     });
     kept.extend(states.take(STATES));
     let latest = kept.iter().map(saved_at).max().unwrap_or(0);

@@ -14,16 +14,22 @@
 //! that keeps them apart is only to spare that.
 
 pub(crate) mod copy;
+mod evict;
+mod keep;
 mod live;
+mod merge;
 mod plan;
 pub(crate) mod replaced;
 mod retention;
+pub(crate) mod room;
 pub(crate) mod scratch;
 mod survey;
+mod variables;
 
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use sde::ArchiveError;
 
@@ -32,7 +38,7 @@ use crate::format::class::Part;
 use crate::format::directory::{self, FORMAT};
 use crate::format::id::{self, UniqueId};
 use crate::format::index_block::IndexBlock;
-use crate::format::manifest::ReplacedSegment;
+use crate::format::manifest::{ReplacedSegment, Sweep};
 use crate::format::segment::Segment;
 use crate::lock;
 use crate::store::uses::UsesOf;
@@ -40,10 +46,14 @@ use crate::store::write_manifest::relative;
 use crate::store::{DirStore, LOOKS};
 use crate::writer::segment_writer::WriterConfig;
 
-use plan::Limits;
+use plan::Context;
 pub(crate) use plan::Plan;
+use replaced::Removed;
 pub use retention::{Order, Retention};
-pub(crate) use survey::{Candidate, EntryFacts, FrameContent, check_scratch, entry_facts};
+pub(crate) use survey::{
+    Candidate, EntryFacts, FrameContent, FrameInfo, check_scratch, entry_facts,
+};
+pub use variables::LimitError;
 
 /// What a compaction did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -63,6 +73,8 @@ pub struct Compacted {
     pub given_up: usize,
     /// The files of replaced segments that were removed.
     pub removed: usize,
+    /// How many bytes were freed by removing files.
+    pub freed: u64,
 }
 
 impl DirStore {
@@ -85,6 +97,9 @@ impl DirStore {
     /// # Ok::<(), sde::ArchiveError>(())
     /// ```
     ///
+    /// On a full disk room is made first by removing what was replaced, whether the time of grace is over or not, and
+    /// segments in which nothing is of use or all is given up for the limits of the retention.
+    ///
     /// # Errors
     /// If the store can't be read or written. What was there is still there then.
     pub fn compact(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
@@ -101,6 +116,16 @@ impl DirStore {
                 ..Compacted::default()
             });
         }
+        if retention.dry_run {
+            return self.compact_here(retention);
+        }
+        let mut freed = 0;
+        let mut done = self.with_room(retention, &mut freed, || self.compact_here(retention))?;
+        done.freed += freed;
+        Ok(done)
+    }
+
+    fn compact_here(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
         for _ in 1..LOOKS {
             match self.compact_alone(retention) {
                 // A run that goes on has superseded what was in it, or another compaction copied it.
@@ -113,46 +138,65 @@ impl DirStore {
 
     fn compact_alone(&self, retention: &Retention) -> Result<Compacted, ArchiveError> {
         let inner = &*self.0;
-        let mut done = Compacted::default();
+        let mut removed = Removed::default();
         if !retention.dry_run {
             self.write_uses()?;
             inner.seal(|_| 0);
-            done.removed = self.remove_what_is_over()?;
+            removed += self.remove_what_is_over(inner.grace)?;
         }
+        let before = self.bytes();
         self.refresh()?;
         let segment_size = inner.writer.config().segment_size;
         let (candidates, uses) = self.candidates_to_replace()?;
-        let limits = Limits {
+        let context = Context {
             retention,
             uses,
             segment_size,
             now: id::now(&**inner.vfs()),
         };
-        let plan = Plan::new(candidates, &limits);
-        done.given_up = plan.given_up.len();
-        done.replaced = plan.candidates.len();
-        done.bytes_before = plan.candidates.iter().map(|one| one.length).sum();
-        done.bytes_after = plan.kept_bytes();
-        if retention.dry_run || plan.candidates.is_empty() {
+        let plan = Plan::new(candidates, &context);
+        let mut done = Compacted {
+            given_up: plan.given_up.len(),
+            replaced: plan.candidates.len(),
+            bytes_before: plan.candidates.iter().map(|one| one.length).sum(),
+            bytes_after: plan.kept_bytes(),
+            ..Compacted::default()
+        };
+        if retention.dry_run {
             return Ok(done);
         }
-        done.written = self.write(&plan)?;
-        self.write_manifest(&self.replaced(&plan.candidates))?;
-        done.removed += self.remove_what_is_over()?;
+        let left = before.saturating_sub(done.bytes_before) + done.bytes_after;
+        *lock(&inner.room.swept) = Some(Sweep {
+            at: context.now,
+            bytes: left,
+        });
+        if !plan.candidates.is_empty() {
+            done.written = self.carry_out(&plan)?;
+            removed += self.remove_what_is_over(inner.grace)?;
+        }
+        (done.removed, done.freed) = (removed.files, removed.bytes);
         Ok(done)
+    }
+
+    /// Writes what is kept, and has it take the place of what was there; gives how many segments that took.
+    fn carry_out(&self, plan: &Plan) -> Result<usize, ArchiveError> {
+        let written = self.write(plan)?;
+        self.write_manifest(&self.replaced(&plan.candidates))?;
+        Ok(written)
     }
 
     /// Removes what nobody finished, and what was replaced before the time of grace; if only older generations keep it, by
     /// way of another.
-    fn remove_what_is_over(&self) -> Result<usize, ArchiveError> {
+    fn remove_what_is_over(&self, grace: Duration) -> Result<Removed, ArchiveError> {
         let inner = &*self.0;
-        directory::remove_unfinished(&**inner.vfs(), &inner.dir, inner.grace);
+        let unfinished = directory::remove_unfinished(&**inner.vfs(), &inner.dir, grace);
         inner.sharing.clean();
         self.refresh()?;
-        let mut removed = self.remove_replaced();
-        if self.waits_for_another_generation() {
+        let mut removed = self.remove_replaced(grace);
+        removed.bytes += unfinished;
+        if self.waits_for_another_generation(grace) {
             self.write_manifest(&[])?;
-            removed += self.remove_replaced();
+            removed += self.remove_replaced(grace);
         }
         Ok(removed)
     }
@@ -220,9 +264,12 @@ impl DirStore {
         copy::all(&config, plan, &inner.catalog)
     }
 
-    fn replaced(&self, candidates: &[Candidate]) -> Vec<ReplacedSegment> {
+    fn replaced<'c>(
+        &self,
+        candidates: impl IntoIterator<Item = &'c Candidate>,
+    ) -> Vec<ReplacedSegment> {
         let at = self.0.catalog.clock.stamp();
-        let replaced = candidates.iter().map(|one| ReplacedSegment {
+        let replaced = candidates.into_iter().map(|one| ReplacedSegment {
             path: relative(&self.0.dir, &one.segment.path),
             id: one.segment.id.to_string(),
             length: one.length,

@@ -1,7 +1,8 @@
 //! Which segments are replaced, and what of them is kept.
 
+use super::evict::{Extent, GivenUp};
 use super::live::{self, Around, Live};
-use super::retention::{GivenUp, Retention};
+use super::retention::Retention;
 use super::survey::{Candidate, FrameContent, FrameInfo};
 use crate::format::class::Part;
 use crate::store::uses::{self, UsesOf};
@@ -10,13 +11,39 @@ use crate::store::uses::{self, UsesOf};
 const WORTH: u64 = 8;
 
 /// What a plan depends on, apart from the segments.
-pub(crate) struct Limits<'a> {
+pub(crate) struct Context<'a> {
     pub(crate) retention: &'a Retention,
     /// What is known of uses from other segments.
     pub(crate) uses: UsesOf,
     /// A segment that is much smaller may be put together with others.
     pub(crate) segment_size: u64,
     pub(crate) now: u64,
+}
+
+impl Context<'_> {
+    fn given_up(&self, candidates: &[Candidate], around: &Around) -> GivenUp {
+        let live = live::live(candidates, around);
+        let mut uses = uses_in(candidates);
+        for (key, one) in &self.uses {
+            uses::add(&mut uses, *key, *one);
+        }
+        let retention = self.retention;
+        retention.given_up(candidates, &live, &uses, self.now)
+    }
+
+    /// The segments of which nothing is kept, so that they can go without anything being written. Each is looked at
+    /// alone: what others hold does not make anything superfluous.
+    pub(crate) fn unused<'c>(&self, candidates: &'c [Candidate]) -> Vec<&'c Candidate> {
+        let around = Around::of(candidates);
+        let given_up = self.given_up(candidates, &around);
+        let is_unused = |one: &&Candidate| {
+            let alone = std::slice::from_ref(*one);
+            let mut live = live::live(alone, &around);
+            self.retention.apply(&given_up, alone, &mut live);
+            kept(alone, &live).iter().all(Vec::is_empty)
+        };
+        candidates.iter().filter(is_unused).collect()
+    }
 }
 
 /// What is to be replaced, and what of it is kept.
@@ -30,17 +57,12 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// What a compaction does with these segments.
-    pub(crate) fn new(candidates: Vec<Candidate>, limits: &Limits<'_>) -> Self {
-        let retention = limits.retention;
+    pub(crate) fn new(candidates: Vec<Candidate>, context: &Context<'_>) -> Self {
+        let retention = context.retention;
         let around = Around::of(&candidates);
-        let live = live::live(&candidates, &around);
-        let mut uses = uses_in(&candidates);
-        for (key, one) in &limits.uses {
-            uses::add(&mut uses, *key, *one);
-        }
-        let given_up = retention.given_up(&candidates, &live, &uses, limits.now);
+        let given_up = context.given_up(&candidates, &around);
         let of_all = Self::of(candidates, &around, retention, given_up);
-        let worth = of_all.worth(retention, limits.segment_size);
+        let worth = of_all.worth(retention, context.segment_size);
         let candidates = of_all.candidates.into_iter().zip(worth);
         let worth = candidates.filter_map(|(one, worth)| worth.then_some(one));
         // What is kept is found out anew, from these alone: see `live`.
@@ -62,7 +84,7 @@ impl Plan {
         let mut live = live::live(&candidates, around);
         retention.apply(&given_up, &candidates, &mut live);
         let mut uses = uses_in(&candidates);
-        uses.retain(|key, _| !given_up.contains(key));
+        uses.retain(|key, _| given_up.get(key) != Some(&Extent::All));
         Self {
             kept: kept(&candidates, &live),
             candidates,
@@ -89,12 +111,8 @@ impl Plan {
     }
 
     fn has_given_up(&self, one: &Candidate, retention: &Retention) -> bool {
-        let is_value = |held: &&FrameInfo| {
-            let is_value = matches!(held.content, FrameContent::Entry(_) | FrameContent::Scratch);
-            is_value && retention.limits(held.header.class())
-        };
-        let mut values = one.frames.iter().filter(is_value);
-        values.any(|held| self.given_up.contains(&held.key()))
+        let mut frames = one.frames.iter();
+        frames.any(|held| retention.gives_up(&self.given_up, held))
     }
 
     pub(crate) fn kept_bytes(&self) -> u64 {

@@ -11,7 +11,9 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use crate::catalog::manifests::ManifestSet;
 use crate::catalog::scan;
@@ -26,10 +28,24 @@ use crate::vfs::Vfs;
 /// What the name of a closed segment ends with, before the extension.
 const CLOSED: &str = ".closed";
 
+/// What was removed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Removed {
+    pub(crate) files: usize,
+    pub(crate) bytes: u64,
+}
+
+impl AddAssign for Removed {
+    fn add_assign(&mut self, other: Self) {
+        self.files += other.files;
+        self.bytes += other.bytes;
+    }
+}
+
 impl DirStore {
     /// Removes replaced segments that no manifest lists, and that nobody has had reason
-    /// to read for a while. Gives how many.
-    pub(crate) fn remove_replaced(&self) -> usize {
+    /// to read for this time.
+    pub(crate) fn remove_replaced(&self, grace: Duration) -> Removed {
         let there: HashMap<UniqueId, PathBuf> = {
             let segments = lock(&self.0.catalog.segments);
             let there = segments.by_id();
@@ -38,35 +54,35 @@ impl DirStore {
                 .map(|(id, one)| (id, one.path.clone()))
                 .collect()
         };
-        let removable = self.removable().into_iter();
-        let removed = removable.filter(|one| {
-            there
-                .get(&one.0)
-                .is_some_and(|path| self.remove_one(path, *one))
-        });
-        removed.count()
+        let mut removed = Removed::default();
+        for one in self.removable(grace) {
+            let Some(path) = there.get(&one.0) else {
+                continue;
+            };
+            let found = self.0.vfs().look(path).ok().flatten();
+            if self.remove_one(path, one) {
+                removed.files += 1;
+                removed.bytes += found.map_or(0, |found| found.length);
+            }
+        }
+        removed
     }
 
     /// Whether there is something that only the manifests before this one keep.
-    pub(crate) fn waits_for_another_generation(&self) -> bool {
+    pub(crate) fn waits_for_another_generation(&self, grace: Duration) -> bool {
         let inner = &*self.0;
         let manifests = lock(&inner.catalog.manifests);
         let listed = listed(&manifests);
         let now = inner.catalog.clock.stamp();
         let mut replaced = manifests.all().flat_map(|manifest| &manifest.replaced);
-        replaced.any(|one| self.is_over(one, now) && listed.contains(&*one.id))
+        replaced.any(|one| is_over(one, now, grace) && listed.contains(&*one.id))
     }
 
-    fn is_over(&self, one: &ReplacedSegment, now: u64) -> bool {
-        let grace = u64::try_from(self.0.grace.as_nanos()).unwrap_or(u64::MAX);
-        now.saturating_sub(one.at) >= grace
-    }
-
-    fn removable(&self) -> Vec<(UniqueId, u64)> {
+    fn removable(&self, grace: Duration) -> Vec<(UniqueId, u64)> {
         let manifests = lock(&self.0.catalog.manifests);
         let listed = listed(&manifests);
         let now = self.0.catalog.clock.stamp();
-        let over = |one: &&ReplacedSegment| self.is_over(one, now) && !listed.contains(&*one.id);
+        let over = |one: &&ReplacedSegment| is_over(one, now, grace) && !listed.contains(&*one.id);
         let replaced = manifests.all().flat_map(|manifest| &manifest.replaced);
         let mut removable: Vec<(UniqueId, u64)> = replaced
             .filter(over)
@@ -94,6 +110,11 @@ impl DirStore {
             false
         })
     }
+}
+
+fn is_over(one: &ReplacedSegment, now: u64, grace: Duration) -> bool {
+    let grace = u64::try_from(grace.as_nanos()).unwrap_or(u64::MAX);
+    now.saturating_sub(one.at) >= grace
 }
 
 /// The segments that some manifest lists: of one that is replaced in part, the rest.

@@ -1,42 +1,46 @@
-//! What is given up so that a store does not grow for ever.
+//! What a user allows a store to keep.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use sde::Key;
-use sde::key::BuildKeyHasher;
-
-use super::live::Live;
-use super::survey::Candidate;
 use crate::format::class::Class;
-use crate::store::uses::UsesOf;
 
 /// Which entries go first if there is not room for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Those that were not asked for the longest. What counts are uses that a store was told
-    /// to [record](crate::Options::record_uses), and the time of saving: where no uses were
-    /// recorded, which is so unless it was asked for, this is [`FirstIn`](Self::FirstIn).
+    /// Those that were not asked for the longest. What counts are [recorded](crate::Options::record_uses)
+    /// uses, and the time of saving: where no uses were recorded this is [`FirstIn`](Self::FirstIn).
     #[default]
     LeastRecentlyUsed,
     /// Those that were saved first.
     FirstIn,
 }
 
-/// The keys of which something is given up.
-pub(crate) type GivenUp = HashSet<Key, BuildKeyHasher>;
-
-/// A key that the limits hold for. Times are in nanoseconds since 1970.
-struct Limited {
-    /// Which goes first.
-    turn: u64,
-    key: Key,
-    /// When it was last saved or used.
-    used: u64,
-    bytes: u64,
+/// What was said of all apps, or of one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Limits {
+    pub(crate) max_bytes: Option<u64>,
+    pub(crate) max_age: Option<Duration>,
+    pub(crate) order: Option<Order>,
+    pub(crate) min_entry: Option<u64>,
+    pub(crate) max_entry: Option<u64>,
+    pub(crate) results: Option<bool>,
 }
 
-/// What a compaction gives up. With nothing said, only what is of no use to anybody.
+/// How far a capacity is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Aim {
+    /// To the brim.
+    #[default]
+    Limit,
+    /// To seven eighths, so that the next save does not begin again: a store that keeps its limits itself.
+    Below,
+    /// On a full disk: to so many eighths of what there is.
+    Eighths(u64),
+}
+
+/// What a store gives up. With nothing said, only what is of no use to anybody.
 ///
 /// Results stay unless [`results`](Self::results) is said: limits are for intermediates
 /// and scratch states, which a calculation can be without.
@@ -46,16 +50,17 @@ struct Limited {
 /// use sde_archives::{Order, Retention};
 ///
 /// let a_week = Duration::from_secs(7 * 24 * 3600);
-/// let retention = Retention::new().max_age(a_week).max_bytes(1 << 30).order(Order::FirstIn);
+/// let retention = Retention::new().max_age(a_week).max_bytes(50 << 30).order(Order::FirstIn);
+/// // The results of one app can be computed again, and have at most 5 GiB.
+/// let retention = retention.app("render", Retention::new().max_bytes(5 << 30).results());
 /// # let _ = retention;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Retention {
-    max_bytes: Option<u64>,
-    max_age: Option<Duration>,
-    order: Order,
-    results: bool,
+    pub(crate) all: Limits,
+    pub(crate) apps: BTreeMap<Arc<str>, Limits>,
     pub(crate) dry_run: bool,
+    pub(crate) aim: Aim,
 }
 
 impl Retention {
@@ -73,7 +78,7 @@ impl Retention {
     /// too little of a segment to make the segment worth copying.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
-        self.max_bytes = Some(bytes);
+        self.all.max_bytes = Some(bytes);
         self
     }
 
@@ -81,14 +86,29 @@ impl Retention {
     /// [`order`](Self::order). Only [recorded](crate::Options::record_uses) uses count.
     #[must_use]
     pub fn max_age(mut self, age: Duration) -> Self {
-        self.max_age = Some(age);
+        self.all.max_age = Some(age);
         self
     }
 
     /// Which go first for [`max_bytes`](Self::max_bytes).
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
-        self.order = order;
+        self.all.order = Some(order);
+        self
+    }
+
+    /// An entry whose values have fewer bytes is not kept: it is quicker computed than read. Results and intermediates of
+    /// an entry count apart, and scratch states are kept in any case.
+    #[must_use]
+    pub fn min_entry(mut self, bytes: u64) -> Self {
+        self.all.min_entry = Some(bytes);
+        self
+    }
+
+    /// An entry whose values have more bytes is not kept; see [`min_entry`](Self::min_entry).
+    #[must_use]
+    pub fn max_entry(mut self, bytes: u64) -> Self {
+        self.all.max_entry = Some(bytes);
         self
     }
 
@@ -96,7 +116,22 @@ impl Retention {
     /// nothing else.
     #[must_use]
     pub fn results(mut self) -> Self {
-        self.results = true;
+        self.all.results = Some(true);
+        self
+    }
+
+    /// The limits hold for the results of this app too.
+    #[must_use]
+    pub fn results_of(mut self, app: &str) -> Self {
+        self.apps.entry(Arc::from(app)).or_default().results = Some(true);
+        self
+    }
+
+    /// What is to hold for one app, by its name. What is said here takes the place of what is said for all, but for
+    /// [`max_bytes`](Self::max_bytes): that is of this app alone, and what it has counts among all too.
+    #[must_use]
+    pub fn app(mut self, name: &str, limits: Retention) -> Self {
+        self.apps.insert(Arc::from(name), limits.all);
         self
     }
 
@@ -107,78 +142,100 @@ impl Retention {
         self
     }
 
+    /// The same with another aim.
+    pub(crate) fn with_aim(&self, aim: Aim) -> Self {
+        Self {
+            aim,
+            ..self.clone()
+        }
+    }
+
+    /// What is said of an app, or else of all.
+    pub(crate) fn said<T>(&self, app: &str, what: impl Fn(&Limits) -> Option<T>) -> Option<T> {
+        let of_app = self.apps.get(app).and_then(&what);
+        of_app.or_else(|| what(&self.all))
+    }
+
     /// Whether something of this class may be given up.
-    pub(crate) fn limits(&self, class: Class) -> bool {
-        class != Class::Result || self.results
+    pub(crate) fn limits(&self, app: &str, class: Class) -> bool {
+        class != Class::Result || self.said(app, |one| one.results).unwrap_or(false)
     }
 
-    /// The keys of which something is given up.
-    pub(crate) fn given_up(
-        &self,
-        candidates: &[Candidate],
-        live: &Live,
-        uses: &UsesOf,
-        now: u64,
-    ) -> GivenUp {
-        if self.max_bytes.is_none() && self.max_age.is_none() {
-            return GivenUp::default();
-        }
-        let mut keys = Vec::new();
-        for (key, kept) in &live.keys {
-            let of_class =
-                |at: &&(usize, usize)| self.limits(candidates[at.0].frames[at.1].header.class());
-            let limited = kept.frames.iter().filter(of_class);
-            let bytes: u64 = limited
-                .map(|at| candidates[at.0].frames[at.1].bytes())
-                .sum();
-            if bytes > 0 {
-                let used = uses.get(key).map_or(0, |one| one.last);
-                let used = kept.saved_at.max(used);
-                let turn = match self.order {
-                    Order::LeastRecentlyUsed => used,
-                    Order::FirstIn => kept.saved_at,
-                };
-                keys.push(Limited {
-                    turn,
-                    key: *key,
-                    used,
-                    bytes,
-                });
-            }
-        }
-        self.choose(keys, now)
-    }
-
-    /// Takes from what is live what is given up.
-    pub(crate) fn apply(&self, given_up: &GivenUp, candidates: &[Candidate], live: &mut Live) {
-        for key in given_up {
-            if let Some(kept) = live.keys.get_mut(key) {
-                kept.frames
-                    .retain(|at| !self.limits(candidates[at.0].frames[at.1].header.class()));
-            }
-        }
-    }
-
-    fn choose(&self, mut keys: Vec<Limited>, now: u64) -> GivenUp {
-        keys.sort_unstable_by_key(|one| (one.turn, *one.key.as_bytes()));
-        let too_old = |used: u64| {
-            let age = Duration::from_nanos(now.saturating_sub(used));
-            self.max_age.is_some_and(|limit| age > limit)
+    /// Whether an entry is kept whose values of one class have so many bytes.
+    pub(crate) fn accepts(&self, app: &str, class: Class, bytes: u64) -> bool {
+        let too_small = || {
+            self.said(app, |one| one.min_entry)
+                .is_some_and(|min| bytes < min)
         };
-        let mut left: u64 = keys.iter().map(|one| one.bytes).sum();
-        let mut given_up = GivenUp::default();
-        // What is too old first, wherever its turn is: nothing else goes for the room it takes.
-        let (old, others): (Vec<_>, Vec<_>) = keys.into_iter().partition(|one| too_old(one.used));
-        for one in &old {
-            left -= one.bytes;
-            given_up.insert(one.key);
+        let too_large = || {
+            self.said(app, |one| one.max_entry)
+                .is_some_and(|max| bytes > max)
+        };
+        class == Class::Scratch || !self.limits(app, class) || !(too_small() || too_large())
+    }
+
+    fn each<T>(&self, what: impl Fn(&Limits) -> Option<T>) -> impl Iterator<Item = T> {
+        [&self.all]
+            .into_iter()
+            .chain(self.apps.values())
+            .filter_map(what)
+    }
+
+    /// The smallest of its capacities.
+    pub(crate) fn capacity(&self) -> Option<u64> {
+        self.each(|one| one.max_bytes).min()
+    }
+
+    /// The shortest of its ages.
+    pub(crate) fn age(&self) -> Option<Duration> {
+        self.each(|one| one.max_age).min()
+    }
+
+    /// Whether it gives up more than entries of some sizes.
+    pub(crate) fn has_limits(&self) -> bool {
+        self.capacity().is_some() || self.age().is_some()
+    }
+
+    /// Whether it depends on when entries were used.
+    pub(crate) fn goes_by_uses(&self) -> bool {
+        let is_by_use = |one: &Limits| {
+            let order = one.order.or(self.all.order).unwrap_or_default();
+            (one.max_bytes.is_some() && order == Order::LeastRecentlyUsed).then_some(())
+        };
+        self.age().is_some() || self.each(is_by_use).next().is_some()
+    }
+
+    /// Takes from another what is not said here.
+    pub(crate) fn or(mut self, other: Self) -> Self {
+        self.all = self.all.or(other.all);
+        for (app, limits) in other.apps {
+            let own = self.apps.remove(&app).unwrap_or_default();
+            self.apps.insert(app, own.or(limits));
         }
-        for one in &others {
-            if self.max_bytes.is_some_and(|limit| left > limit) {
-                left -= one.bytes;
-                given_up.insert(one.key);
-            }
+        self
+    }
+}
+
+impl Limits {
+    fn or(self, other: Self) -> Self {
+        Self {
+            max_bytes: self.max_bytes.or(other.max_bytes),
+            max_age: self.max_age.or(other.max_age),
+            order: self.order.or(other.order),
+            min_entry: self.min_entry.or(other.min_entry),
+            max_entry: self.max_entry.or(other.max_entry),
+            results: self.results.or(other.results),
         }
-        given_up
+    }
+}
+
+impl Aim {
+    /// How many bytes stay of so many.
+    pub(crate) fn target(self, limit: u64, present: u64) -> u64 {
+        match self {
+            Self::Limit => limit,
+            Self::Below => limit - limit / 8,
+            Self::Eighths(eighths) => limit.min(present / 8 * eighths),
+        }
     }
 }

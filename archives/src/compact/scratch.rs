@@ -25,7 +25,7 @@ use sde::ArchiveError;
 use crate::catalog::index::Place;
 use crate::catalog::segments::KnownSegment;
 use crate::compact::copy::FrameCopier;
-use crate::compact::{Candidate, FrameContent, check_scratch};
+use crate::compact::{Candidate, FrameContent, FrameInfo, check_scratch};
 use crate::format::class::Part;
 use crate::format::id::UniqueId;
 use crate::format::index_block::Row;
@@ -88,7 +88,7 @@ impl DirStore {
         let inner = &*self.0;
         if inner.team.get().is_none() {
             // On a full disk a manifest needs that room.
-            self.remove_replaced();
+            self.remove_replaced(self.0.grace);
             self.refresh()?;
         }
         let own = self.own_scratch();
@@ -151,8 +151,9 @@ impl DirStore {
             let mut copier = FrameCopier::open(&found, &inner.catalog)?;
             for row in &one.rows {
                 let mut states = found.frames.iter();
-                let state = states
-                    .find(|info| info.at == row.at() && info.content == FrameContent::Scratch);
+                let is_scratch =
+                    |info: &FrameInfo| matches!(info.content, FrameContent::Scratch(_));
+                let state = states.find(|info| info.at == row.at() && is_scratch(info));
                 let Some(state) = state else {
                     let why = format!("a state in {} is damaged", one.segment.path.display());
                     return Err(ArchiveError::Damaged { why });
@@ -195,7 +196,7 @@ impl DirStore {
             at: 0,
         });
         self.write_manifest(&replaced.collect::<Vec<_>>())?;
-        self.remove_replaced();
+        self.remove_replaced(self.0.grace);
         Ok(())
     }
 

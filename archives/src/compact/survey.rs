@@ -47,8 +47,8 @@ pub(crate) struct FrameInfo {
 #[derive(Debug, PartialEq)]
 pub(crate) enum FrameContent {
     Entry(EntryFacts),
-    /// A state that is whole.
-    Scratch,
+    /// A state that is whole, of this app.
+    Scratch(Arc<str>),
     Mark(Mark),
     Uses(UsesMetadata),
     /// What a segment has for the others; a copy has its own.
@@ -62,11 +62,25 @@ pub(crate) enum FrameContent {
 /// What counts of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct EntryFacts {
+    pub(crate) app: Arc<str>,
+    /// How many bytes its values have that are in the frame.
+    pub(crate) bytes: u64,
     pub(crate) precedence: Precedence,
     /// The results whose values are in the frame, and whole.
     pub(crate) sound: Vec<Arc<str>>,
     /// Whether there are others that are damaged.
     pub(crate) damaged: bool,
+}
+
+impl FrameContent {
+    /// The app that a value is of.
+    pub(crate) fn app(&self) -> Option<&Arc<str>> {
+        match self {
+            Self::Entry(facts) => Some(&facts.app),
+            Self::Scratch(app) => Some(app),
+            _ => None,
+        }
+    }
 }
 
 impl FrameInfo {
@@ -161,9 +175,11 @@ impl Survey<'_> {
             Some(FrameKind::Entry) => return self.entry(found, body),
             Some(FrameKind::Scratch) => {
                 let frame = self.as_read(found, body);
-                let checked = scratch_body(&frame)
-                    .and_then(|(_, source)| source.check(&*self.file, self.segment));
-                return of_value(checked.map(|()| FrameContent::Scratch));
+                let checked = scratch_body(&frame).and_then(|(body, source)| {
+                    source.check(&*self.file, self.segment)?;
+                    Ok(FrameContent::Scratch(body.app))
+                });
+                return of_value(checked);
             }
             Some(FrameKind::Mark) => from_bytes(read())
                 .map_or(FrameContent::Damaged, |(mark, _)| FrameContent::Mark(mark)),
@@ -223,9 +239,10 @@ impl Survey<'_> {
 /// What counts of an entry. All its values are read and checked.
 fn facts(entry: &EntryFrame<'_>) -> Result<EntryFacts, Trouble> {
     let mut precedence = entry.precedence();
-    let (mut sound, mut damaged) = (Vec::new(), false);
+    let (mut sound, mut damaged, mut bytes) = (Vec::new(), false, 0_u64);
     for (kind, source) in entry.provenance.results.iter().zip(entry.sources()?) {
         let Some((source, _)) = source else { continue };
+        bytes = bytes.saturating_add(source.length());
         match source.check(&*entry.frame.file, entry.frame.segment) {
             Ok(()) => sound.push(Arc::clone(&kind.name)),
             Err(Trouble::Damaged(_)) => {
@@ -236,6 +253,8 @@ fn facts(entry: &EntryFrame<'_>) -> Result<EntryFacts, Trouble> {
         }
     }
     Ok(EntryFacts {
+        app: Arc::clone(&entry.provenance.app),
+        bytes,
         precedence,
         sound,
         damaged,

@@ -208,9 +208,10 @@ pub(crate) fn look_for_format(vfs: &dyn Vfs, dir: &Path) -> io::Result<bool> {
 }
 
 /// Removes files in a store that were begun before the time of grace and never got their names:
-/// what a crash leaves. Those of a process that is at it just now stay.
-pub(crate) fn remove_unfinished(vfs: &dyn Vfs, store: &Path, grace: Duration) {
+/// what a crash leaves. Those of a process that is at it just now stay. Gives how many bytes they had.
+pub(crate) fn remove_unfinished(vfs: &dyn Vfs, store: &Path, grace: Duration) -> u64 {
     let old = grace.max(LONGEST_TO_NAME);
+    let mut bytes = 0;
     for dir in [
         store.to_owned(),
         store.join(crate::catalog::manifests::FOLDER),
@@ -223,12 +224,13 @@ pub(crate) fn remove_unfinished(vfs: &dyn Vfs, store: &Path, grace: Duration) {
             let found = vfs.look(&path).ok().flatten();
             let at = found.and_then(|found| found.written_at);
             let age = at.and_then(|at| vfs.now().duration_since(at).ok());
-            if age.is_some_and(|age| age > old) {
-                // One that is left does no harm.
-                let _ = vfs.remove(&path);
+            // One that is left does no harm.
+            if age.is_some_and(|age| age > old) && vfs.remove(&path).is_ok() {
+                bytes += found.map_or(0, |found| found.length);
             }
         }
     }
+    bytes
 }
 
 /// Whether there is a `FORMAT` file; an error if it is not of this version.

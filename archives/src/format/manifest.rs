@@ -35,6 +35,18 @@ pub(crate) struct Manifest {
     pub(crate) parents: Vec<String>,
     pub(crate) segments: Vec<ListedSegment>,
     pub(crate) replaced: Vec<ReplacedSegment>,
+    /// When room was made last, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) swept: Option<Sweep>,
+}
+
+/// A compaction, as far as it matters for when the next is due.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Sweep {
+    /// When, in nanoseconds since 1970.
+    pub(crate) at: u64,
+    /// How many bytes were left.
+    pub(crate) bytes: u64,
 }
 
 /// A segment, as far as a manifest vouches for it.
@@ -138,6 +150,7 @@ mod tests {
                 length: 64,
             }],
             replaced: Vec::new(),
+            swept: Some(Sweep { at: 9, bytes: 64 }),
         };
         let bytes = manifest.bytes().unwrap();
         assert_eq!(Manifest::read(&bytes).unwrap(), manifest);

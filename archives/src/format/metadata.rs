@@ -86,6 +86,14 @@ pub(crate) enum ValuePlace {
     Payload(u64, Digest),
 }
 
+impl ValuePlace {
+    pub(crate) fn length(&self) -> u64 {
+        match self {
+            Self::Body(length) | Self::Payload(length, _) => *length,
+        }
+    }
+}
+
 /// By which digest a provenance is known.
 pub(crate) type ProvenanceId = [u8; 16];
 

@@ -26,6 +26,7 @@ use crate::catalog::index::KnownFrame;
 use crate::catalog::manifests::ManifestSet;
 use crate::catalog::segments::SegmentCatalog;
 use crate::collective::Team;
+use crate::compact::room::Room;
 use crate::compact::scratch::Trim;
 use crate::format::class::Part;
 use crate::format::directory;
@@ -88,6 +89,7 @@ pub(crate) struct Inner {
     /// Whether something was saved that no manifest tells of.
     pub(crate) unvouched: Mutex<bool>,
     pub(crate) trim: Trim,
+    pub(crate) room: Room,
     looked: Mutex<Looked>,
     pub(crate) sharing: share::Sharing,
     /// How many ranks write to the store at most when all commit together.
@@ -155,12 +157,13 @@ impl DirStore {
             dir,
             read_only: options.read_only,
             grace: options.grace,
-            uses: options.record_uses.then(Uses::default),
+            uses: (options.record_uses || options.retention.goes_by_uses()).then(Uses::default),
             writer: GroupCommit::new(config, move |written| noting.note_written(written)),
             catalog,
             provenances: Provenances::default(),
             unvouched: Mutex::default(),
             trim: Trim::default(),
+            room: Room::new(options.retention),
             writers: options.writers,
             team: OnceLock::new(),
         }))
@@ -244,11 +247,15 @@ impl DirStore {
 
     /// Writes what a batch has and is not there; gives why values were left out.
     fn write_batch(&self, batch: &Batch, until: Until) -> Result<Vec<ArchiveError>, ArchiveError> {
-        let (writer, clock) = (&self.0.writer, &self.0.catalog.clock);
+        let inner = &*self.0;
+        let (writer, clock) = (&inner.writer, &inner.catalog.clock);
+        let accepts = |app: &str, class, bytes| inner.room.retention.accepts(app, class, bytes);
         std::thread::scope(|scope| {
             let pipeline = PipelinedWriter::new(writer, until, scope);
             let segment_size = writer.config().segment_size;
-            let mut encoder = BatchEncoder::new(clock, &self.0.provenances, pipeline, segment_size);
+            let provenances = &inner.provenances;
+            let mut encoder =
+                BatchEncoder::new(clock, provenances, pipeline, segment_size, &accepts);
             encoder.batch(batch, |entry| writer.through.has(entry))?;
             encoder.finish()
         })
@@ -325,7 +332,10 @@ impl Archiver for DirStore {
         }
         let inner = &*self.0;
         inner.writer.check_through();
-        let saved = self.write_batch(batch, Until::Durable);
+        let retention = &inner.room.retention;
+        let saved = self.with_room(retention, &mut 0, || {
+            self.write_batch(batch, Until::Durable)
+        });
         if saved.is_err() {
             self.check_there()?;
         }
@@ -346,15 +356,21 @@ impl Archiver for DirStore {
             return self.write_uses();
         }
         self.check_there()?;
-        self.write_uses()?;
+        match self.write_uses() {
+            // They are written some other time, or lost: what was saved is not.
+            Err(error) if error.is_full() => {}
+            written => written?,
+        }
         if std::mem::take(&mut *lock(&self.0.unvouched)) {
-            let committed = self.write_manifest(&[]);
+            let retention = &self.0.room.retention;
+            let committed = self.with_room(retention, &mut 0, || self.write_manifest(&[]));
             if committed.is_err() {
                 *lock(&self.0.unvouched) = true;
                 self.check_there()?;
             }
             committed?;
-            self.remove_replaced();
+            self.remove_replaced(self.0.grace);
+            self.keep_limits();
         }
         Ok(())
     }
@@ -373,6 +389,10 @@ impl Archiver for DirStore {
 
     fn catch_up(&self, spares: Duration) {
         self.catch_up_with_others(spares);
+    }
+
+    fn finish(&self) {
+        self.merge_small();
     }
 
     fn is_one_store(&self) -> bool {

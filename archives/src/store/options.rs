@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use sde::{ArchiveError, ProcessGroup};
 
+use crate::compact::Retention;
 use crate::format::directory::{self, There};
 use crate::format::trust::Trust;
 use crate::store::{DirStore, absolute};
@@ -30,8 +31,13 @@ pub struct Options {
     pub(crate) segment_size: u64,
     pub(crate) grace: Duration,
     pub(crate) record_uses: bool,
+    pub(crate) retention: Retention,
+    environment: bool,
     pub(crate) vfs: Arc<dyn Vfs>,
 }
+
+/// No segment is sealed before it is as long because of a small capacity.
+const SHORTEST: u64 = 1 << 16;
 
 impl Default for Options {
     fn default() -> Self {
@@ -51,6 +57,8 @@ impl Options {
             segment_size: 256 << 20,
             grace: Duration::from_secs(600),
             record_uses: false,
+            retention: Retention::new(),
+            environment: true,
             vfs: Arc::new(Disk),
         }
     }
@@ -86,9 +94,54 @@ impl Options {
         self
     }
 
+    /// What the store may keep. The thread that commits sees to it once there is too much: it gives up entries until seven
+    /// eighths of the capacity are used. So the store may be larger by what is saved between two commits and, while a
+    /// limit holds for one app alone, by a sixteenth of all. What is too old goes within a tenth of the age. Entries of a size that is not
+    /// kept are not saved. Stores that ranks [open together](Self::open_together) are left to `sde gc`.
+    ///
+    /// What is not said here is taken from the [environment](Retention::from_env). A full disk frees what was
+    /// replaced and the scratch of runs that have ended, and then what is limited here by a capacity or an age.
+    ///
+    /// ```
+    /// use sde_archives::{Options, Retention};
+    ///
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let path = folder.path().join("store");
+    /// let retention = Retention::new().max_bytes(50 << 30).results();
+    /// let store = Options::new().retention(retention).open(&path)?;
+    /// # Ok::<(), sde::ArchiveError>(())
+    /// ```
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = retention;
+        self
+    }
+
+    /// What the environment says of [limits](Retention::from_env) is not meant for this store.
+    #[must_use]
+    pub fn without_environment(mut self) -> Self {
+        self.environment = false;
+        self
+    }
+
+    /// With the limits that hold: those of the environment too.
+    pub(crate) fn resolved(mut self) -> Result<Self, ArchiveError> {
+        if self.environment && !self.read_only {
+            let said = Retention::from_env();
+            let said = said.map_err(|error| ArchiveError::Other(error.to_string()))?;
+            self.retention = self.retention.or(said);
+        }
+        if let Some(capacity) = self.retention.capacity() {
+            // What goes is in few segments then, and what is being written is little of it.
+            let most = (capacity / 32).max(SHORTEST);
+            self.segment_size = self.segment_size.min(most);
+        }
+        Ok(self)
+    }
+
     /// Records which entries are loaded, so that a [compaction](DirStore::compact) can give up
     /// those that are not used. Each commit writes the uses since the last one; a store opened for
-    /// reading only writes none.
+    /// reading only writes none. Where a limit of the [retention](Self::retention) goes by uses they are recorded unasked.
     #[must_use]
     pub fn record_uses(mut self) -> Self {
         self.record_uses = true;
@@ -135,24 +188,29 @@ impl Options {
     /// If something else is in the directory, or a store of another format, or others
     /// can write to it or to any folder or file of it, or such is a link, or a file has the name of one of its folders (if it is opened for reading
     /// only, that is warned of, and the rest is read); then nothing is changed. If it can't be read
-    /// or written.
+    /// or written. If a variable with a [limit](Retention::from_env) is not understood.
     pub fn open(self, dir: impl AsRef<Path>) -> Result<DirStore, ArchiveError> {
         if self.local.is_some() {
             let why = "a folder for one node is of use to ranks that commit together; open the store with `open_together`, or without `local`";
             return Err(ArchiveError::Other(why.to_owned()));
         }
+        let options = self.resolved()?;
         let dir = absolute(dir.as_ref())?;
-        let vfs = &*self.vfs;
-        let trust = Trust::new(vfs, self.trust_others);
+        let vfs = &*options.vfs;
+        let trust = Trust::new(vfs, options.trust_others);
         match directory::look(vfs, &dir)? {
             There::Store => {
                 trust.check(vfs, &dir)?;
-                directory::check_parts(vfs, &dir, trust, self.read_only)?;
-                if !self.read_only {
-                    directory::probe(vfs, &dir)?;
+                directory::check_parts(vfs, &dir, trust, options.read_only)?;
+                if !options.read_only {
+                    match directory::probe(vfs, &dir) {
+                        // Room is made when it is needed: what may go is in the store.
+                        Err(error) if error.is_full() => sde::warning!("{error}"),
+                        probed => probed?,
+                    }
                 }
             }
-            There::Nothing if self.read_only => {
+            There::Nothing if options.read_only => {
                 let why = "there is nothing; `DirStore::open` makes a new store";
                 return Err(directory::not_a_store(&dir, why));
             }
@@ -162,7 +220,7 @@ impl Options {
                 directory::create(vfs, &dir)?;
             }
         }
-        let store = DirStore::new(self, dir, trust);
+        let store = DirStore::new(options, dir, trust);
         store.look_first()?;
         store.check_trust()?;
         store.warn_of_losses();

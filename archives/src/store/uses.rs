@@ -5,7 +5,7 @@
 //! nothing but a worse choice when room is made.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use sde::key::BuildKeyHasher;
 use sde::{ArchiveError, Key};
@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::cbor::metadata::to_bytes;
 use crate::format::class::Part;
 use crate::format::frame::FrameKind;
-use crate::store::DirStore;
+use crate::store::{DirStore, lock};
 use crate::writer::frame::{Body, NewFrame};
 use crate::writer::segment_writer::header_of;
 
@@ -67,26 +67,30 @@ pub(crate) fn frames(uses: UsesOf) -> Result<Vec<NewFrame>, ArchiveError> {
     frames.map_err(ArchiveError::Other)
 }
 
-/// The uses that are not written yet.
+/// The uses that are not written yet, in parts: threads that find different entries hardly wait for each other.
 #[derive(Default)]
-pub(crate) struct Uses(Mutex<UsesOf>);
+pub(crate) struct Uses([Mutex<UsesOf>; 32]);
 
 impl Uses {
     pub(crate) fn note(&self, key: Key, last: u64) {
-        let mut uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        add(&mut uses, key, Use { count: 1, last });
+        add(&mut self.part(&key), key, Use { count: 1, last });
+    }
+
+    fn part(&self, key: &Key) -> MutexGuard<'_, UsesOf> {
+        // Keys are digests.
+        lock(&self.0[usize::from(key.as_bytes()[0]) % self.0.len()])
     }
 
     /// All of them; they are counted from nothing again.
     pub(crate) fn take(&self) -> UsesOf {
-        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+        let parts = self.0.iter().map(|part| std::mem::take(&mut *lock(part)));
+        parts.flatten().collect()
     }
 
     /// What was taken and could not be written.
     pub(crate) fn put_back(&self, uses: UsesOf) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, one) in uses {
-            add(&mut known, key, one);
+            add(&mut self.part(&key), key, one);
         }
     }
 }

@@ -58,6 +58,7 @@ impl DirStore {
             parents,
             segments: self.listed(written, known, &replaced),
             replaced,
+            swept: lock(&inner.room.swept).take().or(manifests.swept()),
         };
         manifests.commit(&**inner.vfs(), &inner.dir, manifest)
     }

@@ -48,7 +48,11 @@ pub(crate) struct BatchEncoder<'scope, 'env: 'scope> {
     piece: u64,
     /// Why each value was left out that has no bytes.
     left_out: Vec<ArchiveError>,
+    accepts: &'env Accepts<'env>,
 }
+
+/// Whether an entry of this app is kept whose values of a class have so many bytes.
+type Accepts<'a> = dyn Fn(&str, Class, u64) -> bool + 'a;
 
 impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     /// Pieces are as long as a segment, if that is not long.
@@ -57,6 +61,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         provenances: &'env Provenances,
         save: PipelinedWriter<'scope, 'env>,
         segment_size: u64,
+        accepts: &'env Accepts<'env>,
     ) -> Self {
         Self {
             piece: PIECE.min(segment_size),
@@ -66,6 +71,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             frames: Vec::new(),
             bytes: 0,
             left_out: Vec::new(),
+            accepts,
         }
     }
 
@@ -119,6 +125,10 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             places.push(
                 value.and_then(|(value, codec)| values.add(value, codec, &mut self.left_out, name)),
             );
+        }
+        let bytes = places.iter().flatten().map(ValuePlace::length).sum();
+        if !(self.accepts)(&entry.record.app, class, bytes) {
+            return Ok(());
         }
         let frame = self.entry_frame(entry, class, &places, values);
         self.add(frame)

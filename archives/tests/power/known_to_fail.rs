@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Archiver, SavePolicy, Selection};
+use sde::{Archiver, Selection};
 use sde_archives::inspect::{Inspection, Item};
 use sde_archives::{DirStore, Options, Retention};
 
-use crate::engine::{all_load, dir, engine, page};
+use crate::engine::dir;
 use crate::kit::{CHANGING, Call, Gate, HOME, Order, Sim, Then, made};
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -193,32 +193,4 @@ fn an_archive_that_was_cut_short_is_made_again_or_it_is_said_what_to_do() {
             assert!(is_done || error.contains("remove"), "call {at}: {error}");
         }
     }
-}
-
-/// Found by hostile use: on a full disk `gc` gave ENOSPC, with words on a computation that goes on, although
-/// there were files that only waited to be removed.
-#[test]
-#[should_panic(expected = "no room is made")]
-fn a_compaction_makes_room_on_a_full_disk() {
-    let sim = Sim::new();
-    let sde = engine(open(&sim), SavePolicy::OnRequest);
-    page.call(&sde, 0).unwrap();
-    sde.checkpoint().unwrap();
-    drop(sde);
-    for number in 1..4 {
-        let sde = engine(open(&sim), SavePolicy::OnRequest);
-        page.call(&sde, number).unwrap();
-        sde.checkpoint().unwrap();
-    }
-    let first = open(&sim).compact(&Retention::new()).unwrap();
-    assert_eq!((first.removed, first.replaced > 2), (0, true));
-    sim.pass_time(HOUR);
-    let before = sim.bytes();
-    let store = open(&sim);
-    sim.room(Some(before));
-    let compacted = store.compact(&Retention::new());
-    sim.room(None);
-    all_load(options(&sim).read_only().open(dir()).unwrap(), 0..4);
-    let after = sim.bytes();
-    assert!(after < before, "no room is made: {compacted:?}");
 }

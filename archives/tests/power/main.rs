@@ -26,6 +26,7 @@ mod noted;
 mod pieces;
 mod published;
 mod ranks;
+mod room;
 mod script;
 mod sites;
 mod spoilt;

@@ -125,6 +125,7 @@ fn job() {
         "pages" => super::kill::pages(Path::new(&dir)),
         "saved pages" => super::kill::saved_pages(Path::new(&dir)),
         "orbit" => super::kill::one_orbit(Path::new(&dir)),
+        "capacity" => super::capacity::work(Path::new(&dir)),
         "together" => super::together::work(Path::new(&dir)),
         "fill" => super::kill::fill(Path::new(&dir)),
         #[cfg(target_os = "linux")]

@@ -17,7 +17,7 @@ use tempfile::tempdir;
 use super::apps::{Table, engine, expected_page, orbit, page, plain_orbit};
 
 /// All segments of a store, with their lengths.
-fn segments(dir: &Path) -> BTreeMap<PathBuf, u64> {
+pub fn segments(dir: &Path) -> BTreeMap<PathBuf, u64> {
     let folders = ["entries", "scratch"].map(|folder| dir.join(folder));
     let files = folders
         .iter()
@@ -38,7 +38,7 @@ fn manifests(dir: &Path) -> Vec<OsString> {
     names
 }
 
-fn bytes(dir: &Path) -> u64 {
+pub fn bytes(dir: &Path) -> u64 {
     segments(dir).values().sum()
 }
 
@@ -56,7 +56,7 @@ fn compute(dir: &Path, numbers: impl IntoIterator<Item = u64>) {
 }
 
 /// All pages of these numbers are loaded, and are right.
-fn loads(store: DirStore, numbers: impl IntoIterator<Item = u64>) {
+pub fn loads(store: DirStore, numbers: impl IntoIterator<Item = u64>) {
     let sde = Sde::builder().store(store).build().unwrap();
     for number in numbers {
         assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));

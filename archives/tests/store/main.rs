@@ -8,6 +8,7 @@
 )]
 
 mod apps;
+mod capacity;
 mod child;
 mod clock;
 mod compact;

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sde_archives::inspect::Item;
-use sde_archives::{Compacted, Options, Order, Retention};
+use sde_archives::{Compacted, Options, Retention};
 use serde_json::json;
 
 use crate::args::Arguments;
@@ -13,37 +13,42 @@ use crate::output::Output;
 use crate::store::Store;
 use crate::{text, time};
 
+const SIZE: &str = "a size: 500M or 20G";
+
 /// How long files that were replaced stay, if nothing else is said.
 const GRACE: Duration = Duration::from_secs(600);
 
 pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let mut retention = Retention::new();
-    let mut options = Options::new();
+    let mut options = Options::new().without_environment();
     let (mut dry_run, mut by_use, mut has_limit, mut grace) = (false, true, false, GRACE);
     while let Some(option) = arguments.option()? {
         match &*option {
             "dry-run" => dry_run = true,
-            "max-bytes" => {
-                let bytes = arguments.read("a size: 500M or 20G", bytes)?;
-                retention = retention.max_bytes(bytes);
-                has_limit = true;
-            }
-            "max-age" => {
-                let age = arguments.read("an age: 12h, 30d or 8w", time::ago)?;
-                retention = retention.max_age(age);
+            "max-bytes" | "max-age" | "min-entry" | "max-entry" => {
+                let (limit, expected) = match &*option {
+                    "max-bytes" => ("CAPACITY", SIZE),
+                    "min-entry" => ("MIN_ENTRY", SIZE),
+                    "max-entry" => ("MAX_ENTRY", SIZE),
+                    _ => ("MAX_AGE", "an age: 12h, 30d or 8w"),
+                };
+                let set = |text: &str| retention.clone().limit(limit, text).ok();
+                retention = arguments.read(expected, set)?;
                 has_limit = true;
             }
             "policy" => {
-                let order = arguments.read("a policy: lru or fifo", |text| match text {
-                    "lru" => Some(Order::LeastRecentlyUsed),
-                    "fifo" => Some(Order::FirstIn),
-                    _ => None,
-                })?;
-                by_use = order == Order::LeastRecentlyUsed;
-                retention = retention.order(order);
+                let set = |text: &str| {
+                    let said = retention.clone().limit("ORDER", text).ok()?;
+                    Some((said, text != "fifo"))
+                };
+                (retention, by_use) = arguments.read("a policy: lru or fifo", set)?;
             }
             "grace" => grace = arguments.read("a time: 30s, 10m or 2h", time::ago)?,
             "results" => retention = retention.results(),
+            "results-of" => {
+                let app = arguments.text()?;
+                retention = retention.results_of(&app);
+            }
             "trust-others" => options = options.trust_others(),
             other => return Err(arguments.unknown(other)),
         }
@@ -85,6 +90,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
             "bytes_after": done.bytes_after,
             "given_up": done.given_up,
             "removed": done.removed,
+            "freed": done.freed,
             "uses_recorded": uses_recorded,
         }));
     }
@@ -147,11 +153,11 @@ fn print(
     if uses_recorded == Some(false) {
         out.wrapped(
             "no uses are recorded in this store: what was saved first counts as the least recently \
-             used (programs record uses with `Options::record_uses`)",
+             used (programs record uses if they have a limit, or with `Options::record_uses`)",
             2,
         )?;
     }
-    if done.replaced == 0 && done.removed == 0 {
+    if done.replaced == 0 && done.removed == 0 && done.freed == 0 {
         return out.line("nothing to do");
     }
     if done.replaced > 0 {
@@ -160,6 +166,9 @@ fn print(
     if done.removed > 0 {
         let files = text::count(done.removed, "replaced file", "replaced files");
         out.line(format!("{files} {would}removed"))?;
+    }
+    if done.freed > 0 {
+        out.line(format!("{} freed on the disk", text::size(done.freed)))?;
     }
     if done.replaced > 0 && !dry_run {
         out.wrapped(
@@ -186,43 +195,4 @@ fn print_replaced(done: &Compacted, would: &str, out: &mut Output) -> Result<(),
         out.line(format!("{entries} {would}given up, or part of them"))?;
     }
     Ok(())
-}
-
-/// `20G` in bytes.
-fn bytes(text: &str) -> Option<u64> {
-    let text = text
-        .strip_suffix("iB")
-        .or(text.strip_suffix('B'))
-        .unwrap_or(text)
-        .trim();
-    let (number, unit) = match text.chars().last()? {
-        digit if digit.is_ascii_digit() => (text, 1),
-        letter => {
-            let power = "KMGTP".find(letter.to_ascii_uppercase())? as u32 + 1;
-            (text.strip_suffix(letter)?, 1024_u64.checked_pow(power)?)
-        }
-    };
-    number.parse::<u64>().ok()?.checked_mul(unit)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::bytes;
-
-    #[test]
-    fn sizes_as_people_write_them() {
-        for (text, size) in [
-            ("0", 0),
-            ("17", 17),
-            ("2k", 2048),
-            ("3MiB", 3 << 20),
-            ("20G", 20 << 30),
-            ("5 B", 5),
-        ] {
-            assert_eq!(bytes(text), Some(size), "{text}");
-        }
-        for wrong in ["", "G", "-1", "1.5G", "99999999P", "3X"] {
-            assert_eq!(bytes(wrong), None, "{wrong}");
-        }
-    }
 }

@@ -101,6 +101,7 @@ impl KernelDir {
         let mut options = Options::new()
             .segment_size(segment.clamp(1 << 12, SEGMENT))
             .grace(Duration::ZERO)
+            .without_environment()
             .vfs(settings.on());
         options = match writes {
             true => options.record_uses(),

@@ -67,6 +67,10 @@ pub trait Archiver: Send + Sync {
         self.commit(selection)
     }
 
+    /// The program has saved all that it will, on one process: a store may put in order what it has. What fails
+    /// is warned of.
+    fn finish(&self) {}
+
     /// The newest entry of this key.
     ///
     /// # Errors

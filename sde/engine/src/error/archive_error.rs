@@ -17,6 +17,16 @@ pub enum ArchiveError {
         /// What the system says.
         source: Arc<std::io::Error>,
     },
+    /// There is no room on the disk, and nothing more in the store that may go.
+    #[error("{doing} {}: {source}; there is no room, and nothing more of the store may go: make room on the disk, or say what the store may give up, with `sde gc --max-bytes`, `SDE_STORE_CAPACITY` or `Options::retention`; what was saved before is still there", path.display())]
+    Full {
+        /// What was being done.
+        doing: &'static str,
+        /// To which file or directory.
+        path: PathBuf,
+        /// What the system says.
+        source: Arc<std::io::Error>,
+    },
     /// The directory can't be opened as a store.
     #[error("the store {} can't be opened, {doing} failed: {source}; {advice}", path.display())]
     Open {
@@ -84,6 +94,19 @@ impl ArchiveError {
             doing,
             path: path.into(),
             source: Arc::new(source),
+        }
+    }
+
+    /// Whether there was no room on the disk, or for this user.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        use std::io::ErrorKind::{QuotaExceeded, StorageFull};
+        match self {
+            Self::Io { source, .. } | Self::Open { source, .. } => {
+                matches!(source.kind(), StorageFull | QuotaExceeded)
+            }
+            Self::Full { .. } => true,
+            _ => false,
         }
     }
 

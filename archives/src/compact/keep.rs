@@ -1,0 +1,83 @@
+//! Keeping a store within the limits that it was opened with.
+//!
+//! The thread that commits sees to it. It asks first whether there can be too much, from the lengths of the segments:
+//! that costs nothing. A compaction reads all of them, so it comes after the store has grown by a part of what it has, and
+//! for ages once in a tenth of the age. When that was last is in the manifests: of a thousand short programs only those
+//! compact for which it is due.
+
+use std::time::Duration;
+
+use sde::ArchiveError;
+
+use super::retention::Aim;
+use crate::format::id;
+use crate::lock;
+use crate::store::DirStore;
+
+/// What has grown by less than one part in so many is not compacted again.
+const GROWN: u64 = 16;
+
+/// What is too old goes within one part in so many of the age.
+const AGES: u32 = 10;
+
+impl DirStore {
+    /// Gives up what is too much, if that may be and nobody else is at it. What fails is warned of.
+    pub(crate) fn keep_limits(&self) {
+        let is_together = self.0.team.get().is_some();
+        if is_together || !self.0.room.retention.has_limits() || !self.is_due() {
+            return;
+        }
+        if let Err(error) = self.sweep() {
+            sde::warning!(
+                "{} may be larger than it should be: {error}",
+                self.0.dir.display()
+            );
+        }
+    }
+
+    /// How many bytes the segments have that count.
+    pub(crate) fn bytes(&self) -> u64 {
+        let known = lock(&self.0.catalog.segments);
+        let known: u64 = known.known().map(|one| one.length).sum();
+        let written = self.0.writer.written();
+        known + written.iter().map(|(_, length)| length).sum::<u64>()
+    }
+
+    fn is_due(&self) -> bool {
+        let retention = &self.0.room.retention;
+        let swept = lock(&self.0.catalog.manifests).swept();
+        let now = id::now(&**self.0.vfs());
+        let is_time = |age: Duration| {
+            let since = swept.map(|swept| Duration::from_nanos(now.abs_diff(swept.at)));
+            since.is_none_or(|since| since >= age / AGES)
+        };
+        let has_grown = |capacity: u64| {
+            let (bytes, before) = (self.bytes(), swept.map_or(0, |swept| swept.bytes));
+            let growth = bytes.saturating_sub(before);
+            bytes > capacity && growth >= capacity.max(before) / GROWN
+        };
+        retention.age().is_some_and(is_time) || retention.capacity().is_some_and(has_grown)
+    }
+
+    fn sweep(&self) -> Result<(), ArchiveError> {
+        let retention = self.0.room.retention.with_aim(Aim::Below);
+        let done = self.compact(&retention)?;
+        if done.busy {
+            return Ok(());
+        }
+        if done.replaced == 0 {
+            // The next one is due from now on.
+            return self.write_manifest(&[]);
+        }
+        let replaced = lock(&self.0.catalog.segments)
+            .replaced()
+            .map(|one| one.length)
+            .sum::<u64>();
+        let capacity = retention.all.max_bytes;
+        if capacity.is_some_and(|capacity| self.bytes() + replaced > capacity) {
+            // Who still reads what was replaced looks again.
+            self.remove_what_is_over(Duration::ZERO)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,239 @@
+//! Limits that are kept by a store itself, and a full disk: what may go does, and nothing else.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use sde::{Archiver, SavePolicy, Sde, Selection};
+use sde_archives::{DirStore, Options, Retention};
+
+use crate::count;
+use crate::engine::{all_load, dir, engine, page, read_only};
+use crate::kit::{CHANGING, Order, Sim, Then, made};
+use crate::log::warnings;
+use crate::truth::{Truth, Versions};
+
+const DAY: Duration = Duration::from_secs(86_400);
+
+fn options(sim: &Sim) -> Options {
+    Options::new().vfs(Arc::new(sim.clone()))
+}
+
+fn on(options: Options) -> Sde {
+    engine(options.open(dir()).unwrap(), SavePolicy::OnRequest)
+}
+
+/// Programs that save one page each and end.
+fn pages(sim: &Sim, numbers: impl IntoIterator<Item = u64>) {
+    for number in numbers {
+        let sde = on(options(sim));
+        page.call(&sde, number).unwrap();
+        sde.checkpoint().unwrap();
+    }
+}
+
+/// How many of these pages a store has.
+fn left(sim: &Sim, numbers: std::ops::Range<u64>) -> Vec<u64> {
+    let sde = engine(read_only(sim), SavePolicy::OnRequest);
+    let is_there = |number: &u64| {
+        let computed = sde.stats().total.computed;
+        page.call(&sde, *number).unwrap();
+        sde.stats().total.computed == computed
+    };
+    let left = numbers.filter(is_there).collect();
+    std::mem::forget(sde);
+    left
+}
+
+fn scratch_bytes(sim: &Sim) -> usize {
+    let files = sim.files().into_iter();
+    let scratch = files.filter(|path| path.starts_with(dir().join("scratch")));
+    scratch.map(|path| sim.content(path).len()).sum()
+}
+
+#[test]
+fn what_is_too_old_goes_within_a_tenth_of_the_age() {
+    let sim = Sim::new();
+    pages(&sim, 0..3);
+    let old = || options(&sim).retention(Retention::new().results().max_age(10 * DAY));
+    for (days, expected) in [(2, 0..4), (7, 0..5), (2, 3..6), (7, 4..7)] {
+        sim.pass_time(days * DAY);
+        let sde = on(old());
+        page.call(&sde, expected.end - 1).unwrap();
+        sde.checkpoint().unwrap();
+        drop(sde);
+        assert_eq!(left(&sim, 0..7), expected.collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_was_replaced_goes_before_its_time_on_a_full_disk() {
+    let sim = Sim::new();
+    pages(&sim, 0..6);
+    let store = options(&sim).open(dir()).unwrap();
+    let done = store.compact(&Retention::new()).unwrap();
+    assert_eq!((done.removed, done.replaced), (0, 6));
+    let sde = engine(store, SavePolicy::OnRequest);
+    sim.room(Some(sim.bytes()));
+    page.call(&sde, 6).unwrap();
+    sde.checkpoint().unwrap();
+    assert_eq!(sim.misdeeds(), [""; 0]);
+    for left in [sim.after_kill(), sim.power_loss(1)] {
+        all_load(read_only(&left), 0..7);
+    }
+    std::mem::forget(sde);
+}
+
+#[test]
+fn a_compaction_makes_room_on_a_full_disk() {
+    for spare in [0, 100, 400, 1500] {
+        let sim = Sim::new();
+        pages(&sim, 0..6);
+        let store = options(&sim).open(dir()).unwrap();
+        store.compact(&Retention::new()).unwrap();
+        sim.pass_time(DAY);
+        sim.room(Some(sim.bytes() + spare));
+        let before = sim.bytes();
+        let done = store.compact(&Retention::new());
+        let freed = before - sim.bytes();
+        assert!(freed > 6000, "{freed}: {done:?}");
+        assert!(done.unwrap().freed > 6000);
+        all_load(read_only(&sim.power_loss(spare)), 0..6);
+    }
+}
+
+/// Scratch of run 1, which has ended, and of run 2, which has not.
+fn scratch_of_two(sim: &Sim) {
+    let save = |state, entry: Option<u64>| {
+        let store = options(sim).open(dir()).unwrap();
+        let mut batch = made::batch(Selection::Checkpoint);
+        batch.scratch.extend(state);
+        batch
+            .entries
+            .extend(entry.map(|number| made::entry(number, 1, batch.selection)));
+        store.save(&batch).unwrap();
+        store.commit(Selection::Checkpoint).unwrap();
+    };
+    for step in 1..20 {
+        save(Some(made::scratch(1, step)), None);
+    }
+    save(Some(made::scratch(2, 1)), None);
+    save(None, Some(1));
+}
+
+#[test]
+fn scratch_that_has_ended_goes_on_a_full_disk_and_no_other() {
+    let sim = Sim::new();
+    scratch_of_two(&sim);
+    pages(&sim, 0..2);
+    let before = scratch_bytes(&sim);
+    let sde = on(options(&sim));
+    sim.room(Some(sim.bytes()));
+    page.call(&sde, 2).unwrap();
+    sde.checkpoint().unwrap();
+    assert!(scratch_bytes(&sim) < before / 4, "{before}");
+    for left in [sim.after_kill(), sim.power_loss(1)] {
+        let (store, warned) = warnings(|| read_only(&left));
+        assert!(
+            !warned.iter().any(|text| text.contains(" lost")),
+            "{warned:?}"
+        );
+        let has = |run| store.find_scratch(&made::key(run)).unwrap().is_some();
+        assert_eq!((has(1), has(2)), (false, true));
+        assert!(store.find(&made::key(1)).unwrap().is_some());
+        all_load(store, 0..3);
+    }
+    std::mem::forget(sde);
+}
+
+#[test]
+fn what_a_limit_covers_goes_on_a_full_disk_the_first_first() {
+    let sim = Sim::new();
+    pages(&sim, 0..16);
+    let limit = Retention::new().results().max_bytes(1 << 30);
+    let sde = on(options(&sim).retention(limit));
+    sim.room(Some(sim.bytes()));
+    page.call(&sde, 16).unwrap();
+    sde.checkpoint().unwrap();
+    for after in [sim.after_kill(), sim.power_loss(1)] {
+        let left = left(&after, 0..17);
+        assert!(left.len() > 10, "{left:?}");
+        let latest: Vec<u64> = (17 - left.len() as u64..17).collect();
+        assert_eq!(left, latest);
+    }
+    std::mem::forget(sde);
+}
+
+#[test]
+fn where_nothing_may_go_the_error_says_what_to_do() {
+    let sim = Sim::new();
+    pages(&sim, 0..4);
+    // It is for intermediates, and there are none.
+    let sde = on(options(&sim).retention(Retention::new().max_bytes(0)));
+    sim.room(Some(sim.bytes()));
+    page.call(&sde, 4).unwrap();
+    let error = sde.checkpoint().unwrap_err().to_string();
+    assert!(error.contains("sde gc --max-bytes"), "{error}");
+    let store: DirStore = options(&sim).open(dir()).unwrap();
+    let compacted = store.compact(&Retention::new().max_bytes(0)).unwrap_err();
+    assert!(
+        compacted.to_string().contains("make room on the disk"),
+        "{compacted}"
+    );
+    all_load(read_only(&sim.power_loss(1)), 0..4);
+    sim.room(None);
+    sde.checkpoint().unwrap();
+    all_load(read_only(&sim.power_loss(2)), 0..5);
+    std::mem::forget(sde);
+}
+
+/// Entries saved one after the other with little room for their intermediates; ends with the power.
+fn program(sim: &Sim) -> Truth {
+    let mut truth = Truth::default();
+    let limit = Retention::new().max_bytes(2000);
+    let options = options(sim).segment_size(1 << 12).grace(Duration::ZERO);
+    let Ok(store) = options.retention(limit).open(dir()) else {
+        return truth;
+    };
+    for number in 0..24 {
+        let mut batch = made::batch(Selection::Checkpoint);
+        batch.entries.push(made::entry(number, 1, batch.selection));
+        let saved = store.save(&batch).is_ok();
+        let versions = Versions {
+            tried: 1,
+            acknowledged: u64::from(saved),
+            whole: false,
+        };
+        truth.entries.insert(number, versions);
+        // Nobody is told of an error.
+        let _ = store.commit(Selection::Checkpoint);
+    }
+    truth
+}
+
+#[test]
+fn ended_in_each_call_of_a_store_that_keeps_its_limits_no_result_is_lost() {
+    let all = Sim::new();
+    program(&all);
+    let first = read_only(&all).find(&made::key(0)).unwrap().unwrap();
+    let has = |name| {
+        let mut results = first.results.iter();
+        results.any(|one| one.name == name && one.payload.is_some())
+    };
+    assert!(has(made::VALUE) && !has(made::AUXILIARY));
+    let calls = all.count(CHANGING);
+    assert!(calls > 100, "{calls}");
+    for at in (1..=calls).step_by(count(3, 1) as usize) {
+        let sim = Sim::new();
+        sim.seed(at);
+        sim.order(Order {
+            calls: CHANGING,
+            at,
+            then: Then::PowerOff,
+        });
+        let truth = program(&sim);
+        for left in [sim.after_kill(), sim.power_loss(at)] {
+            let checked = truth.check(&left, &dir(), at % 2 == 0);
+            checked.unwrap_or_else(|why| panic!("ended in call {at}: {why}"));
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! What a store has to do.
 
 use std::borrow::Cow;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -8,7 +9,7 @@ use std::time::SystemTime;
 use crate::cache::Record;
 use crate::error::ArchiveError;
 use crate::event::RunId;
-use crate::key::Key;
+use crate::key::{Digest, Key};
 use crate::ranks::group::ProcessGroup;
 use crate::result_map::{Codec, ErasedValue, Payload, Tags};
 
@@ -86,6 +87,16 @@ pub trait Archiver: Send + Sync {
     fn find_earlier_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
         let _ = key;
         Ok(None)
+    }
+
+    /// Gives the content of an [output file](crate::OutputFile) by its digest: writes it to a file, in place of what that
+    /// holds, and says whether it is there and whole. Without a file it only says whether it is there.
+    ///
+    /// # Errors
+    /// If the store can't be read, or the file not be written.
+    fn content(&self, digest: &Digest, to: Option<&mut File>) -> Result<bool, ArchiveError> {
+        let _ = (digest, to);
+        Ok(false)
     }
 
     /// Every mark that was saved, oldest first.

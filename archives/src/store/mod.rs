@@ -11,10 +11,12 @@ pub(crate) mod wire;
 pub(crate) mod write_manifest;
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, SystemTime};
 
+use sde::key::Digest;
 use sde::{
     ArchiveError, Archiver, Batch, Key, Mark, Payload, ProcessGroup, Record, Saved, Selection,
     StoredEntry,
@@ -310,8 +312,9 @@ impl Archiver for DirStore {
         let saved = std::thread::scope(|scope| {
             let pipeline = PipelinedWriter::new(&inner.writer, scope);
             let segment_size = inner.writer.config().segment_size;
-            let clock = &inner.catalog.clock;
-            let mut encoder = BatchEncoder::new(clock, &inner.provenances, pipeline, segment_size);
+            let catalog = &*inner.catalog;
+            let mut encoder =
+                BatchEncoder::new(catalog, &inner.provenances, pipeline, segment_size);
             encoder.batch(batch)?;
             encoder.finish()
         });
@@ -373,6 +376,10 @@ impl Archiver for DirStore {
 
     fn find_earlier_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
         self.find_state(key, 1)
+    }
+
+    fn content(&self, digest: &Digest, to: Option<&mut File>) -> Result<bool, ArchiveError> {
+        self.give_content(digest, to)
     }
 
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {

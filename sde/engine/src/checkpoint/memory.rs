@@ -164,13 +164,10 @@ impl Archiver for MemoryArchiver {
         let stored = |result: &SavedResult| StoredResult {
             name: result.name.to_string(),
             tags: result.tags,
-            payload: result
-                .value
-                .as_ref()
-                .map(|(value, codec)| {
-                    let has_files = !in_value(codec, value).is_empty();
-                    Arc::new(InMemory(value.clone(), has_files)) as _
-                }),
+            payload: result.value.as_ref().map(|(value, codec)| {
+                let has_files = !in_value(codec, value).is_empty();
+                Arc::new(InMemory(value.clone(), has_files)) as _
+            }),
         };
         Ok(found.map(|entry| StoredEntry {
             archived: archived(&entry.record),

@@ -188,7 +188,13 @@ mod tests {
         let two = vec![file.clone(), file.clone()];
         assert_eq!(found(Nested::Pair(0.5, (String::new(), two))), 2);
         let text = String::new();
-        assert_eq!(found(Nested::Named { text, file: file.clone() }), 1);
+        assert_eq!(
+            found(Nested::Named {
+                text,
+                file: file.clone()
+            }),
+            1
+        );
         assert_eq!(found(Nested::Flat(Flat { file })), 1);
         let numbers = ErasedValue::new(vec![1.0_f64]);
         assert!(in_value(&Codec::of::<Vec<f64>>(), &numbers).is_empty());

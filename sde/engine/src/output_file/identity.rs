@@ -60,7 +60,11 @@ impl Seen {
         let (length, digest) = digest_file(path)?;
         let after = identity(&fs::symlink_metadata(path)?);
         let known = before.filter(|before| after == Some(*before));
-        Ok((length, digest, known.map(|identity| Self { identity, digest })))
+        Ok((
+            length,
+            digest,
+            known.map(|identity| Self { identity, digest }),
+        ))
     }
 }
 

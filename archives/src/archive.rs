@@ -102,7 +102,7 @@ impl DirStore {
         candidates
             .iter_mut()
             .for_each(|one| one.frames.retain(|frame| is_archived(frame.header.class())));
-        Ok(Plan::everything(candidates))
+        Ok(Plan::of_archive(candidates))
     }
 
     fn write_first_manifest(&self, config: &WriterConfig) -> Result<(), ArchiveError> {

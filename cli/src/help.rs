@@ -114,6 +114,9 @@ NAME is the result; by default all, or the only one.
   --format npy      one array, for numpy.load
   --format npz      every array there is, also in fields of values, for
                     numpy.load
+  --format raw      what an output file holds, an array of bytes or a text, as
+                    it is
+  --file N          which of several output files
   --to FILE         where to; - is standard output
   --force           FILE may be there already, and is replaced
 "

@@ -166,6 +166,7 @@ impl Whole {
                 && own.payload.is_none()
             {
                 own.payload = theirs.payload;
+                own.contents = theirs.contents;
             }
         }
     }

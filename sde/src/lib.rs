@@ -49,6 +49,7 @@
 //!   of what it names that is marked [`#[sde::helper]`](macro@helper). A plain function that it calls is not, nor is a clock, an environment
 //!   variable or a global.
 //! - An input file is given as [`InputFile`], whose content is hashed; a path alone is a text.
+//! - An app that writes a file returns an [`OutputFile`]; with a path alone a hit has no file, once that is deleted.
 //! - A random number makes an app `nondeterministic`, unless its seed is an argument.
 //! - Floats count by their bits: 0.0 and -0.0 are different arguments, as are 0.1 + 0.2 and 0.3; a NaN equals itself. Under
 //!   [`Rounded`](key::Rounded) only a few digits count.

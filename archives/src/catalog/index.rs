@@ -265,6 +265,11 @@ impl Index {
         self.of_kind(key, FrameKind::Provenance)
     }
 
+    /// The copies of what an output file holds.
+    pub(crate) fn contents(&self, key: &Key) -> Vec<KnownFrame> {
+        self.of_kind(key, FrameKind::Content)
+    }
+
     fn of_kind(&self, key: &Key, kind: FrameKind) -> Vec<KnownFrame> {
         let mut all = self.frames(prefix(key));
         all.retain(|at| at.kind == kind);

@@ -1,5 +1,6 @@
 //! What is known of a store: its segments, what lies where in them, its manifests.
 
+pub(crate) mod contents;
 pub(crate) mod filter;
 pub(crate) mod index;
 pub(crate) mod manifests;

@@ -34,6 +34,8 @@ pub(crate) struct Kept {
 pub(crate) struct Live {
     pub(crate) keys: HashMap<Key, Kept, BuildKeyHasher>,
     pub(crate) marks: Vec<FrameNumber>,
+    /// What output files hold.
+    pub(crate) contents: Vec<FrameNumber>,
     /// Those of kinds that this release does not know.
     pub(crate) unknown: Vec<FrameNumber>,
 }
@@ -91,6 +93,7 @@ pub(crate) fn live(candidates: &[Candidate], around: &Around) -> Live {
                     *latest = (mark.at, at);
                 }
             }
+            FrameContent::Content => live.contents.push(at),
             FrameContent::Unknown(_) => live.unknown.push(at),
             FrameContent::Uses(_) | FrameContent::OfSegment | FrameContent::Damaged => {}
         }

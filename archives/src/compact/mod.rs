@@ -26,12 +26,13 @@ pub(crate) mod scratch;
 mod survey;
 mod variables;
 
+use std::collections::HashSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::ArchiveError;
+use sde::{ArchiveError, Key};
 
 use crate::catalog::segments::KnownSegment;
 use crate::format::class::Part;
@@ -147,10 +148,11 @@ impl DirStore {
         let before = self.bytes();
         self.refresh()?;
         let segment_size = inner.writer.config().segment_size;
-        let (candidates, uses) = self.candidates_to_replace()?;
+        let (candidates, uses, contents) = self.candidates_to_replace()?;
         let context = Context {
             retention,
             uses,
+            contents,
             segment_size,
             now: id::now(&**inner.vfs()),
         };
@@ -201,14 +203,18 @@ impl DirStore {
         Ok(removed)
     }
 
-    /// The segments that nobody writes to any more; and what the others say of uses.
-    fn candidates_to_replace(&self) -> Result<(Vec<Candidate>, UsesOf), ArchiveError> {
+    /// The segments that nobody writes to any more; and of the others what they say of uses, and the contents that they
+    /// need.
+    fn candidates_to_replace(
+        &self,
+    ) -> Result<(Vec<Candidate>, UsesOf, HashSet<Key>), ArchiveError> {
         let inner = &*self.0;
         let catalog = &inner.catalog;
         let replaced = lock(&catalog.manifests).replaced();
         let known: Vec<KnownSegment> = lock(&catalog.segments).known().collect();
         let mut candidates = Vec::new();
         let mut uses = UsesOf::default();
+        let mut contents = HashSet::new();
         for known in known {
             let segment = &known.segment;
             let failed = |error| ArchiveError::io("reading", &segment.path, error);
@@ -224,11 +230,12 @@ impl DirStore {
                     candidate => candidates.push(candidate.map_err(failed)?),
                 }
             } else if segment.part == Part::Entries {
-                survey::uses(&**inner.vfs(), segment, &mut uses).map_err(failed)?;
+                let surveyed = survey::uses(&**inner.vfs(), segment, &mut uses, &mut contents);
+                surveyed.map_err(failed)?;
             }
         }
         candidates.sort_by(|a, b| a.segment.path.cmp(&b.segment.path));
-        Ok((candidates, uses))
+        Ok((candidates, uses, contents))
     }
 
     fn is_sealed(&self, segment: &Segment) -> io::Result<bool> {

@@ -1,5 +1,9 @@
 //! Which segments are replaced, and what of them is kept.
 
+use std::collections::HashSet;
+
+use sde::Key;
+
 use super::evict::{Extent, GivenUp};
 use super::live::{self, Around, Live};
 use super::retention::Retention;
@@ -15,6 +19,8 @@ pub(crate) struct Context<'a> {
     pub(crate) retention: &'a Retention,
     /// What is known of uses from other segments.
     pub(crate) uses: UsesOf,
+    /// The contents that entries in other segments need.
+    pub(crate) contents: HashSet<Key>,
     /// A segment that is much smaller may be put together with others.
     pub(crate) segment_size: u64,
     pub(crate) now: u64,
@@ -61,18 +67,61 @@ impl Plan {
         let retention = context.retention;
         let around = Around::of(&candidates);
         let given_up = context.given_up(&candidates, &around);
-        let of_all = Self::of(candidates, &around, retention, given_up);
+        let mut of_all = Self::of(candidates, &around, retention, given_up);
+        let mut needed = of_all.needed_contents();
+        needed.extend(&context.contents);
+        of_all.drop_contents(|key| !needed.contains(key));
         let worth = of_all.worth(retention, context.segment_size);
         let candidates = of_all.candidates.into_iter().zip(worth);
-        let worth = candidates.filter_map(|(one, worth)| worth.then_some(one));
+        let (worth, others): (Vec<_>, Vec<_>) = candidates.partition(|(_, worth)| *worth);
         // What is kept is found out anew, from these alone: see `live`.
-        Self::of(worth.collect(), &around, retention, of_all.given_up)
+        let worth = worth.into_iter().map(|(one, _)| one).collect();
+        let mut plan = Self::of(worth, &around, retention, of_all.given_up);
+        let mut needed = plan.needed_contents();
+        needed.extend(&context.contents);
+        let others = others.iter().flat_map(|(one, _)| &one.frames);
+        needed.extend(others.flat_map(contents_of));
+        plan.drop_contents(|key| !needed.contains(key));
+        plan.drop_copies();
+        plan
+    }
+
+    /// All of these, and everything that counts in them and is needed there.
+    pub(crate) fn of_archive(candidates: Vec<Candidate>) -> Self {
+        let mut plan = Self::everything(candidates);
+        let needed = plan.needed_contents();
+        plan.drop_contents(|key| !needed.contains(key));
+        plan
     }
 
     /// All of these, and everything that counts in them.
     pub(crate) fn everything(candidates: Vec<Candidate>) -> Self {
         let around = Around::of(&candidates);
-        Self::of(candidates, &around, &Retention::new(), GivenUp::default())
+        let mut plan = Self::of(candidates, &around, &Retention::new(), GivenUp::default());
+        plan.drop_copies();
+        plan
+    }
+
+    /// The contents that the entries need that are kept.
+    fn needed_contents(&self) -> HashSet<Key> {
+        let all = self.candidates.iter().zip(&self.kept);
+        let kept = all.flat_map(|(one, kept)| kept.iter().map(|frame| &one.frames[*frame]));
+        kept.flat_map(contents_of).copied().collect()
+    }
+
+    /// Keeps one copy of each content. A copy that is elsewhere is not relied on: another compaction may drop it.
+    fn drop_copies(&mut self) {
+        let mut kept = HashSet::new();
+        self.drop_contents(|key| !kept.insert(*key));
+    }
+
+    fn drop_contents(&mut self, mut goes: impl FnMut(&Key) -> bool) {
+        for (one, kept) in self.candidates.iter().zip(&mut self.kept) {
+            kept.retain(|frame| {
+                let held = &one.frames[*frame];
+                held.content != FrameContent::Content || !goes(&held.header.key)
+            });
+        }
     }
 
     fn of(
@@ -121,6 +170,14 @@ impl Plan {
     }
 }
 
+/// The contents that a frame needs.
+fn contents_of(held: &FrameInfo) -> &[Key] {
+    match &held.content {
+        FrameContent::Entry(facts) => &facts.contents,
+        _ => &[],
+    }
+}
+
 fn uses_in(candidates: &[Candidate]) -> UsesOf {
     let mut all = UsesOf::default();
     for (_, held) in live::all(candidates) {
@@ -151,7 +208,11 @@ fn bytes(one: &Candidate, kept: &[usize]) -> u64 {
 fn kept(candidates: &[Candidate], live: &Live) -> Vec<Vec<usize>> {
     let mut kept = vec![Vec::new(); candidates.len()];
     let of_keys = live.keys.values().flat_map(|kept| &kept.frames);
-    for (segment, frame) in of_keys.chain(&live.marks).chain(&live.unknown) {
+    for (segment, frame) in of_keys
+        .chain(&live.marks)
+        .chain(&live.contents)
+        .chain(&live.unknown)
+    {
         kept[*segment].push(*frame);
     }
     kept.iter_mut().for_each(|frames| frames.sort_unstable());

@@ -110,10 +110,11 @@ impl DirStore {
         if lock(&self.0.room.in_vain).as_ref().is_some_and(is_new) {
             return Ok(0);
         }
-        let (candidates, uses) = self.candidates_to_replace()?;
+        let (candidates, uses, contents) = self.candidates_to_replace()?;
         let mut context = Context {
             retention: &Retention::new(),
             uses,
+            contents,
             segment_size: 0,
             now: id::now(&**self.0.vfs()),
         };

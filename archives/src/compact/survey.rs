@@ -1,6 +1,6 @@
 //! What is in the segments that a compaction may take the place of.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::catalog::scan::{self, FoundFrame};
 use crate::cbor::metadata::from_bytes;
 use crate::format::class::Part;
 use crate::format::frame::{FrameHeader, FrameKind};
-use crate::format::metadata::{Provenance, ProvenanceId};
+use crate::format::metadata::{EntryBody, Provenance, ProvenanceId};
 use crate::format::precedence::Precedence;
 use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::read::frame::{EntryFrame, Frame, Trouble, scratch_body};
@@ -51,6 +51,8 @@ pub(crate) enum FrameContent {
     Scratch(Arc<str>),
     Mark(Mark),
     Uses(UsesMetadata),
+    /// What an output file holds, whole.
+    Content,
     /// What a segment has for the others; a copy has its own.
     OfSegment,
     /// Damaged: of no use to anybody.
@@ -70,6 +72,8 @@ pub(crate) struct EntryFacts {
     pub(crate) sound: Vec<Arc<str>>,
     /// Whether there are others that are damaged.
     pub(crate) damaged: bool,
+    /// The contents that it needs.
+    pub(crate) contents: Vec<Key>,
 }
 
 impl FrameContent {
@@ -185,6 +189,10 @@ impl Survey<'_> {
                 .map_or(FrameContent::Damaged, |(mark, _)| FrameContent::Mark(mark)),
             Some(FrameKind::Uses) => from_bytes(read())
                 .map_or(FrameContent::Damaged, |(uses, _)| FrameContent::Uses(uses)),
+            Some(FrameKind::Content) if self.digest(found)? == *found.header.key.as_bytes() => {
+                FrameContent::Content
+            }
+            Some(FrameKind::Content) => FrameContent::Damaged,
             Some(FrameKind::About | FrameKind::Index | FrameKind::Provenance) => {
                 FrameContent::OfSegment
             }
@@ -258,6 +266,7 @@ fn facts(entry: &EntryFrame<'_>) -> Result<EntryFacts, Trouble> {
         precedence,
         sound,
         damaged,
+        contents: entry.body.contents().collect(),
     })
 }
 
@@ -289,15 +298,28 @@ pub(crate) fn check_scratch(catalog: &Catalog, place: &Place) -> Result<(), Trou
     source.check(&*frame.file, frame.segment)
 }
 
-/// Adds up what a segment that is not replaced says of uses.
-pub(crate) fn uses(vfs: &dyn Vfs, segment: &Segment, to: &mut UsesOf) -> io::Result<()> {
+/// Adds up what a segment that is not replaced says of uses, and the contents that its entries need.
+pub(crate) fn uses(
+    vfs: &dyn Vfs,
+    segment: &Segment,
+    to: &mut UsesOf,
+    contents: &mut HashSet<Key>,
+) -> io::Result<()> {
     scan::scan_with(vfs, segment, SEGMENT_HEADER as u64, |found, body| {
-        if found.header.kind() == Some(FrameKind::Uses)
-            && let Ok((metadata, _)) = from_bytes::<UsesMetadata>(found.header.content(body))
-        {
-            for (key, one) in metadata.uses {
-                uses::add(to, key, one);
+        let content = found.header.content(body);
+        match found.header.kind() {
+            Some(FrameKind::Uses) => {
+                if let Ok((metadata, _)) = from_bytes::<UsesMetadata>(content) {
+                    let uses = metadata.uses.into_iter();
+                    uses.for_each(|(key, one)| uses::add(to, key, one));
+                }
             }
+            Some(FrameKind::Entry) => {
+                if let Ok((_, body)) = EntryBody::read(content) {
+                    contents.extend(body.contents());
+                }
+            }
+            _ => {}
         }
         Ok(())
     })

@@ -45,6 +45,8 @@ pub(crate) enum FrameKind {
     Uses,
     /// What many entries have in common, under its digest.
     Provenance,
+    /// What an output file holds: the payload, whose digest is the key.
+    Content,
 }
 
 impl FrameKind {
@@ -57,6 +59,7 @@ impl FrameKind {
             Self::About => 5,
             Self::Uses => 6,
             Self::Provenance => 7,
+            Self::Content => 8,
         }
     }
 
@@ -69,6 +72,7 @@ impl FrameKind {
             5 => Some(Self::About),
             6 => Some(Self::Uses),
             7 => Some(Self::Provenance),
+            8 => Some(Self::Content),
             _ => None,
         }
     }

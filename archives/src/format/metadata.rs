@@ -13,6 +13,7 @@
 //! | 5 | inputs | of each: the scalar itself, or short text and digest |
 //! | 6 | calls | of each run that it called: app and key |
 //! | 7 | flags | 1: non-deterministic, 2: may have been made in place of another |
+//! | 8 | contents | of each result: the digests of what its output files hold |
 //!
 //! Elements at the end that say nothing are left out; readers pass over more than they know. The short values follow,
 //! one after the other, up to the end of the body.
@@ -112,7 +113,11 @@ pub(crate) struct EntryBody {
     inputs: Vec<InputBody>,
     calls: Vec<(Arc<str>, Key)>,
     flags: u64,
+    contents: Contents,
 }
+
+/// Of each result, the digests of what its output files hold; nothing if none has any.
+pub(crate) type Contents = Vec<Vec<Digest>>;
 
 /// The same as it is read: an array, of which what comes last may be missing.
 #[derive(Deserialize)]
@@ -125,6 +130,7 @@ struct Elements(
     #[serde(default)] Vec<InputBody>,
     #[serde(default)] Vec<(Arc<str>, Key)>,
     #[serde(default)] u64,
+    #[serde(default)] Contents,
 );
 
 /// One input of an entry: of a scalar short text and digest follow from the value.
@@ -136,13 +142,14 @@ enum InputBody {
 const NONDETERMINISTIC: u64 = 1;
 const ANEW: u64 = 2;
 /// How many elements the array has at most.
-const ELEMENTS: usize = 8;
+const ELEMENTS: usize = 9;
 
 /// The body of an entry without its provenance, to be written: how many elements there are, and their bytes.
 pub(crate) fn entry_rest(
     record: &Record,
     saved_at: u64,
     values: &[Option<ValuePlace>],
+    contents: &Contents,
 ) -> Result<(u8, Vec<u8>), String> {
     let mut to = Vec::with_capacity(64);
     push(&mut to, &record.run.number)?;
@@ -155,20 +162,24 @@ pub(crate) fn entry_rest(
     let flags =
         u64::from(record.nondeterministic) * NONDETERMINISTIC + u64::from(record.anew) * ANEW;
     let left_out = match () {
-        () if flags != 0 => 0,
-        () if !record.calls.is_empty() => 1,
-        () if !record.inputs.is_empty() => 2,
-        () => 3,
+        () if !contents.is_empty() => 0,
+        () if flags != 0 => 1,
+        () if !record.calls.is_empty() => 2,
+        () if !record.inputs.is_empty() => 3,
+        () => 4,
     };
-    if left_out < 3 {
+    if left_out < 4 {
         let inputs: Vec<_> = record.inputs.iter().map(InputToWrite).collect();
         push(&mut to, &inputs)?;
     }
-    if left_out < 2 {
+    if left_out < 3 {
         push(&mut to, &record.calls)?;
     }
-    if left_out < 1 {
+    if left_out < 2 {
         push(&mut to, &flags)?;
+    }
+    if left_out < 1 {
+        push(&mut to, contents)?;
     }
     Ok(((ELEMENTS - left_out) as u8, to))
 }
@@ -210,7 +221,8 @@ impl EntryBody {
     /// Reads a body without its values; gives its provenance, too.
     pub(crate) fn read(content: &[u8]) -> Result<(ProvenanceRef, Self), String> {
         let (elements, _) = from_bytes(content)?;
-        let Elements(provenance, number, made, took, values, inputs, calls, flags) = elements;
+        let Elements(provenance, number, made, took, values, inputs, calls, flags, contents) =
+            elements;
         let body = Self {
             number,
             made,
@@ -219,6 +231,7 @@ impl EntryBody {
             inputs,
             calls,
             flags,
+            contents,
         };
         Ok((provenance, body))
     }
@@ -243,6 +256,17 @@ impl EntryBody {
             host: Arc::clone(&of.host),
             target: Arc::clone(&of.target),
         }
+    }
+
+    /// The digests of what the output files of a result hold.
+    pub(crate) fn contents_of(&self, result: usize) -> &[Digest] {
+        self.contents.get(result).map_or(&[], Vec::as_slice)
+    }
+
+    /// The keys of the contents that its output files need.
+    pub(crate) fn contents(&self) -> impl Iterator<Item = Key> {
+        let all = self.contents.iter().flatten();
+        all.map(|digest| Key::from_bytes(*digest.as_bytes()))
     }
 
     pub(crate) fn run(&self, of: &Provenance) -> RunId {

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use sde::key::Digest;
 use sde::{Key, Mark, Record, Tags};
 
 use super::payload::Payload;
@@ -32,6 +33,8 @@ pub enum Item {
         /// The entries.
         uses: Vec<EntryUses>,
     },
+    /// What an output file holds.
+    Content(Content),
     /// What entries have in common, or a frame of a kind that this says nothing more of.
     Other {
         /// Where the frame begins.
@@ -89,6 +92,8 @@ pub struct Saved {
     pub tags: Tags,
     /// Where its bytes are; `None` if they are in another frame, or were not saved.
     pub payload: Option<Payload>,
+    /// The digests of what its output files hold: each is a [`Content`] somewhere in the store.
+    pub contents: Vec<Digest>,
 }
 
 /// The frame of a scratch state.
@@ -104,6 +109,20 @@ pub struct Scratch {
     /// The app.
     pub app: String,
     /// Its state.
+    pub payload: Payload,
+}
+
+/// What an output file holds.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Content {
+    /// Where the frame is, in bytes of the file.
+    pub place: Range<u64>,
+    /// When it was saved, in nanoseconds since 1970.
+    pub saved_at: u64,
+    /// The plain BLAKE3 digest of the bytes.
+    pub digest: Digest,
+    /// The bytes, as they were in the file.
     pub payload: Payload,
 }
 

@@ -64,7 +64,7 @@ use crate::format::trust::Trust;
 use crate::lock;
 use crate::vfs::{Disk, Found, Vfs};
 
-pub use item::{AboutWriter, Damage, Entry, EntryUses, Item, Saved, Scratch};
+pub use item::{AboutWriter, Content, Damage, Entry, EntryUses, Item, Saved, Scratch};
 pub use manifests::{ListedSegment, ManifestFile, ManifestInfo, Manifests, ReplacedSegment};
 pub use numbers::Numbers;
 pub use payload::{Payload, PayloadReader};

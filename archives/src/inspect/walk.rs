@@ -2,12 +2,13 @@
 
 use std::collections::{HashMap, HashSet};
 use std::io;
+use std::ops::Range;
 use std::sync::Arc;
 
 use sde::key::Digest;
 use sde::{ArchiveError, Key};
 
-use super::item::{AboutWriter, Damage, Entry, EntryUses, Item, Saved, Scratch};
+use super::item::{AboutWriter, Content, Damage, Entry, EntryUses, Item, Saved, Scratch};
 use super::payload::Payload;
 use super::segments::SegmentFile;
 use crate::catalog::scan::{FoundFrame, Window};
@@ -159,6 +160,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                 at: frame.at,
                 uses: uses(from_bytes(content).map_err(cannot)?.0),
             },
+            Some(FrameKind::Content) => Item::Content(self.file_content(frame)),
             Some(FrameKind::Provenance) => {
                 let provenance = Provenance::read(content).map_err(cannot)?;
                 self.provenances
@@ -178,8 +180,9 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         });
         let entry = entry.map_err(why)?;
         let sources = entry.sources().map_err(why)?;
-        let results = entry.provenance.results.iter().zip(sources);
-        let results = results.map(|(kind, source)| Saved {
+        let results = entry.provenance.results.iter().zip(sources).enumerate();
+        let results = results.map(|(number, (kind, source))| Saved {
+            contents: entry.body.contents_of(number).to_vec(),
             payload: source.map(|(source, stored)| self.payload(source, stored, body)),
             name: kind.name.to_string(),
             tags: kind.tags,
@@ -191,6 +194,16 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             saved_at: frame.header.saved_at,
             record: entry.record(),
         })
+    }
+
+    fn file_content(&self, frame: &FoundFrame) -> Content {
+        let digest = Digest::from_bytes(*frame.header.key.as_bytes());
+        Content {
+            place: frame.at..frame.end,
+            saved_at: frame.header.saved_at,
+            digest,
+            payload: self.bytes(frame.payload..frame.end, digest, "bytes"),
+        }
     }
 
     fn scratch(&self, frame: &FoundFrame, body: &[u8]) -> Result<Scratch, String> {
@@ -224,13 +237,17 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             }
             ValueSource::Payload { digest, .. } => *digest,
         };
+        self.bytes(at..at + source.length(), checksum, &stored.name)
+    }
+
+    fn bytes(&self, place: Range<u64>, checksum: Digest, type_name: &str) -> Payload {
         Payload {
             vfs: Arc::clone(&self.of.inspection.vfs),
             file: self.of.file.clone(),
             path: self.of.path.clone(),
-            place: at..at + source.length(),
+            place,
             checksum,
-            type_name: stored.name.to_string(),
+            type_name: type_name.to_owned(),
         }
     }
 

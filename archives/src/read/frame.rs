@@ -115,7 +115,7 @@ impl<'a> Frame<'a> {
         })
     }
 
-    fn of_key(self, key: &Key) -> Result<Self, Trouble> {
+    pub(super) fn of_key(self, key: &Key) -> Result<Self, Trouble> {
         match self.header.key == *key {
             true => Ok(self),
             false => Err(Trouble::OtherKey),
@@ -184,10 +184,11 @@ impl<'a> Frame<'a> {
     fn sound(
         &self,
         (source, stored, of): (ValueSource, &TypeInfo, String),
+        has_files: bool,
         checked: u64,
     ) -> Option<Arc<dyn Payload>> {
         let at = source.at();
-        let payload = FilePayload::new(self, source, stored, of);
+        let payload = FilePayload::new(self, source, stored, has_files, of);
         let sound = match self.segment.is_damaged(at) {
             true => Err(Trouble::Damaged(
                 "it was found to be damaged before".to_owned(),
@@ -327,14 +328,17 @@ pub(crate) fn entry(
     let entry = EntryFrame::of(frame, |id| catalog.provenance(id))?;
     let mut precedence = entry.precedence();
     let sources = entry.sources()?;
-    let results = entry.provenance.results.iter().zip(sources);
-    let results = results.map(|(kind, source)| {
+    let results = entry.provenance.results.iter().zip(sources).enumerate();
+    let results = results.map(|(number, (kind, source))| {
+        let has_files = !entry.body.contents_of(number).is_empty();
         let of = |name: &str| format!("result {name:?} of {}", key.short());
         let was_saved = source.is_some();
         let payload = source.and_then(|(source, stored)| {
-            entry
-                .frame
-                .sound((source, stored, of(&kind.name)), CHECKED_WHEN_FOUND)
+            entry.frame.sound(
+                (source, stored, of(&kind.name)),
+                has_files,
+                CHECKED_WHEN_FOUND,
+            )
         });
         if was_saved && payload.is_none() && kind.tags.is_archived() {
             precedence.has_results = false;
@@ -368,7 +372,7 @@ pub(crate) fn scratch(
     let frame = Frame::read(&catalog.vfs, place, FrameKind::Scratch)?.of_key(key)?;
     let (body, source) = scratch_body(&frame)?;
     let of = format!("the scratch of {}", key.short());
-    Ok(frame.sound((source, &body.stored, of), u64::MAX))
+    Ok(frame.sound((source, &body.stored, of), false, u64::MAX))
 }
 
 /// What the body of a scratch state says, and where its value is.

@@ -1,4 +1,5 @@
 //! Entries, scratch states and their values.
 
+pub(crate) mod content;
 pub(crate) mod frame;
 pub(crate) mod payload;

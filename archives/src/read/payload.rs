@@ -106,6 +106,7 @@ pub(crate) struct FilePayload {
     segment: Arc<Segment>,
     source: ValueSource,
     stored: TypeInfo,
+    has_files: bool,
     of: String,
     /// The bytes of a short one, which were read and checked with its frame; for the first that asks.
     kept: Mutex<Option<Vec<u8>>>,
@@ -116,6 +117,7 @@ impl FilePayload {
         frame: &Frame<'_>,
         source: ValueSource,
         stored: &TypeInfo,
+        has_files: bool,
         of: String,
     ) -> Self {
         let kept = source.of_body(&frame.body).map(<[u8]>::to_vec);
@@ -124,6 +126,7 @@ impl FilePayload {
             segment: Arc::clone(frame.segment),
             source,
             stored: stored.clone(),
+            has_files,
             of,
             kept: Mutex::new(kept),
         }
@@ -194,5 +197,9 @@ impl Payload for FilePayload {
 
     fn stored_bytes(&self) -> u64 {
         self.source.length()
+    }
+
+    fn has_files(&self) -> bool {
+        self.has_files
     }
 }

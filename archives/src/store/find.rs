@@ -1,9 +1,12 @@
 //! Looking for what is in a store, with no more than its index and files.
 
+use std::fs::File;
 use std::sync::Arc;
 
+use sde::key::Digest;
 use sde::{ArchiveError, Batch, Key, Payload, SavedEntry, SavedResult, StoredEntry};
 
+use crate::catalog::contents::content_key;
 use crate::read::frame::{self, Trouble};
 use crate::resolve::resolve;
 use crate::store::{DirStore, LOOKS};
@@ -26,6 +29,25 @@ impl DirStore {
             found = resolve(catalog, &self.candidates(key), key)?;
         }
         Ok(found.entry.map(|entry| self.relocatable(entry)))
+    }
+
+    /// Writes a content to a file, or says whether there is such.
+    pub(crate) fn give_content(
+        &self,
+        digest: &Digest,
+        mut to: Option<&mut File>,
+    ) -> Result<bool, ArchiveError> {
+        let (catalog, key) = (&self.0.catalog, content_key(digest));
+        for _ in 0..LOOKS {
+            let (is_there, gone) = match &mut to {
+                Some(to) => catalog.copy_content(&key, to)?,
+                None => (catalog.has_content(&key)?, false),
+            };
+            if is_there || !self.look_again(gone) {
+                return Ok(is_there);
+            }
+        }
+        Ok(false)
     }
 
     /// A scratch state that can be read: the latest, or one `before` it.

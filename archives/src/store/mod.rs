@@ -12,10 +12,12 @@ pub(crate) mod wire;
 pub(crate) mod write_manifest;
 
 use std::collections::HashMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::{Duration, SystemTime};
 
+use sde::key::Digest;
 use sde::{
     Announced, ArchiveError, Archiver, Batch, Holder, Key, Mark, Payload, ProcessGroup, Record,
     Saved, Selection, StoredEntry,
@@ -248,14 +250,14 @@ impl DirStore {
     /// Writes what a batch has and is not there; gives why values were left out.
     fn write_batch(&self, batch: &Batch, until: Until) -> Result<Vec<ArchiveError>, ArchiveError> {
         let inner = &*self.0;
-        let (writer, clock) = (&inner.writer, &inner.catalog.clock);
+        let (writer, catalog) = (&inner.writer, &*inner.catalog);
         let accepts = |app: &str, class, bytes| inner.room.retention.accepts(app, class, bytes);
         std::thread::scope(|scope| {
             let pipeline = PipelinedWriter::new(writer, until, scope);
             let segment_size = writer.config().segment_size;
             let provenances = &inner.provenances;
             let mut encoder =
-                BatchEncoder::new(clock, provenances, pipeline, segment_size, &accepts);
+                BatchEncoder::new(catalog, provenances, pipeline, segment_size, &accepts);
             encoder.batch(batch, |entry| writer.through.has(entry))?;
             encoder.finish()
         })
@@ -421,6 +423,10 @@ impl Archiver for DirStore {
 
     fn find_earlier_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
         self.find_state(key, 1)
+    }
+
+    fn content(&self, digest: &Digest, to: Option<&mut File>) -> Result<bool, ArchiveError> {
+        self.give_content(digest, to)
     }
 
     fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {

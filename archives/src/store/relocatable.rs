@@ -88,4 +88,8 @@ impl Payload for RelocatablePayload {
     fn stored_bytes(&self) -> u64 {
         self.payload.stored_bytes()
     }
+
+    fn has_files(&self) -> bool {
+        self.payload.has_files()
+    }
 }

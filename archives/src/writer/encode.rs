@@ -3,26 +3,27 @@
 //! The results of one entry and its intermediates have a frame each, so that damage to one costs nothing of the other. Either
 //! lists all results by name, also those whose values are elsewhere or not saved.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
 use sde::key::Digest;
 use sde::{
-    AppId, ArchiveError, Batch, Codec, ErasedValue, Mark, Record, SavedEntry, SavedResult,
+    AppId, ArchiveError, Batch, Codec, Key, Mark, OutputFile, Record, SavedEntry, SavedResult,
     SavedScratch, Selection,
 };
 
+use crate::catalog::Catalog;
+use crate::catalog::contents::content_key;
 use crate::cbor::metadata::to_bytes;
 use crate::cbor::{self, Encoded};
 use crate::format::class::{Class, Part};
 use crate::format::frame::{FrameHeader, FrameKind};
-use crate::format::id::Clock;
 use crate::format::metadata::{
-    InputKind, Provenance, ResultKind, ScratchBody, TypeInfo, ValuePlace, entry_rest,
+    Contents, InputKind, Provenance, ResultKind, ScratchBody, TypeInfo, ValuePlace, entry_rest,
 };
 use crate::format::stored_name::stored_name;
 use crate::lock;
-use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload};
+use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload, changed};
 use crate::writer::pipeline::PipelinedWriter;
 
 /// How much is encoded at most before it is handed on to be written.
@@ -40,8 +41,10 @@ const MOST: usize = 1 << 12;
 
 /// What turns a batch into frames, and hands them on before they fill the memory.
 pub(crate) struct BatchEncoder<'scope, 'env: 'scope> {
-    clock: &'env Clock,
+    catalog: &'env Catalog,
     provenances: &'env Provenances,
+    /// The contents that are among the frames.
+    contents: HashSet<Key>,
     save: PipelinedWriter<'scope, 'env>,
     frames: Vec<NewFrame>,
     bytes: u64,
@@ -57,7 +60,7 @@ type Accepts<'a> = dyn Fn(&str, Class, u64) -> bool + 'a;
 impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     /// Pieces are as long as a segment, if that is not long.
     pub(crate) fn new(
-        clock: &'env Clock,
+        catalog: &'env Catalog,
         provenances: &'env Provenances,
         save: PipelinedWriter<'scope, 'env>,
         segment_size: u64,
@@ -65,8 +68,9 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     ) -> Self {
         Self {
             piece: PIECE.min(segment_size),
-            clock,
+            catalog,
             provenances,
+            contents: HashSet::new(),
             save,
             frames: Vec::new(),
             bytes: 0,
@@ -118,32 +122,68 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     fn entry(&mut self, entry: &SavedEntry, class: Class) -> Result<(), ArchiveError> {
         let mut values = Values::default();
         let mut places = Vec::with_capacity(entry.results.len());
+        let mut contents = Contents::new();
         for result in &entry.results {
             let here = Class::of(result.tags) == Some(class);
             let value = result.value.as_ref().filter(|_| here);
             let name = || name_of(entry, result);
-            places.push(
-                value.and_then(|(value, codec)| values.add(value, codec, &mut self.left_out, name)),
-            );
+            let mut place = None;
+            if let Some((value, codec)) = value {
+                let (encoded, files) = OutputFile::shown_in(|| cbor::encode(value, codec));
+                if self.save_contents(&files, name)? {
+                    place = values.add(encoded, codec, &mut self.left_out, name);
+                    contents.push(files.iter().map(OutputFile::digest).collect());
+                }
+            }
+            contents.resize(places.len() + 1, Vec::new());
+            places.push(place);
         }
         let bytes = places.iter().flatten().map(ValuePlace::length).sum();
         if !(self.accepts)(&entry.record.app, class, bytes) {
             return Ok(());
         }
-        let frame = self.entry_frame(entry, class, &places, values);
+        if contents.iter().all(Vec::is_empty) {
+            contents.clear();
+        }
+        let frame = self.entry_frame(entry, class, (&places, &contents), values);
         self.add(frame)
+    }
+
+    /// Writes what output files hold, if the store has not got it. Gives whether it has then: what can't be had any more
+    /// is told of, and the result is not saved.
+    fn save_contents(
+        &mut self,
+        files: &[OutputFile],
+        name: impl Fn() -> String,
+    ) -> Result<bool, ArchiveError> {
+        for file in files {
+            let key = content_key(&file.digest());
+            if self.contents.contains(&key) || self.catalog.has_content(&key)? {
+                continue;
+            }
+            if !file.is_unchanged().unwrap_or(false) {
+                sde::warning!("{} can't be saved: {}", name(), changed(file));
+                return Ok(false);
+            }
+            let saved_at = self.catalog.clock.stamp();
+            let header = FrameHeader::new(FrameKind::Content, Class::Result, key, saved_at);
+            let (body, payload) = (Body::Bytes(Vec::new()), Payload::File(file.clone()));
+            self.add(NewFrame::with_payload(Part::Entries, header, body, payload))?;
+            self.contents.insert(key);
+        }
+        Ok(true)
     }
 
     fn entry_frame(
         &self,
         entry: &SavedEntry,
         class: Class,
-        places: &[Option<ValuePlace>],
+        (places, contents): (&[Option<ValuePlace>], &Contents),
         values: Values,
     ) -> Result<NewFrame, String> {
-        let saved_at = self.clock.stamp();
+        let saved_at = self.catalog.clock.stamp();
         let provenance = self.provenances.of(entry)?;
-        let (elements, mut rest) = entry_rest(&entry.record, saved_at, places)?;
+        let (elements, mut rest) = entry_rest(&entry.record, saved_at, places, contents)?;
         values.append_short(&mut rest);
         let header = FrameHeader::new(FrameKind::Entry, class, entry.record.key, saved_at);
         let body = Body::Entry {
@@ -157,7 +197,8 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     fn scratch(&mut self, scratch: &SavedScratch) -> Result<(), ArchiveError> {
         let mut values = Values::default();
         let name = || format!("the scratch of {} [{}]", scratch.app, scratch.key.short());
-        let place = values.add(&scratch.value, &scratch.codec, &mut self.left_out, name);
+        let encoded = cbor::encode(&scratch.value, &scratch.codec);
+        let place = values.add(encoded, &scratch.codec, &mut self.left_out, name);
         let Some(value) = place else { return Ok(()) };
         let body = to_bytes(&ScratchBody {
             app: Arc::clone(&scratch.app),
@@ -167,7 +208,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         let frame = body.and_then(|mut body| {
             values.append_short(&mut body);
             let header = (FrameKind::Scratch, Class::Scratch, scratch.key);
-            let header = FrameHeader::new(header.0, header.1, header.2, self.clock.stamp());
+            let header = FrameHeader::new(header.0, header.1, header.2, self.catalog.clock.stamp());
             let payload = Payload::Encoded(values.long);
             NewFrame::with_payload(Part::Scratch, header, Body::Bytes(body), payload)
         });
@@ -175,7 +216,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     }
 
     fn mark(&mut self, mark: &Mark) -> Result<(), ArchiveError> {
-        let saved_at = self.clock.stamp();
+        let saved_at = self.catalog.clock.stamp();
         let header = FrameHeader::new(FrameKind::Mark, Class::Result, mark.key, saved_at);
         let frame = to_bytes(mark)
             .and_then(|body| NewFrame::new(Part::Entries, header, Body::Bytes(body)))
@@ -301,15 +342,15 @@ struct Values {
 }
 
 impl Values {
-    /// Encodes a value; `None`, and told of, if that can't be done.
+    /// Takes an encoded value; `None`, and told of, if it could not be encoded.
     fn add(
         &mut self,
-        value: &ErasedValue,
+        encoded: Result<Encoded, String>,
         codec: &Codec,
         left_out: &mut Vec<ArchiveError>,
         name: impl FnOnce() -> String,
     ) -> Option<ValuePlace> {
-        let bytes = match cbor::encode(value, codec) {
+        let bytes = match encoded {
             Ok(bytes) => bytes,
             Err(why) => {
                 left_out.push(ArchiveError::Encode {

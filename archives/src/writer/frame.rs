@@ -3,13 +3,13 @@
 use std::io;
 use std::sync::Arc;
 
-use sde::Mark;
+use sde::{Mark, OutputFile};
 
 use crate::cbor::Encoded;
 use crate::format::class::Part;
 use crate::format::frame::{FrameHeader, LONGEST};
 use crate::format::metadata::{ProvenanceId, array_head, reference};
-use crate::vfs::{VfsFile, pieces};
+use crate::vfs::{Disk, Vfs, VfsFile, pieces};
 
 /// A provenance, ready to be written: in an entry, or in frames of its own.
 pub(crate) struct EncodedProvenance {
@@ -44,6 +44,8 @@ pub(crate) enum Payload {
         at: u64,
         length: u64,
     },
+    /// What an output file holds.
+    File(OutputFile),
 }
 
 /// What a frame holds. Where it goes, and so its checksum, is not known yet.
@@ -91,7 +93,11 @@ impl NewFrame {
 
     /// How much memory it takes while it waits.
     pub(crate) fn bytes(&self) -> u64 {
-        self.payload.length() + self.body.length()
+        let payload = match &self.payload {
+            Payload::Encoded(_) => self.payload.length(),
+            Payload::Copied { .. } | Payload::File(_) => 0,
+        };
+        payload + self.body.length()
     }
 }
 
@@ -129,14 +135,35 @@ impl Payload {
         match self {
             Self::Encoded(values) => values.iter().map(Encoded::length).sum(),
             Self::Copied { length, .. } => *length,
+            Self::File(file) => file.length(),
         }
     }
 
     /// Gives all bytes, one piece after the other.
-    pub(crate) fn each(&self, take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
+    pub(crate) fn each(&self, mut take: impl FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         match self {
+            Self::File(file) => {
+                // Of the user's own file system, whatever the store is on; opened only now, since many may wait.
+                let from = Disk.open(file.path());
+                let from = from.map_err(|_| io::Error::other(changed(file)))?;
+                let mut hasher = blake3::Hasher::new();
+                pieces(&*from, 0, file.length(), |piece| {
+                    hasher.update(piece);
+                    take(piece)
+                })?;
+                match hasher.finalize().as_bytes() == file.digest().as_bytes() {
+                    true => Ok(()),
+                    false => Err(io::Error::other(changed(file))),
+                }
+            }
             Self::Encoded(values) => values.iter().flat_map(Encoded::slices).try_for_each(take),
             Self::Copied { from, at, length } => pieces(&**from, *at, *length, take),
         }
     }
+}
+
+/// Why an output file is not saved.
+pub(crate) fn changed(file: &OutputFile) -> String {
+    let path = file.path().display();
+    format!("the output file {path} was deleted or changed before it was saved")
 }

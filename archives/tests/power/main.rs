@@ -23,6 +23,8 @@ mod known_to_fail;
 mod looks;
 mod loss;
 mod noted;
+#[cfg(unix)]
+mod output_files;
 mod pieces;
 mod published;
 mod ranks;

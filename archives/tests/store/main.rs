@@ -22,6 +22,8 @@ mod known_to_fail;
 #[cfg(target_os = "linux")]
 mod limits;
 mod log;
+#[cfg(unix)]
+mod output_files;
 mod ranks;
 mod recompute;
 mod removed;

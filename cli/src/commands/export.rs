@@ -9,6 +9,7 @@ use serde_json::{Map, Value as Json};
 use zip::CompressionMethod;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
+use super::raw::Raw;
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::npy::{Array, Members, arrays};
@@ -22,27 +23,29 @@ enum Format {
     Json,
     Npy,
     Npz,
+    Raw,
 }
 
 /// A value that is taken apart has to fit into memory, several times over.
 const IN_MEMORY: u64 = 1 << 30;
 
 pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
-    let (mut format, mut to, mut force) = (None, None, false);
+    let (mut format, mut to, mut force, mut file) = (None, None, false, None);
     while let Some(option) = arguments.option()? {
         match &*option {
             "format" => {
-                format = Some(arguments.read(
-                    "a format: cbor, json, npy or npz",
-                    |text| match text {
+                format = Some(
+                    arguments.read("a format: cbor, json, npy, npz or raw", |text| match text {
                         "cbor" => Some(Format::Cbor),
                         "json" => Some(Format::Json),
                         "npy" => Some(Format::Npy),
                         "npz" => Some(Format::Npz),
+                        "raw" => Some(Format::Raw),
                         _ => None,
-                    },
-                )?);
+                    })?,
+                );
             }
+            "file" => file = Some(arguments.read("a number", |text| text.parse().ok())?),
             "to" => to = Some(arguments.path()?),
             "force" => force = true,
             other => return Err(arguments.unknown(other)),
@@ -63,8 +66,18 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let mut store = Store::open(path.unwrap_or_default())?;
     let name = name.map(|name| name.to_string_lossy().into_owned());
     let (results, is_all) = results(&mut store, &prefix, name.as_deref())?;
+    let mut raw = None;
+    let mut values = Vec::new();
+    match format {
+        Format::Raw => raw = Some(Raw::of(&mut store, results, file, IN_MEMORY)?),
+        _ => {
+            let results = results.into_iter();
+            values.extend(results.filter_map(|saved| Some((saved.name, saved.payload?))));
+        }
+    }
     let job = Job {
-        results,
+        results: values,
+        raw,
         format,
         single: name.is_some(),
     };
@@ -84,7 +97,7 @@ fn results(
     store: &mut Store,
     prefix: &Prefix,
     name: Option<&str>,
-) -> Result<(Vec<(String, Payload)>, bool), Failure> {
+) -> Result<(Vec<Saved>, bool), Failure> {
     let (mut found, marks, _) = find_marked(store, prefix)?;
     let whole = found.swap_remove(0);
     let all = whole.entry.results;
@@ -93,9 +106,7 @@ fn results(
     let names: Vec<String> = all.iter().map(|saved| saved.name.clone()).collect();
     let wanted = |saved: &Saved| name.is_none_or(|name| saved.name == name);
     let chosen = all.into_iter().filter(wanted);
-    let saved: Vec<_> = chosen
-        .filter_map(|saved| Some((saved.name, saved.payload?)))
-        .collect();
+    let saved: Vec<_> = chosen.filter(|saved| saved.payload.is_some()).collect();
     match (saved.is_empty(), name) {
         (false, _) => {
             if let Some(mark) = mark {
@@ -145,6 +156,7 @@ fn tell_missing(all: &[Saved]) -> bool {
 /// What is to be written.
 struct Job {
     results: Vec<(String, Payload)>,
+    raw: Option<Raw>,
     format: Format,
     /// One result was asked for by name.
     single: bool,
@@ -157,6 +169,7 @@ impl Job {
             Format::Json => self.json(to),
             Format::Npy => self.npy(to),
             Format::Npz => self.npz(to),
+            Format::Raw => self.raw.as_ref().map_or(Ok(()), |raw| raw.write(to)),
         }
     }
 

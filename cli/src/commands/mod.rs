@@ -6,6 +6,7 @@ mod explain;
 mod export;
 mod gc;
 mod ls;
+mod raw;
 mod show;
 mod stats;
 mod verify;

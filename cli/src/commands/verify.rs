@@ -112,6 +112,10 @@ impl Report {
                     let of = format!("the unfinished {} [{}]", scratch.app, scratch.key.short());
                     checks.push((scratch.payload, of));
                 }
+                Item::Content(content) => {
+                    passed += content.payload.length();
+                    self.check(&content.payload, "an output file".to_owned(), bar);
+                }
                 _ => {}
             }
             // As many as are checked at once: a segment may have a million.

@@ -213,3 +213,70 @@ fn the_names_in_an_npz_are_safe_to_unpack() {
     }
     assert!(!has("../") && !has("\u{1b}") && !has("a/b"));
 }
+
+#[sde::app(name = "cli.written", version = "1")]
+fn written(to: &std::path::Path) -> std::io::Result<sde::OutputFile> {
+    std::fs::write(to, "\0 a file \u{1b}\n")?;
+    sde::OutputFile::new(to)
+}
+
+#[sde::app(name = "cli.text", version = "1")]
+fn text(words: u32) -> String {
+    "word ".repeat(words as usize)
+}
+
+#[sde::app(name = "cli.bytes", version = "1")]
+fn some_bytes(count: u32) -> Vec<u8> {
+    (0..count).map(|n| n as u8).collect()
+}
+
+#[test]
+fn output_files_bytes_and_texts_come_out_as_they_are() {
+    let dir = tempfile::tempdir().unwrap();
+    let (store, to) = (dir.path().join("store"), dir.path().join("written"));
+    let sde = super::kit::engine(&store);
+    let key = |outcome: Result<sde::Outcome, sde::Error>| outcome.unwrap().key.to_string();
+    let given = sde::inputs! { to: to.clone() };
+    let keys = [
+        key(sde.request(&written, &given).run()),
+        key(sde
+            .request(&text, &sde::inputs! { words: 20_000_u32 })
+            .run()),
+        key(sde
+            .request(&some_bytes, &sde::inputs! { count: 300_u32 })
+            .run()),
+    ];
+    drop(sde);
+    std::fs::remove_file(&to).unwrap();
+    let expected = [
+        b"\0 a file \x1b\n".to_vec(),
+        "word ".repeat(20_000).into_bytes(),
+        (0..300_u32).map(|n| n as u8).collect(),
+    ];
+    for (key, expected) in keys.iter().zip(expected) {
+        let mut export = program();
+        export.arg("export").arg(&store).arg(key);
+        let output = export
+            .args(["--format", "raw", "--to", "-"])
+            .output()
+            .unwrap();
+        let err = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{err}");
+        assert!(output.stdout == expected, "{key}");
+    }
+    let verified = program().arg("verify").arg(&store).output().unwrap();
+    assert_eq!(verified.status.code(), Some(0));
+}
+
+#[test]
+fn what_has_no_bytes_of_its_own_is_not_written_raw() {
+    let sample = Sample::new();
+    let key = sample.keys.solver.to_string();
+    for name in ["positions", "report"] {
+        let arguments = [&*key, name, "--format", "raw", "--to", "-"];
+        let line = sample.line("export", &arguments);
+        let output = program().args(line).output().unwrap();
+        assert_eq!(output.status.code(), Some(2));
+        assert!(output.stdout.is_empty());
+    }
+}

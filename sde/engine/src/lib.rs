@@ -28,6 +28,7 @@ mod event;
 mod inputs;
 pub mod key;
 pub mod last_value;
+mod output_file;
 mod parallel;
 mod ranks;
 mod result_map;
@@ -52,6 +53,7 @@ pub use error::{AppError, ArchiveError, Error, ErrorKind, Failure, Result};
 pub use event::{Event, EventLog, Observer, RunId, Source};
 pub use inputs::{Inputs, ValueSummary};
 pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key, Scalar};
+pub use output_file::OutputFile;
 pub use ranks::{Block, DistArray, Distributed, Layout, Placement, Redistribution, SavedParts};
 pub use ranks::{GroupError, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 pub use result_map::{

@@ -44,6 +44,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "event",
             "inputs",
             "key",
+            "output_file",
             "ranks",
             "result_map",
         ],

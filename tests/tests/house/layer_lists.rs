@@ -42,6 +42,7 @@ pub const SDE: Layered = Layered {
         ],
         &[
             "inputs",
+            "output_file",
             "result_map",
             "app",
             "ranks::array",
@@ -59,8 +60,11 @@ pub const SDE: Layered = Layered {
     ],
     // What bodies are given to run other apps with.
     upward: &[("app", &["engine", "Handle"])],
-    // Where a key is made of a file's content.
-    may_read_files: Some((&["key"], "files are for an Archiver")),
+    // Where a key is made of a file's content, and where a result is a file; the trait gives one what it is to hold.
+    may_read_files: Some((
+        &["key", "output_file", "checkpoint"],
+        "files are for an Archiver",
+    )),
 };
 
 /// Keys know of no live program, and what is kept of no context.

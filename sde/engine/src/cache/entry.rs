@@ -133,8 +133,11 @@ impl Record {
 pub(crate) struct Entry {
     /// The epoch in which what it depends on was last found current.
     checked: AtomicU64,
-    /// Every result is held by this entry, or gone for good and not needed: nothing to look at on a hit.
+    /// Every result is held by this entry, or gone for good and not needed, and none has output files: nothing to look at
+    /// on a hit.
     pub(crate) whole: bool,
+    /// Whether a result has output files, which are looked at on each hit.
+    pub(crate) has_files: bool,
     deterministic: bool,
     /// What computing it took, in nanoseconds.
     pub(crate) nanos: u64,
@@ -164,9 +167,12 @@ impl Entry {
             },
             _ => None,
         };
+        let has_files = results.results().iter().any(Named::has_files);
+        let is_whole = results.results().iter().all(settled) && results.results().iter().any(held);
         Self {
             checked: AtomicU64::new(checked),
-            whole: results.results().iter().all(settled) && results.results().iter().any(held),
+            whole: is_whole && !has_files,
+            has_files,
             deterministic: !record.nondeterministic,
             nanos: nanos(record.took),
             used: AtomicU64::new(0),
@@ -313,7 +319,7 @@ impl Entry {
     pub(super) fn with_read(&self) -> Option<Self> {
         let results = self.results.results();
         let is_unread = |named: &Named| matches!(&named.content, Content::Stored(stored) if stored.if_read().is_none());
-        if self.whole || results.iter().any(is_unread) {
+        if self.whole || self.has_files || results.iter().any(is_unread) {
             return None;
         }
         let results = self.results.replacing(|named| match &named.content {

@@ -1,6 +1,7 @@
 //! What a store has to do.
 
 use std::borrow::Cow;
+use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -9,7 +10,7 @@ use super::announced::{Announced, Holder};
 use crate::cache::Record;
 use crate::error::ArchiveError;
 use crate::event::RunId;
-use crate::key::Key;
+use crate::key::{Digest, Key};
 use crate::ranks::group::ProcessGroup;
 use crate::result_map::{Codec, ErasedValue, Payload, Tags};
 
@@ -119,6 +120,16 @@ pub trait Archiver: Send + Sync {
     /// it finds may spare a run that takes so long; a store where looking takes longer need not look each time.
     fn catch_up(&self, spares: Duration) {
         let _ = spares;
+    }
+
+    /// Gives the content of an [output file](crate::OutputFile) by its digest: writes it to a file, in place of what that
+    /// holds, and says whether it is there and whole. Without a file it only says whether it is there.
+    ///
+    /// # Errors
+    /// If the store can't be read, or the file not be written.
+    fn content(&self, digest: &Digest, to: Option<&mut File>) -> Result<bool, ArchiveError> {
+        let _ = (digest, to);
+        Ok(false)
     }
 
     /// Every mark that was saved, oldest first.

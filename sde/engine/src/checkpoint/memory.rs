@@ -9,6 +9,7 @@ use super::archiver::{
 use crate::cache::Record;
 use crate::error::ArchiveError;
 use crate::key::Key;
+use crate::output_file::in_value;
 use crate::result_map::{Codec, ErasedValue, Payload};
 use crate::sync::lock;
 
@@ -116,7 +117,7 @@ impl MemoryArchiver {
     fn state(&self, key: &Key, number: usize) -> Option<Arc<dyn Payload>> {
         let contents = self.lock();
         let (_, states) = contents.scratch.get(key)?;
-        Some(Arc::new(InMemory(states.get(number)?.clone())))
+        Some(Arc::new(InMemory(states.get(number)?.clone(), false)))
     }
 
     fn lock(&self) -> MutexGuard<'_, Contents> {
@@ -163,10 +164,10 @@ impl Archiver for MemoryArchiver {
         let stored = |result: &SavedResult| StoredResult {
             name: result.name.to_string(),
             tags: result.tags,
-            payload: result
-                .value
-                .as_ref()
-                .map(|(value, _)| Arc::new(InMemory(value.clone())) as _),
+            payload: result.value.as_ref().map(|(value, codec)| {
+                let has_files = !in_value(codec, value).is_empty();
+                Arc::new(InMemory(value.clone(), has_files)) as _
+            }),
         };
         Ok(found.map(|entry| StoredEntry {
             archived: archived(&entry.record),
@@ -204,7 +205,8 @@ impl Archiver for MemoryArchiver {
     }
 }
 
-struct InMemory(ErasedValue);
+/// A value, and whether it has output files.
+struct InMemory(ErasedValue, bool);
 
 impl Payload for InMemory {
     fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
@@ -226,5 +228,9 @@ impl Payload for InMemory {
 
     fn stored_bytes(&self) -> u64 {
         0
+    }
+
+    fn has_files(&self) -> bool {
+        self.1
     }
 }

@@ -10,7 +10,8 @@ use crate::cache::{AppCache, Entry, Served};
 use crate::event::Source;
 use crate::inputs::Call;
 use crate::key::{FingerprintError, Key, keyed, with_encoder};
-use crate::result_map::{ErasedValue, ResultMap, WeakResultMap, WeakValue};
+use crate::output_file::{Content, OutputFile};
+use crate::result_map::{ErasedValue, Named, ResultMap, WeakResultMap, WeakValue};
 
 /// What looking at the encoded inputs gave.
 pub(super) enum Looked {
@@ -120,8 +121,15 @@ impl Engine {
         }
     }
 
-    /// What an entry gives to one who asks for these names, or why it may not be used.
+    /// What an entry gives to one who asks for these names, or why it may not be used. Output files that were deleted or
+    /// changed are put back.
     pub(crate) fn serve(&self, entry: &Entry, names: Option<&[&str]>) -> Result<ResultMap, String> {
+        let map = self.usable_map(entry, names)?;
+        self.with_files(entry, names, OutputFile::ensure)?;
+        Ok(map)
+    }
+
+    fn usable_map(&self, entry: &Entry, names: Option<&[&str]>) -> Result<ResultMap, String> {
         if entry.record.nondeterministic {
             return Err("it is non-deterministic".to_owned());
         }
@@ -146,9 +154,34 @@ impl Engine {
         Ok(Served { entry, map })
     }
 
-    /// Why an entry may not be used; `None` if it may.
+    /// Why an entry may not be used; `None` if it may. Nothing is put back.
     pub(crate) fn refusal(&self, entry: &Entry, names: Option<&[&str]>) -> Option<String> {
-        self.serve(entry, names).err()
+        let usable = self.usable_map(entry, names);
+        let checked = usable.and_then(|_| self.with_files(entry, names, OutputFile::check));
+        checked.err()
+    }
+
+    /// Does something with each output file of the named results, or of all; gives the first error.
+    fn with_files(
+        &self,
+        entry: &Entry,
+        names: Option<&[&str]>,
+        each: impl Fn(&OutputFile, &Content<'_>) -> Result<(), String>,
+    ) -> Result<(), String> {
+        if !entry.has_files {
+            return Ok(());
+        }
+        let archiver = self.archiver();
+        let is_wanted = |named: &&Named| names.is_none_or(|names| names.contains(&&*named.name));
+        for named in entry.results.results().iter().filter(is_wanted) {
+            for file in named.files()? {
+                each(&file, &|to| match &archiver {
+                    Some(archiver) => archiver.content(&file.digest(), to),
+                    None => Ok(false),
+                })?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -91,7 +91,7 @@ impl<P: Into<PathBuf>> From<P> for InputFile {
     }
 }
 
-pub(super) fn digest_file(path: &Path) -> io::Result<(u64, Digest)> {
+pub(crate) fn digest_file(path: &Path) -> io::Result<(u64, Digest)> {
     // Opening a pipe waits for a writer, and a device may never end.
     let about = std::fs::metadata(path)?;
     if !about.is_file() {

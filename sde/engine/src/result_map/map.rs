@@ -12,6 +12,7 @@ use super::value::{ErasedValue, Value, WeakValue};
 use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::event::RunId;
 use crate::key::Key;
+use crate::output_file::{OutputFile, in_value};
 
 /// What was asked for a result that it does not have. `origin` is an `app [short key]`.
 pub(crate) fn no_result(origin: &str, name: &str, there: &[String]) -> Error {
@@ -90,6 +91,30 @@ pub(crate) struct Named {
 }
 
 impl Named {
+    /// Whether there are output files in its value, as far as is known without reading it.
+    pub(crate) fn has_files(&self) -> bool {
+        match &self.content {
+            Content::Stored(stored) => stored.has_files(),
+            _ => self.files().is_ok_and(|files| !files.is_empty()),
+        }
+    }
+
+    /// The output files in its value, which is read if it is still in a store; an error says why it can't be.
+    pub(crate) fn files(&self) -> Result<Vec<OutputFile>, String> {
+        let held;
+        let value = match &self.content {
+            Content::Held(value) => Some(value),
+            Content::Elsewhere(weak) => {
+                held = weak.upgrade();
+                held.as_ref()
+            }
+            Content::Stored(stored) => Some(stored.get().map_err(ToString::to_string)?),
+            Content::Gone(_) => None,
+        };
+        let found = self.codec.as_ref().zip(value);
+        Ok(found.map_or_else(Vec::new, |(codec, value)| in_value(codec, value)))
+    }
+
     /// Whether it is held, and takes memory that nobody counts.
     pub(crate) fn has_unknown_size(&self) -> bool {
         let is_unknown = self.size.is_some_and(|size| !size.is_known);

@@ -27,6 +27,12 @@ pub trait Payload: Send + Sync {
 
     /// How many bytes it has in the store.
     fn stored_bytes(&self) -> u64;
+
+    /// Whether there are [output files](crate::OutputFile) in the value. Then it is read when its entry is found, and they
+    /// are looked at.
+    fn has_files(&self) -> bool {
+        false
+    }
 }
 
 /// One stored value: read at the first demand, once.
@@ -37,6 +43,7 @@ struct Inner {
     /// Until the value is read: the bytes may lie in memory too.
     payload: Mutex<Option<Arc<dyn Payload>>>,
     codec: Codec,
+    has_files: bool,
     value: OnceLock<Result<ErasedValue, ArchiveError>>,
     bytes: OnceLock<u64>,
 }
@@ -46,6 +53,7 @@ impl Stored {
     #[must_use]
     pub fn new(payload: Arc<dyn Payload>, codec: Codec) -> Self {
         Self(Arc::new(Inner {
+            has_files: payload.has_files(),
             payload: Mutex::new(Some(payload)),
             codec,
             value: OnceLock::new(),
@@ -76,6 +84,10 @@ impl Stored {
             payload.as_ref().map_or(0, |payload| payload.stored_bytes())
         });
         usize::try_from(*bytes).unwrap_or(usize::MAX)
+    }
+
+    pub(crate) fn has_files(&self) -> bool {
+        self.0.has_files
     }
 
     /// Whether reading it was tried and failed.

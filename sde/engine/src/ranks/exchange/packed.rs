@@ -54,6 +54,7 @@ struct HeadOfResult {
     tags: Tags,
     /// Its type and length, if it is sent.
     value: Option<(String, u64)>,
+    has_files: bool,
 }
 
 /// Appends an entry. Values that can't be sent (`no_cache` ones, those without a codec, and
@@ -89,6 +90,7 @@ pub(crate) fn pack(
             name: named.name.to_string(),
             tags,
             value,
+            has_files: named.has_files(),
         });
     }
     let head = Head {
@@ -144,6 +146,7 @@ fn read(key: &Key, packed: PackedEntry, wire: &Arc<dyn Wire>) -> Result<StoredEn
                 bytes: Arc::clone(&bytes),
                 range,
                 type_name: type_name.clone(),
+                has_files: result.has_files,
                 wire: Arc::clone(wire),
             }));
         }

@@ -23,6 +23,7 @@ pub(crate) struct ReceivedValue {
     pub(crate) bytes: Arc<Vec<u8>>,
     pub(crate) range: Range<usize>,
     pub(crate) type_name: String,
+    pub(crate) has_files: bool,
     pub(crate) wire: Arc<dyn Wire>,
 }
 
@@ -115,5 +116,9 @@ impl Payload for ReceivedValue {
 
     fn stored_bytes(&self) -> u64 {
         self.range.len() as u64
+    }
+
+    fn has_files(&self) -> bool {
+        self.has_files
     }
 }

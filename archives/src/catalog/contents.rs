@@ -1,0 +1,45 @@
+//! Whether the store has what an output file holds.
+
+use std::io;
+
+use sde::key::Digest;
+use sde::{ArchiveError, Key};
+
+use super::Catalog;
+use super::index::Place;
+use crate::format::frame::{self, FrameKind};
+
+/// The key of the frame of a content.
+pub(crate) fn content_key(digest: &Digest) -> Key {
+    Key::from_bytes(*digest.as_bytes())
+}
+
+impl Catalog {
+    /// Whether there is such a content, as far as can be told without reading it.
+    pub(crate) fn has_content(&self, key: &Key) -> Result<bool, ArchiveError> {
+        for copy in self.known(|index| index.contents(key)) {
+            match self.is_content(&copy.place, key) {
+                Ok(true) => return Ok(true),
+                Ok(false) => {}
+                // A compaction has put it elsewhere.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => {
+                    return Err(ArchiveError::io("reading", &copy.place.segment.path, error));
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn is_content(&self, place: &Place, key: &Key) -> io::Result<bool> {
+        if place.segment.is_damaged(place.at) {
+            return Ok(false);
+        }
+        let file = self.vfs.open(&place.segment.path)?;
+        let found = frame::read_at(&*file, &place.segment, place.at)?;
+        let is_of = |header: &frame::FrameHeader| {
+            header.kind() == Some(FrameKind::Content) && header.key == *key
+        };
+        Ok(found.is_some_and(|(header, _)| is_of(&header)))
+    }
+}

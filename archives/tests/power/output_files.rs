@@ -1,0 +1,74 @@
+//! Output files in a store that is ended in each of its calls. The files themselves are on the real disk.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use sde::{OutputFile, SavePolicy};
+
+use crate::engine::{engine, open};
+use crate::kit::{CHANGING, Order, Sim, Then};
+
+#[sde::app]
+fn written(to: &Path, number: u64) -> io::Result<OutputFile> {
+    fs::write(to, text(number))?;
+    OutputFile::new(to)
+}
+
+/// Two of three are alike, and take several sectors.
+fn text(number: u64) -> String {
+    format!("file {}", number / 2).repeat(300)
+}
+
+/// Saves three files, one after the other; gives how many were acknowledged.
+fn save(sim: &Sim, dir: &Path) -> u64 {
+    let Ok(store) = open(sim) else { return 0 };
+    let sde = engine(store, SavePolicy::OnRequest);
+    let mut acknowledged = 0;
+    for number in 0..3 {
+        let path = dir.join(number.to_string());
+        written.call(&sde, &path, number).unwrap();
+        match sde.checkpoint() {
+            Ok(()) => acknowledged = number + 1,
+            Err(_) => break,
+        }
+    }
+    std::mem::forget(sde);
+    acknowledged
+}
+
+#[test]
+fn ended_in_each_call_no_file_is_wrong_and_none_lost_that_was_acknowledged() {
+    let dir = tempfile::tempdir().unwrap();
+    let sim = Sim::new();
+    assert_eq!(save(&sim, dir.path()), 3);
+    for at in 1..=sim.count(CHANGING) {
+        let sim = Sim::new();
+        sim.seed(at);
+        let then = Then::PowerOff;
+        sim.order(Order {
+            calls: CHANGING,
+            at,
+            then,
+        });
+        let acknowledged = save(&sim, dir.path());
+        let losses = (0..3).map(|seed| sim.power_loss(seed));
+        for left in [sim.after_kill()].into_iter().chain(losses) {
+            let Ok(store) = open(&left) else {
+                assert_eq!(acknowledged, 0);
+                continue;
+            };
+            let sde = engine(store, SavePolicy::OnRequest);
+            for number in 0..3 {
+                let path = dir.path().join(number.to_string());
+                let _ = fs::remove_file(&path);
+                written.call(&sde, &path, number).unwrap();
+                assert_eq!(fs::read_to_string(&path).unwrap(), text(number));
+                if number < acknowledged {
+                    assert_eq!(sde.stats().total.computed, 0, "ended in call {at}");
+                }
+            }
+            std::mem::forget(sde);
+        }
+    }
+}

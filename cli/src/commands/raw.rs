@@ -1,0 +1,95 @@
+//! A result as the bytes that it is: what its output file holds, an array of bytes, a text.
+
+use std::io::{self, Read, Write};
+
+use sde::bulk::NumberType;
+use sde_archives::inspect::{Item, Payload, Saved, Value};
+
+use crate::failure::Failure;
+use crate::store::Store;
+
+/// What is written.
+pub enum Raw {
+    /// Bytes in the store, from a place on.
+    Stored(Payload, u64),
+    Held(Vec<u8>),
+}
+
+impl Raw {
+    /// The bytes of one result; of several output files that of this number, from 1 on.
+    pub fn of(
+        store: &mut Store,
+        mut results: Vec<Saved>,
+        number: Option<usize>,
+        limit: u64,
+    ) -> Result<Self, Failure> {
+        if results.iter().any(|saved| !saved.contents.is_empty()) {
+            results.retain(|saved| !saved.contents.is_empty());
+        }
+        let names: Vec<&str> = results.iter().map(|saved| &*saved.name).collect();
+        let [
+            Saved {
+                contents,
+                payload: Some(payload),
+                ..
+            },
+        ] = &results[..]
+        else {
+            let names = names.join(", ");
+            let why = format!("one result is written raw, there are several: {names}; name one");
+            return Err(Failure::told(why));
+        };
+        match contents.len() {
+            0 => Self::value(payload, limit),
+            files => match number.unwrap_or(if files == 1 { 1 } else { 0 }) {
+                number if (1..=files).contains(&number) => {
+                    content(store, contents[number - 1]).map(|payload| Self::Stored(payload, 0))
+                }
+                _ => Err(Failure::told(format!(
+                    "it has {files} output files; say which with --file 1 to --file {files}"
+                ))),
+            },
+        }
+    }
+
+    fn value(payload: &Payload, limit: u64) -> Result<Self, Failure> {
+        match payload.numbers()? {
+            Some((numbers, at)) if numbers.kind == NumberType::U8 => {
+                return Ok(Self::Stored(payload.clone(), at));
+            }
+            Some(_) => {}
+            None => match payload.value(limit)? {
+                Value::Text(text) => return Ok(Self::Held(text.into_bytes())),
+                Value::Bytes(bytes) => return Ok(Self::Held(bytes)),
+                _ => {}
+            },
+        }
+        Err(Failure::told(
+            "it is no output file, text or array of bytes; try --format json",
+        ))
+    }
+
+    pub fn write(&self, to: &mut impl Write) -> Result<(), Failure> {
+        match self {
+            Self::Held(bytes) => to.write_all(bytes)?,
+            Self::Stored(payload, at) => {
+                let mut from = payload.reader()?;
+                io::copy(&mut (&mut from).take(*at), &mut io::sink())?;
+                io::copy(&mut from, to)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an output file holds: the first whole copy.
+fn content(store: &mut Store, digest: sde::key::Digest) -> Result<Payload, Failure> {
+    let mut copies = Vec::new();
+    store.walk(|_, item| match item {
+        Item::Content(content) if content.digest == digest => copies.push(content.payload),
+        _ => {}
+    })?;
+    let is_whole = |payload: &Payload| matches!(payload.check(|_| ()), Ok(None));
+    let whole = copies.into_iter().find(is_whole);
+    whole.ok_or_else(|| Failure::told("the content of its output file is missing or damaged"))
+}

@@ -1,0 +1,105 @@
+//! Whether a file holds what it held, mostly without reading it.
+
+use std::fs::{self, Metadata};
+use std::io;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use super::{OutputFile, regular};
+use crate::key::{Digest, digest_file};
+use crate::sync::lock;
+
+/// A file that was read, and what was found.
+#[derive(Clone, Copy)]
+pub(super) struct Seen {
+    identity: Identity,
+    digest: Digest,
+}
+
+/// What changes whenever a file is written to or replaced: device, file number, length, times of writing and of changing.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Identity([i128; 5]);
+
+/// File systems stamp changes with times as coarse as this. A file that was changed more recently may be changed once more
+/// and keep its stamp.
+const COARSE: Duration = Duration::from_secs(2);
+
+const NANOS: i128 = 1_000_000_000;
+
+impl Identity {
+    /// `None` if the file was changed too recently to be known by it, or the system has nothing of the kind.
+    #[cfg(unix)]
+    fn of(about: &Metadata, now: SystemTime) -> Option<Self> {
+        use std::os::unix::fs::MetadataExt;
+        let time = |seconds: i64, nanos: i64| i128::from(seconds) * NANOS + i128::from(nanos);
+        let changed = time(about.ctime(), about.ctime_nsec());
+        let now = now.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        let since = i128::try_from(now.as_nanos()).ok()? - changed;
+        let is_settled = since > i128::try_from(COARSE.as_nanos()).ok()?;
+        is_settled.then_some(Self([
+            about.dev().into(),
+            about.ino().into(),
+            about.len().into(),
+            time(about.mtime(), about.mtime_nsec()),
+            changed,
+        ]))
+    }
+
+    #[cfg(not(unix))]
+    fn of(_: &Metadata, _: SystemTime) -> Option<Self> {
+        None
+    }
+}
+
+impl Seen {
+    /// Reads a file: its length, its digest, and what to know it by.
+    pub(super) fn read(path: &Path) -> io::Result<(u64, Digest, Option<Self>)> {
+        let now = SystemTime::now();
+        let identity = |about: &Metadata| Identity::of(about, now);
+        let before = identity(&fs::symlink_metadata(path)?);
+        let (length, digest) = digest_file(path)?;
+        let after = identity(&fs::symlink_metadata(path)?);
+        let known = before.filter(|before| after == Some(*before));
+        Ok((
+            length,
+            digest,
+            known.map(|identity| Self { identity, digest }),
+        ))
+    }
+}
+
+impl OutputFile {
+    /// Whether the file is there and holds what it held when it was described. It is read again only if it may have been written
+    /// to since it was read last.
+    ///
+    /// ```
+    /// # let path = std::env::temp_dir().join(format!("sde-doc-unchanged-{}", std::process::id()));
+    /// std::fs::write(&path, "1 2 3")?;
+    /// let file = sde::OutputFile::new(&path)?;
+    /// assert!(file.is_unchanged()?);
+    /// std::fs::write(&path, "1 2 4")?;
+    /// assert!(!file.is_unchanged()?);
+    /// # std::fs::remove_file(&path)?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// If that can't be found out, or something that is no regular file is in its place.
+    pub fn is_unchanged(&self) -> io::Result<bool> {
+        let (now, path) = (SystemTime::now(), self.path());
+        let Some(about) = regular(path)? else {
+            return Ok(false);
+        };
+        if about.len() != self.length() {
+            return Ok(false);
+        }
+        let seen = *lock(&self.0.seen);
+        let identity = Identity::of(&about, now);
+        if let Some(seen) = seen.filter(|seen| identity == Some(seen.identity)) {
+            return Ok(seen.digest == self.digest());
+        }
+        let (_, digest, seen) = Seen::read(path)?;
+        *lock(&self.0.seen) = seen;
+        Ok(digest == self.digest())
+    }
+}

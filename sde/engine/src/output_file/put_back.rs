@@ -1,0 +1,113 @@
+//! Putting a file where it was.
+
+use std::collections::hash_map::RandomState;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::hash::BuildHasher;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{OutputFile, mode, regular};
+use crate::error::ArchiveError;
+
+/// Gives the content of a file: writes it, and says whether there is such; without a file it only says that.
+pub(crate) type Content<'a> = dyn Fn(Option<&mut File>) -> Result<bool, ArchiveError> + 'a;
+
+impl OutputFile {
+    /// Has the file there as it was, if that can be done; else says why not.
+    pub(crate) fn ensure(&self, content: &Content<'_>) -> Result<(), String> {
+        let done = match self.is_unchanged() {
+            Ok(true) => self.set_mode(),
+            Ok(false) => self.put_back(content),
+            Err(error) => Err(error),
+        };
+        done.map_err(|error| self.refused(&error))
+    }
+
+    /// Says why [`ensure`](Self::ensure) would fail, as far as can be told without doing it.
+    pub(crate) fn check(&self, content: &Content<'_>) -> Result<(), String> {
+        let is_had = || content(None).map_err(io::Error::other);
+        match self.is_unchanged().and_then(|is| Ok(is || is_had()?)) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(self.refused(&no_content())),
+            Err(error) => Err(self.refused(&error)),
+        }
+    }
+
+    fn refused(&self, error: &io::Error) -> String {
+        let path = self.path().display();
+        format!("its output file {path} is not as it was, and can't be put back: {error}")
+    }
+
+    fn set_mode(&self) -> io::Result<()> {
+        match regular(self.path())? {
+            Some(about) if mode(&about) != self.mode() => {
+                fs::set_permissions(self.path(), permissions(&about.permissions(), self.mode()))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Writes the file beside its place, then gives it its name.
+    fn put_back(&self, content: &Content<'_>) -> io::Result<()> {
+        // Nothing is made where nothing can be put.
+        if !content(None).map_err(io::Error::other)? {
+            return Err(no_content());
+        }
+        let folder = self.path().parent();
+        folder.map_or(Ok(()), fs::create_dir_all)?;
+        let unfinished = Unfinished(beside(self.path()));
+        let mut file = create(&unfinished.0)?;
+        if !content(Some(&mut file)).map_err(io::Error::other)? {
+            return Err(no_content());
+        }
+        let about = file.metadata()?;
+        file.set_permissions(permissions(&about.permissions(), self.mode()))?;
+        drop(file);
+        // A link that was made meanwhile would be replaced.
+        regular(self.path())?;
+        fs::rename(&unfinished.0, self.path())
+    }
+}
+
+fn no_content() -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, "no store has its content")
+}
+
+/// A name of its own, which no other thread, process or machine takes.
+fn beside(path: &Path) -> PathBuf {
+    let random = RandomState::new().hash_one(std::process::id());
+    let mut name = std::ffi::OsString::from(".");
+    name.push(path.file_name().unwrap_or_default());
+    name.push(format!(".{random:016x}.unfinished"));
+    path.with_file_name(name)
+}
+
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// A file that is removed, unless it was given its name.
+struct Unfinished(PathBuf);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        // What is left if this fails does no harm.
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+#[cfg(unix)]
+fn permissions(_: &Permissions, mode: u32) -> Permissions {
+    std::os::unix::fs::PermissionsExt::from_mode(mode)
+}
+
+#[cfg(not(unix))]
+fn permissions(now: &Permissions, mode: u32) -> Permissions {
+    let mut permissions = now.clone();
+    permissions.set_readonly(mode & 0o200 == 0);
+    permissions
+}

@@ -11,15 +11,13 @@
 //!
 //! ```text
 //! store/FORMAT               the name and version of the format
-//! store/results/*.sde        append-only segments, one writer each
-//! store/intermediates/*.sde  the same, what an archive leaves out
+//! store/entries/*.sde        append-only segments with results and intermediates, one writer each
 //! store/scratch/*.sde        the same, states of runs that have not finished
 //! store/manifests/*.manifest what was there when a checkpoint or an archive was made
 //! store/work                 what processes are at, while they are
 //! ```
 //!
-//! The directory `results` and the `FORMAT` file together are a store of their
-//! own, to be copied and kept.
+//! `archive_to` writes the results alone to a store of their own, to be kept.
 //!
 //! The README of this crate says what is promised, and what is not; the bytes are described in
 //! `docs/store-format.md`.

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use sde::{Announced, ArchiveError, Batch, Holder, Key};
 
-use super::directory::FORMAT;
 use super::{DirStore, lock};
+use crate::format::directory::FORMAT;
 use crate::work::Work;
 use crate::writer::group_commit::Until;
 

@@ -29,12 +29,6 @@ fn another_process_finds_it_and_the_save_that_follows_writes_nothing() {
     assert!(has(&store, 1) && has(&other, 1));
     let before = sim.bytes();
     store.save(&batch(1)).unwrap();
-    let archive = Selection::Archive;
-    let archived = Batch {
-        entries: vec![made::entry(1, 1, archive)],
-        ..made::batch(archive)
-    };
-    store.save(&archived).unwrap();
     assert_eq!(sim.bytes(), before);
     // It was made durable all the same.
     for seed in 0..20 {

@@ -135,7 +135,7 @@ usage: sde stats STORE [options]
             "\
 Makes room: copies what counts to new segments and drops what was replaced. With
 a limit, gives up intermediates and scratch too. Others may use the store
-meanwhile. On a full disk, removes first what was replaced and what is of no use.
+meanwhile. On a full disk what was replaced goes first, and what is of no use.
 
 usage: sde gc STORE [options]
 
@@ -143,8 +143,8 @@ usage: sde gc STORE [options]
   --max-bytes SIZE  gives up intermediates and scratch until they have at most
                     SIZE, as 500M or 20G (powers of 1024). Results are not
                     counted, nor are files that are being written or the bytes
-                    of no use that stay in files not worth replacing (an eighth).
-                    Of one app, by name: APP=SIZE; several with commas between
+                    of no use that stay in files not worth replacing (an eighth)
+                    APP=SIZE is for one app; several have commas between them
   --min-entry SIZE  gives up entries whose values have fewer bytes; APP=SIZE too
   --max-entry SIZE  gives up entries whose values have more bytes; APP=SIZE too
   --max-age AGE     gives up what was saved, or used last, so long ago: 12h, 30d

@@ -74,7 +74,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     }
     let mut done = options.grace(grace).open(&path)?.compact(&retention)?;
     if dry_run {
-        done.removed = removable(&store, grace);
+        (done.removed, done.freed) = removable(&store, grace);
     }
     if done.busy {
         return Err(Failure::told(
@@ -123,9 +123,9 @@ impl Seen {
     }
 }
 
-/// How many files were replaced before the time of grace, as the generations that count tell: a dry
+/// How many files were replaced before the time of grace, and their bytes, as the generations that count tell: a dry
 /// run of a compaction does not look.
-fn removable(store: &Store, grace: Duration) -> usize {
+fn removable(store: &Store, grace: Duration) -> (usize, u64) {
     let is_over = |at: u64| {
         let at = UNIX_EPOCH + Duration::from_nanos(at);
         SystemTime::now()
@@ -139,8 +139,11 @@ fn removable(store: &Store, grace: Duration) -> usize {
         let mut over = retired.filter(|one| is_over(one.at));
         over.any(|one| one.id == Some(id)) && !listed.into_iter().any(|one| one.id == Some(id))
     };
-    let ids = store.segments.iter().filter_map(|one| one.id().ok());
-    ids.filter(|id| is_due(*id)).count()
+    let segments = store.segments.iter();
+    let due = segments.filter(|one| one.id().is_ok_and(is_due));
+    due.fold((0, 0), |(files, bytes), one| {
+        (files + 1, bytes + one.length())
+    })
 }
 
 fn print(
@@ -165,10 +168,10 @@ fn print(
     }
     if done.removed > 0 {
         let files = text::count(done.removed, "replaced file", "replaced files");
-        out.line(format!("{files} {would}removed"))?;
-    }
-    if done.freed > 0 {
-        out.line(format!("{} freed on the disk", text::size(done.freed)))?;
+        let freed = text::size(done.freed);
+        out.line(format!("{files} {would}removed, {freed} freed"))?;
+    } else if done.freed > 0 {
+        out.line(format!("{} freed", text::size(done.freed)))?;
     }
     if done.replaced > 0 && !dry_run {
         out.wrapped(

@@ -291,13 +291,10 @@ impl Sde {
         // Also if that failed: results come first.
         let archived = save(Selection::Archive);
         self.saved_together("finishes", Selection::Archive, saved.and(archived))?;
-        match self.handle.shared_ranks() {
-            Some(ranks) => ranks.close(),
-            None => self
-                .engine()
-                .archiver()
-                .iter()
-                .for_each(|store| store.finish()),
+        if let Some(ranks) = self.handle.shared_ranks() {
+            ranks.close();
+        } else if let Some(store) = self.engine().archiver() {
+            store.finish();
         }
         Ok(())
     }

@@ -73,7 +73,11 @@ pub(crate) fn check_content(catalog: &Catalog, place: &Place) -> Result<(), Trou
 
 impl Catalog {
     /// Writes a content to a file; gives whether there is a whole copy, and whether the file of one is gone.
-    pub(crate) fn copy_content(&self, key: &Key, to: &mut File) -> Result<(bool, bool), ArchiveError> {
+    pub(crate) fn copy_content(
+        &self,
+        key: &Key,
+        to: &mut File,
+    ) -> Result<(bool, bool), ArchiveError> {
         let mut gone = false;
         for copy in self.known(|index| index.contents(key)) {
             let copied = match Frame::content_at(self, &copy.place, key) {

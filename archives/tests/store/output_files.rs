@@ -243,8 +243,8 @@ impl App for Copy {
     }
     fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
         let to = inputs.get::<PathBuf>("to")?;
-        fs::copy(&self.source, &*to)?;
-        let file = OutputFile::new(&*to)?;
+        fs::copy(&self.source, to)?;
+        let file = OutputFile::new(to)?;
         Ok(ResultMap::new().with("file", file))
     }
 }

@@ -15,7 +15,7 @@ use crate::loss::program;
 const SITES: &[(&str, usize)] = &[
     ("archive.rs", 1),
     ("catalog/manifests.rs", 3),
-    ("store/directory.rs", 2),
+    ("format/directory.rs", 2),
     ("store/sync_foreign.rs", 2),
     ("vfs/mod.rs", 1),
     ("writer/segment_writer.rs", 3),

@@ -92,7 +92,7 @@ pub const ARCHIVES: Layered = Layered {
     layers: &[
         &["cbor", "vfs"],
         &["format"],
-        &["catalog"],
+        &["catalog", "work"],
         &["writer", "read"],
         &["resolve"],
         &["archive", "collective", "compact", "store"],

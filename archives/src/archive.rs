@@ -7,17 +7,16 @@ use std::sync::Arc;
 use sde::ArchiveError;
 
 use crate::catalog::Catalog;
-use crate::catalog::manifests;
 use crate::compact::{Candidate, Plan, copy};
 use crate::format::class::folder;
 use crate::format::class::{Class, Part};
 use crate::format::directory::{self, There};
 use crate::format::id::UniqueId;
-use crate::format::manifest::{ListedSegment, Manifest};
-use crate::format::trust::Trust;
-use crate::lock;
+use crate::format::manifest::{FOLDER, ListedSegment, Manifest};
+use crate::format::trust::{Trust, not_a_store};
 use crate::store::write_manifest::relative;
 use crate::store::{DirStore, LOOKS, absolute};
+use crate::sync::lock;
 use crate::vfs::{Vfs, make_dirs};
 use crate::writer::segment_writer::WriterConfig;
 
@@ -30,12 +29,12 @@ impl DirStore {
         let vfs = &**inner.vfs();
         if real_path(vfs, dir).starts_with(real_path(vfs, &inner.dir)) {
             let why = "it is this store itself or lies in it; name a directory outside, where nothing that happens to the store can harm it";
-            return Err(directory::not_a_store(dir, why));
+            return Err(not_a_store(dir, why));
         }
         if directory::look(vfs, dir)? == There::Store {
             let why =
                 "there is a store already; name an empty directory, or one that does not exist yet";
-            return Err(directory::not_a_store(dir, why));
+            return Err(not_a_store(dir, why));
         }
         let config = WriterConfig {
             vfs: Arc::clone(inner.vfs()),
@@ -149,7 +148,7 @@ fn take_away(config: &WriterConfig) {
     if !matches!(directory::look_for_format(vfs, dir), Ok(false)) {
         return;
     }
-    for folder in [folder(dir, Part::Entries), dir.join(manifests::FOLDER)] {
+    for folder in [folder(dir, Part::Entries), dir.join(FOLDER)] {
         // What is left does no harm but to be in the way, and the first error is the one to tell.
         let _ = take_folder_away(vfs, &folder, &config.writer);
     }

@@ -35,6 +35,7 @@ pub mod inspect;
 mod read;
 mod resolve;
 mod store;
+mod sync;
 pub mod vfs;
 #[cfg_attr(not(target_os = "linux"), path = "work/none.rs")]
 mod work;
@@ -47,10 +48,3 @@ pub use store::DirStore;
 pub use store::open::{builder, open};
 pub use store::options::Options;
 pub use store::wire::Cbor;
-
-/// The lock of a mutex. What a thread that panicked has left is as good as what it found.
-fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
-    mutex
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner)
-}

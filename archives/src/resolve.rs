@@ -5,7 +5,8 @@ use sde::{ArchiveError, Key, StoredEntry, StoredResult};
 use crate::catalog::Catalog;
 use crate::catalog::index::KnownFrame;
 use crate::format::precedence::Precedence;
-use crate::read::frame::{self, Trouble};
+use crate::read::frame::{self};
+use crate::read::trouble::Trouble;
 
 /// What became of looking at the frames of a key.
 pub(crate) struct Resolved {

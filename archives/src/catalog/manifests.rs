@@ -13,11 +13,9 @@ use sde::ArchiveError;
 
 use crate::format::directory::{is_no_folder, make_folder};
 use crate::format::id::UniqueId;
-use crate::format::manifest::{EXTENSION, Manifest, Sweep};
+use crate::format::manifest::{EXTENSION, FOLDER, Manifest, Sweep};
 use crate::format::trust::{Distrusted, Trust};
 use crate::vfs::{Vfs, read_bytes};
-
-pub(crate) const FOLDER: &str = "manifests";
 
 /// The manifests that can be read, by their names.
 pub(crate) struct ManifestSet {

@@ -1,9 +1,11 @@
 //! What is known of a store: its segments, what lies where in them, its manifests.
 
+mod changes;
 pub(crate) mod contents;
 pub(crate) mod filter;
 pub(crate) mod index;
 pub(crate) mod manifests;
+mod reading;
 pub(crate) mod scan;
 pub(crate) mod segments;
 pub(crate) mod table;
@@ -14,16 +16,17 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
 use sde::Mark;
 
+use changes::CatalogChanges;
 use index::Index;
 use manifests::ManifestSet;
-use segments::{CatalogChanges, SegmentCatalog};
+use segments::SegmentCatalog;
 
 use crate::format::id::{Clock, UniqueId};
 use crate::format::index_block::{IndexBlock, ROW, Row};
 use crate::format::metadata::{Provenance, ProvenanceId};
 use crate::format::segment::Segment;
 use crate::format::trust::Trust;
-use crate::lock;
+use crate::sync::lock;
 use crate::vfs::Vfs;
 
 /// What a process knows of a store.

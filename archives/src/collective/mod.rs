@@ -45,9 +45,9 @@ use sde::{ArchiveError, Archiver, ProcessGroup, Selection};
 
 use crate::format::id::UniqueId;
 use crate::format::manifest::ReplacedSegment;
-use crate::lock;
 use crate::store::DirStore;
 use crate::store::write_manifest::relative;
+use crate::sync::lock;
 
 use bring::{Brought, Far, bring, far};
 use drain::{Drain, Drained, Source};

@@ -18,9 +18,9 @@ use crate::cbor::metadata::{from_bytes, to_bytes};
 use crate::format::directory::{self, There};
 use crate::format::id::UniqueId;
 use crate::format::trust::Trust;
-use crate::lock;
 use crate::store::options::Options;
 use crate::store::{DirStore, absolute};
+use crate::sync::lock;
 use crate::vfs::{Vfs, make_dirs};
 use crate::writer::segment_writer::WriterConfig;
 

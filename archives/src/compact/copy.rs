@@ -15,7 +15,7 @@ use crate::format::frame::{self, FrameHeader, FrameKind};
 use crate::format::index_block::IndexBlock;
 use crate::format::metadata::{ProvenanceId, split_entry};
 use crate::format::segment::Segment;
-use crate::read::frame::Trouble;
+use crate::read::trouble::Trouble;
 use crate::store::uses;
 use crate::vfs::VfsFile;
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload};

@@ -21,8 +21,8 @@ use crate::format::class::EXTENSION;
 use crate::format::frame::FrameKind;
 use crate::format::id::UniqueId;
 use crate::format::manifest::ReplacedSegment;
-use crate::lock;
 use crate::store::DirStore;
+use crate::sync::lock;
 use crate::vfs::Vfs;
 
 /// What the name of a closed segment ends with, before the extension.

@@ -23,8 +23,8 @@ use super::survey::Candidate;
 use crate::format::directory;
 use crate::format::id;
 use crate::format::manifest::{ReplacedSegment, Sweep};
-use crate::lock;
 use crate::store::DirStore;
+use crate::sync::lock;
 
 /// What a store keeps to, and what it did for that.
 pub(crate) struct Room {

@@ -31,9 +31,9 @@ use crate::format::id::UniqueId;
 use crate::format::index_block::Row;
 use crate::format::manifest::ReplacedSegment;
 use crate::format::segment::Segment;
-use crate::lock;
 use crate::store::DirStore;
 use crate::store::write_manifest::relative;
+use crate::sync::lock;
 
 /// How many states of a run are of use.
 const STATES: usize = 2;

@@ -6,14 +6,13 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use sde::ArchiveError;
 
 use crate::format::class::Part;
 use crate::format::id::UniqueId;
-use crate::format::trust::Trust;
+use crate::format::trust::{Trust, cannot_open, not_a_store};
 use crate::vfs::{FileKind, Found, Vfs, make_dirs, read_bytes};
 
 /// The version of the format that this crate writes and reads.
@@ -116,7 +115,7 @@ pub(crate) fn misplaced(vfs: &dyn Vfs, store: &Path) -> io::Result<Vec<(&'static
 /// The names of all folders that a store may have.
 pub(crate) fn folders() -> impl Iterator<Item = &'static str> {
     let of_parts = Part::ALL.into_iter().map(Part::folder);
-    of_parts.chain([crate::catalog::manifests::FOLDER])
+    of_parts.chain([crate::format::manifest::FOLDER])
 }
 
 /// Whether the names in a folder can't be listed because there is no such folder, or something else
@@ -214,7 +213,7 @@ pub(crate) fn remove_unfinished(vfs: &dyn Vfs, store: &Path, grace: Duration) ->
     let mut bytes = 0;
     for dir in [
         store.to_owned(),
-        store.join(crate::catalog::manifests::FOLDER),
+        store.join(crate::format::manifest::FOLDER),
     ] {
         let names = vfs.list(&dir).unwrap_or_default();
         let unfinished = names
@@ -285,29 +284,4 @@ pub(crate) fn is_another_version(vfs: &dyn Vfs, dir: &Path) -> bool {
     let text = text.ok().and_then(|text| String::from_utf8(text).ok());
     let version = text.and_then(|text| version(&text));
     version.is_some_and(|version| version != VERSION)
-}
-
-pub(crate) fn not_a_store(dir: &Path, why: impl Into<String>) -> ArchiveError {
-    ArchiveError::NotAStore {
-        path: dir.to_owned(),
-        why: why.into(),
-    }
-}
-
-pub(crate) fn cannot_open(dir: &Path, doing: &'static str, source: io::Error) -> ArchiveError {
-    let advice = match source.kind() {
-        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
-            "name a directory you may write to, or open it with `open_read_only`"
-        }
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-            "make room, or name a directory on another disk"
-        }
-        _ => "name another directory",
-    };
-    ArchiveError::Open {
-        path: dir.to_owned(),
-        doing,
-        source: Arc::new(source),
-        advice,
-    }
 }

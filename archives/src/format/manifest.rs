@@ -114,6 +114,9 @@ impl Manifest {
     }
 }
 
+/// Where they are.
+pub(crate) const FOLDER: &str = "manifests";
+
 /// How manifests are called.
 pub(crate) const EXTENSION: &str = "manifest";
 

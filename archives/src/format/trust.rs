@@ -8,11 +8,12 @@
 //! That costs one look at each folder when the store is opened, and one at each file when it is
 //! opened, of which that at a segment tells its length too.
 
+use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use sde::ArchiveError;
 
-use crate::format::directory::{cannot_open, not_a_store};
 use crate::vfs::{Found, Vfs};
 
 /// Who may own what is in a store.
@@ -83,6 +84,31 @@ impl Distrusted {
         let name = path.strip_prefix(store).unwrap_or(path);
         let why = format!("of its file {:?}: {why}", name.display());
         Err(not_a_store(store, why))
+    }
+}
+
+pub(crate) fn not_a_store(dir: &Path, why: impl Into<String>) -> ArchiveError {
+    ArchiveError::NotAStore {
+        path: dir.to_owned(),
+        why: why.into(),
+    }
+}
+
+pub(crate) fn cannot_open(dir: &Path, doing: &'static str, source: io::Error) -> ArchiveError {
+    let advice = match source.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "name a directory you may write to, or open it with `open_read_only`"
+        }
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "make room, or name a directory on another disk"
+        }
+        _ => "name another directory",
+    };
+    ArchiveError::Open {
+        path: dir.to_owned(),
+        doing,
+        source: Arc::new(source),
+        advice,
     }
 }
 

@@ -7,9 +7,10 @@ use std::path::Path;
 use sde::ArchiveError;
 
 use super::segments::{SegmentFile, SegmentId};
-use crate::catalog::manifests::{FOLDER, read};
+use crate::catalog::manifests::read;
 use crate::format::directory::{VERSION, is_no_folder};
 use crate::format::id::UniqueId;
+use crate::format::manifest::FOLDER;
 use crate::format::manifest::{EXTENSION, Manifest};
 use crate::vfs::{Vfs, read_bytes};
 

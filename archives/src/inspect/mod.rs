@@ -60,8 +60,8 @@ use sde::ArchiveError;
 use crate::catalog::Catalog;
 use crate::format::class::Part;
 use crate::format::directory;
-use crate::format::trust::Trust;
-use crate::lock;
+use crate::format::trust::{Trust, not_a_store};
+use crate::sync::lock;
 use crate::vfs::{Disk, Found, Vfs};
 
 pub use item::{AboutWriter, Content, Damage, Entry, EntryUses, Item, Saved, Scratch};
@@ -103,7 +103,7 @@ impl Inspection {
         let format = match directory::look(&*vfs, &dir) {
             Ok(directory::There::Store) => None,
             Ok(directory::There::Nothing) => {
-                return Err(directory::not_a_store(&dir, "there is nothing"));
+                return Err(not_a_store(&dir, "there is nothing"));
             }
             // Damage only if there is more of a store, and it is not of another release.
             Err(ArchiveError::NotAStore { why, .. })

@@ -17,8 +17,9 @@ use crate::format::frame::{FRAME_HEADER, FRAME_MAGIC, FrameKind};
 use crate::format::index_block::{IndexBlock, Row, TRAILER};
 use crate::format::metadata::{About, Provenance, ProvenanceId, TypeInfo};
 use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
-use crate::read::frame::{EntryFrame, Frame, Trouble, scratch_body};
+use crate::read::frame::{EntryFrame, Frame, scratch_body};
 use crate::read::payload::ValueSource;
+use crate::read::trouble::Trouble;
 use crate::store::uses::UsesMetadata;
 
 /// What a walk found of the segment as a whole.

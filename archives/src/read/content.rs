@@ -5,7 +5,8 @@ use std::io::{self, Seek, Write};
 
 use sde::{ArchiveError, Key};
 
-use super::frame::{Frame, Trouble};
+use super::frame::Frame;
+use super::trouble::Trouble;
 use crate::catalog::Catalog;
 use crate::catalog::index::Place;
 use crate::format::frame::FrameKind;

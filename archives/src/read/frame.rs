@@ -1,22 +1,22 @@
 //! Reading one frame again, and the values in it.
 
-use std::io;
 use std::sync::Arc;
 
 use sde::{ArchiveError, Key, Payload, Record, StoredEntry, StoredResult};
 
 use super::payload::{FilePayload, ValueSource};
+use super::trouble::Trouble;
 use crate::catalog::Catalog;
 use crate::catalog::index::Place;
 use crate::format::class::Class;
-use crate::format::frame::{self, FRAME_HEADER, FrameHeader, FrameKind};
+use crate::format::frame::{self, FrameHeader, FrameKind};
 use crate::format::metadata::{
     EntryBody, Provenance, ProvenanceId, ProvenanceRef, ScratchBody, TypeInfo, ValuePlace,
     provenance_key,
 };
 use crate::format::precedence::Precedence;
 use crate::format::segment::{Segment, checksum};
-use crate::lock;
+use crate::sync::lock;
 use crate::vfs::{Vfs, VfsFile};
 
 /// A value up to this size is checked as soon as its entry is found, so that
@@ -25,59 +25,6 @@ const CHECKED_WHEN_FOUND: u64 = 16 << 20;
 
 /// So many provenances are kept in memory.
 const PROVENANCES: usize = 1 << 12;
-
-const GONE: &str = "its file is gone; a compaction may have put it elsewhere";
-
-/// Why a frame gave nothing.
-#[derive(Debug)]
-pub(crate) enum Trouble {
-    /// It is not what it should be: a miss.
-    Damaged(String),
-    /// It is sound, and not what was asked for.
-    OtherType(String),
-    /// It is of another key, that begins alike.
-    OtherKey,
-    /// Its file is not there any more.
-    Gone,
-    /// It could not be read.
-    Io(ArchiveError),
-}
-
-impl Trouble {
-    pub(crate) fn io(segment: &Segment, error: io::Error) -> Self {
-        match error.kind() {
-            io::ErrorKind::UnexpectedEof => Self::Damaged("its file was cut short".to_owned()),
-            // A network file system may say the second of a file that another process removed.
-            io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle => Self::Gone,
-            _ => Self::Io(ArchiveError::io("reading", &segment.path, error)),
-        }
-    }
-
-    /// Warns of what is damaged; gives back what is an error.
-    pub(crate) fn warned(self, key: &Key, what: &str) -> Option<ArchiveError> {
-        match self {
-            Self::Damaged(why) | Self::OtherType(why) => {
-                sde::warning!("{what} of {} can't be used: {why}", key.short());
-                None
-            }
-            Self::Gone | Self::OtherKey => None,
-            Self::Io(error) => Some(error),
-        }
-    }
-}
-
-impl From<Trouble> for ArchiveError {
-    fn from(trouble: Trouble) -> Self {
-        match trouble {
-            Trouble::Damaged(why) => Self::Damaged { why },
-            Trouble::OtherType(why) => Self::Other(why),
-            Trouble::Gone | Trouble::OtherKey => Self::Damaged {
-                why: GONE.to_owned(),
-            },
-            Trouble::Io(error) => error,
-        }
-    }
-}
 
 /// A frame that was read, and is whole but for its payload.
 pub(crate) struct Frame<'a> {
@@ -188,7 +135,14 @@ impl<'a> Frame<'a> {
         checked: u64,
     ) -> Option<Arc<dyn Payload>> {
         let at = source.at();
-        let payload = FilePayload::new(self, source, stored, has_files, of);
+        let payload = FilePayload::new(
+            (self.vfs, self.segment),
+            &self.body,
+            source,
+            stored,
+            has_files,
+            of,
+        );
         let sound = match self.segment.is_damaged(at) {
             true => Err(Trouble::Damaged(
                 "it was found to be damaged before".to_owned(),
@@ -383,6 +337,3 @@ pub(crate) fn scratch_body(frame: &Frame<'_>) -> Result<(ScratchBody, ValueSourc
     let none = || Trouble::Damaged("it has no value".to_owned());
     Ok((body, source.ok_or_else(none)?))
 }
-
-/// Where a body begins in its frame.
-pub(crate) const BODY: u64 = FRAME_HEADER as u64;

@@ -3,3 +3,4 @@
 pub(crate) mod content;
 pub(crate) mod frame;
 pub(crate) mod payload;
+pub(crate) mod trouble;

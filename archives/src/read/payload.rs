@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use sde::key::Digest;
 use sde::{ArchiveError, Codec, ErasedValue, Payload};
 
-use super::frame::{BODY, Frame, Trouble};
+use super::trouble::Trouble;
 use crate::cbor;
-use crate::format::frame;
+use crate::format::frame::{self, FRAME_HEADER};
 use crate::format::metadata::TypeInfo;
 use crate::format::segment::Segment;
 use crate::format::stored_name::stored_name;
@@ -31,7 +31,9 @@ impl ValueSource {
     /// Where they begin in the file.
     pub(crate) fn at(&self) -> u64 {
         match self {
-            Self::Body { frame, at, .. } => frame.saturating_add(BODY).saturating_add(*at),
+            Self::Body { frame, at, .. } => frame
+                .saturating_add(FRAME_HEADER as u64)
+                .saturating_add(*at),
             Self::Payload { at, .. } => *at,
         }
     }
@@ -114,16 +116,17 @@ pub(crate) struct FilePayload {
 
 impl FilePayload {
     pub(crate) fn new(
-        frame: &Frame<'_>,
+        (vfs, segment): (&Arc<dyn Vfs>, &Arc<Segment>),
+        body: &[u8],
         source: ValueSource,
         stored: &TypeInfo,
         has_files: bool,
         of: String,
     ) -> Self {
-        let kept = source.of_body(&frame.body).map(<[u8]>::to_vec);
+        let kept = source.of_body(body).map(<[u8]>::to_vec);
         Self {
-            vfs: Arc::clone(frame.vfs),
-            segment: Arc::clone(frame.segment),
+            vfs: Arc::clone(vfs),
+            segment: Arc::clone(segment),
             source,
             stored: stored.clone(),
             has_files,

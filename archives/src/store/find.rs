@@ -7,7 +7,8 @@ use sde::key::Digest;
 use sde::{ArchiveError, Batch, Key, Payload, SavedEntry, SavedResult, StoredEntry};
 
 use crate::catalog::contents::content_key;
-use crate::read::frame::{self, Trouble};
+use crate::read::frame::{self};
+use crate::read::trouble::Trouble;
 use crate::resolve::resolve;
 use crate::store::{DirStore, LOOKS};
 

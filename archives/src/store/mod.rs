@@ -31,11 +31,11 @@ use crate::collective::Team;
 use crate::compact::room::Room;
 use crate::compact::scratch::Trim;
 use crate::format::class::Part;
-use crate::format::directory;
 use crate::format::id::UniqueId;
-use crate::format::trust::Trust;
-use crate::lock;
-use crate::read::frame::{self, Trouble};
+use crate::format::trust::{Trust, cannot_open};
+use crate::read::frame::{self};
+use crate::read::trouble::Trouble;
+use crate::sync::lock;
 use crate::vfs::Vfs;
 use crate::writer::encode::{BatchEncoder, Provenances};
 use crate::writer::group_commit::{GroupCommit, Until};
@@ -456,7 +456,7 @@ impl Archiver for DirStore {
 }
 
 pub(crate) fn absolute(dir: &Path) -> Result<PathBuf, ArchiveError> {
-    std::path::absolute(dir).map_err(|e| directory::cannot_open(dir, "finding where it is", e))
+    std::path::absolute(dir).map_err(|e| cannot_open(dir, "finding where it is", e))
 }
 
 impl std::fmt::Debug for DirStore {

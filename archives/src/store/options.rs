@@ -8,7 +8,7 @@ use sde::{ArchiveError, ProcessGroup};
 
 use crate::compact::Retention;
 use crate::format::directory::{self, There};
-use crate::format::trust::Trust;
+use crate::format::trust::{Trust, not_a_store};
 use crate::store::{DirStore, absolute};
 use crate::vfs::{Disk, Vfs};
 
@@ -212,7 +212,7 @@ impl Options {
             }
             There::Nothing if options.read_only => {
                 let why = "there is nothing; `DirStore::open` makes a new store";
-                return Err(directory::not_a_store(&dir, why));
+                return Err(not_a_store(&dir, why));
             }
             There::Nothing => {
                 // It would be refused the next time, with what was saved in it.

@@ -22,7 +22,7 @@ use crate::format::metadata::{
     Contents, InputKind, Provenance, ResultKind, ScratchBody, TypeInfo, ValuePlace, entry_rest,
 };
 use crate::format::stored_name::stored_name;
-use crate::lock;
+use crate::sync::lock;
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload, changed};
 use crate::writer::pipeline::PipelinedWriter;
 

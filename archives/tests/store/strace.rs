@@ -45,7 +45,7 @@ fn killed_at(call: &str, time: usize, dir: &std::path::Path) -> Option<Vec<Strin
 }
 
 #[test]
-#[ignore = "needs strace: ./test --only kill"]
+#[ignore = "part of ./test --only kill, which has strace"]
 fn nothing_acknowledged_is_lost_at_any_system_call() {
     let mut kills = 0;
     for call in CALLS {

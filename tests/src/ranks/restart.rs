@@ -247,7 +247,7 @@ pub(super) fn without_one_of_its_parts_a_value_is_computed_again_by_all(ranks: R
     let store = folder.path().join("store");
     save_waves(ranks.resized(3), &store);
     ranks.once(|| {
-        let segments = std::fs::read_dir(store.join("results")).unwrap();
+        let segments = std::fs::read_dir(store.join("entries")).unwrap();
         let mut segments: Vec<_> = segments.map(|file| file.unwrap().path()).collect();
         segments.sort_by_key(|file| file.metadata().unwrap().len());
         // One of those with nothing but a part.

@@ -52,7 +52,7 @@ pub(super) fn any_number_of_ranks_goes_on_from_what_others_saved_together(ranks:
         let (saved_by, loaded_by) = (ranks.resized(saved_by), ranks.resized(loaded_by));
         all_get(bits(saved_by, open), Source::Computed, &how);
         ranks.once(|| {
-            let files = std::fs::read_dir(store.join("results")).unwrap();
+            let files = std::fs::read_dir(store.join("entries")).unwrap();
             assert_eq!(files.count(), 1);
         });
         all_get(bits(loaded_by, open), Source::Loaded, &how);

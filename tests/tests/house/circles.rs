@@ -27,10 +27,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
     ("apps/opencl/src", &["driver", "error", "identity"]),
     ("apps/opencl/src/live", &["kernel", "program"]),
-    (
-        "archives/src",
-        &["archive", "collective", "compact", "store"],
-    ),
+    ("archives/src", &["collective", "compact", "store"]),
     ("archives/src/cbor", &["access", "read"]),
     ("archives/src/inspect", &["item", "payload"]),
     (

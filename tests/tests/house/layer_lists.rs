@@ -90,7 +90,7 @@ pub const ARCHIVES: Layered = Layered {
     name: "sde-archives",
     src: "archives/src/",
     layers: &[
-        &["cbor", "vfs"],
+        &["cbor", "sync", "vfs"],
         &["format"],
         &["catalog", "work"],
         &["writer", "read"],

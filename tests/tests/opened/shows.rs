@@ -47,7 +47,7 @@ pub fn warns(store: &Path, quiet: bool, subscribes: bool) {
 
 /// Changes a byte in the middle of each file of results.
 fn damage(store: &Path) {
-    for file in std::fs::read_dir(store.join("results")).unwrap() {
+    for file in std::fs::read_dir(store.join("entries")).unwrap() {
         let path = file.unwrap().path();
         let mut bytes = std::fs::read(&path).unwrap();
         let middle = bytes.len() / 3;

@@ -60,18 +60,23 @@ impl Engine {
 
     /// Takes entries off the lists of what is to be saved.
     fn are_saved(&self, archiver: &dyn Archiver, selection: Selection, entries: &[Arc<Entry>]) {
-        let takes_more = |entry: &Entry, other: Selection| {
-            let mut results = entry.results.results().iter();
-            let tags = |named: &Named| named.tags.unwrap_or_default();
-            results.any(|named| other.takes(tags(named)) && !selection.takes(tags(named)))
-        };
-        let other = match selection {
-            Selection::Checkpoint => Selection::Archive,
-            Selection::Archive => Selection::Checkpoint,
-        };
+        let tags = |named: &Named| named.tags.unwrap_or_default();
         for entry in entries {
             self.pending.forget(selection, entry);
-            if archiver.is_one_store() && !takes_more(entry, other) {
+            let mut results = entry.results.results().iter();
+            let (other, has_all) = match selection {
+                // Of an entry without results an archive has the record.
+                Selection::Checkpoint => (
+                    Selection::Archive,
+                    results.any(|named| tags(named).is_archived()),
+                ),
+                Selection::Archive => (
+                    Selection::Checkpoint,
+                    results
+                        .all(|named| !tags(named).is_checkpointed() || tags(named).is_archived()),
+                ),
+            };
+            if archiver.is_one_store() && has_all {
                 self.pending.forget(other, entry);
             }
         }

@@ -1,0 +1,20 @@
+//! What was found in a store that was not known.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use sde::Mark;
+
+use crate::format::id::UniqueId;
+use crate::format::index_block::{IndexBlock, Row};
+use crate::format::segment::Segment;
+
+/// What is new.
+#[derive(Default)]
+pub(crate) struct CatalogChanges {
+    pub(crate) sealed: Vec<(Arc<Segment>, IndexBlock)>,
+    pub(crate) frames: Vec<(Arc<Segment>, Vec<Row>)>,
+    pub(crate) marks: Vec<Mark>,
+    /// Segments whose files are gone, or replaced; what is still new of them is among the rest.
+    pub(crate) gone: HashSet<UniqueId>,
+}

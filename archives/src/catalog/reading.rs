@@ -1,0 +1,93 @@
+//! What is in a segment, by its index or from end to end.
+
+use std::io;
+use std::sync::Arc;
+
+use sde::Mark;
+
+use super::changes::CatalogChanges;
+use super::scan;
+use crate::cbor::metadata::from_bytes;
+use crate::format::frame::{self, FrameKind};
+use crate::format::index_block::{IndexBlock, Row};
+use crate::format::segment::{SEGMENT_HEADER, Segment};
+use crate::vfs::{Vfs, VfsFile};
+
+/// Reads a segment of which nothing is known: its index, if it has one. What is before the place was replaced, and only
+/// provenances of it count: what was appended since may need them. Gives up to where that is, and whether it is sealed.
+pub(super) fn read_anew(
+    vfs: &dyn Vfs,
+    segment: &Arc<Segment>,
+    from: u64,
+    has_looked: bool,
+    changes: &mut CatalogChanges,
+) -> io::Result<(u64, bool)> {
+    let file = vfs.open(&segment.path)?;
+    let length = file.length()?;
+    if length <= from {
+        return Ok((from, false));
+    }
+    let counts = |row: &Row| row.at() >= from || row.kind() == Some(FrameKind::Provenance);
+    if let Some(block) = IndexBlock::read(segment, &*file, length)? {
+        // Without the index, which nobody may vouch for.
+        let end = block.end;
+        changes.marks.extend(marks(&*file, segment, &block)?);
+        match from == SEGMENT_HEADER as u64 {
+            true => changes.sealed.push((Arc::clone(segment), block)),
+            false => {
+                let rows = Row::all(&block.rows).filter(counts).collect();
+                changes.frames.push((Arc::clone(segment), rows));
+            }
+        }
+        return Ok((end.max(from), true));
+    }
+    let mut scanned = scan::scan(vfs, segment, SEGMENT_HEADER as u64)?;
+    scanned.rows.retain(counts);
+    let end = scanned.frames_end.max(from);
+    note_scanned(vfs, segment, scanned, has_looked, changes);
+    Ok((end, false))
+}
+
+/// Reads what is new of a segment.
+pub(super) fn read_on(
+    vfs: &dyn Vfs,
+    segment: &Arc<Segment>,
+    from: u64,
+    has_looked: bool,
+    changes: &mut CatalogChanges,
+) -> io::Result<u64> {
+    let scanned = scan::scan(vfs, segment, from)?;
+    let end = scanned.frames_end;
+    note_scanned(vfs, segment, scanned, has_looked, changes);
+    Ok(end)
+}
+
+fn note_scanned(
+    vfs: &dyn Vfs,
+    segment: &Arc<Segment>,
+    scanned: scan::Scanned,
+    has_looked: bool,
+    changes: &mut CatalogChanges,
+) {
+    // Later on the end of a save that goes on is read the next time.
+    let goes_on = || matches!(vfs.try_lock(&segment.path), Ok(None));
+    if !(has_looked && scanned.is_cut_short() && goes_on()) {
+        scanned.warn(&segment.path);
+    }
+    changes.marks.extend(scanned.marks);
+    changes.frames.push((Arc::clone(segment), scanned.rows));
+}
+
+/// The marks in a sealed segment.
+fn marks(file: &dyn VfsFile, segment: &Segment, block: &IndexBlock) -> io::Result<Vec<Mark>> {
+    let mut marks = Vec::new();
+    for row in Row::all(&block.rows).filter(|row| row.kind() == Some(FrameKind::Mark)) {
+        let frame = frame::read_at(file, segment, row.at())?;
+        let read = |body: &[u8]| Some(from_bytes(body).ok()?.0);
+        match frame.and_then(|(header, body)| read(header.content(&body))) {
+            Some(mark) => marks.push(mark),
+            None => sde::warning!("a mark in {} is damaged", segment.path.display()),
+        }
+    }
+    Ok(marks)
+}

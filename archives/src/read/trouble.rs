@@ -1,0 +1,60 @@
+//! Why a frame gave nothing.
+
+use std::io;
+
+use sde::{ArchiveError, Key};
+
+use crate::format::segment::Segment;
+
+const GONE: &str = "its file is gone; a compaction may have put it elsewhere";
+
+/// Why a frame gave nothing.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// It is not what it should be: a miss.
+    Damaged(String),
+    /// It is sound, and not what was asked for.
+    OtherType(String),
+    /// It is of another key, that begins alike.
+    OtherKey,
+    /// Its file is not there any more.
+    Gone,
+    /// It could not be read.
+    Io(ArchiveError),
+}
+
+impl Trouble {
+    pub(crate) fn io(segment: &Segment, error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => Self::Damaged("its file was cut short".to_owned()),
+            // A network file system may say the second of a file that another process removed.
+            io::ErrorKind::NotFound | io::ErrorKind::StaleNetworkFileHandle => Self::Gone,
+            _ => Self::Io(ArchiveError::io("reading", &segment.path, error)),
+        }
+    }
+
+    /// Warns of what is damaged; gives back what is an error.
+    pub(crate) fn warned(self, key: &Key, what: &str) -> Option<ArchiveError> {
+        match self {
+            Self::Damaged(why) | Self::OtherType(why) => {
+                sde::warning!("{what} of {} can't be used: {why}", key.short());
+                None
+            }
+            Self::Gone | Self::OtherKey => None,
+            Self::Io(error) => Some(error),
+        }
+    }
+}
+
+impl From<Trouble> for ArchiveError {
+    fn from(trouble: Trouble) -> Self {
+        match trouble {
+            Trouble::Damaged(why) => Self::Damaged { why },
+            Trouble::OtherType(why) => Self::Other(why),
+            Trouble::Gone | Trouble::OtherKey => Self::Damaged {
+                why: GONE.to_owned(),
+            },
+            Trouble::Io(error) => error,
+        }
+    }
+}

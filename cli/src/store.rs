@@ -100,9 +100,10 @@ impl Store {
                 0 => String::new(),
                 more => format!(" and {more} more"),
             };
+            let entry = first.key.map(|key| format!(" (entry {})", key.short()));
+            let (path, at, entry) = (&first.path, first.place.start, entry.unwrap_or_default());
             warn(format!(
-                "left out, as it is damaged: {} at byte {}{more}; `sde verify` lists all",
-                first.path, first.place.start
+                "left out, as it is damaged: {path} at byte {at}{entry}{more}; `sde verify` lists all"
             ));
         }
     }

@@ -13,7 +13,7 @@ use super::payload::Payload;
 use super::segments::SegmentFile;
 use crate::catalog::scan::{FoundFrame, Window};
 use crate::cbor::metadata::from_bytes;
-use crate::format::frame::{FRAME_HEADER, FRAME_MAGIC, FrameKind};
+use crate::format::frame::{FRAME_HEADER, FRAME_MAGIC, FrameHeader, FrameKind};
 use crate::format::index_block::{IndexBlock, Row, TRAILER};
 use crate::format::metadata::{About, Provenance, ProvenanceId, TypeInfo};
 use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
@@ -113,7 +113,12 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         while let Some((frame, body)) = self.window.next_frame(self.segment, at)? {
             let body = body.to_vec();
             if frame.at > at {
-                self.damage(at, frame.at, "no frame can be read there", None);
+                // What it says may be damaged too.
+                let bytes = self.window.get(at, FRAME_HEADER as u64)?;
+                let header = bytes.and_then(FrameHeader::read);
+                let key = header.map(|header| header.key);
+                let key = key.filter(|key| *key.as_bytes() != [0; 32]);
+                self.damage(at, frame.at, "no frame can be read there", key);
             }
             at = frame.end;
             self.frame(&frame, &body);

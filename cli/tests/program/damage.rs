@@ -133,10 +133,30 @@ fn a_lost_file_is_found() {
     }
 }
 
+/// Has a value that is too long to be in its frame.
+#[derive(sde::Fingerprint)]
+struct Field;
+
+impl sde::App for Field {
+    fn info(&self) -> sde::AppInfo {
+        sde::AppInfo::new("cli.Field", "1")
+            .result(sde::ResultSpec::new::<Vec<f64>>("values"))
+            .result(sde::ResultSpec::new::<String>("label"))
+    }
+    fn run(&self, _: &sde::Handle, _: &sde::Inputs) -> Result<sde::ResultMap, sde::AppError> {
+        Ok(sde::ResultMap::new()
+            .with("values", vec![1.0; 10_000])
+            .with("label", "a label".to_owned()))
+    }
+}
+
 #[test]
 fn a_damaged_value_is_named_with_its_entry_and_all_else_is_shown() {
     let sample = Sample::new();
-    let key = sample.keys.solver.to_string();
+    let sde = engine(&sample.path);
+    let key = sde.request(&Field, &sde::inputs! {}).run().unwrap().key;
+    drop(sde);
+    let key = key.to_string();
     let shown = sample.run("show", &[&key, "--json"]).json();
     let result = &shown["results"][0];
     let file = sample.path.join(result["file"].as_str().unwrap());
@@ -151,7 +171,7 @@ fn a_damaged_value_is_named_with_its_entry_and_all_else_is_shown() {
     assert_eq!(damaged.as_array().unwrap().len(), 1);
     assert_eq!(damaged[0]["file"], result["file"]);
     assert_eq!(damaged[0]["from"], result["from"]);
-    let of = format!("result \"positions\" of cli.Solver [{}]", &key[..12]);
+    let of = format!("result \"values\" of cli.Field [{}]", &key[..12]);
     assert_eq!(damaged[0]["of"], of);
 
     let show = sample.run("show", &[&key]);
@@ -162,8 +182,8 @@ fn a_damaged_value_is_named_with_its_entry_and_all_else_is_shown() {
         show.out
     );
     let export = |name| sample.run("export", &[&key, name, "--format", "json", "--to", "-"]);
-    assert_eq!(export("positions").status, 2);
-    assert_eq!(export("guess").well(), "[1.0,2.0,4.0]\n");
+    assert_eq!(export("values").status, 2);
+    assert_eq!(export("label").well(), "\"a label\"\n");
 }
 
 /// Some said with status 0 what was only part of the truth.
@@ -207,7 +227,7 @@ fn a_damaged_manifest_leaves_the_store_usable() {
     assert_eq!(sample.run("ls", &[]).status, 0);
     let verify = sample.run("verify", &[]);
     assert_eq!(verify.status, 1);
-    assert!(verify.out.contains("manifests/archive-"), "{}", verify.out);
+    assert!(verify.out.contains("manifests/0000"), "{}", verify.out);
     assert!(sample.run("stats", &[]).out.contains("no, damaged"));
 }
 
@@ -223,7 +243,7 @@ fn left_by_a_kill(commits: bool) -> (tempfile::TempDir, std::path::PathBuf) {
         sde.checkpoint().unwrap();
     }
     copy(&live, &left);
-    let segments = files(&left.join("results"));
+    let segments = files(&left.join("entries"));
     (folder, segments[0].clone())
 }
 
@@ -255,7 +275,7 @@ fn an_end_that_a_killed_writer_left_is_unfinished_and_no_damage() {
     let longer = |by: &[u8]| [&whole[..], by].concat();
     for left in [
         cut(20),
-        cut(150),
+        cut(60),
         longer(b"SD"),
         longer(b"SDEf\x01"),
         longer(&[0; 999]),
@@ -266,7 +286,7 @@ fn an_end_that_a_killed_writer_left_is_unfinished_and_no_damage() {
         // Below a line of titles, and above one of sums.
         let entries = sde(["ls", store]).well().lines().count() - 2;
         assert_eq!(entries, if left.len() < whole.len() { 2 } else { 3 });
-        assert!(told.starts_with("unfinished: results/"), "{told}");
+        assert!(told.starts_with("unfinished: entries/"), "{told}");
         assert!(told.contains("\nwhole: "), "{told}");
         let unfinished = &json["unfinished"][0];
         assert_eq!(unfinished["to"], left.len());

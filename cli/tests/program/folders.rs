@@ -5,7 +5,7 @@ use super::kit::Sample;
 /// `ls` and `verify` gave up, with the advice to name another directory.
 #[test]
 fn a_file_in_the_place_of_a_folder_is_told_of_and_the_rest_is_listed() {
-    for folder in ["intermediates", "scratch", "manifests", "results"] {
+    for folder in ["entries", "scratch", "manifests"] {
         let sample = Sample::new();
         let path = sample.path.join(folder);
         std::fs::remove_dir_all(&path).unwrap();
@@ -18,7 +18,7 @@ fn a_file_in_the_place_of_a_folder_is_told_of_and_the_rest_is_listed() {
                 "{}",
                 done.err
             );
-            assert_eq!(done.out.contains("cli.energy"), folder != "results");
+            assert_eq!(done.out.contains("cli.energy"), folder != "entries");
         }
         let verify = sample.run("verify", &[]);
         assert_eq!(verify.status, 1, "{}{}", verify.out, verify.err);

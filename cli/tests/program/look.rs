@@ -107,7 +107,7 @@ fn show_has_all_of_the_record() {
         "guess      Vec<f64> (intermediate), 28 B: [f64; 3] 1.0, 2.0, 4.0",
         "{weights: [f32; 2] 0.5, 1.5, label: \"a label\", steps: null}",
         "trace      not saved (expendable)",
-        "intermediates/",
+        "saved       entries/",
     ] {
         assert!(text.contains(part), "{part} is not in:\n{text}");
     }
@@ -357,8 +357,8 @@ fn a_closed_pipe_ends_it_quietly() {
 /// One file with the next version of the format, and a checksum that fits.
 fn as_of_a_later_release(file: &std::path::Path) {
     let mut bytes = std::fs::read(file).unwrap();
-    assert_eq!(bytes[8..12], [1, 0, 0, 0]);
-    bytes[8] = 2;
+    assert_eq!(bytes[8..12], [2, 0, 0, 0]);
+    bytes[8] = 3;
     if bytes.starts_with(b"SDEstore") {
         let check = blake3::hash(&bytes[..48]);
         bytes[48..64].copy_from_slice(&check.as_bytes()[..16]);
@@ -373,20 +373,14 @@ fn as_of_a_later_release(file: &std::path::Path) {
 /// It was called damaged, and a sound disk was looked into.
 #[test]
 fn a_file_of_a_later_format_is_passed_over_and_told_of() {
-    for kind in [
-        "results",
-        "intermediates",
-        "scratch",
-        "archive-",
-        "checkpoint-",
-    ] {
+    for kind in ["entries", "scratch", "manifest"] {
         let sample = Sample::new();
         let files = sample.files();
         let is_of_kind = |file: &&std::path::PathBuf| file.to_str().unwrap().contains(kind);
         let file = files.iter().rfind(is_of_kind).unwrap();
         as_of_a_later_release(file);
         let name = file.strip_prefix(&sample.path).unwrap().to_str().unwrap();
-        let says = format!("{name} has format 2, which this program does not read");
+        let says = format!("{name} has format 3, which this program does not read");
         for command in ["ls", "stats", "verify"] {
             let done = sample.run(command, &[]);
             let said = done.out + &done.err;
@@ -400,7 +394,7 @@ fn a_file_of_a_later_format_is_passed_over_and_told_of() {
         }
         let verify = sample.run("verify", &["--json"]).json();
         assert_eq!(verify["other_format"][0]["file"], name);
-        assert_eq!(verify["other_format"][0]["format"], 2);
+        assert_eq!(verify["other_format"][0]["format"], 3);
         assert_eq!(verify["damaged"].as_array().unwrap().len(), 0, "{verify}");
         let bytes = std::fs::read(file).unwrap();
         assert_eq!(sample.run("gc", &["--grace", "0s"]).status, 0);
@@ -423,7 +417,7 @@ fn a_later_format_is_told_from_damage() {
         assert_eq!(done.status, 2, "{}", done.out);
         assert!(
             done.err
-                .contains("it has format 7, this program reads format 1"),
+                .contains("it has format 7, this program reads format 2"),
             "{}",
             done.err
         );

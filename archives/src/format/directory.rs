@@ -10,13 +10,11 @@ use std::time::Duration;
 
 use sde::ArchiveError;
 
+use crate::format::VERSION;
 use crate::format::class::Part;
 use crate::format::id::UniqueId;
 use crate::format::trust::{Trust, cannot_open, not_a_store};
 use crate::vfs::{FileKind, Found, Vfs, make_dirs, read_bytes};
-
-/// The version of the format that this crate writes and reads.
-pub(crate) const VERSION: u32 = 2;
 
 pub(crate) const FORMAT: &str = "FORMAT";
 const FORMAT_START: &str = "SDE store, format ";

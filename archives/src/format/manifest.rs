@@ -16,7 +16,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::cbor::metadata::{from_bytes, to_bytes};
-use crate::format::directory::VERSION;
+use crate::format::VERSION;
 use crate::format::id::UniqueId;
 
 const MAGIC: &[u8; 8] = b"SDEmanif";

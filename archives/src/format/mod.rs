@@ -11,3 +11,6 @@ pub(crate) mod precedence;
 pub(crate) mod segment;
 pub(crate) mod stored_name;
 pub(crate) mod trust;
+
+/// The version of the format that this crate writes and reads.
+pub(crate) const VERSION: u32 = 2;

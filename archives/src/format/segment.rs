@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::class::Part;
 use super::id::UniqueId;
-use crate::format::directory::VERSION;
+use crate::format::VERSION;
 
 /// The length of a segment's header.
 pub(crate) const SEGMENT_HEADER: usize = 64;

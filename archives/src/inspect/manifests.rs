@@ -8,7 +8,8 @@ use sde::ArchiveError;
 
 use super::segments::{SegmentFile, SegmentId};
 use crate::catalog::manifests::read;
-use crate::format::directory::{VERSION, is_no_folder};
+use crate::format::VERSION;
+use crate::format::directory::is_no_folder;
 use crate::format::id::UniqueId;
 use crate::format::manifest::FOLDER;
 use crate::format::manifest::{EXTENSION, Manifest};

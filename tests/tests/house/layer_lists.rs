@@ -99,8 +99,8 @@ pub const ARCHIVES: Layered = Layered {
         &["inspect"],
     ],
     may_read_files: Some((
-        &["vfs", "format", "work"],
-        "tests fail each call of a file system there; what a record says of the machine is no store's, and on what processes tell one another nothing rests",
+        &["vfs", "format", "work", "read", "store"],
+        "tests fail each call of a file system there; what a record says of the machine is no store's, and on what processes tell one another nothing rests; where a user wants an output file is on no store\'s disk",
     )),
     ..PLAIN
 };

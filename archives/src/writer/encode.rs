@@ -34,7 +34,10 @@ const IN_BODY: u64 = 64 << 10;
 
 /// The provenance of each app that was encoded last.
 #[derive(Default)]
-pub(crate) struct Provenances(Mutex<HashMap<AppId, (Arc<Provenance>, Arc<EncodedProvenance>)>>);
+pub(crate) struct Provenances(Mutex<HashMap<AppId, LastOfApp>>);
+
+/// A provenance, and the same encoded.
+type LastOfApp = (Arc<Provenance>, Arc<EncodedProvenance>);
 
 /// So many are remembered.
 const MOST: usize = 1 << 12;

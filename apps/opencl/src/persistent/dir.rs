@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use sde::{ArchiveError, Archiver, Batch, Key, SavedEntry, Sde, Selection, StoredEntry};
-use sde_archives::{Compacted, DirStore, Options, Retention};
+use sde_archives::{Compacted, DirStore, Options, Part, Retention};
 
 use super::entry::{read, run_key, saved, size};
 use super::locks::Locks;
@@ -132,7 +132,7 @@ impl KernelDir {
     /// How many bytes the files of the binaries have.
     #[must_use]
     pub fn bytes(&self) -> u64 {
-        let folder = self.0.store.path().join("results");
+        let folder = self.0.store.path().join(Part::Entries.folder());
         let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
         files
             .filter_map(|file| Some(file.metadata().ok()?.len()))
@@ -328,7 +328,7 @@ impl Inner {
 
     /// How many files there are with binaries, or with notes of their use.
     fn files(&self) -> usize {
-        let folder = self.store.path().join("results");
+        let folder = self.store.path().join(Part::Entries.folder());
         std::fs::read_dir(folder).map_or(0, Iterator::count)
     }
 

@@ -11,7 +11,7 @@ use crate::fixture::{anew, copy, folder, keeping, quiet};
 
 /// The files that hold binaries.
 fn segments(kept: &Path) -> Vec<PathBuf> {
-    let folder = fs::read_dir(kept.join("store/results")).unwrap();
+    let folder = fs::read_dir(kept.join("store/entries")).unwrap();
     let mut paths: Vec<_> = folder.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths

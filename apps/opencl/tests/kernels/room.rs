@@ -52,7 +52,7 @@ fn processes_that_use_what_is_there_do_not_leave_files_for_ever() {
     let kept = folder();
     let driver = Simulated::new();
     let files = || {
-        std::fs::read_dir(kept.path().join("store/results"))
+        std::fs::read_dir(kept.path().join("store/entries"))
             .unwrap()
             .count()
     };

@@ -1,6 +1,8 @@
 //! Binaries that outlive the process: ours, and a user's own.
 
+use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use sde::Sde;
 use sde_opencl::driver::simulated::{Simulated, device};
@@ -19,6 +21,34 @@ fn what_one_process_built_the_next_one_loads() {
     for _ in 0..3 {
         let (driver, context) = anew(kept.path());
         assert_eq!((driver.counts().builds, context.stats().loads), (0, 1));
+    }
+}
+
+/// A folder of binaries as a release wrote it is committed. For a new format version only it is written anew.
+#[test]
+fn what_the_first_release_of_this_format_kept_is_loaded() {
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-2");
+    if !fixture.exists() {
+        anew(&fixture);
+        unreachable!("the fixture was not there; it is now: look at it and commit it");
+    }
+    let kept = folder();
+    copy_private(&fixture, &kept.path().join("kept"));
+    let (driver, context) = anew(&kept.path().join("kept"));
+    assert_eq!((driver.counts().builds, context.stats().loads), (0, 1));
+}
+
+fn copy_private(from: &Path, to: &Path) {
+    let mode = Permissions::from_mode;
+    if from.is_file() {
+        fs::copy(from, to).unwrap();
+        return fs::set_permissions(to, mode(0o600)).unwrap();
+    }
+    fs::create_dir(to).unwrap();
+    fs::set_permissions(to, mode(0o700)).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let name = entry.unwrap().file_name();
+        copy_private(&from.join(&name), &to.join(&name));
     }
 }
 

@@ -151,9 +151,7 @@ usage: sde gc STORE [options]
                     or 8w; APP=AGE too
   --policy POLICY   which go first for --max-bytes: lru, the least recently used
                     (the default), or fifo, those saved first; APP=POLICY too.
-                    Uses are known only of programs that record them: with a
-                    limit of their own, or by Options::record_uses; of all else
-                    the time of saving counts
+                    What nobody used counts as used when it was saved
   --results         the limits count results, and give them up, too; without
                     this they never go, but for the programs of a kernel cache
   --results-of APP  the same for the results of one app

@@ -18,6 +18,9 @@ use crate::catalog::index::STATES;
 use crate::format::class::Class;
 use crate::format::precedence::Precedence;
 
+/// The journals of so many processes are kept.
+const JOURNALS: usize = 10_000;
+
 /// A frame: the number of its segment, and its own in that.
 pub(crate) type FrameNumber = (usize, usize);
 
@@ -36,8 +39,8 @@ pub(crate) struct Live {
     pub(crate) marks: Vec<FrameNumber>,
     /// What output files hold.
     pub(crate) contents: Vec<FrameNumber>,
-    /// Those of kinds that this release does not know.
-    pub(crate) unknown: Vec<FrameNumber>,
+    /// What processes did, and frames of kinds that this release does not know.
+    pub(crate) others: Vec<FrameNumber>,
 }
 
 /// What is known of all segments that nobody writes to, those too that are not replaced.
@@ -82,6 +85,7 @@ pub(crate) fn live(candidates: &[Candidate], around: &Around) -> Live {
     let mut by_key: HashMap<Key, Vec<FrameNumber>, BuildKeyHasher> = HashMap::default();
     let mut marks: HashMap<(Key, RunId), (SystemTime, FrameNumber)> = HashMap::new();
     let mut live = Live::default();
+    let mut journals = Vec::new();
     for (at, held) in all(candidates) {
         match &held.content {
             FrameContent::Entry(_) | FrameContent::Scratch(_) => {
@@ -94,10 +98,12 @@ pub(crate) fn live(candidates: &[Candidate], around: &Around) -> Live {
                 }
             }
             FrameContent::Content => live.contents.push(at),
-            FrameContent::Unknown(_) => live.unknown.push(at),
+            FrameContent::Unknown(_) => live.others.push(at),
+            FrameContent::Journal => journals.push((held.header.saved_at, held.key(), at)),
             FrameContent::Uses(_) | FrameContent::OfSegment | FrameContent::Damaged => {}
         }
     }
+    live.others.extend(latest_journals(journals));
     live.marks = marks.into_values().map(|(_, at)| at).collect();
     live.marks.sort_unstable();
     let kept = by_key
@@ -105,6 +111,15 @@ pub(crate) fn live(candidates: &[Candidate], around: &Around) -> Live {
         .map(|(key, frames)| (key, of_key(candidates, key, frames, around)));
     live.keys = kept.filter(|(_, kept)| !kept.frames.is_empty()).collect();
     live
+}
+
+/// Of each process the latest, of the latest processes.
+fn latest_journals(mut journals: Vec<(u64, Key, FrameNumber)>) -> Vec<FrameNumber> {
+    journals.sort_unstable_by_key(|(saved_at, ..)| std::cmp::Reverse(*saved_at));
+    let mut processes = HashSet::new();
+    journals.retain(|(_, process, _)| processes.insert(*process));
+    let latest = journals.into_iter().take(JOURNALS);
+    latest.map(|(.., at)| at).collect()
 }
 
 /// All frames of some segments.

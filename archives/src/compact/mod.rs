@@ -32,7 +32,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{ArchiveError, Key};
+use sde::{ArchiveError, Key, Selection};
 
 use crate::catalog::segments::KnownSegment;
 use crate::format::class::Part;
@@ -141,7 +141,7 @@ impl DirStore {
         let inner = &*self.0;
         let mut removed = Removed::default();
         if !retention.dry_run {
-            self.write_uses()?;
+            self.write_uses(Selection::Archive)?;
             inner.seal(|_| 0);
             removed += self.remove_what_is_over(inner.grace)?;
         }

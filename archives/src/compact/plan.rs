@@ -37,8 +37,8 @@ impl Context<'_> {
         retention.given_up(candidates, &live, &uses, self.now)
     }
 
-    /// The segments of which nothing is kept, so that they can go without anything being written. Each is looked at
-    /// alone: what others hold does not make anything superfluous.
+    /// The segments of which nothing is kept, or what a process did only, so that they can go without anything being written.
+    /// Each is looked at alone: what others hold does not make anything superfluous.
     pub(crate) fn unused<'c>(&self, candidates: &'c [Candidate]) -> Vec<&'c Candidate> {
         let around = Around::of(candidates);
         let given_up = self.given_up(candidates, &around);
@@ -46,7 +46,8 @@ impl Context<'_> {
             let alone = std::slice::from_ref(*one);
             let mut live = live::live(alone, &around);
             self.retention.apply(&given_up, alone, &mut live);
-            kept(alone, &live).iter().all(Vec::is_empty)
+            let mut kept = kept(alone, &live).into_iter().flatten();
+            kept.all(|frame| one.frames[frame].content == FrameContent::Journal)
         };
         candidates.iter().filter(is_unused).collect()
     }
@@ -211,7 +212,7 @@ fn kept(candidates: &[Candidate], live: &Live) -> Vec<Vec<usize>> {
     for (segment, frame) in of_keys
         .chain(&live.marks)
         .chain(&live.contents)
-        .chain(&live.unknown)
+        .chain(&live.others)
     {
         kept[*segment].push(*frame);
     }

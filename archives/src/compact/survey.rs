@@ -54,6 +54,8 @@ pub(crate) enum FrameContent {
     Uses(UsesMetadata),
     /// What an output file holds, whole.
     Content,
+    /// What a process did.
+    Journal,
     /// What a segment has for the others; a copy has its own.
     OfSegment,
     /// Damaged: of no use to anybody.
@@ -194,6 +196,7 @@ impl Survey<'_> {
                 FrameContent::Content
             }
             Some(FrameKind::Content) => FrameContent::Damaged,
+            Some(FrameKind::Journal) => FrameContent::Journal,
             Some(FrameKind::About | FrameKind::Index | FrameKind::Provenance) => {
                 FrameContent::OfSegment
             }

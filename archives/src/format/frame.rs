@@ -47,6 +47,8 @@ pub(crate) enum FrameKind {
     Provenance,
     /// What an output file holds: the payload, whose digest is the key.
     Content,
+    /// What a process did with the store so far.
+    Journal,
 }
 
 impl FrameKind {
@@ -60,6 +62,7 @@ impl FrameKind {
             Self::Uses => 6,
             Self::Provenance => 7,
             Self::Content => 8,
+            Self::Journal => 9,
         }
     }
 
@@ -73,6 +76,7 @@ impl FrameKind {
             6 => Some(Self::Uses),
             7 => Some(Self::Provenance),
             8 => Some(Self::Content),
+            9 => Some(Self::Journal),
             _ => None,
         }
     }

@@ -14,6 +14,7 @@
 //! | 6 | calls | of each run that it called: app and key |
 //! | 7 | flags | 1: non-deterministic, 2: may have been made in place of another |
 //! | 8 | contents | of each result: the digests of what its output files hold |
+//! | 9 | thread | its number |
 //!
 //! Elements at the end that say nothing are left out; readers pass over more than they know. The short values follow,
 //! one after the other, up to the end of the body.
@@ -114,6 +115,7 @@ pub(crate) struct EntryBody {
     calls: Vec<(Arc<str>, Key)>,
     flags: u64,
     contents: Contents,
+    thread: u32,
 }
 
 /// Of each result, the digests of what its output files hold; nothing if none has any.
@@ -131,6 +133,7 @@ struct Elements(
     #[serde(default)] Vec<(Arc<str>, Key)>,
     #[serde(default)] u64,
     #[serde(default)] Contents,
+    #[serde(default)] u32,
 );
 
 /// One input of an entry: of a scalar short text and digest follow from the value.
@@ -142,7 +145,7 @@ enum InputBody {
 const NONDETERMINISTIC: u64 = 1;
 const ANEW: u64 = 2;
 /// How many elements the array has at most.
-const ELEMENTS: usize = 9;
+const ELEMENTS: usize = 10;
 
 /// The body of an entry without its provenance, to be written: how many elements there are, and their bytes.
 pub(crate) fn entry_rest(
@@ -162,24 +165,28 @@ pub(crate) fn entry_rest(
     let flags =
         u64::from(record.nondeterministic) * NONDETERMINISTIC + u64::from(record.anew) * ANEW;
     let left_out = match () {
-        () if !contents.is_empty() => 0,
-        () if flags != 0 => 1,
-        () if !record.calls.is_empty() => 2,
-        () if !record.inputs.is_empty() => 3,
-        () => 4,
+        () if record.thread != 0 => 0,
+        () if !contents.is_empty() => 1,
+        () if flags != 0 => 2,
+        () if !record.calls.is_empty() => 3,
+        () if !record.inputs.is_empty() => 4,
+        () => 5,
     };
-    if left_out < 4 {
+    if left_out < 5 {
         let inputs: Vec<_> = record.inputs.iter().map(InputToWrite).collect();
         push(&mut to, &inputs)?;
     }
-    if left_out < 3 {
+    if left_out < 4 {
         push(&mut to, &record.calls)?;
     }
-    if left_out < 2 {
+    if left_out < 3 {
         push(&mut to, &flags)?;
     }
-    if left_out < 1 {
+    if left_out < 2 {
         push(&mut to, contents)?;
+    }
+    if left_out < 1 {
+        push(&mut to, &record.thread)?;
     }
     Ok(((ELEMENTS - left_out) as u8, to))
 }
@@ -221,8 +228,18 @@ impl EntryBody {
     /// Reads a body without its values; gives its provenance, too.
     pub(crate) fn read(content: &[u8]) -> Result<(ProvenanceRef, Self), String> {
         let (elements, _) = from_bytes(content)?;
-        let Elements(provenance, number, made, took, values, inputs, calls, flags, contents) =
-            elements;
+        let Elements(
+            provenance,
+            number,
+            made,
+            took,
+            values,
+            inputs,
+            calls,
+            flags,
+            contents,
+            thread,
+        ) = elements;
         let body = Self {
             number,
             made,
@@ -232,6 +249,7 @@ impl EntryBody {
             calls,
             flags,
             contents,
+            thread,
         };
         Ok((provenance, body))
     }
@@ -253,6 +271,7 @@ impl EntryBody {
             anew: self.flags & ANEW != 0,
             made_at: self.made_at(saved_at),
             took: Duration::from_nanos(self.took),
+            thread: self.thread,
             host: Arc::clone(&of.host),
             target: Arc::clone(&of.target),
         }

@@ -173,7 +173,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                     .insert(checksum(content), Arc::new(provenance));
                 Item::Other { at: frame.at }
             }
-            None => Item::Other { at: frame.at },
+            Some(FrameKind::Journal) | None => Item::Other { at: frame.at },
         }))
     }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod checks;
 pub(crate) mod find;
+pub(crate) mod journal;
 pub(crate) mod open;
 pub(crate) mod options;
 pub(crate) mod relocatable;
@@ -19,8 +20,8 @@ use std::time::{Duration, SystemTime};
 
 use sde::key::Digest;
 use sde::{
-    Announced, ArchiveError, Archiver, Batch, Holder, Key, Mark, Payload, ProcessGroup, Record,
-    Saved, Selection, StoredEntry,
+    Announced, ArchiveError, Archiver, Batch, Holder, Journal, Key, Mark, Payload, ProcessGroup,
+    Record, Saved, Selection, StoredEntry,
 };
 
 use crate::catalog::Catalog;
@@ -85,6 +86,7 @@ pub(crate) struct Inner {
     pub(crate) read_only: bool,
     pub(crate) grace: Duration,
     pub(crate) uses: Option<Uses>,
+    pub(crate) journal: journal::Kept,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) writer: GroupCommit,
     provenances: Provenances,
@@ -160,6 +162,7 @@ impl DirStore {
             read_only: options.read_only,
             grace: options.grace,
             uses: (options.record_uses || options.retention.goes_by_uses()).then(Uses::default),
+            journal: journal::Kept::default(),
             writer: GroupCommit::new(config, move |written| noting.note_written(written)),
             catalog,
             provenances: Provenances::default(),
@@ -348,17 +351,23 @@ impl Archiver for DirStore {
         Ok(Saved::without(left_out))
     }
 
-    fn commit(&self, _: Selection) -> Result<(), ArchiveError> {
+    fn keep_journal(&self, journal: Journal) {
+        if self.0.uses.is_some() {
+            self.0.journal.keep(journal);
+        }
+    }
+
+    fn commit(&self, selection: Selection) -> Result<(), ArchiveError> {
         if self.0.read_only {
             // Nothing was saved that is to be noted.
             return Ok(());
         }
         if self.0.team.get().is_some() {
             // The rest when all ranks do.
-            return self.write_uses();
+            return self.write_uses(selection);
         }
         self.check_there()?;
-        match self.write_uses() {
+        match self.write_uses(selection) {
             // They are written some other time, or lost: what was saved is not.
             Err(error) if error.is_full() => {}
             written => written?,

@@ -56,7 +56,7 @@ impl Options {
             trust_others: false,
             segment_size: 256 << 20,
             grace: Duration::from_secs(600),
-            record_uses: false,
+            record_uses: true,
             retention: Retention::new(),
             environment: true,
             vfs: Arc::new(Disk),
@@ -139,12 +139,13 @@ impl Options {
         Ok(self)
     }
 
-    /// Records which entries are loaded, so that a [compaction](DirStore::compact) can give up
-    /// those that are not used. Each commit writes the uses since the last one; a store opened for
-    /// reading only writes none. Where a limit of the [retention](Self::retention) goes by uses they are recorded unasked.
+    /// Whether it is recorded which entries are loaded, so that those go first that are not used, and what
+    /// this process has done: how often it computed, loaded and waited, and what that took and spared. On by default. Each
+    /// commit writes the uses since the last one, some hundred bytes for a program that loads little; a store
+    /// opened for reading only writes nothing. Where a limit of the [retention](Self::retention) goes by uses they are recorded in any case.
     #[must_use]
-    pub fn record_uses(mut self) -> Self {
-        self.record_uses = true;
+    pub fn record_uses(mut self, whether: bool) -> Self {
+        self.record_uses = whether;
         self
     }
 

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard};
 
 use sde::key::BuildKeyHasher;
-use sde::{ArchiveError, Key};
+use sde::{ArchiveError, Key, Selection};
 use serde::{Deserialize, Serialize};
 
 use crate::cbor::metadata::to_bytes;
@@ -96,17 +96,17 @@ impl Uses {
 }
 
 impl DirStore {
-    /// Writes which entries were used since the last time.
-    pub(crate) fn write_uses(&self) -> Result<(), ArchiveError> {
-        let Some(uses) = &self.0.uses else {
-            return Ok(());
-        };
-        let taken = uses.take();
-        if taken.is_empty() {
+    /// Writes which entries were used since the last time, and what else this process did.
+    pub(crate) fn write_uses(&self, selection: Selection) -> Result<(), ArchiveError> {
+        let uses = self.0.uses.as_ref();
+        let taken = uses.map(Uses::take).unwrap_or_default();
+        let mut frames = frames(taken.clone())?;
+        frames.extend(self.journal_frame(selection));
+        if frames.is_empty() {
             return Ok(());
         }
-        let written = frames(taken.clone()).and_then(|frames| self.0.writer.begin().finish(frames));
-        if written.is_err() {
+        let written = self.0.writer.begin().finish(frames);
+        if let (Err(_), Some(uses)) = (&written, uses) {
             uses.put_back(taken);
         }
         written

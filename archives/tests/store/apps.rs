@@ -7,13 +7,13 @@ use sde::{
     App, AppError, AppInfo, Encoder, EventLog, Fingerprint, FingerprintError, Handle, Inputs,
     ResultMap, ResultSpec, SavePolicy, Sde, Storable, Tag, Value,
 };
-use sde_archives::DirStore;
+use sde_archives::Options;
 
 /// An engine on a store that saves each result, or when asked.
 pub fn engine(dir: &Path, policy: SavePolicy) -> (Sde, EventLog) {
     let log = EventLog::new();
     let sde = Sde::builder()
-        .store(DirStore::open(dir).unwrap())
+        .store(Options::new().record_uses(false).open(dir).unwrap())
         .save(policy)
         .observer(log.clone())
         .build()

@@ -18,7 +18,7 @@ const CAPACITY: u64 = 256 << 10;
 const PAGES: u64 = 2400;
 
 fn open(dir: &Path, retention: Retention) -> DirStore {
-    let options = Options::new().segment_size(16 << 10);
+    let options = Options::new().segment_size(16 << 10).record_uses(false);
     options.retention(retention).open(dir).unwrap()
 }
 

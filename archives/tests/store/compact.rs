@@ -326,7 +326,7 @@ fn limits_are_for_intermediates_and_results_stay_unless_it_is_said() {
 fn left_of_ten(order: Order) -> Vec<u64> {
     let dir = tempdir().unwrap();
     compute(dir.path(), 0..10);
-    let store = Options::new().record_uses().open(dir.path()).unwrap();
+    let store = Options::new().open(dir.path()).unwrap();
     loads(store.clone(), [0, 2]);
     store.commit(sde::Selection::Checkpoint).unwrap();
     drop(store);

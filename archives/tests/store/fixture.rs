@@ -70,7 +70,7 @@ fn the_fixture_is_there() {
         return;
     }
     let open = || {
-        let store = Options::new().record_uses().open(&path).unwrap();
+        let store = Options::new().open(&path).unwrap();
         let builder = Sde::builder().store(store);
         builder.save(SavePolicy::EveryResult).build().unwrap()
     };
@@ -194,7 +194,7 @@ fn what_was_used_is_not_old_in_any_order() {
             std::mem::forget(sde);
             (outcome.source, made_at.elapsed().unwrap())
         };
-        let store = options().record_uses().open(&path).unwrap();
+        let store = options().open(&path).unwrap();
         let (source, age) = load(store.clone());
         assert_eq!(source, Source::Loaded);
         store.commit(Selection::Checkpoint).unwrap();

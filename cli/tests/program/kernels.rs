@@ -86,11 +86,7 @@ impl Cache {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("locks")).unwrap();
-        let open = || {
-            Options::new()
-                .record_uses()
-                .open(folder.path().join("store"))
-        };
+        let open = || Options::new().open(folder.path().join("store"));
         let run = |store: DirStore, bytes: usize| {
             let sde = Sde::builder().store(store).save(SavePolicy::EveryResult);
             let sde = sde.build().unwrap();

@@ -174,9 +174,7 @@ fn gc_says_if_there_are_no_uses_to_go_by() {
     assert_eq!(json(&["--max-age", "9w"]), false);
     assert_eq!(json(&[]), serde_json::Value::Null);
 
-    let store = sde_archives::Options::new()
-        .record_uses()
-        .open(&sample.path);
+    let store = sde_archives::Options::new().open(&sample.path);
     let engine = sde::Sde::builder().store(store.unwrap()).build().unwrap();
     energy.call(&engine, "STO-3G", 0).unwrap();
     engine.finish().unwrap();

@@ -103,10 +103,9 @@ impl KernelDir {
             .grace(Duration::ZERO)
             .without_environment()
             .vfs(settings.on());
-        options = match writes {
-            true => options.record_uses(),
-            false => options.read_only(),
-        };
+        if !writes {
+            options = options.read_only();
+        }
         let store = options.open(dir.join("store"));
         let store = store.map_err(|error| StoreError::new("opening the kernel cache", error))?;
         Ok(Self(Arc::new(Inner {

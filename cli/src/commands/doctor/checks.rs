@@ -52,7 +52,7 @@ pub const CHECKS: [(&str, &str, bool, Check); 9] = [
     ),
     (
         "a hard link names a file twice",
-        "names are published by a rename, which is checked before it and not in one step with it",
+        "names are published by a rename, which is checked before it and not in one step with it; processes do not share work",
         false,
         |dir| {
             let (from, to) = (dir.join("one"), dir.join("two"));

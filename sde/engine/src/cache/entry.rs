@@ -47,6 +47,9 @@ pub struct Record {
     pub made_at: SystemTime,
     /// How long it took.
     pub took: Duration,
+    /// The number of the thread that computed it: of the threads that live at a time each has another, and small ones go first.
+    #[serde(default)]
+    pub thread: u32,
     /// The name of the machine that computed it; empty if that is not known.
     #[serde(default)]
     pub host: Arc<str>,

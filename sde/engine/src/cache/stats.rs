@@ -139,7 +139,8 @@ pub(crate) fn nanos(time: Duration) -> u64 {
 }
 
 /// What happened to the runs of one app, or of all together.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct AppStats {
     /// Hits among the thread's recent ones: no digest, no lock.

@@ -43,6 +43,7 @@ fn entry(number: u64) -> Arc<Entry> {
         anew: false,
         made_at: SystemTime::UNIX_EPOCH,
         took: Duration::ZERO,
+        thread: 0,
         host: "".into(),
         target: "".into(),
     };

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::announced::{Announced, Holder};
+use super::journal::Journal;
 use crate::cache::Record;
 use crate::error::ArchiveError;
 use crate::event::RunId;
@@ -30,6 +31,12 @@ pub trait Archiver: Send + Sync {
     /// # Errors
     /// If it can't be saved. What was saved before is still there.
     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError>;
+
+    /// Takes what this process has done so far, to be written with one of the next [commits](Self::commit) in place of what
+    /// it was given before. Nothing rests on it.
+    fn keep_journal(&self, journal: Journal) {
+        drop(journal);
+    }
 
     /// Notes that all of a selection that is remembered has been saved: a generation that can
     /// be told from those before and after it. Does nothing if nothing was saved since the last.

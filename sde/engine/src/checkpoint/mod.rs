@@ -9,6 +9,7 @@
 
 mod announced;
 mod archiver;
+mod journal;
 mod memory;
 mod pending;
 
@@ -19,6 +20,7 @@ pub use archiver::{
     Archiver, Batch, Mark, Saved, SavedEntry, SavedResult, SavedScratch, Selection, StoredEntry,
     StoredResult,
 };
+pub use journal::Journal;
 pub use memory::MemoryArchiver;
 pub(crate) use pending::{Pending, saved};
 

@@ -272,6 +272,11 @@ impl Builder {
             one_saves: Mutex::new(()),
             invalidations,
             process: random_number(),
+            started: super::machine::now(),
+            rank: group
+                .as_ref()
+                .filter(|_| !is_alone)
+                .map(|group| (group.rank(), group.size())),
             runs: AtomicU64::new(0),
             unsaved: AtomicU64::new(u64::MAX),
             rayon_patience: self.rayon_patience,

@@ -16,6 +16,7 @@ use crate::event::{Event, RunId};
 use crate::inputs::Call;
 use crate::key::EncodedCursor;
 use crate::result_map::ResultMap;
+use crate::sync::thread_number;
 
 /// A body that has ended, and its frame with it.
 pub(crate) struct Ran {
@@ -131,6 +132,7 @@ impl Engine {
             anew: saw.is_anew() || self.is_in_place_of_another(run),
             made_at,
             took,
+            thread: u32::try_from(thread_number()).unwrap_or(u32::MAX),
             host: machine::host(),
             target: machine::target(),
         };

@@ -50,7 +50,7 @@ pub use stats::Stats;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use crate::cache::waits::Waits;
 use crate::cache::{AppCache, CacheTable, Entry, RunFlight};
@@ -115,6 +115,9 @@ pub(crate) struct Engine {
     one_saves: Mutex<()>,
     invalidations: invalidate::Invalidations,
     process: u64,
+    started: SystemTime,
+    /// Which of how many ranks of the program it is.
+    rank: Option<(usize, usize)>,
     runs: AtomicU64,
     /// How many runs there were when saving at the end failed, which was told.
     unsaved: AtomicU64,

@@ -228,6 +228,7 @@ impl Engine {
         if is_last {
             // Also if nothing was left to write: results may have been saved one by one.
             let stretch = crate::stretch!("commit", kind = selection.name());
+            archiver.keep_journal(self.journal());
             archiver.commit(selection)?;
             stretch.end("committed");
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::Engine;
 use crate::cache::AppStats;
+use crate::checkpoint::Journal;
 use crate::error::printable;
 
 /// What happened so far, for each app and in all.
@@ -68,6 +69,18 @@ impl Engine {
             stats.apps.insert(cache.name.to_string(), app);
         }
         stats
+    }
+
+    /// What a store keeps of this process.
+    pub(super) fn journal(&self) -> Journal {
+        let mut apps = self.stats().apps;
+        apps.retain(|_, of| *of != AppStats::default());
+        Journal {
+            process: self.process,
+            started: self.started,
+            rank: self.rank,
+            apps,
+        }
     }
 
     /// The last line of a job's story.

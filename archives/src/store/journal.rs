@@ -1,0 +1,77 @@
+//! What each process did with a store: how often it computed, loaded and waited, and what that took and spared.
+
+use std::sync::Mutex;
+use std::time::{Duration, SystemTime};
+
+use sde::{Journal, Key, Selection};
+use serde::{Deserialize, Serialize};
+
+use crate::cbor::metadata::to_bytes;
+use crate::format::class::{Class, Part};
+use crate::format::frame::{FrameHeader, FrameKind};
+use crate::format::metadata::About;
+use crate::store::{DirStore, lock};
+use crate::writer::frame::{Body, NewFrame};
+
+/// The body of a frame.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct JournalBody {
+    pub(crate) about: About,
+    pub(crate) journal: Journal,
+}
+
+/// A process that goes on writes it again after so long. Those of one that is killed in between are lost.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// The journal of this process.
+#[derive(Default)]
+pub(crate) struct Kept(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    journal: Option<Journal>,
+    written: Option<(Journal, SystemTime)>,
+}
+
+impl Kept {
+    pub(crate) fn keep(&self, journal: Journal) {
+        lock(&self.0).journal = Some(journal);
+    }
+
+    /// The journal, if it says more than what was written, and it is time for it.
+    fn due(&self, selection: Selection, now: SystemTime) -> Option<Journal> {
+        let mut state = lock(&self.0);
+        let is_due = match (&state.journal, &state.written) {
+            (Some(journal), None) => !journal.apps.is_empty(),
+            (Some(journal), Some((written, at))) => {
+                let is_old = || now.duration_since(*at).is_ok_and(|age| age >= PAUSE);
+                journal != written && (selection == Selection::Archive || is_old())
+            }
+            (None, _) => false,
+        };
+        let journal = state.journal.clone().filter(|_| is_due)?;
+        state.written = Some((journal.clone(), now));
+        Some(journal)
+    }
+}
+
+impl DirStore {
+    /// The frame of what this process did, if it is to be written now.
+    pub(crate) fn journal_frame(&self, selection: Selection) -> Option<NewFrame> {
+        let journal = self.0.journal.due(selection, self.0.vfs().now())?;
+        let key = journal_key(journal.process);
+        let about = About::this();
+        // It has nothing that can't be written.
+        let body = to_bytes(&JournalBody { about, journal }).ok()?;
+        let saved_at = self.0.catalog.clock.stamp();
+        let header = FrameHeader::new(FrameKind::Journal, Class::Result, key, saved_at);
+        NewFrame::new(Part::Entries, header, Body::Bytes(body)).ok()
+    }
+}
+
+/// The key of the frames of a process: the latest counts.
+fn journal_key(process: u64) -> Key {
+    let mut key = [0; 32];
+    key[..8].copy_from_slice(&process.to_le_bytes());
+    Key::from_bytes(key)
+}

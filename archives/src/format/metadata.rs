@@ -379,32 +379,6 @@ pub(crate) fn provenance_key(id: &ProvenanceId) -> Key {
     Key::from_bytes(key)
 }
 
-/// Who writes a segment, and where: for people who wonder.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct About {
-    pub(crate) host: String,
-    pub(crate) process: u32,
-    pub(crate) program: String,
-    pub(crate) target: String,
-    pub(crate) sde: String,
-}
-
-impl About {
-    /// This process.
-    pub(crate) fn this() -> Self {
-        let program = std::env::current_exe().ok();
-        let program = program.as_deref().and_then(std::path::Path::file_name);
-        let host = std::fs::read_to_string("/proc/sys/kernel/hostname");
-        Self {
-            host: host.unwrap_or_default().trim().to_owned(),
-            process: std::process::id(),
-            program: program.unwrap_or_default().to_string_lossy().into_owned(),
-            target: format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS),
-            sde: env!("CARGO_PKG_VERSION").to_owned(),
-        }
-    }
-}
-
 struct InputToWrite<'a>(&'a ValueSummary);
 
 impl Serialize for InputToWrite<'_> {

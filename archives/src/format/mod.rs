@@ -1,5 +1,6 @@
 //! What is written, byte by byte: segments, frames, their bodies, indexes, manifests.
 
+pub(crate) mod about;
 pub(crate) mod class;
 pub(crate) mod directory;
 pub(crate) mod frame;

@@ -3,22 +3,14 @@
 use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
-use sde::{Journal, Key, Selection};
-use serde::{Deserialize, Serialize};
+use sde::{Journal, Selection};
 
 use crate::cbor::metadata::to_bytes;
+use crate::format::about::{About, JournalBody, journal_key};
 use crate::format::class::{Class, Part};
 use crate::format::frame::{FrameHeader, FrameKind};
-use crate::format::metadata::About;
 use crate::store::{DirStore, lock};
 use crate::writer::frame::{Body, NewFrame};
-
-/// The body of a frame.
-#[derive(Serialize, Deserialize)]
-pub(crate) struct JournalBody {
-    pub(crate) about: About,
-    pub(crate) journal: Journal,
-}
 
 /// A process that goes on writes it again after so long. Those of one that is killed in between are lost.
 const PAUSE: Duration = Duration::from_secs(60);
@@ -67,11 +59,4 @@ impl DirStore {
         let header = FrameHeader::new(FrameKind::Journal, Class::Result, key, saved_at);
         NewFrame::new(Part::Entries, header, Body::Bytes(body)).ok()
     }
-}
-
-/// The key of the frames of a process: the latest counts.
-fn journal_key(process: u64) -> Key {
-    let mut key = [0; 32];
-    key[..8].copy_from_slice(&process.to_le_bytes());
-    Key::from_bytes(key)
 }

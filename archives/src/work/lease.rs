@@ -14,8 +14,8 @@ use std::time::{Duration, Instant, SystemTime};
 use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
 use rustix::io::Errno;
 
+use crate::format::about::About;
 use crate::format::id::UniqueId;
-use crate::format::metadata::About;
 
 /// Which file it is, whatever its name: device and number.
 pub(super) type FileId = (u64, u64);

@@ -25,13 +25,14 @@ use sde::{ArchiveError, Key};
 
 use crate::catalog::Written;
 use crate::cbor::metadata::to_bytes;
+use crate::format::about::About;
 use crate::format::class::{Class, Part};
 use crate::format::class::{EXTENSION, folder};
 use crate::format::directory::make_folder;
 use crate::format::frame::{self, FrameHeader, FrameKind};
 use crate::format::id::UniqueId;
 use crate::format::index_block::{IndexBlock, Row};
-use crate::format::metadata::{About, ProvenanceId, provenance_key};
+use crate::format::metadata::{ProvenanceId, provenance_key};
 use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::vfs::{Vfs, VfsFile};
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame};

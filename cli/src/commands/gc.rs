@@ -21,7 +21,7 @@ const GRACE: Duration = Duration::from_secs(600);
 pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let mut retention = Retention::new();
     let mut options = Options::new().without_environment();
-    let (mut dry_run, mut by_use, mut has_limit, mut grace) = (false, true, false, GRACE);
+    let (mut dry_run, mut has_limit, mut grace) = (false, false, GRACE);
     while let Some(option) = arguments.option()? {
         match &*option {
             "dry-run" => dry_run = true,
@@ -37,11 +37,8 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
                 has_limit = true;
             }
             "policy" => {
-                let set = |text: &str| {
-                    let said = retention.clone().limit("ORDER", text).ok()?;
-                    Some((said, text != "fifo"))
-                };
-                (retention, by_use) = arguments.read("a policy: lru or fifo", set)?;
+                let set = |text: &str| retention.clone().limit("ORDER", text).ok();
+                retention = arguments.read("a policy: lru or fifo", set)?;
             }
             "grace" => grace = arguments.read("a time: 30s, 10m or 2h", time::ago)?,
             "results" => retention = retention.results(),
@@ -58,12 +55,10 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     // Opening makes a store of an empty folder; that is not what was asked for.
     let mut store = Store::open(path.unwrap_or_default())?;
     let path = store.inspection.path().to_owned();
-    // A compaction gives up what is known of uses with the entries, so this comes first.
     let seen = match has_limit {
         true => Seen::of(&mut store)?,
         false => Seen::default(),
     };
-    let uses_recorded = (has_limit && by_use).then_some(seen.uses);
     if seen.is_kernel_cache() {
         // There is nothing else in it that a limit could be meant for.
         retention = retention.results();
@@ -91,17 +86,14 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
             "given_up": done.given_up,
             "removed": done.removed,
             "freed": done.freed,
-            "uses_recorded": uses_recorded,
         }));
     }
-    print(&done, dry_run, uses_recorded, out)
+    print(&done, dry_run, out)
 }
 
 /// What there is in a store.
 #[derive(Default)]
 struct Seen {
-    /// Something that says which entries were used.
-    uses: bool,
     programs: bool,
     others: bool,
 }
@@ -110,7 +102,6 @@ impl Seen {
     fn of(store: &mut Store) -> Result<Self, Failure> {
         let mut seen = Self::default();
         store.walk(|_, item| match item {
-            Item::Uses { .. } => seen.uses = true,
             Item::Entry(entry) if &*entry.record.app == kernels::APP => seen.programs = true,
             Item::Entry(_) | Item::Scratch(_) => seen.others = true,
             _ => {}
@@ -146,20 +137,8 @@ fn removable(store: &Store, grace: Duration) -> (usize, u64) {
     })
 }
 
-fn print(
-    done: &Compacted,
-    dry_run: bool,
-    uses_recorded: Option<bool>,
-    out: &mut Output,
-) -> Result<(), Failure> {
+fn print(done: &Compacted, dry_run: bool, out: &mut Output) -> Result<(), Failure> {
     let would = if dry_run { "would be " } else { "" };
-    if uses_recorded == Some(false) {
-        out.wrapped(
-            "no uses are recorded in this store: what was saved first counts as the least recently \
-             used (programs record uses if they have a limit, or with `Options::record_uses`)",
-            2,
-        )?;
-    }
     if done.replaced == 0 && done.removed == 0 && done.freed == 0 {
         return out.line("nothing to do");
     }

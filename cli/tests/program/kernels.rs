@@ -262,10 +262,7 @@ fn gc_gives_up_the_program_that_was_used_longest_ago() {
     assert_eq!(dry["given_up"], 1, "{dry}");
     assert_eq!(cache.run("ls", &[]).well().lines().count(), 4);
     let done = cache.run("gc", &[&limit[..], &["--json"]].concat()).json();
-    assert_eq!(
-        (&done["given_up"], &done["uses_recorded"]),
-        (&Value::from(1), &Value::from(true))
-    );
+    assert_eq!(done["given_up"], 1, "{done}");
     let left = cache.run("ls", &[]).well();
     assert!(
         left.contains("product 5000") && !left.contains("product 300"),

@@ -237,7 +237,7 @@ fn json_can_be_read_and_says_what_is_documented() {
         (
             "gc",
             &["--dry-run"],
-            "bytes_after bytes_before dry_run freed given_up removed replaced uses_recorded written",
+            "bytes_after bytes_before dry_run freed given_up removed replaced written",
         ),
     ] {
         let done = sample.run(command, &[arguments, &["--json"]].concat());

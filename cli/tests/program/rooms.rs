@@ -158,31 +158,6 @@ fn a_dry_run_is_told_while_somebody_else_makes_room() {
     sample.run("gc", &["--dry-run"]).well();
 }
 
-/// The default policy goes by uses, which hardly any store has.
-#[test]
-fn gc_says_if_there_are_no_uses_to_go_by() {
-    let sample = Sample::new();
-    let dry = |more: &[&str]| sample.run("gc", &[&["--dry-run"], more].concat()).well();
-    let says_so = |text: &str| text.contains("no uses are recorded");
-    assert!(says_so(&dry(&["--max-bytes", "1G"])));
-    assert!(!says_so(&dry(&[])));
-    assert!(!says_so(&dry(&["--max-bytes", "1G", "--policy", "fifo"])));
-    let json = |more: &[&str]| {
-        let done = sample.run("gc", &[&["--dry-run", "--json"], more].concat());
-        done.json()["uses_recorded"].clone()
-    };
-    assert_eq!(json(&["--max-age", "9w"]), false);
-    assert_eq!(json(&[]), serde_json::Value::Null);
-
-    let store = sde_archives::Options::new().open(&sample.path);
-    let engine = sde::Sde::builder().store(store.unwrap()).build().unwrap();
-    energy.call(&engine, "STO-3G", 0).unwrap();
-    engine.finish().unwrap();
-    drop(engine);
-    assert_eq!(json(&["--max-age", "9w"]), true);
-    assert!(!says_so(&dry(&["--max-bytes", "1G"])));
-}
-
 #[test]
 fn doctor_leaves_nothing_behind() {
     let folder = tempfile::tempdir().unwrap();

@@ -212,13 +212,11 @@ impl Engine {
         match announced.and_then(Announcement::ended) {
             Some(Announcement::Beside) => run.cache.counters.add(Count::BesideOthers, 1),
             // With every result saved it is there by now.
-            Some(Announcement::Held(held))
-                if self.policy != SavePolicy::EveryResult
-                    && !entry.record.nondeterministic
-                    && run.cache.is_current(flight)
-                    && let Some(archiver) = self.archiver() =>
-            {
-                sharing.announcer.write(archiver, Arc::clone(entry), held);
+            Some(Announcement::Held(held)) if self.policy != SavePolicy::EveryResult => {
+                let is_to_be_had = !entry.record.nondeterministic && run.cache.is_current(flight);
+                if let (true, Some(archiver)) = (is_to_be_had, self.archiver()) {
+                    sharing.announcer.write(archiver, Arc::clone(entry), held);
+                }
             }
             _ => {}
         }

@@ -48,7 +48,8 @@ usage: sde ls STORE [options]
                     day, or a day and a time in UTC (2026-11-21T16:00)
   --until WHEN      only what was made until then
   --sort BY         by time (latest first), size, cost (largest first) or app
-  --limit N         only the first N lines
+  --limit N         only the first N lines; by time those that were saved
+                    last, and no more is read than it takes
   --all             also what was replaced by a later run, or marked as not to
                     be used
   --json            an object for each entry, a line each

@@ -9,9 +9,10 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use sde::Key;
-use sde_archives::inspect::{Entry, EntryUses, Value};
+use sde_archives::inspect::{Entry, EntryUses, Item, Listed, Value};
 use serde_json::{Value as Json, json};
 
+use crate::store::Store;
 use crate::table::Column;
 use crate::{text, time};
 
@@ -210,8 +211,19 @@ fn field<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
 pub struct Uses(HashMap<Key, EntryUses>);
 
 impl Uses {
+    /// What a store says of them.
+    pub fn of_store(store: &mut Store) -> Self {
+        let mut uses = Self::default();
+        store.walk_wanted(Some(&Listed::is_uses), |_, item| {
+            if let Item::Uses { uses: of_frame, .. } = item {
+                uses.add(of_frame);
+            }
+        });
+        uses
+    }
+
     /// Adds what one frame says.
-    pub fn add(&mut self, uses: Vec<EntryUses>) {
+    fn add(&mut self, uses: Vec<EntryUses>) {
         for one in uses {
             self.0
                 .entry(one.key)

@@ -3,14 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use sde::{Key, Mark, RunId};
+use sde::{ArchiveError, Key, Mark, RunId};
 use sde_archives::inspect::{
-    Damage, Entry, Inspection, Item, Manifests, Saved, Scratch, SegmentFile,
+    Damage, Entry, Inspection, Item, Listed, Manifests, Saved, Scratch, SegmentFile,
 };
 use sde_archives::{Class, Precedence};
 
 use crate::failure::Failure;
-use crate::kernels::{self, Uses};
+use crate::kernels;
 use crate::output::warn;
 
 /// A store that was opened, and what was found damaged in it so far.
@@ -20,6 +20,35 @@ pub struct Store {
     pub segments: Vec<SegmentFile>,
     /// How many things are damaged, of those that were looked at.
     pub damages: Vec<Damage>,
+    /// Whether a file was removed while this was read.
+    pub gone: bool,
+}
+
+/// How often a store is read from which files are removed meanwhile.
+const LOOKS: usize = 8;
+
+/// Opens a store and reads what is asked for. If a compaction removes files meanwhile, it has put what was in them
+/// elsewhere: then once more.
+pub fn read<T>(
+    path: impl AsRef<Path>,
+    mut what: impl FnMut(&mut Store) -> Result<T, Failure>,
+) -> Result<(Store, T), Failure> {
+    for left in (0..LOOKS).rev() {
+        let mut store = Store::open(&path)?;
+        let found = what(&mut store);
+        let is_sure = !store.gone && found.is_ok() && store.is_whole();
+        if is_sure || !store.has_changed()? {
+            return Ok((store, found?));
+        }
+        if left == 0 {
+            warn(
+                "files were removed each time that this was read: some of what is there may be missing",
+            );
+            store.gone = true;
+            return Ok((store, found?));
+        }
+    }
+    Err(Failure::told("the store could not be read"))
 }
 
 /// Which computation: an entry in two classes is one.
@@ -33,16 +62,43 @@ impl Store {
             segments: inspection.segments()?,
             damages: inspection.misplaced()?,
             inspection,
+            gone: false,
         })
     }
 
+    /// Whether files were removed, or generations made, since it was opened.
+    fn has_changed(&self) -> Result<bool, Failure> {
+        let names = |manifests: &Manifests| -> Vec<String> {
+            let files = manifests.files.iter();
+            files.map(|file| file.name.clone()).collect()
+        };
+        Ok(self.gone || names(&self.manifests) != names(&self.inspection.manifests()?))
+    }
+
+    /// Takes note of a file that was removed meanwhile, if that is what an error says.
+    pub fn is_gone(&mut self, error: &ArchiveError) -> bool {
+        let is_gone = error.is_not_found();
+        self.gone |= is_gone;
+        is_gone
+    }
+
     /// Gives each thing in the segments that has not been replaced to `each`.
-    pub fn walk(&mut self, mut each: impl FnMut(&SegmentFile, Item)) -> Result<(), Failure> {
+    pub fn walk(&mut self, each: impl FnMut(&SegmentFile, Item)) {
+        self.walk_wanted(None, each);
+    }
+
+    /// The same for those frames that are wanted, or for all.
+    pub fn walk_wanted(
+        &mut self,
+        wanted: Option<&dyn Fn(&Listed) -> bool>,
+        mut each: impl FnMut(&SegmentFile, Item),
+    ) {
         let mut seen = HashSet::new();
         for segment in &self.segments {
             let replaced = self.manifests.replaced(segment);
             let damages = &mut self.damages;
-            let walked = segment.walk(|item| match item {
+            let each = |item| match item {
+                Item::Damage(damage) if damage.place.start < replaced => {}
                 Item::Damage(damage) => {
                     if seen.insert((damage.path.clone(), damage.place.start)) {
                         damages.push(damage);
@@ -51,9 +107,13 @@ impl Store {
                 Item::Entry(entry) if entry.place.start < replaced => {}
                 Item::Scratch(scratch) if scratch.place.start < replaced => {}
                 item => each(segment, item),
-            });
+            };
+            let walked = match wanted {
+                Some(wanted) => segment.walk_wanted(wanted, each),
+                None => segment.walk(each),
+            };
             match walked {
-                Ok(_) => {}
+                Ok(walked) => self.gone |= walked.gone,
                 Err(error) => {
                     warn(error);
                     let whole = 0..segment.length();
@@ -63,16 +123,46 @@ impl Store {
             }
         }
         self.damages.dedup();
-        Ok(())
+    }
+
+    /// How the keys of the entries and states begin that were saved last, at least so many frames if there are as many; `None`
+    /// if these are all.
+    pub fn latest(&self, frames: usize) -> Option<HashSet<u64>> {
+        let mut latest: Vec<(u64, u64)> = Vec::new();
+        let mut is_all = true;
+        let mut keep = |latest: &mut Vec<(u64, u64)>| {
+            if latest.len() > frames {
+                is_all = false;
+                latest.select_nth_unstable_by_key(frames, |(saved_at, _)| {
+                    std::cmp::Reverse(*saved_at)
+                });
+                latest.truncate(frames);
+            }
+        };
+        for segment in &self.segments {
+            let listed = segment.list(|listed| {
+                if listed.is_entry() || listed.is_scratch() {
+                    latest.push((listed.saved_at(), listed.prefix()));
+                }
+                // So that memory does not grow with the store.
+                if latest.len() > frames.saturating_mul(4) {
+                    keep(&mut latest);
+                }
+            });
+            // What can't be read is told of where it is walked through.
+            let _ = listed;
+        }
+        keep(&mut latest);
+        (!is_all).then(|| latest.into_iter().map(|(_, prefix)| prefix).collect())
     }
 
     /// The same for entries only.
-    pub fn entries(&mut self, mut each: impl FnMut(&SegmentFile, Entry)) -> Result<(), Failure> {
-        self.walk(|segment, item| {
+    pub fn entries(&mut self, mut each: impl FnMut(&SegmentFile, Entry)) {
+        self.walk_wanted(Some(&Listed::is_entry), |segment, item| {
             if let Item::Entry(entry) = item {
                 each(segment, *entry);
             }
-        })
+        });
     }
 
     /// What is of another format than this program reads: a path, and the version.
@@ -110,7 +200,8 @@ impl Store {
 
     /// Whether all that was looked at could be read.
     pub fn is_whole(&self) -> bool {
-        let is_damaged = !self.damages.is_empty() || self.inspection.format_damage().is_some();
+        let is_damaged =
+            self.gone || !self.damages.is_empty() || self.inspection.format_damage().is_some();
         !is_damaged && self.other_formats().next().is_none()
     }
 }
@@ -294,6 +385,11 @@ impl Prefix {
     pub fn fits(&self, key: &Key) -> bool {
         key.to_string().starts_with(&self.0)
     }
+
+    fn may_fit(&self, listed: &Listed) -> bool {
+        let first = self.0.get(..16).unwrap_or(&self.0);
+        format!("{:016x}", listed.prefix()).starts_with(first)
+    }
 }
 
 /// The entries that a prefix means: all computations of one key, the latest first.
@@ -301,24 +397,21 @@ pub fn find(store: &mut Store, prefix: &Prefix) -> Result<Vec<Whole>, Failure> {
     Ok(find_marked(store, prefix)?.0)
 }
 
-/// The same, which of them are marked as not to be used, and how often their key was used.
-pub fn find_marked(
-    store: &mut Store,
-    prefix: &Prefix,
-) -> Result<(Vec<Whole>, Marks, Uses), Failure> {
+/// The same, and which of them are marked as not to be used.
+pub fn find_marked(store: &mut Store, prefix: &Prefix) -> Result<(Vec<Whole>, Marks), Failure> {
     let mut wholes = Wholes::default();
     let mut marks = Marks::default();
-    let mut uses = Uses::default();
-    store.walk(|segment, item| match item {
+    let wanted =
+        |listed: &Listed| (listed.is_entry() || listed.is_mark()) && prefix.may_fit(listed);
+    store.walk_wanted(Some(&wanted), |segment, item| match item {
         Item::Entry(entry) if prefix.fits(&entry.record.key) => wholes.add(segment, *entry),
         Item::Mark { mark, .. } if prefix.fits(&mark.key) => marks.add(mark),
-        Item::Uses { uses: of_frame, .. } => uses.add(of_frame),
         _ => {}
-    })?;
+    });
     let found = wholes.sorted();
     let keys: HashSet<Key> = found.iter().map(|whole| whole.entry.record.key).collect();
     match keys.len() {
-        1 => Ok((found, marks, uses)),
+        1 => Ok((found, marks)),
         0 => {
             store.tell_damage();
             Err(Failure::told(format!(
@@ -336,5 +429,46 @@ pub fn find_marked(
                 if more > 5 { ", …" } else { "" }
             )))
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, reason = "a test that fails says where")]
+mod tests {
+    use std::time::Duration;
+
+    use sde::{SavePolicy, Sde};
+    use sde_archives::{DirStore, Options, Retention};
+
+    use super::*;
+
+    #[sde::app]
+    fn double(number: u64) -> u64 {
+        2 * number
+    }
+
+    /// A compaction between the listing of the files and the reading of them.
+    #[test]
+    fn what_a_compaction_removes_meanwhile_is_found_elsewhere() {
+        let folder = tempfile::tempdir().unwrap();
+        for number in 0..3 {
+            let store = DirStore::open(folder.path()).unwrap();
+            let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
+            double.call(&builder.build().unwrap(), number).unwrap();
+        }
+        let mut looks = 0;
+        let (store, entries) = read(folder.path(), |store| {
+            looks += 1;
+            if looks == 1 {
+                let at_once = Options::new().grace(Duration::ZERO);
+                let writer = at_once.open(folder.path()).unwrap();
+                assert_eq!(writer.compact(&Retention::new()).unwrap().removed, 3);
+            }
+            let mut entries = 0;
+            store.entries(|_, _| entries += 1);
+            Ok(entries)
+        })
+        .unwrap();
+        assert_eq!((looks, entries, store.is_whole()), (2, 3, true));
     }
 }

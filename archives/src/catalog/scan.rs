@@ -230,7 +230,11 @@ impl Window {
     }
 
     /// The frame that begins here, if one does.
-    fn frame_at(&mut self, segment: &Segment, at: u64) -> io::Result<Option<FoundFrame>> {
+    pub(crate) fn frame_at(
+        &mut self,
+        segment: &Segment,
+        at: u64,
+    ) -> io::Result<Option<FoundFrame>> {
         let header = self
             .get(at, FRAME_HEADER as u64)?
             .and_then(FrameHeader::read);

@@ -153,6 +153,8 @@ impl Plan {
         let worth = self.candidates.iter().zip(&self.kept).map(|(one, kept)| {
             // The last bytes of one that is not sealed may not be on the medium: the copy will.
             !one.sealed
+                // What is whole of it is copied, so that nobody goes on being told of damage that costs nothing.
+                || one.damaged
                 || dead_bytes(one, kept) > one.length / WORTH
                 || (is_small(one) && several_small[one.part().number()])
                 || self.has_given_up(one, retention)

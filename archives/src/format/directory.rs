@@ -4,16 +4,18 @@
 //! as it is, so a directory counts as a store only by its `FORMAT` file, and one
 //! becomes a store only if there is nothing in it.
 
+use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
 
 use sde::ArchiveError;
 
-use crate::format::VERSION;
-use crate::format::class::Part;
+use crate::format::class::{EXTENSION, Part, folder};
 use crate::format::id::UniqueId;
+use crate::format::segment::SEGMENT_HEADER;
 use crate::format::trust::{Trust, cannot_open, not_a_store};
+use crate::format::{VERSION, manifest};
 use crate::vfs::{FileKind, Found, Vfs, make_dirs, read_bytes};
 
 pub(crate) const FORMAT: &str = "FORMAT";
@@ -204,26 +206,36 @@ pub(crate) fn look_for_format(vfs: &dyn Vfs, dir: &Path) -> io::Result<bool> {
     Ok(vfs.look(&dir.join(FORMAT))?.is_some())
 }
 
-/// Removes files in a store that were begun before the time of grace and never got their names:
-/// what a crash leaves. Those of a process that is at it just now stay. Gives how many bytes they had.
+/// Removes files in a store that were begun before the time of grace and never got their names, and segments without
+/// a whole header: what a crash leaves. Those of a process that is at it just now stay. Gives how many bytes they had.
 pub(crate) fn remove_unfinished(vfs: &dyn Vfs, store: &Path, grace: Duration) -> u64 {
     let old = grace.max(LONGEST_TO_NAME);
     let mut bytes = 0;
-    for dir in [
-        store.to_owned(),
-        store.join(crate::format::manifest::FOLDER),
-    ] {
-        let names = vfs.list(&dir).unwrap_or_default();
-        let unfinished = names
-            .into_iter()
-            .filter(|name| name.as_encoded_bytes().ends_with(UNFINISHED.as_bytes()));
-        for path in unfinished.map(|name| dir.join(name)) {
-            let found = vfs.look(&path).ok().flatten();
-            let at = found.and_then(|found| found.written_at);
-            let age = at.and_then(|at| vfs.now().duration_since(at).ok());
+    let segments = Part::ALL.map(|part| folder(store, part));
+    for dir in [store.to_owned(), store.join(manifest::FOLDER)]
+        .iter()
+        .chain(&segments)
+    {
+        let names = vfs.list(dir).unwrap_or_default().into_iter();
+        for path in names.map(|name| dir.join(name)) {
+            let Ok(Some(found)) = vfs.look(&path) else {
+                continue;
+            };
+            let has_no_name = path
+                .as_os_str()
+                .as_encoded_bytes()
+                .ends_with(UNFINISHED.as_bytes());
+            let is_segment = path.extension() == Some(OsStr::new(EXTENSION));
+            let is_begun =
+                is_segment && found.kind == FileKind::File && found.length < SEGMENT_HEADER as u64;
+            let age = found
+                .written_at
+                .and_then(|at| vfs.now().duration_since(at).ok());
+            let is_left = age.is_some_and(|age| age > old)
+                && (has_no_name || is_begun && !matches!(vfs.try_lock(&path), Ok(None)));
             // One that is left does no harm.
-            if age.is_some_and(|age| age > old) && vfs.remove(&path).is_ok() {
-                bytes += found.map_or(0, |found| found.length);
+            if is_left && vfs.remove(&path).is_ok() {
+                bytes += found.length;
             }
         }
     }

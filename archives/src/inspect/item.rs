@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use sde::key::Digest;
-use sde::{Key, Mark, Record, Tags};
+use sde::{Journal, Key, Mark, Record, Tags};
 
 use super::payload::Payload;
 use crate::format::class::Class;
@@ -35,6 +35,15 @@ pub enum Item {
     },
     /// What an output file holds.
     Content(Content),
+    /// What a process has done so far. Of those of one process the latest counts.
+    Journal {
+        /// When it was saved, in nanoseconds since 1970.
+        saved_at: u64,
+        /// Who that is.
+        about: AboutWriter,
+        /// What it has done.
+        journal: Journal,
+    },
     /// What entries have in common, or a frame of a kind that this says nothing more of.
     Other {
         /// Where the frame begins.

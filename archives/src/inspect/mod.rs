@@ -43,6 +43,7 @@
 //! ```
 
 mod item;
+mod listed;
 mod manifests;
 mod numbers;
 mod payload;
@@ -65,6 +66,7 @@ use crate::sync::lock;
 use crate::vfs::{Disk, Found, Vfs};
 
 pub use item::{AboutWriter, Content, Damage, Entry, EntryUses, Item, Saved, Scratch};
+pub use listed::Listed;
 pub use manifests::{ListedSegment, ManifestFile, ManifestInfo, Manifests, ReplacedSegment};
 pub use numbers::Numbers;
 pub use payload::{Payload, PayloadReader};

@@ -117,11 +117,14 @@ pub(super) fn list(inspection: &Inspection) -> Result<Vec<SegmentFile>, ArchiveE
 /// `None` if it was removed since the folder was listed.
 fn look_at(inspection: &Inspection, file: PathBuf, part: Part) -> Option<SegmentFile> {
     let vfs = &*inspection.vfs;
-    let length = match vfs.look(&file) {
-        Ok(found) => found?.length,
-        Err(_) => 0,
+    let (length, link) = match vfs.look(&file) {
+        Ok(found) => found.map(|found| (found.length, found.link))?,
+        Err(_) => (0, false),
     };
     let header = match scan::open(vfs, &file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound && link => {
+            Err("it is a link that leads nowhere".to_owned())
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
         Err(error) => Err(error.to_string()),
         Ok(None) => Err("it is too short to have a header".to_owned()),

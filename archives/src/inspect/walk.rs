@@ -9,14 +9,15 @@ use sde::key::Digest;
 use sde::{ArchiveError, Key};
 
 use super::item::{AboutWriter, Content, Damage, Entry, EntryUses, Item, Saved, Scratch};
+use super::listed::Listed;
 use super::payload::Payload;
 use super::segments::SegmentFile;
 use crate::catalog::scan::{FoundFrame, Window};
 use crate::cbor::metadata::from_bytes;
-use crate::format::about::About;
-use crate::format::frame::{FRAME_HEADER, FRAME_MAGIC, FrameHeader, FrameKind};
-use crate::format::index_block::{IndexBlock, Row, TRAILER};
-use crate::format::metadata::{Provenance, ProvenanceId, TypeInfo};
+use crate::format::about::{About, JournalBody};
+use crate::format::frame::{self, FRAME_HEADER, FRAME_MAGIC, FrameHeader, FrameKind};
+use crate::format::index_block::{IndexBlock, Row, TRAILER, prefix};
+use crate::format::metadata::{Provenance, ProvenanceId, TypeInfo, provenance_key};
 use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
 use crate::read::frame::{EntryFrame, Frame, scratch_body};
 use crate::read::payload::ValueSource;
@@ -39,7 +40,11 @@ pub struct Walked {
     /// a header, of a frame or of an index, or zeros. Nobody was told that they are saved, unless a
     /// manifest vouches for them.
     pub unfinished: bool,
+    /// Whether the file was removed since the folder was listed. What it held that counts is in another.
+    pub gone: bool,
 }
+
+type Wanted<'a> = dyn FnMut(&Listed) -> bool + 'a;
 
 impl SegmentFile {
     /// Reads the segment from end to end, metadata only, and gives each thing in it to `each`,
@@ -52,8 +57,32 @@ impl SegmentFile {
     /// # Errors
     /// If the file can't be read.
     pub fn walk(&self, each: impl FnMut(Item)) -> Result<Walked, ArchiveError> {
+        self.walk_some(None, each)
+    }
+
+    /// The same for those frames that are wanted. Of a segment with an index the others are not even read, and damage to
+    /// them is not told of.
+    ///
+    /// # Errors
+    /// If the file can't be read.
+    pub fn walk_wanted(
+        &self,
+        mut wanted: impl FnMut(&Listed) -> bool,
+        each: impl FnMut(Item),
+    ) -> Result<Walked, ArchiveError> {
+        self.walk_some(Some(&mut wanted), each)
+    }
+
+    fn walk_some(
+        &self,
+        wanted: Option<&mut Wanted<'_>>,
+        each: impl FnMut(Item),
+    ) -> Result<Walked, ArchiveError> {
         let walked = match &self.header {
-            Ok(segment) => Walk::new(self, segment, each).and_then(Walk::run),
+            Ok(segment) => Walk::new(self, segment, each).and_then(|walk| match wanted {
+                Some(wanted) => walk.run_wanted(wanted),
+                None => walk.run(&mut |_| true),
+            }),
             Err(_) if self.is_barely_begun() => {
                 return Ok(Walked {
                     torn: self.length(),
@@ -67,7 +96,10 @@ impl SegmentFile {
         };
         match walked {
             // It was removed since: a compaction has replaced it.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Walked::default()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Walked {
+                gone: true,
+                ..Walked::default()
+            }),
             walked => walked.map_err(|error| ArchiveError::io("reading", &self.file, error)),
         }
     }
@@ -93,6 +125,8 @@ struct Walk<'a, E> {
     found: HashSet<u64>,
     provenances: HashMap<ProvenanceId, Arc<Provenance>>,
     index_at: Option<u64>,
+    /// If frames are looked up in it.
+    block: Option<IndexBlock>,
 }
 
 impl<'a, E: FnMut(Item)> Walk<'a, E> {
@@ -106,10 +140,38 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             found: HashSet::new(),
             provenances: HashMap::new(),
             index_at: None,
+            block: None,
         })
     }
 
-    fn run(mut self) -> io::Result<Walked> {
+    /// By the index, if there is one.
+    fn run_wanted(mut self, wanted: &mut Wanted<'_>) -> io::Result<Walked> {
+        let length = self.window.length;
+        let Some(block) = IndexBlock::read(self.segment, &*self.window.file, length)? else {
+            return self.run(wanted);
+        };
+        let rows = Row::all(&block.rows).filter(|row| wanted(&Listed(*row)));
+        let mut rows: Vec<Row> = rows.collect();
+        rows.sort_unstable_by_key(Row::at);
+        self.block = Some(block);
+        for row in rows {
+            match self.window.frame_at(self.segment, row.at())? {
+                Some(frame) if Row::new(&frame.header, frame.at) == row => {
+                    let body = self
+                        .window
+                        .get(frame.at + FRAME_HEADER as u64, frame.header.body.into())?;
+                    let body = body.unwrap_or_default().to_vec();
+                    self.frame(&frame, &body);
+                }
+                _ => self.damage(row.at(), row.at(), "no frame can be read there", None),
+            }
+        }
+        self.walked.end = length;
+        self.walked.sealed = true;
+        Ok(self.walked)
+    }
+
+    fn run(mut self, wanted: &mut Wanted<'_>) -> io::Result<Walked> {
         let mut at = SEGMENT_HEADER as u64;
         while let Some((frame, body)) = self.window.next_frame(self.segment, at)? {
             let body = body.to_vec();
@@ -122,7 +184,11 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                 self.damage(at, frame.at, "no frame can be read there", key);
             }
             at = frame.end;
-            self.frame(&frame, &body);
+            // The others may need what they have in common.
+            let is_shared = frame.header.kind() == Some(FrameKind::Provenance);
+            if is_shared || wanted(&Listed(Row::new(&frame.header, frame.at))) {
+                self.frame(&frame, &body);
+            }
         }
         self.walked.end = at.min(self.window.length);
         self.ending()?;
@@ -174,7 +240,15 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                     .insert(checksum(content), Arc::new(provenance));
                 Item::Other { at: frame.at }
             }
-            Some(FrameKind::Journal) | None => Item::Other { at: frame.at },
+            Some(FrameKind::Journal) => {
+                let body: JournalBody = from_bytes(content).map_err(cannot)?.0;
+                Item::Journal {
+                    saved_at: header.saved_at,
+                    about: about(body.about),
+                    journal: body.journal,
+                }
+            }
+            None => Item::Other { at: frame.at },
         }))
     }
 
@@ -182,7 +256,10 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
         let entry = EntryFrame::of(self.as_read(frame, body), |id| {
             match self.provenances.get(id) {
                 Some(known) => Ok(Arc::clone(known)),
-                None => self.of.inspection.catalog().provenance(id),
+                None => match self.in_block(id) {
+                    Some(provenance) => Ok(Arc::new(provenance)),
+                    None => self.of.inspection.catalog().provenance(id),
+                },
             }
         });
         let entry = entry.map_err(why)?;
@@ -200,6 +277,21 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             class: frame.header.class(),
             saved_at: frame.header.saved_at,
             record: entry.record(),
+        })
+    }
+
+    /// A provenance that this segment has a whole copy of.
+    fn in_block(&self, id: &ProvenanceId) -> Option<Provenance> {
+        let prefix = prefix(&provenance_key(id));
+        let rows = Row::all(&self.block.as_ref()?.rows);
+        let mut copies =
+            rows.filter(|row| row.prefix == prefix && row.kind() == Some(FrameKind::Provenance));
+        copies.find_map(|row| {
+            let read = frame::read_at(&*self.window.file, self.segment, row.at()).ok()?;
+            let (header, body) = read?;
+            let content = header.content(&body);
+            let is_it = checksum(content) == *id;
+            Provenance::read(content).ok().filter(|_| is_it)
         })
     }
 

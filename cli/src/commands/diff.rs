@@ -13,7 +13,7 @@ use super::App;
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::store::{Id, Store};
+use crate::store::{self, Id};
 use crate::text;
 
 /// A computation.
@@ -97,12 +97,14 @@ fn is_one(names: &[OsString; 2]) -> bool {
 
 /// The entries of a store, and whether part of it could not be read.
 fn entries(path: &OsString, app: Option<&App>) -> Result<(Entries, bool), Failure> {
-    let mut store = Store::open(path)?;
-    let mut all: HashMap<Id, Computed> = HashMap::new();
-    store.entries(|_, entry| {
-        if app.is_none_or(|app| app.is(&entry.record.app)) {
-            add(&mut all, &entry);
-        }
+    let (store, all) = store::read(path, |store| {
+        let mut all: HashMap<Id, Computed> = HashMap::new();
+        store.entries(|_, entry| {
+            if app.is_none_or(|app| app.is(&entry.record.app)) {
+                add(&mut all, &entry);
+            }
+        });
+        Ok(all)
     })?;
     store.tell_damage();
     let mut entries = Entries::new();

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::store::{Prefix, Store, find};
+use crate::store::{self, Prefix, Store, find};
 use crate::{json, time};
 
 pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
@@ -18,16 +18,18 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let prefix = |text: std::ffi::OsString| Prefix::read(&text.to_string_lossy());
     let key = prefix(key.unwrap_or_default())?;
     let other = other.map(prefix).transpose()?;
-    let mut store = Store::open(path.unwrap_or_default())?;
-    let record = latest(&mut store, &key)?;
-    let compared = match other {
-        Some(other) => {
-            let other = latest(&mut store, &other)?;
-            let differences = record.differences(&other);
-            Some((other, differences))
-        }
-        None => nearest(&mut store, &record)?,
-    };
+    let (store, (record, compared)) = store::read(path.unwrap_or_default(), |store| {
+        let record = latest(store, &key)?;
+        let compared = match &other {
+            Some(other) => {
+                let other = latest(store, other)?;
+                let differences = record.differences(&other);
+                Some((other, differences))
+            }
+            None => nearest(store, &record),
+        };
+        Ok((record, compared))
+    })?;
     match as_json {
         true => out.json(&object(&record, compared.as_ref()))?,
         false => print(&record, compared.as_ref(), out)?,
@@ -45,10 +47,7 @@ fn latest(store: &mut Store, key: &Prefix) -> Result<Record, Failure> {
 }
 
 /// The most alike of all that were made before it by the same app.
-fn nearest(
-    store: &mut Store,
-    record: &Record,
-) -> Result<Option<(Record, Vec<Difference>)>, Failure> {
+fn nearest(store: &mut Store, record: &Record) -> Option<(Record, Vec<Difference>)> {
     let (mut nearest, mut found) = (None, None);
     store.entries(|_, entry| {
         let other = entry.record;
@@ -56,8 +55,8 @@ fn nearest(
         if other.app == record.app && is_earlier && record.look_at(&other, &mut nearest) {
             found = Some(other);
         }
-    })?;
-    Ok(found.zip(nearest.map(|nearest| nearest.differences)))
+    });
+    found.zip(nearest.map(|nearest| nearest.differences))
 }
 
 fn title(record: &Record) -> String {

@@ -14,7 +14,7 @@ use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::npy::{Array, Members, arrays};
 use crate::output::{Output, warn};
-use crate::store::{Prefix, Store, find_marked};
+use crate::store::{self, Prefix, Store, find_marked};
 use crate::{json, text, time};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -63,24 +63,27 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     };
     let [path, key, name] = arguments.values(["STORE", "KEY", "[NAME]"], 1)?;
     let prefix = Prefix::read(&key.unwrap_or_default().to_string_lossy())?;
-    let mut store = Store::open(path.unwrap_or_default())?;
     let name = name.map(|name| name.to_string_lossy().into_owned());
-    let (results, is_all) = results(&mut store, &prefix, name.as_deref())?;
-    let mut raw = None;
-    let mut values = Vec::new();
-    match format {
-        Format::Raw => raw = Some(Raw::of(&mut store, results, file, IN_MEMORY)?),
-        _ => {
-            let results = results.into_iter();
-            values.extend(results.filter_map(|saved| Some((saved.name, saved.payload?))));
+    let path = path.unwrap_or_default();
+    let (store, (job, is_all)) = store::read(path, |store| {
+        let (results, is_all) = results(store, &prefix, name.as_deref())?;
+        let mut raw = None;
+        let mut values = Vec::new();
+        match format {
+            Format::Raw => raw = Some(Raw::of(store, results, file, IN_MEMORY)?),
+            _ => {
+                let results = results.into_iter();
+                values.extend(results.filter_map(|saved| Some((saved.name, saved.payload?))));
+            }
         }
-    }
-    let job = Job {
-        results: values,
-        raw,
-        format,
-        single: name.is_some(),
-    };
+        let job = Job {
+            results: values,
+            raw,
+            format,
+            single: name.is_some(),
+        };
+        Ok((job, is_all))
+    })?;
     match to == Path::new("-") {
         true => job.write(out.raw())?,
         false => to_file(&job, &to, force)?,
@@ -98,7 +101,7 @@ fn results(
     prefix: &Prefix,
     name: Option<&str>,
 ) -> Result<(Vec<Saved>, bool), Failure> {
-    let (mut found, marks, _) = find_marked(store, prefix)?;
+    let (mut found, marks) = find_marked(store, prefix)?;
     let whole = found.swap_remove(0);
     let all = whole.entry.results;
     let mark = marks.of(&(whole.entry.record.key, whole.entry.record.run));

@@ -10,7 +10,7 @@ use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::kernels;
 use crate::output::Output;
-use crate::store::Store;
+use crate::store::{self, Store};
 use crate::{text, time};
 
 const SIZE: &str = "a size: 500M or 20G";
@@ -53,12 +53,10 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let as_json = arguments.json;
     let [path] = arguments.values(["STORE"], 0)?;
     // Opening makes a store of an empty folder; that is not what was asked for.
-    let mut store = Store::open(path.unwrap_or_default())?;
+    let (store, seen) = store::read(path.unwrap_or_default(), |store| {
+        Ok(has_limit.then(|| Seen::of(store)).unwrap_or_default())
+    })?;
     let path = store.inspection.path().to_owned();
-    let seen = match has_limit {
-        true => Seen::of(&mut store)?,
-        false => Seen::default(),
-    };
     if seen.is_kernel_cache() {
         // There is nothing else in it that a limit could be meant for.
         retention = retention.results();
@@ -99,14 +97,14 @@ struct Seen {
 }
 
 impl Seen {
-    fn of(store: &mut Store) -> Result<Self, Failure> {
+    fn of(store: &mut Store) -> Self {
         let mut seen = Self::default();
         store.walk(|_, item| match item {
             Item::Entry(entry) if &*entry.record.app == kernels::APP => seen.programs = true,
             Item::Entry(_) | Item::Scratch(_) => seen.others = true,
             _ => {}
-        })?;
-        Ok(seen)
+        });
+        seen
     }
 
     fn is_kernel_cache(&self) -> bool {

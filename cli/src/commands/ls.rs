@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use sde::{CodeId, Key};
-use sde_archives::inspect::{Entry, Item};
+use sde_archives::inspect::{Entry, Item, Listed};
 use sde_archives::{Class, Precedence};
 use serde_json::json;
 
@@ -14,7 +14,7 @@ use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::kernels::{self, Program, Uses};
 use crate::output::Output;
-use crate::store::{Id, Marks, Scratches, Store};
+use crate::store::{self, Id, Marks, Scratches, Store};
 use crate::table::{self, Column};
 use crate::{json, text, time};
 
@@ -24,8 +24,27 @@ struct Options {
     since: Option<SystemTime>,
     until: Option<SystemTime>,
     sort: Sort,
-    limit: usize,
+    limit: Option<usize>,
     all: bool,
+}
+
+/// How many lines there are in all.
+#[derive(Clone, Copy)]
+enum Total {
+    Known(usize),
+    /// More than are shown, perhaps.
+    More,
+}
+
+impl Total {
+    /// What comes after the number of those that are shown.
+    fn of(self, shown: usize) -> String {
+        match self {
+            Self::Known(total) if total == shown => String::new(),
+            Self::Known(total) => format!(" of {total}"),
+            Self::More => ", the latest".to_owned(),
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -91,12 +110,17 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let options = options(&mut arguments)?;
     let as_json = arguments.json;
     let [path] = arguments.values(["STORE"], 0)?;
-    let mut store = Store::open(path.unwrap_or_default())?;
-    let (mut rows, uses) = rows(&mut store)?;
-    rows.retain(|row| wanted(row, &options));
-    sort(&mut rows, options.sort);
-    let total = rows.len();
-    rows.truncate(options.limit);
+    let (store, (rows, total, uses)) = store::read(path.unwrap_or_default(), |store| {
+        let (rows, total) = match options.limit {
+            None => some_rows(store, &options, None),
+            Some(limit) => latest_rows(store, &options, limit),
+        };
+        let uses = match rows.iter().any(|row| row.program.is_some()) {
+            true => Uses::of_store(store),
+            false => Uses::default(),
+        };
+        Ok((rows, total, uses))
+    })?;
     match as_json {
         true => rows
             .iter()
@@ -116,7 +140,7 @@ fn options(arguments: &mut Arguments) -> Result<Options, Failure> {
         since: None,
         until: None,
         sort: Sort::Time,
-        limit: usize::MAX,
+        limit: None,
         all: false,
     };
     let now = SystemTime::now();
@@ -145,7 +169,8 @@ fn options(arguments: &mut Arguments) -> Result<Options, Failure> {
                 })?;
             }
             "limit" => {
-                options.limit = arguments.read("a number of lines", |text| text.parse().ok())?
+                let number = |text: &str| text.parse().ok();
+                options.limit = Some(arguments.read("a number of lines", number)?);
             }
             "all" => options.all = true,
             other => return Err(arguments.unknown(other)),
@@ -157,23 +182,63 @@ fn options(arguments: &mut Arguments) -> Result<Options, Failure> {
 /// Each with its rank among those of its key.
 type Computations = HashMap<Id, (Precedence, Row)>;
 
-fn rows(store: &mut Store) -> Result<(Vec<Row>, Uses), Failure> {
+/// So many lines, and whether there are more. By time no more is read than it takes: the frames that were saved last, and
+/// all that there is of their keys; more of them, if of those too few are wanted.
+fn latest_rows(store: &mut Store, options: &Options, limit: usize) -> (Vec<Row>, Total) {
+    let mut frames = limit.saturating_mul(2).saturating_add(16);
+    loop {
+        let latest = match options.sort {
+            Sort::Time => store.latest(frames),
+            _ => None,
+        };
+        let is_all = latest.is_none();
+        let (mut rows, _) = some_rows(store, options, latest);
+        if is_all || rows.len() >= limit {
+            let total = if is_all {
+                Total::Known(rows.len())
+            } else {
+                Total::More
+            };
+            rows.truncate(limit);
+            return (rows, total);
+        }
+        frames = frames.saturating_mul(8);
+    }
+}
+
+/// The lines of all keys, or of those that begin so.
+fn some_rows(
+    store: &mut Store,
+    options: &Options,
+    keys: Option<HashSet<u64>>,
+) -> (Vec<Row>, Total) {
+    let mut rows = rows(store, keys.as_ref());
+    rows.retain(|row| wanted(row, options));
+    sort(&mut rows, options.sort);
+    let total = rows.len();
+    (rows, Total::Known(total))
+}
+
+fn rows(store: &mut Store, keys: Option<&HashSet<u64>>) -> Vec<Row> {
     let mut rows = Computations::new();
-    let mut uses = Uses::default();
     let mut names: HashSet<Rc<str>> = HashSet::new();
     let mut codes: HashSet<Rc<CodeId>> = HashSet::new();
     let mut marks = Marks::default();
     let mut scratches = Scratches::default();
-    store.walk(|segment, item| match item {
+    let of_keys = |listed: &Listed| keys.is_some_and(|keys| keys.contains(&listed.prefix()));
+    let wanted: Option<&dyn Fn(&Listed) -> bool> = match keys {
+        Some(_) => Some(&of_keys),
+        None => None,
+    };
+    store.walk_wanted(wanted, |segment, item| match item {
         Item::Entry(entry) => {
             scratches.finish(&entry);
             add(&mut rows, &mut names, &mut codes, &entry);
         }
         Item::Mark { mark, .. } => marks.add(mark),
         Item::Scratch(scratch) => scratches.add(segment, scratch),
-        Item::Uses { uses: of_frame, .. } => uses.add(of_frame),
         _ => {}
-    })?;
+    });
     let mut highest: HashMap<Key, Precedence> = HashMap::new();
     for (rank, row) in rows.values() {
         let known = highest.entry(row.key).or_insert(*rank);
@@ -198,7 +263,7 @@ fn rows(store: &mut Store) -> Result<(Vec<Row>, Uses), Failure> {
         state: State::Scratch,
         program: None,
     }));
-    Ok((rows, uses))
+    rows
 }
 
 fn add(
@@ -285,8 +350,8 @@ const COLUMNS: [Column; 8] = [
     Column::new("STATE", 8),
 ];
 
-fn print(rows: &[Row], uses: &Uses, total: usize, out: &mut Output) -> Result<(), Failure> {
-    if total == 0 {
+fn print(rows: &[Row], uses: &Uses, total: Total, out: &mut Output) -> Result<(), Failure> {
+    if matches!(total, Total::Known(0)) {
         return out.line("no entries");
     }
     let programs = rows.iter().map(|row| Some((row, row.program.as_deref()?)));
@@ -324,17 +389,14 @@ fn print(rows: &[Row], uses: &Uses, total: usize, out: &mut Output) -> Result<()
     table::write(out, &COLUMNS, &cells)?;
     let size = text::size(rows.iter().map(Row::size).sum());
     let shown = text::count(rows.len(), "entry", "entries");
-    match rows.len() == total {
-        true => out.line(format!("{shown}, {size}")),
-        false => out.line(format!("{shown} of {total}, {size}")),
-    }
+    out.line(format!("{shown}{}, {size}", total.of(rows.len())))
 }
 
 /// A kernel cache.
 fn print_programs(
     programs: &[(&Row, &Program)],
     uses: &Uses,
-    total: usize,
+    total: Total,
     out: &mut Output,
 ) -> Result<(), Failure> {
     let cells: Vec<_> = programs
@@ -344,10 +406,7 @@ fn print_programs(
     table::write(out, &kernels::COLUMNS, &cells)?;
     let all = programs.iter().map(|(_, program)| program);
     let shown = text::count(programs.len(), "program", "programs");
-    let of = match programs.len() == total {
-        true => String::new(),
-        false => format!(" of {total}"),
-    };
+    let of = total.of(programs.len());
     out.line(format!(
         "{shown}{of}, {}, built in {}",
         text::size(all.clone().map(|program| program.bytes).sum()),

@@ -2,8 +2,9 @@
 
 use std::io::{self, Read, Write};
 
+use sde::Key;
 use sde::bulk::NumberType;
-use sde_archives::inspect::{Item, Payload, Saved, Value};
+use sde_archives::inspect::{Item, Listed, Payload, Saved, Value};
 
 use crate::failure::Failure;
 use crate::store::Store;
@@ -85,10 +86,12 @@ impl Raw {
 /// What an output file holds: the first whole copy.
 fn content(store: &mut Store, digest: sde::key::Digest) -> Result<Payload, Failure> {
     let mut copies = Vec::new();
-    store.walk(|_, item| match item {
+    let key = Key::from_bytes(*digest.as_bytes());
+    let wanted = |listed: &Listed| listed.may_be_of(&key);
+    store.walk_wanted(Some(&wanted), |_, item| match item {
         Item::Content(content) if content.digest == digest => copies.push(content.payload),
         _ => {}
-    })?;
+    });
     let is_whole = |payload: &Payload| matches!(payload.check(|_| ()), Ok(None));
     let whole = copies.into_iter().find(is_whole);
     whole.ok_or_else(|| Failure::told("the content of its output file is missing or damaged"))

@@ -6,9 +6,9 @@ use serde_json::{Value as Json, json};
 
 use crate::args::Arguments;
 use crate::failure::Failure;
-use crate::kernels::{Program, Uses};
+use crate::kernels::{self, Program, Uses};
 use crate::output::Output;
-use crate::store::{Marks, Prefix, Store, Whole, find_marked};
+use crate::store::{self, Marks, Prefix, Store, Whole, find_marked};
 use crate::{json, text, time};
 
 pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
@@ -22,25 +22,34 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let as_json = arguments.json;
     let [path, key] = arguments.values(["STORE", "KEY"], 0)?;
     let prefix = Prefix::read(&key.unwrap_or_default().to_string_lossy())?;
-    let mut store = Store::open(path.unwrap_or_default())?;
-    let (mut found, marks, uses) = find_marked(&mut store, &prefix)?;
-    let earlier = found.len() - 1;
-    if !all {
-        found.truncate(1);
-    }
-    for (at, whole) in found.iter().enumerate() {
-        let values = values(whole);
+    let (store, found) = store::read(path.unwrap_or_default(), |store| {
+        let (mut found, marks) = find_marked(store, &prefix)?;
+        let earlier = found.len() - 1;
+        if !all {
+            found.truncate(1);
+        }
+        let values: Vec<_> = found.iter().map(|whole| values(whole, store)).collect();
+        let is_program = |whole: &Whole| &*whole.entry.record.app == kernels::APP;
+        let uses = match found.iter().any(is_program) {
+            true => Uses::of_store(store),
+            false => Uses::default(),
+        };
+        let found: Vec<_> = found.into_iter().zip(values).collect();
+        Ok((found, earlier, marks, uses))
+    })?;
+    let (found, earlier, marks, uses) = found;
+    for (at, (whole, values)) in found.iter().enumerate() {
         out.found |= values
             .iter()
             .any(|value| matches!(value, Checked::Damaged(_)));
         if as_json {
-            out.json(&object(whole, &values, &marks, &uses))?;
+            out.json(&object(whole, values, &marks, &uses))?;
             continue;
         }
         if at > 0 {
             out.line("")?;
         }
-        print(whole, &values, &marks, &uses, out)?;
+        print(whole, values, &marks, &uses, out)?;
     }
     if !as_json && !all && earlier > 0 {
         let computations = text::count(earlier, "earlier computation", "earlier computations");
@@ -59,15 +68,17 @@ enum Checked {
     NotThere,
 }
 
-fn values(whole: &Whole) -> Vec<Checked> {
+fn values(whole: &Whole, store: &mut Store) -> Vec<Checked> {
     let results = whole.entry.results.iter();
-    results
-        .map(|saved| saved.payload.as_ref().map_or(Checked::NotThere, checked))
+    let payloads = results.map(|saved| saved.payload.as_ref());
+    payloads
+        .map(|payload| payload.map_or(Checked::NotThere, |payload| checked(payload, store)))
         .collect()
 }
 
-fn checked(payload: &Payload) -> Checked {
+fn checked(payload: &Payload, store: &mut Store) -> Checked {
     match payload.check(|_| ()) {
+        Err(error) if store.is_gone(&error) => Checked::NotThere,
         Ok(None) => Checked::Whole(payload.short()),
         Ok(Some(damage)) => Checked::Damaged(damage),
         Err(error) => Checked::Damaged(Damage::new(

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::store::{Id, Marks, Scratches, Store};
+use crate::store::{self, Id, Marks, Scratches, Store};
 use crate::table::{self, Column};
 use crate::{json, text, time};
 
@@ -40,50 +40,69 @@ impl OfClass {
     }
 }
 
+/// What there is in a store.
+#[derive(Default)]
+struct Counted {
+    apps: BTreeMap<String, OfApp>,
+    classes: [OfClass; 3],
+    marks: Marks,
+    scratches: Scratches,
+    writers: BTreeMap<String, usize>,
+}
+
+impl Counted {
+    fn of(store: &mut Store) -> Self {
+        let mut counted = Self::default();
+        store.walk(|segment, item| match item {
+            Item::Entry(entry) => {
+                counted.scratches.finish(&entry);
+                counted.classes[number(entry.class)].add(segment, &entry.place);
+                let record = &entry.record;
+                let app = counted.apps.entry(record.app.to_string()).or_default();
+                if app.seen.insert((record.key, record.run)) {
+                    // What a file says of itself may be anything.
+                    app.took = app.took.saturating_add(record.took);
+                }
+                app.keys.insert(record.key);
+                app.latest = app.latest.max(Some(record.made_at));
+                let payloads = entry
+                    .results
+                    .iter()
+                    .filter_map(|saved| saved.payload.as_ref());
+                app.bytes += payloads.map(|payload| payload.length()).sum::<u64>();
+            }
+            Item::Mark { mark, .. } => counted.marks.add(mark),
+            Item::Scratch(scratch) => {
+                counted.classes[number(Class::Scratch)].add(segment, &scratch.place);
+                counted.scratches.add(segment, scratch);
+            }
+            Item::About(about) => {
+                let of = format!(
+                    "{} on {} ({}, sde {})",
+                    about.program, about.host, about.target, about.sde
+                );
+                *counted.writers.entry(of).or_default() += 1;
+            }
+            _ => {}
+        });
+        counted
+    }
+}
+
 pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     if let Some(option) = arguments.option()? {
         return Err(arguments.unknown(&option));
     }
     let as_json = arguments.json;
     let [path] = arguments.values(["STORE"], 0)?;
-    let mut store = Store::open(path.unwrap_or_default())?;
-    let mut apps: BTreeMap<String, OfApp> = BTreeMap::new();
-    let mut classes: [OfClass; 3] = Default::default();
-    let mut marks = Marks::default();
-    let mut scratches = Scratches::default();
-    let mut writers: BTreeMap<String, usize> = BTreeMap::new();
-    store.walk(|segment, item| match item {
-        Item::Entry(entry) => {
-            scratches.finish(&entry);
-            classes[number(entry.class)].add(segment, &entry.place);
-            let record = &entry.record;
-            let app = apps.entry(record.app.to_string()).or_default();
-            if app.seen.insert((record.key, record.run)) {
-                // What a file says of itself may be anything.
-                app.took = app.took.saturating_add(record.took);
-            }
-            app.keys.insert(record.key);
-            app.latest = app.latest.max(Some(record.made_at));
-            let payloads = entry
-                .results
-                .iter()
-                .filter_map(|saved| saved.payload.as_ref());
-            app.bytes += payloads.map(|payload| payload.length()).sum::<u64>();
-        }
-        Item::Mark { mark, .. } => marks.add(mark),
-        Item::Scratch(scratch) => {
-            classes[number(Class::Scratch)].add(segment, &scratch.place);
-            scratches.add(segment, scratch);
-        }
-        Item::About(about) => {
-            let of = format!(
-                "{} on {} ({}, sde {})",
-                about.program, about.host, about.target, about.sde
-            );
-            *writers.entry(of).or_default() += 1;
-        }
-        _ => {}
-    })?;
+    let (store, counted) = store::read(path.unwrap_or_default(), |store| Ok(Counted::of(store)))?;
+    let Counted {
+        apps,
+        classes,
+        marks,
+        scratches,
+        writers,
+    } = counted;
     let unfinished = scratches.left().len();
     if as_json {
         let apps: Vec<_> = apps

@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::store::{Store, of_format};
+use crate::store::{self, Store, of_format};
 use crate::{json, text};
 
 /// Of less nobody waits for the end.
@@ -45,26 +45,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     }
     let as_json = arguments.json;
     let [path] = arguments.values(["STORE"], 0)?;
-    let store = Store::open(path.unwrap_or_default())?;
-    let mut report = Report {
-        other_format: store.other_formats().collect(),
-        ..Report::default()
-    };
-    if let Some(why) = store.inspection.format_damage() {
-        report
-            .found
-            .push((Damage::new("FORMAT", 0..0, why), String::new()));
-    }
-    let misplaced = store.damages.iter().cloned();
-    report
-        .found
-        .extend(misplaced.map(|one| (one, String::new())));
-    let bar = bar(store.segments.iter().map(SegmentFile::length).sum());
-    for segment in &store.segments {
-        report.segment(segment, &store.manifests, &bar);
-    }
-    bar.finish_and_clear();
-    report.manifests(&store.manifests, &store.segments);
+    let (store, report) = store::read(path.unwrap_or_default(), |store| Ok(Report::of(store)))?;
     out.found |= !report.is_whole();
     if as_json {
         out.json(&object(&store, &report))?;
@@ -89,20 +70,49 @@ fn bar(bytes: u64) -> ProgressBar {
 }
 
 impl Report {
+    fn of(store: &mut Store) -> Self {
+        let mut report = Self {
+            other_format: store.other_formats().collect(),
+            ..Self::default()
+        };
+        let found = &mut report.found;
+        if let Some(why) = store.inspection.format_damage() {
+            found.push((Damage::new("FORMAT", 0..0, why), String::new()));
+        }
+        let misplaced = store.damages.drain(..);
+        found.extend(misplaced.map(|one| (one, String::new())));
+        let bar = bar(store.segments.iter().map(SegmentFile::length).sum());
+        for segment in &store.segments {
+            store.gone |= report.segment(segment, &store.manifests, &bar);
+        }
+        bar.finish_and_clear();
+        report.manifests(&store.manifests, &store.segments);
+        store
+            .damages
+            .extend(report.found.iter().map(|(damage, _)| damage.clone()));
+        report
+    }
+
     fn is_whole(&self) -> bool {
         self.found.is_empty() && self.other_format.is_empty()
     }
 
-    fn segment(&mut self, segment: &SegmentFile, manifests: &Manifests, bar: &ProgressBar) {
+    /// Gives whether the file was removed meanwhile.
+    fn segment(&mut self, segment: &SegmentFile, manifests: &Manifests, bar: &ProgressBar) -> bool {
+        let replaced = manifests.replaced(segment);
         self.bytes += segment.length();
         let mut checks: Vec<(Payload, String)> = Vec::new();
         let mut passed = 0;
         let walked = segment.walk(|item| {
             match item {
+                Item::Damage(damage) if damage.place.start < replaced => {}
                 Item::Damage(damage) => {
                     let of = damage.key.map(|key| format!("entry {}", key.short()));
                     self.found.push((damage, of.unwrap_or_default()));
                 }
+                Item::Entry(entry) if entry.place.start < replaced => {}
+                Item::Scratch(scratch) if scratch.place.start < replaced => {}
+                Item::Content(content) if content.place.start < replaced => {}
                 Item::Entry(entry) => {
                     self.entries += 1;
                     checks.extend(of_entry(*entry));
@@ -127,12 +137,14 @@ impl Report {
         });
         bar.inc(segment.length().saturating_sub(passed));
         match walked {
+            Ok(walked) if walked.gone => return true,
             Ok(walked) => self.ending(segment, &walked, manifests),
             Err(error) => {
                 let damage = Damage::new(segment.path(), 0..segment.length(), error.to_string());
                 self.found.push((damage, String::new()));
             }
         }
+        false
     }
 
     fn check(&mut self, payload: &Payload, of: String, bar: &ProgressBar) {

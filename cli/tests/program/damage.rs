@@ -1,9 +1,10 @@
 //! Every command on stores that are damaged in many places: none panics, none says that all is
 //! well, and `verify` names the file.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use sde_archives::inspect::Inspection;
+use sde_archives::DirStore;
+use sde_archives::inspect::{Inspection, Item};
 
 use super::kit::{Sample, copy, energy, engine, files, sde};
 
@@ -357,4 +358,57 @@ fn costs_that_no_sum_holds_are_no_reason_to_panic() {
         let said = String::from_utf8_lossy(&done.stderr);
         assert!(done.status.code() == Some(0), "{arguments:?}: {said}");
     }
+}
+
+#[test]
+#[cfg(unix)]
+fn what_cannot_be_opened_is_not_called_whole() {
+    let sample = Sample::new();
+    let link = sample.path.join("entries/0123-45.sde");
+    std::os::unix::fs::symlink("nowhere", link).unwrap();
+    DirStore::open(&sample.path).unwrap_err();
+    let done = sample.run("verify", &[]);
+    assert_eq!(done.status, 1, "it says {:?}", done.out);
+}
+
+#[test]
+fn what_was_computed_again_is_no_damage_after_a_compaction() {
+    let sample = Sample::new();
+    let (file, bytes) = damage_one_result(&sample.path);
+    std::fs::write(file, bytes).unwrap();
+    assert_eq!(sample.run("verify", &[]).status, 1);
+    let sde = engine(&sample.path);
+    energy.call(&sde, "STO-3G", 0).unwrap();
+    assert_eq!(sde.stats().total.computed, 1);
+    sde.finish().unwrap();
+    drop(sde);
+    // What was replaced stays for a time of grace, and does not count any more.
+    sample.run("gc", &[]).well();
+    let done = sample.run("verify", &[]);
+    assert_eq!(done.status, 0, "{}", done.out);
+}
+
+/// The file with the first result of a store, with another bit in that.
+fn damage_one_result(store: &Path) -> (PathBuf, Vec<u8>) {
+    let store = Inspection::open(store).unwrap();
+    for segment in store.segments().unwrap() {
+        let mut first = None;
+        let each = |item| {
+            if let Item::Entry(entry) = item
+                && let Some(payload) = entry.results.first().and_then(|one| one.payload.as_ref())
+            {
+                let is_it = &*entry.record.app == "cli.energy"
+                    && entry.record.inputs[0].short.contains("STO-3G");
+                first = first.or(is_it.then(|| payload.place().start));
+            }
+        };
+        segment.walk(each).unwrap();
+        if let Some(at) = first {
+            let file = store.path().join(segment.path());
+            let mut bytes = std::fs::read(&file).unwrap();
+            bytes[at as usize] ^= 1;
+            return (file, bytes);
+        }
+    }
+    unreachable!("there is one")
 }

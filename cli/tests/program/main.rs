@@ -11,7 +11,7 @@ mod export;
 mod folders;
 mod kernels;
 mod kit;
-mod known_to_fail;
 mod look;
+mod part;
 mod rank;
 mod rooms;

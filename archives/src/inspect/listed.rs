@@ -1,0 +1,95 @@
+//! What the index of a segment says of its frames.
+
+use std::io;
+
+use sde::{ArchiveError, Key};
+
+use super::segments::SegmentFile;
+use crate::catalog::scan;
+use crate::format::frame::FrameKind;
+use crate::format::index_block::{IndexBlock, Row, prefix};
+use crate::format::segment::SEGMENT_HEADER;
+
+/// A frame, as an index has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed(pub(super) Row);
+
+impl Listed {
+    /// Whether it is a frame of an entry.
+    #[must_use]
+    pub fn is_entry(&self) -> bool {
+        self.0.kind() == Some(FrameKind::Entry)
+    }
+
+    /// Whether it is a state of a run that had not finished.
+    #[must_use]
+    pub fn is_scratch(&self) -> bool {
+        self.0.kind() == Some(FrameKind::Scratch)
+    }
+
+    /// Whether it says that an entry must not be used, or may be used again.
+    #[must_use]
+    pub fn is_mark(&self) -> bool {
+        self.0.kind() == Some(FrameKind::Mark)
+    }
+
+    /// Whether it says which entries were used.
+    #[must_use]
+    pub fn is_uses(&self) -> bool {
+        self.0.kind() == Some(FrameKind::Uses)
+    }
+
+    /// Whether it is what a process has done.
+    #[must_use]
+    pub fn is_journal(&self) -> bool {
+        self.0.kind() == Some(FrameKind::Journal)
+    }
+
+    /// When it was saved, in nanoseconds since 1970.
+    #[must_use]
+    pub fn saved_at(&self) -> u64 {
+        self.0.saved_at
+    }
+
+    /// The first 8 bytes of its key; a frame of no key has 0.
+    #[must_use]
+    pub fn prefix(&self) -> u64 {
+        self.0.prefix
+    }
+
+    /// Whether it may be of this key.
+    #[must_use]
+    pub fn may_be_of(&self, key: &Key) -> bool {
+        self.0.prefix == prefix(key)
+    }
+}
+
+impl SegmentFile {
+    /// Gives the frames that there are to `each`, in any order, from the index alone where there is one. Nothing of a segment
+    /// that can't be read, or is gone.
+    ///
+    /// # Errors
+    /// If the file can't be read.
+    pub fn list(&self, mut each: impl FnMut(Listed)) -> Result<(), ArchiveError> {
+        let Ok(segment) = &self.header else {
+            return Ok(());
+        };
+        let mut listed = || {
+            let vfs = &*self.inspection.vfs;
+            let file = vfs.open(&self.file)?;
+            let length = file.length()?;
+            match IndexBlock::read(segment, &*file, length)? {
+                Some(block) => Row::all(&block.rows).map(Listed).for_each(&mut each),
+                None => {
+                    let scanned = scan::scan(vfs, segment, SEGMENT_HEADER as u64)?;
+                    scanned.rows.into_iter().map(Listed).for_each(&mut each);
+                }
+            }
+            Ok::<_, io::Error>(())
+        };
+        match listed() {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            listed => listed.map_err(|error| ArchiveError::io("reading", &self.file, error)),
+        }
+    }
+}

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use sde::{Archiver, SavePolicy, Sde, Selection};
-use sde_archives::vfs::Vfs;
 use sde_archives::{DirStore, Options, Retention};
 
 use crate::count;
@@ -100,24 +99,6 @@ fn a_compaction_makes_room_on_a_full_disk() {
         assert!(done.unwrap().freed > 6000);
         all_load(read_only(&sim.power_loss(spare)), 0..6);
     }
-}
-
-/// What a writer leaves that is killed before its first save, and one that lives.
-#[test]
-fn segments_that_were_hardly_begun_go() {
-    let sim = Sim::new();
-    pages(&sim, 0..2);
-    let old = dir().join("entries/00000000-00000000000000000000000000000000.sde");
-    drop(sim.create(&old).unwrap());
-    let compact = || {
-        let store = options(&sim).open(dir()).unwrap();
-        store.compact(&Retention::new()).unwrap();
-        sim.files().contains(&old)
-    };
-    assert!(compact(), "its writer may be about to write");
-    sim.pass_time(DAY);
-    assert!(!compact());
-    all_load(read_only(&sim), 0..2);
 }
 
 /// Scratch of run 1, which has ended, and of run 2, which has not.

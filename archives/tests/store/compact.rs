@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use sde::{Archiver, Policy, SavePolicy, Sde, inputs};
 use sde_archives::inspect::{Inspection, Item};
@@ -437,4 +438,27 @@ fn an_archive_is_not_put_among_other_things() {
     assert!(refused.contains("other things"), "{refused}");
     assert_eq!(std::fs::read_dir(&there).unwrap().count(), 1);
     assert!(sde.archive_to("").is_err());
+}
+
+/// What a writer leaves that is killed before its first save; one that lives may be about to write.
+#[test]
+fn segments_that_were_hardly_begun_go() {
+    let dir = tempdir().unwrap();
+    compute(dir.path(), 0..2);
+    let begun = |name: &str| {
+        let path = dir.path().join("entries").join(name);
+        let file = File::create(&path).unwrap();
+        let hour = Duration::from_secs(3600);
+        file.set_modified(SystemTime::now() - hour).unwrap();
+        (path, file)
+    };
+    let (left, _) = begun("00000000-00000000000000000000000000000000.sde");
+    let (held, lock) = begun("00000001-00000000000000000000000000000001.sde");
+    lock.try_lock().unwrap();
+    let new = held.with_file_name("00000002-00000000000000000000000000000002.sde");
+    File::create(&new).unwrap();
+    at_once(dir.path()).compact(&Retention::new()).unwrap();
+    let are_there = [&left, &held, &new].map(|path| path.exists());
+    assert_eq!(are_there, [false, true, true]);
+    loads(DirStore::open(dir.path()).unwrap(), 0..2);
 }

@@ -17,6 +17,7 @@ mod directory;
 mod fixture;
 mod folders;
 mod generations;
+mod journal;
 mod kill;
 mod known_to_fail;
 #[cfg(target_os = "linux")]

@@ -15,7 +15,8 @@ usage: sde COMMAND STORE [ARGUMENT]... [OPTION]...
   verify STORE                 checks every checksum, says what is damaged
   diff STORE STORE2            what is in one only, or is not the same in both
   export STORE KEY [NAME]      results as CBOR, JSON or NumPy files
-  stats STORE                  how many entries of which app, sizes and costs
+  stats STORE                  how many entries of which app, sizes and costs,
+                               what each process did
   gc STORE                     makes room: the only command that changes a store
   doctor DIR                   which guarantees this file system gives a store
 

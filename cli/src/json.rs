@@ -71,6 +71,7 @@ pub fn record(record: &Record) -> Json {
         "nondeterministic": record.nondeterministic,
         "made_at": time::iso(record.made_at),
         "seconds": record.took.as_secs_f64(),
+        "thread": record.thread,
         "host": record.host,
         "target": record.target,
     })

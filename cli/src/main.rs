@@ -15,6 +15,7 @@ mod json;
 mod kernels;
 mod npy;
 mod output;
+mod programs;
 mod store;
 mod table;
 mod text;

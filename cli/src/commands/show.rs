@@ -109,7 +109,10 @@ fn print(
     field("run", record.run.to_string())?;
     let host = match record.host.is_empty() {
         true => String::new(),
-        false => format!(" on {} ({})", record.host, record.target),
+        false => format!(
+            " on {} ({}), thread {}",
+            record.host, record.target, record.thread
+        ),
     };
     let took = text::duration(record.took);
     field(

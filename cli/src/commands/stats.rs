@@ -10,6 +10,7 @@ use serde_json::json;
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::output::Output;
+use crate::programs::Programs;
 use crate::store::{self, Id, Marks, Scratches, Store};
 use crate::table::{self, Column};
 use crate::{json, text, time};
@@ -48,6 +49,7 @@ struct Counted {
     marks: Marks,
     scratches: Scratches,
     writers: BTreeMap<String, usize>,
+    programs: Programs,
 }
 
 impl Counted {
@@ -83,6 +85,11 @@ impl Counted {
                 );
                 *counted.writers.entry(of).or_default() += 1;
             }
+            Item::Journal {
+                saved_at,
+                about,
+                journal,
+            } => counted.programs.add(saved_at, about, journal),
             _ => {}
         });
         counted
@@ -102,6 +109,7 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
         marks,
         scratches,
         writers,
+        programs,
     } = counted;
     let unfinished = scratches.left().len();
     if as_json {
@@ -132,12 +140,14 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
             "invalidated": marks.standing(),
             "generations": generations(&store),
             "writers": writers,
+            "programs": programs.objects(),
             "damaged": store.damages.len(),
         }))?;
     } else {
         print_apps(&apps, out)?;
         print_classes(&classes, out)?;
         print_generations(&store, out)?;
+        programs.print(out)?;
         out.line("")?;
         for (writer, files) in &writers {
             let files = text::count(*files, "file", "files");

@@ -232,7 +232,7 @@ fn json_can_be_read_and_says_what_is_documented() {
         (
             "stats",
             &[],
-            "apps classes damaged generations invalidated unfinished writers",
+            "apps classes damaged generations invalidated programs unfinished writers",
         ),
         (
             "gc",
@@ -249,6 +249,11 @@ fn json_can_be_read_and_says_what_is_documented() {
     let stats = sample.run("stats", &["--json"]).json();
     assert_eq!(stats["unfinished"], 1);
     assert_eq!(stats["invalidated"], 1);
+    let last = &stats["programs"][0]["apps"];
+    assert!(
+        last.as_object().is_some_and(|apps| apps.len() > 1),
+        "{last}"
+    );
     let at = stats["generations"][0]["at"].as_str().unwrap();
     assert!(at.len() == 20 && at.ends_with('Z'), "{at}");
     let shown = sample.run("show", &[&key, "--json"]).json();

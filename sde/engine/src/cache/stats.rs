@@ -175,24 +175,27 @@ impl AppStats {
     /// Hits in memory, at either level.
     #[must_use]
     pub fn hits(&self) -> u64 {
-        self.recent_hits + self.map_hits
+        self.recent_hits.saturating_add(self.map_hits)
     }
 
-    /// Adds another app's.
-    pub(crate) fn plus(self, other: Self) -> Self {
+    /// The sum with another app's.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
         Self {
-            recent_hits: self.recent_hits + other.recent_hits,
-            map_hits: self.map_hits + other.map_hits,
-            loads: self.loads + other.loads,
-            waits: self.waits + other.waits,
-            computed: self.computed + other.computed,
-            duplicates: self.duplicates + other.duplicates,
-            failures: self.failures + other.failures,
-            evicted: self.evicted + other.evicted,
-            waited_for_others: self.waited_for_others + other.waited_for_others,
-            beside_others: self.beside_others + other.beside_others,
-            time_spent: self.time_spent + other.time_spent,
-            time_saved: self.time_saved + other.time_saved,
+            recent_hits: self.recent_hits.saturating_add(other.recent_hits),
+            map_hits: self.map_hits.saturating_add(other.map_hits),
+            loads: self.loads.saturating_add(other.loads),
+            waits: self.waits.saturating_add(other.waits),
+            computed: self.computed.saturating_add(other.computed),
+            duplicates: self.duplicates.saturating_add(other.duplicates),
+            failures: self.failures.saturating_add(other.failures),
+            evicted: self.evicted.saturating_add(other.evicted),
+            waited_for_others: self
+                .waited_for_others
+                .saturating_add(other.waited_for_others),
+            beside_others: self.beside_others.saturating_add(other.beside_others),
+            time_spent: self.time_spent.saturating_add(other.time_spent),
+            time_saved: self.time_saved.saturating_add(other.time_saved),
         }
     }
 }

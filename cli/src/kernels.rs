@@ -208,7 +208,7 @@ fn field<'v>(value: &'v Value, name: &str) -> Option<&'v Value> {
 
 /// How often each entry was used, and when last.
 #[derive(Default)]
-pub struct Uses(HashMap<Key, EntryUses>);
+pub struct Uses(HashMap<u64, EntryUses>);
 
 impl Uses {
     /// What a store says of them.
@@ -226,7 +226,7 @@ impl Uses {
     fn add(&mut self, uses: Vec<EntryUses>) {
         for one in uses {
             self.0
-                .entry(one.key)
+                .entry(one.prefix)
                 .and_modify(|known| {
                     // What a file says of itself may be anything.
                     known.count = known.count.saturating_add(one.count);
@@ -237,6 +237,7 @@ impl Uses {
     }
 
     pub fn of(&self, key: &Key) -> Option<&EntryUses> {
-        self.0.get(key)
+        let (first, _) = key.as_bytes().split_first_chunk()?;
+        self.0.get(&u64::from_be_bytes(*first))
     }
 }

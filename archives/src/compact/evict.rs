@@ -10,6 +10,7 @@ use sde::key::BuildKeyHasher;
 use super::live::{FrameNumber, Live};
 use super::retention::{Limits, Order, Retention};
 use super::survey::{Candidate, FrameContent, FrameInfo};
+use crate::format::index_block::prefix;
 use crate::store::uses::UsesOf;
 
 /// The keys of which something is given up.
@@ -65,7 +66,7 @@ impl Retention {
             if bytes == 0 {
                 continue;
             }
-            let used = uses.get(key).map_or(0, |one| one.last);
+            let used = uses.get(&prefix(key)).map_or(0, |one| one.last);
             keys.push(Limited {
                 key: *key,
                 app: Arc::clone(app),

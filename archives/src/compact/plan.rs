@@ -9,6 +9,7 @@ use super::live::{self, Around, Live};
 use super::retention::Retention;
 use super::survey::{Candidate, FrameContent, FrameInfo};
 use crate::format::class::Part;
+use crate::format::index_block::prefix;
 use crate::store::uses::{self, UsesOf};
 
 /// A segment is worth replacing if so much of it is of no use: one part in so many.
@@ -30,8 +31,8 @@ impl Context<'_> {
     fn given_up(&self, candidates: &[Candidate], around: &Around) -> GivenUp {
         let live = live::live(candidates, around);
         let mut uses = uses_in(candidates);
-        for (key, one) in &self.uses {
-            uses::add(&mut uses, *key, *one);
+        for (prefix, one) in &self.uses {
+            uses::add(&mut uses, *prefix, *one);
         }
         let retention = self.retention;
         retention.given_up(candidates, &live, &uses, self.now)
@@ -134,7 +135,11 @@ impl Plan {
         let mut live = live::live(&candidates, around);
         retention.apply(&given_up, &candidates, &mut live);
         let mut uses = uses_in(&candidates);
-        uses.retain(|key, _| given_up.get(key) != Some(&Extent::All));
+        for (key, extent) in &given_up {
+            if *extent == Extent::All {
+                uses.remove(&prefix(key));
+            }
+        }
         Self {
             kept: kept(&candidates, &live),
             candidates,
@@ -184,9 +189,9 @@ fn contents_of(held: &FrameInfo) -> &[Key] {
 fn uses_in(candidates: &[Candidate]) -> UsesOf {
     let mut all = UsesOf::default();
     for (_, held) in live::all(candidates) {
-        if let FrameContent::Uses(metadata) = &held.content {
-            for (key, one) in &metadata.uses {
-                uses::add(&mut all, *key, *one);
+        if let FrameContent::Uses(uses) = &held.content {
+            for (prefix, one) in uses {
+                uses::add(&mut all, *prefix, *one);
             }
         }
     }

@@ -17,7 +17,7 @@ use crate::format::precedence::Precedence;
 use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::read::frame::{EntryFrame, Frame, scratch_body};
 use crate::read::trouble::Trouble;
-use crate::store::uses::{self, UsesMetadata, UsesOf};
+use crate::store::uses::{self, Use, UsesOf};
 use crate::vfs::pieces;
 use crate::vfs::{Vfs, VfsFile};
 use crate::writer::frame::EncodedProvenance;
@@ -51,7 +51,7 @@ pub(crate) enum FrameContent {
     /// A state that is whole, of this app.
     Scratch(Arc<str>),
     Mark(Mark),
-    Uses(UsesMetadata),
+    Uses(Vec<(u64, Use)>),
     /// What an output file holds, whole.
     Content,
     /// What a process did.
@@ -190,8 +190,9 @@ impl Survey<'_> {
             }
             Some(FrameKind::Mark) => from_bytes(read())
                 .map_or(FrameContent::Damaged, |(mark, _)| FrameContent::Mark(mark)),
-            Some(FrameKind::Uses) => from_bytes(read())
-                .map_or(FrameContent::Damaged, |(uses, _)| FrameContent::Uses(uses)),
+            Some(FrameKind::Uses) => {
+                uses::read(read()).map_or(FrameContent::Damaged, FrameContent::Uses)
+            }
             Some(FrameKind::Content) if self.digest(found)? == *found.header.key.as_bytes() => {
                 FrameContent::Content
             }
@@ -313,10 +314,8 @@ pub(crate) fn uses(
         let content = found.header.content(body);
         match found.header.kind() {
             Some(FrameKind::Uses) => {
-                if let Ok((metadata, _)) = from_bytes::<UsesMetadata>(content) {
-                    let uses = metadata.uses.into_iter();
-                    uses.for_each(|(key, one)| uses::add(to, key, one));
-                }
+                let read = uses::read(content).unwrap_or_default().into_iter();
+                read.for_each(|(prefix, one)| uses::add(to, prefix, one));
             }
             Some(FrameKind::Entry) => {
                 if let Ok((_, body)) = EntryBody::read(content) {

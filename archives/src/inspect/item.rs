@@ -57,9 +57,9 @@ pub enum Item {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EntryUses {
-    /// Its key.
-    pub key: Key,
-    /// How often it was given out.
+    /// The first 8 bytes of its key.
+    pub prefix: u64,
+    /// How often it was given out, or 4,294,967,295.
     pub count: u64,
     /// When last, in nanoseconds since 1970.
     pub last: u64,

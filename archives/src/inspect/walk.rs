@@ -22,7 +22,7 @@ use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
 use crate::read::frame::{EntryFrame, Frame, scratch_body};
 use crate::read::payload::ValueSource;
 use crate::read::trouble::Trouble;
-use crate::store::uses::UsesMetadata;
+use crate::store::uses::{self, Use};
 
 /// What a walk found of the segment as a whole.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -231,7 +231,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             }
             Some(FrameKind::Uses) => Item::Uses {
                 at: frame.at,
-                uses: uses(from_bytes(content).map_err(cannot)?.0),
+                uses: uses(uses::read(content).map_err(cannot)?),
             },
             Some(FrameKind::Content) => Item::Content(self.file_content(frame)),
             Some(FrameKind::Provenance) => {
@@ -430,10 +430,10 @@ fn why(trouble: Trouble) -> String {
     }
 }
 
-fn uses(metadata: UsesMetadata) -> Vec<EntryUses> {
-    let uses = metadata.uses.into_iter();
-    uses.map(|(key, one)| EntryUses {
-        key,
+fn uses(read: Vec<(u64, Use)>) -> Vec<EntryUses> {
+    let uses = read.into_iter();
+    uses.map(|(prefix, one)| EntryUses {
+        prefix,
         count: one.count,
         last: one.last,
     })

@@ -421,7 +421,7 @@ impl Archiver for DirStore {
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
         let found = self.look(key)?;
         if let (Some(uses), Some(_)) = (&self.0.uses, &found) {
-            uses.note(*key, self.0.catalog.clock.stamp());
+            uses.note(key, self.0.catalog.clock.stamp());
         }
         Ok(found)
     }

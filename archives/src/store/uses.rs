@@ -9,17 +9,17 @@ use std::sync::{Mutex, MutexGuard};
 
 use sde::key::BuildKeyHasher;
 use sde::{ArchiveError, Key, Selection};
-use serde::{Deserialize, Serialize};
 
-use crate::cbor::metadata::to_bytes;
+use crate::cbor::metadata::{from_bytes, to_bytes};
 use crate::format::class::Part;
 use crate::format::frame::FrameKind;
+use crate::format::index_block::prefix;
 use crate::store::{DirStore, lock};
 use crate::writer::frame::{Body, NewFrame};
 use crate::writer::segment_writer::header_of;
 
 /// How often an entry was given out, and when last, in nanoseconds since 1970.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Use {
     pub(crate) count: u64,
     pub(crate) last: u64,
@@ -35,31 +35,51 @@ impl Use {
     }
 }
 
-/// The uses of many entries.
-pub(crate) type UsesOf = HashMap<Key, Use, BuildKeyHasher>;
+/// The uses of many entries, by how their keys begin.
+pub(crate) type UsesOf = HashMap<u64, Use, BuildKeyHasher>;
 
 /// Adds up what was counted in several places.
-pub(crate) fn add(to: &mut UsesOf, key: Key, one: Use) {
-    let known = to.entry(key).or_default();
+pub(crate) fn add(to: &mut UsesOf, prefix: u64, one: Use) {
+    let known = to.entry(prefix).or_default();
     *known = known.and(one);
-}
-
-/// What the metadata of a frame of uses is.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct UsesMetadata {
-    pub(crate) uses: Vec<(Key, Use)>,
 }
 
 /// How many uses a frame has at most.
 const MOST: usize = 1 << 16;
 
+/// The length of a row: the first 8 bytes of the key; when last, in nanoseconds (8 bytes); how often (4 bytes).
+const ROW: usize = 20;
+
+fn row(prefix: u64, one: Use) -> impl Iterator<Item = u8> {
+    let count = u32::try_from(one.count).unwrap_or(u32::MAX).to_le_bytes();
+    let (key, last) = (prefix.to_be_bytes(), one.last.to_le_bytes());
+    key.into_iter().chain(last).chain(count)
+}
+
+/// What the body of a frame says: the number of rows, and the rows.
+pub(crate) fn read(content: &[u8]) -> Result<Vec<(u64, Use)>, String> {
+    let (count, rows) = from_bytes::<u64>(content)?;
+    let (rows, rest) = rows.as_chunks::<ROW>();
+    if count != rows.len() as u64 || !rest.is_empty() {
+        return Err("it has other rows than it says".to_owned());
+    }
+    let one = |row: &[u8; ROW]| {
+        let (numbers, _) = row.as_chunks::<8>();
+        let (counts, _) = row[16..].as_chunks::<4>();
+        let last = u64::from_le_bytes(numbers[1]);
+        let count = u64::from(u32::from_le_bytes(counts[0]));
+        (u64::from_be_bytes(numbers[0]), Use { count, last })
+    };
+    Ok(rows.iter().map(one).collect())
+}
+
 /// The frames of these uses, in the order of the keys.
 pub(crate) fn frames(uses: UsesOf) -> Result<Vec<NewFrame>, ArchiveError> {
     let mut uses: Vec<_> = uses.into_iter().collect();
-    uses.sort_unstable_by_key(|(key, _)| *key.as_bytes());
-    let frame = |uses: &[(Key, Use)]| {
-        let uses = uses.to_vec();
-        to_bytes(&UsesMetadata { uses }).and_then(|body| {
+    uses.sort_unstable_by_key(|(prefix, _)| *prefix);
+    let frame = |uses: &[(u64, Use)]| {
+        to_bytes(&(uses.len() as u64)).and_then(|mut body| {
+            body.extend(uses.iter().flat_map(|(prefix, one)| row(*prefix, *one)));
             NewFrame::new(Part::Entries, header_of(FrameKind::Uses), Body::Bytes(body))
         })
     };
@@ -72,13 +92,14 @@ pub(crate) fn frames(uses: UsesOf) -> Result<Vec<NewFrame>, ArchiveError> {
 pub(crate) struct Uses([Mutex<UsesOf>; 32]);
 
 impl Uses {
-    pub(crate) fn note(&self, key: Key, last: u64) {
-        add(&mut self.part(&key), key, Use { count: 1, last });
+    pub(crate) fn note(&self, key: &Key, last: u64) {
+        let prefix = prefix(key);
+        add(&mut self.part(prefix), prefix, Use { count: 1, last });
     }
 
-    fn part(&self, key: &Key) -> MutexGuard<'_, UsesOf> {
+    fn part(&self, prefix: u64) -> MutexGuard<'_, UsesOf> {
         // Keys are digests.
-        lock(&self.0[usize::from(key.as_bytes()[0]) % self.0.len()])
+        lock(&self.0[prefix as usize % self.0.len()])
     }
 
     /// All of them; they are counted from nothing again.
@@ -89,8 +110,8 @@ impl Uses {
 
     /// What was taken and could not be written.
     pub(crate) fn put_back(&self, uses: UsesOf) {
-        for (key, one) in uses {
-            add(&mut self.part(&key), key, one);
+        for (prefix, one) in uses {
+            add(&mut self.part(prefix), prefix, one);
         }
     }
 }

@@ -242,6 +242,7 @@ fn there_is_one_of_each_kind_and_nothing_is_damaged() {
                 Item::Mark { .. } => "mark",
                 Item::About(_) => "about",
                 Item::Uses { .. } => "uses",
+                Item::Journal { .. } => "journal",
                 Item::Other { .. } => "other",
                 other => unreachable!("{other:?}"),
             });
@@ -255,6 +256,7 @@ fn there_is_one_of_each_kind_and_nothing_is_damaged() {
         "mark",
         "about",
         "uses",
+        "journal",
         "other",
     ] {
         assert!(kinds.contains(&kind), "{kind}");

@@ -3,36 +3,9 @@
 
 use std::fs::{File, read_dir};
 use std::path::Path;
-use std::time::{Duration, SystemTime};
 
-use sde::SavePolicy;
 use sde_archives::vfs::{Disk, Vfs};
-use sde_archives::{Options, Retention};
 use tempfile::tempdir;
-
-use super::apps::{engine, page};
-
-/// Found by hostile use: the empty segments of writers that were killed before they wrote anything were
-/// never removed.
-#[test]
-#[should_panic(expected = "the empty segment is still there")]
-fn an_empty_segment_of_long_ago_is_removed() {
-    let dir = tempdir().unwrap();
-    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
-    page.call(&sde, 0).unwrap();
-    drop(sde);
-    let empty = dir.path().join("entries/01234567-89.sde");
-    let yesterday = SystemTime::now() - Duration::from_secs(24 * 3600);
-    File::create(&empty)
-        .unwrap()
-        .set_modified(yesterday)
-        .unwrap();
-    for _ in 0..2 {
-        let store = Options::new().grace(Duration::ZERO).open(dir.path());
-        store.unwrap().compact(&Retention::new()).unwrap();
-    }
-    assert!(!empty.exists(), "the empty segment is still there");
-}
 
 /// The flags with which this process has a file open.
 fn flags(path: &Path) -> Vec<u32> {

@@ -36,13 +36,25 @@ impl DirStore {
                 "there is a store already; name an empty directory, or one that does not exist yet";
             return Err(not_a_store(dir, why));
         }
+        for _ in 1..LOOKS {
+            match self.try_publish(dir) {
+                // A compaction has put what was in it elsewhere.
+                Err(error) if error.is_not_found() => {}
+                done => return done,
+            }
+        }
+        self.try_publish(dir)
+    }
+
+    fn try_publish(&self, dir: &Path) -> Result<(), ArchiveError> {
+        let inner = &*self.0;
         let config = WriterConfig {
             vfs: Arc::clone(inner.vfs()),
-            dir: dir.clone(),
+            dir: dir.to_owned(),
             writer: UniqueId::new(),
             segment_size: inner.writer.config().segment_size,
         };
-        make_dirs(vfs, dir)
+        make_dirs(&*config.vfs, dir)
             .map_err(|error| ArchiveError::io("making the directory", dir, error))?;
         let written = self.write_to(&config);
         if written.is_err() {
@@ -53,15 +65,7 @@ impl DirStore {
 
     fn write_to(&self, config: &WriterConfig) -> Result<(), ArchiveError> {
         let (vfs, dir) = (&*config.vfs, &config.dir);
-        let mut plan = self.plan_of_results();
-        for _ in 1..LOOKS {
-            match &plan {
-                // A compaction has put what was in it elsewhere.
-                Err(error) if error.is_not_found() => plan = self.plan_of_results(),
-                _ => break,
-            }
-        }
-        copy::all(config, &plan?, &self.0.catalog)?;
+        copy::all(config, &self.plan_of_results()?, &self.0.catalog)?;
         self.write_first_manifest(config)?;
         directory::create(vfs, dir)?;
         // It has all else by now: nothing that is written later would sync this name.

@@ -30,7 +30,7 @@ struct Limited {
     key: Key,
     app: Arc<str>,
     saved_at: u64,
-    /// When it was last saved or used.
+    /// When it was made or last used, by the time of day.
     used: u64,
     bytes: u64,
 }
@@ -66,12 +66,13 @@ impl Retention {
             if bytes == 0 {
                 continue;
             }
+            let made = limited().map(FrameInfo::made_at).max().unwrap_or(0);
             let used = uses.get(&prefix(key)).map_or(0, |one| one.last);
             keys.push(Limited {
                 key: *key,
                 app: Arc::clone(app),
                 saved_at: kept.saved_at,
-                used: kept.saved_at.max(used),
+                used: made.max(used),
                 bytes,
             });
         }

@@ -275,7 +275,7 @@ impl DirStore {
         &self,
         candidates: impl IntoIterator<Item = &'c Candidate>,
     ) -> Vec<ReplacedSegment> {
-        let at = self.0.catalog.clock.stamp();
+        let at = id::now(&**self.0.vfs());
         let replaced = candidates.into_iter().map(|one| ReplacedSegment {
             path: relative(&self.0.dir, &one.segment.path),
             id: one.segment.id.to_string(),

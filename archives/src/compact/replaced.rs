@@ -19,7 +19,7 @@ use crate::catalog::manifests::ManifestSet;
 use crate::catalog::scan;
 use crate::format::class::EXTENSION;
 use crate::format::frame::FrameKind;
-use crate::format::id::UniqueId;
+use crate::format::id::{self, UniqueId};
 use crate::format::manifest::ReplacedSegment;
 use crate::store::DirStore;
 use crate::sync::lock;
@@ -73,7 +73,7 @@ impl DirStore {
         let inner = &*self.0;
         let manifests = lock(&inner.catalog.manifests);
         let listed = listed(&manifests);
-        let now = inner.catalog.clock.stamp();
+        let now = id::now(&**inner.vfs());
         let mut replaced = manifests.all().flat_map(|manifest| &manifest.replaced);
         replaced.any(|one| is_over(one, now, grace) && listed.contains(&*one.id))
     }
@@ -81,7 +81,7 @@ impl DirStore {
     fn removable(&self, grace: Duration) -> Vec<(UniqueId, u64)> {
         let manifests = lock(&self.0.catalog.manifests);
         let listed = listed(&manifests);
-        let now = self.0.catalog.clock.stamp();
+        let now = id::now(&**self.0.vfs());
         let over = |one: &&ReplacedSegment| is_over(one, now, grace) && !listed.contains(&*one.id);
         let replaced = manifests.all().flat_map(|manifest| &manifest.replaced);
         let mut removable: Vec<(UniqueId, u64)> = replaced
@@ -114,7 +114,8 @@ impl DirStore {
 
 fn is_over(one: &ReplacedSegment, now: u64, grace: Duration) -> bool {
     let grace = u64::try_from(grace.as_nanos()).unwrap_or(u64::MAX);
-    now.saturating_sub(one.at) >= grace
+    // One clock or the other may be wrong.
+    now.abs_diff(one.at) >= grace
 }
 
 /// The segments that some manifest lists: of one that is replaced in part, the rest.

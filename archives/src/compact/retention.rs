@@ -82,7 +82,7 @@ impl Retention {
         self
     }
 
-    /// What was last saved, and last used, longer ago than this goes, whatever the
+    /// What was made, and last used, longer ago than this goes, whatever the
     /// [`order`](Self::order). Only [recorded](crate::Options::record_uses) uses count.
     #[must_use]
     pub fn max_age(mut self, age: Duration) -> Self {

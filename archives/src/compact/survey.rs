@@ -12,6 +12,7 @@ use crate::catalog::scan::{self, FoundFrame};
 use crate::cbor::metadata::from_bytes;
 use crate::format::class::Part;
 use crate::format::frame::{FrameHeader, FrameKind};
+use crate::format::id::nanos;
 use crate::format::metadata::{EntryBody, Provenance, ProvenanceId};
 use crate::format::precedence::Precedence;
 use crate::format::segment::{SEGMENT_HEADER, Segment};
@@ -93,6 +94,16 @@ impl FrameContent {
 impl FrameInfo {
     pub(crate) fn key(&self) -> Key {
         self.header.key
+    }
+
+    /// When it was made by the time of day, in nanoseconds since 1970: what is saved after a clock was ahead has later
+    /// stamps, and is no younger for that.
+    pub(crate) fn made_at(&self) -> u64 {
+        let saved_at = self.header.saved_at;
+        match &self.content {
+            FrameContent::Entry(facts) => saved_at.min(nanos(facts.precedence.made_at)),
+            _ => saved_at,
+        }
     }
 
     /// How many bytes of the segment it takes.

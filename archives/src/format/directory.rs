@@ -60,7 +60,7 @@ pub(crate) fn look(vfs: &dyn Vfs, dir: &Path) -> Result<There, ArchiveError> {
         true => Ok(There::Store),
         false => Err(not_a_store(
             dir,
-            "it has other things in it and no FORMAT file; name a store, an empty directory, or one that does not exist yet",
+            "it has other things in it and no FORMAT file; name a store, an empty directory, or one that does not exist yet; what a killed program has left of an archive may be removed",
         )),
     }
 }

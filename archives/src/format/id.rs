@@ -106,7 +106,7 @@ impl Clock {
     }
 }
 
-fn nanos(time: SystemTime) -> u64 {
+pub(crate) fn nanos(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -32,7 +32,7 @@ use crate::collective::Team;
 use crate::compact::room::Room;
 use crate::compact::scratch::Trim;
 use crate::format::class::Part;
-use crate::format::id::UniqueId;
+use crate::format::id::{self, UniqueId};
 use crate::format::trust::{Trust, cannot_open};
 use crate::read::frame::{self};
 use crate::read::trouble::Trouble;
@@ -421,7 +421,7 @@ impl Archiver for DirStore {
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
         let found = self.look(key)?;
         if let (Some(uses), Some(_)) = (&self.0.uses, &found) {
-            uses.note(key, self.0.catalog.clock.stamp());
+            uses.note(key, id::now(&**self.0.vfs()));
         }
         Ok(found)
     }

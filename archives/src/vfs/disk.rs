@@ -103,7 +103,8 @@ impl Vfs for Disk {
     }
 
     fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
-        let file = OpenOptions::new().read(true).open(path)?;
+        // NFS gives a lock that keeps all others out to those only who may write.
+        let file = OpenOptions::new().read(true).write(true).open(path)?;
         match file.try_lock() {
             Ok(()) => Ok(Some(Box::new(file))),
             Err(std::fs::TryLockError::WouldBlock) => Ok(None),

@@ -19,7 +19,7 @@ mod floats;
 mod full;
 mod generations;
 mod half;
-mod known_to_fail;
+mod jobs;
 mod looks;
 mod loss;
 mod noted;

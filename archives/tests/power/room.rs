@@ -51,21 +51,6 @@ fn scratch_bytes(sim: &Sim) -> usize {
 }
 
 #[test]
-fn what_is_too_old_goes_within_a_tenth_of_the_age() {
-    let sim = Sim::new();
-    pages(&sim, 0..3);
-    let old = || options(&sim).retention(Retention::new().results().max_age(10 * DAY));
-    for (days, expected) in [(2, 0..4), (7, 0..5), (2, 3..6), (7, 4..7)] {
-        sim.pass_time(days * DAY);
-        let sde = on(old());
-        page.call(&sde, expected.end - 1).unwrap();
-        sde.checkpoint().unwrap();
-        drop(sde);
-        assert_eq!(left(&sim, 0..7), expected.collect::<Vec<_>>());
-    }
-}
-
-#[test]
 fn what_was_replaced_goes_before_its_time_on_a_full_disk() {
     let sim = Sim::new();
     pages(&sim, 0..6);

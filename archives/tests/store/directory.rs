@@ -1,10 +1,12 @@
 //! Which directories become stores, and which are left alone.
 
 use std::collections::BTreeMap;
+use std::fs::{File, read_dir};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use sde::{ArchiveError, Archiver, Batch, SavePolicy, Selection};
+use sde_archives::vfs::{Disk, Vfs};
 use sde_archives::{DirStore, Options, Retention};
 use tempfile::tempdir;
 
@@ -255,4 +257,32 @@ fn an_empty_directory_that_others_can_write_to_is_refused_at_once() {
     trusting().unwrap();
     allow(0o700).unwrap();
     DirStore::open(dir.path()).unwrap();
+}
+
+/// The flags with which this process has a file open.
+fn flags(path: &Path) -> Vec<u32> {
+    let path = path.canonicalize().unwrap();
+    let open = read_dir("/proc/self/fd").unwrap().flatten();
+    let of_file = open.filter(|fd| std::fs::read_link(fd.path()).is_ok_and(|to| to == path));
+    let flags = of_file.map(|fd| {
+        let info = Path::new("/proc/self/fdinfo").join(fd.file_name());
+        let info = std::fs::read_to_string(info).unwrap();
+        let octal = info.lines().find_map(|line| line.strip_prefix("flags:"));
+        u32::from_str_radix(octal.unwrap().trim(), 8).unwrap()
+    });
+    flags.collect()
+}
+
+/// Found by reading: on NFS a lock that keeps all others out is refused on a file that was opened for reading
+/// only, so that a compaction took it that there are no locks.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_is_opened_for_writing_to_be_locked() {
+    let dir = tempdir().unwrap();
+    let path = dir.path().join("file");
+    File::create(&path).unwrap();
+    let _lock = Disk.try_lock(&path).unwrap().unwrap();
+    let modes: Vec<u32> = flags(&path).into_iter().map(|flags| flags & 3).collect();
+    let is_written = modes.iter().any(|mode| *mode != 0);
+    assert!(is_written, "it is opened with mode {modes:?}");
 }

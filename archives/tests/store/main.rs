@@ -19,7 +19,6 @@ mod folders;
 mod generations;
 mod journal;
 mod kill;
-mod known_to_fail;
 #[cfg(target_os = "linux")]
 mod limits;
 mod log;

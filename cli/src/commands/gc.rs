@@ -54,7 +54,10 @@ pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
     let [path] = arguments.values(["STORE"], 0)?;
     // Opening makes a store of an empty folder; that is not what was asked for.
     let (store, seen) = store::read(path.unwrap_or_default(), |store| {
-        Ok(has_limit.then(|| Seen::of(store)).unwrap_or_default())
+        Ok(match has_limit {
+            true => Seen::of(store),
+            false => Seen::default(),
+        })
     })?;
     let path = store.inspection.path().to_owned();
     if seen.is_kernel_cache() {

@@ -148,7 +148,8 @@ fn known(kind: &str) -> Option<&'static str> {
         "tmpfs" | "ramfs" => "It is memory: all of it is gone when the machine stops.",
         "nfs" | "nfs4" => {
             "On NFS a file that another machine has just written may be seen late, and locks depend on \
-             how it is mounted. SDE rests on neither."
+             how it is mounted. SDE rests on neither, if the time of grace of a compaction (10 minutes) is longer \
+             than attributes are cached (actimeo)."
         }
         "lustre" => {
             "On Lustre locks depend on how it is mounted (flock, localflock, noflock). SDE does not rest on them."

@@ -1,5 +1,4 @@
-//! What must be true and is not yet. Each test says what it gives now; the day that this is cured it
-//! fails, and goes to where it belongs.
+//! Jobs of a few entries each, at one store: who looks into it or publishes it beside them, and clocks that differ.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,6 +6,7 @@ use std::time::Duration;
 
 use sde::{Archiver, Selection};
 use sde_archives::inspect::{Inspection, Item};
+use sde_archives::vfs::Vfs;
 use sde_archives::{DirStore, Options, Retention};
 
 use crate::engine::dir;
@@ -24,20 +24,26 @@ fn open(sim: &Sim) -> DirStore {
     options(sim).open(dir()).unwrap()
 }
 
-/// A process that looks for an entry, saves it and ends.
+/// A process that takes a minute, looks for an entry, saves it and ends.
 fn job(sim: &Sim, number: u64) {
-    let mut batch = made::batch(Selection::Checkpoint);
-    batch.entries.push(made::entry(number, 1, batch.selection));
-    let store = open(sim);
-    assert!(store.find(&made::key(number)).unwrap().is_none());
-    store.save(&batch).unwrap();
+    job_on(sim, open(sim), number);
 }
 
-/// Found by hostile use: to open a store of 10^5 short segments took 128 s, a miss in it 19 s, `gc` of
-/// 3 x 10^4 46 s. Job arrays make as many: each job looks at what all before it have left. (What that takes
-/// of the processor alone is quadratic too: `Index::remove` walks over all segments for each.)
+fn job_on(sim: &Sim, store: DirStore, number: u64) {
+    sim.pass_time(Duration::from_secs(60));
+    let mut batch = made::batch(Selection::Checkpoint);
+    let mut entry = made::entry(number, 1, batch.selection);
+    Arc::make_mut(&mut entry.record).made_at = sim.now();
+    batch.entries.push(entry);
+    assert!(store.find(&made::key(number)).unwrap().is_none());
+    store.save(&batch).unwrap();
+    store.commit(Selection::Archive).unwrap();
+    store.finish();
+}
+
+/// Found by hostile use: to open a store of 10^5 short segments took 128 s. Job arrays make as many: each job looks at
+/// what all before it have left. Those that end merge what is short, and what was replaced goes after the time of grace.
 #[test]
-#[should_panic(expected = "for twice as many jobs it is 4.0 times the calls")]
 fn a_job_array_makes_as_many_calls_as_it_has_jobs() {
     let calls = |jobs: u64| {
         let sim = Sim::new();
@@ -74,7 +80,6 @@ fn what_was_replaced_is_removed_an_hour_later() {
 /// Found by hostile use: one program whose clock was ahead stopped the removal of replaced files until
 /// that time had come, since the time of grace is counted in stamps, which are later than all before.
 #[test]
-#[should_panic(expected = "0 files are removed")]
 fn what_was_replaced_is_removed_although_a_clock_was_ahead() {
     let removed = removed_an_hour_later(24 * 365 * HOUR);
     assert!(removed > 2, "{removed} files are removed");
@@ -82,7 +87,6 @@ fn what_was_replaced_is_removed_although_a_clock_was_ahead() {
 
 /// Found by hostile use: `--max-age` spared all that was saved after a program whose clock was ahead.
 #[test]
-#[should_panic(expected = "0 of 3 entries are too old")]
 fn what_is_old_goes_although_a_clock_was_ahead() {
     let sim = Sim::new();
     let other = sim.process();
@@ -95,6 +99,22 @@ fn what_is_old_goes_although_a_clock_was_ahead() {
     assert!(given_up >= 3, "{given_up} of 3 entries are too old");
 }
 
+#[test]
+fn what_is_too_old_goes_within_a_tenth_of_the_age() {
+    let sim = Sim::new();
+    (0..3).for_each(|number| job(&sim, number));
+    let old = Retention::new().results().max_age(240 * HOUR);
+    for (days, expected) in [(2, 0..4), (7, 0..5), (2, 3..6), (7, 4..7)] {
+        sim.pass_time(days * 24 * HOUR);
+        let store = options(&sim).retention(old.clone()).open(dir()).unwrap();
+        job_on(&sim, store, expected.end - 1);
+        let store = options(&sim).read_only().open(dir()).unwrap();
+        let is_there = |number: &u64| store.find(&made::key(*number)).unwrap().is_some();
+        let left: Vec<u64> = (0..7).filter(is_there).collect();
+        assert_eq!(left, expected.collect::<Vec<_>>());
+    }
+}
+
 /// Compacts a store so that nothing is left where it was.
 fn move_all(sim: &Sim) {
     let store = options(sim).grace(Duration::ZERO).open(dir()).unwrap();
@@ -104,11 +124,9 @@ fn move_all(sim: &Sim) {
 }
 
 /// Found by hostile use: `ls`, `diff`, `export` and `verify` were wrong, with status 0, while a compaction
-/// removed files: 10 of 34 entries. The engine looks again; whoever looks into a store does not, and is not
-/// told either.
+/// removed files: 10 of 34 entries.
 #[test]
-#[should_panic(expected = "0 of 3 entries are there, and no error")]
-fn who_looks_into_a_store_misses_nothing_that_a_compaction_moves() {
+fn who_looks_into_a_store_is_told_of_what_a_compaction_moves() {
     let sim = Sim::new();
     (0..3).for_each(|number| job(&sim, number));
     let store = Inspection::open_on(Arc::new(sim.clone()), dir()).unwrap();
@@ -121,7 +139,7 @@ fn who_looks_into_a_store_misses_nothing_that_a_compaction_moves() {
             Item::Damage(_) => told = true,
             _ => {}
         });
-        told |= walked.is_err();
+        told |= walked.is_err() || walked.is_ok_and(|walked| walked.gone);
     }
     keys.sort_unstable();
     keys.dedup();
@@ -134,7 +152,6 @@ fn who_looks_into_a_store_misses_nothing_that_a_compaction_moves() {
 
 /// Found by hostile use: of 358 calls of `archive_to` beside a program that compacts 249 failed.
 #[test]
-#[should_panic(expected = "entity not found")]
 fn an_archive_is_made_while_another_process_compacts() {
     for at in 1.. {
         let sim = Sim::new();
@@ -170,7 +187,6 @@ fn an_archive_is_made_while_another_process_compacts() {
 /// Found by hostile use: the folder of an archive whose program was killed midway was refused as one with
 /// other things in it; nothing said that it may be removed.
 #[test]
-#[should_panic(expected = "name a store, an empty directory, or one that does not exist yet")]
 fn an_archive_that_was_cut_short_is_made_again_or_it_is_said_what_to_do() {
     let there = Path::new(HOME).join("published");
     for at in 1.. {

@@ -105,7 +105,15 @@ impl DirStore {
         candidates
             .iter_mut()
             .for_each(|one| one.frames.retain(|frame| is_archived(frame.header.class())));
-        Ok(Plan::of_archive(candidates))
+        let plan = Plan::of_archive(candidates);
+        match plan.missing_contents() {
+            0 => {}
+            missing => sde::warning!(
+                "what {missing} output files held is missing in {}, and in the archive of it; `sde verify` says of which entries",
+                inner.dir.display()
+            ),
+        }
+        Ok(plan)
     }
 
     fn write_first_manifest(&self, config: &WriterConfig) -> Result<(), ArchiveError> {

@@ -13,6 +13,7 @@ mod failure;
 mod help;
 mod json;
 mod kernels;
+mod lost;
 mod npy;
 mod output;
 mod programs;
@@ -20,6 +21,7 @@ mod store;
 mod table;
 mod text;
 mod time;
+mod whole;
 
 use std::process::ExitCode;
 

@@ -5,13 +5,13 @@ use std::path::Path;
 
 use sde::{ArchiveError, Key, Mark, RunId};
 use sde_archives::inspect::{
-    Damage, Entry, Inspection, Item, Listed, Manifests, Saved, Scratch, SegmentFile,
+    Damage, Entry, Inspection, Item, Listed, Manifests, Scratch, SegmentFile,
 };
-use sde_archives::{Class, Precedence};
 
 use crate::failure::Failure;
 use crate::kernels;
 use crate::output::warn;
+use crate::whole::{Whole, Wholes};
 
 /// A store that was opened, and what was found damaged in it so far.
 pub struct Store {
@@ -57,13 +57,22 @@ pub type Id = (Key, RunId);
 impl Store {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Failure> {
         let inspection = open(path.as_ref())?;
-        Ok(Self {
+        let mut store = Self {
             manifests: inspection.manifests()?,
             segments: inspection.segments()?,
             damages: inspection.misplaced()?,
             inspection,
             gone: false,
-        })
+        };
+        if store.knows_all_generations() {
+            let lost = store.lost(SegmentFile::length).into_iter();
+            let lost: Vec<Damage> = lost.map(|(damage, _)| damage).collect();
+            store.damages.extend(lost);
+        }
+        store
+            .damages
+            .extend(store.damaged_manifests().collect::<Vec<_>>());
+        Ok(store)
     }
 
     /// Whether files were removed, or generations made, since it was opened.
@@ -106,6 +115,7 @@ impl Store {
                 }
                 Item::Entry(entry) if entry.place.start < replaced => {}
                 Item::Scratch(scratch) if scratch.place.start < replaced => {}
+                Item::Uses { at, .. } if at < replaced => {}
                 item => each(segment, item),
             };
             let walked = match wanted {
@@ -223,89 +233,6 @@ pub fn of_format(path: &str, version: u32) -> String {
     )
 }
 
-/// An entry from all frames that have part of it.
-pub struct Whole {
-    pub entry: Entry,
-    /// Whether it is the one of its key that counts.
-    pub rank: Precedence,
-    /// Where it lies.
-    pub places: Vec<Lies>,
-}
-
-/// One frame of an entry.
-pub struct Lies {
-    pub path: String,
-    pub class: Class,
-    pub at: u64,
-}
-
-impl Whole {
-    pub fn new(segment: &SegmentFile, entry: Entry) -> Self {
-        Self {
-            places: vec![Lies::of(segment, &entry)],
-            rank: entry.precedence(),
-            entry,
-        }
-    }
-
-    /// Takes from another frame what this one lacks.
-    pub fn add(&mut self, segment: &SegmentFile, other: Entry) {
-        self.places.push(Lies::of(segment, &other));
-        self.rank = self.rank.max(other.precedence());
-        for theirs in other.results {
-            let same = |own: &&mut Saved| own.name == theirs.name;
-            if let Some(own) = self.entry.results.iter_mut().find(same)
-                && own.payload.is_none()
-            {
-                own.payload = theirs.payload;
-                own.contents = theirs.contents;
-            }
-        }
-    }
-
-    pub fn size(&self) -> u64 {
-        let payloads = self
-            .entry
-            .results
-            .iter()
-            .filter_map(|saved| saved.payload.as_ref());
-        payloads.map(|payload| payload.length()).sum()
-    }
-}
-
-impl Lies {
-    fn of(segment: &SegmentFile, entry: &Entry) -> Self {
-        Self {
-            path: segment.path().to_owned(),
-            class: entry.class,
-            at: entry.place.start,
-        }
-    }
-}
-
-/// Entries by computation.
-#[derive(Default)]
-pub struct Wholes(pub HashMap<Id, Whole>);
-
-impl Wholes {
-    pub fn add(&mut self, segment: &SegmentFile, entry: Entry) {
-        let id = (entry.record.key, entry.record.run);
-        match self.0.get_mut(&id) {
-            Some(whole) => whole.add(segment, entry),
-            None => {
-                self.0.insert(id, Whole::new(segment, entry));
-            }
-        }
-    }
-
-    /// By rank, the highest first: of each key the one that counts.
-    pub fn sorted(self) -> Vec<Whole> {
-        let mut all: Vec<Whole> = self.0.into_values().collect();
-        all.sort_by_key(|whole| (std::cmp::Reverse(whole.rank), whole.entry.record.key));
-        all
-    }
-}
-
 /// What the marks say: why which computations must not be used.
 #[derive(Default)]
 pub struct Marks(HashMap<Id, Mark>);
@@ -404,7 +331,9 @@ pub fn find_marked(store: &mut Store, prefix: &Prefix) -> Result<(Vec<Whole>, Ma
     let wanted =
         |listed: &Listed| (listed.is_entry() || listed.is_mark()) && prefix.may_fit(listed);
     store.walk_wanted(Some(&wanted), |segment, item| match item {
-        Item::Entry(entry) if prefix.fits(&entry.record.key) => wholes.add(segment, *entry),
+        Item::Entry(entry) if prefix.fits(&entry.record.key) => {
+            wholes.add(Whole::checked(segment, *entry));
+        }
         Item::Mark { mark, .. } if prefix.fits(&mark.key) => marks.add(mark),
         _ => {}
     });

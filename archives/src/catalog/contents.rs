@@ -8,6 +8,7 @@ use sde::{ArchiveError, Key};
 use super::Catalog;
 use super::index::Place;
 use crate::format::frame::{self, FrameKind};
+use crate::format::id::UniqueId;
 
 /// The key of the frame of a content.
 pub(crate) fn content_key(digest: &Digest) -> Key {
@@ -29,6 +30,12 @@ impl Catalog {
             }
         }
         Ok(false)
+    }
+
+    /// Whether there is one in a segment of which that is true.
+    pub(crate) fn has_content_in(&self, key: &Key, is_it: impl Fn(&UniqueId) -> bool) -> bool {
+        let copies = self.known(|index| index.contents(key));
+        copies.iter().any(|copy| is_it(&copy.place.segment.id))
     }
 
     fn is_content(&self, place: &Place, key: &Key) -> io::Result<bool> {

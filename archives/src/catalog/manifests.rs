@@ -198,7 +198,12 @@ pub(crate) fn read(vfs: &dyn Vfs, path: &Path) -> Result<Manifest, String> {
         return Err(format!("it has {length} bytes, more than any manifest"));
     }
     let bytes = read_bytes(&*file, 0, length).map_err(|error| error.to_string())?;
-    Manifest::read(&bytes)
+    match Manifest::read(&bytes)? {
+        manifest if manifest.generation == u64::MAX => {
+            Err("no other could come after it".to_owned())
+        }
+        manifest => Ok(manifest),
+    }
 }
 
 fn write(
@@ -218,7 +223,7 @@ fn write(
     let unfinished = unfinished(path);
     let written = (|| {
         let mut file = vfs.create(&unfinished)?;
-        file.append(&[&bytes])?;
+        file.write_at(&[&bytes], 0)?;
         file.sync()
     })();
     let published = written

@@ -10,7 +10,7 @@ pub(crate) mod scan;
 pub(crate) mod segments;
 pub(crate) mod table;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockWriteGuard};
 
@@ -39,6 +39,8 @@ pub(crate) struct Catalog {
     index: RwLock<Index>,
     /// Those that were read.
     pub(crate) provenances: Mutex<HashMap<ProvenanceId, Arc<Provenance>>>,
+    /// Segments that were read from end to end for provenances that have no frame that is whole.
+    pub(crate) read_for_provenances: Mutex<HashSet<UniqueId>>,
 }
 
 impl Catalog {
@@ -57,6 +59,7 @@ impl Catalog {
             manifests: Mutex::new(ManifestSet::new(trust)),
             index: RwLock::default(),
             provenances: Mutex::default(),
+            read_for_provenances: Mutex::default(),
         }
     }
 

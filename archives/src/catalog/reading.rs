@@ -48,18 +48,21 @@ pub(super) fn read_anew(
     Ok((end, false))
 }
 
-/// Reads what is new of a segment.
+/// Reads what is new of a segment; gives the same.
 pub(super) fn read_on(
     vfs: &dyn Vfs,
     segment: &Arc<Segment>,
     from: u64,
     has_looked: bool,
     changes: &mut CatalogChanges,
-) -> io::Result<u64> {
+) -> io::Result<(u64, bool)> {
     let scanned = scan::scan(vfs, segment, from)?;
     let end = scanned.frames_end;
-    note_scanned(vfs, segment, scanned, has_looked, changes);
-    Ok(end)
+    let is_sealed = scanned.end > end && scanned.end == scanned.length;
+    if scanned.end > from {
+        note_scanned(vfs, segment, scanned, has_looked, changes);
+    }
+    Ok((end, is_sealed))
 }
 
 fn note_scanned(

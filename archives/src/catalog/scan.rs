@@ -25,7 +25,7 @@ pub(crate) struct Scanned {
     pub(crate) end: u64,
     /// The same without an index at the end: nobody may vouch for that, since it is not synced.
     pub(crate) frames_end: u64,
-    /// How long the file was.
+    /// How long the file was, without what its writer has to spare.
     pub(crate) length: u64,
     /// What is damaged before that, and how.
     pub(crate) damaged: Vec<(Range<u64>, String)>,
@@ -102,6 +102,9 @@ pub(crate) fn scan_with(
         }
     }
     window.pass_trailer(segment, &mut scanned)?;
+    if window.next_data(scanned.end)?.is_none() {
+        scanned.length = scanned.end;
+    }
     if window.zeros >= TOLD {
         let (path, zeros) = (segment.path.display(), window.zeros);
         sde::warning!(
@@ -211,7 +214,8 @@ impl Window {
         segment: &Segment,
         from: u64,
     ) -> io::Result<Option<(FoundFrame, &[u8])>> {
-        let mut at = from;
+        // A manifest that says more than there is was forged.
+        let mut at = from.min(self.length);
         let found = loop {
             if let Some(found) = self.frame_at(segment, at)? {
                 break found;

@@ -15,7 +15,7 @@ use crate::format::class::{EXTENSION, Part, folder};
 use crate::format::directory::is_no_folder;
 use crate::format::id::UniqueId;
 use crate::format::index_block::IndexBlock;
-use crate::format::segment::{SEGMENT_HEADER, Segment};
+use crate::format::segment::{SEGMENT_HEADER, SPARE, Segment};
 use crate::format::trust::{Distrusted, Trust};
 use crate::vfs::{Found, Vfs};
 
@@ -42,6 +42,11 @@ pub(crate) struct SegmentCatalog {
     has_looked: bool,
 }
 
+/// Whether a file that was read up to here may end with zeros that its writer has to spare: there may be frames by now.
+fn may_have_spare(length: u64, end: u64) -> bool {
+    (1..=SPARE).contains(&length.saturating_sub(end))
+}
+
 /// How often the directory is listed anew because files are gone that were listed.
 const LOOKS: usize = 8;
 
@@ -55,7 +60,7 @@ enum Progress {
         segment: Arc<Segment>,
         length: u64,
         end: u64,
-        /// Whether its index was read: it does not grow.
+        /// Whether it has an index: it does not grow.
         sealed: bool,
     },
 }
@@ -377,7 +382,9 @@ impl SegmentCatalog {
         let progress_is_new = !matches!(known, Some(Progress::Read { length: 1.., .. }));
         let (segment, from) = match known {
             Some(Progress::Refused(then)) if *then == found.length => return Ok(()),
-            Some(Progress::Read { length: then, .. }) if *then == found.length => return Ok(()),
+            Some(Progress::Read {
+                length: then, end, ..
+            }) if *then == found.length && !may_have_spare(*then, *end) => return Ok(()),
             Some(Progress::Read { segment, end, .. }) => (Arc::clone(segment), *end),
             Some(_) | None => match self.open(vfs, path, &found)? {
                 Some(Ok(segment)) if segment.part == part => {
@@ -398,10 +405,7 @@ impl SegmentCatalog {
         };
         let (end, sealed) = match progress_is_new {
             true => read_anew(vfs, &segment, from, self.has_looked, changes)?,
-            false => (
-                read_on(vfs, &segment, from, self.has_looked, changes)?,
-                false,
-            ),
+            false => read_on(vfs, &segment, from, self.has_looked, changes)?,
         };
         let known = KnownSegment {
             segment,

@@ -179,7 +179,8 @@ impl<'a> Brought<'a> {
         };
         let here = bytes.len().min(usize::try_from(left).unwrap_or(usize::MAX));
         let (here, rest) = bytes.split_at(here);
-        file.append(&[here]).map_err(failed)?;
+        let at = journal.length - left;
+        file.write_at(&[here], at).map_err(failed)?;
         match left - here.len() as u64 {
             0 => drop(arriving.journals.pop_front()),
             left => arriving.open = Some((file, left)),

@@ -71,8 +71,11 @@ impl Counting {
 struct Unsynced(Box<dyn VfsFile>);
 
 impl VfsFile for Unsynced {
-    fn append(&mut self, slices: &[&[u8]]) -> io::Result<()> {
-        self.0.append(slices)
+    fn write_at(&mut self, slices: &[&[u8]], at: u64) -> io::Result<()> {
+        self.0.write_at(slices, at)
+    }
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.0.cut(length)
     }
     fn sync_for(&mut self, _: Site) -> io::Result<()> {
         Ok(())

@@ -108,11 +108,7 @@ impl<'a> FrameCopier<'a> {
                 Err(Trouble::Damaged(_)) => return Ok(Body::Bytes(content.to_vec())),
                 shared => shared.map_err(ArchiveError::from)?,
             },
-            Err(bytes) => {
-                let encoded = EncodedProvenance::new(bytes.to_vec());
-                self.provenances.insert(encoded.id, Arc::clone(&encoded));
-                encoded
-            }
+            Err(bytes) => EncodedProvenance::new(bytes.to_vec()),
         };
         Ok(Body::Entry {
             elements,

@@ -8,6 +8,7 @@ use sde::Key;
 use sde::key::BuildKeyHasher;
 
 use super::live::{FrameNumber, Live};
+use super::plan::contents_of;
 use super::retention::{Limits, Order, Retention};
 use super::survey::{Candidate, FrameContent, FrameInfo};
 use crate::format::index_block::prefix;
@@ -35,6 +36,19 @@ struct Limited {
     bytes: u64,
 }
 
+/// What the contents of output files take, divided by the entries that need them.
+fn contents(candidates: &[Candidate], live: &Live) -> HashMap<Key, u64, BuildKeyHasher> {
+    let info = |at: &FrameNumber| &candidates[at.0].frames[at.1];
+    let mut needed: HashMap<Key, u64, BuildKeyHasher> = HashMap::default();
+    let entries = live.keys.values().flat_map(|kept| &kept.frames);
+    for key in entries.flat_map(|at| contents_of(info(at))) {
+        *needed.entry(*key).or_default() += 1;
+    }
+    let there = live.contents.iter().map(info);
+    let divided = there.filter_map(|one| Some((one.key(), one.bytes() / needed.get(&one.key())?)));
+    divided.collect()
+}
+
 impl Retention {
     /// The keys of which something is given up.
     pub(crate) fn given_up(
@@ -45,6 +59,7 @@ impl Retention {
         now: u64,
     ) -> GivenUp {
         let info = |at: &FrameNumber| &candidates[at.0].frames[at.1];
+        let contents = contents(candidates, live);
         let (mut keys, mut given_up) = (Vec::new(), GivenUp::default());
         for (key, kept) in &live.keys {
             let limited = || {
@@ -59,10 +74,12 @@ impl Retention {
             if limited().any(|one| self.refuses(one)) {
                 given_up.insert(*key, Extent::OfSize);
             }
-            let bytes = limited()
-                .filter(|one| !self.refuses(one))
-                .map(FrameInfo::bytes);
-            let bytes = bytes.sum();
+            let of_contents = |one: &FrameInfo| {
+                let needed = contents_of(one).iter();
+                needed.filter_map(|key| contents.get(key)).sum::<u64>()
+            };
+            let bytes = limited().filter(|one| !self.refuses(one));
+            let bytes = bytes.map(|one| one.bytes() + of_contents(one)).sum();
             if bytes == 0 {
                 continue;
             }

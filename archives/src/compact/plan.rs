@@ -43,14 +43,25 @@ impl Context<'_> {
     pub(crate) fn unused<'c>(&self, candidates: &'c [Candidate]) -> Vec<&'c Candidate> {
         let around = Around::of(candidates);
         let given_up = self.given_up(candidates, &around);
-        let is_unused = |one: &&Candidate| {
-            let alone = std::slice::from_ref(*one);
+        let kept = candidates.iter().map(|one| {
+            let alone = std::slice::from_ref(one);
             let mut live = live::live(alone, &around);
             self.retention.apply(&given_up, alone, &mut live);
-            let mut kept = kept(alone, &live).into_iter().flatten();
-            kept.all(|frame| one.frames[frame].content == FrameContent::Journal)
+            let frames = kept(alone, &live).into_iter().flatten();
+            frames.map(|frame| &one.frames[frame]).collect::<Vec<_>>()
+        });
+        let kept: Vec<_> = kept.collect();
+        let mut needed: HashSet<&Key> = self.contents.iter().collect();
+        needed.extend(kept.iter().flatten().flat_map(|held| contents_of(held)));
+        let is_needed = |held: &&FrameInfo| match held.content {
+            FrameContent::Journal => false,
+            FrameContent::Content => needed.contains(&held.header.key),
+            _ => true,
         };
-        candidates.iter().filter(is_unused).collect()
+        let all = candidates.iter().zip(&kept);
+        all.filter(|(_, kept)| !kept.iter().any(is_needed))
+            .map(|(one, _)| one)
+            .collect()
     }
 }
 
@@ -109,6 +120,18 @@ impl Plan {
         let all = self.candidates.iter().zip(&self.kept);
         let kept = all.flat_map(|(one, kept)| kept.iter().map(|frame| &one.frames[*frame]));
         kept.flat_map(contents_of).copied().collect()
+    }
+
+    /// How many contents the entries need that are kept nowhere.
+    pub(crate) fn missing_contents(&self) -> usize {
+        let mut missing = self.needed_contents();
+        let all = self.candidates.iter().zip(&self.kept);
+        for held in all.flat_map(|(one, kept)| kept.iter().map(|frame| &one.frames[*frame])) {
+            if held.content == FrameContent::Content {
+                missing.remove(&held.header.key);
+            }
+        }
+        missing.len()
     }
 
     /// Keeps one copy of each content. A copy that is elsewhere is not relied on: another compaction may drop it.
@@ -179,7 +202,7 @@ impl Plan {
 }
 
 /// The contents that a frame needs.
-fn contents_of(held: &FrameInfo) -> &[Key] {
+pub(super) fn contents_of(held: &FrameInfo) -> &[Key] {
     match &held.content {
         FrameContent::Entry(facts) => &facts.contents,
         _ => &[],

@@ -13,7 +13,7 @@ use crate::cbor::metadata::from_bytes;
 use crate::format::class::Part;
 use crate::format::frame::{FrameHeader, FrameKind};
 use crate::format::id::nanos;
-use crate::format::metadata::{EntryBody, Provenance, ProvenanceId};
+use crate::format::metadata::{EntryBody, Provenance, ProvenanceId, inline_provenance};
 use crate::format::precedence::Precedence;
 use crate::format::segment::{SEGMENT_HEADER, Segment};
 use crate::read::frame::{EntryFrame, Frame, scratch_body};
@@ -33,7 +33,7 @@ pub(crate) struct Candidate {
     /// Whether something in it is not whole, but for what was cut short at its end.
     pub(crate) damaged: bool,
     pub(crate) frames: Vec<FrameInfo>,
-    /// What has frames of its own there.
+    /// What was found there, in frames of its own or in entries.
     pub(crate) provenances: HashMap<ProvenanceId, Arc<EncodedProvenance>>,
 }
 
@@ -172,8 +172,14 @@ struct Survey<'a> {
 
 impl Survey<'_> {
     fn frame(&mut self, found: &FoundFrame, body: &[u8]) -> io::Result<()> {
-        if found.header.kind() == Some(FrameKind::Provenance) {
-            let encoded = EncodedProvenance::new(found.header.content(body).to_vec());
+        let content = found.header.content(body);
+        let provenance = match found.header.kind() {
+            Some(FrameKind::Provenance) => Some(content),
+            Some(FrameKind::Entry) => inline_provenance(content),
+            _ => None,
+        };
+        if let Some(bytes) = provenance {
+            let encoded = EncodedProvenance::new(bytes.to_vec());
             self.provenances.insert(encoded.id, encoded);
         }
         if found.at >= self.from {
@@ -219,7 +225,7 @@ impl Survey<'_> {
     fn entry(&self, found: &FoundFrame, body: &[u8]) -> io::Result<FrameContent> {
         let mut is_missing = false;
         let shared = |id: &ProvenanceId| {
-            let provenance = find(self.catalog, &self.provenances, id);
+            let provenance = find(self.catalog, self.segment, &self.provenances, id);
             is_missing = matches!(provenance, Err(Trouble::Damaged(_)));
             provenance
         };
@@ -293,17 +299,23 @@ pub(crate) fn entry_facts(
     provenances: &HashMap<ProvenanceId, Arc<EncodedProvenance>>,
 ) -> Result<EntryFacts, Trouble> {
     let frame = Frame::read(&catalog.vfs, place, FrameKind::Entry)?;
-    facts(&EntryFrame::of(frame, |id| find(catalog, provenances, id))?)
+    let segment = &place.segment;
+    let shared = |id: &ProvenanceId| find(catalog, segment, provenances, id);
+    facts(&EntryFrame::of(frame, shared)?)
 }
 
 fn find(
     catalog: &Catalog,
+    segment: &Segment,
     here: &HashMap<ProvenanceId, Arc<EncodedProvenance>>,
     id: &ProvenanceId,
 ) -> Result<Arc<Provenance>, Trouble> {
+    if let Some(known) = catalog.remembered(id) {
+        return Ok(known);
+    }
     match here.get(id).map(|encoded| Provenance::read(&encoded.bytes)) {
-        Some(Ok(provenance)) => Ok(Arc::new(provenance)),
-        _ => catalog.provenance(id),
+        Some(Ok(provenance)) => Ok(catalog.remember(*id, provenance)),
+        _ => catalog.provenance(id, segment),
     }
 }
 

@@ -88,7 +88,7 @@ pub(crate) fn create(vfs: &dyn Vfs, dir: &Path) -> Result<(), ArchiveError> {
     );
     let made = with_unfinished(vfs, dir, |path| {
         let mut file = vfs.create(path)?;
-        file.append(&[text.as_bytes()])?;
+        file.write_at(&[text.as_bytes()], 0)?;
         file.sync()?;
         match vfs.publish(path, &dir.join(FORMAT)) {
             // Of two processes that do this at once either may win: they write the same.

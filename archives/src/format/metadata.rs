@@ -209,6 +209,11 @@ pub(crate) fn split_entry(content: &[u8]) -> Option<(u8, Result<ProvenanceId, &[
     Some((elements, Err(provenance), rest))
 }
 
+/// The provenance that an entry has in its own body.
+pub(crate) fn inline_provenance(content: &[u8]) -> Option<&[u8]> {
+    split_entry(content).and_then(|(_, provenance, _)| provenance.err())
+}
+
 /// A byte string of 16 bytes begins so.
 const SHARED: u8 = 0x50;
 

@@ -10,6 +10,9 @@ use crate::format::VERSION;
 /// The length of a segment's header.
 pub(crate) const SEGMENT_HEADER: usize = 64;
 
+/// So many zeros may come after the frames of a segment that is being written, for its writer to write to.
+pub(crate) const SPARE: u64 = 1 << 14;
+
 pub(crate) const SEGMENT_MAGIC: &[u8; 8] = b"SDEstore";
 
 /// One file of a store, written by one writer.

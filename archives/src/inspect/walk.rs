@@ -258,7 +258,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
                 Some(known) => Ok(Arc::clone(known)),
                 None => match self.in_block(id) {
                     Some(provenance) => Ok(Arc::new(provenance)),
-                    None => self.of.inspection.catalog().provenance(id),
+                    None => self.of.inspection.catalog().provenance(id, self.segment),
                 },
             }
         });

@@ -8,14 +8,15 @@ use super::payload::{FilePayload, ValueSource};
 use super::trouble::Trouble;
 use crate::catalog::Catalog;
 use crate::catalog::index::Place;
+use crate::catalog::scan::{self, FoundFrame};
 use crate::format::class::Class;
 use crate::format::frame::{self, FrameHeader, FrameKind};
 use crate::format::metadata::{
     EntryBody, Provenance, ProvenanceId, ProvenanceRef, ScratchBody, TypeInfo, ValuePlace,
-    provenance_key,
+    inline_provenance, provenance_key,
 };
 use crate::format::precedence::Precedence;
-use crate::format::segment::{Segment, checksum};
+use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
 use crate::sync::lock;
 use crate::vfs::{Vfs, VfsFile};
 
@@ -171,7 +172,8 @@ pub(crate) struct EntryFrame<'a> {
 impl<'a> EntryFrame<'a> {
     pub(crate) fn read(catalog: &'a Catalog, place: &'a Place) -> Result<Self, Trouble> {
         let frame = Frame::read(&catalog.vfs, place, FrameKind::Entry)?;
-        Self::of(frame, |id| catalog.provenance(id))
+        let segment = &place.segment;
+        Self::of(frame, |id| catalog.provenance(id, segment))
     }
 
     pub(crate) fn of(
@@ -235,19 +237,60 @@ impl<'a> EntryFrame<'a> {
 }
 
 impl Catalog {
-    /// What entries have in common, by its digest.
-    pub(crate) fn provenance(&self, id: &ProvenanceId) -> Result<Arc<Provenance>, Trouble> {
-        if let Some(known) = lock(&self.provenances).get(id) {
-            return Ok(Arc::clone(known));
+    /// What entries have in common, by its digest, for one in this segment.
+    pub(crate) fn provenance(
+        &self,
+        id: &ProvenanceId,
+        segment: &Segment,
+    ) -> Result<Arc<Provenance>, Trouble> {
+        if let Some(known) = self.remembered(id) {
+            return Ok(known);
         }
-        let read = Provenance::read(&self.provenance_bytes(id)?).map_err(Trouble::Damaged);
-        let provenance = Arc::new(read?);
+        let read = match self.provenance_bytes(id) {
+            Err(trouble @ Trouble::Damaged(_)) => {
+                return self.inline_provenance(id, segment).ok_or(trouble);
+            }
+            bytes => Provenance::read(&bytes?).map_err(Trouble::Damaged),
+        };
+        Ok(self.remember(*id, read?))
+    }
+
+    pub(crate) fn remembered(&self, id: &ProvenanceId) -> Option<Arc<Provenance>> {
+        lock(&self.provenances).get(id).cloned()
+    }
+
+    pub(crate) fn remember(&self, id: ProvenanceId, provenance: Provenance) -> Arc<Provenance> {
+        let provenance = Arc::new(provenance);
         let mut known = lock(&self.provenances);
         if known.len() >= PROVENANCES {
             known.clear();
         }
-        known.insert(*id, Arc::clone(&provenance));
-        Ok(provenance)
+        known.insert(id, Arc::clone(&provenance));
+        provenance
+    }
+
+    /// The first entry has it in its own body. A segment is read once for that.
+    fn inline_provenance(&self, id: &ProvenanceId, segment: &Segment) -> Option<Arc<Provenance>> {
+        if !lock(&self.read_for_provenances).insert(segment.id) {
+            return None;
+        }
+        let mut found = None;
+        let each = |frame: &FoundFrame, body: &[u8]| {
+            let content = frame.header.content(body);
+            let is_entry = frame.header.kind() == Some(FrameKind::Entry);
+            let bytes = inline_provenance(content).filter(|_| is_entry);
+            if let Some((bytes, read)) = bytes.and_then(|it| Some((it, Provenance::read(it).ok()?)))
+            {
+                let own = checksum(bytes);
+                let remembered = self.remember(own, read);
+                found = found.take().or((own == *id).then_some(remembered));
+            }
+            Ok(())
+        };
+        let from = SEGMENT_HEADER as u64;
+        // What can't be read has none.
+        let _ = scan::scan_with(&*self.vfs, segment, from, each);
+        found
     }
 
     /// The same, as it was written. Any copy serves.
@@ -279,7 +322,7 @@ pub(crate) fn entry(
     key: &Key,
 ) -> Result<(Precedence, StoredEntry), Trouble> {
     let frame = Frame::read(&catalog.vfs, place, FrameKind::Entry)?.of_key(key)?;
-    let entry = EntryFrame::of(frame, |id| catalog.provenance(id))?;
+    let entry = EntryFrame::of(frame, |id| catalog.provenance(id, &place.segment))?;
     let mut precedence = entry.precedence();
     let sources = entry.sources()?;
     let results = entry.provenance.results.iter().zip(sources).enumerate();

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
-use std::io::{self, IoSlice, Write};
+use std::io::{self, IoSlice, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::{FileKind, Found, Site, Vfs, VfsFile};
@@ -27,6 +27,17 @@ impl Vfs for Disk {
         }
     }
 
+    #[cfg(target_os = "linux")]
+    fn length_of(&self, path: &Path) -> io::Result<Option<u64>> {
+        use rustix::fs::{AtFlags, CWD, StatxFlags, statx};
+        match statx(CWD, path, AtFlags::empty(), StatxFlags::SIZE) {
+            Ok(found) => Ok(Some(found.stx_size)),
+            Err(rustix::io::Errno::NOENT) => Ok(None),
+            // A kernel or a sandbox without this call.
+            Err(_) => Ok(self.look(path)?.map(|found| found.length)),
+        }
+    }
+
     fn real_path(&self, path: &Path) -> io::Result<PathBuf> {
         std::fs::canonicalize(path)
     }
@@ -46,7 +57,7 @@ impl Vfs for Disk {
 
     fn create(&self, path: &Path) -> io::Result<Box<dyn VfsFile>> {
         let mut options = OpenOptions::new();
-        options.read(true).append(true).create_new(true);
+        options.read(true).write(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
         Ok(Box::new(options.open(path)?))
@@ -114,13 +125,15 @@ impl Vfs for Disk {
 }
 
 impl VfsFile for File {
-    fn append(&mut self, slices: &[&[u8]]) -> io::Result<()> {
+    fn write_at(&mut self, slices: &[&[u8]], at: u64) -> io::Result<()> {
         let mut slices: Vec<_> = slices
             .iter()
             .filter(|slice| !slice.is_empty())
             .map(|slice| IoSlice::new(slice))
             .collect();
         let mut left = &mut slices[..];
+        // Nobody else moves it.
+        self.seek(SeekFrom::Start(at))?;
         while !left.is_empty() {
             match self.write_vectored(left) {
                 Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
@@ -130,6 +143,10 @@ impl VfsFile for File {
             }
         }
         Ok(())
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)
     }
 
     fn sync_for(&mut self, _: Site) -> io::Result<()> {
@@ -180,7 +197,7 @@ impl VfsFile for File {
 
     #[cfg(target_os = "linux")]
     fn next_data(&self, at: u64) -> io::Result<Option<u64>> {
-        // Nobody reads or writes at the place that this moves.
+        // Whoever writes moves this place where he needs it.
         match rustix::fs::seek(self, rustix::fs::SeekFrom::Data(at)) {
             Ok(place) => Ok(Some(place)),
             Err(rustix::io::Errno::NXIO) => Ok(None),
@@ -235,10 +252,8 @@ mod tests {
         let path = dir.path().join("file");
         let mut file = Disk.create(&path).unwrap();
         let hole = 1 << 40;
-        file.append(&[b"before"]).unwrap();
-        let sparse = OpenOptions::new().write(true).open(&path).unwrap();
-        sparse.set_len(hole).unwrap();
-        file.append(&[b"after"]).unwrap();
+        file.write_at(&[b"before"], 0).unwrap();
+        file.write_at(&[b"after"], hole).unwrap();
         let in_hole = hole / 2;
         let found = Disk.open(&path).unwrap().next_data(in_hole).unwrap();
         // The block that the end lies in.
@@ -246,7 +261,7 @@ mod tests {
             found.is_some_and(|at| at > in_hole && at <= hole),
             "{found:?}"
         );
-        sparse.set_len(hole).unwrap();
+        file.cut(hole).unwrap();
         assert_eq!(file.next_data(hole).unwrap(), None);
     }
 }

@@ -72,6 +72,15 @@ pub trait Vfs: Send + Sync + fmt::Debug {
     /// If that can't be found out.
     fn look(&self, path: &Path) -> io::Result<Option<Found>>;
 
+    /// How long a file is, as [`look`](Self::look) tells, and nothing else of it: on some file systems the next sync after
+    /// somebody asked for the times of a file takes longer.
+    ///
+    /// # Errors
+    /// If that can't be found out.
+    fn length_of(&self, path: &Path) -> io::Result<Option<u64>> {
+        Ok(self.look(path)?.map(|found| found.length))
+    }
+
     /// The one path of what is there, without links and `..`. A medium that has neither gives the
     /// path itself, as this does.
     ///
@@ -93,7 +102,7 @@ pub trait Vfs: Send + Sync + fmt::Debug {
     /// If it can't be made; `AlreadyExists` if the name is taken.
     fn make_dir(&self, dir: &Path) -> io::Result<()>;
 
-    /// Makes a file that only its owner can read, to be appended to.
+    /// Makes a file that only its owner can read, to be written to.
     ///
     /// # Errors
     /// If it can't be made; `AlreadyExists` if the name is taken.
@@ -152,11 +161,17 @@ pub trait Vfs: Send + Sync + fmt::Debug {
 
 /// An open file.
 pub trait VfsFile: Send + Sync {
-    /// Writes all these bytes, one slice after the other, to the end of the file.
+    /// Writes all these bytes, one slice after the other, from a place on, which is in the file or at its end.
     ///
     /// # Errors
     /// If not all could be written; some may have been.
-    fn append(&mut self, slices: &[&[u8]]) -> io::Result<()>;
+    fn write_at(&mut self, slices: &[&[u8]], at: u64) -> io::Result<()>;
+
+    /// Cuts the file off.
+    ///
+    /// # Errors
+    /// If it can't be cut.
+    fn cut(&mut self, length: u64) -> io::Result<()>;
 
     /// Makes what was written durable; [`sync`](Self#method.sync) calls it.
     ///

@@ -81,7 +81,8 @@ pub(super) fn look(
         // Stopped, or on a machine that may have its own locks.
         _ => {
             let age = now()?.duration_since(found.modified()?);
-            age.is_ok_and(|age| age > duration)
+            // One that is as far ahead is of a clock that was: it would be alive until then.
+            age.unwrap_or_else(|ahead| ahead.duration()) > duration
         }
     };
     Ok(match is_dead {

@@ -114,6 +114,8 @@ fn who_is_on_another_machine_has_a_lease() {
     let now = SystemTime::now();
     place.left(&key(1), "another", now - LEASE / 2);
     place.left(&key(2), "another", now - 2 * LEASE);
+    // Of a clock that was ahead.
+    place.left(&key(3), "another", now + 100 * LEASE);
     let far = Holder {
         host: "far".to_owned(),
         process: 7,
@@ -122,6 +124,7 @@ fn who_is_on_another_machine_has_a_lease() {
     assert!(!is_mine(&work.announce(&key(1))));
     assert_eq!(work.announced_by(&key(2)), None);
     assert!(is_mine(&work.announce(&key(2))));
+    assert_eq!(work.announced_by(&key(3)), None);
 }
 
 #[test]

@@ -18,6 +18,7 @@ use crate::cbor::metadata::to_bytes;
 use crate::cbor::{self, Encoded};
 use crate::format::class::{Class, Part};
 use crate::format::frame::{FrameHeader, FrameKind};
+use crate::format::id::UniqueId;
 use crate::format::metadata::{
     Contents, InputKind, Provenance, ResultKind, ScratchBody, TypeInfo, ValuePlace, entry_rest,
 };
@@ -152,8 +153,9 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         self.add(frame)
     }
 
-    /// Writes what output files hold, if the store has not got it. Gives whether it has then: what can't be had any more
-    /// is told of, and the result is not saved.
+    /// Writes what output files hold, unless it is in the segment that this process writes to: what is elsewhere may not be
+    /// durable, or a compaction may drop it just now. Gives whether the store has it then: what can't be had any more is
+    /// told of, and the result is not saved.
     fn save_contents(
         &mut self,
         files: &[OutputFile],
@@ -161,7 +163,8 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     ) -> Result<bool, ArchiveError> {
         for file in files {
             let key = content_key(&file.digest());
-            if self.contents.contains(&key) || self.catalog.has_content(&key)? {
+            let is_written_to = |id: &UniqueId| self.save.to().is_written_to(id);
+            if self.contents.contains(&key) || self.catalog.has_content_in(&key, is_written_to) {
                 continue;
             }
             if !file.is_unchanged().unwrap_or(false) {

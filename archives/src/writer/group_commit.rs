@@ -137,6 +137,12 @@ impl GroupCommit {
             .collect()
     }
 
+    /// Whether frames are being appended to this segment.
+    pub(crate) fn is_written_to(&self, id: &UniqueId) -> bool {
+        let writers = self.writers();
+        writers.iter().any(|writer| writer.is_written_to(id))
+    }
+
     /// Those of them that are not written to any more.
     pub(crate) fn ended(&self) -> Vec<Durable> {
         let writers = lock(&self.writers);

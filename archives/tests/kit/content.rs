@@ -22,13 +22,28 @@ pub(super) struct Content {
 }
 
 impl Content {
-    pub(super) fn append(&mut self, bytes: &[u8]) {
-        let from = self.bytes.len();
-        self.bytes.extend_from_slice(bytes);
+    pub(super) fn write_at(&mut self, bytes: &[u8], from: usize) {
+        let end = from + bytes.len();
+        self.bytes.resize(self.bytes.len().max(end), 0);
+        self.bytes[from..end].copy_from_slice(bytes);
         match self.dirty.last_mut() {
-            Some(last) if last.end == from => last.end = self.bytes.len(),
-            _ => self.dirty.push(from..self.bytes.len()),
+            Some(last) if last.end == from => last.end = end,
+            _ => self.dirty.push(from..end),
         }
+    }
+
+    /// By how much it would be longer.
+    pub(super) fn growth(&self, length: usize, from: usize) -> usize {
+        (from + length).saturating_sub(self.bytes.len())
+    }
+
+    /// It may be as long as before after a power failure, unless it is synced.
+    pub(super) fn cut(&mut self, length: usize) {
+        self.bytes.truncate(length);
+        self.dirty
+            .iter_mut()
+            .for_each(|range| range.end = range.end.min(length));
+        self.dirty.retain(|range| !range.is_empty());
     }
 
     pub(super) fn sync(&mut self) {
@@ -62,9 +77,13 @@ impl Content {
         let length = match random.within(0..3) {
             0 => synced,
             1 => written,
-            _ => random.within(synced as u64..written as u64 + 1) as usize,
+            _ => {
+                let any = synced.min(written) as u64..synced.max(written) as u64 + 1;
+                random.within(any) as usize
+            }
         };
-        let mut bytes = self.bytes[..length].to_vec();
+        let mut bytes = self.bytes.clone();
+        bytes.resize(length, 0);
         // All of it, none of it, or any part.
         let lost = random.pick(&[0, 1, 2]);
         let stale = random.once_in(2);

@@ -230,27 +230,30 @@ impl Handle {
 }
 
 impl VfsFile for Handle {
-    fn append(&mut self, slices: &[&[u8]]) -> io::Result<()> {
+    fn write_at(&mut self, slices: &[&[u8]], at: u64) -> io::Result<()> {
+        let mut at = usize::try_from(at).map_err(io::Error::other)?;
         let mut bytes = slices.concat();
         let (mut state, error, written) = match self.sim.enter(Call::Write) {
             Ok(entered) => {
                 let mut state = entered.state;
                 if let Some(bit) = entered.spoilt {
-                    let at = bit / 8 % bytes.len();
-                    bytes[at] ^= 1 << (bit % 8);
+                    let place = bit / 8 % bytes.len();
+                    bytes[place] ^= 1 << (bit % 8);
                 }
                 if let Some(gate) = entered.halfway {
                     let rest = bytes.split_off(bytes.len() / 2);
-                    state.world.file(self.id).append(&bytes);
+                    state.world.file(self.id).write_at(&bytes, at);
                     drop(state);
                     gate.pass();
                     state = self.sim.state();
+                    at += bytes.len();
                     bytes = rest;
                 }
                 let used = state.world.bytes();
                 let room = state.room.map(|room| room.saturating_sub(used) as usize);
-                match room.filter(|room| *room < bytes.len()) {
-                    Some(room) => (state, Some(Error::Full), room),
+                let growth = state.world.file(self.id).growth(bytes.len(), at);
+                match room.filter(|room| *room < growth) {
+                    Some(room) => (state, Some(Error::Full), bytes.len() - (growth - room)),
                     None => (state, entered.then, bytes.len()),
                 }
             }
@@ -268,9 +271,17 @@ impl VfsFile for Handle {
         }
         self.watch(&mut state, "wrote to");
         let file = state.world.file(self.id);
-        file.append(&bytes[..written]);
+        file.write_at(&bytes[..written], at);
         file.failed.extend(error.map(|_| self.sim.number()));
         error.map_or(Ok(()), |error| Err(error.io()))
+    }
+
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        let mut entered = self.sim.call(Call::Write)?;
+        self.watch(&mut entered.state, "cut");
+        let length = usize::try_from(length).map_err(io::Error::other)?;
+        entered.state.world.file(self.id).cut(length);
+        entered.done(())
     }
 
     fn sync_for(&mut self, site: Site) -> io::Result<()> {

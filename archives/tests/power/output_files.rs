@@ -3,11 +3,13 @@
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use sde::{OutputFile, SavePolicy};
+use sde_archives::{Options, Retention};
 
 use crate::engine::{engine, open};
-use crate::kit::{CHANGING, Order, Sim, Then};
+use crate::kit::{CHANGING, Call, Error, Order, Sim, Then};
 
 #[sde::app]
 fn written(to: &Path, number: u64) -> io::Result<OutputFile> {
@@ -71,4 +73,53 @@ fn ended_in_each_call_no_file_is_wrong_and_none_lost_that_was_acknowledged() {
             std::mem::forget(sde);
         }
     }
+}
+
+/// What the one has written and not synced, since that failed, the other does not rely on.
+#[test]
+fn a_content_that_another_could_not_sync_is_written_again() {
+    for seed in 0..20 {
+        let dir = tempfile::tempdir().unwrap();
+        let sim = Sim::new();
+        let first = engine(open(&sim).unwrap(), SavePolicy::OnRequest);
+        written.call(&first, &dir.path().join("0"), 0).unwrap();
+        sim.order(Order {
+            calls: &[Call::Sync],
+            at: 1,
+            then: Then::Fail(Error::Io),
+        });
+        first.checkpoint().unwrap_err();
+        sim.no_orders();
+        let other = sim.process();
+        let second = engine(open(&other).unwrap(), SavePolicy::EveryResult);
+        let path = dir.path().join("1");
+        // It holds what the other does.
+        written.call(&second, &path, 1).unwrap();
+        let left = sim.power_loss(seed);
+        fs::remove_file(&path).unwrap();
+        let sde = engine(open(&left).unwrap(), SavePolicy::OnRequest);
+        written.call(&sde, &path, 1).unwrap();
+        assert_eq!(sde.stats().total.computed, 0, "{seed}");
+        let _ = [first, second, sde].map(std::mem::forget);
+    }
+}
+
+#[test]
+fn contents_make_room_on_a_full_disk() {
+    let dir = tempfile::tempdir().unwrap();
+    let sim = Sim::new();
+    let limit = Retention::new().results().max_bytes(1 << 30);
+    for number in [0, 2, 4, 6] {
+        let options = Options::new().vfs(Arc::new(sim.clone()));
+        let store = options.retention(limit.clone()).open(crate::engine::dir());
+        let sde = engine(store.unwrap(), SavePolicy::OnRequest);
+        written
+            .call(&sde, &dir.path().join("file"), number)
+            .unwrap();
+        if number == 6 {
+            sim.room(Some(sim.bytes() + 512));
+        }
+        sde.checkpoint().unwrap();
+    }
+    assert_eq!(sim.misdeeds(), [""; 0]);
 }

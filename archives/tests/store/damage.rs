@@ -4,12 +4,13 @@ use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use sde::{
     Archiver, Batch, Codec, ErasedValue, Key, Mark, SavePolicy, SavedScratch, Selection, Tags,
     inputs,
 };
-use sde_archives::DirStore;
+use sde_archives::{DirStore, Options, Retention};
 use tempfile::{TempDir, tempdir};
 
 use super::apps::{Table, engine, page};
@@ -222,7 +223,8 @@ fn cut_off_anywhere_it_has_an_exact_prefix() {
         let mut names = std::fs::read_dir(dir.path().join("entries")).unwrap();
         names.next().unwrap().unwrap().path()
     };
-    for n in 0..5_u64 {
+    // After the fourth it ends with zeros.
+    for n in 0..4_u64 {
         let outcome = sde.request(&page, &inputs! { number: n }).run().unwrap();
         ends.push((std::fs::metadata(file()).unwrap().len(), outcome.key));
     }
@@ -386,4 +388,48 @@ fn files_that_are_no_segments_are_left_out() {
     // A whole segment twice is the same entries twice.
     std::fs::copy(segment, checkpoint.join("copy.sde")).unwrap();
     assert_eq!(read(small.dir.path(), &small.keys()).unwrap(), small.truth);
+}
+
+/// The first entry has in its body what the others refer to.
+#[test]
+fn without_both_frames_of_their_provenance_entries_are_read_and_compacted() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    for number in 0..20 {
+        page.call(&sde, number).unwrap();
+    }
+    sde.checkpoint().unwrap();
+    drop(sde);
+    let mut names = std::fs::read_dir(dir.path().join("entries")).unwrap();
+    let path = names.next().unwrap().unwrap().path();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let frames = bytes.windows(4).enumerate();
+    let frames: Vec<usize> = frames
+        .filter(|(_, four)| four == b"SDEf")
+        .map(|(at, _)| at)
+        .collect();
+    let of_provenances: Vec<usize> = frames
+        .into_iter()
+        .filter(|at| bytes[at + 20] == 7)
+        .collect();
+    assert!(of_provenances.len() >= 2);
+    of_provenances.iter().for_each(|at| bytes[at + 80] ^= 1);
+    std::fs::write(&path, bytes).unwrap();
+    let computed = || {
+        let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+        for number in 0..20 {
+            page.call(&sde, number).unwrap();
+        }
+        sde.stats().total.computed
+    };
+    assert_eq!(computed(), 0);
+    let store = Options::new()
+        .grace(Duration::ZERO)
+        .open(dir.path())
+        .unwrap();
+    for _ in 0..2 {
+        store.compact(&Retention::new()).unwrap();
+    }
+    assert!(!path.exists());
+    assert_eq!(computed(), 0);
 }

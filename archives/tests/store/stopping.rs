@@ -66,14 +66,18 @@ impl Vfs for Stopping {
 struct Counted(Box<dyn VfsFile>, Stopping);
 
 impl VfsFile for Counted {
-    fn append(&mut self, slices: &[&[u8]]) -> io::Result<()> {
+    fn write_at(&mut self, slices: &[&[u8]], at: u64) -> io::Result<()> {
         self.1.count();
         // In the middle of it too.
         let bytes = slices.concat();
         let (first, second) = bytes.split_at(bytes.len() / 2);
-        self.0.append(&[first])?;
+        self.0.write_at(&[first], at)?;
         self.1.count();
-        self.0.append(&[second])
+        self.0.write_at(&[second], at + first.len() as u64)
+    }
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.1.count();
+        self.0.cut(length)
     }
     fn sync_for(&mut self, site: Site) -> io::Result<()> {
         self.1.count();

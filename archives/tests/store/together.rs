@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{SavePolicy, Sde};
+use sde::{Archiver, SavePolicy, Sde};
 use sde_archives::{Options, Retention};
 use tempfile::tempdir;
 
@@ -144,4 +144,30 @@ fn killed_in_each_call_nothing_acknowledged_is_lost() {
     }
     assert!(calls > 100, "{calls}");
     println!("killed in calls 1 to {calls}");
+}
+
+/// Where one result after the other is made durable there are zeros after the last: frames that come in their place are
+/// found, though the file is no longer than before, and what is left of them is cut off.
+#[test]
+fn frames_in_place_of_zeros_are_found_and_the_rest_of_them_is_cut_off() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::EveryResult);
+    let reader = Options::new().read_only().open(dir.path()).unwrap();
+    let file = || {
+        let mut names = std::fs::read_dir(dir.path().join("entries")).unwrap();
+        std::fs::read(names.next().unwrap().unwrap().path()).unwrap()
+    };
+    let mut lengths = BTreeSet::new();
+    for number in 0..20_u64 {
+        let given = sde::inputs! { number: number };
+        let made = sde.request(&page, &given).run().unwrap();
+        lengths.insert(file().len());
+        reader.refresh().unwrap();
+        assert!(reader.find(&made.key).unwrap().is_some(), "{number}");
+    }
+    assert!(lengths.len() < 20, "{lengths:?}");
+    assert!(file().ends_with(&[0; 100]));
+    drop(sde);
+    assert!(!file().ends_with(&[0; 100]));
+    assert!(file().len() < *lengths.last().unwrap());
 }

@@ -8,7 +8,8 @@ use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::kernels::{self, Program, Uses};
 use crate::output::Output;
-use crate::store::{self, Marks, Prefix, Store, Whole, find_marked};
+use crate::store::{self, Marks, Prefix, Store, find_marked};
+use crate::whole::Whole;
 use crate::{json, text, time};
 
 pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {

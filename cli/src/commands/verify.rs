@@ -1,10 +1,11 @@
 //! `sde verify`: reads everything, and says exactly what is damaged.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use sde_archives::inspect::{Damage, Entry, Item, Manifests, Payload, SegmentFile, Walked};
+use sde::key::Digest;
+use sde_archives::inspect::{Damage, Entry, Item, Manifests, Payload, Saved, SegmentFile, Walked};
 use serde_json::json;
 
 use crate::args::Arguments;
@@ -31,6 +32,9 @@ struct Report {
     results: usize,
     scratch: usize,
     bytes: u64,
+    /// The contents of output files that entries need, by digest, and of which.
+    needed: HashMap<Digest, String>,
+    contents: HashSet<Digest>,
     /// How far each segment can be read, by its path.
     ends: HashMap<String, u64>,
 }
@@ -79,14 +83,18 @@ impl Report {
         if let Some(why) = store.inspection.format_damage() {
             found.push((Damage::new("FORMAT", 0..0, why), String::new()));
         }
-        let misplaced = store.damages.drain(..);
+        // What is known from the outset is found anew.
+        store.damages.clear();
+        let misplaced = store.inspection.misplaced();
+        let misplaced = misplaced.unwrap_or_default().into_iter();
         found.extend(misplaced.map(|one| (one, String::new())));
         let bar = bar(store.segments.iter().map(SegmentFile::length).sum());
         for segment in &store.segments {
             store.gone |= report.segment(segment, &store.manifests, &bar);
         }
         bar.finish_and_clear();
-        report.manifests(&store.manifests, &store.segments);
+        report.contents();
+        report.manifests(store);
         store
             .damages
             .extend(report.found.iter().map(|(damage, _)| damage.clone()));
@@ -115,7 +123,8 @@ impl Report {
                 Item::Content(content) if content.place.start < replaced => {}
                 Item::Entry(entry) => {
                     self.entries += 1;
-                    checks.extend(of_entry(*entry));
+                    self.needed.extend(contents_of(&entry));
+                    checks.extend(of_entry(&entry));
                 }
                 Item::Scratch(scratch) => {
                     self.scratch += 1;
@@ -124,6 +133,7 @@ impl Report {
                 }
                 Item::Content(content) => {
                     passed += content.payload.length();
+                    self.contents.insert(content.digest);
                     self.check(&content.payload, "an output file".to_owned(), bar);
                 }
                 _ => {}
@@ -188,67 +198,33 @@ impl Report {
         self.found.push((damage, String::new()));
     }
 
-    fn manifests(&mut self, manifests: &Manifests, segments: &[SegmentFile]) {
-        // What is gone may be known to have been replaced, in one that can't be read.
-        let is_certain = manifests.files.iter().all(|one| one.other_format.is_none());
-        for file in &manifests.files {
-            if let (Err(why), None) = (&file.content, file.other_format) {
-                let path = format!("manifests/{}", file.name);
-                self.found
-                    .push((Damage::new(path, 0..0, why), String::new()));
-            }
-        }
-        let mut told = Vec::new();
-        for (file, info) in manifests.heads() {
-            for listed in &info.segments {
-                let there = segments
-                    .iter()
-                    .find(|segment| segment.id().ok() == listed.id);
-                let (path, end) = match there {
-                    Some(segment) => {
-                        let end = self.ends.get(segment.path()).copied().unwrap_or(0);
-                        if manifests.replaced(segment) > 0 {
-                            continue;
-                        }
-                        (segment.path(), end)
-                    }
-                    None if retired(manifests, listed.id) => continue,
-                    None if self.is_of_other_format(&listed.path) => continue,
-                    None => (&*listed.path, 0),
-                };
-                if end >= listed.length || told.contains(&listed.id) {
-                    continue;
-                }
-                told.push(listed.id);
-                let why = match there {
-                    Some(_) => "lost: it was there when the generation was made",
-                    None => "the segment is lost, or its header is damaged",
-                };
-                let of = format!("vouched for by {}", file.name);
-                if !is_certain {
-                    self.notes.push(format!(
-                        "{path} is not there as far as byte {}, {of}; a later generation, which is \
-                         not read, may say why",
-                        listed.length
-                    ));
-                    continue;
-                }
-                self.found
-                    .push((Damage::new(path, end..listed.length, why), of));
-            }
-        }
+    fn contents(&mut self) {
+        let missing = std::mem::take(&mut self.needed).into_iter();
+        let missing = missing.filter(|(digest, _)| !self.contents.contains(digest));
+        let mut missing: Vec<String> = missing.map(|(_, of)| of).collect();
+        missing.sort();
+        self.found.extend(missing.into_iter().map(|of| {
+            let why = "what an output file held is missing";
+            (Damage::new("entries", 0..0, why), of)
+        }));
     }
-}
 
-impl Report {
-    fn is_of_other_format(&self, path: &str) -> bool {
-        self.other_format.iter().any(|(other, _)| other == path)
+    fn manifests(&mut self, store: &Store) {
+        let damaged = store.damaged_manifests();
+        self.found.extend(damaged.map(|one| (one, String::new())));
+        let ends = std::mem::take(&mut self.ends);
+        let lost = store.lost(|segment| ends.get(segment.path()).copied().unwrap_or(0));
+        if store.knows_all_generations() {
+            self.found.extend(lost);
+            return;
+        }
+        self.notes.extend(lost.iter().map(|(damage, of)| {
+            let (path, end) = (&damage.path, damage.place.end);
+            format!(
+                "{path} is not there as far as byte {end}, {of}; a later generation, which is not read, may say why"
+            )
+        }));
     }
-}
-
-fn retired(manifests: &Manifests, id: Option<sde_archives::inspect::SegmentId>) -> bool {
-    let mut retired = manifests.heads().flat_map(|(_, info)| &info.replaced);
-    retired.any(|one| one.id == id)
 }
 
 /// Up to where some manifest that counts vouches for a segment.
@@ -261,15 +237,27 @@ fn vouched(manifests: &Manifests, segment: &SegmentFile) -> u64 {
     of_this.map(|one| one.length).max().unwrap_or(0)
 }
 
-fn of_entry(entry: Entry) -> Vec<(Payload, String)> {
-    let (app, key) = (&entry.record.app, entry.record.key.short());
-    let results = entry.results.into_iter();
+fn contents_of(entry: &Entry) -> impl Iterator<Item = (Digest, String)> {
+    let results = entry.results.iter();
+    results.flat_map(|saved| {
+        let of = of_result(saved, entry);
+        saved
+            .contents
+            .iter()
+            .map(move |digest| (*digest, of.clone()))
+    })
+}
+
+fn of_entry(entry: &Entry) -> Vec<(Payload, String)> {
+    let results = entry.results.iter();
     results
-        .filter_map(|saved| {
-            let of = format!("result \"{}\" of {app} [{key}]", saved.name);
-            Some((saved.payload?, of))
-        })
+        .filter_map(|saved| Some((saved.payload.clone()?, of_result(saved, entry))))
         .collect()
+}
+
+fn of_result(saved: &Saved, entry: &Entry) -> String {
+    let (app, key) = (&entry.record.app, entry.record.key.short());
+    format!("result \"{}\" of {app} [{key}]", saved.name)
 }
 
 fn print(store: &Store, report: &Report, out: &mut Output) -> Result<(), Failure> {

@@ -236,7 +236,10 @@ fn a_damaged_manifest_leaves_the_store_usable() {
     for path in manifests.iter().filter(is_manifest) {
         std::fs::write(path, b"nothing").unwrap();
     }
-    assert_eq!(sample.run("ls", &[]).status, 0);
+    let ls = sample.run("ls", &[]);
+    assert_eq!(ls.status, 1);
+    assert!(ls.err.contains("manifests/0000"), "{}", ls.err);
+    assert!(ls.out.lines().count() > 3, "{}", ls.out);
     let verify = sample.run("verify", &[]);
     assert_eq!(verify.status, 1);
     assert!(verify.out.contains("manifests/0000"), "{}", verify.out);

@@ -123,6 +123,33 @@ fn who_waits_can_give_up() {
     });
 }
 
+/// Which of them waits for the other process, and which for that one, is chance.
+#[test]
+fn who_gives_up_takes_nobody_with_it() {
+    (0..10).for_each(|_| five_of_six_give_up());
+}
+
+fn five_of_six_give_up() {
+    beside_one_at_two(|store, app, gate| {
+        let watch = Watch::new();
+        let second = process(store, &watch).build().unwrap();
+        let call = |token: &CancelToken| second.request(app, &x(2)).cancel(token).run();
+        let tokens = [(); 6].map(|()| CancelToken::new());
+        thread::scope(|scope| {
+            let runs = tokens.each_ref().map(|token| scope.spawn(|| call(token)));
+            watch.reach(5, |event| matches!(event, Event::Waiting { .. }));
+            let [last, others @ ..] = runs;
+            for (run, token) in others.into_iter().zip(&tokens[1..]) {
+                token.cancel();
+                let error = run.join().unwrap().unwrap_err();
+                assert!(matches!(error.kind(), ErrorKind::Cancelled { .. }));
+            }
+            gate.open();
+            assert_eq!(y(&last.join().unwrap().unwrap().results).unwrap(), 4);
+        });
+    });
+}
+
 /// Both results are saved, and each process keeps its own.
 #[test]
 fn no_wait_is_without_end() {

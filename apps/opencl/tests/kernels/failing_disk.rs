@@ -51,9 +51,13 @@ impl Failing {
 }
 
 impl VfsFile for File {
-    fn append(&mut self, slices: &[&[u8]]) -> io::Result<()> {
+    fn write_at(&mut self, slices: &[&[u8]], at: u64) -> io::Result<()> {
         check(&self.writes)?;
-        self.file.append(slices)
+        self.file.write_at(slices, at)
+    }
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        check(&self.writes)?;
+        self.file.cut(length)
     }
     fn sync_for(&mut self, site: Site) -> io::Result<()> {
         check(&self.writes)?;

@@ -83,8 +83,8 @@ pub const CHECKS: [(&str, &str, bool, Check); 9] = [
         |dir| {
             let path = dir.join("appended");
             let mut file = Disk.create(&path)?;
-            for part in [&b"first"[..], b"second"] {
-                file.append(&[part])?;
+            for (part, at) in [(&b"first"[..], 0), (b"second", 5)] {
+                file.write_at(&[part], at)?;
                 file.sync()?;
             }
             reads(&path, b"firstsecond")
@@ -96,7 +96,7 @@ pub const CHECKS: [(&str, &str, bool, Check); 9] = [
         true,
         |dir| {
             let mut file = Disk.create(&dir.join("synced"))?;
-            file.append(&[&[7; 4096]])?;
+            file.write_at(&[&[7; 4096]], 0)?;
             file.sync()
         },
     ),
@@ -125,7 +125,7 @@ fn refused(outcome: io::Result<()>) -> io::Result<()> {
 
 fn written(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = Disk.create(path)?;
-    file.append(&[bytes])
+    file.write_at(&[bytes], 0)
 }
 
 fn reads(path: &Path, expected: &[u8]) -> io::Result<()> {

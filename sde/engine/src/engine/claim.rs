@@ -7,7 +7,7 @@ use super::announce::Announcement;
 use super::execute::Begun;
 use super::handle::Policy;
 use super::run_state::Run;
-use super::share::Shared;
+use super::share::{Shared, not_now};
 use crate::cache::{self, AppCache, Entry, RunFlight, Served};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::Source;
@@ -204,7 +204,8 @@ impl Engine {
         match shared {
             Shared::Compute(announced) => claim.announced = announced,
             Shared::Leave(error) => {
-                claim.fail(&error, Failure::Transient, self.epoch());
+                // Who waits was not cancelled, and looks again.
+                claim.fail(&not_now(run), Failure::Transient, self.epoch());
                 return Err(error);
             }
             Shared::Loaded(loaded) => return Ok(self.found_in_store(run, claim, loaded)),

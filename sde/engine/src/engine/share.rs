@@ -240,7 +240,7 @@ pub(super) fn is_left(error: &Error) -> bool {
     matches!(error.kind(), ErrorKind::NotRemembered { .. })
 }
 
-fn not_now(run: &Run<'_>) -> Error {
+pub(super) fn not_now(run: &Run<'_>) -> Error {
     ErrorKind::NotRemembered {
         app: run.name(),
         key: run.key,

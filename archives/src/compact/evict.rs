@@ -124,7 +124,8 @@ impl Retention {
     /// Whether it is an entry of a size that is not kept.
     fn refuses(&self, info: &FrameInfo) -> bool {
         match &info.content {
-            FrameContent::Entry(facts) => {
+            // What output files hold is none of its values, and dearer to have again than they are long.
+            FrameContent::Entry(facts) if facts.contents.is_empty() => {
                 !self.accepts(&facts.app, info.header.class(), facts.bytes)
             }
             _ => false,

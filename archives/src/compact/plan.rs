@@ -183,6 +183,7 @@ impl Plan {
             !one.sealed
                 // What is whole of it is copied, so that nobody goes on being told of damage that costs nothing.
                 || one.damaged
+                || drops_damaged(one, kept)
                 || dead_bytes(one, kept) > one.length / WORTH
                 || (is_small(one) && several_small[one.part().number()])
                 || self.has_given_up(one, retention)
@@ -219,6 +220,14 @@ fn uses_in(candidates: &[Candidate]) -> UsesOf {
         }
     }
     all
+}
+
+/// Whether entries with damaged values go. Those that are kept are so in a copy too.
+fn drops_damaged(one: &Candidate, kept: &[usize]) -> bool {
+    let is_damaged =
+        |held: &FrameInfo| matches!(&held.content, FrameContent::Entry(facts) if facts.damaged);
+    let mut frames = one.frames.iter().enumerate();
+    frames.any(|(frame, held)| is_damaged(held) && !kept.contains(&frame))
 }
 
 fn dead_bytes(one: &Candidate, kept: &[usize]) -> u64 {

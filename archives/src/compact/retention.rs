@@ -98,7 +98,7 @@ impl Retention {
     }
 
     /// An entry whose values have fewer bytes is not kept: it is quicker computed than read. Results and intermediates of
-    /// an entry count apart, and scratch states are kept in any case.
+    /// an entry count apart; scratch states, and entries with output files, are kept in any case.
     #[must_use]
     pub fn min_entry(mut self, bytes: u64) -> Self {
         self.all.min_entry = Some(bytes);

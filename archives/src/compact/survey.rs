@@ -30,7 +30,7 @@ pub(crate) struct Candidate {
     pub(crate) length: u64,
     /// Whether its writer has ended it. If not, it is taken for dead.
     pub(crate) sealed: bool,
-    /// Whether something in it is not whole, but for what was cut short at its end.
+    /// Whether a frame in it is not whole, but for what was cut short at its end.
     pub(crate) damaged: bool,
     pub(crate) frames: Vec<FrameInfo>,
     /// What was found there, in frames of its own or in entries.
@@ -139,10 +139,7 @@ impl Candidate {
             from,
             ..
         } = survey;
-        let is_damaged = |frame: &FrameInfo| match &frame.content {
-            FrameContent::Entry(facts) => facts.damaged,
-            content => matches!(content, FrameContent::Damaged),
-        };
+        let is_damaged = |frame: &FrameInfo| frame.content == FrameContent::Damaged;
         let gaps = scanned.damaged.iter().any(|(place, _)| place.end > from);
         Ok(Self {
             damaged: gaps || frames.iter().any(is_damaged),

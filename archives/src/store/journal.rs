@@ -30,6 +30,11 @@ impl Kept {
         lock(&self.0).journal = Some(journal);
     }
 
+    /// It could not be written.
+    pub(crate) fn put_back(&self) {
+        lock(&self.0).written = None;
+    }
+
     /// The journal, if it says more than what was written, and it is time for it.
     fn due(&self, selection: Selection, now: SystemTime) -> Option<Journal> {
         let mut state = lock(&self.0);

@@ -127,8 +127,9 @@ impl DirStore {
             return Ok(());
         }
         let written = self.0.writer.begin().finish(frames);
-        if let (Err(_), Some(uses)) = (&written, uses) {
-            uses.put_back(taken);
+        if written.is_err() {
+            self.0.journal.put_back();
+            uses.iter().for_each(|uses| uses.put_back(taken.clone()));
         }
         written
     }

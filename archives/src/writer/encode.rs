@@ -143,11 +143,11 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             places.push(place);
         }
         let bytes = places.iter().flatten().map(ValuePlace::length).sum();
-        if !(self.accepts)(&entry.record.app, class, bytes) {
-            return Ok(());
-        }
         if contents.iter().all(Vec::is_empty) {
             contents.clear();
+            if !(self.accepts)(&entry.record.app, class, bytes) {
+                return Ok(());
+            }
         }
         let frame = self.entry_frame(entry, class, (&places, &contents), values);
         self.add(frame)
@@ -168,7 +168,8 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
                 continue;
             }
             if !file.is_unchanged().unwrap_or(false) {
-                sde::warning!("{} can't be saved: {}", name(), changed(file));
+                let why = format!("{} can't be saved: {}", name(), changed(file));
+                self.left_out.push(ArchiveError::Other(why));
                 return Ok(false);
             }
             let saved_at = self.catalog.clock.stamp();

@@ -433,3 +433,22 @@ fn without_both_frames_of_their_provenance_entries_are_read_and_compacted() {
     assert!(!path.exists());
     assert_eq!(computed(), 0);
 }
+
+/// One that is kept, since nothing takes its place, is damaged in a copy too.
+#[test]
+fn a_damaged_value_is_not_copied_each_time() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    sde.run(&Table, &inputs! { n: 20_000_u64 }).unwrap();
+    sde.checkpoint().unwrap();
+    drop(sde);
+    let mut names = std::fs::read_dir(dir.path().join("entries")).unwrap();
+    let path = names.next().unwrap().unwrap().path();
+    let file = for_writing(&path);
+    let middle = file.metadata().unwrap().len() / 2;
+    file.write_all_at(b"damage", middle).unwrap();
+    let store = Options::new().grace(Duration::ZERO).open(dir.path());
+    let store = store.unwrap();
+    let replaced = [(); 3].map(|()| store.compact(&Retention::new()).unwrap().replaced);
+    assert_eq!(replaced[2], 0, "{replaced:?}");
+}

@@ -378,7 +378,7 @@ fn a_file_that_is_gone_before_it_is_saved_is_computed_again() {
     report.call(&sde, &path, "text").unwrap();
     fs::write(&path, "tixt").unwrap();
     let (saved, warned) = warnings(|| sde.checkpoint());
-    saved.unwrap();
+    saved.unwrap_err();
     assert!(
         warned
             .iter()

@@ -161,7 +161,8 @@ pub struct AppStats {
     pub evicted: u64,
     /// Those of the loads that another process computed while this one [waited](crate::SharedWork) for it.
     pub waited_for_others: u64,
-    /// Bodies that ran to their end although another process was known to compute the same key.
+    /// Bodies that ran to their end although another process was known to compute the same key. There may be more of which
+    /// nobody knew.
     pub beside_others: u64,
     /// Time in bodies, those that failed among them. The runs that a body makes count for their own apps, and what it
     /// waits for there, another thread or the store, for none: the sum over apps is what the program's threads

@@ -43,7 +43,7 @@ pub enum SharedWork {
     /// Each process computes what is not in the store. The default of a [`Builder`](crate::Builder).
     #[default]
     Off,
-    /// Five minutes are the longest that a call waits for another process. What
+    /// An hour is the longest that a call waits for another process. What
     /// [`program_defaults`](crate::Builder::program_defaults) has.
     On,
     /// The same, with this as the longest.
@@ -55,7 +55,7 @@ impl SharedWork {
     pub(crate) fn longest_wait(self) -> Option<Duration> {
         match self {
             Self::Off => None,
-            Self::On => Some(Duration::from_secs(300)),
+            Self::On => Some(Duration::from_secs(3600)),
             Self::Within(longest) => Some(longest),
         }
     }

@@ -19,9 +19,6 @@ use crate::{text, time};
 /// The app whose entries these are.
 pub const APP: &str = "sde_opencl.Binary";
 
-/// The folder of a kernel cache in which its store is.
-pub const FOLDER: &str = "store";
-
 /// Sources and what is told of a build are not longer.
 const LONGEST: u64 = 64 << 20;
 

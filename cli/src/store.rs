@@ -3,15 +3,15 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
-use sde::{ArchiveError, Key, Mark, RunId};
+use sde::{ArchiveError, Key, Mark};
 use sde_archives::inspect::{
     Damage, Entry, Inspection, Item, Listed, Manifests, Scratch, SegmentFile,
 };
 
 use crate::failure::Failure;
-use crate::kernels;
+use crate::lost;
 use crate::output::warn;
-use crate::whole::{Whole, Wholes};
+use crate::whole::{Id, Whole, Wholes};
 
 /// A store that was opened, and what was found damaged in it so far.
 pub struct Store {
@@ -51,28 +51,23 @@ pub fn read<T>(
     Err(Failure::told("the store could not be read"))
 }
 
-/// Which computation: an entry in two classes is one.
-pub type Id = (Key, RunId);
-
 impl Store {
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Failure> {
         let inspection = open(path.as_ref())?;
-        let mut store = Self {
-            manifests: inspection.manifests()?,
-            segments: inspection.segments()?,
-            damages: inspection.misplaced()?,
-            inspection,
-            gone: false,
-        };
-        if store.knows_all_generations() {
-            let lost = store.lost(SegmentFile::length).into_iter();
-            let lost: Vec<Damage> = lost.map(|(damage, _)| damage).collect();
-            store.damages.extend(lost);
+        let (manifests, segments) = (inspection.manifests()?, inspection.segments()?);
+        let mut damages = inspection.misplaced()?;
+        if lost::is_certain(&manifests) {
+            let lost = lost::lost(&manifests, &segments, SegmentFile::length);
+            damages.extend(lost.into_iter().map(|(damage, _)| damage));
         }
-        store
-            .damages
-            .extend(store.damaged_manifests().collect::<Vec<_>>());
-        Ok(store)
+        damages.extend(lost::damaged_manifests(&manifests));
+        Ok(Self {
+            inspection,
+            manifests,
+            segments,
+            damages,
+            gone: false,
+        })
     }
 
     /// Whether files were removed, or generations made, since it was opened.
@@ -216,9 +211,12 @@ impl Store {
     }
 }
 
+/// The folder of a kernel cache in which its store is.
+const OF_KERNELS: &str = "store";
+
 /// Opens a store, or the one that a kernel cache has in a folder.
 fn open(path: &Path) -> Result<Inspection, Failure> {
-    let inner = path.join(kernels::FOLDER);
+    let inner = path.join(OF_KERNELS);
     match Inspection::open(path) {
         Err(_) if inner.is_dir() => Ok(Inspection::open(inner)?),
         opened => Ok(opened?),

@@ -2,10 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
+use sde::{Key, RunId};
 use sde_archives::inspect::{Entry, Payload, Saved, SegmentFile};
 use sde_archives::{Class, Precedence};
 
-use crate::store::Id;
+/// Which computation: an entry in two classes is one.
+pub type Id = (Key, RunId);
 
 /// An entry from all frames that have part of it.
 pub struct Whole {

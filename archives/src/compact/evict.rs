@@ -8,7 +8,6 @@ use sde::Key;
 use sde::key::BuildKeyHasher;
 
 use super::live::{FrameNumber, Live};
-use super::plan::contents_of;
 use super::retention::{Limits, Order, Retention};
 use super::survey::{Candidate, FrameContent, FrameInfo};
 use crate::format::index_block::prefix;
@@ -41,7 +40,7 @@ fn contents(candidates: &[Candidate], live: &Live) -> HashMap<Key, u64, BuildKey
     let info = |at: &FrameNumber| &candidates[at.0].frames[at.1];
     let mut needed: HashMap<Key, u64, BuildKeyHasher> = HashMap::default();
     let entries = live.keys.values().flat_map(|kept| &kept.frames);
-    for key in entries.flat_map(|at| contents_of(info(at))) {
+    for key in entries.flat_map(|at| info(at).contents()) {
         *needed.entry(*key).or_default() += 1;
     }
     let there = live.contents.iter().map(info);
@@ -75,7 +74,7 @@ impl Retention {
                 given_up.insert(*key, Extent::OfSize);
             }
             let of_contents = |one: &FrameInfo| {
-                let needed = contents_of(one).iter();
+                let needed = one.contents().iter();
                 needed.filter_map(|key| contents.get(key)).sum::<u64>()
             };
             let bytes = limited().filter(|one| !self.refuses(one));

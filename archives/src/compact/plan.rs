@@ -52,7 +52,7 @@ impl Context<'_> {
         });
         let kept: Vec<_> = kept.collect();
         let mut needed: HashSet<&Key> = self.contents.iter().collect();
-        needed.extend(kept.iter().flatten().flat_map(|held| contents_of(held)));
+        needed.extend(kept.iter().flatten().flat_map(|held| held.contents()));
         let is_needed = |held: &&FrameInfo| match held.content {
             FrameContent::Journal => false,
             FrameContent::Content => needed.contains(&held.header.key),
@@ -93,7 +93,7 @@ impl Plan {
         let mut needed = plan.needed_contents();
         needed.extend(&context.contents);
         let others = others.iter().flat_map(|(one, _)| &one.frames);
-        needed.extend(others.flat_map(contents_of));
+        needed.extend(others.flat_map(FrameInfo::contents));
         plan.drop_contents(|key| !needed.contains(key));
         plan.drop_copies();
         plan
@@ -119,7 +119,7 @@ impl Plan {
     fn needed_contents(&self) -> HashSet<Key> {
         let all = self.candidates.iter().zip(&self.kept);
         let kept = all.flat_map(|(one, kept)| kept.iter().map(|frame| &one.frames[*frame]));
-        kept.flat_map(contents_of).copied().collect()
+        kept.flat_map(FrameInfo::contents).copied().collect()
     }
 
     /// How many contents the entries need that are kept nowhere.
@@ -199,14 +199,6 @@ impl Plan {
     pub(crate) fn kept_bytes(&self) -> u64 {
         let candidates = self.candidates.iter().zip(&self.kept);
         candidates.map(|(one, kept)| bytes(one, kept)).sum()
-    }
-}
-
-/// The contents that a frame needs.
-pub(super) fn contents_of(held: &FrameInfo) -> &[Key] {
-    match &held.content {
-        FrameContent::Entry(facts) => &facts.contents,
-        _ => &[],
     }
 }
 

@@ -106,6 +106,14 @@ impl FrameInfo {
         }
     }
 
+    /// The contents that it needs.
+    pub(crate) fn contents(&self) -> &[Key] {
+        match &self.content {
+            FrameContent::Entry(facts) => &facts.contents,
+            _ => &[],
+        }
+    }
+
     /// How many bytes of the segment it takes.
     pub(crate) fn bytes(&self) -> u64 {
         self.end - self.at

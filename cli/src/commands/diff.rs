@@ -13,8 +13,9 @@ use super::App;
 use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::store::{self, Id};
+use crate::store;
 use crate::text;
+use crate::whole::Id;
 
 /// A computation.
 #[derive(Clone)]

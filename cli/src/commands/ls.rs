@@ -14,8 +14,9 @@ use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::kernels::{self, Program, Uses};
 use crate::output::Output;
-use crate::store::{self, Id, Marks, Scratches, Store};
+use crate::store::{self, Marks, Scratches, Store};
 use crate::table::{self, Column};
+use crate::whole::Id;
 use crate::{json, text, time};
 
 struct Options {

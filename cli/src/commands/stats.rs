@@ -11,8 +11,9 @@ use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::programs::Programs;
-use crate::store::{self, Id, Marks, Scratches, Store};
+use crate::store::{self, Marks, Scratches, Store};
 use crate::table::{self, Column};
+use crate::whole::Id;
 use crate::{json, text, time};
 
 #[derive(Default)]

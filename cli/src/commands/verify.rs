@@ -12,7 +12,7 @@ use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::output::Output;
 use crate::store::{self, Store, of_format};
-use crate::{json, text};
+use crate::{json, lost, text};
 
 /// Of less nobody waits for the end.
 const LARGE: u64 = 64 << 20;
@@ -210,11 +210,13 @@ impl Report {
     }
 
     fn manifests(&mut self, store: &Store) {
-        let damaged = store.damaged_manifests();
+        let manifests = &store.manifests;
+        let damaged = lost::damaged_manifests(manifests).into_iter();
         self.found.extend(damaged.map(|one| (one, String::new())));
-        let ends = std::mem::take(&mut self.ends);
-        let lost = store.lost(|segment| ends.get(segment.path()).copied().unwrap_or(0));
-        if store.knows_all_generations() {
+        let ends = &self.ends;
+        let end = |segment: &SegmentFile| ends.get(segment.path()).copied().unwrap_or(0);
+        let lost = lost::lost(manifests, &store.segments, end);
+        if lost::is_certain(manifests) {
             self.found.extend(lost);
             return;
         }

@@ -148,8 +148,9 @@ pub const CLI: Layered = Layered {
         &["failure", "text", "time"],
         &["args", "json", "output"],
         &["help", "npy", "table"],
-        &["kernels"],
+        &["lost", "whole"],
         &["store"],
+        &["kernels", "programs"],
         &["commands"],
     ],
     ..PLAIN

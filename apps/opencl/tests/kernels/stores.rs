@@ -454,6 +454,7 @@ fn what_the_program_sde_reads_is_there() {
     assert_eq!(field(&device, "name"), text("simulated"));
     assert_eq!(field(&device, "platform"), text("Simulated Platform"));
     assert_eq!(field(&device, "driver"), text("1.0"));
-    let used: Vec<_> = uses.iter().map(|one| (one.key, one.count)).collect();
-    assert_eq!(used, [(entry.record.key, 1)]);
+    let used: Vec<_> = uses.iter().map(|one| (one.prefix, one.count)).collect();
+    let first = entry.record.key.as_bytes().first_chunk().unwrap();
+    assert_eq!(used, [(u64::from_be_bytes(*first), 1)]);
 }

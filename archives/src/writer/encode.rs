@@ -28,7 +28,7 @@ use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload, changed};
 use crate::writer::pipeline::PipelinedWriter;
 
 /// How much is encoded at most before it is handed on to be written.
-const PIECE: u64 = 32 << 20;
+const PIECE: u64 = 1 << 18;
 
 /// A value up to this size is in the body of its frame, and is read and checked with it.
 const IN_BODY: u64 = 64 << 10;

@@ -28,7 +28,8 @@ impl Through {
 
     /// Whether this entry is written.
     pub(crate) fn has(&self, entry: &SavedEntry) -> bool {
-        self.lock().entries.contains(&id(entry))
+        let state = self.lock();
+        !state.entries.is_empty() && state.entries.contains(&id(entry))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -49,6 +50,9 @@ impl Through {
     /// Forgets a batch, which is durable.
     pub(crate) fn saved(&self, batch: &Batch) {
         let mut state = self.lock();
+        if state.entries.is_empty() {
+            return;
+        }
         for entry in &batch.entries {
             state.entries.remove(&id(entry));
         }

@@ -1,7 +1,7 @@
 //! What has changed since the last save.
 
 use std::borrow::Borrow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{HashMap, VecDeque};
 use std::hash::{Hash, Hasher};
 use std::sync::{Arc, Mutex};
 
@@ -22,9 +22,10 @@ pub(crate) struct Pending {
 /// selections at once, and leave both at once if the store archives checkpoints: hence one list.
 #[derive(Default)]
 struct Unsaved {
-    in_order: BTreeMap<u64, Slot>,
+    in_order: VecDeque<Slot>,
+    /// The place of the first of them.
+    begin: u64,
     places: HashMap<ByKey, u64, BuildKeyHasher>,
-    next: u64,
     /// The place of the first that a selection may lack.
     first: [u64; 2],
 }
@@ -59,62 +60,93 @@ impl Eq for ByKey {}
 const ROOM: usize = 1024;
 
 impl Unsaved {
-    /// Puts an entry last, for each selection that it is given for. Gives those in whose place it comes.
+    /// Puts an entry in the place of its key, or last, for each selection that it is given for. Gives those in whose place
+    /// it comes.
     fn put(&mut self, record: &Arc<Record>, new: Slot) -> Slot {
-        let place = self.places.remove(&record.key);
-        let slot = place.and_then(|place| self.in_order.remove(&place));
-        let mut slot = slot.unwrap_or_default();
+        let place = match self.places.get(&record.key) {
+            Some(place) => *place,
+            None => {
+                let place = self.end();
+                self.places.insert(ByKey(Arc::clone(record)), place);
+                self.in_order.push_back(Slot::default());
+                place
+            }
+        };
         let mut before = Slot::default();
         for (of, new) in new.into_iter().enumerate().filter(|(_, new)| new.is_some()) {
-            before[of] = std::mem::replace(&mut slot[of], new);
+            self.first[of] = self.first[of].min(place);
+            if let Some(slot) = self.slot(place) {
+                before[of] = std::mem::replace(&mut slot[of], new);
+            }
         }
-        self.places.insert(ByKey(Arc::clone(record)), self.next);
-        self.in_order.insert(self.next, slot);
-        self.next += 1;
         before
     }
 
+    fn end(&self) -> u64 {
+        self.begin + self.in_order.len() as u64
+    }
+
+    fn index(&self, place: u64) -> usize {
+        place.saturating_sub(self.begin) as usize
+    }
+
+    fn slot(&mut self, place: u64) -> Option<&mut Slot> {
+        let index = self.index(place);
+        self.in_order.get_mut(index)
+    }
+
     fn get(&self, of: Selection, key: &Key) -> Option<&Arc<Entry>> {
-        let slot = self.in_order.get(self.places.get(key)?)?;
-        slot[of as usize].as_ref()
+        let index = self.index(*self.places.get(key)?);
+        self.in_order.get(index)?[of as usize].as_ref()
     }
 
     fn number(&self, of: Selection) -> usize {
-        let slots = self.in_order.range(self.first[of as usize]..);
-        slots
-            .filter(|(_, slot)| slot[of as usize].is_some())
-            .count()
+        let slots = self
+            .in_order
+            .iter()
+            .skip(self.index(self.first[of as usize]));
+        slots.filter(|slot| slot[of as usize].is_some()).count()
     }
 
     /// Takes the first that a selection lacks.
     fn take(&mut self, of: Selection) -> Option<Arc<Entry>> {
-        let first = &mut self.first[of as usize];
-        let mut slots = self.in_order.range_mut(*first..);
-        let taken = slots.find_map(|(place, slot)| Some((*place, slot[of as usize].take()?)));
-        *first = taken.as_ref().map_or(self.next, |(place, _)| place + 1);
+        let from = self.first[of as usize].max(self.begin);
+        let slots = self.in_order.iter_mut().skip((from - self.begin) as usize);
+        let mut taken = slots
+            .zip(from..)
+            .filter_map(|(slot, place)| Some((place, slot[of as usize].take()?)));
+        let taken = taken.next();
+        self.first[of as usize] = taken.as_ref().map_or(self.end(), |(place, _)| place + 1);
         let (place, entry) = taken?;
         self.tidy(place, &entry.record.key);
         Some(entry)
     }
 
     /// Takes the entry of one computation.
-    fn remove(&mut self, of: Selection, entry: &Entry) -> Option<Arc<Entry>> {
+    fn remove(&mut self, of: &[Selection], entry: &Entry) -> Option<Slot> {
         let key = &entry.record.key;
         let place = *self.places.get(key)?;
-        let one = &mut self.in_order.get_mut(&place)?[of as usize];
-        let taken = one.take_if(|one| one.record.run == entry.record.run);
+        let slot = self.slot(place)?;
+        let mut taken = Slot::default();
+        for of in of {
+            let one = &mut slot[*of as usize];
+            taken[*of as usize] = one.take_if(|one| one.record.run == entry.record.run);
+        }
         self.tidy(place, key);
-        taken
+        Some(taken)
     }
 
     /// Drops a slot if no selection lacks anything of it.
     fn tidy(&mut self, place: u64, key: &Key) {
         let is_empty = |slot: &Slot| slot.iter().all(Option::is_none);
-        if !self.in_order.get(&place).is_some_and(is_empty) {
+        if !self.slot(place).is_some_and(|slot| is_empty(slot)) {
             return;
         }
-        self.in_order.remove(&place);
         self.places.remove(key);
+        while self.in_order.front().is_some_and(is_empty) {
+            self.in_order.pop_front();
+            self.begin += 1;
+        }
         if self.places.is_empty() && self.places.capacity() > ROOM {
             self.places = HashMap::default();
         }
@@ -174,10 +206,10 @@ impl Pending {
         found.cloned().collect()
     }
 
-    /// Takes an entry off a list, because it is saved or never to be.
-    pub(crate) fn forget(&self, selection: Selection, entry: &Entry) {
+    /// Takes an entry off lists, because it is saved or never to be.
+    pub(crate) fn forget(&self, selections: &[Selection], entry: &Entry) {
         // Dropped when the list is free again.
-        let _before = lock(&self.entries).remove(selection, entry);
+        let _before = lock(&self.entries).remove(selections, entry);
     }
 
     /// Puts back what could not be saved, but for what has a newer entry since.

@@ -62,7 +62,6 @@ impl Engine {
     fn are_saved(&self, archiver: &dyn Archiver, selection: Selection, entries: &[Arc<Entry>]) {
         let tags = |named: &Named| named.tags.unwrap_or_default();
         for entry in entries {
-            self.pending.forget(selection, entry);
             let mut results = entry.results.results().iter();
             let (other, has_all) = match selection {
                 // Of an entry without results an archive has the record.
@@ -76,9 +75,10 @@ impl Engine {
                         .all(|named| !tags(named).is_checkpointed() || tags(named).is_archived()),
                 ),
             };
-            if archiver.is_one_store() && has_all {
-                self.pending.forget(other, entry);
-            }
+            let both = [selection, other];
+            let is_in_both = archiver.is_one_store() && has_all;
+            let of = if is_in_both { &both[..] } else { &both[..1] };
+            self.pending.forget(of, entry);
         }
     }
 
@@ -99,7 +99,7 @@ impl Engine {
             let entries = self.pending.of(selection, &all);
             let saved = match self.policy {
                 SavePolicy::Never => {
-                    let forget = |entry: &Arc<Entry>| self.pending.forget(selection, entry);
+                    let forget = |entry: &Arc<Entry>| self.pending.forget(&[selection], entry);
                     entries.iter().for_each(forget);
                     Ok(())
                 }
@@ -321,7 +321,7 @@ impl Engine {
 const FIRST_PART: usize = 64;
 
 /// So many are the longest: what a batch says of its entries takes memory too.
-const LONGEST_PART: usize = 1 << 16;
+const LONGEST_PART: usize = 1 << 13;
 
 /// A part of this many bytes in memory has no more entries: a limit may drop them, and the save holds them.
 const PART_BYTES: usize = 16 << 20;

@@ -28,7 +28,7 @@ pub(crate) fn resolve(
     for at in frames {
         match frame::entry(catalog, &at.place, key) {
             Ok((precedence, copy)) => {
-                let (at, _) = precedence.merge(&mut computations, || None);
+                let at = precedence.merge(&mut computations, || None);
                 match &mut computations[at].1 {
                     Some(found) => fill(found, copy),
                     none => *none = Some(copy),

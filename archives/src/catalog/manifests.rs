@@ -123,19 +123,9 @@ impl ManifestSet {
 
     /// Removes the generations before the heads, which are only there for the case that a head is damaged: on a full disk
     /// they keep what was replaced from being removed.
-    pub(crate) fn remove_earlier(
-        &mut self,
-        vfs: &dyn Vfs,
-        store: &Path,
-    ) -> Result<(), ArchiveError> {
+    pub(crate) fn remove_earlier(&mut self, vfs: &dyn Vfs, store: &Path) {
         let dir = store.join(FOLDER);
         let heads: HashSet<String> = self.heads().into_iter().map(Manifest::name).collect();
-        if heads.len() == self.manifests.len() {
-            return Ok(());
-        }
-        // The program that wrote a head may have been killed before it synced its name.
-        let synced = vfs.sync_dir(&dir);
-        synced.map_err(|error| ArchiveError::io("syncing the directory", &dir, error))?;
         self.manifests.retain(|name, _| {
             let stays = heads.contains(name);
             if !stays {
@@ -144,7 +134,6 @@ impl ManifestSet {
             }
             stays
         });
-        Ok(())
     }
 
     /// The next generation after all heads: its number and parents.

@@ -42,11 +42,6 @@ pub(crate) struct SegmentCatalog {
     has_looked: bool,
 }
 
-/// Whether a file that was read up to here may end with zeros that its writer has to spare: there may be frames by now.
-fn may_have_spare(length: u64, end: u64) -> bool {
-    (1..=SPARE).contains(&length.saturating_sub(end))
-}
-
 /// How often the directory is listed anew because files are gone that were listed.
 const LOOKS: usize = 8;
 
@@ -55,20 +50,15 @@ enum Progress {
     Own(Arc<Segment>),
     /// It is not a segment that can be read; its length then.
     Refused(u64),
-    /// Read up to `end` when it was `length` long.
-    Read {
-        segment: Arc<Segment>,
-        length: u64,
-        end: u64,
-        /// Whether it has an index: it does not grow.
-        sealed: bool,
-    },
+    /// Another process writes it, or wrote it.
+    Read(KnownSegment),
 }
 
 impl Progress {
     fn segment(&self) -> Option<&Arc<Segment>> {
         match self {
-            Self::Own(segment) | Self::Read { segment, .. } => Some(segment),
+            Self::Own(segment) => Some(segment),
+            Self::Read(known) => Some(&known.segment),
             Self::Refused(_) => None,
         }
     }
@@ -82,6 +72,15 @@ pub(crate) struct KnownSegment {
     pub(crate) end: u64,
     /// How long its file was.
     pub(crate) length: u64,
+    /// Whether it has an index: it does not grow.
+    pub(crate) sealed: bool,
+}
+
+impl KnownSegment {
+    /// Whether it may end with zeros that its writer has to spare: there may be frames by now.
+    fn may_have_spare(&self) -> bool {
+        (1..=SPARE).contains(&self.length.saturating_sub(self.end))
+    }
 }
 
 impl SegmentCatalog {
@@ -151,16 +150,7 @@ impl SegmentCatalog {
 
     fn read(&self) -> impl Iterator<Item = KnownSegment> + '_ {
         self.files.values().filter_map(|progress| match progress {
-            Progress::Read {
-                segment,
-                length,
-                end,
-                ..
-            } => Some(KnownSegment {
-                segment: Arc::clone(segment),
-                end: *end,
-                length: *length,
-            }),
+            Progress::Read(known) => Some(known.clone()),
             Progress::Own(_) | Progress::Refused(_) => None,
         })
     }
@@ -170,42 +160,30 @@ impl SegmentCatalog {
         self.replaced.insert(known.segment.id, known.end);
         self.files
             .entry(known.segment.path.clone())
-            .or_insert(Progress::Read {
-                segment: known.segment,
+            .or_insert(Progress::Read(KnownSegment {
                 length: known.end,
-                end: known.end,
-                sealed: false,
-            });
+                ..known
+            }));
     }
 
     /// Takes note of what another rank tells of a segment, from a place on. Gives whether that is
     /// new; what is told of a place that comes later is left to be read.
     pub(crate) fn apply(&mut self, known: KnownSegment, from: u64) -> bool {
         let end = match self.files.get(&known.segment.path) {
-            Some(Progress::Read { end, .. }) => *end,
+            Some(Progress::Read(known)) => known.end,
             Some(Progress::Own(_) | Progress::Refused(_)) => return false,
             None => self.first(&known.segment.id),
         };
         if end != from || known.end < end {
             return false;
         }
-        self.note_read(known, false);
+        self.note_read(known);
         true
     }
 
-    fn note_read(&mut self, known: KnownSegment, sealed: bool) {
-        let KnownSegment {
-            segment,
-            end,
-            length,
-        } = known;
-        let progress = Progress::Read {
-            segment: Arc::clone(&segment),
-            length,
-            end,
-            sealed,
-        };
-        self.files.insert(segment.path.clone(), progress);
+    fn note_read(&mut self, known: KnownSegment) {
+        let path = known.segment.path.clone();
+        self.files.insert(path, Progress::Read(known));
     }
 
     /// Forgets segments whose frames are elsewhere by now.
@@ -227,8 +205,9 @@ impl SegmentCatalog {
             segment: Arc::clone(segment),
             end: block.end,
             length: block.length,
+            sealed: true,
         };
-        self.note_read(known, true);
+        self.note_read(known);
     }
 
     /// The segments that this process has sealed, so that all in them is durable.
@@ -350,12 +329,12 @@ impl SegmentCatalog {
         for progress in self.files.values_mut() {
             let segment = progress.segment().filter(|one| ids.contains(&one.id));
             if let Some(segment) = segment.cloned() {
-                *progress = Progress::Read {
+                *progress = Progress::Read(KnownSegment {
                     length: 0,
                     end: first(replaced.get(&segment.id)),
                     segment,
                     sealed: false,
-                };
+                });
             }
         }
         changes.gone.extend(ids);
@@ -373,19 +352,23 @@ impl SegmentCatalog {
         part: Part,
         changes: &mut CatalogChanges,
     ) -> io::Result<()> {
-        if let Some(Progress::Own(_) | Progress::Read { sealed: true, .. }) = self.files.get(path) {
-            return Ok(());
+        match self.files.get(path) {
+            Some(Progress::Own(_)) => return Ok(()),
+            Some(Progress::Read(known)) if known.sealed => return Ok(()),
+            _ => {}
         }
         let found = vfs.look(path)?;
         let found = found.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))?;
         let known = self.files.get(path);
-        let progress_is_new = !matches!(known, Some(Progress::Read { length: 1.., .. }));
+        let progress_is_new = !matches!(known, Some(Progress::Read(known)) if known.length > 0);
         let (segment, from) = match known {
             Some(Progress::Refused(then)) if *then == found.length => return Ok(()),
-            Some(Progress::Read {
-                length: then, end, ..
-            }) if *then == found.length && !may_have_spare(*then, *end) => return Ok(()),
-            Some(Progress::Read { segment, end, .. }) => (Arc::clone(segment), *end),
+            Some(Progress::Read(known))
+                if known.length == found.length && !known.may_have_spare() =>
+            {
+                return Ok(());
+            }
+            Some(Progress::Read(known)) => (Arc::clone(&known.segment), known.end),
             Some(_) | None => match self.open(vfs, path, &found)? {
                 Some(Ok(segment)) if segment.part == part => {
                     let from = self.first(&segment.id);
@@ -411,8 +394,9 @@ impl SegmentCatalog {
             segment,
             end,
             length: found.length,
+            sealed,
         };
-        self.note_read(known, sealed);
+        self.note_read(known);
         Ok(())
     }
 

@@ -71,6 +71,7 @@ impl Stretch {
             segment: Arc::new(Segment::new(path, id, part, writer)),
             end: self.end,
             length: self.length,
+            sealed: false,
         })
     }
 }

@@ -57,12 +57,7 @@ impl DirStore {
             let Some(segment) = known else { continue };
             let path = segment.path.clone();
             let from = replaced.get(&id).copied().unwrap_or(0);
-            let candidate = match self.is_sealed(&segment) {
-                Ok(true) => Candidate::survey(catalog, segment, from, true),
-                Ok(false) => continue,
-                Err(error) => Err(error),
-            };
-            match candidate {
+            match Candidate::survey(catalog, segment, from, true) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 candidate => {
                     candidates
@@ -81,8 +76,7 @@ impl DirStore {
     fn small(&self) -> HashSet<UniqueId> {
         let most = self.0.writer.config().segment_size / 4;
         let segments = lock(&self.0.catalog.segments);
-        // One with an index has more than its frames.
-        let is_small = |one: &KnownSegment| one.length > one.end && one.length < most;
+        let is_small = |one: &KnownSegment| one.sealed && one.length < most;
         let mut small: Vec<KnownSegment> = segments.known().filter(is_small).collect();
         small.sort_unstable_by_key(|one| one.length);
         let of_part = |part: Part| {

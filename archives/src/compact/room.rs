@@ -99,7 +99,7 @@ impl DirStore {
         if lock(&inner.catalog.segments).replaced().next().is_none() {
             return Ok(unfinished);
         }
-        lock(&inner.catalog.manifests).remove_earlier(vfs, &inner.dir)?;
+        lock(&inner.catalog.manifests).remove_earlier(vfs, &inner.dir);
         Ok(unfinished + self.remove_replaced(Duration::ZERO).bytes)
     }
 
@@ -149,7 +149,7 @@ impl DirStore {
                 freed += one.length;
             }
         }
-        lock(&inner.catalog.manifests).remove_earlier(&**inner.vfs(), &inner.dir)?;
+        lock(&inner.catalog.manifests).remove_earlier(&**inner.vfs(), &inner.dir);
         Ok(freed + self.remove_replaced(Duration::ZERO).bytes)
     }
 }

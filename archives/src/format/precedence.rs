@@ -66,21 +66,16 @@ impl Precedence {
         }
     }
 
-    /// Adds a frame to the computations that were found in others: gives where in the list its computation is, and whether
-    /// it was there already.
-    pub(crate) fn merge<T>(
-        self,
-        of: &mut Vec<(Self, T)>,
-        new: impl FnOnce() -> T,
-    ) -> (usize, bool) {
+    /// Adds a frame to the computations that were found in others: gives where in the list its computation is.
+    pub(crate) fn merge<T>(self, of: &mut Vec<(Self, T)>, new: impl FnOnce() -> T) -> usize {
         match of.iter().position(|(known, _)| known.run == self.run) {
             Some(at) => {
                 of[at].0 = self.max(of[at].0);
-                (at, true)
+                at
             }
             None => {
                 of.push((self, new()));
-                (of.len() - 1, false)
+                of.len() - 1
             }
         }
     }

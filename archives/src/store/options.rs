@@ -131,7 +131,7 @@ impl Options {
             let said = said.map_err(|error| ArchiveError::Other(error.to_string()))?;
             self.retention = self.retention.or(said);
         }
-        if let Some(capacity) = self.retention.capacity() {
+        if let Some(capacity) = self.retention.all.max_bytes {
             // What goes is in few segments then, and what is being written is little of it.
             let most = (capacity / 32).max(SHORTEST);
             self.segment_size = self.segment_size.min(most);

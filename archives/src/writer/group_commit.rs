@@ -15,6 +15,7 @@ use crate::format::class::Part;
 use crate::format::id::UniqueId;
 use crate::format::index_block::IndexBlock;
 use crate::format::segment::Segment;
+use crate::sync::lock;
 use crate::writer::frame::NewFrame;
 use crate::writer::segment_writer::{SegmentWriter, WriterConfig};
 use crate::writer::through::Through;
@@ -319,8 +320,4 @@ impl Save<'_> {
     pub(crate) fn finish(self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
         self.to.submit(frames, self.until, self.begun).map(drop)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

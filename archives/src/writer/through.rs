@@ -4,9 +4,11 @@
 //! meanwhile.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use sde::{Batch, Key, RunId, SavedEntry};
+
+use crate::sync::lock;
 
 #[derive(Default)]
 pub(crate) struct Through(Mutex<State>);
@@ -21,35 +23,35 @@ struct State {
 impl Through {
     /// Takes note of a checkpoint that was written; `abandoned` is from before that.
     pub(crate) fn add(&self, batch: &Batch, abandoned: [u64; 2]) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         state.keep_if(abandoned);
         state.entries.extend(batch.entries.iter().map(id));
     }
 
     /// Whether this entry is written.
     pub(crate) fn has(&self, entry: &SavedEntry) -> bool {
-        let state = self.lock();
+        let state = lock(&self.0);
         !state.entries.is_empty() && state.entries.contains(&id(entry))
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.lock().entries.is_empty()
+        lock(&self.0).entries.is_empty()
     }
 
     /// Since when no segment must have been abandoned, if there is anything.
     pub(crate) fn abandoned(&self) -> Option<[u64; 2]> {
-        let state = self.lock();
+        let state = lock(&self.0);
         (!state.entries.is_empty()).then_some(state.abandoned)
     }
 
     /// Forgets all of it if more segments are abandoned now: it may be lost.
     pub(crate) fn check(&self, abandoned: [u64; 2]) {
-        self.lock().keep_if(abandoned);
+        lock(&self.0).keep_if(abandoned);
     }
 
     /// Forgets a batch, which is durable.
     pub(crate) fn saved(&self, batch: &Batch) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0);
         if state.entries.is_empty() {
             return;
         }
@@ -60,11 +62,7 @@ impl Through {
 
     /// Forgets everything: it is not there any more.
     pub(crate) fn clear(&self) {
-        self.lock().entries.clear();
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).entries.clear();
     }
 }
 

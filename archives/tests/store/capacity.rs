@@ -233,3 +233,19 @@ fn a_thousand_tasks_do_not_leave_a_thousand_files() {
     assert!(files < 64, "{files}");
     loads(DirStore::open(dir.path()).unwrap(), 0..200);
 }
+
+/// It says nothing of how long the segments of the others are.
+#[test]
+fn a_limit_of_one_app_makes_no_more_files() {
+    let dir = tempdir().unwrap();
+    let limit = Retention::new().max_bytes(1 << 20);
+    let store = Options::new().retention(Retention::new().results().app("other", limit));
+    let builder = Sde::builder().store(store.open(dir.path()).unwrap());
+    let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
+    for n in 0..20_u64 {
+        sde.run(&Table, &inputs! { n: 20_000 + n }).unwrap();
+    }
+    sde.finish().unwrap();
+    let files = std::fs::read_dir(dir.path().join("entries")).unwrap();
+    assert_eq!(files.count(), 1);
+}

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use sde::{
-    App, AppError, AppInfo, Archiver, DistArray, Fingerprint, Handle, Inputs, Policy, ResultMap,
-    ResultSpec, SavePolicy, Sde, Selection, Source, Tag, ThreadGroup, inputs,
+    App, AppError, AppInfo, Archiver, DistArray, Fingerprint, Handle, Inputs, OutputFile, Policy,
+    ResultMap, ResultSpec, SavePolicy, Sde, Selection, Source, Tag, ThreadGroup, inputs,
 };
 use sde_archives::inspect::{Inspection, Item};
 use sde_archives::{Cbor, Class, DirStore, Options, Order, Retention};
@@ -62,6 +62,15 @@ fn unfinished(sde: &Handle) -> Result<u32, AppError> {
     }
 }
 
+/// Where its file is written, and put back.
+const FILE: &str = "/tmp/sde-format-2.txt";
+
+#[sde::app(name = "fixture.written", version = "1")]
+fn written(text: &str) -> std::io::Result<OutputFile> {
+    std::fs::write(FILE, text)?;
+    OutputFile::new(FILE)
+}
+
 /// Writes the fixture anew, where there is none: for a new format version only.
 #[test]
 fn the_fixture_is_there() {
@@ -85,6 +94,7 @@ fn the_fixture_is_there() {
         .unwrap();
     sde.invalidate(&key, "a test").unwrap();
     unfinished.call(&sde).unwrap_err();
+    written.call(&sde, "what it holds").unwrap();
     sde.checkpoint().unwrap();
     (2..4).for_each(|x| drop(marked.call(&sde, f64::from(x)).unwrap()));
     sde.finish().unwrap();
@@ -138,6 +148,10 @@ fn what_the_first_release_of_this_format_wrote_is_read() {
         "it is marked as not to be used"
     );
     assert_eq!(*unfinished.call(&sde).unwrap(), 3, "it goes on");
+    let _ = std::fs::remove_file(FILE);
+    written.call(&sde, "what it holds").unwrap();
+    assert_eq!(std::fs::read_to_string(FILE).unwrap(), "what it holds");
+    assert_eq!(sde.stats().apps["fixture.written"].computed, 0);
 }
 
 /// A field over the ranks of a store: each has its part.
@@ -202,8 +216,8 @@ fn what_was_used_is_not_old_in_any_order() {
         assert!(has_uses(&path));
         let limit = Retention::new().results().max_age(age / 2).order(order);
         let done = options().open(&path).unwrap().compact(&limit).unwrap();
-        // The four others, which nobody used.
-        assert_eq!(done.given_up, 4, "{order:?}");
+        // The five others, which nobody used.
+        assert_eq!(done.given_up, 5, "{order:?}");
         assert_eq!(load(options().open(&path).unwrap()).0, Source::Loaded);
     }
 }
@@ -243,6 +257,10 @@ fn there_is_one_of_each_kind_and_nothing_is_damaged() {
                 Item::About(_) => "about",
                 Item::Uses { .. } => "uses",
                 Item::Journal { .. } => "journal",
+                Item::Content(content) => {
+                    assert_eq!(content.payload.check(|_| ()).unwrap(), None);
+                    "content"
+                }
                 Item::Other { .. } => "other",
                 other => unreachable!("{other:?}"),
             });
@@ -257,6 +275,7 @@ fn there_is_one_of_each_kind_and_nothing_is_damaged() {
         "about",
         "uses",
         "journal",
+        "content",
         "other",
     ] {
         assert!(kinds.contains(&kind), "{kind}");

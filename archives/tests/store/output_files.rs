@@ -440,3 +440,39 @@ fn limits_hold_for_contents() {
     assert_eq!(place.call("file", &"9 ".repeat(10_000)), 0);
     assert_eq!(place.call("file", &"0 ".repeat(10_000)), 1);
 }
+
+/// A bit of a content, of the entry that needs it, of anything between them.
+#[test]
+fn a_flip_of_any_bit_gives_no_other_content() {
+    let place = Place::new();
+    let text = "what it holds ".repeat(6);
+    place.call("file", &text);
+    let mut names = fs::read_dir(place.store().join("entries")).unwrap();
+    let path = names.next().unwrap().unwrap().path();
+    let bytes = fs::read(&path).unwrap();
+    let sde = || {
+        let store = Options::new().read_only().open(place.store()).unwrap();
+        Sde::builder().store(store).build().unwrap()
+    };
+    let mut loaded = 0;
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 1 << (at % 8);
+        fs::write(&path, damaged).unwrap();
+        fs::remove_file(place.file("file")).unwrap();
+        let sde = sde();
+        report.call(&sde, &place.file("file"), &text).unwrap();
+        assert_eq!(
+            fs::read_to_string(place.file("file")).unwrap(),
+            text,
+            "{at}"
+        );
+        loaded += u64::from(sde.stats().total.computed == 0);
+    }
+    // What is of no entry, and the index.
+    assert!(
+        (100..bytes.len() as u64 / 2).contains(&loaded),
+        "{loaded} of {}",
+        bytes.len()
+    );
+}

@@ -22,7 +22,8 @@ pub(crate) fn stored_name(type_name: &str) -> Cow<'_, str> {
     };
     let in_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
     let mut paths = type_name.split(|c| !in_path(c));
-    if !paths.any(is_own) {
+    // Most have none, which is seen at once.
+    if !type_name.contains("sde") || !paths.any(is_own) {
         return Cow::Borrowed(type_name);
     }
     let mut name = String::new();

@@ -52,7 +52,7 @@ pub fn rows(place: &Place, scale: Scale) -> Vec<Row> {
         work: format!("{RESULT}, {} bytes", bytes.len()),
         reference: APPEND.to_owned(),
         ratio: measured.ratio(RESULT, APPEND),
-        aim: Aim::AtMost(1.1),
+        aim: Aim::AtMost(0.9),
         time: measured.nanoseconds(RESULT),
         reference_time: measured.nanoseconds(APPEND),
     }]

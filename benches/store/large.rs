@@ -83,7 +83,7 @@ pub fn rows(place: &Place, scale: Scale) -> Vec<Row> {
             work: format!("{ADDED}, {count} to {large}"),
             reference: NEW.to_owned(),
             ratio: added.ratio(ADDED, NEW),
-            aim: Aim::AtMost(1.2),
+            aim: Aim::AtMost(1.1),
             time: added.nanoseconds(ADDED),
             reference_time: added.nanoseconds(NEW),
         },

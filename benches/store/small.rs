@@ -53,7 +53,7 @@ pub fn rows(place: &Place, scale: Scale) -> Vec<Row> {
         reference: format!("{peer} ({bytes} each)"),
     };
     let names = peers::ALL.map(|(peer, _)| peer);
-    let bare = names.map(|peer| row(peer.to_owned(), Aim::Faster, bytes[0]));
+    let bare = names.map(|peer| row(peer.to_owned(), Aim::AtMost(0.8), bytes[0]));
     let whole = names.map(|peer| row(with_record(peer), Aim::Shown, bytes[1]));
     bare.into_iter().chain(whole).collect()
 }

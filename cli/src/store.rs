@@ -18,7 +18,7 @@ pub struct Store {
     pub inspection: Inspection,
     pub manifests: Manifests,
     pub segments: Vec<SegmentFile>,
-    /// How many things are damaged, of those that were looked at.
+    /// What is damaged, of what was looked at.
     pub damages: Vec<Damage>,
     /// Whether a file was removed while this was read.
     pub gone: bool,

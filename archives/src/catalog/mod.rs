@@ -129,7 +129,7 @@ impl Catalog {
     }
 }
 
-/// A frame that is on the medium for good.
+/// A frame that others can read. Whether it is durable is for its writer to say.
 pub(crate) struct Written {
     pub(crate) segment: Arc<Segment>,
     pub(crate) row: Row,

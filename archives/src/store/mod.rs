@@ -52,9 +52,8 @@ use uses::Uses;
 /// saved is found when the store is opened, by [`refresh`](Self::refresh), and
 /// after a miss, for which the directory is looked at once a second at most.
 ///
-/// The index is in memory. A miss asks the table of each sealed segment, so it takes longer the more
-/// segments there are: a store that many short processes have written to is worth
-/// [compacting](Self::compact) when it has some hundreds of them.
+/// The index is in memory. A miss asks one filter for all large segments and one map for all others, however
+/// many there are. Programs that finish merge the files of short ones when there are more than 32.
 ///
 /// ```
 /// use sde::{Sde, SavePolicy};

@@ -161,7 +161,7 @@ impl Options {
     }
 
     /// How many ranks write to the store at most when all commit together (24), one on each
-    /// node at most. Each has up to three files.
+    /// node at most. Each has up to two files, one for entries and one for scratch.
     #[must_use]
     pub fn writers(mut self, most: usize) -> Self {
         self.writers = most;

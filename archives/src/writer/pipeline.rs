@@ -65,7 +65,7 @@ impl<'scope, 'env> PipelinedWriter<'scope, 'env> {
         }
     }
 
-    /// Writes the last piece and makes all of them durable.
+    /// Writes the last piece, and makes all of them durable if the save is to.
     pub(crate) fn finish(mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
         self.stop()?.finish(frames)
     }

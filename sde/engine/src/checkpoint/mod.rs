@@ -27,7 +27,7 @@ pub(crate) use pending::{Pending, saved};
 /// Whether processes that use one store at the same time share the work.
 ///
 /// Then a run that takes more than some tens of milliseconds, whose results are to be saved, is announced. Another process that needs
-/// it waits for it, or in [`par_call`](crate::Handle::par_map) and [`par_map`](crate::Handle::par_map) first does what nobody is at; the result is
+/// it waits for it, or in `par_call` and [`par_map`](crate::Handle::par_map) first does what nobody is at; the result is
 /// written, though not durable yet, before it is no longer announced. Nothing rests on that: a process that waits in vain computes.
 ///
 /// ```

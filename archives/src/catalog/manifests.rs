@@ -136,7 +136,8 @@ impl ManifestSet {
         });
     }
 
-    /// The next generation after all heads: its number and parents.
+    /// The next generation after all heads: its number and parents. These are all that are there: the removal of an older one may
+    /// be lost when the power fails, and that of a newer one not, and the older one must not count then.
     pub(crate) fn next(&self) -> (u64, Vec<String>) {
         let heads = self.heads();
         let latest = heads.iter().map(|one| one.generation).max().unwrap_or(0);
@@ -147,7 +148,8 @@ impl ManifestSet {
             number.filter(|number| *number < u64::MAX)
         });
         let latest = latest.max(damaged.max().unwrap_or(0));
-        let parents = heads.iter().map(|one| one.name()).collect();
+        let mut parents: Vec<String> = self.manifests.keys().cloned().collect();
+        parents.sort_unstable();
         (latest.saturating_add(1), parents)
     }
 
@@ -161,7 +163,7 @@ impl ManifestSet {
         let dir = store.join(FOLDER);
         let name = manifest.name();
         write(vfs, store, &dir, &dir.join(&name), &manifest)?;
-        let mut kept: HashSet<String> = manifest.parents.iter().cloned().collect();
+        let mut kept: HashSet<String> = self.heads().into_iter().map(Manifest::name).collect();
         kept.insert(name.clone());
         self.manifests.insert(name, manifest);
         self.manifests.retain(|name, _| {

@@ -18,7 +18,7 @@ pub struct Store {
     pub inspection: Inspection,
     pub manifests: Manifests,
     pub segments: Vec<SegmentFile>,
-    /// How many things are damaged, of those that were looked at.
+    /// What is damaged, of what was looked at.
     pub damages: Vec<Damage>,
     /// Whether a file was removed while this was read.
     pub gone: bool,
@@ -161,7 +161,7 @@ impl Store {
         (!is_all).then(|| latest.into_iter().map(|(_, prefix)| prefix).collect())
     }
 
-    /// The same for entries only.
+    /// Gives each entry in the segments that has not been replaced to `each`.
     pub fn entries(&mut self, mut each: impl FnMut(&SegmentFile, Entry)) {
         self.walk_wanted(Some(&Listed::is_entry), |segment, item| {
             if let Item::Entry(entry) = item {

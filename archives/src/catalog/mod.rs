@@ -129,7 +129,7 @@ impl Catalog {
     }
 }
 
-/// A frame that is on the medium for good.
+/// A frame that others can read. It may not be durable yet: what is durable `SegmentWriter::durable` says.
 pub(crate) struct Written {
     pub(crate) segment: Arc<Segment>,
     pub(crate) row: Row,

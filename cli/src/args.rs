@@ -35,7 +35,7 @@ impl Arguments {
 
     /// The next option that is the command's own; values are kept.
     ///
-    /// `None`: that was all. An error that holds the help if that was asked for.
+    /// `None`: that was all. An error if it can't be read.
     pub fn option(&mut self) -> Result<Option<String>, Failure> {
         loop {
             let met = match self.parser.next()? {

@@ -161,7 +161,7 @@ impl Store {
         (!is_all).then(|| latest.into_iter().map(|(_, prefix)| prefix).collect())
     }
 
-    /// The same for entries only.
+    /// Gives each entry in the segments that has not been replaced to `each`.
     pub fn entries(&mut self, mut each: impl FnMut(&SegmentFile, Entry)) {
         self.walk_wanted(Some(&Listed::is_entry), |segment, item| {
             if let Item::Entry(entry) = item {

@@ -129,7 +129,7 @@ impl Catalog {
     }
 }
 
-/// A frame that others can read. Whether it is durable is for its writer to say.
+/// A frame that others can read. It may not be durable yet: what is durable `SegmentWriter::durable` says.
 pub(crate) struct Written {
     pub(crate) segment: Arc<Segment>,
     pub(crate) row: Row,

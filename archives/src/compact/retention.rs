@@ -74,7 +74,8 @@ impl Retention {
     ///
     /// What counts are the frames of intermediates and scratch states, and of results if
     /// [`results`](Self::results) is said, in the segments that a compaction looks at: not in those
-    /// that somebody is writing. The store may be larger than this, also by what is of no use and
+    /// that somebody is writing. What the output files of an entry hold counts too, divided by the entries that
+    /// need it. The store may be larger than this, also by what is of no use and
     /// too little of a segment to make the segment worth copying.
     #[must_use]
     pub fn max_bytes(mut self, bytes: u64) -> Self {
@@ -129,6 +130,9 @@ impl Retention {
 
     /// What is to hold for one app, by its name. What is said here takes the place of what is said for all, but for
     /// [`max_bytes`](Self::max_bytes): that is of this app alone, and what it has counts among all too.
+    ///
+    /// Of `limits` only what it says of all apps is taken, not what it says of single apps, nor
+    /// [`dry_run`](Self::dry_run). It takes the place of all that was said of this app before.
     #[must_use]
     pub fn app(mut self, name: &str, limits: Retention) -> Self {
         self.apps.insert(Arc::from(name), limits.all);

@@ -10,7 +10,7 @@ use super::retention::{Limits, Order, Retention};
 /// A limit that is not understood.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitError {
-    /// The variable.
+    /// The variable; of [`Retention::limit`] the name that it was given.
     pub name: String,
     /// What it is.
     pub value: String,
@@ -103,7 +103,9 @@ impl Retention {
         Ok(said)
     }
 
-    /// Sets one limit from text, by the name of its [variable](Self::from_env) without `SDE_STORE_`.
+    /// Sets one limit from text, by the name of its [variable](Self::from_env) without `SDE_STORE_`: `CAPACITY`,
+    /// `MAX_AGE`, `ORDER`, `MIN_ENTRY`, `MAX_ENTRY` or `LIMIT_RESULTS`. Sizes are in bytes, with K, M, G, T or P for
+    /// powers of 1024; ages in s, m, h, d or w.
     ///
     /// ```
     /// use sde_archives::Retention;

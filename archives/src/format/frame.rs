@@ -95,7 +95,7 @@ pub(crate) struct FrameHeader {
     flags: u8,
     /// The length of the body.
     pub(crate) body: u32,
-    /// When it was saved, in nanoseconds since 1970.
+    /// When it was saved, in nanoseconds since 1970; 0 of an index, of uses, of a provenance, and of who writes.
     pub(crate) saved_at: u64,
     /// The run that it is of, or the digest that it is known by; zeros if it is of none.
     pub(crate) key: Key,
@@ -165,7 +165,7 @@ impl FrameHeader {
         (bytes.starts_with(FRAME_MAGIC) && u64::from(header.body) <= LONGEST).then_some(header)
     }
 
-    /// How long the payload is; an error if the body has no room to say so.
+    /// How long the payload is; `None` if the body has no room to say so.
     pub(crate) fn payload(&self, body: &[u8]) -> Option<u64> {
         match self.flags & PAYLOAD {
             0 => Some(0),
@@ -191,19 +191,7 @@ pub(crate) fn is_whole(frame: &[u8], segment: &Segment, at: u64) -> bool {
 
 /// Appends a frame without its payload, whose body comes in parts. Gives the header.
 ///
-/// | at | bytes | |
-/// |---|---|---|
-/// | 0 | 4 | `SDEf` |
-/// | 4 | 16 | checksum: see below |
-/// | 20 | 1 | kind |
-/// | 21 | 1 | 1: of intermediates, 2: the body begins with 8 bytes, the length of the payload |
-/// | 22 | 4 | length of the body |
-/// | 26 | 8 | when it was saved, in nanoseconds since 1970 |
-/// | 34 | 32 | key |
-/// | 66 | | body |
-///
-/// The checksum is the first 16 bytes of BLAKE3, keyed with segment id, place (8 bytes) and 8 zeros, of all bytes after
-/// it up to the end of the body.
+/// Its bytes are in `docs/store-format.md`, section "A segment".
 pub(crate) fn append(
     to: &mut Vec<u8>,
     mut header: FrameHeader,

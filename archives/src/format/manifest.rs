@@ -4,14 +4,7 @@
 //! manifest adds is what is *not* there: a segment that was lost or cut short since,
 //! and segments that a compaction has replaced and that must not come back.
 //!
-//! | at | bytes | |
-//! |---|---|---|
-//! | 0 | 8 | `SDEmanif` |
-//! | 8 | 4 | format version |
-//! | 12 | 4 | 0 |
-//! | 16 | 8 | length of the CBOR |
-//! | 24 | 32 | BLAKE3 of the bytes before and of the CBOR |
-//! | 56 | | CBOR |
+//! Its bytes are in `docs/store-format.md`, section "A manifest".
 
 use serde::{Deserialize, Serialize};
 

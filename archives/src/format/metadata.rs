@@ -1,20 +1,8 @@
 //! What the bodies of frames hold, as CBOR.
 //!
 //! Most of what is to be said of an entry is the same for thousands: the app, its code and settings, the machine, the
-//! names of inputs and results. That is its [`Provenance`]. The body of an entry is an array:
-//!
-//! | | | |
-//! |---|---|---|
-//! | 0 | provenance | the first 16 bytes of its BLAKE3 digest, or itself |
-//! | 1 | number | of the computation, in its process |
-//! | 2 | made | when, in nanoseconds after it was saved: below 0 as a rule |
-//! | 3 | took | in nanoseconds |
-//! | 4 | values | of each result: null, its length, or its length and digest if it is in the payload |
-//! | 5 | inputs | of each: the scalar itself, or short text and digest |
-//! | 6 | calls | of each run that it called: app and key |
-//! | 7 | flags | 1: non-deterministic, 2: may have been made in place of another |
-//! | 8 | contents | of each result: the digests of what its output files hold |
-//! | 9 | thread | its number |
+//! names of inputs and results. That is its [`Provenance`]. The body of an entry is an array, as
+//! `docs/store-format.md` has it in section "An entry".
 //!
 //! Elements at the end that say nothing are left out; readers pass over more than they know. The short values follow,
 //! one after the other, up to the end of the body.

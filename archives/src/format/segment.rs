@@ -52,17 +52,7 @@ impl Segment {
         self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first bytes of the file.
-    ///
-    /// | at | bytes | |
-    /// |---|---|---|
-    /// | 0 | 8 | `SDEstore` |
-    /// | 8 | 4 | format version |
-    /// | 12 | 1 | 1: entries, 2: scratch |
-    /// | 13 | 3 | 0 |
-    /// | 16 | 16 | segment id |
-    /// | 32 | 16 | writer id |
-    /// | 48 | 16 | BLAKE3 of the bytes before, its first 16 bytes |
+    /// The first bytes of the file, as `docs/store-format.md` has them in section "A segment".
     pub(crate) fn header(&self) -> [u8; SEGMENT_HEADER] {
         let mut header = [0; SEGMENT_HEADER];
         header[..8].copy_from_slice(SEGMENT_MAGIC);

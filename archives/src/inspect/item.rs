@@ -59,7 +59,7 @@ pub enum Item {
 pub struct EntryUses {
     /// The first 8 bytes of its key.
     pub prefix: u64,
-    /// How often it was given out, or 4,294,967,295.
+    /// How often it was given out, as far as this frame tells: 4,294,967,295 at most, also if it was more often.
     pub count: u64,
     /// When last, in nanoseconds since 1970.
     pub last: u64,

@@ -45,7 +45,7 @@ impl Listed {
         self.0.kind() == Some(FrameKind::Journal)
     }
 
-    /// When it was saved, in nanoseconds since 1970.
+    /// When it was saved, in nanoseconds since 1970; 0 of uses and provenances.
     #[must_use]
     pub fn saved_at(&self) -> u64 {
         self.0.saved_at

@@ -53,7 +53,8 @@ impl Payload {
         self.checksum
     }
 
-    /// The Rust type, as the compiler called it.
+    /// The Rust type under the name that is stored: as the compiler called it, but a path of ours without crate and
+    /// modules (`sde::Name`).
     #[must_use]
     pub fn type_name(&self) -> &str {
         &self.type_name

@@ -52,7 +52,7 @@ impl SegmentFile {
     /// [another format](Self::other_format) gives nothing.
     ///
     /// The time is that of reading the metadata; memory that of the largest frame's metadata,
-    /// and 40 bytes for each frame.
+    /// of the provenances, and some 20 bytes for each frame.
     ///
     /// # Errors
     /// If the file can't be read.

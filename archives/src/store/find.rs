@@ -13,7 +13,15 @@ use crate::resolve::resolve;
 use crate::store::{DirStore, LOOKS};
 
 impl DirStore {
-    /// What `find` gives, for who only looks: it is not counted as a use.
+    /// What [`find`](sde::Archiver::find) gives, not counted as a use: for a program that only looks at what is there,
+    /// and does not want it kept longer for that.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// let store = sde_archives::DirStore::open(folder.path().join("store"))?;
+    /// assert!(store.look(&sde::Key::from_bytes([0; 32]))?.is_none());
+    /// # Ok::<(), sde::ArchiveError>(())
+    /// ```
     ///
     /// # Errors
     /// As `find`.

@@ -52,8 +52,9 @@ use uses::Uses;
 /// saved is found when the store is opened, by [`refresh`](Self::refresh), and
 /// after a miss, for which the directory is looked at once a second at most.
 ///
-/// The index is in memory. A miss asks one filter for all large segments and one map for all others, however
-/// many there are. Programs that finish merge the files of short ones when there are more than 32.
+/// The index is in memory: one filter for all large sealed segments, and one map for the frames of all others. So how
+/// long a miss takes hardly depends on the number of segments. Opening the store and looking for what others saved
+/// take longer the more there are; so [`finish`](Archiver::finish) merges short ones once there are more than 32.
 ///
 /// ```
 /// use sde::{Sde, SavePolicy};

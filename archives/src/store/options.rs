@@ -72,7 +72,12 @@ impl Options {
 
     /// Opens a store that belongs to someone else, or that others can write to, as a whole or a
     /// folder or file of it; also one in which a folder or file is a link. What others put there is
-    /// taken for results.
+    /// taken for results. Without this such a store is refused.
+    ///
+    /// ```
+    /// let options = sde_archives::Options::new().read_only().trust_others();
+    /// # let _ = options;
+    /// ```
     #[must_use]
     pub fn trust_others(mut self) -> Self {
         self.trust_others = true;
@@ -87,7 +92,14 @@ impl Options {
     }
 
     /// How long a segment that was replaced stays for those who still read it (10
-    /// minutes), and, but for at least a minute, a file that somebody began and did not finish.
+    /// minutes), and, but for at least a minute, a file that somebody began and did not finish. Where there are no
+    /// locks, a segment that was not written to for as long counts as left by its writer: on a network file system
+    /// it must be longer than attributes are cached.
+    ///
+    /// ```
+    /// let options = sde_archives::Options::new().grace(std::time::Duration::from_secs(3600));
+    /// # let _ = options;
+    /// ```
     #[must_use]
     pub fn grace(mut self, grace: Duration) -> Self {
         self.grace = grace;
@@ -142,7 +154,8 @@ impl Options {
     /// Whether it is recorded which entries are loaded, so that those go first that are not used, and what
     /// this process has done: how often it computed, loaded and waited, and what that took and spared. On by default. Each
     /// commit writes the uses since the last one, some hundred bytes for a program that loads little; a store
-    /// opened for reading only writes nothing. Where a limit of the [retention](Self::retention) goes by uses they are recorded in any case.
+    /// opened for reading only writes nothing. Where a limit of the [retention](Self::retention) goes by uses, or by
+    /// age, both are recorded in any case.
     #[must_use]
     pub fn record_uses(mut self, whether: bool) -> Self {
         self.record_uses = whether;
@@ -153,7 +166,12 @@ impl Options {
     /// together; for [`open_together`](Self::open_together) only. What was saved since the last
     /// commit is lost with the node's disk, and else found by ranks of a later job on that node.
     ///
-    /// Any number of stores and programs may be given the same folder.
+    /// Any number of stores and programs may be given the same folder. Each store has a folder of its own in it.
+    ///
+    /// ```
+    /// let options = sde_archives::Options::new().local("/tmp").writers(8);
+    /// # let _ = options;
+    /// ```
     #[must_use]
     pub fn local(mut self, dir: impl Into<PathBuf>) -> Self {
         self.local = Some(dir.into());
@@ -161,7 +179,8 @@ impl Options {
     }
 
     /// How many ranks write to the store at most when all commit together (24), one on each
-    /// node at most. Each has up to two files, one for entries and one for scratch.
+    /// node at most. Each has two open files at most, one of entries and one of scratch. For
+    /// [`open_together`](Self::open_together) only; 0 counts as 1.
     #[must_use]
     pub fn writers(mut self, most: usize) -> Self {
         self.writers = most;

@@ -47,7 +47,8 @@ pub struct Found {
     pub id: u64,
     /// When it was last written to, if the medium knows.
     pub written_at: Option<SystemTime>,
-    /// Who owns it, and the permission bits, where there are such.
+    /// The number of the user who owns it, and the last twelve bits of its mode (the permissions are the last nine),
+    /// where there are such.
     pub owner: Option<(u32, u32)>,
     /// Whether the name is a symbolic link. All else is of what it leads to, if that is there.
     pub link: bool,

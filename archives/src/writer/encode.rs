@@ -100,7 +100,8 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         batch.marks.iter().try_for_each(|mark| self.mark(mark))
     }
 
-    /// Writes what is left, and makes all of it durable if the save is to; gives what was left out.
+    /// Writes what is left, so that all of it is durable, or only readable if the save goes no further; gives what was
+    /// left out.
     pub(crate) fn finish(self) -> Result<Vec<ArchiveError>, ArchiveError> {
         self.save.finish(self.frames)?;
         Ok(self.left_out)

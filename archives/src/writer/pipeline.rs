@@ -65,7 +65,7 @@ impl<'scope, 'env> PipelinedWriter<'scope, 'env> {
         }
     }
 
-    /// Writes the last piece, and makes all of them durable if the save is to.
+    /// Writes the last piece; then all are durable, or only readable if the save goes no further.
     pub(crate) fn finish(mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
         self.stop()?.finish(frames)
     }

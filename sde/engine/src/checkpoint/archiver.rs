@@ -24,8 +24,8 @@ use crate::result_map::{Codec, ErasedValue, Payload, Tags};
 /// error means that the store itself could not be asked.
 pub trait Archiver: Send + Sync {
     /// Makes the batch durable, all of it or nothing that a later
-    /// [`find`](Self::find) would take for whole. An entry saved before under the
-    /// same key is replaced. A value that can't be turned into bytes is left out
+    /// [`find`](Self::find) would take for whole. Of several entries that were saved
+    /// under one key `find` gives the one that counts. A value that can't be turned into bytes is left out
     /// and told of, since it must not keep all others from being saved.
     ///
     /// # Errors
@@ -79,7 +79,8 @@ pub trait Archiver: Send + Sync {
     /// is warned of.
     fn finish(&self) {}
 
-    /// The newest entry of this key.
+    /// The entry of this key that counts: as a rule the newest. A store may prefer an older one that has results to a
+    /// newer one that has none.
     ///
     /// # Errors
     /// If the store can't be read.
@@ -102,7 +103,9 @@ pub trait Archiver: Send + Sync {
     }
 
     /// Says to other processes that this one is about to compute a key, unless another has said so. Nothing rests on it: two
-    /// processes that compute one key lose time only. A store without other processes has nothing to tell, as this.
+    /// processes that compute one key lose time only. The engine calls it for a run that it shares: before it
+    /// computes, of an app known to take long, or once the run has gone on for 20 ms; and when another process has
+    /// ended without a result. A store that no other process uses gives [`Announced::Unsupported`], as it is here.
     fn announce(&self, key: &Key) -> Announced {
         let _ = key;
         Announced::Unsupported
@@ -124,7 +127,10 @@ pub trait Archiver: Send + Sync {
     }
 
     /// Takes note of what other processes have written by now, of which [`find`](Self::find) may know some later only. What
-    /// it finds may spare a run that takes so long; a store where looking takes longer need not look each time.
+    /// it finds may spare a run that takes so long; a store where looking takes longer need not look each time. The
+    /// engine calls it, before it looks with [`find`](Self::find) once more, when it has announced a key, when it is
+    /// about to compute a run of an app of which it knows no cost, and, with [`Duration::MAX`], when another process
+    /// is no longer at a key.
     fn catch_up(&self, spares: Duration) {
         let _ = spares;
     }

@@ -27,8 +27,9 @@ pub(crate) use pending::{Pending, saved};
 /// Whether processes that use one store at the same time share the work.
 ///
 /// Then a run that takes more than some tens of milliseconds, whose results are to be saved, is announced. Another process that needs
-/// it waits for it, or in `par_call` and [`par_map`](crate::Handle::par_map) first does what nobody is at; the result is
-/// written, though not durable yet, before it is no longer announced. Nothing rests on that: a process that waits in vain computes.
+/// it waits for it, or in `par_call` and [`par_map`](crate::Handle::par_map) first does what nobody is at; the result
+/// is written, though not durable yet, before it is no longer announced. Nothing rests on that: a process that waits
+/// in vain computes.
 ///
 /// ```
 /// use std::time::Duration;
@@ -47,6 +48,11 @@ pub enum SharedWork {
     /// [`program_defaults`](crate::Builder::program_defaults) has.
     On,
     /// The same, with this as the longest.
+    ///
+    /// A call waits ten times what the longest known run of the app took, but 1 s at least, and never longer than
+    /// this; where nothing is known of the app, this long. Nested in another run it waits twice the longest run, 1 s
+    /// at least, or a tenth of this where nothing is known. A rayon worker waits no longer than
+    /// [`rayon_patience`](crate::Builder::rayon_patience).
     Within(Duration),
 }
 

@@ -8,7 +8,7 @@ use sde::{Archiver, Batch, Selection};
 use sde_archives::{DirStore, Options, Retention};
 
 use crate::kit::made;
-use crate::kit::{CHANGING, HOME, Order, Random, Sim, Then};
+use crate::kit::{CHANGING, Call, HOME, Order, Random, Sim, Then};
 use crate::truth::{Truth, generation};
 
 /// How many entries, scratch states and marks there are.
@@ -63,9 +63,13 @@ impl Script {
     pub fn open(&mut self) -> bool {
         let process = self.sim.process();
         if self.random.once_in(2) && self.kills {
-            let most = self.random.pick(&[15, 100]);
+            // Before the name of a new file or folder is on the medium, too.
+            let names: &[Call] = &[Call::SyncDir];
+            let (calls, most) = self
+                .random
+                .pick(&[(CHANGING, 15), (CHANGING, 100), (names, 8)]);
             process.order_process(Order {
-                calls: CHANGING,
+                calls,
                 at: self.random.within(1..most),
                 then: Then::PowerOff,
             });

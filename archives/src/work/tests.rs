@@ -88,10 +88,14 @@ fn asking_for_ones_own_gives_no_lock_up() {
         .unwrap();
     let id = lease::id(&file.metadata().unwrap());
     assert!(lease::keep_if_own(file, id).is_none());
-    let locks = fs::read_to_string("/proc/locks").unwrap();
     let inode = format!(":{} ", id.1);
-    let is_lock = |line: &&str| line.contains(" POSIX ") && line.contains(&inode);
-    assert_eq!(locks.lines().filter(is_lock).count(), 1, "{locks}");
+    let is_lock = |line: &str| line.contains(" POSIX ") && line.contains(&inode);
+    // Between two reads of that file other processes give up theirs, and a line may be passed over.
+    let is_there = |_| {
+        let locks = fs::read_to_string("/proc/locks").unwrap();
+        locks.lines().any(is_lock)
+    };
+    assert!((0..100).any(is_there));
 }
 
 #[test]

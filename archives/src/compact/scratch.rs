@@ -64,7 +64,8 @@ struct Own {
 type Durable = HashMap<UniqueId, u64>;
 
 impl DirStore {
-    /// Seals what has grown long, and removes what is superseded of scratch.
+    /// Seals what has grown long, removes what is superseded of scratch, and keeps the limits: a program that saves each
+    /// result commits at its end only.
     pub(crate) fn seal_what_is_long(&self) {
         let inner = &*self.0;
         let most = inner.writer.config().segment_size;
@@ -74,13 +75,16 @@ impl DirStore {
             Part::Scratch => scratch,
             Part::Entries => most,
         });
-        let trimmed = match (sealed, inner.trim.alone.try_lock()) {
+        let trimmed = match (sealed.contains(&Part::Scratch), inner.trim.alone.try_lock()) {
             (true, Ok(_alone)) => self.trim(scratch),
             _ => Ok(()),
         };
         if let Err(error) = trimmed {
             // Nothing is lost.
             sde::warning!("superseded states of unfinished runs are not removed: {error}");
+        }
+        if !sealed.is_empty() {
+            self.keep_limits();
         }
     }
 

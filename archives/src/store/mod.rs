@@ -305,14 +305,14 @@ impl Inner {
         (dir != self.dir).then_some(dir)
     }
 
-    /// Seals what is as long as is said of its part. Gives whether there was scratch among it.
-    pub(crate) fn seal(&self, length: impl Fn(Part) -> u64) -> bool {
-        let mut scratch = false;
+    /// Seals what is as long as is said of its part. Gives of which parts something was.
+    pub(crate) fn seal(&self, length: impl Fn(Part) -> u64) -> Vec<Part> {
+        let mut sealed = Vec::new();
         self.writer.seal(length, |segment, block| {
-            scratch |= segment.part == Part::Scratch;
+            sealed.push(segment.part);
             self.catalog.note_sealed(&segment, block);
         });
-        scratch
+        sealed
     }
 }
 

@@ -84,6 +84,21 @@ fn the_most_recently_used_stay_while_ten_times_as_much_is_saved() {
     assert_eq!(left[3..], latest);
 }
 
+/// It commits at its end only, and may run for a month.
+#[test]
+fn a_program_that_saves_each_result_keeps_its_limits_all_the_time() {
+    let dir = tempdir().unwrap();
+    let builder = Sde::builder().store(open(dir.path(), results()));
+    let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
+    let most = (0..PAGES).map(|number| {
+        save(&sde, number);
+        bytes(dir.path())
+    });
+    // An eighth more, and what it is writing.
+    let most = most.max().unwrap();
+    assert!(most < CAPACITY + CAPACITY / 8 + (64 << 10), "{most}");
+}
+
 #[test]
 fn the_last_in_stay_however_the_first_are_used() {
     let dir = tempdir().unwrap();

@@ -87,7 +87,7 @@ pub fn be(begun: Instant, how: &str, count: usize, folder: &Path) {
         all = begun.elapsed();
     } else {
         let dir = KernelDir::open(Settings::new().dir(folder)).expect("a kernel cache");
-        let context = Context::on(Arc::clone(&opencl)).keep_in(dir);
+        let context = Context::on(Arc::clone(&opencl)).keep_in_dir(&dir);
         let context = context
             .environment(Environment::default())
             .build()

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use sde::Failure;
+
 use crate::cacheable::NotCacheable;
 use crate::driver::Refusal;
 use crate::identity::Descriptor;
@@ -44,26 +46,16 @@ pub enum Error {
         /// The device it was to be built for.
         asked: String,
     },
-    /// A file that the source includes is not there.
+    /// A file that the source is said to read is not there.
     #[error(
-        "{from} includes \"{name}\", which is not in {}; add its directory",
+        "\"{name}\", which the source is said to read, is not in {}; add its directory",
         places(looked_in)
     )]
     NoInclude {
-        /// The name in the source.
+        /// The name that was given.
         name: String,
-        /// The file, or the source, that includes it.
-        from: String,
         /// The directories that were looked in, beside the working directory.
         looked_in: Vec<PathBuf>,
-    },
-    /// A file that the source includes can't be read.
-    #[error("reading {}, which the source includes: {why}", path.display())]
-    Include {
-        /// The file.
-        path: PathBuf,
-        /// What the system says.
-        why: String,
     },
     /// What a compiler would read is not what the program was described with.
     #[error(
@@ -189,16 +181,29 @@ impl Error {
         }
     }
 
-    /// As the error of an app.
+    /// As the error of an app: what a driver refused for reasons of its own, one of those who wait may try again.
     pub(crate) fn for_app(self, program: &Descriptor) -> sde::AppError {
-        let is_permanent = self.is_permanent();
-        let failed = sde::AppError::from(Failed {
-            program: program.clone(),
+        let lasts = match &self {
+            error if error.is_permanent() => Failure::Permanent,
+            Self::Driver { .. } | Self::OutOfResources { .. } | Self::Build { .. } => {
+                Failure::Transient
+            }
+            _ => Failure::Ordinary,
+        };
+        let program = program.clone();
+        let failed = Failed {
+            program,
             error: self,
-        });
-        match is_permanent {
-            true => failed.permanent(),
-            false => failed,
+        };
+        sde::AppError::from(failed).lasting(lasts)
+    }
+
+    /// The same for an engine that is asked again when it failed: what is remembered of failures, the other one remembers.
+    pub(crate) fn for_store(self, program: &Descriptor) -> sde::AppError {
+        let error = self.for_app(program);
+        match error.failure() {
+            Some(Failure::Permanent) => error.lasting(Failure::Ordinary),
+            _ => error,
         }
     }
 }

@@ -14,11 +14,12 @@ use opencl3::types::cl_program;
 
 use crate::Error;
 use crate::cacheable::NotCacheable;
+use crate::capture::Code;
 use crate::context::Context;
-use crate::driver::{BinaryKind, RawProgram, opencl};
-use crate::identity::{Descriptor, Material, ProgramSpec};
-use crate::keep::Code;
+use crate::driver::{BinaryKind, ForeignFacts, RawProgram, opencl};
+use crate::identity::{Material, ProgramSpec};
 use crate::live::{Facts, Program};
+use crate::make::Making;
 
 /// A program that somebody else made.
 #[derive(Clone, Debug)]
@@ -48,24 +49,11 @@ impl Context {
 
     /// The same, of a program that is held.
     pub(crate) fn adopt(&self, device: usize, raw: RawProgram) -> Result<Foreign, Error> {
-        let driver = &*self.0.driver;
-        let described = self.describe_foreign(device, &raw);
-        let found = match described {
-            Ok(Ok((descriptor, facts))) => Ok(Program::new(
-                self,
-                device,
-                &descriptor,
-                raw,
-                facts,
-                Code::built(),
-            )),
-            Ok(Err(why)) => {
-                driver.release_program(raw);
-                Err(why)
-            }
-            Err(error) => {
-                driver.release_program(raw);
-                return Err(error);
+        let found = match self.describe_foreign(device, &raw) {
+            Ok(Ok((making, facts))) => Ok(Program::new(making, raw, facts, Code::default())),
+            described => {
+                self.0.driver.release_program(raw);
+                described?.map(|_| unreachable!("it is the case before"))
             }
         };
         Ok(Foreign { found })
@@ -75,35 +63,20 @@ impl Context {
         &self,
         device: usize,
         raw: &RawProgram,
-    ) -> Result<Result<(Descriptor, Facts), NotCacheable>, Error> {
+    ) -> Result<Result<(Making, Facts), NotCacheable>, Error> {
         let driver = &*self.0.driver;
         let refused = |refusal| self.foreign_refused(device, refusal);
         let facts = driver.foreign(raw, device).map_err(refused)?;
-        if facts.kind != BinaryKind::Executable {
-            return Ok(Err(NotCacheable::NotExecutable));
-        }
-        // Nobody tells the constants of an intermediate language.
-        if facts.source.iter().all(|byte| *byte == 0) || !facts.il.is_empty() {
-            return Ok(Err(NotCacheable::NoSource));
-        }
-        let (Some(source), Some(options)) = (text(facts.source), text(facts.options)) else {
-            let why = "its source, or its options, are not UTF-8".to_owned();
-            return Ok(Err(NotCacheable::NotFollowed { why }));
+        let spec = match source(facts) {
+            Ok(spec) => spec,
+            Err(why) => return Ok(Err(NotCacheable::Foreign { why })),
         };
-        // Here they would be parted as those are that are sent; how the driver parted them nobody tells.
-        if options.contains(|c: char| c.is_ascii_control()) {
-            let why = "its options have blanks that are no spaces".to_owned();
-            return Ok(Err(NotCacheable::NotFollowed { why }));
-        }
-        let spec = ProgramSpec::source(source).option(options);
         let descriptor = match self.describe_built(device, &spec) {
             Ok(descriptor) => descriptor,
-            // It was built, so what can't be found, read or understood here is our ignorance.
-            Err(
-                error @ (Error::NoInclude { .. } | Error::Include { .. } | Error::Options { .. }),
-            ) => {
+            // It was built, so what is not understood here is our ignorance.
+            Err(error @ Error::Options { .. }) => {
                 let why = error.to_string();
-                return Ok(Err(NotCacheable::NotFollowed { why }));
+                return Ok(Err(NotCacheable::Foreign { why }));
             }
             Err(error) => return Err(error),
         };
@@ -114,21 +87,40 @@ impl Context {
             && let Some(file) = included.first()
         {
             // Whoever built it may have read another text than there is now.
-            let why = format!("it includes {}, which may have changed since", file.name);
-            return Ok(Err(NotCacheable::NotFollowed { why }));
+            let why = format!("it may include {}, which may have changed since", file.name);
+            return Ok(Err(NotCacheable::Foreign { why }));
         }
         let facts = Facts {
             log: driver.log(raw, device).map_err(refused)?,
             build_time: Duration::ZERO,
             kernels: driver.kernel_names(raw).map_err(refused)?,
         };
-        Ok(Ok((descriptor, facts)))
+        Ok(Ok((Making::new(self, device, &descriptor)?, facts)))
     }
 
     fn foreign_refused(&self, device: usize, refusal: crate::Refusal) -> Error {
         let device = self.devices().get(device);
         let device = device.map_or("a device that is not there", |device| &device.name);
         Error::refused("looking at a foreign program", device, refusal)
+    }
+}
+
+/// What a program was made from, or why that is not known.
+fn source(facts: ForeignFacts) -> Result<ProgramSpec, String> {
+    if facts.kind != BinaryKind::Executable {
+        return Err("it was not built, or is a library".to_owned());
+    }
+    // Nobody tells the constants of an intermediate language.
+    if facts.source.iter().all(|byte| *byte == 0) || !facts.il.is_empty() {
+        return Err("it does not give the source that it was made from".to_owned());
+    }
+    let (Some(source), Some(options)) = (text(facts.source), text(facts.options)) else {
+        return Err("its source, or its options, are not UTF-8".to_owned());
+    };
+    // Here they would be parted as those are that are sent; how the driver parted them nobody tells.
+    match options.contains(|c: char| c.is_ascii_control()) {
+        true => Err("its options have blanks that are no spaces".to_owned()),
+        false => Ok(ProgramSpec::source(source).option(options)),
     }
 }
 
@@ -160,9 +152,9 @@ impl Foreign {
     /// there is a store that keeps it.
     ///
     /// # Errors
-    /// If its key is not known, or the driver refuses to give the binary.
+    /// If its key is not known. That the driver gives no binary is warned of.
     pub fn keep(&self) -> Result<bool, Error> {
-        self.program()?.0.keep_foreign()
+        Ok(self.program()?.0.keep_foreign())
     }
 }
 
@@ -219,7 +211,13 @@ mod tests {
             driver.build(&raw, 0, options).unwrap();
             let foreign = context.adopt(0, raw).unwrap();
             let why = foreign.is_cacheable().unwrap_err();
-            assert!(matches!(why, NotCacheable::NotFollowed { .. }), "{why}");
+            assert!(
+                matches!(
+                    why,
+                    NotCacheable::Foreign { .. } | NotCacheable::Reads { .. }
+                ),
+                "{why}"
+            );
             assert_eq!(driver.counts().programs, 0);
         }
     }

@@ -33,22 +33,21 @@
 //! The guide's page on kernels says what is guaranteed.
 
 mod apps;
-mod blob;
 mod cacheable;
+mod capture;
 mod context;
 pub mod driver;
 mod error;
 mod foreign;
 mod identity;
-mod keep;
+mod kept;
 mod live;
 mod lock;
 mod make;
-mod persistent;
+mod settings;
 mod stats;
 
 pub use apps::{kernel, memory_limit, object, program_build};
-pub use blob::BlobError;
 pub use cacheable::NotCacheable;
 pub use context::{Context, ContextBuilder};
 pub use driver::{DeviceInfo, DeviceType, Found, Refusal, devices};
@@ -58,8 +57,7 @@ pub use identity::{
     Content, DRIVER_CACHES, Descriptor, DeviceIdentity, Environment, FullKey, Included, Material,
     ProgramKey, ProgramSpec,
 };
+pub use kept::{BlobError, KernelDir, KernelStore, StoreError};
 pub use live::{Kernel, Launch, Object, Program};
-pub use persistent::{
-    KernelDir, KernelStore, Mode, Settings, SettingsError, StoreError, StoredProgram, Turn, Wanted,
-};
+pub use settings::{Mode, Settings, SettingsError};
 pub use stats::{Event, Stats};

@@ -66,16 +66,27 @@ sde::debug_as_said!(SettingsError);
 /// # let _ = settings;
 /// ```
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Settings {
-    pub(super) modes: [Mode; DeviceType::ALL.len()],
-    pub(super) dir: Option<PathBuf>,
-    pub(super) capacity: Option<u64>,
-    pub(super) order: Order,
-    pub(super) max_age: Option<Duration>,
-    pub(super) min_binary: u64,
-    pub(super) max_binary: u64,
-    pub(super) patience: Duration,
-    pub(super) medium: Option<Arc<dyn Vfs>>,
+    modes: [Mode; DeviceType::ALL.len()],
+    /// A directory of its own, which is made if it is not there; `None` is `sde/kernels` in `$XDG_CACHE_HOME`, or in
+    /// `~/.cache`.
+    pub dir: Option<PathBuf>,
+    /// How many bytes may be kept; `None` is as many as there are. The store may be larger by an eighth, by what processes are
+    /// writing, and while room is made by what is copied.
+    pub capacity: Option<u64>,
+    /// What goes first if there is not room for all.
+    pub order: Order,
+    /// What was neither built nor used for so long goes, when a process has kept something or ends. Until then it is used.
+    pub max_age: Option<Duration>,
+    /// Smaller binaries are not kept: they are as soon built as read.
+    pub min_binary: u64,
+    /// Larger binaries are not kept.
+    pub max_binary: u64,
+    /// How long to wait for another process that builds the same program, before building it too. Nobody waits for a
+    /// process that has died.
+    pub patience: Duration,
+    vfs: Arc<dyn Vfs>,
 }
 
 impl Default for Settings {
@@ -85,8 +96,8 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// Read and write for all kinds of devices, in the user's cache directory, with 8 GiB of room and
-    /// no limit of age.
+    /// Read and write for all kinds of devices, in the user's cache directory, with 8 GiB of room of which what was used longest
+    /// ago goes first, no limit of age, binaries of up to 1 GiB, and a minute of patience.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -98,7 +109,7 @@ impl Settings {
             min_binary: 0,
             max_binary: 1 << 30,
             patience: Duration::from_secs(60),
-            medium: None,
+            vfs: Arc::new(Disk),
         }
     }
 
@@ -161,84 +172,77 @@ impl Settings {
         Ok(settings)
     }
 
-    /// What is done for one kind of device.
+    /// Sets what is done for one kind of device.
     #[must_use]
     pub fn mode(mut self, kind: DeviceType, mode: Mode) -> Self {
-        self.modes[kind.index()] = mode;
+        self.modes[kind as usize] = mode;
         self
     }
 
-    /// Where binaries are kept: a directory of its own, which is made if it is not there. By default
-    /// `sde/kernels` in `$XDG_CACHE_HOME`, or in `~/.cache`.
+    /// What is done for one kind of device.
+    #[must_use]
+    pub fn mode_of(&self, kind: DeviceType) -> Mode {
+        self.modes[kind as usize]
+    }
+
+    /// Sets the [directory](Self::dir).
     #[must_use]
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
         self
     }
 
-    /// How many bytes may be kept (8 GiB); with 0 nothing is. For a while the files may have a quarter more, and, while room
-    /// is made, what is copied too: never more than twice this, and a binary for each process. What
-    /// is built when there is no room is not kept.
+    /// Sets the [capacity](Self::capacity), in bytes.
     #[must_use]
     pub fn capacity(mut self, bytes: u64) -> Self {
         self.capacity = Some(bytes);
         self
     }
 
-    /// As many bytes may be kept as there are, which is what 0 says in the environment.
-    #[must_use]
-    pub fn unlimited(mut self) -> Self {
-        self.capacity = None;
-        self
-    }
-
-    /// What goes first if there is not room for all (the least recently used).
+    /// Sets the [order](Self::order).
     #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
         self
     }
 
-    /// What was neither built nor used for so long goes, with zero all of it (there is no limit of age). It is looked for when a
-    /// process keeps a binary for the first time, by [`KernelDir::tidy`](super::KernelDir::tidy), and whenever
-    /// room is made. Until then it is used.
+    /// Sets the [maximum age](Self::max_age); with zero all goes.
     #[must_use]
     pub fn max_age(mut self, age: Duration) -> Self {
         self.max_age = Some(age);
         self
     }
 
-    /// Nothing goes for its age, which is what 0 says in the environment.
-    #[must_use]
-    pub fn any_age(mut self) -> Self {
-        self.max_age = None;
-        self
-    }
-
-    /// Smaller binaries are not kept: they are as soon built as read (0).
+    /// Sets how many bytes a [binary](Self::min_binary) has at least.
     #[must_use]
     pub fn min_binary(mut self, bytes: u64) -> Self {
         self.min_binary = bytes;
         self
     }
 
-    /// Larger binaries are not kept (1 GiB).
+    /// Sets how many bytes a [binary](Self::max_binary) has at most.
     #[must_use]
     pub fn max_binary(mut self, bytes: u64) -> Self {
         self.max_binary = bytes;
         self
     }
 
-    /// How long to wait for another process that builds the same program, before building it too (a
-    /// minute). Nobody waits for a process that has died.
+    /// Sets the [patience](Self::patience).
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
+    /// Another file system than that of the machine, for tests.
+    #[must_use]
+    pub fn vfs(mut self, vfs: Arc<dyn Vfs>) -> Self {
+        self.vfs = vfs;
+        self
+    }
+
     /// The same, where nothing can be written.
-    pub(super) fn only_read(mut self) -> Self {
+    pub(crate) fn only_read(mut self) -> Self {
         for mode in &mut self.modes {
             if *mode == Mode::ReadWrite {
                 *mode = Mode::Read;
@@ -247,31 +251,20 @@ impl Settings {
         self
     }
 
-    /// What it is on.
-    pub(super) fn on(&self) -> Arc<dyn Vfs> {
-        match &self.medium {
-            Some(medium) => Arc::clone(medium),
-            None => Arc::new(Disk),
-        }
-    }
-
-    /// Another medium than the disk, for tests.
-    #[must_use]
-    pub fn medium(mut self, medium: Arc<dyn Vfs>) -> Self {
-        self.medium = Some(medium);
-        self
-    }
-
-    pub(super) fn of(&self, kind: DeviceType) -> Mode {
-        self.modes[kind.index()]
+    pub(crate) fn on(&self) -> &Arc<dyn Vfs> {
+        &self.vfs
     }
 
     pub(crate) fn is_off(&self) -> bool {
         self.modes.iter().all(|mode| *mode == Mode::Off)
     }
 
+    pub(crate) fn writes(&self) -> bool {
+        self.modes.contains(&Mode::ReadWrite)
+    }
+
     /// The directory, or the default one; `None` if the user has no home.
-    pub(super) fn directory(&self) -> Option<PathBuf> {
+    pub(crate) fn directory(&self) -> Option<PathBuf> {
         let absolute = |name: &str| {
             let path = PathBuf::from(env::var_os(name)?);
             path.is_absolute().then_some(path)
@@ -333,104 +326,5 @@ impl fmt::Display for Mode {
             Self::Read => "read",
             Self::ReadWrite => "read-write",
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn settings(variables: &[(&str, &str)]) -> Result<Settings, SettingsError> {
-        let find = |name: &str| variables.iter().find(|(there, _)| *there == name);
-        Settings::from_variables(|name| find(name).map(|(_, value)| (*value).to_owned()))
-    }
-
-    #[test]
-    fn variables_say_what_calls_say() {
-        let said = settings(&[
-            ("SDE_KERNEL_CACHE", "read"),
-            ("SDE_KERNEL_CACHE_GPU", "read-write"),
-            ("SDE_KERNEL_CACHE_CPU", "off"),
-            ("SDE_KERNEL_CACHE_DIR", "/there"),
-            ("SDE_KERNEL_CACHE_MAX_SIZE", "1000"),
-            ("SDE_KERNEL_CACHE_ORDER", "fifo"),
-            ("SDE_KERNEL_CACHE_MAX_AGE", "2"),
-            ("SDE_KERNEL_CACHE_MIN_BINARY", "3"),
-            ("SDE_KERNEL_CACHE_MAX_BINARY", "4"),
-            ("SDE_KERNEL_CACHE_WAIT", "5"),
-        ]);
-        let called = Settings::new()
-            .mode(DeviceType::Cpu, Mode::Off)
-            .mode(DeviceType::Gpu, Mode::ReadWrite)
-            .mode(DeviceType::Accelerator, Mode::Read)
-            .dir("/there")
-            .capacity(1000)
-            .order(Order::FirstIn)
-            .max_age(Duration::from_secs(2 * 24 * 3600))
-            .min_binary(3)
-            .max_binary(4)
-            .patience(Duration::from_secs(5));
-        assert_eq!(format!("{:?}", said.unwrap()), format!("{called:?}"));
-    }
-
-    #[test]
-    fn nothing_said_is_the_default_and_zero_is_no_limit() {
-        let empty = settings(&[
-            ("SDE_KERNEL_CACHE_DIR", ""),
-            ("SDE_KERNEL_CACHE_ORDER", "lru"),
-        ]);
-        assert_eq!(
-            format!("{:?}", empty.unwrap()),
-            format!("{:?}", Settings::new())
-        );
-        let unlimited = settings(&[
-            ("SDE_KERNEL_CACHE_MAX_SIZE", "0"),
-            ("SDE_KERNEL_CACHE_MAX_AGE", "0"),
-        ]);
-        let unlimited = unlimited.unwrap();
-        assert_eq!((unlimited.capacity, unlimited.max_age), (None, None));
-        let called = Settings::new().max_age(Duration::ZERO).any_age();
-        let called = called.capacity(0).unlimited();
-        assert_eq!(format!("{unlimited:?}"), format!("{called:?}"));
-    }
-
-    /// A directory may have any name; nothing else has a value that is no text.
-    #[cfg(unix)]
-    #[test]
-    fn a_value_that_is_no_text_is_an_error_but_for_the_directory() {
-        use std::os::unix::ffi::OsStringExt;
-
-        let settings = |there: &'static str| {
-            Settings::from_os(move |name| {
-                let value = OsString::from_vec(b"/no\xfftext".to_vec());
-                (name == there).then_some(value)
-            })
-        };
-        let dir = settings("SDE_KERNEL_CACHE_DIR").unwrap().dir.unwrap();
-        assert_eq!(dir.as_os_str().as_encoded_bytes(), b"/no\xfftext");
-        for name in [
-            "SDE_KERNEL_CACHE",
-            "SDE_KERNEL_CACHE_MAX_SIZE",
-            "SDE_KERNEL_CACHE_ORDER",
-        ] {
-            assert_eq!(settings(name).unwrap_err().name, name);
-        }
-    }
-
-    #[test]
-    fn a_value_that_is_not_understood_is_an_error_with_the_name() {
-        for name in [
-            "",
-            "_CPU",
-            "_MAX_SIZE",
-            "_MAX_AGE",
-            "_ORDER",
-            "_WAIT",
-            "_MIN_BINARY",
-        ] {
-            let name = format!("SDE_KERNEL_CACHE{name}");
-            let error = settings(&[(&name, "perhaps")]).unwrap_err();
-            assert_eq!((error.name, &*error.value), (name, "perhaps"));
-        }
     }
 }

@@ -48,30 +48,21 @@ pub enum Event {
         /// The program asked for.
         key: ProgramKey,
         /// What was wrong.
-        why: &'static str,
+        why: String,
     },
-    /// A binary was kept.
+    /// A binary was put into a store of the user's.
     Kept {
         /// The program.
         key: ProgramKey,
         /// How long it is, in bytes.
         bytes: usize,
-        /// Whether there was one before.
-        replaced: bool,
-    },
-    /// Another process or thread was building it.
-    Waited {
-        /// The program.
-        key: ProgramKey,
-        /// How long this one waited.
-        took: Duration,
     },
     /// A resource was lacking, and what is not in use is let go.
     OutOfResources {
         /// What the driver said.
         why: String,
     },
-    /// The store could not be used.
+    /// A store of the user's could not be used.
     StoreFailed {
         /// What was being done, and why it failed.
         why: String,
@@ -95,16 +86,12 @@ pub struct Stats {
     pub refused: u64,
     /// Kept binaries that were damaged or of another program.
     pub unfit: u64,
-    /// Binaries that were kept.
+    /// Binaries that were kept; in a [`KernelDir`](crate::KernelDir) those of all contexts that it was given to.
     pub kept: u64,
-    /// Of these, those that took the place of another.
-    pub replaced: u64,
-    /// Waits for another builder.
-    pub waits: u64,
     /// How often a resource was lacking, and what is not in use was let go. What leaves for a limit of memory is the engine's
     /// to count.
     pub out_of_resources: u64,
-    /// Failures of the store.
+    /// Failures of the store, of which each was warned of; counted as `kept`.
     pub store_failures: u64,
 }
 
@@ -141,11 +128,7 @@ impl Event {
             Self::Shared { .. } => &mut stats.shared,
             Self::Refused { .. } => &mut stats.refused,
             Self::Unfit { .. } => &mut stats.unfit,
-            Self::Kept { replaced, .. } => {
-                stats.replaced += u64::from(*replaced);
-                &mut stats.kept
-            }
-            Self::Waited { .. } => &mut stats.waits,
+            Self::Kept { .. } => &mut stats.kept,
             Self::OutOfResources { .. } => &mut stats.out_of_resources,
             Self::StoreFailed { .. } => &mut stats.store_failures,
         };
@@ -168,8 +151,7 @@ impl Event {
                 tracing::info!("letting go what is not in use: {why}");
             }
             Self::StoreFailed { why } => sde::warning!("{why}"),
-            Self::Loaded { .. } | Self::Shared { .. } | Self::Kept { .. } | Self::Waited { .. } => {
-            }
+            Self::Loaded { .. } | Self::Shared { .. } | Self::Kept { .. } => {}
         }
     }
 }

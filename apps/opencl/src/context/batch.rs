@@ -9,43 +9,34 @@ use std::sync::Mutex;
 
 use sde::{Handle, Value};
 
-use super::Context;
+use super::{Context, Keeping};
 use crate::Error;
-use crate::identity::{Descriptor, ProgramKey};
+use crate::capture::AT_ONCE;
+use crate::identity::Descriptor;
 use crate::live::Program;
 use crate::lock::lock;
-use crate::persistent::{StoredProgram, Wanted};
 
-/// How many programs a store is asked for in one call: their binaries are in memory together.
-const AT_ONCE: usize = 64;
-
-/// What a store gave and nobody has taken yet.
+/// What a store of the user's said of programs, by their ids, and nobody has taken yet.
 #[derive(Default)]
-pub(crate) struct Brought(Mutex<HashMap<ProgramKey, Option<StoredProgram>>>);
+pub(crate) struct Brought(Mutex<HashMap<[u8; 32], Option<Vec<u8>>>>);
 
 impl Brought {
-    /// What the store said of a program: that there is none, or what it has. It is taken once: whoever looks a second
-    /// time wants to see what was put since.
-    pub(crate) fn take(&self, wanted: &Wanted<'_>) -> Option<Option<StoredProgram>> {
-        let mut there = lock(&self.0);
-        let is_other = matches!(there.get(&wanted.key)?, Some(found) if found.full != *wanted.full);
-        match is_other {
-            true => None,
-            false => there.remove(&wanted.key),
-        }
+    /// It is taken once: whoever looks a second time wants to see what was put since.
+    pub(crate) fn take(&self, id: &[u8; 32]) -> Option<Option<Vec<u8>>> {
+        lock(&self.0).remove(id)
     }
 }
 
 /// Takes away what nobody took.
 struct Leftovers<'a> {
     context: &'a Context,
-    keys: HashSet<ProgramKey>,
+    ids: Vec<[u8; 32]>,
 }
 
 impl Drop for Leftovers<'_> {
     fn drop(&mut self) {
         let mut there = lock(&self.context.0.brought.0);
-        self.keys.iter().for_each(|key| drop(there.remove(key)));
+        self.ids.iter().for_each(|id| drop(there.remove(id)));
     }
 }
 
@@ -92,46 +83,28 @@ impl Context {
         programs.chunks(AT_ONCE).flat_map(have).collect()
     }
 
-    /// Asks the store for those of these programs that are not live.
+    /// Asks a store of the user's for those of these programs that are not live.
     fn bring(&self, device: usize, programs: &[Descriptor]) -> Option<Leftovers<'_>> {
-        let store = self.0.store.as_deref()?;
+        let Keeping::Store(store) = &self.0.keeping else {
+            return None;
+        };
         // A program for a device is had by way of the first one like it.
         let device = self.first_like(device);
-        let device_type = self.devices().get(device)?.kind;
+        let live = self.0.living.programs();
+        let live = live.iter().filter(|program| program.device() == device);
+        let mut seen: HashSet<_> = live.map(|program| program.descriptor().key()).collect();
         let identity = self.identity(device).ok()?;
-        let mut seen = self.0.living.keys(device);
-        let wanted: Vec<_> = programs
-            .iter()
-            .filter(|program| {
-                program.is_cacheable().is_ok()
-                    && program.full_key().device == *identity
-                    && seen.insert(program.key())
-            })
-            .map(|program| Wanted {
-                key: program.key(),
-                full: program.full_key(),
-                device_type,
-            })
-            .collect();
-        if wanted.len() < 2 {
+        let wanted = programs.iter().filter(|program| {
+            program.is_cacheable().is_ok()
+                && program.full_key().device == *identity
+                && seen.insert(program.key())
+        });
+        let ids: Vec<_> = wanted.map(Descriptor::blob_id).collect();
+        if ids.len() < 2 {
             return None;
         }
-        let found = match store.get(&wanted) {
-            Ok(found) => found,
-            Err(error) => {
-                self.store_failed(&error);
-                return None;
-            }
-        };
-        let keys = wanted.iter().map(|wanted| wanted.key);
-        let keys: HashSet<_> = keys.collect();
-        // By its place in the answer, whatever it says of itself.
-        let found = wanted.iter().zip(found);
-        let found = found.map(|(wanted, found)| (wanted.key, found));
-        lock(&self.0.brought.0).extend(found);
-        Some(Leftovers {
-            context: self,
-            keys,
-        })
+        let found = self.get(&**store, &ids);
+        lock(&self.0.brought.0).extend(ids.iter().copied().zip(found));
+        Some(Leftovers { context: self, ids })
     }
 }

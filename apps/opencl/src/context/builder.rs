@@ -5,14 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::batch::Brought;
 use super::living::Living;
-use super::{Context, Inner};
+use super::{Context, Inner, Keeping};
 use crate::Error;
 use crate::driver::Driver;
 use crate::driver::faults::{Faults, Faulty};
 use crate::driver::opencl::OpenCl;
 use crate::driver::simulated::Simulated;
 use crate::identity::{DeviceIdentity, Environment};
-use crate::persistent::{KernelDir, KernelStore, Settings};
+use crate::kept::{KernelDir, KernelStore};
+use crate::settings::Settings;
 use crate::stats::{Event, Notes};
 
 static CONTEXTS: AtomicU64 = AtomicU64::new(1);
@@ -22,7 +23,7 @@ static CONTEXTS: AtomicU64 = AtomicU64::new(1);
 pub struct ContextBuilder {
     driver: Result<Box<dyn Driver>, Error>,
     environment: Environment,
-    store: Option<Arc<dyn KernelStore>>,
+    keeping: Keeping,
     notes: Notes,
     bits: Option<usize>,
 }
@@ -32,30 +33,37 @@ impl ContextBuilder {
         Self {
             driver,
             environment: Environment::default(),
-            store: None,
+            keeping: Keeping::Nowhere,
             notes: Notes::default(),
             bits: None,
         }
     }
 
-    /// Keeps binaries here: a [`KernelDir`](crate::KernelDir), or a store of your own. Without this
-    /// nothing outlives the process.
+    /// Keeps binaries in a store of the user's own. Without this or [`keep`](Self::keep) nothing outlives the process.
     pub fn keep_in(mut self, store: impl KernelStore + 'static) -> Self {
-        self.store = Some(Arc::new(store));
+        self.keeping = Keeping::Store(Arc::new(store));
         self
     }
 
-    /// Keeps binaries in a [`KernelDir`](crate::KernelDir) with these settings. Where that can't be
+    /// Keeps binaries in a directory that was opened.
+    pub fn keep_in_dir(mut self, dir: &KernelDir) -> Self {
+        self.keeping = Keeping::Dir(dir.clone());
+        self
+    }
+
+    /// Keeps binaries in a directory with these settings. Where that can't be
     /// opened, a warning says so, and nothing is kept; nor if it is off for all kinds of devices.
-    pub fn keep(mut self, settings: Settings) -> Self {
+    pub fn keep(self, settings: Settings) -> Self {
         if settings.is_off() {
             return self;
         }
         match KernelDir::open(settings) {
-            Ok(dir) => self.store = Some(Arc::new(dir)),
-            Err(error) => sde::warning!("{error}"),
+            Ok(dir) => self.keep_in_dir(&dir),
+            Err(error) => {
+                sde::warning!("{error}");
+                self
+            }
         }
-        self
     }
 
     /// Which environment variables change what the driver makes.
@@ -97,7 +105,7 @@ impl ContextBuilder {
             identities: driver.devices().iter().map(DeviceIdentity::of).collect(),
             driver,
             environment: self.environment,
-            store: self.store,
+            keeping: self.keeping,
             notes: self.notes,
             bits: self.bits,
             living: Living::default(),

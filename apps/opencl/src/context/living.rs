@@ -1,9 +1,7 @@
 //! What of a context lives with its driver, without holding it.
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::identity::ProgramKey;
 use crate::live::{Idle, Live};
 use crate::lock::lock;
 
@@ -29,13 +27,6 @@ impl Living {
 
     pub(super) fn idle(&self) -> Vec<Arc<Idle>> {
         lock(&self.idle).there()
-    }
-
-    /// The keys of the programs of a device.
-    pub(super) fn keys(&self, device: usize) -> HashSet<ProgramKey> {
-        let programs = self.programs();
-        let of_device = programs.iter().filter(|program| program.device == device);
-        of_device.map(|program| program.descriptor.key()).collect()
     }
 }
 

@@ -14,7 +14,7 @@ use sde::key::{Encoder, FingerprintError, Short};
 use crate::Error;
 use crate::driver::{DeviceInfo, Driver};
 use crate::identity::{Describe, Descriptor, DeviceIdentity, Environment, ProgramSpec};
-use crate::persistent::{KernelStore, StoreError};
+use crate::kept::{KernelDir, KernelStore, StoreError};
 use crate::stats::{Event, Notes, Stats};
 
 use batch::Brought;
@@ -38,11 +38,18 @@ pub(crate) struct Inner {
     pub(crate) driver: Box<dyn Driver>,
     pub(crate) identities: Vec<DeviceIdentity>,
     pub(crate) environment: Environment,
-    pub(crate) store: Option<Arc<dyn KernelStore>>,
+    pub(crate) keeping: Keeping,
     pub(crate) notes: Notes,
     bits: Option<usize>,
     pub(crate) living: Living,
     pub(crate) brought: Brought,
+}
+
+/// Where binaries are kept.
+pub(crate) enum Keeping {
+    Nowhere,
+    Dir(KernelDir),
+    Store(Arc<dyn KernelStore>),
 }
 
 impl Context {
@@ -110,12 +117,24 @@ impl Context {
     /// What happened so far.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.0.notes.stats()
+        let mut stats = self.0.notes.stats();
+        if let Keeping::Dir(dir) = &self.0.keeping {
+            (stats.kept, stats.store_failures) = dir.counts();
+        }
+        stats
     }
 
-    pub(crate) fn store_failed(&self, error: &StoreError) {
-        let of = self.0.store.as_ref().map(|store| store.describe());
-        let why = format!("{}: {error}", of.unwrap_or_default());
+    /// What a store of the user's has of these.
+    pub(crate) fn get(&self, store: &dyn KernelStore, ids: &[[u8; 32]]) -> Vec<Option<Vec<u8>>> {
+        let found = store.get(ids);
+        let found = found.inspect_err(|error| self.store_failed(store, error));
+        let mut found = found.unwrap_or_default();
+        found.resize_with(ids.len(), || None);
+        found
+    }
+
+    pub(crate) fn store_failed(&self, store: &dyn KernelStore, error: &StoreError) {
+        let why = format!("{}: {error}", store.describe());
         self.0.notes.note(&Event::StoreFailed { why });
     }
 

@@ -2,12 +2,12 @@
 
 use sde::{Handle, Policy, Value, inputs};
 
-use super::Context;
+use super::{Context, Keeping};
 use crate::Error;
 use crate::apps;
+use crate::capture::{self, Ended, let_go};
 use crate::error::given;
 use crate::identity::Descriptor;
-use crate::keep;
 use crate::live::{Kernel, Program};
 use crate::stats::Event;
 
@@ -89,24 +89,22 @@ impl Context {
     }
 
     fn with_room<T>(&self, sde: &Handle, have: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-        keep::giving(|| match have() {
+        match have() {
             Err(error) if error.is_out_of_resources() => {
                 let why = error.to_string();
                 self.0.notes.note(&Event::OutOfResources { why });
-                // What was just built for this is had from the store then, and not built once more.
-                keep::keep_what_was_built();
                 self.release_unused(sde);
                 have()
             }
             outcome => outcome,
-        })
+        }
     }
 
     /// Lets go what an engine remembers of programs and kernels and nobody holds, and kernels that wait for
     /// their next launch: for who lacks a resource elsewhere, as for a buffer. What is let go so is not captured once
     /// more; call [`keep_launched`](Self::keep_launched) before for that.
     pub fn release_unused(&self, sde: &Handle) {
-        keep::let_go(|| {
+        let_go(|| {
             self.release_idle();
             for app in apps::NAMES {
                 sde.evict(app, 0);
@@ -116,7 +114,7 @@ impl Context {
 
     /// Releases kernels that wait for their next launch. They are made again when they are needed.
     pub fn release_idle(&self) {
-        keep::let_go(|| {
+        let_go(|| {
             for kernels in self.0.living.idle() {
                 kernels.release();
             }
@@ -128,12 +126,16 @@ impl Context {
     /// it relies on. It is done too when a program is dropped, for those of its kernels of whose launches the
     /// driver has let go. Gives how many were kept.
     ///
-    /// It also notes what was used of the store, and tries again to keep what could not be kept. It may take as long as a build: some drivers make
+    /// It also notes what was used of a directory. It may take as long as a build: some drivers make
     /// the program once more for that. What another process is just building or capturing is left to it.
     pub fn keep_launched(&self) -> usize {
-        let count = keep::launched(self, &self.0.living.programs());
-        if let Some(store) = &self.0.store {
-            store.note_uses();
+        let programs = self.0.living.programs();
+        let programs = programs.iter().map(|program| &**program);
+        let count = capture::launched(self, programs, Ended::All);
+        if let Keeping::Dir(dir) = &self.0.keeping
+            && let Err(error) = dir.note_uses()
+        {
+            sde::warning!("{error}");
         }
         count
     }

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use sde::Fingerprint;
 use sde::key::{Encoder, FingerprintError, Short};
 
-use super::closure::{Closure, closure};
-use super::full_key::{FORMAT, FullKey, Material, ProgramKey};
+use super::full_key::{FORMAT, FullKey, Included, Material, ProgramKey};
 use super::options::Options;
+use super::scan::Source;
 use super::spec::{OptionText, ProgramSpec, What};
 use super::{DeviceIdentity, Environment};
 use crate::Error;
@@ -26,7 +26,6 @@ struct Inner {
     key: ProgramKey,
     full: FullKey,
     name: String,
-    options: String,
     made: Made,
     cacheable: Result<(), NotCacheable>,
 }
@@ -58,32 +57,31 @@ impl Describe<'_> {
         for option in &spec.options {
             match option {
                 OptionText::Text(text) => options.add(text)?,
-                OptionText::One(one) => options.add_one(one)?,
+                OptionText::Dir(dir) => options.add_dir(dir),
             }
         }
         options.add(self.options)?;
-        let linked = matches!(spec.what, What::Linked(_));
-        if !(linked || self.is_built) {
-            options.add(&from_environment)?;
+        match spec.what {
+            _ if self.is_built => {}
+            What::Linked(_) => options.add_for_linker(&from_environment),
+            _ => options.add(&from_environment)?,
         }
-        let name = spec.name.clone();
-        let (material, made, not_cacheable) = self.material(spec, &options)?;
-        let not_cacheable = not_cacheable.or_else(|| options.not_cacheable());
+        let (material, made, cacheable) = self.material(spec, &options)?;
         let full = FullKey {
             format: FORMAT,
             material,
-            options: options.list.clone(),
+            options: options.text(),
             device: self.device.clone(),
             switches,
         };
         let key = full.key().map_err(unkeyed)?;
+        let name = spec.name.clone();
         Ok(Descriptor(Arc::new(Inner {
             key: self.bits.map_or(key, |bits| key.cut_to(bits)),
             name: name.unwrap_or_else(|| format!("program {}", key.short())),
             full,
-            options: options.text(),
             made,
-            cacheable: not_cacheable.map_or(Ok(()), Err),
+            cacheable: cacheable.and_then(|()| options.cacheable()),
         })))
     }
 
@@ -91,42 +89,41 @@ impl Describe<'_> {
         &self,
         spec: &ProgramSpec,
         options: &Options,
-    ) -> Result<(Material, Made, Option<NotCacheable>), Error> {
+    ) -> Result<(Material, Made, Result<(), NotCacheable>), Error> {
+        let wrong = |what: &str, why: &str| Error::Options {
+            options: what.to_owned(),
+            why: why.to_owned(),
+        };
+        let is_source = matches!(spec.what, What::Source(_));
         if !(spec.constants.is_empty() || matches!(spec.what, What::Il(_))) {
-            return Err(Error::Options {
-                options: "specialization constants".to_owned(),
-                why: "only an intermediate language has them; use `define`".to_owned(),
-            });
+            let why = "only an intermediate language has them; use `define`";
+            return Err(wrong("specialization constants", why));
         }
-        if !(spec.reads.is_empty() || matches!(spec.what, What::Source(_))) {
-            return Err(Error::Options {
-                options: spec.reads.join(", "),
-                why: "only a source includes files; name them with the part that does".to_owned(),
-            });
+        if let (Some(define), false) = (spec.defines.first(), is_source) {
+            let why = "only a source has macros; give them to the parts of a linked program";
+            return Err(wrong(define, why));
+        }
+        if spec.reads.is_some() && !is_source {
+            let why = "only a source includes files; name them with the part that does";
+            return Err(wrong("promised files", why));
         }
         match &spec.what {
             What::Source(text) => {
-                let name = spec.name.as_deref().unwrap_or("the source");
-                let found = match closure(text, name, &options.include_dirs(), &spec.reads) {
-                    // A driver may see directories in the options that are not seen here.
-                    Err(Error::NoInclude { .. }) if options.not_cacheable().is_some() => {
-                        Closure::default()
-                    }
-                    found => found?,
-                };
+                let text = with_defines(&spec.defines, text)?;
+                let (included, cacheable) = scanned(spec, &text, options)?;
                 let material = Material::Source {
-                    text: text.to_string(),
-                    included: found.included,
+                    text,
+                    included,
                     reads: spec.reads.clone(),
                 };
-                Ok((material, Made::Built, found.not_cacheable))
+                Ok((material, Made::Built, cacheable))
             }
             What::Il(bytes) => {
                 let material = Material::Il {
                     bytes: bytes.to_vec(),
                     constants: spec.constants.clone(),
                 };
-                Ok((material, Made::Built, None))
+                Ok((material, Made::Built, Ok(())))
             }
             What::Linked(parts) => self.parts(parts),
         }
@@ -135,7 +132,7 @@ impl Describe<'_> {
     fn parts(
         &self,
         parts: &[ProgramSpec],
-    ) -> Result<(Material, Made, Option<NotCacheable>), Error> {
+    ) -> Result<(Material, Made, Result<(), NotCacheable>), Error> {
         let wrong = |why: &str| Error::Parts {
             why: why.to_owned(),
         };
@@ -157,14 +154,63 @@ impl Describe<'_> {
         };
         let parts = parts.iter().map(|part| compiling.describe(part));
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
-        let not_cacheable = parts.iter().find_map(|part| part.is_cacheable().err());
+        let cacheable = parts.iter().try_for_each(Descriptor::is_cacheable);
+        let cacheable = cacheable.map_err(|why| NotCacheable::Part(Box::new(why.clone())));
         let keys = parts.iter().map(|part| part.0.full.clone());
         let material = Material::Linked {
             parts: keys.collect(),
         };
-        let why = not_cacheable.map(|why| NotCacheable::Part(Box::new(why.clone())));
-        Ok((material, Made::Linked(parts), why))
+        Ok((material, Made::Linked(parts), cacheable))
     }
+}
+
+/// What a source may include, and whether that is all that a compiler reads.
+fn scanned(
+    spec: &ProgramSpec,
+    text: &str,
+    options: &Options,
+) -> Result<(Vec<Included>, Result<(), NotCacheable>), Error> {
+    let (dirs, name) = (options.include_dirs(), spec.name.as_deref());
+    let scan = Source {
+        text,
+        name: name.unwrap_or("the source"),
+        options: &options.text(),
+        dirs: &dirs,
+        reads: spec.reads.as_deref(),
+    };
+    let scan = scan.scan();
+    let is_missing = |file: &&String| scan.included.iter().all(|one| one.name != **file);
+    let mut promised = spec.reads.iter().flatten();
+    match promised.find(is_missing) {
+        None => Ok((scan.included, scan.cacheable)),
+        Some(file) => Err(Error::NoInclude {
+            name: file.clone(),
+            looked_in: dirs,
+        }),
+    }
+}
+
+/// A source with its macros before its first line, which goes on being the first.
+fn with_defines(defines: &[String], text: &str) -> Result<String, Error> {
+    if defines.is_empty() {
+        return Ok(text.to_owned());
+    }
+    // A mark of the byte order is one only where it comes first.
+    let (mark, text) = match text.strip_prefix('\u{feff}') {
+        Some(text) => ("\u{feff}", text),
+        None => ("", text),
+    };
+    let mut all = mark.to_owned();
+    for define in defines {
+        if define.contains(['\n', '\r']) || define.ends_with('\\') {
+            return Err(Error::Options {
+                options: define.clone(),
+                why: "a macro ends with its line; write it into the source".to_owned(),
+            });
+        }
+        all += &format!("#define {define}\n");
+    }
+    Ok(all + "#line 1\n" + text)
 }
 
 fn unkeyed(error: FingerprintError) -> Error {
@@ -204,7 +250,7 @@ impl Descriptor {
     /// The options as a driver takes them.
     #[must_use]
     pub fn options(&self) -> &str {
-        &self.0.options
+        &self.0.full.options
     }
 
     /// The bytes that stand for the program in a user's own store: oneDNN's cache blob id.
@@ -244,7 +290,7 @@ impl std::fmt::Debug for Descriptor {
         f.debug_struct("Descriptor")
             .field("name", &self.0.name)
             .field("key", &self.0.key)
-            .field("options", &self.0.options)
+            .field("options", &self.0.full.options)
             .finish_non_exhaustive()
     }
 }

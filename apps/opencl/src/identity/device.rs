@@ -1,6 +1,6 @@
 //! Who a device is, as far as the code made for it is concerned.
 
-use crate::driver::{DeviceInfo, DeviceType};
+use crate::driver::DeviceInfo;
 
 /// Who a device is: two devices of equal identity share binaries, in this process, in another, and
 /// on another machine that shares the directory.
@@ -39,12 +39,5 @@ impl DeviceIdentity {
             version: info.version.clone(),
             driver: info.driver.clone(),
         }
-    }
-}
-
-impl DeviceType {
-    /// Its place among all.
-    pub(crate) fn index(self) -> usize {
-        self as usize
     }
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::DeviceIdentity;
 
 /// Raised when what a key is made of, or how binaries are kept, changes.
-pub(super) const FORMAT: u32 = 3;
+pub(super) const FORMAT: u32 = 4;
 
 /// The 256-bit name of one build: program, options, device, driver and switches.
 #[derive(
@@ -67,8 +67,8 @@ pub struct FullKey {
     pub format: u32,
     /// What is compiled.
     pub material: Material,
-    /// Options from the program, the call and the environment, in this order, as they are sent: parted by blanks.
-    pub options: Vec<String>,
+    /// Options from the program, the call and the environment, in this order, as they are sent.
+    pub options: String,
     /// The device and its driver.
     pub device: DeviceIdentity,
     /// The environment variables that change what the driver makes.
@@ -82,10 +82,10 @@ pub enum Material {
     Source {
         /// The text.
         text: String,
-        /// Every file that it includes, or would if it were there, in the order met.
+        /// Every file that it may include.
         included: Vec<Included>,
-        /// The files that a user named, of all that are included by what a macro says.
-        reads: Vec<String>,
+        /// The files of which its author says that it reads no others, if he does.
+        reads: Option<Vec<String>>,
     },
     /// An intermediate language.
     Il {
@@ -101,15 +101,15 @@ pub enum Material {
     },
 }
 
-/// One file that a source includes.
+/// One file that a source may include.
 #[derive(Clone, Debug, PartialEq, Eq, Fingerprint, Serialize, Deserialize)]
 pub struct Included {
     /// The name by which it is included.
     pub name: String,
-    /// Where it was found, as the compiler will see it; `None` if it is nowhere.
-    pub path: Option<String>,
+    /// Where it was found.
+    pub path: String,
     /// Its content.
-    pub content: Option<Content>,
+    pub content: Content,
 }
 
 /// The content of a file. Compilers take bytes that are no text too, in comments for example.
@@ -146,8 +146,8 @@ impl Material {
     pub(crate) fn length(&self) -> usize {
         match self {
             Self::Source { text, included, .. } => {
-                let contents = included.iter().filter_map(|one| one.content.as_ref());
-                text.len() + contents.map(Content::length).sum::<usize>()
+                let contents = included.iter().map(|one| one.content.length());
+                text.len() + contents.sum::<usize>()
             }
             Self::Il { bytes, .. } => bytes.len(),
             Self::Linked { parts } => parts.iter().map(|part| part.material.length()).sum(),

@@ -7,14 +7,15 @@
 //! no two sets of these encode alike; and the whole of it is kept beside the binary and
 //! compared, so that not even two keys with one digest are mistaken for one another.
 
-mod closure;
 mod descriptor;
 mod device;
 mod environment;
 mod full_key;
 mod options;
+mod scan;
 mod spec;
 mod unchanged;
+mod words;
 
 pub use descriptor::Descriptor;
 pub(crate) use descriptor::{Describe, Made};

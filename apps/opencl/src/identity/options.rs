@@ -1,40 +1,91 @@
 //! Build options from all the places they come from, as a driver is given them.
 //!
-//! OpenCL does not say how an option that has a blank, a quote or a backslash in it is written, and drivers
-//! differ: PoCL 3.1 takes quotes after the `-D`, none around the whole option, and a backslash for what it is;
-//! others take away what protects a character. So a text with any of these goes to the driver as it was written, and is in
-//! the key as it was written. In all other texts it does not count how options are parted by blanks, and whether a
-//! blank is between `-D` or `-I` and what belongs to it. The order stays: the last `-D` of
-//! a name counts, and directories are searched in turn.
-//!
-//! What an option means has to be known for two questions only: in which directories a compiler looks for included
-//! files, and whether it may read others. Where the answer depends on how the driver reads quotes, it is that it may.
+//! Blanks between them do not count, nor one between `-D`, `-U` or `-I` and what belongs to it; their order does. An
+//! option is known not to read or write files that are not followed, or it makes the program one that is not cacheable;
+//! so does a quote or a backslash, which drivers read in different ways.
 
 use std::path::PathBuf;
 
-use super::closure::volatile_in;
 use crate::Error;
 use crate::cacheable::NotCacheable;
 
-mod known;
-mod readings;
+/// Those that have their value behind a blank.
+const WITH_VALUE: [&str; 3] = ["-cl-nv-arch", "-cl-nv-maxrregcount", "-cl-nv-opt-level"];
 
-use known::{WITH_VALUE, reads_no_file};
+/// Those of which OpenCL says that a linker takes them.
+const OF_LINKERS: [&str; 5] = [
+    "-cl-denorms-are-zero",
+    "-cl-no-signed-zeros",
+    "-cl-unsafe-math-optimizations",
+    "-cl-finite-math-only",
+    "-cl-fast-relaxed-math",
+];
 
-/// What drivers read in different ways.
-const QUOTING: [char; 3] = ['"', '\'', '\\'];
-
-/// The options of a build.
+/// The options of a build, each as one text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Options {
-    /// As they are sent: an option each, or a text with quotes or backslashes as its author wrote it.
-    pub(super) list: Vec<String>,
-}
+pub(super) struct Options(Vec<String>);
 
-fn wrong(options: &str, why: impl Into<String>) -> Error {
-    Error::Options {
-        options: options.to_owned(),
-        why: why.into(),
+impl Options {
+    /// Appends what is written in a text.
+    pub(super) fn add(&mut self, text: &str) -> Result<(), Error> {
+        let wrong = |why: String| Error::Options {
+            options: text.to_owned(),
+            why,
+        };
+        if text.contains('\0') {
+            return Err(wrong("there is a null byte in them".to_owned()));
+        }
+        let mut words = text.split(is_blank).filter(|word| !word.is_empty());
+        while let Some(word) = words.next() {
+            let between = match word {
+                "-D" | "-U" | "-I" => "",
+                name if WITH_VALUE.contains(&name) => " ",
+                _ => {
+                    self.0.push(word.to_owned());
+                    continue;
+                }
+            };
+            let Some(next) = words.next() else {
+                return Err(wrong(format!("nothing follows {word}")));
+            };
+            self.0.push(format!("{word}{between}{next}"));
+        }
+        Ok(())
+    }
+
+    /// Appends those of a text for compilers that are a linker's too.
+    pub(super) fn add_for_linker(&mut self, text: &str) {
+        let all = text.split(is_blank);
+        let taken = all.filter(|one| OF_LINKERS.contains(one));
+        self.0.extend(taken.map(str::to_owned));
+    }
+
+    /// Appends a directory in which included files are looked for, whatever is in its name.
+    pub(super) fn add_dir(&mut self, dir: &str) {
+        self.0.push(match dir.contains(is_blank) {
+            true => format!("-I\"{dir}\""),
+            false => format!("-I{dir}"),
+        });
+    }
+
+    /// Where included files are looked for, in turn.
+    pub(super) fn include_dirs(&self) -> Vec<PathBuf> {
+        let dirs = self.0.iter().filter_map(|one| one.strip_prefix("-I"));
+        dirs.map(PathBuf::from).collect()
+    }
+
+    /// Whether all are known to read and write no file that is not followed.
+    pub(super) fn cacheable(&self) -> Result<(), NotCacheable> {
+        let unknown = self.0.iter().find(|one| !reads_no_file(one));
+        unknown.map_or(Ok(()), |option| {
+            let option = option.clone();
+            Err(NotCacheable::Option { option })
+        })
+    }
+
+    /// As a driver takes them.
+    pub(super) fn text(&self) -> String {
+        self.0.join(" ")
     }
 }
 
@@ -42,122 +93,113 @@ fn is_blank(c: char) -> bool {
     c.is_ascii_whitespace() || c == '\u{b}'
 }
 
-impl Options {
-    /// Appends what is written in a text.
-    pub(super) fn add(&mut self, text: &str) -> Result<(), Error> {
-        no_null(text)?;
-        let text = text.trim_matches(is_blank);
-        // A text whose quotes are not understood is the driver's to understand.
-        let words = readings::words(text).unwrap_or_default();
-        let options = joined(words).map_err(|alone| wrong(text, alone))?;
-        match text.contains(QUOTING) {
-            true => self.list.push(text.to_owned()),
-            false => self.list.extend(options),
-        }
-        Ok(())
-    }
-
-    /// Appends one option, whatever is in it: `-D` or `-I` and what belongs to it.
-    pub(super) fn add_one(&mut self, option: &str) -> Result<(), Error> {
-        no_null(option)?;
-        let option = match (option.contains(is_blank), option.contains(QUOTING)) {
-            (false, _) => option.to_owned(),
-            (true, false) => format!("{}\"{}\"", &option[..2], &option[2..]),
-            (true, true) => {
-                let why = "drivers differ in how they read a blank beside a quote or a backslash; \
-                           write the macro into the source, or give the directory another name";
-                return Err(wrong(option, why));
-            }
-        };
-        self.list.push(option);
-        Ok(())
-    }
-
-    /// Where included files are looked for, in turn, as far as that is the same for all drivers.
-    pub(super) fn include_dirs(&self) -> Vec<PathBuf> {
-        let options = readings::by_quotes(&self.text()).unwrap_or_default();
-        dirs(&options)
-    }
-
-    /// An option that may read or write files nobody follows, or after which each build is another.
-    pub(super) fn not_cacheable(&self) -> Option<NotCacheable> {
-        let volatile = |text: &String| {
-            let word = volatile_in(text)?;
-            let at = format!("the option {text}");
-            Some(NotCacheable::Volatile { at, word })
-        };
-        let volatile = self.list.iter().find_map(volatile);
-        volatile.or_else(|| self.unknown().map(|option| NotCacheable::Option { option }))
-    }
-
-    /// What is not known to leave alone files that are not followed.
-    fn unknown(&self) -> Option<String> {
-        let unknown = |options: &[String]| options.iter().find(|one| !reads_no_file(one)).cloned();
-        let text = self.text();
-        if !text.contains(QUOTING) {
-            return unknown(&self.list);
-        }
-        // A driver reads all texts as one. However it reads quotes, it must see the same directories, and no option that
-        // is not known.
-        let Some(all) = readings::all(&text) else {
-            return Some(text);
-        };
-        let quoted = &all[0];
-        let differs = |options: &Vec<String>| dirs(options) != dirs(quoted);
-        if all.iter().any(differs) {
-            return Some(text);
-        }
-        unknown(quoted).or_else(|| all.iter().find_map(|options| unknown_option(options)))
-    }
-
-    /// As a driver takes them.
-    pub(super) fn text(&self) -> String {
-        self.list.join(" ")
-    }
+/// Whether it is known that an option reads no file, but in the directories it names for the source,
+/// and writes none. Compilers have many that do, under several names each; so these are told by name, and
+/// all others are not.
+fn reads_no_file(option: &str) -> bool {
+    const WHOLE: [&str; 4] = ["-w", "-g", "-create-library", "-enable-link-options"];
+    const BEGIN: [&str; 5] = ["-spir-std=", "-std=", "-O", "-W", "-cl-"];
+    let follows = |begin: &str, holds: fn(&str) -> bool| {
+        let rest = option.strip_prefix(begin);
+        rest.is_some_and(holds)
+    };
+    // `-I-` and `-I=` search in ways of their own.
+    let is_dir: fn(&str) -> bool = |rest| !(rest.is_empty() || rest.starts_with(['-', '=']));
+    let is_value: fn(&str) -> bool = |rest| {
+        let value = rest.strip_prefix(' ');
+        value.is_some_and(|value| is_word(value) && !value.starts_with('-'))
+    };
+    !option.contains(['"', '\'', '\\'])
+        && (WHOLE.contains(&option)
+            || follows("-D", |rest| !rest.is_empty())
+            || follows("-U", |rest| !rest.is_empty())
+            || follows("-I", is_dir)
+            || WITH_VALUE.iter().any(|name| follows(name, is_value))
+            || BEGIN.iter().any(|begin| follows(begin, is_word)))
 }
 
-fn no_null(text: &str) -> Result<(), Error> {
-    match text.contains('\0') {
-        true => Err(wrong(text, "there is a null byte in them")),
-        false => Ok(()),
-    }
-}
-
-/// Words as options: what stands behind `-D`, `-U` and `-I` belongs to them.
-///
-/// # Errors
-/// That nothing does.
-fn joined(words: impl IntoIterator<Item = String>) -> Result<Vec<String>, String> {
-    let mut words = words.into_iter();
-    let mut options = Vec::new();
-    while let Some(word) = words.next() {
-        let between = match &*word {
-            "-D" | "-U" | "-I" => "",
-            name if WITH_VALUE.contains(&name) => " ",
-            _ => {
-                options.push(word);
-                continue;
-            }
-        };
-        match words.next() {
-            Some(next) if !next.is_empty() => options.push(word + between + &next),
-            _ => return Err(format!("nothing follows {word}")),
-        }
-    }
-    Ok(options)
-}
-
-fn dirs(options: &[String]) -> Vec<PathBuf> {
-    let dirs = options.iter().filter_map(|one| one.strip_prefix("-I"));
-    dirs.map(PathBuf::from).collect()
-}
-
-/// What looks like an option and is not known. What does not is a part of a value for a driver that parts it there.
-fn unknown_option(options: &[String]) -> Option<String> {
-    let looks_like_one = |one: &&String| one.starts_with(['-', '@', '/']);
-    let mut unknown = options.iter().filter(looks_like_one);
-    unknown.find(|one| !reads_no_file(one)).cloned()
+/// No slash, and no comma but between extensions: `-Wp,` hands options on to another program.
+fn is_word(rest: &str) -> bool {
+    let is_list = rest.starts_with("ext=");
+    let mut chars = rest.chars();
+    chars.all(|c| c.is_ascii_alphanumeric() || "-_+.=".contains(c) || (is_list && c == ','))
 }
 
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+
+    fn options(texts: &[&str]) -> Options {
+        let mut options = Options::default();
+        texts.iter().for_each(|text| options.add(text).unwrap());
+        options
+    }
+
+    #[test]
+    fn blanks_do_not_count_and_order_does() {
+        let text = "-DA=1 -cl-mad-enable -Ix -cl-nv-arch sm_50";
+        let parts = [
+            "-D  A=1 \t -cl-mad-enable",
+            " -I x",
+            "",
+            "-cl-nv-arch\nsm_50",
+        ];
+        assert_eq!(options(&parts).text(), text);
+        assert_ne!(options(&["-DA=1 -DA=2"]), options(&["-DA=2 -DA=1"]));
+        // Those of other scripts are no blanks to a driver.
+        assert_eq!(options(&["-DA=a\u{a0}b -I\u{3000}x"]).0.len(), 2);
+        let dirs = ["x", "y z"].map(PathBuf::from);
+        let mut all = options(&["-I x"]);
+        all.add_dir("y z");
+        assert_eq!(all.text(), "-Ix -I\"y z\"");
+        assert_eq!(all.include_dirs()[0], dirs[0]);
+        for wrong in ["-D", "nu\0ll", "-DA=1 -U", "-cl-nv-arch"] {
+            assert!(Options::default().add(wrong).is_err(), "{wrong:?}");
+        }
+    }
+
+    /// Those that are known, and no others.
+    #[test]
+    fn an_option_that_may_read_a_file_is_not_cacheable() {
+        let plain = "-DA=1 -D B=f(x) -UA -Iinclude -I /usr/include -cl-std=CL3.0 -cl-mad-enable -w -Werror \
+                     -Wno-error=x -g -O0 -std=CL2.0 -create-library -cl-ext=-all,+cl_khr_fp64 -cl-nv-arch sm_50";
+        assert_eq!(options(&[plain]).cacheable(), Ok(()));
+        for wrong in [
+            "-include a.h",
+            "-includea.h",
+            "--include=a.h",
+            "--include a.h",
+            "--include-directory=a",
+            "-imacros a.h",
+            "-isystem a",
+            "-iquote a",
+            "-idirafter a",
+            "-iprefix a",
+            "-iwithprefix a",
+            "--sysroot=a",
+            "-isysroot a",
+            "-save-temps",
+            "-save-temps=cwd",
+            "-x cl",
+            "-Wp,-include,a.h",
+            "-I-",
+            "-I=a",
+            "-I\"a b\"",
+            "@file",
+            "file.cl",
+            "-fmodule-file=a",
+            "-Xclang -include",
+            "-cl-a=/b",
+            "-cl-nv-arch -include",
+            "-D\"A=1 -I/elsewhere\"",
+            "-DT=unsigned int",
+            r"-DX='\n'",
+            "-DX='a'",
+            r"-DP=C:\",
+            "\"open",
+        ] {
+            let why = options(&["-w", wrong]).cacheable();
+            assert!(matches!(why, Err(NotCacheable::Option { .. })), "{wrong}");
+        }
+    }
+}

@@ -24,10 +24,12 @@ use std::sync::Arc;
 pub struct ProgramSpec {
     pub(super) what: What,
     pub(super) name: Option<String>,
-    /// As a driver takes them, in the order they were given.
+    /// Macros, each as it stands behind `#define`.
+    pub(super) defines: Vec<String>,
+    /// As they were given, in order.
     pub(super) options: Vec<OptionText>,
     pub(super) constants: Vec<(u32, Vec<u8>)>,
-    pub(super) reads: Vec<String>,
+    pub(super) reads: Option<Vec<String>>,
 }
 
 #[derive(Clone, Debug)]
@@ -39,10 +41,10 @@ pub(super) enum What {
 
 #[derive(Clone, Debug)]
 pub(super) enum OptionText {
-    /// To be taken apart at its blanks.
+    /// To be parted at its blanks.
     Text(String),
-    /// One option, whatever is in it.
-    One(String),
+    /// A directory for included files.
+    Dir(String),
 }
 
 impl ProgramSpec {
@@ -50,9 +52,10 @@ impl ProgramSpec {
         Self {
             what,
             name: None,
+            defines: Vec::new(),
             options: Vec::new(),
             constants: Vec::new(),
-            reads: Vec::new(),
+            reads: None,
         }
     }
 
@@ -82,21 +85,20 @@ impl ProgramSpec {
         self
     }
 
-    /// Options, parted by blanks, as `clBuildProgram` takes them. A text that has quotes or backslashes goes to the
-    /// driver as it is written: what they mean is the driver's affair.
+    /// Options, parted by blanks, as `clBuildProgram` takes them. One with a quote or a backslash goes to the driver as it
+    /// is written, and makes the program one that is not cacheable: drivers read them in different ways. For a macro
+    /// there is [`define`](Self::define).
     #[must_use]
     pub fn option(mut self, text: impl Into<String>) -> Self {
         self.options.push(OptionText::Text(text.into()));
         self
     }
 
-    /// A macro: `-D name=value`. A value with a blank is put into quotes, which OpenCL leaves to the driver: PoCL
-    /// takes them. One with a blank and with quotes or backslashes there is no way to write that all drivers
-    /// understand: describing it is an error. Others go to the driver as they are.
+    /// A macro of a source, with any value that fits on a line: `#define name value` before the first line of the
+    /// text, whose lines keep their numbers. Describing a program that is not a source, or a value that ends its line, is an error.
     #[must_use]
     pub fn define(mut self, name: &str, value: impl std::fmt::Display) -> Self {
-        let define = format!("-D{name}={value}");
-        self.options.push(OptionText::One(define));
+        self.defines.push(format!("{name} {value}"));
         self
     }
 
@@ -104,15 +106,15 @@ impl ProgramSpec {
     /// all drivers, and makes the program one that is not cacheable.
     #[must_use]
     pub fn include_dir(mut self, dir: impl Into<PathBuf>) -> Self {
-        let option = format!("-I{}", dir.into().display());
-        self.options.push(OptionText::One(option));
+        let dir = dir.into().display().to_string();
+        self.options.push(OptionText::Dir(dir));
         self
     }
 
     /// A file that the source includes by what a macro says, as `#include FILE` does, looked for as any other. What it
-    /// includes is followed. Without this such a source is not cacheable, since what the macro says is the compiler's
-    /// to find out. **It is a promise** that those that are named are all that are included in this way, in the source and
-    /// in what it includes: of others no change would be noticed.
+    /// includes is followed. **It is a promise** that the source, and what it includes, read no files but those that are
+    /// named so and those that are included plainly: of others no change would be noticed. With it, a source is cacheable
+    /// whose files can't be told otherwise.
     ///
     /// ```
     /// # use sde_opencl::ProgramSpec;
@@ -124,7 +126,15 @@ impl ProgramSpec {
     /// ```
     #[must_use]
     pub fn reads(mut self, file: impl Into<String>) -> Self {
-        self.reads.push(file.into());
+        self.reads.get_or_insert_default().push(file.into());
+        self
+    }
+
+    /// The same promise of a source that reads no file but those that are included plainly and found, whatever it looks like:
+    /// one with an assembler's text in it, for example.
+    #[must_use]
+    pub fn reads_no_other(mut self) -> Self {
+        self.reads.get_or_insert_default();
         self
     }
 

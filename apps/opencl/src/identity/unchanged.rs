@@ -8,9 +8,9 @@
 use std::fs;
 use std::time::SystemTime;
 
-use super::closure::closure;
-use super::full_key::{FullKey, Material};
+use super::full_key::{FullKey, Included, Material};
 use super::options::Options;
+use super::scan::Source;
 use super::{Descriptor, Environment};
 
 /// When each included file was written last, where the system says so.
@@ -37,14 +37,18 @@ impl FullKey {
         else {
             return Some(Stamps(Vec::new()));
         };
-        let options = Options {
-            list: self.options.clone(),
-        };
+        let mut options = Options::default();
+        options.add(&self.options).ok()?;
         // The times first: a file that is written between the two is another one then.
-        let files = included.iter().filter_map(|one| one.path.as_ref());
-        let written = |path| fs::metadata(path).and_then(|file| file.modified()).ok();
-        let stamps = Stamps(files.map(written).collect());
-        let now = closure(text, "", &options.include_dirs(), reads).ok()?;
-        (now.included == *included).then_some(stamps)
+        let written = |one: &Included| fs::metadata(&one.path)?.modified();
+        let stamps = Stamps(included.iter().map(|one| written(one).ok()).collect());
+        let now = Source {
+            text,
+            name: "",
+            options: &self.options,
+            dirs: &options.include_dirs(),
+            reads: reads.as_deref(),
+        };
+        (now.scan().included == *included).then_some(stamps)
     }
 }

@@ -2,30 +2,29 @@
 //!
 //! A program that has a database, an archive or a server of its own wants bytes and a name for them.
 //! The name is [`Descriptor::blob_id`]; the bytes are made and taken here. What comes back may be
-//! anything, so nothing in it is believed: the lengths are compared with what is there, the
-//! name with the descriptor, the checksum with the content, before a driver sees any of it.
+//! anything, so nothing in it is believed: the name and the whole key are compared with the descriptor, and the checksum with the
+//! content, before a driver sees any of it.
 //!
 //! | bytes | what |
 //! |---|---|
-//! | 8 | `SDEBLOB1` |
+//! | 8 | `SDEBLOB2` |
 //! | 32 | the blob id |
 //! | 32 | the checksum of all that follows |
-//! | 8, then as many | the length of the log, little-endian, and the log |
-//! | 8, then as many | the names of the kernels, parted by `;` |
-//! | 8, then as many | the binary |
-
-use std::time::Duration;
+//! | as many as there are | the whole key, the binary, the log, the time of the build, the kernels and those of them that were launched, as `postcard` writes them |
 
 use sde::key::commit;
 
+use super::Kept;
+use crate::Error;
 use crate::cacheable::NotCacheable;
+use crate::capture::Ended;
 use crate::context::Context;
 use crate::driver::Refusal;
 use crate::identity::Descriptor;
-use crate::live::{Facts, Program};
-use crate::{Error, make};
+use crate::live::Program;
+use crate::make::Making;
 
-const MAGIC: &[u8; 8] = b"SDEBLOB1";
+const MAGIC: &[u8; 8] = b"SDEBLOB2";
 const HEAD: usize = 8 + 32 + 32;
 
 /// Why there is no blob, or no program from one.
@@ -89,23 +88,12 @@ impl Program {
     /// binary; if it refuses.
     pub fn blob(&self) -> Result<Vec<u8>, BlobError> {
         named(self.descriptor())?;
-        let binary = self.binary().map_err(BlobError::Other)?;
-        if binary.is_empty() {
-            let device = self.descriptor().full_key().device.name.clone();
+        let kept = self.0.captured(Ended::All).map_err(BlobError::Other)?;
+        if kept.binary.is_empty() {
+            let device = kept.full.device.name;
             return Err(BlobError::Unsupported { device });
         }
-        let mut content = Vec::new();
-        let kernels = self.kernel_names().join(";");
-        for part in [self.log().as_bytes(), kernels.as_bytes(), &binary] {
-            content.extend_from_slice(&(part.len() as u64).to_le_bytes());
-            content.extend_from_slice(part);
-        }
-        let mut blob = Vec::with_capacity(HEAD + content.len());
-        blob.extend_from_slice(MAGIC);
-        blob.extend_from_slice(&self.descriptor().blob_id());
-        blob.extend_from_slice(&checksum(&content));
-        blob.extend_from_slice(&content);
-        Ok(blob)
+        Ok(seal(self.descriptor(), &kept))
     }
 }
 
@@ -123,10 +111,11 @@ impl Context {
         blob: &[u8],
     ) -> Result<Program, BlobError> {
         named(descriptor)?;
-        let (facts, binary) = parse(descriptor, blob)?;
-        let made = make::from_binary(self, device, descriptor, binary, facts);
-        let made = made.map_err(BlobError::Other)?;
-        made.map_err(|refusal| BlobError::Refused { refusal })
+        let kept = parse(descriptor, blob)?;
+        let making = Making::new(self, device, descriptor).map_err(BlobError::Other)?;
+        let made = making.with_binary(&kept.binary);
+        let raw = made.map_err(|refusal| BlobError::Refused { refusal })?;
+        Ok(making.loaded(raw, &kept))
     }
 }
 
@@ -136,50 +125,40 @@ fn named(descriptor: &Descriptor) -> Result<(), BlobError> {
     cacheable.map_err(|why| BlobError::NotCacheable { why: why.clone() })
 }
 
-fn parse<'a>(descriptor: &Descriptor, blob: &'a [u8]) -> Result<(Facts, &'a [u8]), BlobError> {
-    let damaged = |why| BlobError::Damaged { why };
-    let not_a_blob = BlobError::NotABlob { length: blob.len() };
-    let Some((head, content)) = blob.split_at_checked(HEAD) else {
-        return Err(not_a_blob);
-    };
-    let (magic, head) = head.split_at(8);
-    let (id, sum) = head.split_at(32);
-    if magic != MAGIC {
-        return Err(not_a_blob);
-    }
-    if id != descriptor.blob_id() {
-        let short = |id: &[u8]| id[..6].iter().map(|byte| format!("{byte:02x}")).collect();
-        return Err(BlobError::OtherProgram {
-            found: short(id),
-            wanted: short(&descriptor.blob_id()),
-        });
-    }
-    if sum != checksum(content) {
-        return Err(damaged("its checksum is wrong"));
-    }
-    let (log, rest) = part(content).ok_or_else(|| damaged("it ends early"))?;
-    let (kernels, rest) = part(rest).ok_or_else(|| damaged("it ends early"))?;
-    let (binary, rest) = part(rest).ok_or_else(|| damaged("it ends early"))?;
-    if !rest.is_empty() {
-        return Err(damaged("something follows its end"));
-    }
-    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec());
-    let not_text = |_| damaged("a text in it is not UTF-8");
-    let kernels = text(kernels).map_err(not_text)?;
-    let kernels = kernels.split(';').filter(|name| !name.is_empty());
-    let facts = Facts {
-        log: text(log).map_err(not_text)?,
-        build_time: Duration::ZERO,
-        kernels: kernels.map(str::to_owned).collect(),
-    };
-    Ok((facts, binary))
+pub(crate) fn seal(descriptor: &Descriptor, kept: &Kept) -> Vec<u8> {
+    // Texts, numbers and bytes can always be written.
+    let content = postcard::to_allocvec(kept).unwrap_or_default();
+    let head: [&[u8]; 3] = [MAGIC, &descriptor.blob_id(), &checksum(&content)];
+    [&head.concat()[..], &content].concat()
 }
 
-/// A length and as many bytes; and what follows.
-fn part(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
-    let (length, rest) = bytes.split_first_chunk::<8>()?;
-    let length = usize::try_from(u64::from_le_bytes(*length)).ok()?;
-    rest.split_at_checked(length)
+pub(crate) fn parse(descriptor: &Descriptor, blob: &[u8]) -> Result<Kept, BlobError> {
+    let damaged = |why| Err(BlobError::Damaged { why });
+    let head = blob.split_at_checked(HEAD);
+    let Some((head, content)) = head.filter(|(head, _)| head.starts_with(MAGIC)) else {
+        return Err(BlobError::NotABlob { length: blob.len() });
+    };
+    let (id, sum) = head[MAGIC.len()..].split_at(32);
+    let other = |found: String| BlobError::OtherProgram {
+        found,
+        wanted: descriptor.key().short(),
+    };
+    if id != descriptor.blob_id() {
+        let short = id[..6].iter().map(|byte| format!("{byte:02x}"));
+        return Err(other(short.collect()));
+    }
+    if sum != checksum(content) {
+        return damaged("its checksum is wrong");
+    }
+    match postcard::take_from_bytes::<Kept>(content) {
+        Ok((kept, [])) if kept.full == *descriptor.full_key() => Ok(kept),
+        Ok((kept, [])) => Err(other(format!(
+            "{} with the same digest",
+            kept.full.device.name
+        ))),
+        Ok(_) => damaged("something follows its end"),
+        Err(_) => damaged("it is not what a blob holds"),
+    }
 }
 
 fn checksum(content: &[u8]) -> [u8; 32] {

@@ -61,7 +61,7 @@ impl Kernel {
         });
         let first = idle.make_with_room()?;
         lock(&idle.raw).push(first);
-        program.0.context.0.living.note_idle(&idle);
+        program.0.context().0.living.note_idle(&idle);
         Ok(Self(idle))
     }
 
@@ -101,7 +101,7 @@ impl Kernel {
 impl Idle {
     fn make(&self) -> Result<RawKernel, Error> {
         let live = &self.program.0;
-        let made = live.context.0.driver.kernel(live.raw(), &self.name);
+        let made = live.driver().kernel(live.raw(), &self.name);
         made.map_err(|refusal| live.refused(&format!("creating the kernel {}", self.name), refusal))
     }
 
@@ -109,7 +109,7 @@ impl Idle {
     fn make_with_room(&self) -> Result<RawKernel, Error> {
         match self.make() {
             Err(error) if error.is_out_of_resources() => {
-                let context = &self.program.0.context;
+                let context = self.program.0.context();
                 let why = error.to_string();
                 context.0.notes.note(&Event::OutOfResources { why });
                 context.release_idle();
@@ -162,7 +162,7 @@ impl Launch {
     /// `None` on a simulated driver. Say [`enqueued`](Self::enqueued) when it was.
     #[must_use]
     pub fn opencl(&self) -> Option<&opencl3::kernel::Kernel> {
-        self.idle.program.0.context.opencl()?;
+        self.idle.program.0.context().opencl()?;
         Some(&self.view)
     }
 

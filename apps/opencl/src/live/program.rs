@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use super::kernel::Kernel;
 use crate::Error;
+use crate::capture::{Code, Ended};
 use crate::context::Context;
-use crate::driver::RawProgram;
+use crate::driver::{Driver, RawProgram};
 use crate::identity::Descriptor;
-use crate::keep::{Code, Ended};
+use crate::make::Making;
 
 /// A program that kernels can be had from. Cloning is cheap, and clones are one program.
 #[derive(Clone)]
@@ -33,9 +34,7 @@ fn estimate(descriptor: &Descriptor) -> usize {
 }
 
 pub(crate) struct Live {
-    pub(crate) context: Context,
-    pub(crate) device: usize,
-    pub(crate) descriptor: Descriptor,
+    pub(crate) making: Making,
     /// Always there until it is dropped.
     raw: Option<RawProgram>,
     pub(crate) facts: Facts,
@@ -45,31 +44,22 @@ pub(crate) struct Live {
 }
 
 impl Program {
-    pub(crate) fn new(
-        context: &Context,
-        device: usize,
-        descriptor: &Descriptor,
-        raw: RawProgram,
-        facts: Facts,
-        code: Code,
-    ) -> Self {
+    pub(crate) fn new(making: Making, raw: RawProgram, facts: Facts, code: Code) -> Self {
         let live = Arc::new(Live {
-            context: context.clone(),
-            device,
-            descriptor: descriptor.clone(),
+            bytes: AtomicUsize::new(estimate(&making.descriptor)),
+            making,
             raw: Some(raw),
             facts,
             code,
-            bytes: AtomicUsize::new(estimate(descriptor)),
         });
-        context.0.living.note_program(&live);
+        live.context().0.living.note_program(&live);
         Self(live)
     }
 
     /// What it was made from.
     #[must_use]
     pub fn descriptor(&self) -> &Descriptor {
-        &self.0.descriptor
+        self.0.descriptor()
     }
 
     /// What the compiler said when it was built: in this process, or in the one whose binary it has.
@@ -94,7 +84,7 @@ impl Program {
     /// Which device of the context it is for.
     #[must_use]
     pub fn device(&self) -> usize {
-        self.0.device
+        self.0.device()
     }
 
     /// The binary, with the code that was finished at launches until now; empty if the driver gives none.
@@ -106,7 +96,7 @@ impl Program {
     /// # Errors
     /// If the driver refuses.
     pub fn binary(&self) -> Result<Vec<u8>, Error> {
-        Ok(self.0.capture(Ended::All)?.0)
+        Ok(self.0.captured(Ended::All)?.binary)
     }
 
     /// How much memory it is taken to need.
@@ -124,6 +114,18 @@ impl Program {
 }
 
 impl Live {
+    pub(crate) fn context(&self) -> &Context {
+        &self.making.context
+    }
+
+    pub(crate) fn device(&self) -> usize {
+        self.making.device
+    }
+
+    pub(crate) fn descriptor(&self) -> &Descriptor {
+        &self.making.descriptor
+    }
+
     pub(crate) fn raw(&self) -> &RawProgram {
         // It is taken in `drop` only.
         match &self.raw {
@@ -132,8 +134,8 @@ impl Live {
         }
     }
 
-    pub(crate) fn driver(&self) -> &dyn crate::driver::Driver {
-        &*self.context.0.driver
+    pub(crate) fn driver(&self) -> &dyn Driver {
+        &*self.context().0.driver
     }
 
     pub(crate) fn note_bytes(&self, binary: &[u8]) {
@@ -141,12 +143,9 @@ impl Live {
     }
 
     pub(crate) fn refused(&self, doing: &str, refusal: crate::Refusal) -> Error {
-        let device = &self.context.devices()[self.device].name;
-        Error::refused(
-            format!("{doing} of {}", self.descriptor.name()),
-            device,
-            refusal,
-        )
+        let device = &self.context().devices()[self.device()].name;
+        let what = format!("{doing} of {}", self.descriptor().name());
+        Error::refused(what, device, refusal)
     }
 }
 
@@ -168,8 +167,8 @@ impl Drop for Live {
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Program")
-            .field("descriptor", &self.0.descriptor)
-            .field("device", &self.0.device)
+            .field("descriptor", self.descriptor())
+            .field("device", &self.device())
             .finish_non_exhaustive()
     }
 }

@@ -148,15 +148,16 @@ fn a_header_of_a_part_counts_too() {
     assert_eq!(context.stats().kept, 1);
 }
 
-/// A file that is nowhere is in the key as missing: there all of a sudden, it is a change.
+/// A file of a name that is found already, where a compiler may look first.
 #[test]
 fn a_header_that_appears_is_a_change() {
     let case = Case::new();
     let context = case.context();
-    let source = format!("#ifdef EXTRA\n#include \"extra.h\"\n#endif\n{COPY}");
-    let spec = ProgramSpec::source(source).include_dir(case.headers.path());
-    let program = context.describe(0, &spec).unwrap();
-    fs::write(case.headers.path().join("extra.h"), "").unwrap();
+    let other = folder();
+    let program = context
+        .describe(0, &case.spec().include_dir(other.path()))
+        .unwrap();
+    write(&other.path().join("size.h"), "1");
     let error = context.program(&Sde::new(), 0, &program).unwrap_err();
     assert!(is_changed(&error), "{error}");
 }

@@ -21,6 +21,7 @@ fn job() {
         "build" => processes::build(&dir),
         "keep" => killed::keep_and_replace(&dir),
         "hold" => processes::hold(&dir),
+        "announce" => crate::launches::announce(&dir),
         "put" => processes::put_for_ever(&dir),
         "launch" => devices::launch_and_tell(&dir),
         "threads" => devices::look_with_many_threads(),

@@ -11,7 +11,7 @@ use crate::fixture::{anew, copy, folder, keeping, quiet};
 
 /// The files that hold binaries.
 fn segments(kept: &Path) -> Vec<PathBuf> {
-    let folder = fs::read_dir(kept.join("store/entries")).unwrap();
+    let folder = fs::read_dir(kept.join("entries")).unwrap();
     let mut paths: Vec<_> = folder.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     paths
@@ -28,7 +28,7 @@ fn survives(kept: &Path, what: &str) {
     let context = quiet(&driver);
     // A damaged `FORMAT` is an error of opening, and no other file can be.
     let dir = KernelDir::open(settings.dir(kept)).unwrap_or_else(|error| panic!("{what}: {error}"));
-    let context = context.keep_in(dir).build().unwrap();
+    let context = context.keep_in_dir(&dir).build().unwrap();
     let kernel = context.kernel(&Sde::new(), 0, &copy(&context), "copy");
     kernel.unwrap_or_else(|error| panic!("{what}: {error}"));
     let counts = driver.counts();
@@ -85,7 +85,7 @@ fn a_truncated_entry_is_a_build() {
 fn what_can_be_counted_again_may_be_deleted() {
     let kept = folder();
     anew(kept.path());
-    for gone in ["store/manifests", "locks"] {
+    for gone in ["manifests", "work"] {
         fs::remove_dir_all(kept.path().join(gone)).unwrap();
         assert_eq!(anew(kept.path()).0.counts().builds, 0, "{gone}");
     }

@@ -189,8 +189,53 @@ fn options_and_parts_that_make_no_sense_are_errors_at_once() {
         ProgramSpec::source("a").constant(1, [1]),
         ProgramSpec::linked([]),
         ProgramSpec::linked([linked]),
-        ProgramSpec::source("#include \"gone.h\""),
+        ProgramSpec::source("a").reads("gone.h"),
+        ProgramSpec::source("a").define("A", "1\n"),
+        ProgramSpec::source("a").define("A", "\\"),
+        ProgramSpec::il(*b"a").define("A", 1),
+        ProgramSpec::il(*b"a").reads_no_other(),
     ] {
         assert!(context.describe(0, &wrong).is_err(), "{wrong:?}");
     }
+}
+
+/// What a driver refused once, for reasons of its own, all got who waited for the program. One of them tries
+/// again, as after a panic.
+#[test]
+fn one_spurious_error_is_not_everybodys() {
+    const WAITING: usize = 8;
+    const DEVICE_NOT_AVAILABLE: i32 = -2;
+    let driver = Simulated::new();
+    let (context, faults) = faulty(&driver);
+    let program = copy(&context);
+    let waiting = Arc::new(AtomicUsize::new(0));
+    let observer = {
+        let waiting = Arc::clone(&waiting);
+        move |event: &sde::Event| {
+            if matches!(event, sde::Event::Waiting { .. }) {
+                waiting.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    };
+    let sde = Sde::builder().observer(observer).build().unwrap();
+    // The call after the build.
+    faults.fail(&[Call::KernelNames], 1, DEVICE_NOT_AVAILABLE);
+    driver.in_build(move |_| {
+        while waiting.load(Ordering::SeqCst) < WAITING {
+            thread::yield_now();
+        }
+    });
+    let failed = thread::scope(|scope| {
+        let start = || scope.spawn(|| context.program(&sde, 0, &program).is_err());
+        let threads: Vec<_> = (0..=WAITING).map(|_| start()).collect();
+        let failed = threads.into_iter().map(|thread| thread.join().unwrap());
+        failed.filter(|failed| *failed).count()
+    });
+    let builds = driver.counts().builds;
+    assert_eq!(
+        failed,
+        1,
+        "{failed} of {} have failed, after {builds} build",
+        WAITING + 1
+    );
 }

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use sde::Sde;
+use sde_archives::inspect::{Entry, Inspection, Item};
 use sde_opencl::driver::faults::Faults;
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{
@@ -38,7 +39,21 @@ pub fn keeping(driver: &Simulated, folder: &Path) -> Context {
 
 pub fn keep(builder: ContextBuilder, folder: &Path) -> Context {
     let dir = KernelDir::open(Settings::new().dir(folder)).unwrap();
-    builder.keep_in(dir).build().unwrap()
+    builder.keep_in_dir(&dir).build().unwrap()
+}
+
+/// What each whole entry of a folder is.
+pub fn entries(kept: &Path) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for segment in Inspection::open(kept).unwrap().segments().unwrap() {
+        let walked = segment.walk(|item| match item {
+            Item::Entry(entry) => entries.push(*entry),
+            Item::Damage(damage) => panic!("{damage:?}"),
+            _ => {}
+        });
+        assert!(walked.unwrap().torn == 0 || !segment.is_being_written());
+    }
+    entries
 }
 
 pub fn folder() -> TempDir {

@@ -21,6 +21,8 @@ fn shifted_boundaries_between_fields_give_other_keys() {
         ProgramSpec::source("a").option("bc"),
         ProgramSpec::source("a").option("b c"),
         ProgramSpec::source("a").option("\"b c\""),
+        ProgramSpec::source("a").define("b", "c"),
+        ProgramSpec::source("#define b c\na"),
         ProgramSpec::source("abc"),
         ProgramSpec::source("").option("abc"),
         ProgramSpec::il(*b"abc"),
@@ -42,23 +44,13 @@ fn shifted_boundaries_between_fields_give_other_keys() {
 #[test]
 fn what_cannot_change_the_code_is_not_in_the_key() {
     let context = context(&Simulated::new());
-    let one = ProgramSpec::source(COPY)
-        .option("-D A=1  -cl-mad-enable")
-        .named("one");
-    let other = ProgramSpec::source(COPY)
-        .define("A", 1)
-        .option("-cl-mad-enable")
-        .named("other");
-    assert_eq!(key(&context, &one), key(&context, &other));
-    let by_call = context.describe_with(
-        0,
-        &ProgramSpec::source(COPY).define("A", 1),
-        "-cl-mad-enable",
-    );
+    let plain = ProgramSpec::source(COPY);
+    let one = plain.clone().option("-D A=1  -cl-mad-enable").named("one");
+    let other = plain.clone().option("-DA=1").option("-cl-mad-enable");
+    assert_eq!(key(&context, &one), key(&context, &other.named("other")));
+    let by_call = context.describe_with(0, &plain.clone().option("-DA=1"), "-cl-mad-enable");
     assert_eq!(key(&context, &one), by_call.unwrap().key());
-    let swapped = ProgramSpec::source(COPY)
-        .option("-cl-mad-enable")
-        .define("A", 1);
+    let swapped = plain.option("-cl-mad-enable").option("-DA=1");
     assert_ne!(key(&context, &one), key(&context, &swapped));
 }
 
@@ -68,10 +60,10 @@ fn what_cannot_change_the_code_is_not_in_the_key() {
 fn keys_are_golden() {
     let context = context(&Simulated::new());
     let spec = ProgramSpec::source(COPY).define("A", 1);
-    let golden = "8b39fdd990c8d7d85034f61ee430fa6239061914ced9fa1c433b394ba5bbb710";
+    let golden = "6bd48ada91ab53bf7581031041cb2c9a7351220ee94b6d028c582a29597f9695";
     assert_eq!(key(&context, &spec).to_string(), golden);
     let both = ProgramSpec::linked([spec, ProgramSpec::il(*b"il").constant(3, *b"x")]);
-    let golden = "799b3c6e6d91871477b0a6e85a5b985d1d7d6a6e4d7173286b7a2ce8c3de8b9c";
+    let golden = "cf3b4fdee7c679b085ebb3a8a1835331551f593a28aa29dacf32ba064830fb25";
     assert_eq!(key(&context, &both).to_string(), golden);
 }
 
@@ -167,7 +159,7 @@ fn programs_that_share_a_digest_are_never_mistaken() {
         let dir =
             sde_opencl::KernelDir::open(sde_opencl::Settings::new().dir(kept.path())).unwrap();
         let context = quiet(&driver)
-            .keep_in(dir)
+            .keep_in_dir(&dir)
             .cut_digests_to(1)
             .build()
             .unwrap();
@@ -284,7 +276,7 @@ fn a_program_that_no_key_can_hold_is_built_each_time_and_never_kept() {
     let why = program.is_cacheable().unwrap_err();
     assert_eq!(
         why.to_string(),
-        "clock:1 has __TIME__, which is another from one build to the next"
+        "clock has __TIME__, which is another from one build to the next"
     );
     let sde = Sde::new();
     for _ in 0..2 {
@@ -362,14 +354,18 @@ fn switches_of_other_drivers_count_by_themselves() {
     }
 }
 
-/// A shell's quotes are a part of the name for one driver, and none for another: it is the driver's to say whether the file is there.
+/// The options for every build were for those of parts only, though some are a linker's too.
 #[test]
-fn a_directory_that_only_a_driver_can_read_is_no_error() {
-    let context = context(&Simulated::new());
-    let source = ProgramSpec::source("#include \"a.h\"");
-    for options in ["-I 'inc'", "-DX='\"' -Iinc", "-I dir\\ with\\ blanks"] {
-        let program = context.describe(0, &source.clone().option(options));
-        program.unwrap().is_cacheable().unwrap_err();
-    }
-    assert!(context.describe(0, &source.option("-Iinc")).is_err());
+fn the_options_for_every_build_are_for_links_too() {
+    let option = "-cl-fast-relaxed-math";
+    let variables = move || vec![("SDE_OPENCL_BUILD_OPTIONS".to_owned(), option.to_owned())];
+    let context = quiet(&Simulated::new()).environment(Environment::reading(variables));
+    let parts = [ProgramSpec::source("kernel void k() {}")];
+    let linked = context
+        .build()
+        .unwrap()
+        .describe(0, &ProgramSpec::linked(parts))
+        .unwrap();
+    let given = linked.options();
+    assert!(given.contains(option), "the linker is given `{given}`");
 }

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
-use sde::Sde;
+use sde::{Announced, Archiver, Sde};
+use sde_archives::DirStore;
 use sde_opencl::driver::simulated::{Simulated, device};
-use sde_opencl::{Context, KernelDir, KernelStore, ProgramSpec, Settings, Stats, Wanted};
+use sde_opencl::{Context, ProgramSpec, Stats};
 
-use crate::fixture::{COPY, copy, folder, keeping, quiet};
+use crate::child::{Worker, listen, tell};
+use crate::fixture::{COPY, copy, entries, folder, keeping, quiet};
 use crate::own_store::Own;
 
 /// Launches these kernels and gives what came of it.
@@ -25,15 +27,31 @@ fn launch_in(context: &Context, names: &[&str]) {
     }
 }
 
+/// The job: announces all that is kept, for ever.
+pub fn announce(dir: &Path) {
+    let store = DirStore::open(dir).unwrap();
+    let announced = entries(dir)
+        .into_iter()
+        .map(|entry| store.announce(&entry.record.key));
+    let announced: Vec<_> = announced.collect();
+    assert!(
+        announced
+            .iter()
+            .all(|one| matches!(one, Announced::Mine(_)))
+    );
+    tell("announced");
+    listen();
+}
+
 #[test]
 fn the_binary_is_replaced_after_the_launch_of_a_kernel_that_it_has_no_code_for() {
     let kept = folder();
     let first = launch(kept.path(), &["copy"]);
-    assert_eq!((first.builds, first.kept, first.replaced), (1, 2, 1));
+    assert_eq!((first.builds, first.kept), (1, 2));
     // Nothing new is in it.
     assert_eq!(launch(kept.path(), &["copy", "copy"]).kept, 0);
     let more = launch(kept.path(), &["copy", "move"]);
-    assert_eq!((more.builds, more.replaced), (0, 1));
+    assert_eq!((more.builds, more.kept), (0, 1));
     for names in [&["copy"][..], &["move"], &["copy", "move"]] {
         assert_eq!(launch(kept.path(), names).kept, 0, "{names:?}");
     }
@@ -50,7 +68,7 @@ fn a_driver_that_freezes_binaries_is_asked_for_that_of_a_new_program() {
     let stats = context.stats();
     assert_eq!(driver.counts().builds, 2);
     assert_eq!((stats.builds, stats.recompiled), (1, 1));
-    assert_eq!((stats.replaced, driver.counts().programs), (1, 0));
+    assert_eq!((stats.kept, driver.counts().programs), (2, 0));
 }
 
 /// It costs a build to find out what others have kept already.
@@ -82,31 +100,26 @@ fn what_is_there_is_looked_at_before_anything_is_made() {
         .iter()
         .map(|(_, driver, _)| driver.counts().builds)
         .sum();
-    assert_eq!((counted, sum(|s| s.kept), sum(|s| s.replaced)), (2, 2, 1));
+    assert_eq!((counted, sum(|s| s.kept)), (2, 2));
 }
 
-/// Who has the turn is at it; this one neither waits nor does the same.
+/// Who has announced the program is at it; this one neither waits nor does the same.
 #[test]
 fn what_somebody_else_captures_is_left_to_him() {
     let kept = folder();
     let driver = Simulated::new();
     driver.freeze_binaries();
-    let dir = KernelDir::open(Settings::new().dir(kept.path())).unwrap();
     let context = keeping(&driver, kept.path());
     let (sde, program) = (Sde::new(), copy(&context));
     let kernel = context.kernel(&sde, 0, &program, "copy").unwrap();
     kernel.launch().unwrap().enqueued();
-    let turn = dir.turn(&Wanted {
-        key: program.key(),
-        full: program.full_key(),
-        device_type: context.devices()[0].kind,
-    });
-    assert!(turn.held.is_some());
+    let mut holder = Worker::start("announce", kept.path(), &[]);
+    assert_eq!(holder.next().as_deref(), Some("announced"));
     assert_eq!(
         (context.keep_launched(), context.stats().recompiled),
         (0, 0)
     );
-    drop(turn);
+    holder.kill();
     assert_eq!(
         (context.keep_launched(), context.stats().recompiled),
         (1, 1)
@@ -132,10 +145,7 @@ fn nothing_is_made_where_resources_are_lacking() {
     let kernel = context.kernel(&sde, 0, &copy(&context), "copy").unwrap();
     kernel.launch().unwrap().enqueued();
     drop((kernel, sde));
-    assert_eq!(
-        (context.stats().recompiled, context.stats().replaced),
-        (1, 1)
-    );
+    assert_eq!((context.stats().recompiled, context.stats().kept), (1, 2));
 }
 
 /// Devices of equal identity have one binary, whichever is launched on.
@@ -159,7 +169,7 @@ fn a_launch_on_a_twin_counts() {
         context.stats()
     };
     let first = launch(1);
-    assert_eq!((first.builds, first.kept, first.replaced), (1, 2, 1));
+    assert_eq!((first.builds, first.kept), (1, 2));
     assert_eq!(launch(0).kept, 0);
     assert_eq!(launch(1).kept, 0);
 }
@@ -179,8 +189,8 @@ fn a_put_that_failed_is_tried_again() {
     *own.fails.lock().unwrap() = false;
     kernel.launch().unwrap().enqueued();
     assert_eq!((context.keep_launched(), context.stats().kept), (1, 1));
-    let kept = own.kept.lock().unwrap();
-    assert_eq!(kept.values().next().unwrap().launched, ["copy"]);
+    // It has the code that was finished, so that nothing more is captured.
+    assert_eq!(context.keep_launched(), 0);
 }
 
 /// Launches that are still queued may not have finished anything.
@@ -193,7 +203,7 @@ fn what_is_still_queued_when_a_program_goes_is_not_said_to_be_finished() {
     launch_in(&context, &["copy"]);
     assert_eq!((context.stats().kept, driver.counts().programs), (1, 0));
     // Another process captures it.
-    assert_eq!(launch(kept.path(), &["copy"]).replaced, 1);
+    assert_eq!(launch(kept.path(), &["copy"]).kept, 1);
 }
 
 /// A launch counts when it is enqueued, not when it is let go, and not when it is looked at.
@@ -252,7 +262,7 @@ fn a_better_one_of_another_process_stays() {
     let slow = keeping(&Simulated::new(), kept.path());
     let sde = Sde::new();
     let kernel = slow.kernel(&sde, 0, &copy(&slow), "copy").unwrap();
-    assert_eq!(launch(kept.path(), &["copy", "move"]).replaced, 1);
+    assert_eq!(launch(kept.path(), &["copy", "move"]).kept, 1);
     kernel.launch().unwrap().enqueued();
     assert_eq!(slow.keep_launched(), 0);
     assert_eq!(launch(kept.path(), &["move"]).kept, 0);

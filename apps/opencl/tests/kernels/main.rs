@@ -22,7 +22,6 @@ mod faults;
 mod fixture;
 mod keys;
 mod killed;
-mod known_to_fail;
 mod launches;
 /// What is told by `tracing`.
 #[path = "../../../../archives/tests/store/log.rs"]

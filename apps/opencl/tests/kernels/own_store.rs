@@ -1,19 +1,17 @@
-//! A user's own store, that may lie, fail, or be full.
+//! A user's own store, that may lie or fail.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use sde_opencl::{KernelStore, ProgramKey, StoreError, StoredProgram, Wanted};
+use sde_opencl::{KernelStore, StoreError};
+
+type Id = [u8; 32];
 
 /// A clone is the same one.
 #[derive(Clone, Default)]
 pub struct Own {
-    pub kept: Arc<Mutex<HashMap<ProgramKey, StoredProgram>>>,
+    pub kept: Arc<Mutex<HashMap<Id, Vec<u8>>>>,
     pub fails: Arc<Mutex<bool>>,
-    /// Only puts of one program.
-    pub fails_alone: Arc<Mutex<bool>>,
-    /// How many programs it has room for; no limit if nothing is said.
-    pub room: Arc<Mutex<Option<usize>>>,
     /// Of how many programs each call was.
     pub gets: Arc<Mutex<Vec<usize>>>,
     pub puts: Arc<Mutex<Vec<usize>>>,
@@ -25,39 +23,27 @@ impl Own {
         let take = |calls: &Mutex<Vec<usize>>| std::mem::take(&mut *calls.lock().unwrap());
         (take(&self.gets), take(&self.puts))
     }
+
+    fn asked(&self, calls: &Mutex<Vec<usize>>, count: usize) -> Result<(), StoreError> {
+        calls.lock().unwrap().push(count);
+        match *self.fails.lock().unwrap() {
+            true => Err(StoreError::new("asking the database", "it is down")),
+            false => Ok(()),
+        }
+    }
 }
 
 impl KernelStore for Own {
-    fn get(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<StoredProgram>>, StoreError> {
-        self.gets.lock().unwrap().push(wanted.len());
-        self.look(wanted)
-    }
-
-    fn look(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<StoredProgram>>, StoreError> {
-        if *self.fails.lock().unwrap() {
-            return Err(StoreError::new("asking the database", "it is down"));
-        }
+    fn get(&self, ids: &[Id]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+        self.asked(&self.gets, ids.len())?;
         let kept = self.kept.lock().unwrap();
-        let found = wanted.iter().map(|one| kept.get(&one.key).cloned());
-        Ok(found.collect())
+        Ok(ids.iter().map(|id| kept.get(id).cloned()).collect())
     }
 
-    fn put(&self, programs: &[StoredProgram]) -> Result<usize, StoreError> {
-        self.puts.lock().unwrap().push(programs.len());
-        let fails_alone = programs.len() == 1 && *self.fails_alone.lock().unwrap();
-        if fails_alone || *self.fails.lock().unwrap() {
-            return Err(StoreError::new("writing to the database", "it is down"));
-        }
-        let mut kept = self.kept.lock().unwrap();
-        let room = self.room.lock().unwrap().unwrap_or(usize::MAX);
-        let mut count = 0;
-        for program in programs {
-            if kept.len() < room || kept.contains_key(&program.key) {
-                kept.insert(program.key, program.clone());
-                count += 1;
-            }
-        }
-        Ok(count)
+    fn put(&self, blobs: &[(Id, Vec<u8>)]) -> Result<(), StoreError> {
+        self.asked(&self.puts, blobs.len())?;
+        self.kept.lock().unwrap().extend(blobs.iter().cloned());
+        Ok(())
     }
 
     fn describe(&self) -> String {

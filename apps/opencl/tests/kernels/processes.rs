@@ -3,14 +3,13 @@
 use std::path::Path;
 use std::time::Duration;
 
-use sde::Sde;
+use sde::{Event, Sde};
+use sde_archives::Retention;
 use sde_opencl::driver::simulated::Simulated;
-use sde_opencl::{Descriptor, DeviceType, KernelDir, KernelStore, ProgramSpec, Settings, Wanted};
-use tracing::Level;
+use sde_opencl::{KernelDir, ProgramSpec, Settings};
 
 use crate::child::{Worker, listen, tell};
-use crate::fixture::{COPY, anew, copy, folder, keeping, quiet};
-use crate::log;
+use crate::fixture::{COPY, anew, copy, entries, folder, keeping, quiet};
 
 /// How many kernels many processes ask for at once.
 const PROGRAMS: usize = 64;
@@ -72,19 +71,7 @@ fn eight_processes_at_once_build_64_programs_64_times_and_keep_one_entry_of_each
         .map(|worker| worker.next().unwrap().parse::<usize>().unwrap());
     assert_eq!(builds.sum::<usize>(), PROGRAMS);
     assert_eq!(workers.iter_mut().filter_map(Worker::next).count(), 0);
-    assert_eq!(entries(kept.path()), PROGRAMS);
-}
-
-fn entries(kept: &Path) -> usize {
-    let store = sde_archives::inspect::Inspection::open(kept.join("store")).unwrap();
-    let mut entries = 0;
-    for segment in store.segments().unwrap() {
-        let walked = segment.walk(|item| {
-            entries += usize::from(matches!(item, sde_archives::inspect::Item::Entry(_)));
-        });
-        walked.unwrap();
-    }
-    entries
+    assert_eq!(entries(kept.path()).len(), PROGRAMS);
 }
 
 /// The holder is killed while another waits for it: that one builds. Without a lock that the system
@@ -98,25 +85,22 @@ fn whoever_waits_for_a_builder_that_is_killed_builds() {
     let hour = Settings::new()
         .dir(kept.path())
         .patience(Duration::from_secs(3600));
-    let context = quiet(&driver)
-        .keep_in(KernelDir::open(hour).unwrap())
-        .build()
-        .unwrap();
+    let (at_it, comes) = std::sync::mpsc::channel();
+    let observer = move |event: &Event| {
+        if let Event::WaitingForProcess { .. } = event {
+            at_it.send(()).unwrap();
+        }
+    };
+    let dir = KernelDir::open_observed(hour, observer).unwrap();
+    let context = quiet(&driver).keep_in_dir(&dir).build().unwrap();
     let program = copy(&context);
-    let build = || context.program(&Sde::new(), 0, &program).map(|_| ());
-    let (at_the_lock, comes) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
-        let listener = move |text: String| {
-            if text.starts_with("waiting for whoever builds") {
-                at_the_lock.send(()).unwrap();
-            }
-        };
-        let waiting = scope.spawn(|| log::listening(Level::INFO, listener, build));
+        let waiting = scope.spawn(|| context.program(&Sde::new(), 0, &program).map(|_| ()));
         comes.recv().unwrap();
         holder.kill();
         waiting.join().unwrap().unwrap();
     });
-    assert_eq!((driver.counts().builds, context.stats().waits), (1, 1));
+    assert_eq!(driver.counts().builds, 1);
     assert_eq!(anew(kept.path()).0.counts().builds, 0);
 }
 
@@ -129,65 +113,23 @@ fn nobody_waits_longer_than_his_patience() {
     let settings = Settings::new()
         .dir(kept.path())
         .patience(Duration::from_millis(5));
-    let context = quiet(&driver)
-        .keep_in(KernelDir::open(settings).unwrap())
-        .build()
-        .unwrap();
+    let dir = KernelDir::open(settings).unwrap();
+    let context = quiet(&driver).keep_in_dir(&dir).build().unwrap();
     context.program(&Sde::new(), 0, &copy(&context)).unwrap();
-    assert_eq!((driver.counts().builds, context.stats().waits), (1, 1));
+    assert_eq!((driver.counts().builds, dir.stats().beside_others), (1, 1));
     holder.kill();
 }
 
-/// Readers take no lock: what is there is had while somebody else has the turn.
+/// What is there is had while another process is at it.
 #[test]
-fn who_finds_what_he_wants_asks_for_no_turn() {
+fn who_finds_what_he_wants_waits_for_nobody() {
     let kept = folder();
     anew(kept.path());
-    let dir = KernelDir::open(Settings::new().dir(kept.path())).unwrap();
-    let context = quiet(&Simulated::new()).build().unwrap();
-    let program = copy(&context);
-    let wanted = Wanted {
-        key: program.key(),
-        full: program.full_key(),
-        device_type: context.devices()[0].kind,
-    };
-    let turn = dir.turn(&wanted);
-    assert!(turn.held.is_some() && turn.waited.is_none());
-    let (driver, context) = anew(kept.path());
-    assert_eq!((driver.counts().builds, context.stats().waits), (0, 0));
-    drop(turn);
-}
-
-/// Each program has its own turn, but for one in 65,536.
-#[test]
-fn who_builds_another_program_does_not_wait() {
-    let kept = folder();
-    let dir = KernelDir::open(Settings::new().dir(kept.path())).unwrap();
-    let context = quiet(&Simulated::new()).build().unwrap();
-    let described = |n: usize| {
-        let spec = ProgramSpec::source(format!("kernel void k{n}() {{}}"));
-        context.describe(0, &spec).unwrap()
-    };
-    let one = described(0);
-    // Keys that have only their first byte in common.
-    let other = (1..).map(described).find(|other| {
-        let (one, other) = (one.key(), other.key());
-        one.as_bytes()[0] == other.as_bytes()[0] && one.as_bytes()[1] != other.as_bytes()[1]
-    });
-    let other = other.unwrap();
-    fn wanted(program: &Descriptor) -> Wanted<'_> {
-        Wanted {
-            key: program.key(),
-            full: program.full_key(),
-            device_type: DeviceType::Cpu,
-        }
-    }
-    let first = dir.turn(&wanted(&one));
-    assert!(first.held.is_some() && dir.turn_at_once(&wanted(&one)).is_none());
-    let second = dir.turn(&wanted(&other));
-    assert!(second.held.is_some() && second.waited.is_none());
-    drop(first);
-    assert!(dir.turn_at_once(&wanted(&one)).is_some());
+    let mut holder = Worker::start("announce", kept.path(), &[]);
+    assert_eq!(holder.next().as_deref(), Some("announced"));
+    let (driver, _) = anew(kept.path());
+    assert_eq!(driver.counts().builds, 0);
+    holder.kill();
 }
 
 /// A kill at any moment of a put leaves all that was told, and nothing half.
@@ -227,7 +169,7 @@ fn a_live_process_loses_nothing_when_others_make_room() {
         KernelDir::open(settings).unwrap()
     };
     let writer = quiet(&Simulated::new())
-        .keep_in(dir(1 << 30))
+        .keep_in_dir(&dir(1 << 30))
         .build()
         .unwrap();
     let sde = Sde::new();
@@ -236,7 +178,8 @@ fn a_live_process_loses_nothing_when_others_make_room() {
         let program = writer.describe(0, &spec).unwrap();
         writer.program(&sde, 0, &program).unwrap();
         // Another process that finds far too much.
-        dir(1).tidy().unwrap();
+        let all = Retention::new().max_bytes(1).results();
+        dir(1).store().compact(&all).unwrap();
     }
     assert_eq!(writer.stats().store_failures, 0);
     assert_eq!(writer.stats().kept, 4);

@@ -6,11 +6,9 @@ use std::path::Path;
 
 use sde::Sde;
 use sde_opencl::driver::simulated::{Simulated, device};
-use sde_opencl::{
-    DeviceType, KernelDir, KernelStore, Mode, ProgramSpec, Settings, StoredProgram, Wanted,
-};
+use sde_opencl::{DeviceType, KernelDir, Mode, ProgramSpec, Settings};
 
-use crate::fixture::{COPY, anew, copy, folder, keeping, quiet};
+use crate::fixture::{COPY, anew, copy, entries, folder, keeping, quiet};
 use crate::own_store::Own;
 
 #[test]
@@ -27,7 +25,7 @@ fn what_one_process_built_the_next_one_loads() {
 /// A folder of binaries as a release wrote it is committed. For a new format version only it is written anew.
 #[test]
 fn what_the_first_release_of_this_format_kept_is_loaded() {
-    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-2");
+    let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-4");
     if !fixture.exists() {
         anew(&fixture);
         unreachable!("the fixture was not there; it is now: look at it and commit it");
@@ -97,7 +95,7 @@ fn modes_are_for_each_kind_of_device() {
     let run = |cpu: Mode| {
         let driver = Simulated::new();
         let settings = Settings::new().dir(kept.path()).mode(DeviceType::Cpu, cpu);
-        let context = quiet(&driver).keep_in(KernelDir::open(settings).unwrap());
+        let context = quiet(&driver).keep_in_dir(&KernelDir::open(settings).unwrap());
         let context = context.build().unwrap();
         context.program(&Sde::new(), 0, &copy(&context)).unwrap();
         (driver.counts().builds, context.stats().kept)
@@ -126,7 +124,7 @@ fn a_store_that_is_only_read_is_not_changed() {
     let before = files(kept.path());
     let driver = Simulated::new();
     let context = quiet(&driver)
-        .keep_in(read_only(kept.path()).unwrap())
+        .keep_in_dir(&read_only(kept.path()).unwrap())
         .build()
         .unwrap();
     context.program(&Sde::new(), 0, &copy(&context)).unwrap();
@@ -175,7 +173,7 @@ fn binaries_that_are_too_small_or_too_large_are_not_kept() {
     let kept = folder();
     let run = |settings: Settings| {
         let context = quiet(&Simulated::new());
-        let context = context.keep_in(KernelDir::open(settings.dir(kept.path())).unwrap());
+        let context = context.keep_in_dir(&KernelDir::open(settings.dir(kept.path())).unwrap());
         let context = context.build().unwrap();
         context.program(&Sde::new(), 0, &copy(&context)).unwrap();
         (context.stats().loads, context.stats().kept)
@@ -191,55 +189,59 @@ fn binaries_that_are_too_small_or_too_large_are_not_kept() {
     assert_eq!(run(Settings::new()), (1, 0));
 }
 
-/// The directory as well as what is in it: who can write to it can put another store there.
+/// The directory above as well as the store: who can write to it can put another store there.
 #[test]
 fn a_directory_that_others_can_write_to_is_refused() {
-    let kept = folder();
-    anew(kept.path());
+    let above = folder();
+    let kept = above.path().join("kept");
+    anew(&kept);
     let open = |read: bool| {
         let kinds = DeviceType::ALL.into_iter().filter(|_| read);
         let settings = kinds.fold(Settings::new(), |settings, kind| {
             settings.mode(kind, Mode::Read)
         });
-        KernelDir::open(settings.dir(kept.path()))
+        KernelDir::open(settings.dir(&kept))
     };
-    let places = [
-        kept.path(),
-        &kept.path().join("store"),
-        &kept.path().join("locks"),
-    ];
-    for place in places {
+    for place in [above.path(), &kept, &kept.join("entries")] {
         let mode = |bits| std::fs::set_permissions(place, PermissionsExt::from_mode(bits)).unwrap();
-        assert!(open(false).is_ok(), "{}", place.display());
         for bits in [0o777, 0o1777, 0o720] {
             mode(bits);
-            let error = open(false).err().unwrap().to_string();
-            assert!(error.contains("others can write"), "{error}");
-            // Who only reads takes no lock.
-            assert_eq!(open(true).is_ok(), place.ends_with("locks"));
+            // Nobody can rename what is another's in a directory that is sticky, as `/tmp` is.
+            let is_good = place == above.path() && bits == 0o1777;
+            for read in [false, true] {
+                match open(read) {
+                    Ok(_) => assert!(is_good, "{} {bits:o}", place.display()),
+                    Err(error) => {
+                        assert!(error.to_string().contains("others can write"), "{error}")
+                    }
+                }
+            }
         }
         mode(0o700);
+        assert!(open(false).is_ok(), "{}", place.display());
     }
-    assert!(open(false).is_ok());
 }
 
 #[test]
 fn what_is_made_is_the_users_alone() {
     let above = folder();
     let dir = above.path().join("cache").join("sde").join("kernels");
-    KernelDir::open(Settings::new().dir(&dir)).unwrap();
     anew(&dir);
-    let mode = |path: &std::path::Path| path.metadata().unwrap().permissions().mode() & 0o777;
-    for made in [
-        &dir,
-        dir.parent().unwrap(),
-        &dir.join("locks"),
-        &dir.join("store"),
-    ] {
-        assert_eq!(mode(made), 0o700, "{}", made.display());
-    }
-    for lock in std::fs::read_dir(dir.join("locks")).unwrap() {
-        assert_eq!(mode(&lock.unwrap().path()), 0o600);
+    let mut all = vec![dir.parent().unwrap().to_owned(), dir];
+    while let Some(path) = all.pop() {
+        let mode = path.metadata().unwrap().permissions().mode() & 0o777;
+        assert!(
+            [0o700, 0o600].contains(&mode),
+            "{} {mode:o}",
+            path.display()
+        );
+        if path.is_dir() {
+            all.extend(
+                fs::read_dir(path)
+                    .unwrap()
+                    .map(|entry| entry.unwrap().path()),
+            );
+        }
     }
 }
 
@@ -251,23 +253,28 @@ fn links_in_the_directory_lead_nowhere() {
     std::os::unix::fs::symlink(kept.path(), &link).unwrap();
     anew(&link);
     assert_eq!(anew(&link).0.counts().builds, 0);
+    let entries = kept.path().join("entries");
+    fs::rename(&entries, elsewhere.path().join("entries")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path().join("entries"), &entries).unwrap();
+    let error = KernelDir::open(Settings::new().dir(kept.path()))
+        .err()
+        .unwrap();
+    assert!(error.to_string().contains("it is a link"), "{error}");
+}
 
-    let locks = kept.path().join("locks");
-    let program = copy(&quiet(&Simulated::new()).build().unwrap());
-    let [first, second, ..] = *program.key().as_bytes();
-    let lock = locks.join(format!("{first:02x}{second:02x}"));
-    std::fs::remove_file(&lock).unwrap();
-    std::fs::remove_dir_all(kept.path().join("store")).unwrap();
-    let target = elsewhere.path().join("target");
-    std::os::unix::fs::symlink(&target, &lock).unwrap();
-    assert_eq!(anew(kept.path()).1.stats().kept, 1);
-    assert!(!target.exists());
-
-    std::fs::remove_dir_all(&locks).unwrap();
-    std::os::unix::fs::symlink(elsewhere.path(), &locks).unwrap();
-    let error = KernelDir::open(Settings::new().dir(kept.path()));
-    let error = error.err().unwrap().to_string();
-    assert!(error.contains("it is a link"), "{error}");
+/// What oneDNN's proposal has getters for, and the rest.
+#[test]
+fn the_settings_can_be_asked_for() {
+    let kept = folder();
+    let settings = Settings::new()
+        .dir(kept.path())
+        .mode(DeviceType::Gpu, Mode::Off);
+    let dir = KernelDir::open(settings.capacity(1 << 20)).unwrap();
+    let said = dir.settings();
+    assert_eq!(said.dir.as_deref(), Some(kept.path()));
+    assert_eq!((said.capacity, said.max_age), (Some(1 << 20), None));
+    let modes = DeviceType::ALL.map(|kind| said.mode_of(kind));
+    assert_eq!(modes, [Mode::ReadWrite, Mode::Off, Mode::ReadWrite]);
 }
 
 #[test]
@@ -285,66 +292,56 @@ fn a_store_of_ones_own_takes_the_place_of_ours() {
     assert_eq!(run().1.loads, 1);
     *own.fails.lock().unwrap() = true;
     let (counts, stats) = run();
-    // Two looks and a put, and one more look when the program goes.
-    assert_eq!((counts.builds, stats.store_failures), (1, 4));
+    assert_eq!((counts.builds, stats.store_failures), (1, 2));
     *own.fails.lock().unwrap() = false;
 
-    // What it gives is compared and summed before a driver sees it.
-    let spoil = |change: fn(&mut StoredProgram)| {
+    // What it gives is compared and summed before a driver sees it: each bit of it, and all that is cut off or comes behind.
+    let whole = own.kept.lock().unwrap().values().next().unwrap().clone();
+    let spoilt = |change: &dyn Fn(&mut Vec<u8>)| {
         own.kept.lock().unwrap().values_mut().for_each(change);
         let (counts, stats) = run();
         assert_eq!((counts.damaged, counts.from_binary), (0, 0));
-        assert_eq!(
-            (counts.builds, stats.unfit > 0, stats.replaced),
-            (1, true, stats.kept)
-        );
+        assert_eq!((counts.builds, stats.unfit, stats.kept), (1, 1, 1));
         assert_eq!(run().1.loads, 1);
     };
-    spoil(|program| program.binary[0] ^= 1);
-    spoil(|program| program.launched.push("copy".to_owned()));
-    spoil(|program| {
-        program.full.options.push("-g".to_owned());
-        *program = program.clone().seal();
-    });
-    spoil(|program| {
-        program.binary.clear();
-        *program = program.clone().seal();
-    });
+    for at in (0..whole.len()).step_by(7) {
+        spoilt(&|blob| blob[at] ^= 1 << (at % 8));
+    }
+    spoilt(&|blob| blob.truncate(blob.len() - 1));
+    spoilt(&|blob| blob.push(0));
+    spoilt(&Vec::clear);
 }
 
-/// One that is too large, or for which there is no room left, is no reason to leave out others.
+/// It is a blob as a user has it of the program, too.
 #[test]
-fn of_several_programs_those_are_kept_that_there_is_room_for() {
+fn what_a_store_of_ones_own_has_is_a_blob() {
     let own = Own::default();
-    let context = quiet(&Simulated::new())
-        .keep_in(own.clone())
-        .build()
-        .unwrap();
-    let sizes = [1000, 200_000, 20_000, 20_000, 1000];
-    let programs = sizes.iter().enumerate().map(|(n, size)| {
-        let filling = " ".repeat(*size);
-        let spec = ProgramSpec::source(format!("kernel void k{n}() {{}}{filling}"));
-        let program = context.describe(0, &spec).unwrap();
-        context.program(&Sde::new(), 0, &program).unwrap();
-        own.kept.lock().unwrap()[&program.key()].clone()
-    });
-    let programs: Vec<_> = programs.collect();
+    let driver = Simulated::new();
+    let context = quiet(&driver).keep_in(own.clone()).build().unwrap();
+    let program = copy(&context);
+    context.program(&Sde::new(), 0, &program).unwrap();
+    let blob = own.kept.lock().unwrap()[&program.blob_id()].clone();
+    let made = context.from_blob(0, &program, &blob).unwrap();
+    assert_eq!(made.kernel_names(), ["copy", "move"]);
+    assert_eq!(driver.counts().builds, 1);
+}
+
+/// One that is larger than the room is no reason to leave out others.
+#[test]
+fn what_is_larger_than_the_room_is_not_kept() {
     let kept = folder();
     let settings = Settings::new().dir(kept.path()).capacity(60_000);
     let dir = KernelDir::open(settings).unwrap();
-    assert_eq!(dir.put(&programs).unwrap(), 3);
-    let is_there = programs.iter().map(|program| {
-        let wanted = Wanted {
-            key: program.key,
-            full: &program.full,
-            device_type: program.device_type,
-        };
-        dir.get(&[wanted]).unwrap()[0].is_some()
-    });
-    assert_eq!(
-        is_there.collect::<Vec<_>>(),
-        [true, false, true, false, true]
-    );
+    let driver = Simulated::new();
+    let context = quiet(&driver).keep_in_dir(&dir).build().unwrap();
+    for (n, size) in [1000, 200_000, 1000].into_iter().enumerate() {
+        let filling = " ".repeat(size);
+        let spec = ProgramSpec::source(format!("kernel void k{n}() {{}}{filling}"));
+        let program = context.describe(0, &spec).unwrap();
+        context.program(&Sde::new(), 0, &program).unwrap();
+    }
+    drop((context, dir));
+    assert_eq!((driver.counts().builds, entries(kept.path()).len()), (3, 2));
 }
 
 /// A context in a `static` is never dropped.
@@ -358,14 +355,7 @@ fn uses_are_noted_in_a_process_that_never_lets_go() {
     context.program(&sde, 0, &copy(&context)).unwrap();
     context.keep_launched();
     assert_eq!(uses(kept.path()), [1]);
-    let other = keeping(&Simulated::new(), kept.path());
-    other.program(&Sde::new(), 0, &copy(&other)).unwrap();
-    let program = other
-        .describe(0, &ProgramSpec::source("kernel void k() {}"))
-        .unwrap();
-    other.program(&Sde::new(), 0, &program).unwrap();
-    assert_eq!(uses(kept.path()), [1, 1]);
-    std::mem::forget((context, other, sde));
+    std::mem::forget((context, sde));
 }
 
 /// How often each entry was used, one number for each time that it was noted.
@@ -373,7 +363,7 @@ fn uses(kept: &std::path::Path) -> Vec<u64> {
     use sde_archives::inspect::{Inspection, Item};
 
     let mut uses = Vec::new();
-    let store = Inspection::open(kept.join("store")).unwrap();
+    let store = Inspection::open(kept).unwrap();
     for segment in store.segments().unwrap() {
         let walked = segment.walk(|item| {
             if let Item::Uses { uses: more, .. } = item {
@@ -385,76 +375,54 @@ fn uses(kept: &std::path::Path) -> Vec<u64> {
     uses
 }
 
-/// The program `sde` reads these without our types: what it looks for must be there, under these names.
+/// The program `sde` reads these without our types: an entry of an app as any other, with what people look for.
 #[test]
-fn what_the_program_sde_reads_is_there() {
-    use sde_archives::inspect::{Inspection, Item, Value};
+fn what_people_look_for_is_there() {
+    use sde_archives::inspect::Value;
 
     let kept = folder();
     anew(kept.path());
-    // Another process loads it; whoever looks whether there is a better one does not use it.
-    let (_, context) = anew(kept.path());
-    drop(context);
-    let store = Inspection::open(kept.path().join("store")).unwrap();
-    let (mut entries, mut uses) = (Vec::new(), Vec::new());
-    for segment in store.segments().unwrap() {
-        let walked = segment.walk(|item| match item {
-            Item::Entry(entry) => entries.push(entry),
-            Item::Uses { uses: more, .. } => uses.extend(more),
-            _ => {}
-        });
-        walked.unwrap();
-    }
+    // Another process loads it.
+    anew(kept.path());
+    assert_eq!(uses(kept.path()), [1]);
+    let entries = entries(kept.path());
     let [entry] = &entries[..] else {
         panic!("one program, one entry: {entries:?}");
     };
-    assert_eq!(&*entry.record.app, "sde_opencl.Binary");
-    let inputs: Vec<&str> = entry
-        .record
-        .inputs
-        .iter()
-        .map(|input| &*input.name)
-        .collect();
-    assert_eq!(inputs, ["device", "driver", "options", "program"]);
+    assert_eq!(&*entry.record.app, "sde_opencl.Build");
+    let inputs = entry.record.inputs.iter();
+    let inputs: Vec<_> = inputs.map(|one| (&*one.name, &*one.short)).collect();
+    let named = [
+        ("device", "\"simulated\""),
+        ("driver", "\"Simulated Platform 1.0\""),
+        ("options", "\"\""),
+    ];
+    assert_eq!(inputs[..3], named);
+    let name = &entry.record.setup.transparent[0];
+    assert_eq!((&*name.name, &*name.short), ("name", "\"copy\""));
     let value = |name: &str| {
-        let saved = entry
-            .results
-            .iter()
-            .find(|saved| saved.name == name)
-            .unwrap();
+        let mut results = entry.results.iter();
+        let saved = results.find(|saved| saved.name == name).unwrap();
         saved.payload.as_ref().unwrap().value(1 << 20).unwrap()
     };
-    let field = |value: &Value, name: &str| match value {
-        Value::Map(pairs) => {
-            let found = pairs
-                .iter()
-                .find(|(key, _)| *key == Value::Text(name.to_owned()));
-            found
-                .unwrap_or_else(|| panic!("no {name} in {value:?}"))
-                .1
-                .clone()
-        }
-        other => panic!("{other:?} has no {name}"),
+    let texts = |texts: &[&str]| {
+        let texts = texts.iter().map(|text| Value::Text((*text).to_owned()));
+        Value::List(texts.collect())
     };
-    let text = |text: &str| Value::Text(text.to_owned());
-    let (key, about) = (value("key"), value("about"));
-    assert_eq!(field(&about, "name"), text("copy"));
-    assert_eq!(field(&about, "device_type"), text("Cpu"));
-    assert_eq!(
-        field(&about, "kernels"),
-        Value::List(vec![text("copy"), text("move")])
+    assert_eq!(value("kernels"), texts(&["copy", "move"]));
+    assert_eq!(value("launched"), texts(&[]));
+    let log = format!("{} bytes compiled", COPY.len());
+    assert_eq!(value("log"), Value::Text(log));
+    let Value::Map(key) = value("key") else {
+        panic!("the key is no map");
+    };
+    let has = |field: &str| {
+        key.iter()
+            .any(|(name, _)| *name == Value::Text(field.to_owned()))
+    };
+    assert!(
+        ["material", "options", "device", "switches"]
+            .into_iter()
+            .all(has)
     );
-    assert_eq!(field(&about, "launched"), Value::List(Vec::new()));
-    assert_eq!(
-        field(&about, "log"),
-        text(&format!("{} bytes compiled", COPY.len()))
-    );
-    assert_eq!(field(&key, "options"), Value::List(Vec::new()));
-    let device = field(&key, "device");
-    assert_eq!(field(&device, "name"), text("simulated"));
-    assert_eq!(field(&device, "platform"), text("Simulated Platform"));
-    assert_eq!(field(&device, "driver"), text("1.0"));
-    let used: Vec<_> = uses.iter().map(|one| (one.prefix, one.count)).collect();
-    let first = entry.record.key.as_bytes().first_chunk().unwrap();
-    assert_eq!(used, [(u64::from_be_bytes(*first), 1)]);
 }

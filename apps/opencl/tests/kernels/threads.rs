@@ -1,16 +1,14 @@
 //! Many threads and one program.
 
+use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use rayon::prelude::*;
-use sde::{Event, EventLog, Sde, Value};
+use sde::{Sde, Value};
 use sde_opencl::driver::simulated::Simulated;
-use sde_opencl::{
-    Context, KernelDir, KernelStore, ProgramSpec, Settings, StoreError, StoredProgram, Wanted,
-};
+use sde_opencl::{Context, KernelDir, ProgramSpec, Settings};
 
 use crate::fixture::{context, copy, folder, keeping, quiet};
 
@@ -43,44 +41,6 @@ fn three_hundred_threads_build_once_and_have_one_kernel() {
             .all(|kernel| Value::ptr_eq(kernel, &kernels[0]))
     );
     assert_eq!((driver.counts().builds, context.stats().kept), (1, 1));
-}
-
-/// A store that tells what was done when something was put.
-#[derive(Clone, Default)]
-struct Telling(EventLog, Arc<Mutex<Vec<Vec<String>>>>);
-
-impl KernelStore for Telling {
-    fn get(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<StoredProgram>>, StoreError> {
-        Ok(vec![None; wanted.len()])
-    }
-
-    fn put(&self, programs: &[StoredProgram]) -> Result<usize, StoreError> {
-        let finished = |event: &Event| match event {
-            Event::Finished { app, .. } => Some(app.to_string()),
-            _ => None,
-        };
-        let done = self.0.events().iter().filter_map(finished).collect();
-        self.1.lock().unwrap().push(done);
-        Ok(programs.len())
-    }
-
-    fn describe(&self) -> String {
-        "a witness".to_owned()
-    }
-}
-
-/// All who wait have it before its builder waits for the disk.
-#[test]
-fn nobody_but_the_builder_waits_for_the_store() {
-    let store = Telling::default();
-    let context = quiet(&Simulated::new())
-        .keep_in(store.clone())
-        .build()
-        .unwrap();
-    let sde = Sde::builder().observer(store.0.clone()).build().unwrap();
-    context.kernel(&sde, 0, &copy(&context), "copy").unwrap();
-    let puts = store.1.lock().unwrap().clone();
-    assert_eq!(puts, [["sde_opencl.ProgramBuild", "sde_opencl.Kernel"]]);
 }
 
 /// Two contexts know nothing of each other in memory; in the store they take turns.
@@ -175,7 +135,7 @@ fn raw_rayon_inside_and_outside_does_not_hang_in_a_thousand_runs() {
     }
 }
 
-/// A thread that steals a job while it builds comes to the lock that it has itself.
+/// A thread that steals a job while it builds comes to the build that it is at itself.
 #[test]
 fn a_thread_does_not_wait_for_its_own_turn() {
     let kept = folder();
@@ -185,7 +145,7 @@ fn a_thread_does_not_wait_for_its_own_turn() {
         .dir(kept.path())
         .patience(Duration::from_secs(2));
     let dir = KernelDir::open(settings).unwrap();
-    let context = quiet(&driver).keep_in(dir).build().unwrap();
+    let context = quiet(&driver).keep_in_dir(&dir).build().unwrap();
     let (sde, program) = (Sde::new(), copy(&context));
     let is_first = AtomicBool::new(true);
     driver.in_build(move |_| {
@@ -201,5 +161,5 @@ fn a_thread_does_not_wait_for_its_own_turn() {
         context.program(&sde, 0, &program).unwrap();
     });
     assert!(driver.counts().builds > 1, "nothing was stolen");
-    assert_eq!(context.stats().waits, 0);
+    assert_eq!(dir.stats().waited_for_others, 0);
 }

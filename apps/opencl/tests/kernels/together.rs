@@ -1,16 +1,10 @@
 //! Many programs at once.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-
 use sde::Sde;
 use sde_opencl::driver::simulated::{Simulated, device};
-use sde_opencl::{
-    Context, Descriptor, Error, Event, KernelDir, KernelStore, ProgramSpec, Settings, StoreError,
-    StoredProgram, Turn, Wanted,
-};
+use sde_opencl::{Context, Descriptor, Error, ProgramSpec};
 
-use crate::fixture::{context, copy, folder, quiet};
+use crate::fixture::{context, copy, quiet};
 use crate::own_store::Own;
 
 fn on(driver: &Simulated, own: &Own) -> Context {
@@ -40,10 +34,8 @@ fn programs_that_are_not_live_are_asked_for_in_one_call() {
     let programs = first.programs(&Sde::new(), 0, &all);
     assert!(programs.iter().all(Result::is_ok));
     assert_eq!(driver.counts().builds, 10);
-    // Each looks again once it has the turn to build, and is kept when it was built.
-    let (gets, puts) = own.calls();
-    assert_eq!((gets[0], gets.len()), (10, 11));
-    assert_eq!(puts, [1; 10]);
+    // Each is kept when it was built: a process that is killed loses no build that ended.
+    assert_eq!(own.calls(), (vec![10], vec![1; 10]));
     drop((programs, first));
 
     let driver = Simulated::new();
@@ -113,7 +105,7 @@ fn a_store_that_lies_or_fails_is_not_believed() {
         let mut kept = own.kept.lock().unwrap();
         let keys: Vec<_> = kept.keys().copied().collect();
         let other = kept[&keys[1]].clone();
-        kept.get_mut(&keys[0]).unwrap().binary[6] ^= 1;
+        kept.get_mut(&keys[0]).unwrap()[100] ^= 1;
         kept.insert(keys[2], other);
     }
     let driver = Simulated::new();
@@ -123,10 +115,9 @@ fn a_store_that_lies_or_fails_is_not_believed() {
         let names = program.as_ref().unwrap().kernel_names();
         assert_eq!(names, [format!("k{n}")]);
     }
-    // Two were not fit, and were not when they were looked at again.
     let stats = second.stats();
-    assert_eq!((stats.builds, stats.loads, stats.unfit), (2, 8, 4));
-    assert_eq!((stats.replaced, driver.counts().damaged), (2, 0));
+    assert_eq!((stats.builds, stats.loads, stats.unfit), (2, 8, 2));
+    assert_eq!((stats.kept, driver.counts().damaged), (2, 0));
     *own.fails.lock().unwrap() = true;
     let driver = Simulated::new();
     let third = on(&driver, &own);
@@ -135,77 +126,47 @@ fn a_store_that_lies_or_fails_is_not_believed() {
     assert_eq!(driver.counts().builds, 10);
 }
 
-/// What was launched is put together: all in one call, and what there was no room for is not tried again.
+/// What was launched is asked for, and put, in one call, but 64 at a time.
 #[test]
 fn what_was_launched_is_kept_in_one_call() {
-    let own = Own::default();
-    let driver = Simulated::new();
-    let told = Arc::new(Mutex::new(0));
-    let observer = Arc::clone(&told);
-    let context = quiet(&driver)
-        .keep_in(own.clone())
-        .observer(move |event: &Event| {
-            *observer.lock().unwrap() += usize::from(matches!(event, Event::Kept { .. }));
-        })
-        .build()
-        .unwrap();
-    let sde = Sde::new();
-    *own.room.lock().unwrap() = Some(0);
-    launch_ten(&sde, &context);
-    // There was no room when they were built, so they are not ours to keep.
-    assert_eq!((context.keep_launched(), *told.lock().unwrap()), (0, 0));
-
-    *own.room.lock().unwrap() = Some(7);
-    sde.clean_cache("sde_opencl.Kernel", []).unwrap();
-    sde.clean_cache("sde_opencl.ProgramBuild", []).unwrap();
-    *own.fails.lock().unwrap() = true;
-    launch_ten(&sde, &context);
-    *own.fails.lock().unwrap() = false;
-    own.calls();
-    assert_eq!((context.keep_launched(), *told.lock().unwrap()), (7, 7));
-    // Those that were left out are tried alone.
-    assert_eq!(own.calls().1, [10, 1, 1, 1]);
-    assert_eq!((context.keep_launched(), own.calls().1), (0, vec![]));
-    let kept = own.kept.lock().unwrap();
-    assert!(kept.values().all(|program| program.launched.len() == 1));
-}
-
-/// A store makes room for what is put. What there was none for in a batch, there may be for each.
-#[test]
-fn what_a_batch_had_no_room_for_is_put_alone() {
-    let kept = folder();
-    let driver = Simulated::new();
-    driver.freeze_binaries();
-    let settings = Settings::new().dir(kept.path()).capacity(300_000);
-    let dir = KernelDir::open(settings).unwrap();
-    let context = quiet(&driver).keep_in(dir).build().unwrap();
-    let sde = Sde::new();
-    let count = 40;
-    for n in 0..count {
-        let filling = "x".repeat(9_000);
-        let spec = ProgramSpec::source(format!("kernel void k{n}() {{}} {filling}"));
-        let program = context.describe(0, &spec).unwrap();
-        let kernel = context.kernel(&sde, 0, &program, &format!("k{n}")).unwrap();
-        kernel.launch().unwrap().enqueued();
-    }
-    assert_eq!(context.keep_launched(), count);
-    assert_eq!(context.keep_launched(), 0);
-}
-
-/// One that could not be put alone is tried again, as one that could not be put at all.
-#[test]
-fn what_could_not_be_put_alone_is_tried_again() {
     let own = Own::default();
     let context = on(&Simulated::new(), &own);
     let sde = Sde::new();
     launch_ten(&sde, &context);
-    own.kept.lock().unwrap().clear();
-    *own.room.lock().unwrap() = Some(6);
-    *own.fails_alone.lock().unwrap() = true;
-    assert_eq!(context.keep_launched(), 6);
-    *own.room.lock().unwrap() = None;
-    *own.fails_alone.lock().unwrap() = false;
-    assert_eq!(context.keep_launched(), 4);
+    own.calls();
+    assert_eq!(context.keep_launched(), 10);
+    assert_eq!(own.calls(), (vec![10], vec![10]));
+    assert_eq!(
+        (context.keep_launched(), own.calls()),
+        (0, (vec![], vec![]))
+    );
+    for n in 0..70 {
+        let spec = ProgramSpec::source(format!("kernel void m{n}() {{}}"));
+        let program = context.describe(0, &spec).unwrap();
+        let kernel = context.kernel(&sde, 0, &program, &format!("m{n}"));
+        kernel.unwrap().launch().unwrap().enqueued();
+    }
+    own.calls();
+    assert_eq!(context.keep_launched(), 70);
+    assert_eq!(own.calls(), (vec![64, 6], vec![64, 6]));
+    // Another process finds that all is there.
+    let next = on(&Simulated::new(), &own);
+    launch_ten(&Sde::new(), &next);
+    own.calls();
+    assert_eq!((next.keep_launched(), own.calls().1), (0, vec![]));
+}
+
+/// What could not be put is tried again, once its kernels were launched.
+#[test]
+fn what_could_not_be_put_is_tried_again() {
+    let own = Own::default();
+    let context = on(&Simulated::new(), &own);
+    let sde = Sde::new();
+    *own.fails.lock().unwrap() = true;
+    launch_ten(&sde, &context);
+    assert_eq!(context.keep_launched(), 0);
+    *own.fails.lock().unwrap() = false;
+    assert_eq!((context.keep_launched(), context.keep_launched()), (10, 0));
 }
 
 /// Of two devices of equal identity each launched another kernel: each took the place of the other's binary for ever.
@@ -230,56 +191,14 @@ fn twins_that_launch_different_kernels_do_not_replace_one_another() {
     let kernel = next.kernel(&sde, 0, &copy(&next), "move").unwrap();
     kernel.launch().unwrap().enqueued();
     assert_eq!(next.keep_launched(), 1);
-    let kept = own.kept.lock().unwrap();
-    assert_eq!(kept.values().next().unwrap().launched, ["copy", "move"]);
-}
-
-/// Each turn is an open file: held until the batch was put, they were more than a process may have.
-#[test]
-fn no_turn_is_held_when_a_batch_is_put() {
-    #[derive(Clone, Default)]
-    struct Turns {
-        own: Own,
-        held: Arc<AtomicUsize>,
-        at_put: Arc<Mutex<Vec<usize>>>,
-    }
-    struct Held(Arc<AtomicUsize>);
-    impl Drop for Held {
-        fn drop(&mut self) {
-            self.0.fetch_sub(1, Ordering::SeqCst);
-        }
-    }
-    impl KernelStore for Turns {
-        fn get(&self, wanted: &[Wanted<'_>]) -> Result<Vec<Option<StoredProgram>>, StoreError> {
-            self.own.get(wanted)
-        }
-        fn put(&self, programs: &[StoredProgram]) -> Result<usize, StoreError> {
-            self.at_put
-                .lock()
-                .unwrap()
-                .push(self.held.load(Ordering::SeqCst));
-            self.own.put(programs)
-        }
-        fn turn_at_once(&self, _: &Wanted<'_>) -> Option<Turn> {
-            self.held.fetch_add(1, Ordering::SeqCst);
-            Some(Turn {
-                held: Some(Box::new(Held(Arc::clone(&self.held)))),
-                waited: None,
-            })
-        }
-        fn describe(&self) -> String {
-            "a map with turns".to_owned()
-        }
-    }
-    let store = Turns::default();
-    let context = quiet(&Simulated::new()).keep_in(store.clone());
-    let context = context.build().unwrap();
+    drop((sde, next));
+    let last = on(&driver, &own);
     let sde = Sde::new();
-    launch_ten(&sde, &context);
-    store.at_put.lock().unwrap().clear();
-    assert_eq!(context.keep_launched(), 10);
-    assert_eq!(*store.at_put.lock().unwrap(), [0]);
-    assert_eq!(store.own.calls().1.last(), Some(&10));
+    for name in ["copy", "move"] {
+        let kernel = last.kernel(&sde, 0, &copy(&last), name);
+        kernel.unwrap().launch().unwrap().enqueued();
+    }
+    assert_eq!(last.keep_launched(), 0);
 }
 
 /// It is the same program, whoever asked for it in which way.

@@ -61,7 +61,9 @@ pub trait App: Fingerprint + Send + Sync + 'static {
     /// wait takes over; no key is ever poisoned.
     fn run(&self, sde: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError>;
 
-    /// What a run with these inputs is expected to take, if the app can tell.
+    /// What a run with these inputs is expected to take, if the app can tell. Where work is
+    /// [shared](crate::SharedWork), a run of which 20 ms or more are expected is announced before it begins, and others wait for it as for
+    /// one that was seen to take as long.
     fn cost(&self, inputs: &Inputs) -> Option<Cost> {
         let _ = inputs;
         None

@@ -14,6 +14,8 @@ pub(crate) struct RunCost {
     /// An average in which the latest counts for a quarter, in nanoseconds; 0 before the first.
     average: AtomicU64,
     longest: AtomicU64,
+    /// What the app expected of one.
+    expected: AtomicU64,
 }
 
 impl RunCost {
@@ -28,10 +30,20 @@ impl RunCost {
         self.longest.fetch_max(took, Ordering::Relaxed);
     }
 
-    /// What one takes on average; `None` if there was none.
+    /// Takes note of what the app expects of one.
+    pub(crate) fn expect(&self, time: Duration) {
+        self.expected.fetch_max(nanos(time), Ordering::Relaxed);
+    }
+
+    /// What one takes on average, or more if more is expected; `None` if nothing is known.
     pub(crate) fn average(&self) -> Option<Duration> {
-        let average = self.average.load(Ordering::Relaxed);
-        (average > 0).then(|| Duration::from_nanos(average))
+        self.at_least_as_expected(&self.average)
+    }
+
+    fn at_least_as_expected(&self, seen: &AtomicU64) -> Option<Duration> {
+        let expected = self.expected.load(Ordering::Relaxed);
+        let most = seen.load(Ordering::Relaxed).max(expected);
+        (most > 0).then(|| Duration::from_nanos(most))
     }
 
     /// Whether one is known to be worth announcing before it begins.
@@ -39,10 +51,9 @@ impl RunCost {
         self.average().is_some_and(|average| average >= SHORT)
     }
 
-    /// What the longest took; `None` if there was none.
+    /// What the longest took, or more if more is expected; `None` if nothing is known.
     pub(crate) fn longest(&self) -> Option<Duration> {
-        let longest = self.longest.load(Ordering::Relaxed);
-        (longest > 0).then(|| Duration::from_nanos(longest))
+        self.at_least_as_expected(&self.longest)
     }
 }
 
@@ -59,5 +70,10 @@ mod tests {
         cost.note(Duration::ZERO);
         assert_eq!(cost.average(), Some(Duration::from_micros(6)));
         assert_eq!(cost.longest(), Some(Duration::from_micros(8)));
+        assert!(!cost.is_long());
+        cost.expect(Duration::from_secs(1));
+        cost.note(Duration::ZERO);
+        assert!(cost.is_long());
+        assert_eq!(cost.longest(), Some(Duration::from_secs(1)));
     }
 }

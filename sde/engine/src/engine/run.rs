@@ -91,6 +91,11 @@ impl Engine {
             let (served, source) = self.remembered(run)?;
             return Ok(self.conclude(run, served, source));
         }
+        if self.sharing.is_some()
+            && let Some(expected) = call.cost(&*run.app.app)
+        {
+            run.cache.cost.expect(expected.time);
+        }
         // Before the claim: who waits for another run to be gone holds up nobody.
         let _exclusive = self.exclusive(run)?;
         let (served, source) = match self.claim(run)? {

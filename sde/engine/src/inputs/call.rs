@@ -4,7 +4,7 @@
 //! stack, so a hit on them allocates nothing; [`Inputs`](super::Inputs) own theirs. Both are
 //! calls.
 
-use crate::app::{App, Handle};
+use crate::app::{App, Cost, Handle};
 use crate::error::AppError;
 use crate::event::Source;
 use crate::key::{
@@ -44,6 +44,12 @@ pub trait Call {
     fn take_all(&self, results: ResultMap, source: Source) -> bool {
         let _ = (results, source);
         false
+    }
+
+    /// What the app expects the run to take, if it can tell.
+    fn cost(&self, app: &dyn App) -> Option<Cost> {
+        let _ = app;
+        None
     }
 
     /// Runs the app's body. Called once at most.

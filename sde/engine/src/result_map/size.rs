@@ -35,6 +35,20 @@ pub trait MemorySize: Send + Sync + 'static {
     fn memory_size(&self) -> usize;
 }
 
+impl MemorySize for String {
+    fn memory_size(&self) -> usize {
+        size_of::<Self>() + self.capacity()
+    }
+}
+
+impl<T: MemorySize> MemorySize for Vec<T> {
+    fn memory_size(&self) -> usize {
+        let spare = (self.capacity() - self.len()) * size_of::<T>();
+        let items = self.iter().map(T::memory_size);
+        size_of::<Self>() + spare + items.sum::<usize>()
+    }
+}
+
 /// Tells the size of the values of one type.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SizeOf {

@@ -56,7 +56,7 @@ fn on_devices() -> Option<Arc<ClContext>> {
 /// A context on them that keeps binaries in a folder.
 fn context(dir: &Path) -> Option<Context> {
     let dir = KernelDir::open(Settings::new().dir(dir)).unwrap();
-    let context = Context::on(on_devices()?).keep_in(dir).build();
+    let context = Context::on(on_devices()?).keep_in_dir(&dir).build();
     Some(context.unwrap())
 }
 

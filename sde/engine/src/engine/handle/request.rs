@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 
 use super::Handle;
 use super::source::{AppRef, AppSource, CalledApp};
-use crate::app::{App, CancelToken, Nearest, ResolvedOnce};
+use crate::app::{App, CancelToken, Cost, Nearest, ResolvedOnce};
 use crate::error::{AppError, Error};
 use crate::event::{RunId, Source};
 use crate::inputs::{Call, Inputs, ValueSummary};
@@ -228,6 +228,10 @@ impl Call for ErasedCall<'_> {
     fn take_all(&self, results: ResultMap, source: Source) -> bool {
         self.taken.set(Some((results, source)));
         true
+    }
+
+    fn cost(&self, app: &dyn App) -> Option<Cost> {
+        app.cost(self.inputs)
     }
 
     fn compute(&mut self, app: &dyn App, sde: &Handle) -> Result<ResultMap, AppError> {

@@ -1,0 +1,300 @@
+use super::*;
+
+fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    folder
+}
+
+fn scan(text: &str, dirs: &[&Path]) -> Scan {
+    let dirs: Vec<_> = dirs.iter().map(PathBuf::from).collect();
+    let source = Source {
+        text,
+        name: "t",
+        options: "",
+        dirs: &dirs,
+        reads: None,
+    };
+    source.scan()
+}
+
+fn promised(text: &str, dir: &Path, reads: &[&str]) -> Scan {
+    let reads: Vec<_> = reads.iter().copied().map(String::from).collect();
+    let source = Source {
+        text,
+        name: "t",
+        options: "",
+        dirs: &[dir.to_owned()],
+        reads: Some(&reads),
+    };
+    source.scan()
+}
+
+fn names(scan: &Scan) -> Vec<&str> {
+    scan.included.iter().map(|one| &*one.name).collect()
+}
+
+fn contents(scan: &Scan) -> Vec<&str> {
+    let texts = scan.included.iter().map(|one| match &one.content {
+        Content::Text(text) => &**text,
+        Content::Bytes(_) => "no text",
+    });
+    texts.collect()
+}
+
+#[test]
+fn what_is_included_includes_more_and_cycles_end() {
+    let folder = folder(&[
+        ("a.h", "#include \"sub/b.h\"\n"),
+        ("sub/b.h", "#  include \"c.h\"\n#include \"a.h\"\n"),
+        ("sub/c.h", "int c;"),
+    ]);
+    let source = "/* #include \"a.h\" */\n// #include \"no.h\"\n%:include\t<a.h> // here\nkernel void k() {}";
+    let scan = scan(source, &[folder.path()]);
+    assert_eq!(names(&scan), ["a.h", "sub/b.h", "c.h", "a.h"]);
+    assert_eq!(scan.cacheable, Ok(()));
+}
+
+/// Which of them a compiler reads is its affair. The tests run in the directory of the crate.
+#[test]
+fn all_files_that_an_include_may_mean_count() {
+    let one = folder(&[
+        ("Cargo.toml", "one"),
+        ("sub/x.h", "#include \"y.h\""),
+        ("sub/y.h", "near"),
+    ]);
+    let two = folder(&[("Cargo.toml", "two"), ("y.h", "far")]);
+    let dirs = [one.path(), two.path()];
+    for source in [
+        "#include \"Cargo.toml\"",
+        "#if 0\n#include <Cargo.toml>\n#endif",
+    ] {
+        let here = fs::read_to_string("Cargo.toml").unwrap();
+        assert_eq!(contents(&scan(source, &dirs)), ["one", "two", &here]);
+    }
+    let beside = scan("#include \"sub/x.h\"", &dirs);
+    assert_eq!(contents(&beside)[1..], ["near", "far"]);
+    let absolute = one.path().join("sub/y.h");
+    let absolute = scan(&format!("#include <{}>", absolute.display()), &[]);
+    assert_eq!(contents(&absolute), ["near"]);
+}
+
+/// By each of these a compiler may read a file, or the time, that is not in the key: a changed one would give old code. Some are
+/// of a compiler that was seen to do so.
+#[test]
+fn what_may_read_anything_else_is_not_cacheable() {
+    let folder = folder(&[("a.h", "")]);
+    for text in [
+        // Not found here; a driver has directories of its own.
+        "#include \"gone.h\"",
+        "#if X\n#include <gone.h>\n#endif",
+        "/* // */ #include \"gone.h\"",
+        // A name that is computed, or not the same for all.
+        "#include NAME",
+        "#include M2S(PATH/a.h)",
+        "#include \"d\\\"a.h\"",
+        "#include <.//a.h>",
+        "#include <a/*b.h>",
+        "#include \"open",
+        "#include",
+        // Other directives.
+        "#include_next <a.h>",
+        "#import \"a.h\"",
+        "@import a;",
+        "# embed \"a.h\"",
+        "#pragma include_alias(\"x.h\", \"a.h\")",
+        "_Pragma(\"include_alias\")",
+        "#if __has_include(\"a.h\")\n#endif",
+        "#if __has_embed(\"a.h\")\n#endif",
+        // Put together by a macro.
+        "#define CAT(a, b) a##b\n#if CAT(__has_,include)(\"a.h\")\n#endif",
+        "#define C(a, b) a %:%: b\nint t[] = C(__TI, ME__);",
+        "#define C(a, b) a##b\nC(as, m)(\".incbin \\\"a.h\\\"\");",
+        "#define C(a, b) a##b\n#define S(x) #x\nC(as, m)(\".incbin\" S(\"a.h\"));",
+        // The time.
+        "int t = __TIME__;",
+        "char *d = __DATE__ /* */ ;",
+        "__TIME\\\nSTAMP__",
+        // An assembler.
+        "__asm__(\".incbin \\\"a.h\\\"\");",
+        "__asm__(\".inc\" \"bin \\\"a.h\\\"\");",
+        "asm(\n\"  .include \\\"a.h\\\"\"\n);",
+        "asm volatile (\".incbin a.h\" ::: );",
+        "asm(R\"(.incbin \"a.h\")\");",
+        "asm(TEXT);",
+        // Read in different ways.
+        "??=include \"a.h\"",
+        "// ??/\n#include \"a.h\"",
+        "// x\r#include \"a.h\"",
+        "#\\\n\rinclude \"a.h\"",
+        "// x\\ \n#include \"a.h\"",
+        "\0#include \"a.h\"",
+        "#/*\n*/include \"a.h\"",
+    ] {
+        let why = scan(text, &[folder.path()]).cacheable;
+        let why = why.expect_err(text).to_string();
+        assert!(
+            why.contains("t ") || why.contains("what a macro"),
+            "{text:?}: {why}"
+        );
+    }
+}
+
+/// Hidden from one who reads as a compiler does, and found all the same.
+#[test]
+fn what_looks_like_an_include_is_followed_wherever_it_stands() {
+    let folder = folder(&[("a.h", "")]);
+    for text in [
+        "#in\\\nclude \"a.h\"",
+        "#inc\\\r\nlude \"a.h\"",
+        "/\\\n* */ #include \"a.h\"",
+        "#warning see /* there\n#include \"a.h\"\n/* */",
+        "constant char s[] = R\"(\n/*\n)\";\n#include \"a.h\"\n/* */",
+        "int a = 1'000, b = '\"';\n#include \"a.h\"\n/**/",
+        "\u{feff}#include \"a.h\"",
+        "\u{b}#\u{c}include\t\"a.h\"",
+        "#\u{a0}include \"a.h\"",
+        "// x */ #include \"a.h\"",
+        "/* // */ #include \"a.h\"",
+    ] {
+        let scan = scan(text, &[folder.path()]);
+        assert_eq!(
+            (names(&scan), &scan.cacheable),
+            (vec!["a.h"], &Ok(())),
+            "{text:?}"
+        );
+    }
+}
+
+#[test]
+fn what_reads_nothing_is_cacheable() {
+    for text in [
+        "kernel void k() {}",
+        "#includ \"x\"\nint included; // what #include does, ???\n",
+        "#define S(x) #x\n",
+        "#define CPREC(a) a##f\n #define X\nint s, m, i, t; float as_float;",
+        "#if __has_builtin(__builtin_assume)\n#endif\nint HAVE__TIME__, __TIME, DATE__;",
+        "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#pragma unroll 4\n#\n# 5 \"x\"",
+        "asm volatile(\"shfl.sync.idx.b32 %0, %%laneid;\" : \"=r\"(ret) );\n__asm__ (\"nop\");",
+        "printf(\"%d # of a include\\n\", 1); char c = '\\\\'; // asmodeus\r\n",
+    ] {
+        assert_eq!(scan(text, &[]).cacheable, Ok(()), "{text:?}");
+    }
+}
+
+/// As hashcat names its headers: its author says which they are.
+#[test]
+fn what_an_author_promises_is_followed() {
+    let folder = folder(&[
+        (
+            "a.h",
+            "#include \"b.h\"\n#include OTHER\n#include \"gone.h\"",
+        ),
+        ("b.h", "asm(TEXT);"),
+        ("sub/l.h", "#include FILE"),
+        ("sub/x.h", "near"),
+        ("x.h", "far"),
+    ]);
+    let source = "#include M2S(PATH/a.h)";
+    let found = promised(source, folder.path(), &["a.h"]);
+    assert_eq!(found.cacheable, Ok(()));
+    assert!(
+        names(&found).starts_with(&["a.h", "b.h"]),
+        "{:?}",
+        names(&found)
+    );
+    assert!(scan(source, &[folder.path()]).cacheable.is_err());
+    assert_eq!(promised("asm(TEXT);", folder.path(), &[]).cacheable, Ok(()));
+    // Beside the file that has the macro, too.
+    let found = promised("#include \"sub/l.h\"", folder.path(), &["x.h"]);
+    for text in ["near", "far"] {
+        assert!(contents(&found).contains(&text), "{:?}", contents(&found));
+    }
+    // It is a promise of files.
+    for text in ["int t = __TIME__;", "#define C(a) __TI##a\nC(ME__)"] {
+        assert!(
+            promised(text, folder.path(), &["x.h"]).cacheable.is_err(),
+            "{text}"
+        );
+    }
+}
+
+/// Words may stand in one file and be put together in another.
+#[test]
+fn pieces_of_words_are_looked_for_in_all_files_and_options() {
+    let folder = folder(&[("cat.h", "#define CAT(a, b) a##b")]);
+    let source = Source {
+        text: "#include \"cat.h\"\nint t = CAT(A, ME__);",
+        name: "t",
+        options: "-DA=__TI",
+        dirs: &[folder.path().to_owned()],
+        reads: None,
+    };
+    assert!(source.scan().cacheable.is_err());
+    let source = Source {
+        options: "-DA=__TIMER",
+        ..source
+    };
+    assert_eq!(source.scan().cacheable, Ok(()));
+}
+
+#[test]
+fn a_header_that_is_no_text_is_followed_and_its_bytes_count() {
+    let folder = folder(&[("b.h", "")]);
+    let latin = |letter: u8| {
+        let bytes = [b"/* F", &[letter][..], b"r */\n#include \"b.h\"\n"].concat();
+        fs::write(folder.path().join("a.h"), &bytes).unwrap();
+        let found = scan("#include \"a.h\"", &[folder.path()]);
+        assert_eq!(found.included[0].content, Content::Bytes(bytes));
+        assert_eq!(names(&found), ["a.h", "b.h"]);
+        found.included
+    };
+    assert_ne!(latin(0xfc), latin(0xe4));
+    // A name that is none is no name that could be looked for.
+    fs::write(folder.path().join("a.h"), b"#include \"d\xe9.h\"").unwrap();
+    assert!(
+        scan("#include \"a.h\"", &[folder.path()])
+            .cacheable
+            .is_err()
+    );
+}
+
+/// Opening a pipe never ends.
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_is_not_read() {
+    let folder = folder(&[]);
+    let pipe = folder.path().join("pipe.h");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    for name in [pipe.to_str().unwrap(), "/dev/zero"] {
+        assert!(
+            scan(&format!("#include \"{name}\""), &[])
+                .cacheable
+                .is_err()
+        );
+    }
+}
+
+/// Files that each include the next one overflowed the stack, and such as include one another by the parent had ever longer names.
+#[test]
+fn files_that_include_one_another_come_to_an_end() {
+    let folder = folder(&[
+        ("a/x.h", "#include \"../b/y.h\""),
+        ("b/y.h", "#include \"../a/x.h\""),
+    ]);
+    for n in 0..20_000 {
+        let text = format!("#include \"{}.h\"", n + 1);
+        fs::write(folder.path().join(format!("{n}.h")), text).unwrap();
+    }
+    assert_eq!(
+        names(&scan("#include \"0.h\"", &[folder.path()])).len(),
+        20_000
+    );
+    let both = scan("#include \"a/x.h\"", &[folder.path()]);
+    assert!(both.included.len() <= 3, "{:?}", names(&both));
+}

@@ -1,0 +1,156 @@
+//! A build as an app, whose results are the binary and what is known of it.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use sde::{
+    App, AppError, AppInfo, Cost, Error, Fingerprint, Handle, Inputs, MemorySize, Parameter,
+    ResultMap, ResultSpec, inputs,
+};
+
+use super::Kept;
+use crate::identity::{Descriptor, FullKey};
+use crate::live::Program;
+use crate::lock::lock;
+use crate::make::Making;
+
+/// A build of a program, or what was captured of one that is live. What is skipped is in its inputs, by the key of the program.
+#[derive(Fingerprint)]
+pub(crate) struct Build {
+    #[fingerprint(skip)]
+    pub(crate) program: Descriptor,
+    #[fingerprint(skip)]
+    pub(crate) work: Work,
+    /// How long binaries are that are kept.
+    #[fingerprint(skip)]
+    pub(crate) lengths: std::ops::RangeInclusive<u64>,
+    /// How long others wait for it at most.
+    #[fingerprint(skip)]
+    pub(crate) patience: Duration,
+}
+
+/// Where the results come from.
+pub(crate) enum Work {
+    /// A compiler. The live program stays here for who asked.
+    Compile {
+        making: Making,
+        sde: Handle,
+        live: Mutex<Option<Program>>,
+    },
+    /// They were captured of a live program.
+    Captured(Kept),
+}
+
+impl Build {
+    pub(super) const NAME: &'static str = "sde_opencl.Build";
+
+    /// The names of its results.
+    pub(super) const RESULTS: [&'static str; 6] = [
+        "binary",
+        "key",
+        "log",
+        "kernels",
+        "launched",
+        "build_seconds",
+    ];
+
+    /// What people look for; all of it follows from the program's key.
+    pub(super) fn inputs(&self) -> Inputs {
+        let full = self.program.full_key();
+        inputs! {
+            device: full.device.name.clone(),
+            driver: format!("{} {}", full.device.platform, full.device.driver),
+            options: full.options.clone(),
+            program: self.program.key()
+        }
+    }
+
+    /// The program that was compiled, if one was.
+    pub(crate) fn live(&self) -> Option<Program> {
+        match &self.work {
+            Work::Compile { live, .. } => lock(live).take(),
+            Work::Captured(_) => None,
+        }
+    }
+
+    /// Whether a binary is one that is kept.
+    fn keeps(&self, kept: &Kept) -> bool {
+        !kept.binary.is_empty() && self.lengths.contains(&(kept.binary.len() as u64))
+    }
+
+    fn kept(&self) -> Result<Kept, crate::Error> {
+        match &self.work {
+            Work::Captured(kept) => Ok(kept.clone()),
+            Work::Compile { making, sde, live } => {
+                let program = making.build(sde)?;
+                let kept = program.0.as_built();
+                *lock(live) = Some(program);
+                Ok(kept)
+            }
+        }
+    }
+}
+
+impl App for Build {
+    fn info(&self) -> AppInfo {
+        let name = self.program.name().to_owned();
+        AppInfo::new(Self::NAME, "1")
+            .about("a program of OpenCL, built for a device")
+            .parameter(Parameter::new("name", name).transparent())
+            .result(ResultSpec::new::<Vec<u8>>("binary"))
+            .result(ResultSpec::new::<FullKey>("key").sized::<FullKey>())
+            .result(ResultSpec::new::<String>("log").sized::<String>())
+            .result(ResultSpec::new::<Vec<String>>("kernels").sized::<Vec<String>>())
+            .result(ResultSpec::new::<Vec<String>>("launched").sized::<Vec<String>>())
+            .result(ResultSpec::new::<f64>("build_seconds"))
+    }
+
+    fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+        let kept = self.kept();
+        let kept = kept.map_err(|error| error.for_store(&self.program))?;
+        if !self.keeps(&kept) {
+            return Err(NotKept.into());
+        }
+        Ok(ResultMap::new()
+            .with("binary", kept.binary)
+            .with("key", kept.full)
+            .with("log", kept.log)
+            .with("kernels", kept.kernels)
+            .with("launched", kept.launched)
+            .with("build_seconds", kept.build_time.as_secs_f64()))
+    }
+
+    /// Long, so that other processes are told of it before it begins, and wait as long as they are to.
+    fn cost(&self, _: &Inputs) -> Option<Cost> {
+        Some(Cost {
+            time: (self.patience / 2).max(Duration::from_secs(1)),
+            ..Cost::default()
+        })
+    }
+}
+
+/// The driver gives no binary, or one of a length that is not kept.
+#[derive(Debug, thiserror::Error)]
+#[error("its binary is not one that is kept")]
+pub(crate) struct NotKept;
+
+impl Kept {
+    /// What such a run gave.
+    pub(super) fn of(results: &ResultMap) -> Result<Self, Error> {
+        let seconds = *results.get::<f64>("build_seconds")?;
+        Ok(Self {
+            full: FullKey::clone(&*results.get("key")?),
+            binary: Vec::clone(&*results.get("binary")?),
+            log: String::clone(&*results.get("log")?),
+            build_time: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+            kernels: Vec::clone(&*results.get("kernels")?),
+            launched: Vec::clone(&*results.get("launched")?),
+        })
+    }
+}
+
+impl MemorySize for FullKey {
+    fn memory_size(&self) -> usize {
+        self.material.length()
+    }
+}

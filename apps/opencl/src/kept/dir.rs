@@ -1,0 +1,274 @@
+//! Binaries in a directory, shared by all processes of a user.
+//!
+//! The directory is a store of SDE, and an engine of its own runs builds as apps on it. So one process builds and the others
+//! wait, room is kept, uses are counted and nothing half-written or damaged is seen, as for any app; and the program
+//! `sde` reads it.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use sde::{
+    Announced, AppStats, ArchiveError, Archiver, Codec, Error, Event, Key, Observer, Policy,
+    SavePolicy, Sde, SharedWork, Storable, StoredEntry,
+};
+use sde_archives::vfs::{FileKind, Vfs};
+use sde_archives::{DirStore, Options, Retention};
+
+use super::store::StoreError;
+use super::{Build, Kept, Work};
+use crate::identity::Descriptor;
+use crate::settings::Settings;
+
+/// Binaries in a directory, for all processes of a user; see [`Settings`].
+///
+/// Cloning is cheap, and clones are one store. It must belong to who runs the program, and nobody else
+/// may write to it: binaries are code.
+#[derive(Clone)]
+pub struct KernelDir(Arc<Inner>);
+
+struct Inner {
+    sde: Sde,
+    store: DirStore,
+    settings: Settings,
+    counts: Arc<Counts>,
+}
+
+/// What the engine told.
+#[derive(Default)]
+struct Counts {
+    kept: AtomicU64,
+    failures: AtomicU64,
+}
+
+impl KernelDir {
+    /// Opens the directory, or makes it. One that is there and can't be written to is read, and a warning says so.
+    ///
+    /// # Errors
+    /// If there is no directory to be had, something else is in it, it belongs to somebody else or others can write to it
+    /// or put another one in its place, or it can't be read.
+    pub fn open(settings: Settings) -> Result<Self, StoreError> {
+        Self::open_observed(settings, |_: &Event| {})
+    }
+
+    /// The same, and tells an observer of the runs that it makes: a build is one of the app `sde_opencl.Build`.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_observed(
+        settings: Settings,
+        observer: impl Observer + 'static,
+    ) -> Result<Self, StoreError> {
+        let doing = "opening the kernel cache";
+        let dir = settings.directory().ok_or_else(|| {
+            let why = "there is neither XDG_CACHE_HOME nor HOME; set SDE_KERNEL_CACHE_DIR";
+            StoreError::new(doing, why)
+        })?;
+        let failed = |error: ArchiveError| StoreError::new(doing, error);
+        check_above(&**settings.on(), &dir).map_err(|error| StoreError::new(doing, error))?;
+        let open = |settings: &Settings| options(settings).open(&dir);
+        let (settings, store) = match open(&settings) {
+            Err(why) if settings.writes() && is_of_writing(&why) => {
+                let settings = settings.only_read();
+                let store = open(&settings).map_err(|_| failed(why.clone()))?;
+                sde::warning!(
+                    "{} can't be written to ({why}); it is only read",
+                    dir.display()
+                );
+                (settings, store)
+            }
+            opened => (settings, opened.map_err(failed)?),
+        };
+        let counts = Arc::new(Counts::default());
+        let counting = Arc::clone(&counts);
+        let policy = match settings.writes() {
+            true => SavePolicy::EveryResult,
+            false => SavePolicy::Never,
+        };
+        let sde = Sde::builder()
+            .store(store.clone())
+            .save(policy)
+            .shared_work(SharedWork::Within(settings.patience))
+            // What is live has its own copy.
+            .memory_limit(Build::NAME, 0)
+            .observer(move |event: &Event| counting.note(event))
+            .observer(observer)
+            .build()
+            .map_err(|error| StoreError::new(doing, error))?;
+        Ok(Self(Arc::new(Inner {
+            sde,
+            store,
+            settings,
+            counts,
+        })))
+    }
+
+    /// The settings it was opened with.
+    #[must_use]
+    pub fn settings(&self) -> &Settings {
+        &self.0.settings
+    }
+
+    /// The store: its path, and what can be done with it beside the builds of this process.
+    #[must_use]
+    pub fn store(&self) -> &DirStore {
+        &self.0.store
+    }
+
+    /// What happened to builds: how many were computed and loaded, how often another process was waited for, the time that was
+    /// spent and saved.
+    #[must_use]
+    pub fn stats(&self) -> AppStats {
+        self.0.sde.stats().total
+    }
+
+    /// Writes down what was used until now, which is done when the last clone is dropped, too: a process may never come
+    /// to an end in which that could be done.
+    ///
+    /// # Errors
+    /// If it can't be written.
+    pub fn note_uses(&self) -> Result<(), StoreError> {
+        let noted = self.0.sde.checkpoint();
+        noted.map_err(|error| StoreError::new("noting what was used of the kernel cache", error))
+    }
+
+    /// How many binaries were kept, and how often the store could not be used.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        let counts = &self.0.counts;
+        let [kept, failures] = [&counts.kept, &counts.failures];
+        (
+            kept.load(Ordering::Relaxed),
+            failures.load(Ordering::Relaxed),
+        )
+    }
+
+    pub(crate) fn build(&self, program: &Descriptor, work: Work) -> Build {
+        Build {
+            program: program.clone(),
+            work,
+            lengths: self.0.settings.min_binary..=self.0.settings.max_binary,
+            patience: self.0.settings.patience,
+        }
+    }
+
+    /// Runs a build; what it gives and under which key, if that can be read.
+    pub(crate) fn run(&self, build: &Build, policy: Policy) -> Result<Option<(Kept, Key)>, Error> {
+        let inputs = build.inputs();
+        let request = self.0.sde.request(build, &inputs).names(&Build::RESULTS);
+        let outcome = request.policy(policy).run()?;
+        match Kept::of(&outcome.results) {
+            Ok(kept) => Ok(Some((kept, outcome.key))),
+            Err(error) => {
+                sde::warning!("a kept binary is built anew: {error}");
+                Ok(None)
+            }
+        }
+    }
+
+    /// For which kernels the binary has finished code that is kept under a key by now, by whatever process. It is no use of it.
+    pub(crate) fn launched(&self, key: &Key) -> Option<Vec<String>> {
+        let store = &self.0.store;
+        match store.refresh().and_then(|()| store.look(key)) {
+            Ok(entry) => value(&entry?, "launched"),
+            Err(error) => {
+                sde::warning!("what others kept could not be looked for: {error}");
+                None
+            }
+        }
+    }
+
+    /// Keeps other processes from building or capturing a program for as long as this lives; nothing if one is at it.
+    pub(crate) fn announce(&self, key: &Key) -> Option<Announced> {
+        let announced = self.0.store.announce(key);
+        (!matches!(announced, Announced::Others(_))).then_some(announced)
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Err(error) = self.sde.finish() {
+            sde::warning!("{error}");
+        }
+    }
+}
+
+impl Counts {
+    fn note(&self, event: &Event) {
+        match event {
+            Event::Saved { entries, .. } => {
+                self.kept.fetch_add(*entries as u64, Ordering::Relaxed);
+            }
+            Event::Warning { .. } => {
+                self.failures.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+}
+
+fn options(settings: &Settings) -> Options {
+    let mut retention = Retention::new().results().order(settings.order);
+    if let Some(capacity) = settings.capacity {
+        retention = retention.max_bytes(capacity).max_entry(capacity);
+    }
+    if let Some(age) = settings.max_age {
+        retention = retention.max_age(age);
+    }
+    let options = Options::new()
+        .retention(retention)
+        .without_environment()
+        // Who still reads what was replaced looks again, or builds.
+        .grace(Duration::ZERO)
+        .vfs(Arc::clone(settings.on()));
+    match settings.writes() {
+        true => options,
+        false => options.read_only(),
+    }
+}
+
+fn value<T: Storable + Clone>(entry: &StoredEntry, name: &str) -> Option<T> {
+    let mut results = entry.results.iter();
+    let payload = results
+        .find(|result| result.name == name)?
+        .payload
+        .as_ref()?;
+    let value = payload.decode(&Codec::of::<T>()).ok()?;
+    value.downcast::<T>().map(|value| T::clone(&value))
+}
+
+/// Whoever can write to the directory above can put another in the place of this one. The store itself is looked at when it is opened.
+fn check_above(vfs: &dyn Vfs, dir: &Path) -> io::Result<()> {
+    const STICKY: u32 = 0o1000;
+    let dir = std::path::absolute(dir)?;
+    let above = dir
+        .parent()
+        .map(|above| vfs.look(above))
+        .transpose()?
+        .flatten();
+    let Some(above) = above.filter(|above| above.kind == FileKind::Directory) else {
+        return Ok(());
+    };
+    let is_open = |(_, mode): (u32, u32)| mode & 0o022 != 0 && mode & STICKY == 0;
+    match above.owner.is_some_and(is_open) {
+        false => Ok(()),
+        true => Err(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "others can write to the directory above {}, and what is kept there is code; make that yours alone (`chmod go-w`), or name another directory",
+                dir.display()
+            ),
+        )),
+    }
+}
+
+/// Whether the system says that nothing can be written.
+fn is_of_writing(error: &ArchiveError) -> bool {
+    use io::ErrorKind::{PermissionDenied, ReadOnlyFilesystem};
+    let (ArchiveError::Open { source, .. } | ArchiveError::Io { source, .. }) = error else {
+        return false;
+    };
+    source.raw_os_error().is_some()
+        && matches!(source.kind(), PermissionDenied | ReadOnlyFilesystem)
+}

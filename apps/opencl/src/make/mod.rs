@@ -1,0 +1,288 @@
+//! How a program is had if it is not live: from a kept binary, from the binary of a device of equal
+//! identity, or by a build.
+
+mod compile;
+
+use std::collections::BTreeSet;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use sde::{ErrorKind, Handle, Policy};
+
+use crate::Error;
+use crate::capture::Code;
+use crate::context::{Context, Keeping};
+use crate::driver::{DeviceType, Driver, RawProgram, Refusal};
+use crate::identity::Descriptor;
+use crate::kept::{Kept, KernelDir, KernelStore, NotKept, Work, parse};
+use crate::live::{Facts, Object, Program};
+use crate::settings::Mode;
+use crate::stats::Event;
+
+use compile::Owned;
+
+/// The body of the app that builds programs.
+pub(crate) fn program(
+    sde: &Handle,
+    context: &Context,
+    device: usize,
+    descriptor: &Descriptor,
+) -> Result<Program, Error> {
+    let making = Making::new(context, device, descriptor)?;
+    let first = context.first_like(device);
+    if first != device
+        && let Some(shared) = making.share(sde, first)?
+    {
+        return Ok(shared);
+    }
+    match &context.0.keeping {
+        _ if descriptor.is_cacheable().is_err() => making.build(sde),
+        Keeping::Nowhere => making.build(sde),
+        Keeping::Dir(dir) => making.in_dir(sde, dir),
+        Keeping::Store(store) => making.in_store(sde, &**store),
+    }
+}
+
+/// The body of the app that compiles parts.
+pub(crate) fn object(
+    context: &Context,
+    device: usize,
+    descriptor: &Descriptor,
+) -> Result<Object, Error> {
+    let making = Making::new(context, device, descriptor)?;
+    let begun = Instant::now();
+    let (raw, log) = making.compile("compiling", |driver, raw, options| {
+        driver.compile(raw, device, options)
+    })?;
+    making.note_built(begun.elapsed());
+    Ok(Object::new(context, descriptor, raw.take(), log))
+}
+
+/// A program to be made.
+#[derive(Clone)]
+pub(crate) struct Making {
+    pub(crate) context: Context,
+    pub(crate) device: usize,
+    pub(crate) descriptor: Descriptor,
+}
+
+impl Making {
+    pub(crate) fn new(
+        context: &Context,
+        device: usize,
+        descriptor: &Descriptor,
+    ) -> Result<Self, Error> {
+        let identity = context.identity(device)?;
+        let described = &descriptor.full_key().device;
+        if described != identity {
+            return Err(Error::OtherDevice {
+                described: described.name.clone(),
+                asked: identity.name.clone(),
+            });
+        }
+        Ok(Self {
+            context: context.clone(),
+            device,
+            descriptor: descriptor.clone(),
+        })
+    }
+
+    /// With a directory: what it has, or a build that is kept in it.
+    fn in_dir(&self, sde: &Handle, dir: &KernelDir) -> Result<Program, Error> {
+        let policies: &[Policy] = match dir.settings().mode_of(self.kind()) {
+            Mode::Off => &[],
+            Mode::Read => &[Policy::OnlyIfRemembered],
+            // What is there and is of no use is built once more, and replaced.
+            Mode::ReadWrite => &[Policy::Use, Policy::Refresh],
+        };
+        for policy in policies {
+            let build = dir.build(
+                &self.descriptor,
+                Work::Compile {
+                    making: self.clone(),
+                    sde: sde.clone(),
+                    live: Mutex::default(),
+                },
+            );
+            let run = dir.run(&build, *policy);
+            if let Some(program) = build.live() {
+                run.iter()
+                    .flatten()
+                    .for_each(|(_, key)| program.0.code.is_kept(Some(*key)));
+                return Ok(program);
+            }
+            match run {
+                Err(error) if is_left_to_us(&error) => break,
+                run => {
+                    if let Some((kept, key)) = run?
+                        && let Some(program) = self.load(&kept)?
+                    {
+                        program.0.code.is_kept(Some(key));
+                        return Ok(program);
+                    }
+                }
+            }
+        }
+        self.build(sde)
+    }
+
+    /// With a store of the user's: what it has, or a build that is put there.
+    fn in_store(&self, sde: &Handle, store: &dyn KernelStore) -> Result<Program, Error> {
+        let id = self.descriptor.blob_id();
+        let found = self.context.0.brought.take(&id).unwrap_or_else(|| {
+            let found = self.context.get(store, &[id]);
+            found.into_iter().next().flatten()
+        });
+        if let Some(blob) = found {
+            match parse(&self.descriptor, &blob) {
+                Ok(kept) => {
+                    if let Some(program) = self.load(&kept)? {
+                        program.0.code.is_kept(None);
+                        return Ok(program);
+                    }
+                }
+                Err(error) => self.unfit(error.to_string()),
+            }
+        }
+        let program = self.build(sde)?;
+        program.0.put_built(store);
+        Ok(program)
+    }
+
+    fn unfit(&self, why: String) {
+        let key = self.descriptor.key();
+        self.note(&Event::Unfit { key, why });
+    }
+
+    /// From a kept binary; nothing if it is of another program, or the driver refuses it.
+    fn load(&self, kept: &Kept) -> Result<Option<Program>, Error> {
+        if let Some(why) = kept.is_unfit(self.descriptor.full_key()) {
+            self.unfit(why.to_owned());
+            return Ok(None);
+        }
+        let key = self.descriptor.key();
+        let loaded = self.with_binary(&kept.binary).and_then(|raw| {
+            let has_kernels = self.has_kernels(raw.get(), &kept.kernels)?;
+            Ok(has_kernels.then_some(raw))
+        });
+        let why = match loaded {
+            Ok(Some(raw)) => {
+                self.note(&Event::Loaded { key });
+                return Ok(Some(self.loaded(raw, kept)));
+            }
+            Ok(None) => "it has not the kernels that it is said to have".to_owned(),
+            Err(refusal) if refusal.is_out_of_resources() => return Err(self.refused(refusal)),
+            Err(refusal) => refusal.to_string(),
+        };
+        self.note(&Event::Refused { key, why });
+        Ok(None)
+    }
+
+    /// Whether a driver finds these kernels, in whatever order.
+    fn has_kernels(&self, raw: &RawProgram, kernels: &[String]) -> Result<bool, Refusal> {
+        let names = self.driver().kernel_names(raw)?;
+        let names: BTreeSet<_> = names.into_iter().collect();
+        Ok(names.iter().eq(kernels.iter().collect::<BTreeSet<_>>()))
+    }
+
+    /// A live program of a kept binary.
+    pub(crate) fn loaded(&self, raw: Owned<'_>, kept: &Kept) -> Program {
+        let program = self.live(raw, kept.facts(), Code::loaded(&kept.launched));
+        program.0.note_bytes(&kept.binary);
+        program
+    }
+
+    /// From the binary of an equal device's program. If its driver gives none, or refuses it, this
+    /// device builds for itself.
+    fn share(&self, sde: &Handle, first: usize) -> Result<Option<Program>, Error> {
+        let other = self.context.program_once(sde, first, &self.descriptor)?;
+        let binary = other.0.binary_as_it_is().unwrap_or_default();
+        if binary.is_empty() {
+            return Ok(None);
+        }
+        match self.with_binary(&binary) {
+            Ok(raw) => {
+                let key = self.descriptor.key();
+                self.note(&Event::Shared { key });
+                let code = Code::shared(&other.0.code);
+                let program = self.live(raw, other.0.facts.clone(), code);
+                program.0.note_bytes(&binary);
+                Ok(Some(program))
+            }
+            Err(refusal) if refusal.is_out_of_resources() => Err(self.refused(refusal)),
+            Err(_) => Ok(None),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> DeviceType {
+        self.context.devices()[self.device].kind
+    }
+
+    fn live(&self, raw: Owned<'_>, facts: Facts, code: Code) -> Program {
+        Program::new(self.clone(), raw.take(), facts, code)
+    }
+
+    fn driver(&self) -> &dyn Driver {
+        &*self.context.0.driver
+    }
+
+    fn note(&self, event: &Event) {
+        self.context.0.notes.note(event);
+    }
+}
+
+/// Whether nothing is kept, and nothing will be.
+fn is_left_to_us(error: &sde::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotRemembered { .. })
+        || error.app_error::<NotKept>().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+    use crate::driver::simulated::Simulated;
+    use crate::kept::{StoreError, seal};
+    use crate::{Environment, ProgramSpec};
+
+    #[derive(Clone, Default)]
+    struct One(Arc<Mutex<Option<Vec<u8>>>>);
+
+    impl KernelStore for One {
+        fn get(&self, _: &[[u8; 32]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
+            Ok(vec![self.0.lock().unwrap().clone()])
+        }
+
+        fn put(&self, blobs: &[([u8; 32], Vec<u8>)]) -> Result<(), StoreError> {
+            *self.0.lock().unwrap() = Some(blobs[0].1.clone());
+            Ok(())
+        }
+
+        fn describe(&self) -> String {
+            "one".to_owned()
+        }
+    }
+
+    /// A driver may take what it would not run.
+    #[test]
+    fn a_binary_without_its_kernels_is_built_anew_and_replaced() {
+        let store = One::default();
+        let run = || {
+            let context = Context::simulated(&Simulated::new()).keep_in(store.clone());
+            let context = context.environment(Environment::reading(Vec::new));
+            let context = context.build().unwrap();
+            let spec = ProgramSpec::source("kernel void k() {}");
+            let program = context.describe(0, &spec).unwrap();
+            context.program(&sde::Sde::new(), 0, &program).unwrap();
+            (context.stats().refused, context.stats().builds, program)
+        };
+        let (_, _, program) = run();
+        let mut kept = parse(&program, &store.0.lock().unwrap().clone().unwrap()).unwrap();
+        kept.kernels.push("gone".to_owned());
+        *store.0.lock().unwrap() = Some(seal(&program, &kept));
+        let refused = |(refused, builds, _)| (refused, builds);
+        assert_eq!(refused(run()), (1, 1));
+        assert_eq!(refused(run()), (0, 0));
+    }
+}

@@ -37,23 +37,6 @@ pub fn program_build(
     made.map_err(|error| error.for_app(program))
 }
 
-/// The same of a program that is not to be remembered: this is run beside the cache only.
-#[sde::app(
-    name = "sde_opencl.ProgramAnew",
-    version = "1",
-    tags(expendable),
-    sized,
-    about = "a live program of OpenCL that is built each time"
-)]
-pub(crate) fn program_anew(
-    sde: &Handle,
-    context: &Context,
-    device: usize,
-    program: &Descriptor,
-) -> Result<Program, AppError> {
-    make::program(sde, context, device, program).map_err(|error| error.for_app(program))
-}
-
 /// A run is remembered by its key, and the key of such a program does not tell it.
 fn cacheable(program: &Descriptor) -> Result<(), Error> {
     let is_cacheable = program.is_cacheable();

@@ -158,11 +158,16 @@ impl Live {
                 binary
             }
         };
-        Ok(Kept {
+        Ok(self.kept(binary, names))
+    }
+
+    fn kept(&self, binary: Vec<u8>, names: Names) -> Kept {
+        Kept {
+            full: self.descriptor().full_key().clone(),
             binary,
+            facts: self.facts.clone(),
             launched: names.into_iter().collect(),
-            ..Kept::nothing(self.descriptor(), &self.facts)
-        })
+        }
     }
 
     /// The same of a program that was just built. It has no binary if the driver gives none.
@@ -170,7 +175,7 @@ impl Live {
         self.captured(Ended::IfTheDriverSaysSo)
             .unwrap_or_else(|error| {
                 sde::warning!("a program is not kept, its driver gives no binary: {error}");
-                Kept::nothing(self.descriptor(), &self.facts)
+                self.kept(Vec::new(), Names::new())
             })
     }
 

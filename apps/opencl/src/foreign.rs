@@ -100,7 +100,7 @@ impl Context {
 
     fn foreign_refused(&self, device: usize, refusal: crate::Refusal) -> Error {
         let device = self.devices().get(device);
-        let device = device.map_or("a device that is not there", |device| &device.name);
+        let device = device.map_or("a device that is not there", |device| &device.identity.name);
         Error::refused("looking at a foreign program", device, refusal)
     }
 }

@@ -50,12 +50,11 @@ mod stats;
 pub use apps::{kernel, memory_limit, object, program_build};
 pub use cacheable::NotCacheable;
 pub use context::{Context, ContextBuilder};
-pub use driver::{DeviceInfo, DeviceType, Found, Refusal, devices};
+pub use driver::{DeviceIdentity, DeviceInfo, DeviceType, Found, Refusal, devices};
 pub use error::Error;
 pub use foreign::Foreign;
 pub use identity::{
-    Content, DRIVER_CACHES, Descriptor, DeviceIdentity, Environment, FullKey, Included, Material,
-    ProgramKey, ProgramSpec,
+    Content, DRIVER_CACHES, Descriptor, Environment, FullKey, Included, Material, ProgramSpec,
 };
 pub use kept::{BlobError, KernelDir, KernelStore, StoreError};
 pub use live::{Kernel, Launch, Object, Program};

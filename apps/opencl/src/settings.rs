@@ -2,9 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fmt;
 use std::path::PathBuf;
-use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,19 +21,6 @@ pub enum Mode {
     /// What is there is used, and what is built is added.
     #[default]
     ReadWrite,
-}
-
-impl FromStr for Mode {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "off" | "0" => Ok(Self::Off),
-            "read" => Ok(Self::Read),
-            "read-write" | "1" => Ok(Self::ReadWrite),
-            _ => Err(()),
-        }
-    }
 }
 
 /// An environment variable has a value that is not understood.
@@ -119,7 +104,7 @@ impl Settings {
     /// # Errors
     /// If one has a value that is not understood.
     pub fn from_env() -> Result<Self, SettingsError> {
-        Self::from_os(|name: &str| env::var_os(name))
+        Self::from_variables(|name: &str| env::var_os(name))
     }
 
     /// As [`from_env`](Self::from_env), with variables from elsewhere.
@@ -127,48 +112,63 @@ impl Settings {
     /// # Errors
     /// As [`from_env`](Self::from_env).
     pub fn from_variables(
-        variable: impl Fn(&str) -> Option<String>,
+        variable: impl Fn(&str) -> Option<OsString>,
     ) -> Result<Self, SettingsError> {
-        Self::from_os(|name| variable(name).map(OsString::from))
-    }
-
-    fn from_os(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, SettingsError> {
-        let from = Variables(&variable);
+        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
         let mut settings = Self::new();
-        const MODE: &str = "`off`, `read` or `read-write`";
-        if let Some(mode) = from.parsed::<Mode>("SDE_KERNEL_CACHE", MODE)? {
+        let mode = |name: &str| {
+            let said = variable(name);
+            understood(
+                name,
+                said,
+                "`off`, `read` or `read-write`",
+                |text| match text {
+                    "off" | "0" => Some(Mode::Off),
+                    "read" => Some(Mode::Read),
+                    "read-write" | "1" => Some(Mode::ReadWrite),
+                    _ => None,
+                },
+            )
+        };
+        let number = |name: &str, wanted| {
+            let name = format!("SDE_KERNEL_CACHE_{name}");
+            understood(&name, variable(&name), wanted, |text| {
+                text.parse::<u64>().ok()
+            })
+        };
+        if let Some(mode) = mode("SDE_KERNEL_CACHE")? {
             settings.modes = [mode; DeviceType::ALL.len()];
         }
         for kind in DeviceType::ALL {
             let name = format!("SDE_KERNEL_CACHE_{}", kind.name().to_uppercase());
-            if let Some(mode) = from.parsed::<Mode>(&name, MODE)? {
-                settings = settings.mode(kind, mode);
-            }
+            settings.modes[kind as usize] = mode(&name)?.unwrap_or(settings.mode_of(kind));
         }
-        settings.dir = variable("SDE_KERNEL_CACHE_DIR")
-            .filter(|dir| !dir.is_empty())
-            .map(PathBuf::from);
+        settings.dir = variable("SDE_KERNEL_CACHE_DIR").map(PathBuf::from);
         const BYTES: &str = "a number of bytes";
-        if let Some(bytes) = from.parsed::<u64>("SDE_KERNEL_CACHE_MAX_SIZE", BYTES)? {
+        if let Some(bytes) = number("MAX_SIZE", BYTES)? {
             // As in SYCL's: 0 is no limit.
             settings.capacity = (bytes > 0).then_some(bytes);
         }
-        if let Some(bytes) = from.parsed("SDE_KERNEL_CACHE_MIN_BINARY", BYTES)? {
+        if let Some(bytes) = number("MIN_BINARY", BYTES)? {
             settings.min_binary = bytes;
         }
-        if let Some(bytes) = from.parsed("SDE_KERNEL_CACHE_MAX_BINARY", BYTES)? {
+        if let Some(bytes) = number("MAX_BINARY", BYTES)? {
             settings.max_binary = bytes;
         }
-        if let Some(days) = from.parsed::<u32>("SDE_KERNEL_CACHE_MAX_AGE", "a number of days")? {
-            let age = Duration::from_secs(24 * 3600 * u64::from(days));
+        if let Some(days) = number("MAX_AGE", "a number of days")? {
+            let age = Duration::from_secs(days.saturating_mul(24 * 3600));
             settings.max_age = (days > 0).then_some(age);
         }
-        if let Some(seconds) = from.parsed::<u32>("SDE_KERNEL_CACHE_WAIT", "a number of seconds")? {
-            settings.patience = Duration::from_secs(seconds.into());
+        if let Some(seconds) = number("WAIT", "a number of seconds")? {
+            settings.patience = Duration::from_secs(seconds);
         }
-        if let Some(InWords(order)) = from.parsed("SDE_KERNEL_CACHE_ORDER", "`lru` or `fifo`")? {
-            settings.order = order;
-        }
+        let name = "SDE_KERNEL_CACHE_ORDER";
+        let order = understood(name, variable(name), "`lru` or `fifo`", |text| match text {
+            "lru" => Some(Order::LeastRecentlyUsed),
+            "fifo" => Some(Order::FirstIn),
+            _ => None,
+        });
+        settings.order = order?.unwrap_or(settings.order);
         Ok(settings)
     }
 
@@ -277,54 +277,22 @@ impl Settings {
     }
 }
 
-struct Variables<'a, F>(&'a F);
-
-/// An order as a variable has it.
-struct InWords(Order);
-
-impl FromStr for InWords {
-    type Err = ();
-
-    fn from_str(text: &str) -> Result<Self, ()> {
-        match text {
-            "lru" => Ok(Self(Order::LeastRecentlyUsed)),
-            "fifo" => Ok(Self(Order::FirstIn)),
-            _ => Err(()),
-        }
-    }
-}
-
-impl<F: Fn(&str) -> Option<OsString>> Variables<'_, F> {
-    fn parsed<T: FromStr>(
-        &self,
-        name: &str,
-        wanted: &'static str,
-    ) -> Result<Option<T>, SettingsError> {
-        match (self.0)(name) {
-            None => Ok(None),
-            Some(text) if text.is_empty() => Ok(None),
-            Some(text) => match text.to_str().and_then(|text| text.parse().ok()) {
-                Some(value) => Ok(Some(value)),
-                None => Err(wrong(name, &text.to_string_lossy(), wanted)),
-            },
-        }
-    }
-}
-
-fn wrong(name: &str, value: &str, wanted: &'static str) -> SettingsError {
-    SettingsError {
-        name: name.to_owned(),
-        value: value.to_owned(),
-        wanted,
-    }
-}
-
-impl fmt::Display for Mode {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Off => "off",
-            Self::Read => "read",
-            Self::ReadWrite => "read-write",
-        })
+/// What a variable says, if it is set.
+fn understood<T>(
+    name: &str,
+    value: Option<OsString>,
+    wanted: &'static str,
+    read: impl FnOnce(&str) -> Option<T>,
+) -> Result<Option<T>, SettingsError> {
+    let Some(value) = value else {
+        return Ok(None);
+    };
+    match value.to_str().and_then(read) {
+        Some(read) => Ok(Some(read)),
+        None => Err(SettingsError {
+            name: name.to_owned(),
+            value: value.to_string_lossy().into_owned(),
+            wanted,
+        }),
     }
 }

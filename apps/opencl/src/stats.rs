@@ -3,7 +3,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use crate::identity::ProgramKey;
+use sde::key::Digest;
+
 use crate::lock::lock;
 
 /// One thing that happened to a program. Lookups that found it live in memory are the engine's to
@@ -14,7 +15,7 @@ pub enum Event {
     /// A compiler ran, from source or intermediate language.
     Built {
         /// The program.
-        key: ProgramKey,
+        key: Digest,
         /// How long it took.
         took: Duration,
     },
@@ -22,38 +23,38 @@ pub enum Event {
     /// what was finished at launches.
     Recompiled {
         /// The program.
-        key: ProgramKey,
+        key: Digest,
         /// How long it took.
         took: Duration,
     },
     /// It was made from a kept binary.
     Loaded {
         /// The program.
-        key: ProgramKey,
+        key: Digest,
     },
     /// It was made from the binary of another device of equal identity.
     Shared {
         /// The program.
-        key: ProgramKey,
+        key: Digest,
     },
     /// The driver refused a kept binary that was whole, or found other kernels in it. It is built anew, and replaced.
     Refused {
         /// The program.
-        key: ProgramKey,
+        key: Digest,
         /// What the driver said, or what is wrong with the kernels.
         why: String,
     },
     /// What a store gave was damaged or of another program, and no driver saw it.
     Unfit {
         /// The program asked for.
-        key: ProgramKey,
+        key: Digest,
         /// What was wrong.
         why: String,
     },
     /// A binary was put into a store of the user's.
     Kept {
         /// The program.
-        key: ProgramKey,
+        key: Digest,
         /// How long it is, in bytes.
         bytes: usize,
     },

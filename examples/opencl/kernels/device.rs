@@ -73,7 +73,7 @@ impl Gpu {
         let queue =
             unsafe { CommandQueue::create_with_properties(&opencl, found.device.id(), 0, 0) };
         Ok(Self {
-            identity: DeviceIdentity::of(&found.info),
+            identity: found.info.identity.clone(),
             inside: Arc::new(Inside {
                 context: Context::on(opencl).keep(settings).build()?,
                 queue: queue.map_err(Failure::of_calculation)?,

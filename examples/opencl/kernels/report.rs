@@ -119,9 +119,9 @@ pub fn devices() -> Result<(), Failure> {
         text += &format!(
             "{number}  {}  {}  {} {}\n",
             info.kind.name(),
-            info.name.trim(),
-            info.platform,
-            info.driver
+            info.identity.name.trim(),
+            info.identity.platform,
+            info.identity.driver
         );
     }
     print(&text)

@@ -90,8 +90,8 @@ pub fn be(name: &str, options: &Options) -> Result<(), Failure> {
     gpu.check_tiles(&options.tiles)?;
     let sde = Sde::new();
     let mut told = Told {
-        device: gpu.info().name.clone(),
-        driver: format!("{} {}", gpu.info().platform, gpu.info().driver),
+        device: gpu.info().identity.name.clone(),
+        driver: format!("{} {}", gpu.info().identity.platform, gpu.info().identity.driver),
         starts: Vec::new(),
         captured: (0, 0.0),
     };

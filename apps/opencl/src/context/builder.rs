@@ -11,7 +11,7 @@ use crate::driver::Driver;
 use crate::driver::faults::{Faults, Faulty};
 use crate::driver::opencl::OpenCl;
 use crate::driver::simulated::Simulated;
-use crate::identity::{DeviceIdentity, Environment};
+use crate::identity::Environment;
 use crate::kept::{KernelDir, KernelStore};
 use crate::settings::Settings;
 use crate::stats::{Event, Notes};
@@ -102,7 +102,6 @@ impl ContextBuilder {
         let driver = self.driver?;
         Ok(Context(Arc::new(Inner {
             number: CONTEXTS.fetch_add(1, Ordering::Relaxed),
-            identities: driver.devices().iter().map(DeviceIdentity::of).collect(),
             driver,
             environment: self.environment,
             keeping: self.keeping,

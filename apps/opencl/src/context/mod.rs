@@ -12,8 +12,8 @@ use sde::Fingerprint;
 use sde::key::{Encoder, FingerprintError, Short};
 
 use crate::Error;
-use crate::driver::{DeviceInfo, Driver};
-use crate::identity::{Describe, Descriptor, DeviceIdentity, Environment, ProgramSpec};
+use crate::driver::{DeviceIdentity, DeviceInfo, Driver};
+use crate::identity::{Describe, Descriptor, Environment, ProgramSpec};
 use crate::kept::{KernelDir, KernelStore, StoreError};
 use crate::stats::{Event, Notes, Stats};
 
@@ -36,7 +36,6 @@ pub(crate) struct Inner {
     /// No two contexts of a process share one.
     number: u64,
     pub(crate) driver: Box<dyn Driver>,
-    pub(crate) identities: Vec<DeviceIdentity>,
     pub(crate) environment: Environment,
     pub(crate) keeping: Keeping,
     pub(crate) notes: Notes,
@@ -139,17 +138,19 @@ impl Context {
     }
 
     pub(crate) fn identity(&self, device: usize) -> Result<&DeviceIdentity, Error> {
-        self.0.identities.get(device).ok_or(Error::NoDevice {
+        let info = self.devices().get(device).ok_or(Error::NoDevice {
             device,
-            devices: self.0.identities.len(),
-        })
+            devices: self.devices().len(),
+        });
+        Ok(&info?.identity)
     }
 
     /// The first device with the same identity.
     pub(crate) fn first_like(&self, device: usize) -> usize {
-        let identities = &self.0.identities;
-        let same = |identity: &DeviceIdentity| Some(identity) == identities.get(device);
-        identities.iter().position(same).unwrap_or(device)
+        let wanted = self.devices().get(device).map(|info| &info.identity);
+        let mut all = self.devices().iter();
+        all.position(|info| Some(&info.identity) == wanted)
+            .unwrap_or(device)
     }
 }
 
@@ -168,7 +169,7 @@ impl fmt::Debug for Context {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context")
             .field("number", &self.0.number)
-            .field("devices", &self.0.identities)
+            .field("devices", &self.devices())
             .finish_non_exhaustive()
     }
 }

@@ -1,6 +1,6 @@
 //! Having programs and kernels, and letting go of them.
 
-use sde::{Handle, Policy, Value, inputs};
+use sde::{Handle, Value};
 
 use super::{Context, Keeping};
 use crate::Error;
@@ -9,6 +9,7 @@ use crate::capture::{self, Ended, let_go};
 use crate::error::given;
 use crate::identity::Descriptor;
 use crate::live::{Kernel, Program};
+use crate::make;
 use crate::stats::Event;
 
 impl Context {
@@ -45,7 +46,7 @@ impl Context {
                 return outcome;
             }
         }
-        self.program_anew(sde, device, program)
+        Ok(Value::new(make::program(sde, self, device, program)?))
     }
 
     /// A kernel of a program, which is had as [`program`](Self::program) has it.
@@ -73,19 +74,6 @@ impl Context {
             let program = self.program_once(sde, device, program)?;
             Ok(Value::new(Kernel::of(&program, name)?))
         })
-    }
-
-    /// Has it by an app of its own, beside the cache: nothing is looked up or remembered.
-    fn program_anew(
-        &self,
-        sde: &Handle,
-        device: usize,
-        program: &Descriptor,
-    ) -> Result<Value<Program>, Error> {
-        let inputs = inputs! { context: self.clone(), device: device, program: program.clone() };
-        let request = sde.request(&apps::program_anew, &inputs);
-        let made = request.policy(Policy::Bypass).names(&["result"]).run()?;
-        Ok(made.results.get::<Program>("result")?)
     }
 
     fn with_room<T>(&self, sde: &Handle, have: impl Fn() -> Result<T, Error>) -> Result<T, Error> {

@@ -49,21 +49,36 @@ impl DeviceType {
     }
 }
 
-/// What a driver says of one device.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviceInfo {
-    /// The name of its platform.
+/// Who a device is: two devices of equal identity share binaries, in this process, in another, and
+/// on another machine that shares the directory.
+///
+/// It is what SYCL's cache takes, and the versions of the platform and what the vendor is called.
+/// OpenCL has no better name for the instructions of a device; drivers that serve processors of several kinds put
+/// the kind into the name or the version, as PoCL does. A binary that is refused
+/// all the same is built anew.
+#[derive(
+    Clone, Debug, PartialEq, Eq, Hash, sde::Fingerprint, serde::Serialize, serde::Deserialize,
+)]
+pub struct DeviceIdentity {
+    /// The name of the platform.
     pub platform: String,
-    /// The version of its platform.
+    /// The version of the platform.
     pub platform_version: String,
     /// The name of the device.
     pub name: String,
     /// Who made it.
     pub vendor: String,
-    /// The version of OpenCL it has, with what the vendor adds to it.
+    /// The version of OpenCL, with what the vendor adds.
     pub version: String,
     /// The version of the driver.
     pub driver: String,
+}
+
+/// What a driver says of one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeviceInfo {
+    /// Who it is.
+    pub identity: DeviceIdentity,
     /// The versions of the intermediate languages it takes; empty if it takes none.
     pub il: String,
     /// What kind of device it is.

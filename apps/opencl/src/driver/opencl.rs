@@ -22,7 +22,8 @@ use opencl3::{error_codes, kernel, program};
 
 use super::Refusal;
 use super::{
-    BinaryKind, Capture, DeviceInfo, DeviceType, Done, Driver, ForeignFacts, RawKernel, RawProgram,
+    BinaryKind, Capture, DeviceIdentity, DeviceInfo, DeviceType, Done, Driver, ForeignFacts,
+    RawKernel, RawProgram,
 };
 use crate::Error;
 use crate::lock::lock;
@@ -88,13 +89,16 @@ fn info(device: &Device) -> Result<DeviceInfo, Error> {
     let platform = Platform::new(device.platform().map_err(of_device)?);
     let of_platform = refused("clGetPlatformInfo");
     let bits = device.dev_type().map_err(of_device)?;
-    Ok(DeviceInfo {
+    let identity = DeviceIdentity {
         platform: platform.name().map_err(of_platform)?,
         platform_version: platform.version().map_err(of_platform)?,
         name: device.name().map_err(of_device)?,
         vendor: device.vendor().map_err(of_device)?,
         version: device.version().map_err(of_device)?,
         driver: device.driver_version().map_err(of_device)?,
+    };
+    Ok(DeviceInfo {
+        identity,
         // Devices before OpenCL 2.1 do not know the question.
         il: device.il_version().unwrap_or_default(),
         kind: match bits {
@@ -317,7 +321,7 @@ impl Driver for OpenCl {
     /// cache there is nothing to put together.
     fn captures(&self, device: usize) -> Capture {
         let device = self.devices.get(device);
-        match device.is_some_and(|device| device.platform == POCL) {
+        match device.is_some_and(|device| device.identity.platform == POCL) {
             false => Capture::SameProgram,
             true if self.has_pocl_cache => Capture::NewProgram,
             true => Capture::Never,

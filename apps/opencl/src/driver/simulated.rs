@@ -28,7 +28,8 @@ use std::sync::{Arc, Mutex};
 
 use super::Refusal;
 use super::{
-    BinaryKind, Capture, DeviceInfo, DeviceType, Done, Driver, ForeignFacts, RawKernel, RawProgram,
+    BinaryKind, Capture, DeviceIdentity, DeviceInfo, DeviceType, Done, Driver, ForeignFacts,
+    RawKernel, RawProgram,
 };
 use crate::lock::lock;
 
@@ -195,7 +196,7 @@ impl Simulated {
                 lock(&self.state).programs.insert(raw.0, program);
                 return Err(refused("building", BUILD_PROGRAM_FAILURE));
             }
-            let device = &self.devices[device];
+            let device = &self.devices[device].identity;
             program.code = format!(
                 "{} {}|{options}|{}",
                 device.name, device.driver, program.text
@@ -211,13 +212,16 @@ impl Simulated {
 /// A processor of this name and driver version.
 #[must_use]
 pub fn device(name: &str, driver: &str) -> DeviceInfo {
-    DeviceInfo {
+    let identity = DeviceIdentity {
         platform: "Simulated Platform".to_owned(),
         platform_version: "OpenCL 3.0".to_owned(),
         name: name.to_owned(),
         vendor: "SDE".to_owned(),
         version: "OpenCL 3.0".to_owned(),
         driver: driver.to_owned(),
+    };
+    DeviceInfo {
+        identity,
         il: String::new(),
         kind: DeviceType::Cpu,
     }
@@ -301,7 +305,7 @@ impl Driver for Simulated {
             .map(|part| format!("{}\n", part.text))
             .collect();
         lock(&self.state).counts.links += 1;
-        let device = &self.devices[device];
+        let device = &self.devices[device].identity;
         self.add(Program {
             code: format!("{} {}|{options}|{text}", device.name, device.driver),
             text,

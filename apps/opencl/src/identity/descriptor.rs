@@ -3,15 +3,16 @@
 use std::sync::Arc;
 
 use sde::Fingerprint;
-use sde::key::{Encoder, FingerprintError, Short};
+use sde::key::{Digest, Encoder, FingerprintError, Short};
 
-use super::full_key::{FORMAT, FullKey, Included, Material, ProgramKey};
+use super::Environment;
+use super::full_key::{FORMAT, FullKey, Included, Material};
 use super::options::Options;
 use super::scan::Source;
 use super::spec::{OptionText, ProgramSpec, What};
-use super::{DeviceIdentity, Environment};
 use crate::Error;
 use crate::cacheable::NotCacheable;
+use crate::driver::DeviceIdentity;
 
 /// A program described for a device: read-only, and cheap to clone and to compare.
 ///
@@ -23,7 +24,7 @@ use crate::cacheable::NotCacheable;
 pub struct Descriptor(Arc<Inner>);
 
 struct Inner {
-    key: ProgramKey,
+    key: Digest,
     full: FullKey,
     name: String,
     made: Made,
@@ -77,7 +78,7 @@ impl Describe<'_> {
         let key = full.key().map_err(unkeyed)?;
         let name = spec.name.clone();
         Ok(Descriptor(Arc::new(Inner {
-            key: self.bits.map_or(key, |bits| key.cut_to(bits)),
+            key: self.bits.map_or(key, |bits| cut_to(key, bits)),
             name: name.unwrap_or_else(|| format!("program {}", key.short())),
             full,
             made,
@@ -213,6 +214,16 @@ fn with_defines(defines: &[String], text: &str) -> Result<String, Error> {
     Ok(all + "#line 1\n" + text)
 }
 
+/// A digest with all but its first bits made 0, so that a test meets two programs of one digest.
+fn cut_to(digest: Digest, bits: usize) -> Digest {
+    let mut bytes = *digest.as_bytes();
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        let kept = bits.saturating_sub(8 * at).min(8);
+        *byte &= !(0xff_u16 >> kept) as u8;
+    }
+    Digest::from_bytes(bytes)
+}
+
 fn unkeyed(error: FingerprintError) -> Error {
     Error::Options {
         options: "the program".to_owned(),
@@ -223,7 +234,7 @@ fn unkeyed(error: FingerprintError) -> Error {
 impl Descriptor {
     /// The key of the program.
     #[must_use]
-    pub fn key(&self) -> ProgramKey {
+    pub fn key(&self) -> Digest {
         self.0.key
     }
 

@@ -1,63 +1,13 @@
 //! The whole key, kept beside each binary; and its digest.
 
-use std::fmt;
-
 use sde::Fingerprint;
 use sde::key::{Digest, commit};
 use serde::{Deserialize, Serialize};
 
-use super::DeviceIdentity;
+use crate::driver::DeviceIdentity;
 
 /// Raised when what a key is made of, or how binaries are kept, changes.
 pub(super) const FORMAT: u32 = 4;
-
-/// The 256-bit name of one build: program, options, device, driver and switches.
-#[derive(
-    Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Fingerprint, Serialize, Deserialize,
-)]
-pub struct ProgramKey(Digest);
-
-impl ProgramKey {
-    /// The 32 bytes.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8; 32] {
-        self.0.as_bytes()
-    }
-
-    /// From 32 bytes as they are.
-    #[must_use]
-    pub const fn from_bytes(bytes: [u8; 32]) -> Self {
-        Self(Digest::from_bytes(bytes))
-    }
-
-    /// The first 12 hexadecimal digits, for people.
-    #[must_use]
-    pub fn short(&self) -> String {
-        self.0.short()
-    }
-
-    /// The key with all but its first bits made 0, so that a test meets two programs of one digest.
-    pub(crate) fn cut_to(self, bits: usize) -> Self {
-        let mut bytes = *self.as_bytes();
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            let kept = bits.saturating_sub(8 * at).min(8);
-            *byte &= !(0xff_u16 >> kept) as u8;
-        }
-        Self::from_bytes(bytes)
-    }
-}
-
-impl fmt::Display for ProgramKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-impl fmt::Debug for ProgramKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "ProgramKey({})", self.short())
-    }
-}
 
 /// All that two builds have to have in common to be the same: compared as a whole before a binary is used,
 /// and kept for people who ask what is in a cache.
@@ -136,8 +86,8 @@ impl Content {
 
 impl FullKey {
     /// The digest that stands for it.
-    pub(crate) fn key(&self) -> Result<ProgramKey, sde::key::FingerprintError> {
-        Ok(ProgramKey(commit(self)?.digest()))
+    pub(crate) fn key(&self) -> Result<Digest, sde::key::FingerprintError> {
+        Ok(commit(self)?.digest())
     }
 }
 

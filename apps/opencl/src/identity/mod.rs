@@ -8,7 +8,6 @@
 //! compared, so that not even two keys with one digest are mistaken for one another.
 
 mod descriptor;
-mod device;
 mod environment;
 mod full_key;
 mod options;
@@ -19,7 +18,6 @@ mod words;
 
 pub use descriptor::Descriptor;
 pub(crate) use descriptor::{Describe, Made};
-pub use device::DeviceIdentity;
 pub use environment::{DRIVER_CACHES, Environment};
-pub use full_key::{Content, FullKey, Included, Material, ProgramKey};
+pub use full_key::{Content, FullKey, Included, Material};
 pub use spec::ProgramSpec;

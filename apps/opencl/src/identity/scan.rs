@@ -242,6 +242,3 @@ fn file_name(text: &[u8]) -> Option<&str> {
     let is_plain = !(name.contains(['\\', '\0']) || name.contains("//") || name.contains("/*"));
     (is_plain && !name.is_empty()).then_some(name)
 }
-
-#[cfg(test)]
-mod tests;

@@ -43,25 +43,11 @@ pub enum BlobError {
         /// The device.
         device: String,
     },
-    /// The bytes are no blob of this version.
-    #[error("these {length} bytes are no blob that this version made; build the program")]
-    NotABlob {
+    /// The bytes are no blob of this version, damaged, or that of another program, device or driver. No driver saw them.
+    #[error("these {length} bytes are no blob of this program: {why}; build it")]
+    Unfit {
         /// How many bytes there are.
         length: usize,
-    },
-    /// It is the blob of another program, device or driver.
-    #[error(
-        "this is the blob of another program, device or driver ({found}, not {wanted}); build the program"
-    )]
-    OtherProgram {
-        /// The program the blob is of.
-        found: String,
-        /// The program that was described.
-        wanted: String,
-    },
-    /// Bytes were changed or are missing.
-    #[error("the blob is damaged: {why}; build the program")]
-    Damaged {
         /// What is wrong.
         why: &'static str,
     },
@@ -133,31 +119,28 @@ pub(crate) fn seal(descriptor: &Descriptor, kept: &Kept) -> Vec<u8> {
 }
 
 pub(crate) fn parse(descriptor: &Descriptor, blob: &[u8]) -> Result<Kept, BlobError> {
-    let damaged = |why| Err(BlobError::Damaged { why });
+    let unfit = |why| {
+        let length = blob.len();
+        Err(BlobError::Unfit { length, why })
+    };
     let head = blob.split_at_checked(HEAD);
     let Some((head, content)) = head.filter(|(head, _)| head.starts_with(MAGIC)) else {
-        return Err(BlobError::NotABlob { length: blob.len() });
+        return unfit("this version made none of them");
     };
     let (id, sum) = head[MAGIC.len()..].split_at(32);
-    let other = |found: String| BlobError::OtherProgram {
-        found,
-        wanted: descriptor.key().short(),
-    };
     if id != descriptor.blob_id() {
-        let short = id[..6].iter().map(|byte| format!("{byte:02x}"));
-        return Err(other(short.collect()));
+        return unfit("they are of another program, device or driver");
     }
     if sum != checksum(content) {
-        return damaged("its checksum is wrong");
+        return unfit("the checksum is wrong");
     }
     match postcard::take_from_bytes::<Kept>(content) {
-        Ok((kept, [])) if kept.full == *descriptor.full_key() => Ok(kept),
-        Ok((kept, [])) => Err(other(format!(
-            "{} with the same digest",
-            kept.full.device.name
-        ))),
-        Ok(_) => damaged("something follows its end"),
-        Err(_) => damaged("it is not what a blob holds"),
+        Ok((kept, [])) => match kept.is_unfit(descriptor.full_key()) {
+            None => Ok(kept),
+            Some(why) => unfit(why),
+        },
+        Ok(_) => unfit("something follows the end"),
+        Err(_) => unfit("they hold something else"),
     }
 }
 

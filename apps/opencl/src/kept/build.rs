@@ -10,7 +10,7 @@ use sde::{
 
 use super::Kept;
 use crate::identity::{Descriptor, FullKey};
-use crate::live::Program;
+use crate::live::{Facts, Program};
 use crate::lock::lock;
 use crate::make::Making;
 
@@ -114,10 +114,10 @@ impl App for Build {
         Ok(ResultMap::new()
             .with("binary", kept.binary)
             .with("key", kept.full)
-            .with("log", kept.log)
-            .with("kernels", kept.kernels)
+            .with("log", kept.facts.log)
+            .with("kernels", kept.facts.kernels)
             .with("launched", kept.launched)
-            .with("build_seconds", kept.build_time.as_secs_f64()))
+            .with("build_seconds", kept.facts.build_time.as_secs_f64()))
     }
 
     /// Long, so that other processes are told of it before it begins, and wait as long as they are to.
@@ -141,9 +141,11 @@ impl Kept {
         Ok(Self {
             full: FullKey::clone(&*results.get("key")?),
             binary: Vec::clone(&*results.get("binary")?),
-            log: String::clone(&*results.get("log")?),
-            build_time: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
-            kernels: Vec::clone(&*results.get("kernels")?),
+            facts: Facts {
+                log: String::clone(&*results.get("log")?),
+                build_time: Duration::try_from_secs_f64(seconds).unwrap_or_default(),
+                kernels: Vec::clone(&*results.get("kernels")?),
+            },
             launched: Vec::clone(&*results.get("launched")?),
         })
     }

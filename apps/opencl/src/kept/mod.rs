@@ -9,11 +9,9 @@ mod build;
 mod dir;
 mod store;
 
-use std::time::Duration;
-
 use serde::{Deserialize, Serialize};
 
-use crate::identity::{Descriptor, FullKey};
+use crate::identity::FullKey;
 use crate::live::Facts;
 
 pub use blob::BlobError;
@@ -29,35 +27,13 @@ pub(crate) struct Kept {
     pub(crate) full: FullKey,
     /// As the driver gave it; empty if it gives none.
     pub(crate) binary: Vec<u8>,
-    pub(crate) log: String,
-    pub(crate) build_time: Duration,
-    pub(crate) kernels: Vec<String>,
+    pub(crate) facts: Facts,
     /// The kernels that had been launched when the binary was captured: a driver that finishes code at the
     /// first launch has it in the binary for these.
     pub(crate) launched: Vec<String>,
 }
 
 impl Kept {
-    /// Of a program that has no binary.
-    pub(crate) fn nothing(program: &Descriptor, facts: &Facts) -> Self {
-        Self {
-            full: program.full_key().clone(),
-            binary: Vec::new(),
-            log: facts.log.clone(),
-            build_time: facts.build_time,
-            kernels: facts.kernels.clone(),
-            launched: Vec::new(),
-        }
-    }
-
-    pub(crate) fn facts(&self) -> Facts {
-        Facts {
-            log: self.log.clone(),
-            build_time: self.build_time,
-            kernels: self.kernels.clone(),
-        }
-    }
-
     /// Why it is not the binary of a program, if it is not.
     pub(crate) fn is_unfit(&self, full: &FullKey) -> Option<&'static str> {
         if self.full != *full {

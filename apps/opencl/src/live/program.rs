@@ -18,7 +18,7 @@ use crate::make::Making;
 pub struct Program(pub(crate) Arc<Live>);
 
 /// What is known of a program beside what it was made from.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Facts {
     pub(crate) log: String,
     pub(crate) build_time: Duration,
@@ -143,7 +143,7 @@ impl Live {
     }
 
     pub(crate) fn refused(&self, doing: &str, refusal: crate::Refusal) -> Error {
-        let device = &self.context().devices()[self.device()].name;
+        let device = &self.context().devices()[self.device()].identity.name;
         let what = format!("{doing} of {}", self.descriptor().name());
         Error::refused(what, device, refusal)
     }

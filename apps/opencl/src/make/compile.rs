@@ -178,7 +178,7 @@ impl Making {
 
     fn no_il(&self, why: String) -> Error {
         Error::NoIl {
-            device: self.context.devices()[self.device].name.clone(),
+            device: self.context.devices()[self.device].identity.name.clone(),
             program: self.descriptor.name().to_owned(),
             why,
         }
@@ -189,7 +189,7 @@ impl Making {
             true => self.refused(refusal),
             false => Error::Build {
                 what: format!("{doing} {}", self.descriptor.name()),
-                device: self.context.devices()[self.device].name.clone(),
+                device: self.context.devices()[self.device].identity.name.clone(),
                 refusal,
                 log,
             },
@@ -197,7 +197,7 @@ impl Making {
     }
 
     pub(super) fn refused(&self, refusal: Refusal) -> Error {
-        let device = &self.context.devices()[self.device].name;
+        let device = &self.context.devices()[self.device].identity.name;
         let what = format!("making {}", self.descriptor.name());
         Error::refused(what, device, refusal)
     }

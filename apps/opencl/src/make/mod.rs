@@ -162,7 +162,7 @@ impl Making {
         }
         let key = self.descriptor.key();
         let loaded = self.with_binary(&kept.binary).and_then(|raw| {
-            let has_kernels = self.has_kernels(raw.get(), &kept.kernels)?;
+            let has_kernels = self.has_kernels(raw.get(), &kept.facts.kernels)?;
             Ok(has_kernels.then_some(raw))
         });
         let why = match loaded {
@@ -187,7 +187,7 @@ impl Making {
 
     /// A live program of a kept binary.
     pub(crate) fn loaded(&self, raw: Owned<'_>, kept: &Kept) -> Program {
-        let program = self.live(raw, kept.facts(), Code::loaded(&kept.launched));
+        let program = self.live(raw, kept.facts.clone(), Code::loaded(&kept.launched));
         program.0.note_bytes(&kept.binary);
         program
     }
@@ -279,7 +279,7 @@ mod tests {
         };
         let (_, _, program) = run();
         let mut kept = parse(&program, &store.0.lock().unwrap().clone().unwrap()).unwrap();
-        kept.kernels.push("gone".to_owned());
+        kept.facts.kernels.push("gone".to_owned());
         *store.0.lock().unwrap() = Some(seal(&program, &kept));
         let refused = |(refused, builds, _)| (refused, builds);
         assert_eq!(refused(run()), (1, 1));

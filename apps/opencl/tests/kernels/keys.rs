@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::fs;
 
 use sde::Sde;
+use sde::key::Digest;
 use sde_opencl::driver::simulated::{Simulated, device};
-use sde_opencl::{Context, DeviceInfo, Environment, Error, ProgramKey, ProgramSpec};
+use sde_opencl::{Context, DeviceInfo, Environment, Error, ProgramSpec};
 
 use crate::fixture::{COPY, context, copy, folder, keeping, quiet};
 
-fn key(context: &Context, spec: &ProgramSpec) -> ProgramKey {
+fn key(context: &Context, spec: &ProgramSpec) -> Digest {
     context.describe(0, spec).unwrap().key()
 }
 
@@ -71,12 +72,12 @@ fn keys_are_golden() {
 fn each_part_of_the_identity_of_a_device_counts() {
     let plain = device("simulated", "1.0");
     let others: [fn(&mut DeviceInfo); 6] = [
-        |device| device.platform += "x",
-        |device| device.platform_version += "x",
-        |device| device.name += "x",
-        |device| device.vendor += "x",
-        |device| device.version += "x",
-        |device| device.driver += "x",
+        |device| device.identity.platform += "x",
+        |device| device.identity.platform_version += "x",
+        |device| device.identity.name += "x",
+        |device| device.identity.vendor += "x",
+        |device| device.identity.version += "x",
+        |device| device.identity.driver += "x",
     ];
     let spec = ProgramSpec::source(COPY);
     let mut keys = HashSet::from([key(&context(&Simulated::with(vec![plain.clone()])), &spec)]);

@@ -30,7 +30,9 @@ mod memory;
 mod opencl;
 mod own_store;
 mod processes;
+mod reads;
 mod room;
+mod settings;
 /// The tests of the store stop processes on the same disk.
 #[path = "../../../../archives/tests/store/stopping.rs"]
 mod stopping;

@@ -1,4 +1,12 @@
-use super::*;
+//! Which files and options a key holds, and which programs have none.
+
+use std::fs;
+use std::path::Path;
+
+use sde_opencl::driver::simulated::Simulated;
+use sde_opencl::{Content, Included, Material, NotCacheable, ProgramSpec};
+
+use crate::fixture::context;
 
 fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -10,28 +18,37 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
     folder
 }
 
-fn scan(text: &str, dirs: &[&Path]) -> Scan {
-    let dirs: Vec<_> = dirs.iter().map(PathBuf::from).collect();
-    let source = Source {
-        text,
-        name: "t",
-        options: "",
-        dirs: &dirs,
-        reads: None,
+/// What is found of a program.
+struct Scan {
+    included: Vec<Included>,
+    cacheable: Result<(), NotCacheable>,
+    options: String,
+}
+
+fn scan_spec(spec: &ProgramSpec) -> Scan {
+    let program = context(&Simulated::new()).describe(0, spec).unwrap();
+    let Material::Source { included, .. } = &program.full_key().material else {
+        unreachable!("it is a source");
     };
-    source.scan()
+    Scan {
+        included: included.clone(),
+        cacheable: program.is_cacheable().map_err(NotCacheable::clone),
+        options: program.options().to_owned(),
+    }
+}
+
+fn spec(text: &str, dirs: &[&Path]) -> ProgramSpec {
+    let spec = ProgramSpec::source(text).named("t");
+    dirs.iter().fold(spec, |spec, dir| spec.include_dir(dir))
+}
+
+fn scan(text: &str, dirs: &[&Path]) -> Scan {
+    scan_spec(&spec(text, dirs))
 }
 
 fn promised(text: &str, dir: &Path, reads: &[&str]) -> Scan {
-    let reads: Vec<_> = reads.iter().copied().map(String::from).collect();
-    let source = Source {
-        text,
-        name: "t",
-        options: "",
-        dirs: &[dir.to_owned()],
-        reads: Some(&reads),
-    };
-    source.scan()
+    let spec = spec(text, &[dir]).reads_no_other();
+    scan_spec(&reads.iter().fold(spec, |spec, file| spec.reads(*file)))
 }
 
 fn names(scan: &Scan) -> Vec<&str> {
@@ -227,19 +244,11 @@ fn what_an_author_promises_is_followed() {
 #[test]
 fn pieces_of_words_are_looked_for_in_all_files_and_options() {
     let folder = folder(&[("cat.h", "#define CAT(a, b) a##b")]);
-    let source = Source {
-        text: "#include \"cat.h\"\nint t = CAT(A, ME__);",
-        name: "t",
-        options: "-DA=__TI",
-        dirs: &[folder.path().to_owned()],
-        reads: None,
-    };
-    assert!(source.scan().cacheable.is_err());
-    let source = Source {
-        options: "-DA=__TIMER",
-        ..source
-    };
-    assert_eq!(source.scan().cacheable, Ok(()));
+    let text = "#include \"cat.h\"\nint t = CAT(A, ME__);";
+    let spec = spec(text, &[folder.path()]);
+    let with = |option: &str| scan_spec(&spec.clone().option(option)).cacheable;
+    assert!(with("-DA=__TI").is_err());
+    assert_eq!(with("-DA=__TIMER"), Ok(()));
 }
 
 #[test]
@@ -297,4 +306,80 @@ fn files_that_include_one_another_come_to_an_end() {
     );
     let both = scan("#include \"a/x.h\"", &[folder.path()]);
     assert!(both.included.len() <= 3, "{:?}", names(&both));
+}
+
+fn options(texts: &[&str]) -> Scan {
+    let spec = ProgramSpec::source("kernel void k() {}");
+    let spec = texts.iter().fold(spec, |spec, text| spec.option(*text));
+    scan_spec(&spec)
+}
+
+#[test]
+fn blanks_between_options_do_not_count_and_order_does() {
+    let text = "-DA=1 -cl-mad-enable -Ix -cl-nv-arch sm_50";
+    let parts = [
+        "-D  A=1 \t -cl-mad-enable",
+        " -I x",
+        "",
+        "-cl-nv-arch\nsm_50",
+    ];
+    assert_eq!(options(&parts).options, text);
+    assert_ne!(
+        options(&["-DA=1 -DA=2"]).options,
+        options(&["-DA=2 -DA=1"]).options
+    );
+    let spec = ProgramSpec::source("").include_dir("y z");
+    let dir = scan_spec(&spec);
+    assert_eq!(dir.options, "-I\"y z\"");
+    assert!(dir.cacheable.is_err());
+    for wrong in ["-D", "nu\0ll", "-DA=1 -U", "-cl-nv-arch"] {
+        let spec = ProgramSpec::source("").option(wrong);
+        let context = context(&Simulated::new());
+        assert!(context.describe(0, &spec).is_err(), "{wrong:?}");
+    }
+}
+
+/// Those that are known, and no others.
+#[test]
+fn an_option_that_may_read_a_file_is_not_cacheable() {
+    let plain = "-DA=1 -D B=f(x) -UA -Iinclude -I /usr/include -cl-std=CL3.0 -cl-mad-enable -w -Werror \
+                 -Wno-error=x -g -O0 -std=CL2.0 -create-library -cl-ext=-all,+cl_khr_fp64 -cl-nv-arch sm_50";
+    assert_eq!(options(&[plain]).cacheable, Ok(()));
+    for wrong in [
+        "-include a.h",
+        "-includea.h",
+        "--include=a.h",
+        "--include a.h",
+        "--include-directory=a",
+        "-imacros a.h",
+        "-isystem a",
+        "-iquote a",
+        "-idirafter a",
+        "-iprefix a",
+        "-iwithprefix a",
+        "--sysroot=a",
+        "-isysroot a",
+        "-save-temps",
+        "-save-temps=cwd",
+        "-x cl",
+        "-Wp,-include,a.h",
+        "-I-",
+        "-I=a",
+        "-I\"a b\"",
+        "@file",
+        "file.cl",
+        "-fmodule-file=a",
+        "-Xclang -include",
+        "-cl-a=/b",
+        "-cl-nv-arch -include",
+        "-D\"A=1 -I/elsewhere\"",
+        "-DT=unsigned int",
+        r"-DX='\n'",
+        "-DX='a'",
+        r"-DP=C:\",
+        "\"open",
+    ] {
+        let why = options(&["-w", wrong]).cacheable;
+        assert!(matches!(why, Err(NotCacheable::Option { .. })), "{wrong}");
+    }
 }

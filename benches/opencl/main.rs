@@ -34,7 +34,11 @@ fn main() {
         match sde_opencl::devices() {
             Ok(found) => {
                 let info = &found[child::number_of_device()].info;
-                eprintln!("row 17 on {}, {}", info.identity.name.trim(), info.identity.driver);
+                eprintln!(
+                    "row 17 on {}, {}",
+                    info.identity.name.trim(),
+                    info.identity.driver
+                );
                 starts::rows().iter().for_each(Row::print);
             }
             Err(error) => eprintln!("row 17 is left out: {error}"),

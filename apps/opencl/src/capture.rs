@@ -19,7 +19,7 @@ use sde::{Key, Policy};
 use crate::Error;
 use crate::context::{Context, Keeping};
 use crate::driver::Capture;
-use crate::kept::{Kept, KernelDir, KernelStore, NotKept, Work, parse, seal};
+use crate::kept::{Kept, KernelDir, KernelStore, NotKept, parse, seal};
 use crate::live::Live;
 use crate::lock::lock;
 use crate::settings::Mode;
@@ -243,8 +243,8 @@ impl Live {
         }
         let kept = self.captured(ended)?;
         let names = kept.launched.iter().cloned().collect();
-        let build = dir.build(self.descriptor(), Work::Captured(kept));
-        let (kept, key) = match dir.run(&build, policy) {
+        let run = dir.run(self.descriptor(), policy, move || Ok(kept.clone()));
+        let (kept, key) = match run {
             // Nor will be what is captured later.
             Err(error) if error.app_error::<NotKept>().is_some() => {
                 self.code.has(names, key);

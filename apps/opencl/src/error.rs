@@ -1,12 +1,9 @@
 //! What can go wrong, and what it means for who asked.
 
+use std::fmt;
 use std::path::PathBuf;
 
-use sde::Failure;
-
 use crate::cacheable::NotCacheable;
-use crate::driver::Refusal;
-use crate::identity::Descriptor;
 
 /// What kept a program or a kernel from being had.
 ///
@@ -180,66 +177,68 @@ impl Error {
             },
         }
     }
+}
 
-    /// As the error of an app: what a driver refused for reasons of its own, one of those who wait may try again.
-    pub(crate) fn for_app(self, program: &Descriptor) -> sde::AppError {
-        let lasts = match &self {
-            error if error.is_permanent() => Failure::Permanent,
-            Self::Driver { .. } | Self::OutOfResources { .. } | Self::Build { .. } => {
-                Failure::Transient
-            }
-            _ => Failure::Ordinary,
-        };
-        let program = program.clone();
-        let failed = Failed {
-            program,
-            error: self,
-        };
-        sde::AppError::from(failed).lasting(lasts)
+/// What a call of OpenCL said: its name and the code it gave.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Refusal {
+    /// The call.
+    pub call: &'static str,
+    /// The code, as OpenCL numbers them.
+    pub code: i32,
+}
+
+sde::debug_as_said!(Refusal);
+
+impl Refusal {
+    /// Whether memory or another resource was lacking: it may work once something was let go.
+    #[must_use]
+    pub fn is_out_of_resources(self) -> bool {
+        const MEM_OBJECT_ALLOCATION_FAILURE: i32 = -4;
+        const OUT_OF_RESOURCES: i32 = -5;
+        const OUT_OF_HOST_MEMORY: i32 = -6;
+        matches!(
+            self.code,
+            MEM_OBJECT_ALLOCATION_FAILURE | OUT_OF_RESOURCES | OUT_OF_HOST_MEMORY
+        )
     }
 
-    /// The same for an engine that is asked again when it failed: what is remembered of failures, the other one remembers.
-    pub(crate) fn for_store(self, program: &Descriptor) -> sde::AppError {
-        let error = self.for_app(program);
-        match error.failure() {
-            Some(Failure::Permanent) => error.lasting(Failure::Ordinary),
-            _ => error,
-        }
+    /// Whether a module in an intermediate language is at fault, if it was given one to make a program of.
+    #[must_use]
+    pub(crate) fn is_of_the_module(self) -> bool {
+        const INVALID_VALUE: i32 = -30;
+        const INVALID_OPERATION: i32 = -59;
+        matches!(self.code, INVALID_VALUE | INVALID_OPERATION)
+    }
+
+    /// Whether the program is at fault, so that the same build would fail in the same way again.
+    #[must_use]
+    pub fn is_of_the_program(self) -> bool {
+        const BUILD_PROGRAM_FAILURE: i32 = -11;
+        const COMPILE_PROGRAM_FAILURE: i32 = -15;
+        const LINK_PROGRAM_FAILURE: i32 = -17;
+        const INVALID_BUILD_OPTIONS: i32 = -43;
+        const INVALID_COMPILER_OPTIONS: i32 = -66;
+        const INVALID_LINKER_OPTIONS: i32 = -67;
+        const INVALID_SPEC_ID: i32 = -71;
+        matches!(
+            self.code,
+            BUILD_PROGRAM_FAILURE
+                | COMPILE_PROGRAM_FAILURE
+                | LINK_PROGRAM_FAILURE
+                | INVALID_BUILD_OPTIONS
+                | INVALID_COMPILER_OPTIONS
+                | INVALID_LINKER_OPTIONS
+                | INVALID_SPEC_ID
+        )
     }
 }
 
-/// What an app of this crate failed with, and for which program: whoever gets it may have asked for
-/// another one of the same digest.
-#[derive(Clone, Debug, thiserror::Error)]
-#[error("{error}")]
-struct Failed {
-    program: Descriptor,
-    error: Error,
-}
-
-impl From<sde::Error> for Error {
-    /// What an app of this crate failed with, if that is it: through all runs beneath one another.
-    fn from(error: sde::Error) -> Self {
-        match error.app_error::<Failed>() {
-            Some(failed) => failed.error.clone(),
-            None => Self::Engine(error),
-        }
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = opencl3::error_codes::error_text(self.code);
+        write!(f, "{} gave {} ({name})", self.call, self.code)
     }
 }
 
-/// What an app of this crate gave, result or error, if it gave it for this program; nothing if for another
-/// of the same digest.
-pub(crate) fn given<T>(
-    outcome: Result<T, sde::Error>,
-    program: &Descriptor,
-    of: impl FnOnce(&T) -> &Descriptor,
-) -> Option<Result<T, Error>> {
-    let is_of_it = match &outcome {
-        Ok(found) => of(found).is_same(program),
-        Err(error) => match error.app_error::<Failed>() {
-            Some(failed) => failed.program.is_same(program),
-            None => true,
-        },
-    };
-    is_of_it.then(|| outcome.map_err(Error::from))
-}
+impl std::error::Error for Refusal {}

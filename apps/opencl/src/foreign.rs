@@ -18,7 +18,8 @@ use crate::capture::Code;
 use crate::context::Context;
 use crate::driver::{BinaryKind, ForeignFacts, RawProgram, opencl};
 use crate::identity::{Material, ProgramSpec};
-use crate::live::{Facts, Program};
+use crate::kept::Facts;
+use crate::live::Program;
 use crate::make::Making;
 
 /// A program that somebody else made.

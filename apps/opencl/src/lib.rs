@@ -33,11 +33,13 @@
 //! The guide's page on kernels says what is guaranteed.
 
 mod apps;
+mod blob;
 mod cacheable;
 mod capture;
 mod context;
 pub mod driver;
 mod error;
+mod failed;
 mod foreign;
 mod identity;
 mod kept;
@@ -48,15 +50,16 @@ mod settings;
 mod stats;
 
 pub use apps::{kernel, memory_limit, object, program_build};
+pub use blob::BlobError;
 pub use cacheable::NotCacheable;
 pub use context::{Context, ContextBuilder};
-pub use driver::{DeviceIdentity, DeviceInfo, DeviceType, Found, Refusal, devices};
-pub use error::Error;
+pub use driver::{DeviceIdentity, DeviceInfo, DeviceType, Found, devices};
+pub use error::{Error, Refusal};
 pub use foreign::Foreign;
 pub use identity::{
     Content, DRIVER_CACHES, Descriptor, Environment, FullKey, Included, Material, ProgramSpec,
 };
-pub use kept::{BlobError, KernelDir, KernelStore, StoreError};
+pub use kept::{KernelDir, KernelStore, StoreError};
 pub use live::{Kernel, Launch, Object, Program};
 pub use settings::{Mode, Settings, SettingsError};
 pub use stats::{Event, Stats};

@@ -49,7 +49,7 @@ pub enum Event {
         /// The program asked for.
         key: Digest,
         /// What was wrong.
-        why: String,
+        why: &'static str,
     },
     /// A binary was put into a store of the user's.
     Kept {

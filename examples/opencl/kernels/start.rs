@@ -91,7 +91,11 @@ pub fn be(name: &str, options: &Options) -> Result<(), Failure> {
     let sde = Sde::new();
     let mut told = Told {
         device: gpu.info().identity.name.clone(),
-        driver: format!("{} {}", gpu.info().identity.platform, gpu.info().identity.driver),
+        driver: format!(
+            "{} {}",
+            gpu.info().identity.platform,
+            gpu.info().identity.driver
+        ),
         starts: Vec::new(),
         captured: (0, 0.0),
     };

@@ -23,10 +23,8 @@ const CRATES: &[(&str, &str)] = &[
 const KNOWN: &[(&str, &[&str])] = &[
     (
         "apps/opencl/src",
-        &["apps", "context", "keep", "live", "make"],
+        &["apps", "capture", "context", "live", "make"],
     ),
-    ("apps/opencl/src", &["driver", "error", "identity"]),
-    ("apps/opencl/src/live", &["kernel", "program"]),
     ("archives/src", &["collective", "compact", "store"]),
     ("archives/src/cbor", &["access", "read"]),
     ("archives/src/inspect", &["item", "payload"]),

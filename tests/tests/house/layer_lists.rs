@@ -73,15 +73,19 @@ pub const OPENCL: Layered = Layered {
     src: "apps/opencl/src/",
     layers: &[
         &["lock"],
-        &["cacheable", "driver", "error", "identity"],
-        &["persistent", "stats"],
-        &["apps", "context", "keep", "live", "make"],
+        &["cacheable"],
+        &["error"],
+        &["driver"],
+        &["identity"],
+        &["failed", "settings"],
+        &["kept", "stats"],
+        &["apps", "capture", "context", "live", "make"],
         &["blob", "foreign"],
     ],
     upward: &[],
     may_read_files: Some((
-        &["identity", "persistent"],
-        "included files are those of keys, kept ones of the store",
+        &["identity"],
+        "included files are those of keys; what is kept is the store's",
     )),
 };
 

@@ -6,7 +6,7 @@ use super::{Context, Keeping};
 use crate::Error;
 use crate::apps;
 use crate::capture::{self, Ended, let_go};
-use crate::error::given;
+use crate::failed::given;
 use crate::identity::Descriptor;
 use crate::live::{Kernel, Program};
 use crate::make;

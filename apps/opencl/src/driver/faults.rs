@@ -28,7 +28,8 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use super::{Capture, DeviceInfo, Done, Driver, ForeignFacts, RawKernel, RawProgram, Refusal};
+use super::{Capture, DeviceInfo, Done, Driver, ForeignFacts, RawKernel, RawProgram};
+use crate::error::Refusal;
 use crate::lock::lock;
 
 /// A call of OpenCL that this crate makes and that may fail.

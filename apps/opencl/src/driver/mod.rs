@@ -16,7 +16,7 @@ pub mod faults;
 pub(crate) mod opencl;
 pub mod simulated;
 
-use std::fmt;
+use crate::error::Refusal;
 
 pub use opencl::{Found, devices};
 
@@ -84,70 +84,6 @@ pub struct DeviceInfo {
     /// What kind of device it is.
     pub kind: DeviceType,
 }
-
-/// What a call of OpenCL said: its name and the code it gave.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Refusal {
-    /// The call.
-    pub call: &'static str,
-    /// The code, as OpenCL numbers them.
-    pub code: i32,
-}
-
-sde::debug_as_said!(Refusal);
-
-impl Refusal {
-    /// Whether memory or another resource was lacking: it may work once something was let go.
-    #[must_use]
-    pub fn is_out_of_resources(self) -> bool {
-        const MEM_OBJECT_ALLOCATION_FAILURE: i32 = -4;
-        const OUT_OF_RESOURCES: i32 = -5;
-        const OUT_OF_HOST_MEMORY: i32 = -6;
-        matches!(
-            self.code,
-            MEM_OBJECT_ALLOCATION_FAILURE | OUT_OF_RESOURCES | OUT_OF_HOST_MEMORY
-        )
-    }
-
-    /// Whether a module in an intermediate language is at fault, if it was given one to make a program of.
-    #[must_use]
-    pub(crate) fn is_of_the_module(self) -> bool {
-        const INVALID_VALUE: i32 = -30;
-        const INVALID_OPERATION: i32 = -59;
-        matches!(self.code, INVALID_VALUE | INVALID_OPERATION)
-    }
-
-    /// Whether the program is at fault, so that the same build would fail in the same way again.
-    #[must_use]
-    pub fn is_of_the_program(self) -> bool {
-        const BUILD_PROGRAM_FAILURE: i32 = -11;
-        const COMPILE_PROGRAM_FAILURE: i32 = -15;
-        const LINK_PROGRAM_FAILURE: i32 = -17;
-        const INVALID_BUILD_OPTIONS: i32 = -43;
-        const INVALID_COMPILER_OPTIONS: i32 = -66;
-        const INVALID_LINKER_OPTIONS: i32 = -67;
-        const INVALID_SPEC_ID: i32 = -71;
-        matches!(
-            self.code,
-            BUILD_PROGRAM_FAILURE
-                | COMPILE_PROGRAM_FAILURE
-                | LINK_PROGRAM_FAILURE
-                | INVALID_BUILD_OPTIONS
-                | INVALID_COMPILER_OPTIONS
-                | INVALID_LINKER_OPTIONS
-                | INVALID_SPEC_ID
-        )
-    }
-}
-
-impl fmt::Display for Refusal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = opencl3::error_codes::error_text(self.code);
-        write!(f, "{} gave {} ({name})", self.call, self.code)
-    }
-}
-
-impl std::error::Error for Refusal {}
 
 /// A program of a driver: whoever holds it gives it back.
 #[derive(Debug, PartialEq, Eq)]

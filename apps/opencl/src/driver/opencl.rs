@@ -20,12 +20,11 @@ use opencl3::platform::{Platform, get_platforms};
 use opencl3::types::{cl_device_id, cl_kernel, cl_program};
 use opencl3::{error_codes, kernel, program};
 
-use super::Refusal;
 use super::{
     BinaryKind, Capture, DeviceIdentity, DeviceInfo, DeviceType, Done, Driver, ForeignFacts,
     RawKernel, RawProgram,
 };
-use crate::Error;
+use crate::error::{Error, Refusal};
 use crate::lock::lock;
 
 /// A device that was found, to be put into a context.

@@ -26,11 +26,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use super::Refusal;
 use super::{
     BinaryKind, Capture, DeviceIdentity, DeviceInfo, DeviceType, Done, Driver, ForeignFacts,
     RawKernel, RawProgram,
 };
+use crate::error::Refusal;
 use crate::lock::lock;
 
 const OUT_OF_RESOURCES: i32 = -5;

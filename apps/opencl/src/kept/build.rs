@@ -1,45 +1,34 @@
 //! A build as an app, whose results are the binary and what is known of it.
 
-use std::sync::Mutex;
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 use sde::{
-    App, AppError, AppInfo, Cost, Error, Fingerprint, Handle, Inputs, MemorySize, Parameter,
-    ResultMap, ResultSpec, inputs,
+    App, AppError, AppInfo, Cost, Fingerprint, Handle, Inputs, MemorySize, Parameter, ResultMap,
+    ResultSpec, inputs,
 };
 
-use super::Kept;
+use super::{Facts, Kept};
+use crate::Error;
 use crate::identity::{Descriptor, FullKey};
-use crate::live::{Facts, Program};
-use crate::lock::lock;
-use crate::make::Making;
 
-/// A build of a program, or what was captured of one that is live. What is skipped is in its inputs, by the key of the program.
+/// A build of a program. What is skipped is in its inputs, by the key of the program.
 #[derive(Fingerprint)]
-pub(crate) struct Build {
+pub(super) struct Build {
     #[fingerprint(skip)]
-    pub(crate) program: Descriptor,
+    pub(super) program: Descriptor,
     #[fingerprint(skip)]
-    pub(crate) work: Work,
+    pub(super) make: Box<Make>,
     /// How long binaries are that are kept.
     #[fingerprint(skip)]
-    pub(crate) lengths: std::ops::RangeInclusive<u64>,
+    pub(super) lengths: RangeInclusive<u64>,
     /// How long others wait for it at most.
     #[fingerprint(skip)]
-    pub(crate) patience: Duration,
+    pub(super) patience: Duration,
 }
 
-/// Where the results come from.
-pub(crate) enum Work {
-    /// A compiler. The live program stays here for who asked.
-    Compile {
-        making: Making,
-        sde: Handle,
-        live: Mutex<Option<Program>>,
-    },
-    /// They were captured of a live program.
-    Captured(Kept),
-}
+/// Builds the program, or takes what was captured of a live one.
+type Make = dyn Fn() -> Result<Kept, Error> + Send + Sync;
 
 impl Build {
     pub(super) const NAME: &'static str = "sde_opencl.Build";
@@ -64,31 +53,6 @@ impl Build {
             program: self.program.key()
         }
     }
-
-    /// The program that was compiled, if one was.
-    pub(crate) fn live(&self) -> Option<Program> {
-        match &self.work {
-            Work::Compile { live, .. } => lock(live).take(),
-            Work::Captured(_) => None,
-        }
-    }
-
-    /// Whether a binary is one that is kept.
-    fn keeps(&self, kept: &Kept) -> bool {
-        !kept.binary.is_empty() && self.lengths.contains(&(kept.binary.len() as u64))
-    }
-
-    fn kept(&self) -> Result<Kept, crate::Error> {
-        match &self.work {
-            Work::Captured(kept) => Ok(kept.clone()),
-            Work::Compile { making, sde, live } => {
-                let program = making.build(sde)?;
-                let kept = program.0.as_built();
-                *lock(live) = Some(program);
-                Ok(kept)
-            }
-        }
-    }
 }
 
 impl App for Build {
@@ -106,9 +70,10 @@ impl App for Build {
     }
 
     fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
-        let kept = self.kept();
+        let kept = (self.make)();
         let kept = kept.map_err(|error| error.for_store(&self.program))?;
-        if !self.keeps(&kept) {
+        let length = kept.binary.len() as u64;
+        if length == 0 || !self.lengths.contains(&length) {
             return Err(NotKept.into());
         }
         Ok(ResultMap::new()
@@ -136,7 +101,7 @@ pub(crate) struct NotKept;
 
 impl Kept {
     /// What such a run gave.
-    pub(super) fn of(results: &ResultMap) -> Result<Self, Error> {
+    pub(super) fn of(results: &ResultMap) -> Result<Self, sde::Error> {
         let seconds = *results.get::<f64>("build_seconds")?;
         Ok(Self {
             full: FullKey::clone(&*results.get("key")?),

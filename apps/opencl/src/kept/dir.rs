@@ -17,8 +17,9 @@ use sde::{
 use sde_archives::vfs::{FileKind, Vfs};
 use sde_archives::{DirStore, Options, Retention};
 
+use super::Kept;
+use super::build::Build;
 use super::store::StoreError;
-use super::{Build, Kept, Work};
 use crate::identity::Descriptor;
 use crate::settings::Settings;
 
@@ -144,19 +145,23 @@ impl KernelDir {
         )
     }
 
-    pub(crate) fn build(&self, program: &Descriptor, work: Work) -> Build {
-        Build {
+    /// Has a program: what is kept, or what `make` gives, which is kept then. Gives under which key, too; nothing if what
+    /// is kept can't be read.
+    pub(crate) fn run(
+        &self,
+        program: &Descriptor,
+        policy: Policy,
+        make: impl Fn() -> Result<Kept, crate::Error> + Send + Sync + 'static,
+    ) -> Result<Option<(Kept, Key)>, Error> {
+        let settings = &self.0.settings;
+        let build = Build {
             program: program.clone(),
-            work,
-            lengths: self.0.settings.min_binary..=self.0.settings.max_binary,
-            patience: self.0.settings.patience,
-        }
-    }
-
-    /// Runs a build; what it gives and under which key, if that can be read.
-    pub(crate) fn run(&self, build: &Build, policy: Policy) -> Result<Option<(Kept, Key)>, Error> {
+            make: Box::new(make),
+            lengths: settings.min_binary..=settings.max_binary,
+            patience: settings.patience,
+        };
         let inputs = build.inputs();
-        let request = self.0.sde.request(build, &inputs).names(&Build::RESULTS);
+        let request = self.0.sde.request(&build, &inputs).names(&Build::RESULTS);
         let outcome = request.policy(policy).run()?;
         match Kept::of(&outcome.results) {
             Ok(kept) => Ok(Some((kept, outcome.key))),

@@ -9,14 +9,14 @@ mod build;
 mod dir;
 mod store;
 
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use crate::identity::FullKey;
-use crate::live::Facts;
 
-pub use blob::BlobError;
 pub(crate) use blob::{parse, seal};
-pub(crate) use build::{Build, NotKept, Work};
+pub(crate) use build::NotKept;
 pub use dir::KernelDir;
 pub use store::{KernelStore, StoreError};
 
@@ -31,6 +31,14 @@ pub(crate) struct Kept {
     /// The kernels that had been launched when the binary was captured: a driver that finishes code at the
     /// first launch has it in the binary for these.
     pub(crate) launched: Vec<String>,
+}
+
+/// What is known of a program beside what it was made from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Facts {
+    pub(crate) log: String,
+    pub(crate) build_time: Duration,
+    pub(crate) kernels: Vec<String>,
 }
 
 impl Kept {

@@ -39,11 +39,6 @@ impl Kernel {
         Self::new(program, Some(program.clone()), name)
     }
 
-    /// A kernel of a program that no engine has.
-    pub(super) fn alone(program: &Program, name: &str) -> Result<Self, Error> {
-        Self::new(program, None, name)
-    }
-
     fn new(program: &Program, held: Option<Value<Program>>, name: &str) -> Result<Self, Error> {
         let there = program.kernel_names();
         if !there.iter().any(|there| there == name) {
@@ -95,6 +90,16 @@ impl Kernel {
             raw: Some(raw),
             view: ManuallyDrop::new(view),
         })
+    }
+}
+
+impl Program {
+    /// A kernel that no cache knows of; [`Context::kernel`] remembers what it gives.
+    ///
+    /// # Errors
+    /// If there is no such kernel, or the driver refuses.
+    pub fn kernel(&self, name: &str) -> Result<Kernel, Error> {
+        Kernel::new(self, None, name)
     }
 }
 

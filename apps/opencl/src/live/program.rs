@@ -5,25 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use super::kernel::Kernel;
 use crate::Error;
 use crate::capture::{Code, Ended};
 use crate::context::Context;
 use crate::driver::{Driver, RawProgram};
 use crate::identity::Descriptor;
+use crate::kept::Facts;
 use crate::make::Making;
 
 /// A program that kernels can be had from. Cloning is cheap, and clones are one program.
 #[derive(Clone)]
 pub struct Program(pub(crate) Arc<Live>);
-
-/// What is known of a program beside what it was made from.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub(crate) struct Facts {
-    pub(crate) log: String,
-    pub(crate) build_time: Duration,
-    pub(crate) kernels: Vec<String>,
-}
 
 /// What a program counts with whose binary nobody has seen, beside its source. Small ones of PoCL have
 /// some tens of kilobytes.
@@ -102,14 +94,6 @@ impl Program {
     /// How much memory it is taken to need.
     pub(crate) fn bytes(&self) -> usize {
         self.0.bytes.load(Ordering::Relaxed)
-    }
-
-    /// A kernel that no cache knows of; [`Context::kernel`] remembers what it gives.
-    ///
-    /// # Errors
-    /// If there is no such kernel, or the driver refuses.
-    pub fn kernel(&self, name: &str) -> Result<Kernel, Error> {
-        Kernel::alone(self, name)
     }
 }
 

@@ -8,10 +8,12 @@ use super::{Making, object};
 use crate::Error;
 use crate::apps;
 use crate::capture::Code;
-use crate::driver::{Driver, RawProgram, Refusal};
-use crate::error::given;
+use crate::driver::{Driver, RawProgram};
+use crate::error::Refusal;
+use crate::failed::given;
 use crate::identity::{Descriptor, Made, Material};
-use crate::live::{Facts, Object, Program};
+use crate::kept::Facts;
+use crate::live::{Object, Program};
 use crate::stats::Event;
 
 impl Making {

@@ -4,7 +4,7 @@
 mod compile;
 
 use std::collections::BTreeSet;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use sde::{ErrorKind, Handle, Policy};
@@ -12,10 +12,12 @@ use sde::{ErrorKind, Handle, Policy};
 use crate::Error;
 use crate::capture::Code;
 use crate::context::{Context, Keeping};
-use crate::driver::{DeviceType, Driver, RawProgram, Refusal};
+use crate::driver::{DeviceType, Driver, RawProgram};
+use crate::error::Refusal;
 use crate::identity::Descriptor;
-use crate::kept::{Kept, KernelDir, KernelStore, NotKept, Work, parse};
-use crate::live::{Facts, Object, Program};
+use crate::kept::{Facts, Kept, KernelDir, KernelStore, NotKept, parse};
+use crate::live::{Object, Program};
+use crate::lock::lock;
 use crate::settings::Mode;
 use crate::stats::Event;
 
@@ -96,19 +98,20 @@ impl Making {
             Mode::ReadWrite => &[Policy::Use, Policy::Refresh],
         };
         for policy in policies {
-            let build = dir.build(
-                &self.descriptor,
-                Work::Compile {
-                    making: self.clone(),
-                    sde: sde.clone(),
-                    live: Mutex::default(),
-                },
-            );
-            let run = dir.run(&build, *policy);
-            if let Some(program) = build.live() {
-                run.iter()
-                    .flatten()
-                    .for_each(|(_, key)| program.0.code.is_kept(Some(*key)));
+            let live = Arc::<Mutex<Option<Program>>>::default();
+            let make = {
+                let (making, sde, live) = (self.clone(), sde.clone(), Arc::clone(&live));
+                move || {
+                    let program = making.build(&sde)?;
+                    let kept = program.0.as_built();
+                    *lock(&live) = Some(program);
+                    Ok(kept)
+                }
+            };
+            let run = dir.run(&self.descriptor, *policy, make);
+            if let Some(program) = lock(&live).take() {
+                let kept = run.iter().flatten();
+                kept.for_each(|(_, key)| program.0.code.is_kept(Some(*key)));
                 return Ok(program);
             }
             match run {
@@ -141,7 +144,7 @@ impl Making {
                         return Ok(program);
                     }
                 }
-                Err(error) => self.unfit(error.to_string()),
+                Err(why) => self.unfit(why),
             }
         }
         let program = self.build(sde)?;
@@ -149,7 +152,7 @@ impl Making {
         Ok(program)
     }
 
-    fn unfit(&self, why: String) {
+    fn unfit(&self, why: &'static str) {
         let key = self.descriptor.key();
         self.note(&Event::Unfit { key, why });
     }
@@ -157,7 +160,7 @@ impl Making {
     /// From a kept binary; nothing if it is of another program, or the driver refuses it.
     fn load(&self, kept: &Kept) -> Result<Option<Program>, Error> {
         if let Some(why) = kept.is_unfit(self.descriptor.full_key()) {
-            self.unfit(why.to_owned());
+            self.unfit(why);
             return Ok(None);
         }
         let key = self.descriptor.key();

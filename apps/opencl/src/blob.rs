@@ -1,0 +1,98 @@
+//! Binaries as bytes that a user keeps: oneDNN's cache blobs. Their names are [`Descriptor::blob_id`].
+
+use crate::Error;
+use crate::cacheable::NotCacheable;
+use crate::capture::Ended;
+use crate::context::Context;
+use crate::error::Refusal;
+use crate::identity::Descriptor;
+use crate::kept::{parse, seal};
+use crate::live::Program;
+use crate::make::Making;
+
+/// Why there is no blob, or no program from one.
+#[derive(Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum BlobError {
+    /// It can't be told what a build of this program reads, so no name stands for it.
+    #[error("there are no blobs of this program, {why}; build it each time")]
+    NotCacheable {
+        /// Why not.
+        why: NotCacheable,
+    },
+    /// The driver gives no binaries.
+    #[error("{device} gives no binaries, so there are no blobs; build from source each time")]
+    Unsupported {
+        /// The device.
+        device: String,
+    },
+    /// The bytes are no blob of this version, damaged, or that of another program, device or driver. No driver saw them.
+    #[error("the {length} bytes are no blob of this program: {why}; build it")]
+    Unfit {
+        /// How many bytes there are.
+        length: usize,
+        /// What is wrong.
+        why: &'static str,
+    },
+    /// The driver does not take a blob that is whole.
+    #[error("the driver refuses the blob ({refusal}); build the program")]
+    Refused {
+        /// What the driver said.
+        refusal: Refusal,
+    },
+    /// Something else failed.
+    #[error("{0}")]
+    Other(Error),
+}
+
+sde::debug_as_said!(BlobError);
+
+impl Program {
+    /// The bytes to keep under [`Descriptor::blob_id`].
+    ///
+    /// Take them after the first launch: many drivers finish code only then.
+    ///
+    /// # Errors
+    /// [`BlobError::NotCacheable`] if the program is not; [`BlobError::Unsupported`] if the driver gives no
+    /// binary; if it refuses.
+    pub fn blob(&self) -> Result<Vec<u8>, BlobError> {
+        named(self.descriptor())?;
+        let kept = self.0.captured(Ended::All).map_err(BlobError::Other)?;
+        if kept.binary.is_empty() {
+            let device = kept.full.device.name;
+            return Err(BlobError::Unsupported { device });
+        }
+        Ok(seal(self.descriptor(), &kept))
+    }
+}
+
+impl Context {
+    /// A program from the bytes that [`Program::blob`] gave for an equal descriptor, in this process or
+    /// another. No cache knows of it: it lives as long as it is held.
+    ///
+    /// # Errors
+    /// If the program is not cacheable, the bytes are no blob, of another program, or damaged: then no driver
+    /// saw them. If the driver refuses them.
+    pub fn from_blob(
+        &self,
+        device: usize,
+        descriptor: &Descriptor,
+        blob: &[u8],
+    ) -> Result<Program, BlobError> {
+        named(descriptor)?;
+        let kept = parse(descriptor, blob).map_err(|why| BlobError::Unfit {
+            length: blob.len(),
+            why,
+        })?;
+        let making = Making::new(self, device, descriptor).map_err(BlobError::Other)?;
+        let made = making.with_binary(&kept.binary);
+        let raw = made.map_err(|refusal| BlobError::Refused { refusal })?;
+        Ok(making.loaded(raw, &kept))
+    }
+}
+
+/// That the name of a program stands for all that it is made of.
+fn named(descriptor: &Descriptor) -> Result<(), BlobError> {
+    let cacheable = descriptor.is_cacheable();
+    cacheable.map_err(|why| BlobError::NotCacheable { why: why.clone() })
+}

@@ -1,12 +1,15 @@
 //! Two engines with one store each stand for two processes: neither sees what the other does.
 
 use std::path::Path;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use sde::store::DirStore;
 use sde::{
-    AppInfo, Archiver, Builder, CancelToken, ErrorKind, Event, Policy, Sde, SharedWork, Source, Tag,
+    Announced, App, AppError, AppInfo, ArchiveError, Archiver, Batch, Builder, CancelToken, Cost,
+    ErrorKind, Event, Handle, Inputs, Key, Mark, Payload, Policy, ResultMap, Saved, Sde,
+    SharedWork, Source, StoredEntry, Tag,
 };
 use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, number, number_info, until, x, y};
 use tempfile::{TempDir, tempdir};
@@ -105,6 +108,72 @@ fn items_that_come_one_by_one_are_shared() {
     });
     let computed = engines.each_ref().map(|sde| sde.stats().total.computed);
     assert!(computed.iter().sum::<u64>() <= 2 + 44, "{computed:?}");
+}
+
+/// An app that says that it takes long.
+#[derive(sde::Fingerprint)]
+struct Long;
+
+impl App for Long {
+    fn info(&self) -> AppInfo {
+        number_info("long", "1")
+    }
+
+    fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+        Ok(ResultMap::new().with("y", 7_u64))
+    }
+
+    fn cost(&self, _: &Inputs) -> Option<Cost> {
+        let time = Duration::from_secs(1);
+        Some(Cost { time, memory: 0 })
+    }
+}
+
+/// A store to which something happens when a key is announced, and that can announce nothing then.
+struct Meanwhile<F>(DirStore, Mutex<Option<F>>);
+
+impl<F: FnOnce() + Send> Archiver for Meanwhile<F> {
+    fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
+        self.0.save(batch)
+    }
+    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+        self.0.find(key)
+    }
+    fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
+        self.0.find_scratch(key)
+    }
+    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
+        self.0.marks()
+    }
+    fn announce(&self, _: &Key) -> Announced {
+        let happens = self.1.lock().unwrap().take();
+        happens.expect("it is announced once")();
+        Announced::Unsupported
+    }
+    fn catch_up(&self, spares: Duration) {
+        self.0.catch_up(spares);
+    }
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+}
+
+/// Eight processes that came to one key after another tried to announce it so often that they gave that up, and computed what was there by then.
+#[test]
+fn what_can_not_be_announced_is_looked_for_once_more() {
+    let folder = tempdir().unwrap();
+    let other = process(folder.path(), &Watch::new()).build().unwrap();
+    let computes = move || {
+        other.run(&Long, &x(2)).unwrap();
+        other.checkpoint().unwrap();
+    };
+    let store = DirStore::open(folder.path()).unwrap();
+    let builder = Sde::builder().shared_work(SharedWork::On);
+    let sde = builder.store(Meanwhile(store, Mutex::new(Some(computes))));
+    let sde = sde.build().unwrap();
+    assert_eq!(y(&sde.run(&Long, &x(2)).unwrap()).unwrap(), 7);
+    let total = sde.stats().total;
+    assert_eq!((total.computed, total.loads), (0, 1));
 }
 
 #[test]

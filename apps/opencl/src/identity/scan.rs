@@ -144,8 +144,7 @@ impl Walk<'_> {
 
     fn refuse(&mut self, at: &str, why: String) {
         let at = at.to_owned();
-        self.why
-            .get_or_insert_with(|| NotCacheable::Reads { at, why });
+        self.why.get_or_insert(NotCacheable::Reads { at, why });
     }
 }
 
@@ -209,8 +208,9 @@ fn directive(behind: &[u8]) -> Directive<'_> {
     match word {
         // It may end on another line.
         b"" if text.starts_with(b"/*") => Directive::Unfollowed,
-        b"include" => file_name(blanks_skipped(rest))
-            .map_or(Directive::Unfollowed, |name| Directive::Include(name)),
+        b"include" => {
+            file_name(blanks_skipped(rest)).map_or(Directive::Unfollowed, Directive::Include)
+        }
         b"pragma" => {
             let text = blanks_skipped(rest);
             match PRAGMAS.contains(&&text[..word_length(text)]) {

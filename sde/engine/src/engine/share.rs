@@ -95,11 +95,16 @@ impl Engine {
         };
         sharing.announcer.retract(run.above.as_ref());
         match announced {
-            Announced::Unsupported => alone,
-            Announced::Mine(held) => match self.load_now(run, &*archiver, spares, previous) {
-                Some(loaded) => Shared::Loaded(loaded),
-                None => Shared::Compute(Some(Announcement::Held(held))),
-            },
+            // Another may have ended since this one looked. Where nothing can be announced, others can't say that they are at it.
+            Announced::Mine(_) | Announced::Unsupported => {
+                match self.load_now(run, &*archiver, spares, previous) {
+                    Some(loaded) => Shared::Loaded(loaded),
+                    None => Shared::Compute(match announced {
+                        Announced::Mine(held) => Some(Announcement::Held(held)),
+                        _ => None,
+                    }),
+                }
+            }
             Announced::Others(holder) => match run.options.deferred {
                 Some(deferred) => {
                     deferred.store(true, Ordering::Relaxed);

@@ -94,7 +94,7 @@ impl Kernel {
 }
 
 impl Program {
-    /// A kernel that no cache knows of; [`Context::kernel`] remembers what it gives.
+    /// A kernel that no cache knows of; [`Context::kernel`](crate::Context::kernel) remembers what it gives.
     ///
     /// # Errors
     /// If there is no such kernel, or the driver refuses.

@@ -165,6 +165,8 @@ impl DirStore {
             ..Compacted::default()
         };
         if retention.dry_run {
+            let Removed { files, bytes } = self.would_remove(inner.grace);
+            (done.removed, done.freed) = (files, bytes);
             return Ok(done);
         }
         let left = before.saturating_sub(done.bytes_before) + done.bytes_after;

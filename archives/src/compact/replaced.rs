@@ -15,12 +15,11 @@ use std::ops::AddAssign;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use crate::catalog::manifests::ManifestSet;
 use crate::catalog::scan;
 use crate::format::class::EXTENSION;
 use crate::format::frame::FrameKind;
 use crate::format::id::{self, UniqueId};
-use crate::format::manifest::ReplacedSegment;
+use crate::format::manifest::{Manifest, ReplacedSegment};
 use crate::store::DirStore;
 use crate::sync::lock;
 use crate::vfs::Vfs;
@@ -46,6 +45,25 @@ impl DirStore {
     /// Removes replaced segments that no manifest lists, and that nobody has had reason
     /// to read for this time.
     pub(crate) fn remove_replaced(&self, grace: Duration) -> Removed {
+        let removable = {
+            let manifests = lock(&self.0.catalog.manifests);
+            self.removable(grace, &manifests.all().collect::<Vec<_>>())
+        };
+        self.each_replaced(removable, |path, one| self.remove_one(path, one))
+    }
+
+    /// What a compaction would remove: it makes another generation where only an earlier one lists a segment.
+    pub(crate) fn would_remove(&self, grace: Duration) -> Removed {
+        let removable = self.removable(grace, &lock(&self.0.catalog.manifests).heads());
+        self.each_replaced(removable, |_, _| true)
+    }
+
+    /// Counts those of the segments that are there and are removed.
+    fn each_replaced(
+        &self,
+        removable: Vec<(UniqueId, u64)>,
+        remove: impl Fn(&Path, (UniqueId, u64)) -> bool,
+    ) -> Removed {
         let there: HashMap<UniqueId, PathBuf> = {
             let segments = lock(&self.0.catalog.segments);
             let there = segments.by_id();
@@ -55,12 +73,12 @@ impl DirStore {
                 .collect()
         };
         let mut removed = Removed::default();
-        for one in self.removable(grace) {
+        for one in removable {
             let Some(path) = there.get(&one.0) else {
                 continue;
             };
             let found = self.0.vfs().look(path).ok().flatten();
-            if self.remove_one(path, one) {
+            if remove(path, one) {
                 removed.files += 1;
                 removed.bytes += found.map_or(0, |found| found.length);
             }
@@ -72,18 +90,18 @@ impl DirStore {
     pub(crate) fn waits_for_another_generation(&self, grace: Duration) -> bool {
         let inner = &*self.0;
         let manifests = lock(&inner.catalog.manifests);
-        let listed = listed(&manifests);
+        let all: Vec<&Manifest> = manifests.all().collect();
+        let listed = listed(&all);
         let now = id::now(&**inner.vfs());
-        let mut replaced = manifests.all().flat_map(|manifest| &manifest.replaced);
+        let mut replaced = all.iter().flat_map(|manifest| &manifest.replaced);
         replaced.any(|one| is_over(one, now, grace) && listed.contains(&*one.id))
     }
 
-    fn removable(&self, grace: Duration) -> Vec<(UniqueId, u64)> {
-        let manifests = lock(&self.0.catalog.manifests);
-        let listed = listed(&manifests);
+    fn removable(&self, grace: Duration, manifests: &[&Manifest]) -> Vec<(UniqueId, u64)> {
+        let listed = listed(manifests);
         let now = id::now(&**self.0.vfs());
         let over = |one: &&ReplacedSegment| is_over(one, now, grace) && !listed.contains(&*one.id);
-        let replaced = manifests.all().flat_map(|manifest| &manifest.replaced);
+        let replaced = manifests.iter().flat_map(|manifest| &manifest.replaced);
         let mut removable: Vec<(UniqueId, u64)> = replaced
             .filter(over)
             .filter_map(|one| Some((UniqueId::parse(&one.id)?, one.length)))
@@ -119,8 +137,8 @@ fn is_over(one: &ReplacedSegment, now: u64, grace: Duration) -> bool {
 }
 
 /// The segments that some manifest lists: of one that is replaced in part, the rest.
-fn listed(manifests: &ManifestSet) -> HashSet<&str> {
-    let listed = manifests.all().flat_map(|manifest| &manifest.segments);
+fn listed<'m>(manifests: &[&'m Manifest]) -> HashSet<&'m str> {
+    let listed = manifests.iter().flat_map(|manifest| &manifest.segments);
     listed.map(|one| &*one.id).collect()
 }
 

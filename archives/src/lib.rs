@@ -42,6 +42,7 @@ mod work;
 mod writer;
 
 pub use compact::{Compacted, LimitError, Order, Retention};
+pub use format::about::Capacity;
 pub use format::class::{Class, Part};
 pub use format::precedence::Precedence;
 pub use store::DirStore;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::format::about::Capacity;
 use crate::format::class::Class;
 
 /// Which entries go first if there is not room for all.
@@ -89,6 +90,21 @@ impl Retention {
     pub fn max_age(mut self, age: Duration) -> Self {
         self.all.max_age = Some(age);
         self
+    }
+
+    /// What [`max_bytes`](Self::max_bytes) said; `None` if nothing did.
+    ///
+    /// ```
+    /// use sde_archives::Retention;
+    ///
+    /// let room = Retention::new().max_bytes(50 << 30).room();
+    /// assert!(room.is_some_and(|room| room.bytes == 50 << 30 && !room.results));
+    /// ```
+    #[must_use]
+    pub fn room(&self) -> Option<Capacity> {
+        let results = self.all.results.unwrap_or(false);
+        let capacity = |bytes| Capacity { bytes, results };
+        self.all.max_bytes.map(capacity)
     }
 
     /// Which go first for [`max_bytes`](Self::max_bytes).

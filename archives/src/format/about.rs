@@ -29,11 +29,24 @@ impl About {
     }
 }
 
+/// How much room a store may take; see [`Retention::max_bytes`](crate::Retention::max_bytes).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Capacity {
+    /// So many bytes.
+    pub bytes: u64,
+    /// Whether results count and are given up, beside intermediates and scratch states.
+    #[serde(default)]
+    pub results: bool,
+}
+
 /// What a process has done.
 #[derive(Serialize, Deserialize)]
 pub(crate) struct JournalBody {
     pub(crate) about: About,
     pub(crate) journal: Journal,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) capacity: Option<Capacity>,
 }
 
 /// The key of the frames of a process: the latest counts.
@@ -41,4 +54,47 @@ pub(crate) fn journal_key(process: u64) -> Key {
     let mut key = [0; 32];
     key[..8].copy_from_slice(&process.to_le_bytes());
     Key::from_bytes(key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cbor::metadata::{from_bytes, to_bytes};
+
+    /// What releases without a capacity wrote, and read.
+    #[derive(Serialize, Deserialize)]
+    struct Before {
+        about: About,
+        journal: Journal,
+    }
+
+    #[test]
+    fn a_journal_may_have_no_capacity_and_be_read_by_who_knows_of_none() {
+        #[derive(Serialize)]
+        struct Least {
+            process: u64,
+            started: std::time::SystemTime,
+        }
+        let least = Least {
+            process: 7,
+            started: std::time::UNIX_EPOCH,
+        };
+        let (journal, _): (Journal, _) = from_bytes(&to_bytes(&least).unwrap()).unwrap();
+        let before = Before {
+            about: About::this(),
+            journal: journal.clone(),
+        };
+        let before = to_bytes(&before).unwrap();
+        let (read, _): (JournalBody, _) = from_bytes(&before).unwrap();
+        assert_eq!((read.capacity, &read.journal), (None, &journal));
+        let capacity = Some(Capacity {
+            bytes: 1 << 30,
+            results: true,
+        });
+        let body = to_bytes(&JournalBody { capacity, ..read }).unwrap();
+        let (again, _): (JournalBody, _) = from_bytes(&body).unwrap();
+        assert_eq!(again.capacity, capacity);
+        let (known, _): (Before, _) = from_bytes(&body).unwrap();
+        assert_eq!(known.journal, journal);
+    }
 }

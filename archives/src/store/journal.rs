@@ -57,9 +57,13 @@ impl DirStore {
     pub(crate) fn journal_frame(&self, selection: Selection) -> Option<NewFrame> {
         let journal = self.0.journal.due(selection, self.0.vfs().now())?;
         let key = journal_key(journal.process);
-        let about = About::this();
+        let body = JournalBody {
+            about: About::this(),
+            journal,
+            capacity: self.0.room.retention.room(),
+        };
         // It has nothing that can't be written.
-        let body = to_bytes(&JournalBody { about, journal }).ok()?;
+        let body = to_bytes(&body).ok()?;
         let saved_at = self.0.catalog.clock.stamp();
         let header = FrameHeader::new(FrameKind::Journal, Class::Result, key, saved_at);
         NewFrame::new(Part::Entries, header, Body::Bytes(body)).ok()

@@ -1,108 +1,105 @@
-//! Reading the rest of the command line, the same way for each command.
+//! Arguments that several commands have.
 
-use std::ffi::OsString;
-use std::path::PathBuf;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
-use lexopt::prelude::*;
+use clap::{Args, ValueHint};
 
 use crate::failure::Failure;
 
-/// An option as it was met.
-pub enum Met {
-    /// `--name`, or `-n`.
-    Option(String),
-    /// Anything else.
-    Value(OsString),
+/// The store that a command is about.
+///
+/// It is the first argument, and may be left out where a variable names it. Then the first argument is something
+/// else, and only what it is can tell: a directory is the store.
+#[derive(Args)]
+pub struct Place {
+    /// The store, a directory; without it the one that SDE_STORE names
+    #[arg(value_name = "STORE", value_hint = ValueHint::DirPath)]
+    first: Option<PathBuf>,
+    /// The store, whatever the arguments are
+    #[arg(short, long, value_name = "STORE", value_hint = ValueHint::DirPath)]
+    store: Option<PathBuf>,
 }
 
-/// The arguments of one command.
-pub struct Arguments {
-    parser: lexopt::Parser,
-    command: &'static str,
-    values: Vec<OsString>,
-    pub json: bool,
-}
-
-impl Arguments {
-    pub fn new(parser: lexopt::Parser, command: &'static str) -> Self {
-        Self {
-            parser,
-            command,
-            values: Vec::new(),
-            json: false,
-        }
+impl Place {
+    /// The store.
+    pub fn only(&self) -> Result<PathBuf, Failure> {
+        self.with([]).map(|(store, [])| store)
     }
 
-    /// The next option that is the command's own; values are kept.
-    ///
-    /// `None`: that was all. An error if it can't be read.
-    pub fn option(&mut self) -> Result<Option<String>, Failure> {
-        loop {
-            let met = match self.parser.next()? {
-                None => return Ok(None),
-                Some(Long(name)) => Met::Option(name.to_owned()),
-                Some(Short(name)) => Met::Option(name.to_string()),
-                Some(Value(value)) => Met::Value(value),
-            };
-            match met {
-                Met::Value(value) => self.values.push(value),
-                Met::Option(name) if name == "json" => self.json = true,
-                Met::Option(name) => return Ok(Some(name)),
+    /// The store, and the arguments that follow it: moved up by one if the first of all is no store.
+    pub fn with<const N: usize>(
+        &self,
+        more: [&Option<String>; N],
+    ) -> Result<(PathBuf, [Option<String>; N]), Failure> {
+        let named = self.named();
+        let is_alone = N > 0 && more.iter().all(|one| one.is_none());
+        let (store, first) = match (&self.first, &self.store) {
+            (Some(first), None) if first.is_dir() || named.is_err() && !is_alone => {
+                (first.clone(), None)
             }
-        }
-    }
-
-    /// The value of the option just met.
-    pub fn text(&mut self) -> Result<String, Failure> {
-        let value = self.parser.value()?;
-        value
-            .into_string()
-            .map_err(|value| Failure::told(format!("{} is no text", value.to_string_lossy())))
-    }
-
-    pub fn path(&mut self) -> Result<PathBuf, Failure> {
-        Ok(self.parser.value()?.into())
-    }
-
-    /// The value of the option just met, as `read` understands it; else an error that says what
-    /// was expected.
-    pub fn read<T>(
-        &mut self,
-        expected: &str,
-        read: impl FnOnce(&str) -> Option<T>,
-    ) -> Result<T, Failure> {
-        let text = self.text()?;
-        read(&text).ok_or_else(|| Failure::told(format!("\"{text}\" is not {expected}")))
-    }
-
-    pub fn unknown(&self, option: &str) -> Failure {
-        let dashes = if option.chars().count() == 1 {
-            "-"
-        } else {
-            "--"
+            (first, _) => (named?, first.as_deref().map(text).transpose()?),
         };
-        Failure::told(format!(
-            "`sde {0}` has no option {dashes}{option}; `sde {0} --help` lists them",
-            self.command
-        ))
-    }
-
-    /// The values, which must be so many, named so.
-    pub fn values<const N: usize>(
-        self,
-        names: [&str; N],
-        optional: usize,
-    ) -> Result<[Option<OsString>; N], Failure> {
-        let given = self.values.len();
-        let needed = N - optional;
-        if given < needed || given > N {
+        let more = more.into_iter().flatten().cloned();
+        let mut given: Vec<String> = first.into_iter().chain(more).collect();
+        if given.len() > N {
+            let over = &given[N];
             return Err(Failure::told(format!(
-                "`sde {0}` takes {1}, {given} given; `sde {0} --help` says more",
-                self.command,
-                names.join(" ")
+                "{over:?} is an argument too many; if it is to be the store, it is no directory"
             )));
         }
-        let mut values = self.values.into_iter();
-        Ok(std::array::from_fn(|_| values.next()))
+        given.reverse();
+        Ok((store, std::array::from_fn(|_| given.pop())))
+    }
+
+    /// Two stores: if one is left out, it is the first.
+    pub fn pair(&self, second: Option<&PathBuf>) -> Result<[PathBuf; 2], Failure> {
+        let given = [self.first.as_ref(), second].into_iter().flatten().cloned();
+        let first = match second.is_some() {
+            true => self.store.clone(),
+            false => self.named().ok(),
+        };
+        let stores: Vec<PathBuf> = first.into_iter().chain(given).collect();
+        <[PathBuf; 2]>::try_from(stores).map_err(|_| {
+            Failure::told(
+                "two stores are compared: name both, or one, and the first with --store or SDE_STORE",
+            )
+        })
+    }
+
+    /// What the option says, or the variable.
+    fn named(&self) -> Result<PathBuf, Failure> {
+        let variable = || std::env::var_os("SDE_STORE").filter(|name| !name.is_empty());
+        let named = self.store.clone().or_else(|| variable().map(PathBuf::from));
+        named.ok_or_else(|| {
+            Failure::told("which store? Name its directory, or have SDE_STORE name it")
+        })
+    }
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
+    let text = path.to_str().map(str::to_owned);
+    text.ok_or_else(|| Failure::told(format!("{} is no text", path.display())))
+}
+
+/// The name of an app as a person gives it.
+#[derive(Clone)]
+pub struct App(String);
+
+impl FromStr for App {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(Self(text.to_owned()))
+    }
+}
+
+impl App {
+    pub fn is(&self, app: &str) -> bool {
+        match self.0.strip_suffix('*') {
+            Some(beginning) => app.starts_with(beginning),
+            None => app == self.0,
+        }
     }
 }

@@ -36,8 +36,24 @@ impl From<ArchiveError> for Failure {
     }
 }
 
-impl From<lexopt::Error> for Failure {
-    fn from(error: lexopt::Error) -> Self {
-        Self::Told(format!("{error}; `sde --help` lists commands and options"))
+/// JSON and CSV are written to the output, and have nothing that they can't say.
+impl From<serde_json::Error> for Failure {
+    fn from(error: serde_json::Error) -> Self {
+        io::Error::from(error).into()
+    }
+}
+
+impl From<csv::Error> for Failure {
+    fn from(error: csv::Error) -> Self {
+        match error.into_kind() {
+            csv::ErrorKind::Io(error) => error.into(),
+            other => Self::Told(format!("the output can't be written: {other:?}")),
+        }
+    }
+}
+
+impl From<zip::result::ZipError> for Failure {
+    fn from(error: zip::result::ZipError) -> Self {
+        io::Error::from(error).into()
     }
 }

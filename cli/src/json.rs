@@ -1,14 +1,15 @@
-//! What `--json` writes of records, damage and values.
+//! What `--json` writes of records and values.
 
-use sde::bulk::{NumberType, Order};
-use sde::{AppSetup, Callee, CodeId, Difference, Record, Tags, ValueSummary};
+use sde::bulk::Order;
+use sde::{Record, Tags};
 use sde_archives::Class;
-use sde_archives::inspect::{Damage, Saved, Value};
+use sde_archives::inspect::Value;
+use serde::{Serialize, Serializer};
 use serde_json::{Map, Value as Json, json};
 
 use crate::time;
 
-pub fn class(class: Class) -> &'static str {
+pub const fn class(class: Class) -> &'static str {
     match class {
         Class::Result => "result",
         Class::Intermediate => "intermediate",
@@ -20,105 +21,40 @@ pub fn tags(tags: Tags) -> Vec<&'static str> {
     tags.iter().map(sde::Tag::name).collect()
 }
 
-pub fn code(code: &CodeId) -> Json {
-    match code {
-        CodeId::Version(version) => json!({ "version": version }),
-        CodeId::Source(digest) => json!({ "source": digest.to_string() }),
-    }
-}
-
-fn values(values: &[ValueSummary]) -> Json {
-    let one = |value: &ValueSummary| json!({ "name": value.name, "short": value.short, "digest": value.digest.to_string() });
-    values.iter().map(one).collect()
-}
-
-fn setup(setup: &AppSetup) -> Json {
-    let slots = setup.slots.iter().map(|slot| {
-        json!({
-            "slot": slot.slot,
-            "app": slot.app,
-            "code": code(&slot.code),
-            "id": slot.id.to_string(),
-            "setup": self::setup(&slot.setup),
-        })
-    });
-    json!({
-        "short": setup.short,
-        "helpers": values(&setup.helpers),
-        "source": setup.source.map(|digest| digest.to_string()),
-        "fields": values(&setup.fields),
-        "parameters": values(&setup.parameters),
-        "transparent": values(&setup.transparent),
-        "slots": slots.collect::<Vec<_>>(),
-        "authors": setup.authors,
-        "citations": setup.citations,
-    })
-}
-
+/// All of a record.
 pub fn record(record: &Record) -> Json {
-    let calls = record.calls.iter();
-    let calls = calls.map(|(app, key)| json!({ "app": app, "key": key.to_string() }));
-    json!({
-        "app": record.app,
-        "code": code(&record.code),
-        "id": record.id.to_string(),
-        "key": record.key.to_string(),
-        "run": record.run.to_string(),
-        "inputs": values(&record.inputs),
-        "setup": setup(&record.setup),
-        "calls": calls.collect::<Vec<_>>(),
-        "beneath": record.dependencies.iter().map(callee).collect::<Vec<_>>(),
-        "nondeterministic": record.nondeterministic,
-        "made_at": time::iso(record.made_at),
-        "seconds": record.took.as_secs_f64(),
-        "thread": record.thread,
-        "host": record.host,
-        "target": record.target,
-    })
+    let mut json = tidy(record);
+    json["run"] = json!(record.run.to_string());
+    json["made_at"] = json!(time::of(record.made_at));
+    json
 }
 
-fn callee(callee: &Callee) -> Json {
-    match callee {
-        Callee::Code { app, code: of, .. } => json!({ "app": app, "code": code(of) }),
-        Callee::Named { name, id } => json!({ "name": name, "id": id.to_string() }),
-        Callee::Absent { name } => json!({ "absent": name }),
+/// What a part of a record shows serde: with the names of variants as those of fields, durations in seconds, and without
+/// the scalars, which texts are made of.
+pub fn tidy(part: &impl Serialize) -> Json {
+    fn tidied(json: Json) -> Json {
+        match json {
+            Json::Array(items) => items.into_iter().map(tidied).collect(),
+            Json::Object(members) => match (members.get("secs"), members.get("nanos")) {
+                (Some(seconds), Some(nanos)) => {
+                    let number = |of: &Json| of.as_f64().unwrap_or_default();
+                    json!(number(seconds) + number(nanos) / 1e9)
+                }
+                _ => members
+                    .into_iter()
+                    .filter(|(name, _)| name != "scalar")
+                    .map(|(name, member)| (name.to_lowercase(), tidied(member)))
+                    .collect(),
+            },
+            plain => plain,
+        }
     }
+    tidied(serde_json::to_value(part).unwrap_or_default())
 }
 
-pub fn saved(saved: &Saved) -> Map<String, Json> {
-    let mut object = Map::new();
-    object.insert("name".to_owned(), json!(saved.name));
-    object.insert("tags".to_owned(), json!(tags(saved.tags)));
-    if let Some(payload) = &saved.payload {
-        let place = payload.place();
-        object.insert("type".to_owned(), json!(payload.type_name()));
-        object.insert("bytes".to_owned(), json!(payload.length()));
-        object.insert("checksum".to_owned(), json!(payload.checksum().to_string()));
-        object.insert("file".to_owned(), json!(payload.path()));
-        object.insert("from".to_owned(), json!(place.start));
-        object.insert("to".to_owned(), json!(place.end));
-    }
-    object
-}
-
-pub fn damage(damage: &Damage) -> Json {
-    json!({
-        "file": damage.path,
-        "from": damage.place.start,
-        "to": damage.place.end,
-        "why": damage.why,
-        "key": damage.key.map(|key| key.to_string()),
-    })
-}
-
-pub fn difference(difference: &Difference) -> Json {
-    json!({
-        "slots": difference.slots,
-        "part": difference.part.kind(),
-        "name": difference.part.name(),
-        "earlier": difference.earlier,
-        "later": difference.later,
-    })
+/// The same where it is a field.
+pub fn tidied<S: Serializer>(part: &impl Serialize, to: S) -> Result<S::Ok, S::Error> {
+    tidy(part).serialize(to)
 }
 
 /// A value as JSON. What JSON has no number for is a text: `NaN`, `inf`, `-inf`, and integers of
@@ -128,9 +64,9 @@ pub fn value(value: &Value) -> Json {
     match value {
         Value::Null => Json::Null,
         Value::Bool(truth) => json!(truth),
-        Value::Integer(integer) => self::integer(*integer),
+        Value::Integer(integer) => number(integer.to_string()),
         Value::Large(integer) => json!(integer.to_string()),
-        Value::Float(number) => float(*number),
+        Value::Float(float) => number(format!("{float:?}")),
         Value::Text(text) => json!(text),
         Value::Bytes(bytes) => json!(bytes),
         Value::List(items) => items.iter().map(self::value).collect(),
@@ -142,7 +78,7 @@ pub fn value(value: &Value) -> Json {
         Value::Numbers(numbers, bytes) => {
             let data: Json = bytes
                 .chunks_exact(numbers.kind.size())
-                .map(|bytes| number(numbers.kind, bytes))
+                .map(|bytes| number(numbers.text(bytes)))
                 .collect();
             if numbers.lengths.len() == 1 {
                 return data;
@@ -166,46 +102,15 @@ pub fn name(key: &Value) -> String {
     }
 }
 
-fn integer(integer: i128) -> Json {
-    match (i64::try_from(integer), u64::try_from(integer)) {
-        (Ok(small), _) => json!(small),
-        (_, Ok(large)) => json!(large),
-        _ => json!(integer.to_string()),
-    }
-}
-
-fn float(number: f64) -> Json {
-    match number.is_finite() {
-        true => json!(number),
-        false => json!(number.to_string()),
-    }
-}
-
-fn number(kind: NumberType, bytes: &[u8]) -> Json {
-    macro_rules! of {
-        ($type:ty) => {
-            bytes
-                .try_into()
-                .map(<$type>::from_le_bytes)
-                .unwrap_or_default()
-        };
-    }
-    match kind {
-        NumberType::U8 => json!(of!(u8)),
-        NumberType::U16 => json!(of!(u16)),
-        NumberType::U32 => json!(of!(u32)),
-        NumberType::U64 => json!(of!(u64)),
-        NumberType::I8 => json!(of!(i8)),
-        NumberType::I16 => json!(of!(i16)),
-        NumberType::I32 => json!(of!(i32)),
-        NumberType::I64 => json!(of!(i64)),
-        NumberType::F32 => {
-            // The shortest decimal that is this number, not the one of its 64 bits.
-            let number = of!(f32);
-            let text = number.to_string();
-            text.parse().map_or_else(|_| json!(text), float)
-        }
-        NumberType::F64 => float(of!(f64)),
-        _ => Json::Null,
+/// A number as Rust writes it, as JSON. What JSON has no number for is a text.
+pub fn number(text: String) -> Json {
+    let integer = || text.parse().map(|integer: u64| json!(integer));
+    let integer = integer().or_else(|_| text.parse().map(|integer: i64| json!(integer)));
+    // An integer of more bits would lose some.
+    let float = text.parse().ok().filter(|_| text.contains(['.', 'e']));
+    match (integer, float) {
+        (Ok(integer), _) => integer,
+        (_, Some(float)) if f64::is_finite(float) => json!(float),
+        _ => json!(text),
     }
 }

@@ -8,29 +8,32 @@
 //! The guide has a page on it, `docs/guide/05-program.md`.
 
 mod args;
+mod columns;
 mod commands;
 mod failure;
-mod help;
+mod file;
+mod find;
 mod json;
-mod kernels;
-mod lost;
+mod listing;
 mod npy;
 mod output;
-mod programs;
 mod store;
 mod table;
 mod text;
 mod time;
-mod whole;
 
 use std::process::ExitCode;
 
+use clap::Parser;
+
+use commands::Program;
 use failure::Failure;
 use output::Output;
 
 fn main() -> ExitCode {
-    let mut out = Output::standard();
-    let done = commands::run(lexopt::Parser::from_env(), &mut out).and_then(|()| out.flush());
+    let program = Program::parse();
+    let mut out = Output::standard(program.json);
+    let done = program.command.run(&mut out).and_then(|()| out.flush());
     let status = match done {
         // Whoever reads has seen enough.
         Ok(()) | Err(Failure::Closed) => u8::from(out.found),

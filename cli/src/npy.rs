@@ -1,83 +1,146 @@
-//! NumPy's files: `.npy` is a line that says what the array has, and the array.
+//! NumPy's files: `.npy` is a line that says what the array has, and the array; `.npz` an archive of such.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Write};
 
 use sde::bulk::{NumberType, Order};
 use sde_archives::inspect::{Numbers, Payload, Value};
+use zip::CompressionMethod;
+use zip::write::{SimpleFileOptions, ZipWriter};
 
 use crate::failure::Failure;
 use crate::{json, text};
 
 /// An array that NumPy can read.
-pub enum Array {
+pub struct Array {
+    /// The type of its elements, as NumPy writes it.
+    descr: String,
+    order: Order,
+    lengths: Vec<u64>,
+    data: Data,
+}
+
+enum Data {
     /// In the store: copied from there.
-    Stored(Numbers, Payload, u64),
+    Stored(Payload, u64),
     /// In memory.
-    Held(Numbers, Vec<u8>),
+    Held(Vec<u8>),
 }
 
 impl Array {
-    fn numbers(&self) -> &Numbers {
-        match self {
-            Self::Stored(numbers, ..) | Self::Held(numbers, _) => numbers,
+    /// Of the numbers in a payload, from a place in it on.
+    pub fn stored(numbers: Numbers, payload: Payload, at: u64) -> Self {
+        Self::new(numbers, Data::Stored(payload, at))
+    }
+
+    /// One dimension of elements of this type.
+    pub fn line(descr: impl Into<String>, length: usize, bytes: Vec<u8>) -> Self {
+        Self {
+            descr: descr.into(),
+            order: Order::Rows,
+            lengths: vec![length as u64],
+            data: Data::Held(bytes),
+        }
+    }
+
+    /// Texts, padded to one length.
+    pub fn texts(texts: impl Iterator<Item = String> + Clone) -> Self {
+        let longest = texts.clone().map(|text| text.chars().count()).max();
+        let longest = longest.unwrap_or(0).max(1);
+        let padded = |text: String| {
+            let characters: Vec<char> = text.chars().collect();
+            let padding = std::iter::repeat_n('\0', longest - characters.len());
+            characters.into_iter().chain(padding)
+        };
+        let count = texts.clone().count();
+        let characters = texts.flat_map(padded);
+        let bytes = characters.flat_map(|character| u32::from(character).to_le_bytes());
+        Self::line(format!("<U{longest}"), count, bytes.collect())
+    }
+
+    fn new(numbers: Numbers, data: Data) -> Self {
+        let descr = match numbers.kind {
+            NumberType::U8 => "|u1",
+            NumberType::I8 => "|i1",
+            NumberType::U16 => "<u2",
+            NumberType::U32 => "<u4",
+            NumberType::U64 => "<u8",
+            NumberType::I16 => "<i2",
+            NumberType::I32 => "<i4",
+            NumberType::I64 => "<i8",
+            NumberType::F32 => "<f4",
+            _ => "<f8",
+        };
+        Self {
+            descr: descr.to_owned(),
+            order: numbers.order,
+            lengths: numbers.lengths,
+            data,
         }
     }
 
     /// Writes the file.
     pub fn write(&self, to: &mut impl Write) -> Result<(), Failure> {
-        to.write_all(&header(self.numbers()))?;
-        match self {
-            Self::Held(_, bytes) => to.write_all(bytes)?,
-            Self::Stored(_, payload, at) => {
-                let mut from = payload.reader()?;
-                io::copy(&mut (&mut from).take(*at), &mut io::sink())?;
-                io::copy(&mut from, to)?;
-            }
+        to.write_all(&self.header())?;
+        match &self.data {
+            Data::Held(bytes) => to.write_all(bytes)?,
+            Data::Stored(payload, at) => copy(payload, *at, to)?,
         }
         Ok(())
     }
+
+    /// `\x93NUMPY`, version, length, and a Python dictionary, so that the array begins at a multiple
+    /// of 64.
+    fn header(&self) -> Vec<u8> {
+        let fortran = match self.order {
+            Order::Columns => "True",
+            _ => "False",
+        };
+        let lengths = self.lengths.iter().map(|length| format!("{length},"));
+        let (descr, lengths) = (&self.descr, lengths.collect::<String>());
+        let mut text =
+            format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': ({lengths}), }}");
+        let unpadded = 10 + text.len() + 1;
+        text.push_str(&" ".repeat(unpadded.next_multiple_of(64) - unpadded));
+        text.push('\n');
+        let mut header = b"\x93NUMPY\x01\x00".to_vec();
+        // At most 64 lengths of 20 digits.
+        header.extend_from_slice(&(text.len() as u16).to_le_bytes());
+        header.extend_from_slice(text.as_bytes());
+        header
+    }
 }
 
-/// `\x93NUMPY`, version, length, and a Python dictionary, so that the array begins at a multiple
-/// of 64.
-fn header(numbers: &Numbers) -> Vec<u8> {
-    let descr = match numbers.kind {
-        NumberType::U8 => "|u1",
-        NumberType::I8 => "|i1",
-        NumberType::U16 => "<u2",
-        NumberType::U32 => "<u4",
-        NumberType::U64 => "<u8",
-        NumberType::I16 => "<i2",
-        NumberType::I32 => "<i4",
-        NumberType::I64 => "<i8",
-        NumberType::F32 => "<f4",
-        _ => "<f8",
-    };
-    let fortran = match numbers.order {
-        Order::Columns => "True",
-        _ => "False",
-    };
-    let lengths: String = numbers
-        .lengths
-        .iter()
-        .map(|length| format!("{length},"))
-        .collect();
-    let mut text =
-        format!("{{'descr': '{descr}', 'fortran_order': {fortran}, 'shape': ({lengths}), }}");
-    let unpadded = 10 + text.len() + 1;
-    text.push_str(&" ".repeat(unpadded.next_multiple_of(64) - unpadded));
-    text.push('\n');
-    let mut header = b"\x93NUMPY\x01\x00".to_vec();
-    // At most 64 lengths of 20 digits.
-    header.extend_from_slice(&(text.len() as u16).to_le_bytes());
-    header.extend_from_slice(text.as_bytes());
-    header
+/// Writes the bytes of a payload from a place on.
+pub fn copy(payload: &Payload, at: u64, to: &mut impl Write) -> Result<(), Failure> {
+    let mut from = payload.reader()?;
+    io::copy(&mut (&mut from).take(at), &mut io::sink())?;
+    io::copy(&mut from, to)?;
+    Ok(())
+}
+
+/// Writes an archive of arrays with these names.
+pub fn write_npz(
+    arrays: impl IntoIterator<Item = (String, Array)>,
+    to: &mut impl Write,
+) -> Result<(), Failure> {
+    let mut zip = ZipWriter::new_stream(to);
+    // As NumPy writes them: not compressed.
+    let options = SimpleFileOptions::default()
+        .compression_method(CompressionMethod::Stored)
+        .large_file(true);
+    let mut members = Members::default();
+    for (name, array) in arrays {
+        zip.start_file(format!("{}.npy", members.name(&name)), options)?;
+        array.write(&mut zip)?;
+    }
+    zip.finish()?.into_inner().flush()?;
+    Ok(())
 }
 
 /// The names that arrays have in an archive.
 #[derive(Default)]
-pub struct Members {
+struct Members {
     /// Each that was given, and up to where it was numbered.
     taken: HashMap<String, u64>,
 }
@@ -88,7 +151,7 @@ const LONGEST_NAME: usize = 200;
 impl Members {
     /// A name that no other has and that is safe to unpack: it leads to no other folder, hides
     /// nothing, and has nothing that a terminal obeys.
-    pub fn name(&mut self, wanted: &str) -> String {
+    fn name(&mut self, wanted: &str) -> String {
         let is_unsafe =
             |character| matches!(character, '/' | '\\' | ':') || text::is_unprintable(character);
         let mut safe = String::new();
@@ -118,15 +181,17 @@ impl Members {
 /// What is an array in a value, with its path: itself, or the fields that are.
 pub fn arrays(name: &str, value: Value, to: &mut Vec<(String, Array)>) {
     match value {
-        Value::Numbers(numbers, bytes) => to.push((name.to_owned(), Array::Held(numbers, bytes))),
+        Value::Numbers(numbers, bytes) => {
+            to.push((name.to_owned(), Array::new(numbers, Data::Held(bytes))));
+        }
         Value::Map(pairs) => {
             for (key, item) in pairs {
                 arrays(&format!("{name}.{}", json::name(&key)), item, to);
             }
         }
         Value::List(items) => {
-            if let Some((numbers, bytes)) = of_list(&items) {
-                to.push((name.to_owned(), Array::Held(numbers, bytes)));
+            if let Some(array) = of_list(&items) {
+                to.push((name.to_owned(), array));
                 return;
             }
             for (at, item) in items.into_iter().enumerate() {
@@ -136,38 +201,36 @@ pub fn arrays(name: &str, value: Value, to: &mut Vec<(String, Array)>) {
             }
         }
         single => {
-            let lone = of_list(std::slice::from_ref(&single));
-            if let Some((mut numbers, bytes)) = lone {
-                numbers.lengths.clear();
-                to.push((name.to_owned(), Array::Held(numbers, bytes)));
+            if let Some(mut array) = of_list(&[single]) {
+                array.lengths.clear();
+                to.push((name.to_owned(), array));
             }
         }
     }
 }
 
 /// A list of nothing but integers that fit 64 bits, or of floating-point numbers.
-fn of_list(items: &[Value]) -> Option<(Numbers, Vec<u8>)> {
+pub fn of_list(items: &[Value]) -> Option<Array> {
     let floats = items.iter().map(|item| match item {
         Value::Float(number) => Some(number.to_le_bytes()),
         _ => None,
     });
-    let signed = items.iter().map(|item| match item {
-        Value::Integer(integer) => Some(i64::try_from(*integer).ok()?.to_le_bytes()),
-        _ => None,
-    });
-    let unsigned = items.iter().map(|item| match item {
-        Value::Integer(integer) => Some(u64::try_from(*integer).ok()?.to_le_bytes()),
-        _ => None,
-    });
-    let (kind, bytes) = if let Some(bytes) = floats.collect::<Option<Vec<_>>>() {
-        (NumberType::F64, bytes)
-    } else if let Some(bytes) = signed.collect::<Option<Vec<_>>>() {
-        (NumberType::I64, bytes)
-    } else {
-        (NumberType::U64, unsigned.collect::<Option<Vec<_>>>()?)
+    let integers = || {
+        items.iter().map(|item| match item {
+            Value::Integer(integer) => Some(*integer),
+            _ => None,
+        })
     };
-    let numbers = Numbers::line(kind, bytes.len() as u64);
-    Some((numbers, bytes.concat()))
+    let signed = integers().map(|integer| Some(i64::try_from(integer?).ok()?.to_le_bytes()));
+    let unsigned = integers().map(|integer| Some(u64::try_from(integer?).ok()?.to_le_bytes()));
+    let (descr, bytes) = if let Some(bytes) = floats.collect::<Option<Vec<_>>>() {
+        ("<f8", bytes)
+    } else if let Some(bytes) = signed.collect::<Option<Vec<_>>>() {
+        ("<i8", bytes)
+    } else {
+        ("<u8", unsigned.collect::<Option<Vec<_>>>()?)
+    };
+    Some(Array::line(descr, bytes.len(), bytes.concat()))
 }
 
 #[cfg(test)]

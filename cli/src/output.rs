@@ -4,13 +4,9 @@
 //! each line is cleaned here, in one place.
 
 use std::io::{BufWriter, Stdout, Write};
-#[cfg(unix)]
-use std::os::fd::AsFd as Stream;
 
-#[cfg(not(unix))]
-use std::io::Write as Stream;
-
-use serde_json::Value;
+use console::Term;
+use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::text;
@@ -18,31 +14,30 @@ use crate::text;
 /// Standard output, and what is known of the terminal behind it.
 pub struct Output {
     to: BufWriter<Stdout>,
-    width: Option<usize>,
+    /// How many columns there are; `None` if lines may be as long as they are.
+    pub width: Option<usize>,
+    /// JSON is asked for in place of text.
+    pub json: bool,
     /// Something is damaged, or different: exit status 1.
     pub found: bool,
 }
 
 impl Output {
-    pub fn standard() -> Self {
+    pub fn standard(json: bool) -> Self {
         Self {
             to: BufWriter::new(std::io::stdout()),
-            width: width(std::io::stdout()),
+            width: width(&Term::stdout()),
+            json,
             found: false,
         }
-    }
-
-    /// How many columns there are; `None` if lines may be as long as they are.
-    pub fn width(&self) -> Option<usize> {
-        self.width
     }
 
     /// Writes a line, cut to the terminal's width.
     pub fn line(&mut self, line: impl AsRef<str>) -> Result<(), Failure> {
         let clean = text::clean(line.as_ref());
         let line = match self.width {
-            Some(width) => text::cut(&clean, width),
-            None => clean,
+            Some(width) => console::truncate_str(&clean, width, "…"),
+            None => clean.as_str().into(),
         };
         Ok(writeln!(self.to, "{}", line.trim_end())?)
     }
@@ -50,23 +45,19 @@ impl Output {
     /// Writes a line that goes on below, indented, where it is longer than the terminal is wide.
     pub fn wrapped(&mut self, line: impl AsRef<str>, indent: usize) -> Result<(), Failure> {
         let clean = text::clean(line.as_ref());
-        let Some(width) = self.width else {
-            return self.line(clean);
-        };
-        for part in text::wrap(&clean, width, indent) {
-            self.line(part)?;
+        match self.width {
+            Some(width) => text::wrap(&clean, width, indent)
+                .iter()
+                .try_for_each(|part| self.line(part)),
+            None => self.line(clean),
         }
-        Ok(())
     }
 
     /// Writes a value on one line.
-    pub fn json(&mut self, value: &Value) -> Result<(), Failure> {
+    pub fn object(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         // Not cleaned: JSON escapes what a terminal would obey but for the few above ASCII.
-        Ok(writeln!(
-            self.to,
-            "{}",
-            text::escape_json(&value.to_string())
-        )?)
+        let json = text::escape_json(&serde_json::to_string(value)?);
+        Ok(writeln!(self.to, "{json}")?)
     }
 
     /// Where to write what is neither.
@@ -80,31 +71,20 @@ impl Output {
 }
 
 /// `COLUMNS`, if it is set; else the width of the terminal, if this is one.
-fn width(of: impl Stream) -> Option<usize> {
+fn width(of: &Term) -> Option<usize> {
     let set = std::env::var("COLUMNS").ok();
     let set = set.and_then(|columns| columns.parse().ok());
-    set.or_else(|| of_terminal(of)).filter(|width| *width > 0)
-}
-
-#[cfg(unix)]
-fn of_terminal(of: impl Stream) -> Option<usize> {
-    let size = rustix::termios::tcgetwinsize(of).ok()?;
-    Some(size.ws_col.into())
-}
-
-#[cfg(not(unix))]
-fn of_terminal(_: impl Stream) -> Option<usize> {
-    None
+    let terminal = || of.size_checked().map(|(_, columns)| columns.into());
+    set.or_else(terminal).filter(|width| *width > 0)
 }
 
 /// Says something beside the output: an error, or a warning that does not end the command.
 pub fn warn(message: impl std::fmt::Display) {
-    let mut to = std::io::stderr();
     let line = format!("sde: {}", text::clean(&message.to_string()));
-    let lines = match width(&to) {
+    let lines = match width(&Term::stderr()) {
         Some(width) => text::wrap(&line, width, 2).join("\n"),
         None => line,
     };
     // Nobody is left to tell if this fails.
-    let _ = writeln!(to, "{lines}");
+    let _ = writeln!(std::io::stderr(), "{lines}");
 }

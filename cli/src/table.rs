@@ -1,117 +1,178 @@
 //! Tables that fit the terminal.
 
+use console::{Alignment, measure_text_width, pad_str};
+
+use serde::Serialize;
+use serde_json::{Value as Json, json};
+
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::text::{clean, cut, width};
+use crate::text::{self, clean};
+use crate::time;
 
-/// One column.
-pub struct Column {
-    title: &'static str,
-    right: bool,
+/// A table of these rows.
+pub struct Table<'a, R> {
+    rows: &'a [R],
+    columns: Vec<Column<'a, R>>,
+}
+
+struct Column<'a, R> {
+    title: &'a str,
+    cell: Box<dyn Fn(&R) -> String + 'a>,
+    align: Alignment,
     /// It may be cut down to so many columns; if that is not enough it is left out.
     least: usize,
     /// What is left out first has the lowest.
-    rank: u8,
+    rank: usize,
 }
 
-impl Column {
-    /// Cut only if nothing else helps.
-    pub const fn new(title: &'static str, rank: u8) -> Self {
-        Self {
-            title,
-            right: false,
-            least: usize::MAX,
-            rank,
-        }
+impl<R> Column<'_, R> {
+    fn clean(&self, row: &R) -> String {
+        clean(&(self.cell)(row))
     }
 
-    /// May be cut down to so many columns.
-    pub const fn least(mut self, columns: usize) -> Self {
-        self.least = columns;
-        self
-    }
-
-    /// Numbers.
-    pub const fn right(mut self) -> Self {
-        self.right = true;
-        self
+    /// The width of its widest cell, that in a pipe is not too long; 0 if there is nothing in it.
+    fn width(&self, rows: &[R], longest: usize) -> usize {
+        let widths = rows.iter().map(|row| measure_text_width(&self.clean(row)));
+        let title = measure_text_width(self.title);
+        let widest = |widest: usize, width: usize| match width {
+            0 => widest,
+            width if width > longest => widest.max(title),
+            width => widest.max(title).max(width),
+        };
+        widths.fold(0, widest)
     }
 }
 
-const GAP: usize = 2;
+const GAP: &str = "  ";
 
 /// In a pipe nothing is cut, and one very long name does not make every line as long.
 const PADDED: usize = 48;
 
-/// Writes a table with as many of its columns as there is room for.
-pub fn write(out: &mut Output, columns: &[Column], rows: &[Vec<String>]) -> Result<(), Failure> {
-    let clean_rows: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| row.iter().map(|cell| clean(cell)).collect())
-        .collect();
-    let longest = match out.width() {
-        Some(_) => usize::MAX,
-        None => PADDED,
-    };
-    let mut widths = widths(columns, &clean_rows, longest);
-    if let Some(room) = out.width() {
-        fit(columns, &mut widths, room);
+impl<'a, R> Table<'a, R> {
+    pub const fn of(rows: &'a [R]) -> Self {
+        let columns = Vec::new();
+        Self { rows, columns }
     }
-    let titles: Vec<String> = columns
-        .iter()
-        .map(|column| column.title.to_owned())
-        .collect();
-    for row in std::iter::once(&titles).chain(&clean_rows) {
-        out.line(line(columns, &widths, row, out.width().is_some()))?;
+
+    /// A column of texts. It is cut only if nothing else helps.
+    pub fn left(self, title: &'a str, rank: usize, cell: impl Fn(&R) -> String + 'a) -> Self {
+        self.column(title, rank, cell, Alignment::Left)
     }
-    Ok(())
-}
 
-/// The width of each column: of its widest cell that is not longer than this. One with nothing in it
-/// is not shown: its width is 0.
-fn widths(columns: &[Column], rows: &[Vec<String>], longest: usize) -> Vec<usize> {
-    let of_column = |(at, column): (usize, &Column)| {
-        let cells = rows.iter().filter_map(|row| row.get(at));
-        let widths = || cells.clone().map(|cell| width(cell));
-        let title = width(column.title);
-        match rows.is_empty() || widths().any(|width| width > 0) {
-            true => widths()
-                .filter(|width| *width <= longest)
-                .fold(title, usize::max),
-            false => 0,
-        }
-    };
-    columns.iter().enumerate().map(of_column).collect()
-}
+    /// A column of numbers.
+    pub fn right(self, title: &'a str, rank: usize, cell: impl Fn(&R) -> String + 'a) -> Self {
+        self.column(title, rank, cell, Alignment::Right)
+    }
 
-/// A row. A cell that is longer than its column is wide is cut, or moves what comes after it.
-fn line(columns: &[Column], widths: &[usize], row: &[String], cuts: bool) -> String {
-    let mut line = String::new();
-    let shown = columns
-        .iter()
-        .zip(widths)
-        .zip(row)
-        .filter(|((_, width), _)| **width > 0);
-    for ((column, room), cell) in shown {
-        if !line.is_empty() {
-            line.push_str(&" ".repeat(GAP));
+    /// The last column may be cut down to so many columns of the terminal.
+    pub fn least(mut self, columns: usize) -> Self {
+        if let Some(last) = self.columns.last_mut() {
+            last.least = columns;
         }
-        let cell = match cuts {
-            true => cut(cell, *room),
-            false => cell.clone(),
+        self
+    }
+
+    fn column(
+        mut self,
+        title: &'a str,
+        rank: usize,
+        cell: impl Fn(&R) -> String + 'a,
+        align: Alignment,
+    ) -> Self {
+        self.columns.push(Column {
+            title,
+            cell: Box::new(cell),
+            align,
+            least: usize::MAX,
+            rank,
+        });
+        self
+    }
+
+    /// Writes it with as many of its columns as there is room for; gives the titles of those for which there is none.
+    /// Cells are made anew when they are written: there may be millions.
+    pub fn write(self, out: &mut Output) -> Result<Vec<&'a str>, Failure> {
+        let (columns, rows) = (&self.columns, self.rows);
+        let longest = out.width.map_or(PADDED, |_| usize::MAX);
+        let natural = columns.iter().map(|column| column.width(rows, longest));
+        let natural: Vec<usize> = natural.collect();
+        let mut widths = natural.clone();
+        if let Some(room) = out.width {
+            fit(columns, &mut widths, room);
+        }
+        let cut = out.width.map(|_| "…");
+        let mut line = |cell: &dyn Fn(&Column<'a, R>) -> String| {
+            let shown = columns.iter().zip(&widths).filter(|(_, width)| **width > 0);
+            let cells = shown.map(|(column, width)| {
+                let cell = cell(column);
+                match cut {
+                    None if measure_text_width(&cell) > *width => cell,
+                    _ => pad_str(&cell, *width, column.align, cut).into_owned(),
+                }
+            });
+            out.line(cells.collect::<Vec<_>>().join(GAP))
         };
-        let space = " ".repeat(room.saturating_sub(width(&cell)));
-        match column.right {
-            true => line.extend([space.as_str(), &cell]),
-            false => line.extend([cell.as_str(), &space]),
+        if !rows.is_empty() {
+            line(&|column| clean(column.title))?;
+        }
+        for row in rows {
+            line(&|column| column.clean(row))?;
+        }
+        let left_out = (0..columns.len()).filter(|at| widths[*at] == 0 && natural[*at] > 0);
+        Ok(left_out.map(|at| columns[at].title).collect())
+    }
+}
+
+/// Writes a table of objects: a column for each member that is no list or object, the first the most important.
+pub fn write_objects(rows: &[impl Serialize], out: &mut Output) -> Result<(), Failure> {
+    let rows: Vec<Json> = rows.iter().map(|row| json!(row)).collect();
+    let members = rows.first().and_then(Json::as_object).into_iter().flatten();
+    let plain = members.filter(|(_, member)| !member.is_array() && !member.is_object());
+    let titled = plain.map(|(name, _)| (name.as_str(), title(name)));
+    let titles: Vec<(&str, String)> = titled.collect();
+    let mut table = Table::of(&rows);
+    for (at, (name, title)) in titles.iter().enumerate() {
+        let cell = |row: &Json| member(name, &row[*name]);
+        let is_text = rows.iter().all(|row| !row[*name].is_number());
+        table = match is_text {
+            true => table.left(title, titles.len() - at, cell),
+            false => table.right(title, titles.len() - at, cell),
+        };
+        if is_text && !is_time(name) {
+            table = table.least(10);
         }
     }
-    line
+    table.write(out).map(drop)
+}
+
+fn title(name: &str) -> String {
+    let words = name.replace("_at", " (utc)").replace('_', " ");
+    let words = words.replace("bytes", "size").replace("seconds", "time");
+    words.to_uppercase()
+}
+
+fn is_time(name: &str) -> bool {
+    name.ends_with("_at")
+}
+
+fn member(name: &str, value: &Json) -> String {
+    let (bytes, seconds) = (value.as_u64(), value.as_f64());
+    match (value, bytes, seconds) {
+        (Json::Null, ..) => String::new(),
+        (_, Some(bytes), _) if name == "bytes" => text::size(bytes),
+        (_, _, Some(seconds)) if name.starts_with("seconds") => text::duration(seconds),
+        (Json::String(text), ..) => match text.parse() {
+            Ok(at) if is_time(name) => time::minute(at),
+            _ => text.clone(),
+        },
+        (other, ..) => other.to_string(),
+    }
 }
 
 /// Cuts the widest that may be cut, one column at a time. If that is not enough, leaves out what
 /// matters least, and begins again.
-fn fit(columns: &[Column], widths: &mut [usize], room: usize) {
+fn fit<R>(columns: &[Column<'_, R>], widths: &mut [usize], room: usize) {
     loop {
         let mut cut = widths.to_vec();
         while taken(&cut) > room {
@@ -134,8 +195,6 @@ fn fit(columns: &[Column], widths: &mut [usize], room: usize) {
 
 fn taken(widths: &[usize]) -> usize {
     let shown = widths.iter().filter(|width| **width > 0);
-    shown
-        .map(|width| width + GAP)
-        .sum::<usize>()
-        .saturating_sub(GAP)
+    let with_gaps: usize = shown.map(|width| width + GAP.len()).sum();
+    with_gaps.saturating_sub(GAP.len())
 }

@@ -76,3 +76,43 @@ fn the_documented_program_reads_what_counts() {
         .unwrap();
     assert_eq!(read(), before);
 }
+
+/// The sweep of the README, with few points.
+#[sde::app]
+fn lyapunov(r: f64) -> f64 {
+    r - 3.5
+}
+
+/// What the guide does with a table.
+#[test]
+fn the_guides_program_reads_a_table() {
+    let python =
+        std::env::var_os("SDE_PYTHON").expect("SDE_PYTHON names a Python with cbor2 and numpy");
+    let guide = include_str!("../../docs/guide/05-program.md");
+    let (_, code) = guide.split_once("```python\n").unwrap();
+    let (code, _) = code.split_once("```").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("lyapunov.sde");
+    let engine = kit::engine(&store);
+    for r in [3.4, 3.7, 3.6] {
+        lyapunov.call(&engine, r).unwrap();
+    }
+    engine.finish().unwrap();
+    let more = "print(table['r'].dtype, table['result'].shape, table['key'].dtype)\n";
+    std::fs::write(folder.path().join("read.py"), format!("{code}{more}")).unwrap();
+    let mut table = kit::program();
+    table
+        .args(["table", "--npz", "lyapunov.npz"])
+        .env("SDE_STORE", &store);
+    assert!(table.current_dir(folder.path()).status().unwrap().success());
+    let mut read = Command::new(python);
+    let output = read
+        .arg("read.py")
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let err = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{err}");
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(said, "3.6\nfloat64 (3,) <U12\n");
+}

@@ -6,6 +6,7 @@ use sde::key::Digest;
 use sde::{Journal, Key, Mark, Record, Tags};
 
 use super::payload::Payload;
+use crate::format::about::Capacity;
 use crate::format::class::Class;
 use crate::format::precedence::Precedence;
 
@@ -36,14 +37,7 @@ pub enum Item {
     /// What an output file holds.
     Content(Content),
     /// What a process has done so far. Of those of one process the latest counts.
-    Journal {
-        /// When it was saved, in nanoseconds since 1970.
-        saved_at: u64,
-        /// Who that is.
-        about: AboutWriter,
-        /// What it has done.
-        journal: Journal,
-    },
+    Journal(Box<SavedJournal>),
     /// What entries have in common, or a frame of a kind that this says nothing more of.
     Other {
         /// Where the frame begins.
@@ -51,6 +45,22 @@ pub enum Item {
     },
     /// Something that can't be read.
     Damage(Damage),
+}
+
+impl Item {
+    /// Where it begins in its file, if that is not the file as a whole.
+    #[must_use]
+    pub fn at(&self) -> Option<u64> {
+        match self {
+            Self::Entry(entry) => Some(entry.place.start),
+            Self::Scratch(scratch) => Some(scratch.place.start),
+            Self::Content(content) => Some(content.place.start),
+            Self::Damage(damage) => Some(damage.place.start),
+            Self::Journal(saved) => Some(saved.at),
+            Self::Mark { at, .. } | Self::Uses { at, .. } | Self::Other { at } => Some(*at),
+            Self::About(_) => None,
+        }
+    }
 }
 
 /// How an entry was used, as far as one frame tells. All frames together tell all.
@@ -87,7 +97,41 @@ impl Entry {
     pub fn precedence(&self) -> Precedence {
         let results = self.results.iter();
         let results = results.map(|one| (one.tags, one.payload.is_some()));
-        Precedence::new(&self.record, self.saved_at, results)
+        let mut precedence = Precedence::new(&self.record, self.saved_at, results);
+        let mut damaged = self.results.iter().filter(|one| one.damage.is_some());
+        precedence.has_results &= !damaged.any(|one| one.tags.is_archived());
+        precedence
+    }
+
+    /// Reads its values of up to so many bytes, and takes note of those that are damaged: the entry of such counts
+    /// after others. The engine does so up to 16 MiB when it looks for an entry. Gives whether a file is not there any
+    /// more: then what it held has been put elsewhere.
+    pub fn check(&mut self, limit: u64) -> bool {
+        let mut is_gone = false;
+        for saved in &mut self.results {
+            let Some(payload) = saved.payload.as_ref().filter(|one| one.length() <= limit) else {
+                continue;
+            };
+            saved.damage = payload.check(|_| ()).unwrap_or_else(|error| {
+                is_gone |= error.is_not_found();
+                let why = error.to_string();
+                Some(Damage::new(payload.path(), payload.place(), why))
+            });
+        }
+        is_gone
+    }
+
+    /// Takes what this one lacks, or has damaged, from another frame of the same computation.
+    pub fn fill(&mut self, other: Self) {
+        for theirs in other.results {
+            let own = self.results.iter_mut().find(|own| own.name == theirs.name);
+            if let Some(own) = own
+                && (own.payload.is_none() || own.damage.is_some())
+                && (theirs.payload.is_some() && theirs.damage.is_none())
+            {
+                *own = theirs;
+            }
+        }
     }
 }
 
@@ -101,6 +145,8 @@ pub struct Saved {
     pub tags: Tags,
     /// Where its bytes are; `None` if they are in another frame, or were not saved.
     pub payload: Option<Payload>,
+    /// What is wrong with them, if they were [checked](Entry::check).
+    pub damage: Option<Damage>,
     /// The digests of what its output files hold: each is a [`Content`] somewhere in the store.
     pub contents: Vec<Digest>,
 }
@@ -133,6 +179,22 @@ pub struct Content {
     pub digest: Digest,
     /// The bytes, as they were in the file.
     pub payload: Payload,
+}
+
+/// What a process has done.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SavedJournal {
+    /// Where the frame begins.
+    pub at: u64,
+    /// When it was saved, in nanoseconds since 1970.
+    pub saved_at: u64,
+    /// Who that is.
+    pub about: AboutWriter,
+    /// What it has done.
+    pub journal: Journal,
+    /// How much room it allowed the store, if it did so.
+    pub capacity: Option<Capacity>,
 }
 
 /// What a segment says of its writer.

@@ -89,7 +89,7 @@ impl SegmentFile {
         };
         match listed() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            listed => listed.map_err(|error| ArchiveError::io("reading", &self.file, error)),
+            listed => listed.map_err(|error| ArchiveError::io("reading", &*self.file, error)),
         }
     }
 }

@@ -1,11 +1,12 @@
 //! The manifests that there are, and which count.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::path::Path;
 
 use sde::ArchiveError;
 
+use super::item::Damage;
 use super::segments::{SegmentFile, SegmentId};
 use crate::catalog::manifests::read;
 use crate::format::VERSION;
@@ -21,6 +22,8 @@ use crate::vfs::{Vfs, read_bytes};
 pub struct Manifests {
     /// All there are, by generation.
     pub files: Vec<ManifestFile>,
+    /// Up to where those that count say that a segment is replaced.
+    replaced: HashMap<SegmentId, u64>,
 }
 
 /// A file in the folder of manifests.
@@ -91,10 +94,54 @@ impl Manifests {
     /// Up to where a segment is replaced by others; 0 if it is not.
     #[must_use]
     pub fn replaced(&self, segment: &SegmentFile) -> u64 {
-        let Ok(id) = segment.id() else { return 0 };
-        let replaced = self.heads().flat_map(|(_, info)| &info.replaced);
-        let of_this = replaced.filter(|one| one.id == Some(id));
-        of_this.map(|one| one.length).max().unwrap_or(0)
+        let id = segment.id().ok();
+        let of_this = id.and_then(|id| self.replaced.get(&id));
+        of_this.copied().unwrap_or(0)
+    }
+
+    /// The manifests that are damaged.
+    pub fn damaged(&self) -> impl Iterator<Item = Damage> {
+        let damage = |file: &ManifestFile| match (&file.content, file.other_format) {
+            (Err(why), None) => Some(Damage::new(format!("{FOLDER}/{}", file.name), 0..0, why)),
+            _ => None,
+        };
+        self.files.iter().filter_map(damage)
+    }
+
+    /// What of these segments, all that there are, was there when a generation was made, and is lost. `end` says up to where
+    /// a segment can be read. Nothing is known to be lost if a manifest is of another format: that may say why it is not
+    /// there.
+    pub fn lost(&self, segments: &[SegmentFile], end: impl Fn(&SegmentFile) -> u64) -> Vec<Damage> {
+        if self.files.iter().any(|file| file.other_format.is_some()) {
+            return Vec::new();
+        }
+        let there: HashMap<SegmentId, &SegmentFile> = segments
+            .iter()
+            .filter_map(|one| Some((one.id().ok()?, one)))
+            .collect();
+        let unread = segments.iter().filter(|one| one.other_format.is_some());
+        let unread: HashSet<&str> = unread.map(SegmentFile::path).collect();
+        let mut told = HashSet::new();
+        let mut lost = Vec::new();
+        for (file, info) in self.heads() {
+            for listed in &info.segments {
+                let is_replaced = listed.id.is_some_and(|id| self.replaced.contains_key(&id));
+                if is_replaced || unread.contains(&*listed.path) {
+                    continue;
+                }
+                let found = listed.id.and_then(|id| there.get(&id));
+                let (end, what) = match found {
+                    Some(one) => (end(one), "lost"),
+                    None => (0, "the segment is lost, or its header is damaged"),
+                };
+                if end < listed.length && told.insert(listed.id) {
+                    let path = found.map_or(&*listed.path, |one| one.path());
+                    let why = format!("{what}: {} vouches for it", file.name);
+                    lost.push(Damage::new(path, end..listed.length, why));
+                }
+            }
+        }
+        lost
     }
 }
 
@@ -125,7 +172,19 @@ pub(super) fn list(vfs: &dyn Vfs, dir: &Path) -> Result<Manifests, ArchiveError>
         });
     }
     mark_heads(&mut files);
-    Ok(Manifests { files })
+    let mut manifests = Manifests {
+        files,
+        replaced: HashMap::new(),
+    };
+    let mut replaced = HashMap::new();
+    for one in manifests.heads().flat_map(|(_, info)| &info.replaced) {
+        if let Some(id) = one.id {
+            let known = replaced.entry(id).or_insert(one.length);
+            *known = one.length.max(*known);
+        }
+    }
+    manifests.replaced = replaced;
+    Ok(manifests)
 }
 
 /// The version in a manifest that is whole.

@@ -42,6 +42,7 @@
 //! # }
 //! ```
 
+mod computations;
 mod item;
 mod listed;
 mod manifests;
@@ -49,6 +50,7 @@ mod numbers;
 mod payload;
 mod segments;
 mod short;
+mod snapshot;
 mod value;
 mod walk;
 
@@ -65,12 +67,16 @@ use crate::format::trust::{Trust, not_a_store};
 use crate::sync::lock;
 use crate::vfs::{Disk, Found, Vfs};
 
-pub use item::{AboutWriter, Content, Damage, Entry, EntryUses, Item, Saved, Scratch};
+pub use computations::{Computation, Computations, Resolved, Standing};
+pub use item::{
+    AboutWriter, Content, Damage, Entry, EntryUses, Item, Saved, SavedJournal, Scratch,
+};
 pub use listed::Listed;
 pub use manifests::{ListedSegment, ManifestFile, ManifestInfo, Manifests, ReplacedSegment};
 pub use numbers::Numbers;
 pub use payload::{Payload, PayloadReader};
 pub use segments::{SegmentFile, SegmentId};
+pub use snapshot::{Snapshot, Wanted};
 pub use value::Value;
 pub use walk::Walked;
 
@@ -167,6 +173,14 @@ impl Inspection {
 }
 
 impl Inspection {
+    /// The same with nothing known of its segments.
+    fn again(&self) -> Self {
+        Self {
+            catalog: Arc::default(),
+            ..self.clone()
+        }
+    }
+
     /// What is where in all segments.
     fn catalog(&self) -> &Catalog {
         self.catalog.get_or_init(|| {

@@ -38,6 +38,32 @@ impl Numbers {
             .iter()
             .fold(1, |product, length| product.saturating_mul(*length))
     }
+
+    /// One of its numbers as Rust writes it, with all digits that it takes to have its bits again.
+    #[must_use]
+    pub fn text(&self, bytes: &[u8]) -> String {
+        macro_rules! text {
+            ($type:ty) => {
+                bytes
+                    .try_into()
+                    .map(|bytes| format!("{:?}", <$type>::from_le_bytes(bytes)))
+                    .unwrap_or_default()
+            };
+        }
+        match self.kind {
+            NumberType::U8 => text!(u8),
+            NumberType::U16 => text!(u16),
+            NumberType::U32 => text!(u32),
+            NumberType::U64 => text!(u64),
+            NumberType::I8 => text!(i8),
+            NumberType::I16 => text!(i16),
+            NumberType::I32 => text!(i32),
+            NumberType::I64 => text!(i64),
+            NumberType::F32 => text!(f32),
+            NumberType::F64 => text!(f64),
+            _ => String::new(),
+        }
+    }
 }
 
 /// What the array has that begins here, and where its numbers begin; `None` if it is none,

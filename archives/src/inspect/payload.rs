@@ -1,8 +1,8 @@
 //! The bytes of one value.
 
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use sde::ArchiveError;
@@ -21,11 +21,13 @@ const CHUNK: usize = 1 << 20;
 #[derive(Clone, Debug)]
 pub struct Payload {
     pub(super) vfs: Arc<dyn Vfs>,
-    pub(super) file: PathBuf,
-    pub(super) path: String,
+    pub(super) file: Arc<Path>,
+    pub(super) path: Arc<str>,
     pub(super) place: Range<u64>,
     pub(super) checksum: Digest,
-    pub(super) type_name: String,
+    pub(super) type_name: Arc<str>,
+    /// Those of a short value, which were read and checked with its frame.
+    pub(super) held: Option<Arc<[u8]>>,
 }
 
 impl Payload {
@@ -161,11 +163,14 @@ impl Payload {
     }
 
     fn unchecked(&self) -> Result<PayloadReader, ArchiveError> {
+        if let Some(held) = &self.held {
+            return Ok(PayloadReader(From::Held(Cursor::new(Arc::clone(held)))));
+        }
         let file = self.vfs.open(&self.file);
-        Ok(PayloadReader {
+        Ok(PayloadReader(From::File {
             file: file.map_err(|error| self.failed(error))?,
             left: self.place.clone(),
-        })
+        }))
     }
 
     fn size(&self) -> usize {
@@ -173,16 +178,11 @@ impl Payload {
     }
 
     fn failed(&self, error: io::Error) -> ArchiveError {
-        ArchiveError::io("reading", &self.file, error)
+        ArchiveError::io("reading", &*self.file, error)
     }
 
     fn damage(&self, why: &str) -> Damage {
-        Damage {
-            path: self.path.clone(),
-            place: self.place.clone(),
-            why: why.to_owned(),
-            key: None,
-        }
+        Damage::new(&*self.path, self.place.clone(), why)
     }
 }
 
@@ -194,19 +194,28 @@ fn damaged(damage: &Damage) -> ArchiveError {
 }
 
 /// The bytes of a value, one after another.
-pub struct PayloadReader {
-    file: Box<dyn VfsFile>,
-    left: Range<u64>,
+pub struct PayloadReader(From);
+
+enum From {
+    Held(Cursor<Arc<[u8]>>),
+    File {
+        file: Box<dyn VfsFile>,
+        left: Range<u64>,
+    },
 }
 
 impl Read for PayloadReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let left = usize::try_from(self.left.end - self.left.start).unwrap_or(usize::MAX);
-        let length = buffer.len().min(left);
+        let (file, left) = match &mut self.0 {
+            From::Held(bytes) => return bytes.read(buffer),
+            From::File { file, left } => (file, left),
+        };
+        let length = usize::try_from(left.end - left.start).unwrap_or(usize::MAX);
+        let length = buffer.len().min(length);
         let wanted = buffer.get_mut(..length).unwrap_or_default();
         if !wanted.is_empty() {
-            self.file.read_at(wanted, self.left.start)?;
-            self.left.start += length as u64;
+            file.read_at(wanted, left.start)?;
+            left.start += length as u64;
         }
         Ok(length)
     }

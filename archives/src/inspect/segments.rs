@@ -31,8 +31,8 @@ impl fmt::Display for SegmentId {
 #[derive(Clone, Debug)]
 pub struct SegmentFile {
     pub(super) inspection: Inspection,
-    pub(super) file: PathBuf,
-    pub(super) path: String,
+    pub(super) file: Arc<Path>,
+    pub(super) path: Arc<str>,
     part: Part,
     length: u64,
     pub(super) header: Result<Arc<Segment>, String>,
@@ -139,9 +139,9 @@ fn look_at(inspection: &Inspection, file: PathBuf, part: Part) -> Option<Segment
         .then(|| version(vfs, &file).filter(|version| *version != VERSION));
     Some(SegmentFile {
         other_format: other_format.flatten(),
-        path: relative(&inspection.dir, &file),
+        path: relative(&inspection.dir, &file).into(),
         inspection: inspection.clone(),
-        file,
+        file: file.into(),
         part,
         length,
         header,

@@ -3,7 +3,6 @@
 use std::fmt::Write;
 
 use ciborium_ll::{Decoder, Header, simple};
-use sde::bulk::NumberType;
 use sde::key::Short;
 
 use super::numbers::{self, Numbers};
@@ -167,31 +166,6 @@ fn show_numbers(out: &mut Short, numbers: &Numbers, bytes: &[u8]) {
         if at > 0 {
             out.show(", ");
         }
-        out.show(number_text(numbers.kind, number));
-    }
-}
-
-/// One number as Rust writes it.
-pub(super) fn number_text(kind: NumberType, bytes: &[u8]) -> String {
-    macro_rules! text {
-        ($type:ty) => {
-            bytes
-                .try_into()
-                .map(|bytes| format!("{:?}", <$type>::from_le_bytes(bytes)))
-                .unwrap_or_default()
-        };
-    }
-    match kind {
-        NumberType::U8 => text!(u8),
-        NumberType::U16 => text!(u16),
-        NumberType::U32 => text!(u32),
-        NumberType::U64 => text!(u64),
-        NumberType::I8 => text!(i8),
-        NumberType::I16 => text!(i16),
-        NumberType::I32 => text!(i32),
-        NumberType::I64 => text!(i64),
-        NumberType::F32 => text!(f32),
-        NumberType::F64 => text!(f64),
-        _ => String::new(),
+        out.show(numbers.text(number));
     }
 }

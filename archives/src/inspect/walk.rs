@@ -1,5 +1,6 @@
 //! From one end of a segment to the other.
 
+use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::ops::Range;
@@ -8,7 +9,9 @@ use std::sync::Arc;
 use sde::key::Digest;
 use sde::{ArchiveError, Key};
 
-use super::item::{AboutWriter, Content, Damage, Entry, EntryUses, Item, Saved, Scratch};
+use super::item::{
+    AboutWriter, Content, Damage, Entry, EntryUses, Item, Saved, SavedJournal, Scratch,
+};
 use super::listed::Listed;
 use super::payload::Payload;
 use super::segments::SegmentFile;
@@ -100,17 +103,16 @@ impl SegmentFile {
                 gone: true,
                 ..Walked::default()
             }),
-            walked => walked.map_err(|error| ArchiveError::io("reading", &self.file, error)),
+            walked => walked.map_err(|error| ArchiveError::io("reading", &*self.file, error)),
         }
     }
 
     fn unreadable(&self, why: &str, mut each: impl FnMut(Item)) -> Walked {
-        each(Item::Damage(Damage {
-            path: self.path.clone(),
-            place: 0..self.length(),
-            why: why.to_owned(),
-            key: None,
-        }));
+        each(Item::Damage(Damage::new(
+            &*self.path,
+            0..self.length(),
+            why,
+        )));
         Walked::default()
     }
 }
@@ -123,7 +125,7 @@ struct Walk<'a, E> {
     walked: Walked,
     /// The frames that the index should have.
     found: HashSet<u64>,
-    provenances: HashMap<ProvenanceId, Arc<Provenance>>,
+    provenances: RefCell<HashMap<ProvenanceId, Arc<Provenance>>>,
     index_at: Option<u64>,
     /// If frames are looked up in it.
     block: Option<IndexBlock>,
@@ -138,7 +140,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             each,
             walked: Walked::default(),
             found: HashSet::new(),
-            provenances: HashMap::new(),
+            provenances: RefCell::default(),
             index_at: None,
             block: None,
         })
@@ -236,38 +238,33 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             Some(FrameKind::Content) => Item::Content(self.file_content(frame)),
             Some(FrameKind::Provenance) => {
                 let provenance = Provenance::read(content).map_err(cannot)?;
-                self.provenances
-                    .insert(checksum(content), Arc::new(provenance));
+                let mut known = self.provenances.borrow_mut();
+                known.insert(checksum(content), Arc::new(provenance));
                 Item::Other { at: frame.at }
             }
             Some(FrameKind::Journal) => {
                 let body: JournalBody = from_bytes(content).map_err(cannot)?.0;
-                Item::Journal {
+                Item::Journal(Box::new(SavedJournal {
+                    at: frame.at,
                     saved_at: header.saved_at,
                     about: about(body.about),
                     journal: body.journal,
-                }
+                    capacity: body.capacity,
+                }))
             }
             None => Item::Other { at: frame.at },
         }))
     }
 
     fn entry(&self, frame: &FoundFrame, body: &[u8]) -> Result<Entry, String> {
-        let entry = EntryFrame::of(self.as_read(frame, body), |id| {
-            match self.provenances.get(id) {
-                Some(known) => Ok(Arc::clone(known)),
-                None => match self.in_block(id) {
-                    Some(provenance) => Ok(Arc::new(provenance)),
-                    None => self.of.inspection.catalog().provenance(id, self.segment),
-                },
-            }
-        });
+        let entry = EntryFrame::of(self.as_read(frame, body), |id| self.provenance(id));
         let entry = entry.map_err(why)?;
         let sources = entry.sources().map_err(why)?;
         let results = entry.provenance.results.iter().zip(sources).enumerate();
         let results = results.map(|(number, (kind, source))| Saved {
             contents: entry.body.contents_of(number).to_vec(),
             payload: source.map(|(source, stored)| self.payload(source, stored, body)),
+            damage: None,
             name: kind.name.to_string(),
             tags: kind.tags,
         });
@@ -278,6 +275,18 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             saved_at: frame.header.saved_at,
             record: entry.record(),
         })
+    }
+
+    fn provenance(&self, id: &ProvenanceId) -> Result<Arc<Provenance>, Trouble> {
+        if let Some(known) = self.provenances.borrow().get(id) {
+            return Ok(Arc::clone(known));
+        }
+        let found = match self.in_block(id) {
+            Some(provenance) => Arc::new(provenance),
+            None => self.of.inspection.catalog().provenance(id, self.segment)?,
+        };
+        let mut known = self.provenances.borrow_mut();
+        Ok(Arc::clone(known.entry(*id).or_insert(found)))
     }
 
     /// A provenance that this segment has a whole copy of.
@@ -301,7 +310,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
             place: frame.at..frame.end,
             saved_at: frame.header.saved_at,
             digest,
-            payload: self.bytes(frame.payload..frame.end, digest, "bytes"),
+            payload: self.bytes(frame.payload..frame.end, digest, &"bytes".into(), None),
         }
     }
 
@@ -329,24 +338,31 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
 
     fn payload(&self, source: ValueSource, stored: &TypeInfo, body: &[u8]) -> Payload {
         let at = source.at();
+        let held = source.of_body(body);
         let checksum = match &source {
             ValueSource::Body { .. } => {
-                let bytes = source.of_body(body).unwrap_or_default();
-                Digest::from_bytes(*blake3::hash(bytes).as_bytes())
+                Digest::from_bytes(*blake3::hash(held.unwrap_or_default()).as_bytes())
             }
             ValueSource::Payload { digest, .. } => *digest,
         };
-        self.bytes(at..at + source.length(), checksum, &stored.name)
+        self.bytes(at..at + source.length(), checksum, &stored.name, held)
     }
 
-    fn bytes(&self, place: Range<u64>, checksum: Digest, type_name: &str) -> Payload {
+    fn bytes(
+        &self,
+        place: Range<u64>,
+        checksum: Digest,
+        type_name: &Arc<str>,
+        held: Option<&[u8]>,
+    ) -> Payload {
         Payload {
             vfs: Arc::clone(&self.of.inspection.vfs),
-            file: self.of.file.clone(),
-            path: self.of.path.clone(),
+            file: Arc::clone(&self.of.file),
+            path: Arc::clone(&self.of.path),
             place,
             checksum,
-            type_name: type_name.to_owned(),
+            type_name: Arc::clone(type_name),
+            held: held.map(Arc::from),
         }
     }
 
@@ -415,7 +431,7 @@ impl<'a, E: FnMut(Item)> Walk<'a, E> {
 
     fn damage(&mut self, from: u64, to: u64, why: &str, key: Option<Key>) {
         (self.each)(Item::Damage(Damage {
-            path: self.of.path.clone(),
+            path: self.of.path.to_string(),
             place: from..to,
             why: why.to_owned(),
             key,

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use sde::{Archiver, Policy, SavePolicy, Sde, inputs};
-use sde_archives::inspect::{Inspection, Item};
+use sde::{ArchiveError, Archiver, Policy, SavePolicy, Sde, inputs};
+use sde_archives::inspect::{Inspection, Item, Listed};
 use sde_archives::vfs::{Disk, Found, Site, Vfs, VfsFile};
 use sde_archives::{Class, DirStore, Options, Order, Retention};
 use tempfile::tempdir;
@@ -64,6 +64,26 @@ pub fn loads(store: DirStore, numbers: impl IntoIterator<Item = u64>) {
     }
     assert_eq!(sde.stats().total.computed, 0);
     std::mem::forget(sde);
+}
+
+/// Between the listing of the files and the reading of them: `sde ls` left out what was in those that were removed.
+#[test]
+fn who_looks_into_a_store_meanwhile_looks_again() {
+    let dir = tempdir().unwrap();
+    (0..3).for_each(|number| compute(dir.path(), [number]));
+    let mut looks = 0;
+    let read = Inspection::open(dir.path()).unwrap().read(|snapshot| {
+        looks += 1;
+        if looks == 1 {
+            let done = at_once(dir.path()).compact(&Retention::new()).unwrap();
+            assert_eq!(done.removed, 3);
+        }
+        let mut entries = 0;
+        snapshot.walk(Some(&Listed::is_entry), |_, _| entries += 1);
+        Ok::<_, ArchiveError>(entries)
+    });
+    let (snapshot, entries) = read.unwrap();
+    assert_eq!((looks, entries.unwrap(), snapshot.is_whole()), (2, 3, true));
 }
 
 #[test]

@@ -1,10 +1,9 @@
 //! What each process has done is kept: for those who ask later.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use sde::{AppError, Journal, SavePolicy, Sde};
-use sde_archives::inspect::{Inspection, Item, Listed};
+use sde_archives::inspect::{Computations, Inspection, Listed};
 use sde_archives::{DirStore, Options, Retention};
 use tempfile::tempdir;
 
@@ -21,28 +20,15 @@ fn on(store: DirStore) -> Sde {
     builder.save(SavePolicy::OnRequest).build().unwrap()
 }
 
-/// The latest of each process, as they were saved.
+/// The latest of each process, those that began first first.
 fn journals(dir: &Path) -> Vec<Journal> {
-    let mut latest: BTreeMap<u64, (u64, Journal)> = BTreeMap::new();
+    let mut found = Computations::<()>::default();
     for segment in Inspection::open(dir).unwrap().segments().unwrap() {
-        let each = |item| {
-            if let Item::Journal {
-                saved_at, journal, ..
-            } = item
-            {
-                let known = latest
-                    .entry(journal.process)
-                    .or_insert((0, journal.clone()));
-                if known.0 < saved_at {
-                    *known = (saved_at, journal);
-                }
-            }
-        };
+        let each = |item| found.add(item, |_| None);
         segment.walk_wanted(Listed::is_journal, each).unwrap();
     }
-    let mut all: Vec<_> = latest.into_values().collect();
-    all.sort_by_key(|(saved_at, _)| *saved_at);
-    all.into_iter().map(|(_, journal)| journal).collect()
+    let saved = found.resolve(|(), ()| ()).journals.into_iter().rev();
+    saved.map(|saved| saved.journal).collect()
 }
 
 fn counts(journal: &Journal) -> [u64; 4] {

@@ -1,160 +1,194 @@
 //! `sde diff`: what two stores do not have in common.
 
-use std::collections::{BTreeMap, HashMap};
-use std::ffi::OsString;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use clap::{Args, ValueHint};
 use sde::Key;
 use sde::key::Digest;
-use sde_archives::Precedence;
-use sde_archives::inspect::Entry;
+use sde_archives::inspect::{Computations, Entry, Listed, Standing};
 use serde_json::{Value as Json, json};
 
-use super::App;
-use crate::args::Arguments;
+use crate::args::{App, Place};
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::store;
-use crate::text;
-use crate::whole::Id;
+use crate::{store, text};
 
-/// A computation.
-#[derive(Clone)]
-struct Computed {
-    app: String,
-    rank: Precedence,
-    results: BTreeMap<String, Option<Digest>>,
+/// What two stores do not have in common
+///
+/// Entries in one only, and results that are not the same bytes. Compares digests; no value is read. One store is compared
+/// with that of SDE_STORE.
+#[derive(Args)]
+pub struct Diff {
+    #[command(flatten)]
+    place: Place,
+    /// The other store
+    #[arg(value_name = "STORE2", value_hint = ValueHint::DirPath)]
+    second: Option<PathBuf>,
+    /// Only of this app; NAME may end in *
+    #[arg(long, value_name = "NAME")]
+    app: Option<App>,
 }
 
-/// Of each key the computation that counts.
+/// A computation that counts.
+struct Computed {
+    app: Arc<str>,
+    /// Those that are saved.
+    results: Vec<(String, Digest)>,
+}
+
 type Entries = BTreeMap<Key, Computed>;
 
-pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
-    let mut app = None;
-    while let Some(option) = arguments.option()? {
-        match &*option {
-            "app" => app = Some(App::new(arguments.text()?)),
-            other => return Err(arguments.unknown(other)),
-        }
-    }
-    let as_json = arguments.json;
-    let [left, right] = arguments.values(["STORE", "STORE2"], 0)?;
-    let names = [&left, &right].map(|path| path.clone().unwrap_or_default());
-    let (left, left_damaged) = entries(&names[0], app.as_ref())?;
-    let (right, right_damaged) = match is_one(&names) {
+/// An entry: its key and app.
+type Named = (Key, Arc<str>);
+
+struct Differences {
+    only_first: Vec<Named>,
+    only_second: Vec<Named>,
+    /// With the results that are not the same.
+    different: Vec<(Named, Vec<String>)>,
+    same: usize,
+}
+
+impl Diff {
+    pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        let stores = self.place.pair(self.second.as_ref())?;
+        let first = self.entries(&stores[0], out)?;
         // What somebody saves between two looks is no difference.
-        true => (left.clone(), false),
-        false => entries(&names[1], app.as_ref())?,
-    };
-    let differing = differing(&left, &right);
-    let only = |these: &Entries, those: &Entries| -> Vec<(Key, String)> {
-        let missing = these.iter().filter(|(key, _)| !those.contains_key(*key));
-        missing
-            .map(|(key, computed)| (*key, computed.app.clone()))
-            .collect()
-    };
-    let (only_left, only_right) = (only(&left, &right), only(&right, &left));
-    let same = left.len() - only_left.len() - differing.len();
-    out.found |= left_damaged || right_damaged;
-    out.found |= !(differing.is_empty() && only_left.is_empty() && only_right.is_empty());
-    if as_json {
-        let keys = |list: &[(Key, String)]| -> Json {
-            let one = |(key, app): &(Key, String)| json!({ "key": key.to_string(), "app": app });
-            list.iter().map(one).collect()
+        let found = match is_one(&stores) {
+            true => Differences::of(&first, &first),
+            false => Differences::of(&first, &self.entries(&stores[1], out)?),
         };
-        let other = |(key, app, results): &(Key, String, Vec<String>)| json!({ "key": key.to_string(), "app": app, "results": results });
-        return out.json(&json!({
-            "only_first": keys(&only_left),
-            "only_second": keys(&only_right),
-            "different": differing.iter().map(other).collect::<Vec<_>>(),
-            "same": same,
-        }));
-    }
-    for (sign, list) in [('-', &only_left), ('+', &only_right)] {
-        for (key, app) in list {
-            out.line(format!("{sign} {} {app}", key.short()))?;
+        out.found |= !(found.different.is_empty()
+            && found.only_first.is_empty()
+            && found.only_second.is_empty());
+        match out.json {
+            true => out.object(&found.object()),
+            false => found.print(out),
         }
     }
-    for (key, app, results) in &differing {
-        let names = results.join(", ");
-        out.wrapped(format!("! {} {app}: {names}", key.short()), 4)?;
+
+    /// The entries of a store; says what can't be read of it.
+    fn entries(&self, path: &Path, out: &mut Output) -> Result<Entries, Failure> {
+        let (store, found) = store::read(path, |store| {
+            let mut found = Computations::default();
+            store.walk(Some(&Listed::is_entry), |_, item| {
+                found.add(item, |entry| {
+                    let app = &entry.record.app;
+                    let is_wanted = self.app.as_ref().is_none_or(|wanted| wanted.is(app));
+                    is_wanted.then(|| Computed::of(&entry))
+                });
+            });
+            Ok(found.resolve(Computed::merge))
+        })?;
+        store::conclude(&store, out)?;
+        // Marks were not asked for.
+        let all = found.all.into_iter();
+        let current = all.filter(|one| one.standing == Standing::Current);
+        Ok(current.map(|one| (one.key, one.of)).collect())
     }
-    out.wrapped(
-        format!(
-            "{} only in the first (-), {} only in the second (+), {} with other results (!), {} the same",
-            only_left.len(),
-            only_right.len(),
-            differing.len(),
-            text::count(same, "entry", "entries")
-        ),
-        2,
-    )
 }
 
 /// Whether both are names of one directory.
-fn is_one(names: &[OsString; 2]) -> bool {
+fn is_one(names: &[PathBuf; 2]) -> bool {
     let [one, other] = names.each_ref().map(std::fs::canonicalize);
     matches!((one, other), (Ok(one), Ok(other)) if one == other)
 }
 
-/// The entries of a store, and whether part of it could not be read.
-fn entries(path: &OsString, app: Option<&App>) -> Result<(Entries, bool), Failure> {
-    let (store, all) = store::read(path, |store| {
-        let mut all: HashMap<Id, Computed> = HashMap::new();
-        store.entries(|_, entry| {
-            if app.is_none_or(|app| app.is(&entry.record.app)) {
-                add(&mut all, &entry);
+impl Computed {
+    fn of(entry: &Entry) -> Self {
+        let results = entry.results.iter();
+        let saved = results.filter_map(|one| Some((one.name.clone(), one.payload.as_ref()?)));
+        Self {
+            app: Arc::clone(&entry.record.app),
+            results: saved.map(|(name, of)| (name, of.checksum())).collect(),
+        }
+    }
+
+    fn digest(&self, of: &str) -> Option<Digest> {
+        let found = self.results.iter().find(|(name, _)| name == of);
+        found.map(|(_, digest)| *digest)
+    }
+
+    fn merge(&mut self, other: &mut Self) {
+        let results = other.results.drain(..);
+        let new = results.filter(|(name, _)| self.digest(name).is_none());
+        let new: Vec<_> = new.collect();
+        self.results.extend(new);
+    }
+
+    /// The results that both have, and that are not the same bytes. One that only one of them has saved can't be
+    /// compared.
+    fn differing(&self, other: &Self) -> Vec<String> {
+        let differs = |(name, digest): &&(String, Digest)| {
+            other.digest(name).is_some_and(|other| other != *digest)
+        };
+        let differing = self.results.iter().filter(differs);
+        differing.map(|(name, _)| name.clone()).collect()
+    }
+}
+
+impl Differences {
+    fn of(first: &Entries, second: &Entries) -> Self {
+        let only = |these: &Entries, those: &Entries| -> Vec<Named> {
+            let missing = these.iter().filter(|(key, _)| !those.contains_key(*key));
+            missing
+                .map(|(key, of)| (*key, Arc::clone(&of.app)))
+                .collect()
+        };
+        let different = first.iter().filter_map(|(key, one)| {
+            let results = one.differing(second.get(key)?);
+            (!results.is_empty()).then(|| ((*key, Arc::clone(&one.app)), results))
+        });
+        let different: Vec<_> = different.collect();
+        let only_first = only(first, second);
+        Self {
+            same: first.len() - only_first.len() - different.len(),
+            only_first,
+            only_second: only(second, first),
+            different,
+        }
+    }
+
+    fn object(&self) -> Json {
+        let only = |list: &[Named]| -> Json {
+            let entries = list.iter();
+            entries
+                .map(|(key, app)| json!({ "key": key, "app": app }))
+                .collect()
+        };
+        let different = self
+            .different
+            .iter()
+            .map(|((key, app), results)| json!({ "key": key, "app": app, "results": results }));
+        json!({
+            "only_first": only(&self.only_first),
+            "only_second": only(&self.only_second),
+            "different": different.collect::<Vec<_>>(),
+            "same": self.same,
+        })
+    }
+
+    fn print(&self, out: &mut Output) -> Result<(), Failure> {
+        for (sign, list) in [('-', &self.only_first), ('+', &self.only_second)] {
+            for (key, app) in list {
+                out.line(format!("{sign} {} {app}", key.short()))?;
             }
-        });
-        Ok(all)
-    })?;
-    store.tell_damage();
-    let mut entries = Entries::new();
-    for ((key, _), computed) in all {
-        let is_higher = |known: &Computed| computed.rank > known.rank;
-        if entries.get(&key).is_none_or(is_higher) {
-            entries.insert(key, computed);
         }
-    }
-    Ok((entries, !store.is_whole()))
-}
-
-fn add(all: &mut HashMap<Id, Computed>, entry: &Entry) {
-    let record = &entry.record;
-    let known = all
-        .entry((record.key, record.run))
-        .or_insert_with(|| Computed {
-            app: record.app.to_string(),
-            rank: entry.precedence(),
-            results: BTreeMap::new(),
-        });
-    known.rank = entry.precedence().max(known.rank);
-    for saved in &entry.results {
-        let digest = saved.payload.as_ref().map(|payload| payload.checksum());
-        let known = known.results.entry(saved.name.clone()).or_default();
-        *known = known.or(digest);
-    }
-}
-
-/// What both have, with results that are not the same bytes. One that only one of them has saved
-/// can't be compared.
-fn differing(left: &Entries, right: &Entries) -> Vec<(Key, String, Vec<String>)> {
-    let mut found = Vec::new();
-    for (key, ours) in left {
-        let Some(theirs) = right.get(key) else {
-            continue;
-        };
-        let differs = |(name, digest): (&String, &Option<Digest>)| {
-            let other = theirs.results.get(name).copied().flatten();
-            let differs = match (digest, other) {
-                (Some(one), Some(other)) => *one != other,
-                _ => false,
-            };
-            differs.then(|| name.clone())
-        };
-        let names: Vec<String> = ours.results.iter().filter_map(differs).collect();
-        if !names.is_empty() {
-            found.push((*key, ours.app.clone(), names));
+        for ((key, app), results) in &self.different {
+            let names = results.join(", ");
+            out.wrapped(format!("! {} {app}: {names}", key.short()), 4)?;
         }
+        out.wrapped(
+            format!(
+                "{} only in the first (-), {} only in the second (+), {} with other results (!), {} the same",
+                self.only_first.len(),
+                self.only_second.len(),
+                self.different.len(),
+                text::count(self.same, "entry", "entries")
+            ),
+            2,
+        )
     }
-    found
 }

@@ -1,55 +1,67 @@
 //! `sde explain`: why an entry is another than an earlier one.
 
+use clap::Args;
 use sde::{Difference, Record};
-use serde_json::json;
+use sde_archives::inspect::{Item, Listed, Snapshot};
+use serde_json::{Value as Json, json};
 
-use crate::args::Arguments;
+use crate::args::Place;
 use crate::failure::Failure;
+use crate::find::find;
 use crate::output::Output;
-use crate::store::{self, Prefix, Store, find};
-use crate::{json, time};
+use crate::{store, time};
 
-pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
-    if let Some(option) = arguments.option()? {
-        return Err(arguments.unknown(&option));
-    }
-    let as_json = arguments.json;
-    let [path, key, other] = arguments.values(["STORE", "KEY", "[KEY2]"], 1)?;
-    let prefix = |text: std::ffi::OsString| Prefix::read(&text.to_string_lossy());
-    let key = prefix(key.unwrap_or_default())?;
-    let other = other.map(prefix).transpose()?;
-    let (store, (record, compared)) = store::read(path.unwrap_or_default(), |store| {
-        let record = latest(store, &key)?;
-        let compared = match &other {
-            Some(other) => {
-                let other = latest(store, other)?;
-                let differences = record.differences(&other);
-                Some((other, differences))
-            }
-            None => nearest(store, &record),
-        };
-        Ok((record, compared))
-    })?;
-    match as_json {
-        true => out.json(&object(&record, compared.as_ref()))?,
-        false => print(&record, compared.as_ref(), out)?,
-    }
-    out.flush()?;
-    store.tell_damage();
-    // What is left out may be nearer than what was found.
-    out.found |= !store.is_whole();
-    Ok(())
+/// Why an entry is not the same as the nearest earlier one of its app
+///
+/// Which input, field, parameter, sub-app, callee, helper or version differs, and both values. The nearest is one of its
+/// own key, or else the one from which the fewest inputs and settings differ.
+#[derive(Args)]
+pub struct Explain {
+    #[command(flatten)]
+    place: Place,
+    /// The entry, by its key or the beginning of it
+    key: Option<String>,
+    /// The entry to compare it with
+    key2: Option<String>,
 }
 
-fn latest(store: &mut Store, key: &Prefix) -> Result<Record, Failure> {
-    let mut found = find(store, key)?;
-    Ok(found.swap_remove(0).entry.record)
+/// An entry, and in what another differs from it.
+type Compared = (Record, Vec<Difference>);
+
+impl Explain {
+    pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        let (path, [key, other]) = self.place.with([&self.key, &self.key2])?;
+        let key = super::needed(key)?;
+        let (store, (record, compared)) = store::read(&path, |store| {
+            let record = latest(store, &key)?;
+            let compared = match &other {
+                Some(other) => {
+                    let other = latest(store, other)?;
+                    let differences = record.differences(&other);
+                    Some((other, differences))
+                }
+                None => nearest(store, &record),
+            };
+            Ok((record, compared))
+        })?;
+        match out.json {
+            true => out.object(&object(&record, compared.as_ref()))?,
+            false => print(&record, compared.as_ref(), out)?,
+        }
+        // What is left out may be nearer than what was found.
+        store::conclude(&store, out)
+    }
+}
+
+fn latest(store: &mut Snapshot, key: &str) -> Result<Record, Failure> {
+    Ok(find(store, key)?.swap_remove(0).entry.record)
 }
 
 /// The most alike of all that were made before it by the same app.
-fn nearest(store: &mut Store, record: &Record) -> Option<(Record, Vec<Difference>)> {
+fn nearest(store: &mut Snapshot, record: &Record) -> Option<Compared> {
     let (mut nearest, mut found) = (None, None);
-    store.entries(|_, entry| {
+    store.walk(Some(&Listed::is_entry), |_, item| {
+        let Item::Entry(entry) = item else { return };
         let other = entry.record;
         let is_earlier = (other.made_at, other.run) < (record.made_at, record.run);
         if other.app == record.app && is_earlier && record.look_at(&other, &mut nearest) {
@@ -60,15 +72,11 @@ fn nearest(store: &mut Store, record: &Record) -> Option<(Record, Vec<Difference
 }
 
 fn title(record: &Record) -> String {
-    let made = time::text(record.made_at);
+    let made = time::text(time::of(record.made_at));
     format!("{} [{}], made {made} UTC", record.app, record.key.short())
 }
 
-fn print(
-    record: &Record,
-    compared: Option<&(Record, Vec<Difference>)>,
-    out: &mut Output,
-) -> Result<(), Failure> {
+fn print(record: &Record, compared: Option<&Compared>, out: &mut Output) -> Result<(), Failure> {
     out.wrapped(title(record), 2)?;
     let Some((other, differences)) = compared else {
         return out.wrapped("is the first entry of its app in this store.", 2);
@@ -84,33 +92,39 @@ fn print(
     for difference in differences {
         out.wrapped(format!("  {difference}"), 6)?;
     }
-    if differences.is_empty() {
-        let why = match record.key == other.key {
-            true => {
-                "  nothing: the same run was computed again. It was refreshed, invalidated, or \
-                     its results were not there; `sde show --all` has more."
-            }
-            false => "  nothing that the records have.",
-        };
-        out.wrapped(why, 2)?;
+    match (differences.is_empty(), record.key == other.key) {
+        (false, _) => Ok(()),
+        (true, true) => out.wrapped(
+            "  nothing: the same run was computed again. It was refreshed, invalidated, or \
+             its results were not there; `sde show --all` has more.",
+            2,
+        ),
+        (true, false) => out.wrapped("  nothing that the records have.", 2),
     }
-    Ok(())
 }
 
-fn object(record: &Record, compared: Option<&(Record, Vec<Difference>)>) -> serde_json::Value {
+fn object(record: &Record, compared: Option<&Compared>) -> Json {
     let brief = |record: &Record| {
         json!({
             "app": record.app,
-            "key": record.key.to_string(),
+            "key": record.key,
             "run": record.run.to_string(),
-            "made_at": time::iso(record.made_at),
+            "made_at": time::of(record.made_at),
         })
     };
-    let differences =
-        compared.map(|(_, found)| found.iter().map(json::difference).collect::<Vec<_>>());
+    let difference = |one: &Difference| {
+        json!({
+            "slots": one.slots,
+            "part": one.part.kind(),
+            "name": one.part.name(),
+            "earlier": one.earlier,
+            "later": one.later,
+        })
+    };
+    let differences = compared.iter().flat_map(|(_, differences)| differences);
     json!({
         "entry": brief(record),
         "earlier": compared.map(|(other, _)| brief(other)),
-        "differences": differences.unwrap_or_default(),
+        "differences": differences.map(difference).collect::<Vec<_>>(),
     })
 }

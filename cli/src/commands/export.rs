@@ -1,110 +1,108 @@
 //! `sde export`: results as files that others read.
 
-use std::fs::{File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use sde_archives::inspect::{Payload, Saved, Value};
-use serde_json::{Map, Value as Json};
-use zip::CompressionMethod;
-use zip::write::{SimpleFileOptions, ZipWriter};
+use clap::{Args, ValueEnum, ValueHint};
+use sde_archives::inspect::{Payload, Saved, Snapshot};
+use serde_json::Map;
 
 use super::raw::Raw;
-use crate::args::Arguments;
+use crate::args::Place;
 use crate::failure::Failure;
-use crate::npy::{Array, Members, arrays};
+use crate::find::find;
+use crate::npy::{self, Array, arrays};
 use crate::output::{Output, warn};
-use crate::store::{self, Prefix, Store, find_marked};
-use crate::{json, text, time};
+use crate::{file, json, store, text, time};
 
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Takes results out of a store, without the program that made them
+#[derive(Args)]
+pub struct Export {
+    #[command(flatten)]
+    place: Place,
+    /// The entry, by its key or the beginning of it
+    key: Option<String>,
+    /// The result; without it all, or the only one
+    name: Option<String>,
+    /// Where to; without it, or as `-`, standard output
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    /// What to write; without it what FILE ends in says: .cbor, .json, .npy or .npz
+    #[arg(long)]
+    format: Option<Format>,
+    /// Which of several output files to write, from 1 on
+    #[arg(long, value_name = "N")]
+    file: Option<usize>,
+    /// FILE may be there already, and is replaced
+    #[arg(long)]
+    force: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
+    /// The bytes as they are stored; of several results a map by name
     Cbor,
+    /// Text; NaN and infinities as strings
     Json,
+    /// One array, for numpy.load
     Npy,
+    /// Every array there is, also in fields of values, for numpy.load
     Npz,
+    /// What an output file holds, an array of bytes or a text, as it is
     Raw,
 }
 
 /// A value that is taken apart has to fit into memory, several times over.
 const IN_MEMORY: u64 = 1 << 30;
 
-pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
-    let (mut format, mut to, mut force, mut file) = (None, None, false, None);
-    while let Some(option) = arguments.option()? {
-        match &*option {
-            "format" => {
-                format = Some(
-                    arguments.read("a format: cbor, json, npy, npz or raw", |text| match text {
-                        "cbor" => Some(Format::Cbor),
-                        "json" => Some(Format::Json),
-                        "npy" => Some(Format::Npy),
-                        "npz" => Some(Format::Npz),
-                        "raw" => Some(Format::Raw),
-                        _ => None,
-                    })?,
-                );
+impl Export {
+    pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        let format = self.format(out)?;
+        let (path, [key, name]) = self.place.with([&self.key, &self.name])?;
+        let key = super::needed(key)?;
+        let (store, (job, is_all)) = store::read(&path, |store| {
+            let (results, is_all) = results(store, &key, name.as_deref())?;
+            let job = match format {
+                Format::Raw => Job::Raw(Raw::of(store, results, self.file, IN_MEMORY)?),
+                _ => {
+                    let saved = results.into_iter();
+                    let values = saved.filter_map(|one| Some((one.name, one.payload?)));
+                    Job::Values(values.collect(), format, name.is_some())
+                }
+            };
+            Ok((job, is_all))
+        })?;
+        match self.output.as_deref() {
+            Some(path) if path != Path::new("-") => {
+                file::write(path, self.force, |to| job.write(to))?;
             }
-            "file" => file = Some(arguments.read("a number", |text| text.parse().ok())?),
-            "to" => to = Some(arguments.path()?),
-            "force" => force = true,
-            other => return Err(arguments.unknown(other)),
+            _ => job.write(out.raw())?,
         }
+        out.found |= !is_all;
+        store::conclude(&store, out)
     }
-    if arguments.json {
-        return Err(Failure::told(
-            "`sde export` writes JSON with `--format json`",
-        ));
+
+    fn format(&self, out: &Output) -> Result<Format, Failure> {
+        let ending = self.output.as_ref().and_then(|path| path.extension());
+        let by_ending = ending.and_then(|ending| Format::from_str(ending.to_str()?, true).ok());
+        let asked = out.json.then_some(Format::Json);
+        self.format.or(asked).or(by_ending).ok_or_else(|| {
+            Failure::told(
+                "which format? Name a file that ends in .cbor, .json, .npy or .npz with -o, or say --format",
+            )
+        })
     }
-    let (Some(format), Some(to)) = (format, to) else {
-        return Err(Failure::told(
-            "`sde export` needs --format and --to; `sde export --help` says more",
-        ));
-    };
-    let [path, key, name] = arguments.values(["STORE", "KEY", "[NAME]"], 1)?;
-    let prefix = Prefix::read(&key.unwrap_or_default().to_string_lossy())?;
-    let name = name.map(|name| name.to_string_lossy().into_owned());
-    let path = path.unwrap_or_default();
-    let (store, (job, is_all)) = store::read(path, |store| {
-        let (results, is_all) = results(store, &prefix, name.as_deref())?;
-        let mut raw = None;
-        let mut values = Vec::new();
-        match format {
-            Format::Raw => raw = Some(Raw::of(store, results, file, IN_MEMORY)?),
-            _ => {
-                let results = results.into_iter();
-                values.extend(results.filter_map(|saved| Some((saved.name, saved.payload?))));
-            }
-        }
-        let job = Job {
-            results: values,
-            raw,
-            format,
-            single: name.is_some(),
-        };
-        Ok((job, is_all))
-    })?;
-    match to == Path::new("-") {
-        true => job.write(out.raw())?,
-        false => to_file(&job, &to, force)?,
-    }
-    out.flush()?;
-    store.tell_damage();
-    out.found |= !is_all || !store.is_whole();
-    Ok(())
 }
 
 /// The results of the latest computation: the named one, or all that are saved; and whether they
 /// are all that there should be, and may be used. If not, that is told.
 fn results(
-    store: &mut Store,
-    prefix: &Prefix,
+    store: &mut Snapshot,
+    key: &str,
     name: Option<&str>,
 ) -> Result<(Vec<Saved>, bool), Failure> {
-    let (mut found, marks) = find_marked(store, prefix)?;
-    let whole = found.swap_remove(0);
-    let all = whole.entry.results;
-    let mark = marks.of(&(whole.entry.record.key, whole.entry.record.run));
+    let found = find(store, key)?.swap_remove(0);
+    let all = found.entry.results;
     let is_complete = name.is_some() || tell_missing(&all);
     let names: Vec<String> = all.iter().map(|saved| saved.name.clone()).collect();
     let wanted = |saved: &Saved| name.is_none_or(|name| saved.name == name);
@@ -112,14 +110,13 @@ fn results(
     let saved: Vec<_> = chosen.filter(|saved| saved.payload.is_some()).collect();
     match (saved.is_empty(), name) {
         (false, _) => {
-            if let Some(mark) = mark {
-                let when = time::text(mark.at);
-                let reason = &mark.reason;
+            if let Some(mark) = &found.mark {
+                let (when, reason) = (time::text(time::of(mark.at)), &mark.reason);
                 warn(format!(
                     "this entry is not to be used, it was invalidated at {when} UTC: {reason}"
                 ));
             }
-            Ok((saved, is_complete && mark.is_none()))
+            Ok((saved, is_complete && found.mark.is_none()))
         }
         (true, Some(name)) if names.iter().any(|known| known == name) => Err(Failure::told(
             format!("result \"{name}\" is not saved in this store, or damaged"),
@@ -134,133 +131,103 @@ fn results(
 
 /// Tells of the results that have no value here; gives whether none of them should have one.
 fn tell_missing(all: &[Saved]) -> bool {
-    let missing = || all.iter().filter(|saved| saved.payload.is_none());
-    let names = |these: &[&Saved]| {
-        let names: Vec<&str> = these.iter().map(|saved| &*saved.name).collect();
+    let missing = |is_lost: bool| {
+        let missing = all.iter().filter(|saved| saved.payload.is_none());
+        let names = missing.filter(|saved| saved.tags.is_checkpointed() == is_lost);
+        let names: Vec<&str> = names.map(|saved| &*saved.name).collect();
         names.join(", ")
     };
-    let (lost, never): (Vec<_>, Vec<_>) = missing().partition(|saved| saved.tags.is_checkpointed());
+    let (never, lost) = (missing(false), missing(true));
     if !never.is_empty() {
-        let names = names(&never);
         warn(format!(
-            "left out, as their tags say that they are not saved: {names}"
+            "left out, as their tags say that they are not saved: {never}"
         ));
     }
     if !lost.is_empty() {
-        let names = names(&lost);
         warn(format!(
-            "left out, as this store does not have them: {names}; they were given up, are damaged or \
-             in another store"
+            "left out, as this store does not have them: {lost}; they were given up, are damaged or in another store"
         ));
     }
     lost.is_empty()
 }
 
 /// What is to be written.
-struct Job {
-    results: Vec<(String, Payload)>,
-    raw: Option<Raw>,
-    format: Format,
-    /// One result was asked for by name.
-    single: bool,
+enum Job {
+    Raw(Raw),
+    /// Values with their names, in a format, and whether one was asked for by name.
+    Values(Vec<(String, Payload)>, Format, bool),
 }
 
 impl Job {
     fn write(&self, to: &mut impl Write) -> Result<(), Failure> {
-        match self.format {
-            Format::Cbor => self.cbor(to),
-            Format::Json => self.json(to),
-            Format::Npy => self.npy(to),
-            Format::Npz => self.npz(to),
-            Format::Raw => self.raw.as_ref().map_or(Ok(()), |raw| raw.write(to)),
+        match self {
+            Self::Raw(raw) => raw.write(to),
+            Self::Values(results, Format::Cbor, single) => cbor(results, *single, to),
+            Self::Values(results, Format::Npy, _) => npy(results, to),
+            Self::Values(results, Format::Npz, _) => npy::write_npz(all_arrays(results)?, to),
+            Self::Values(results, _, single) => json(results, *single, to),
         }
     }
+}
 
-    fn cbor(&self, to: &mut impl Write) -> Result<(), Failure> {
-        if !self.single {
-            to.write_all(&cbor_head(5, self.results.len() as u64))?;
+fn cbor(results: &[(String, Payload)], single: bool, to: &mut impl Write) -> Result<(), Failure> {
+    if !single {
+        to.write_all(&cbor_head(5, results.len() as u64))?;
+    }
+    for (name, payload) in results {
+        if !single {
+            to.write_all(&cbor_head(3, name.len() as u64))?;
+            to.write_all(name.as_bytes())?;
         }
-        for (name, payload) in &self.results {
-            if !self.single {
-                to.write_all(&cbor_head(3, name.len() as u64))?;
-                to.write_all(name.as_bytes())?;
+        io::copy(&mut payload.reader()?, to)?;
+    }
+    Ok(())
+}
+
+fn json(results: &[(String, Payload)], single: bool, to: &mut impl Write) -> Result<(), Failure> {
+    let mut object = Map::new();
+    for (name, payload) in results {
+        object.insert(name.clone(), json::value(&payload.value(IN_MEMORY)?));
+    }
+    let json = match single {
+        true => object
+            .into_iter()
+            .next()
+            .map(|(_, only)| only)
+            .unwrap_or_default(),
+        false => object.into(),
+    };
+    Ok(writeln!(to, "{}", text::escape_json(&json.to_string()))?)
+}
+
+fn npy(results: &[(String, Payload)], to: &mut impl Write) -> Result<(), Failure> {
+    let found = all_arrays(results)?;
+    if let [(_, array)] = &found[..] {
+        return array.write(to);
+    }
+    let names: Vec<String> = found.into_iter().map(|(name, _)| name).collect();
+    let names = names.join(", ");
+    Err(Failure::told(format!(
+        "an .npy file holds one array, there are several: {names}; name a result, or use .npz"
+    )))
+}
+
+/// Every array there is, with a name: one at least.
+fn all_arrays(results: &[(String, Payload)]) -> Result<Vec<(String, Array)>, Failure> {
+    let mut found = Vec::new();
+    for (name, payload) in results {
+        match payload.numbers()? {
+            Some((numbers, at)) => {
+                found.push((name.clone(), Array::stored(numbers, payload.clone(), at)));
             }
-            io::copy(&mut payload.reader()?, to)?;
-        }
-        Ok(())
-    }
-
-    fn json(&self, to: &mut impl Write) -> Result<(), Failure> {
-        let mut object = Map::new();
-        for (name, payload) in &self.results {
-            object.insert(name.clone(), json::value(&payload.value(IN_MEMORY)?));
-        }
-        let json = match self.single {
-            true => object
-                .into_iter()
-                .next()
-                .map(|(_, only)| only)
-                .unwrap_or_default(),
-            false => Json::from(object),
-        };
-        Ok(writeln!(to, "{}", text::escape_json(&json.to_string()))?)
-    }
-
-    fn npy(&self, to: &mut impl Write) -> Result<(), Failure> {
-        let mut found = self.arrays()?;
-        match found.len() {
-            1 => found.swap_remove(0).1.write(to),
-            0 => Err(Failure::told(
-                "there is no array of numbers among the results; try --format json",
-            )),
-            _ => {
-                let names: Vec<String> = found.into_iter().map(|(name, _)| name).collect();
-                Err(Failure::told(format!(
-                    "an .npy file holds one array, there are several: {}; name a result, or use --format npz",
-                    names.join(", ")
-                )))
-            }
+            None => arrays(name, payload.value(IN_MEMORY)?, &mut found),
         }
     }
-
-    fn npz(&self, to: &mut impl Write) -> Result<(), Failure> {
-        let found = self.arrays()?;
-        if found.is_empty() {
-            return Err(Failure::told(
-                "there is no array of numbers among the results; try --format json",
-            ));
-        }
-        let failed = |error: zip::result::ZipError| Failure::from(io::Error::from(error));
-        let mut zip = ZipWriter::new_stream(to);
-        // As NumPy writes them: not compressed.
-        let options = SimpleFileOptions::default()
-            .compression_method(CompressionMethod::Stored)
-            .large_file(true);
-        let mut members = Members::default();
-        for (name, array) in found {
-            zip.start_file(format!("{}.npy", members.name(&name)), options)
-                .map_err(failed)?;
-            array.write(&mut zip)?;
-        }
-        zip.finish().map_err(failed)?.into_inner().flush()?;
-        Ok(())
-    }
-
-    /// Every array there is, with a name.
-    fn arrays(&self) -> Result<Vec<(String, Array)>, Failure> {
-        let mut found = Vec::new();
-        for (name, payload) in &self.results {
-            match payload.numbers()? {
-                Some((numbers, at)) => {
-                    found.push((name.clone(), Array::Stored(numbers, payload.clone(), at)));
-                }
-                None => {
-                    let value: Value = payload.value(IN_MEMORY)?;
-                    arrays(name, value, &mut found);
-                }
-            }
-        }
-        Ok(found)
+    match found.is_empty() {
+        false => Ok(found),
+        true => Err(Failure::told(
+            "there is no array of numbers among the results; try --format json",
+        )),
     }
 }
 
@@ -274,48 +241,4 @@ fn cbor_head(kind: u8, length: u64) -> Vec<u8> {
         0x1_0000..=0xffff_ffff => [&[kind | 26][..], &(length as u32).to_be_bytes()].concat(),
         _ => [&[kind | 27][..], &length.to_be_bytes()].concat(),
     }
-}
-
-/// Writes beside the file, then gives it its name: nobody finds half of it.
-fn to_file(job: &Job, path: &Path, force: bool) -> Result<(), Failure> {
-    let failed =
-        |error: io::Error| Failure::told(format!("{} can't be written: {error}", path.display()));
-    // A rename would put a file in the place of a device, for all who use it.
-    let there = path.symlink_metadata();
-    if there.as_ref().is_ok_and(|found| !found.is_file()) {
-        return Err(Failure::told(format!(
-            "{} is there already and is no regular file, which not even --force replaces; name another, or `-` for standard output",
-            path.display()
-        )));
-    }
-    if !force && there.is_ok() {
-        return Err(Failure::told(format!(
-            "{} is there already; --force replaces it",
-            path.display()
-        )));
-    }
-    let unfinished = beside(path);
-    let file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(&unfinished);
-    let mut to = BufWriter::new(file.map_err(failed)?);
-    let written = job.write(&mut to).and_then(|()| {
-        let file: File = to
-            .into_inner()
-            .map_err(|error| failed(error.into_error()))?;
-        file.sync_all().map_err(failed)?;
-        std::fs::rename(&unfinished, path).map_err(failed)
-    });
-    if written.is_err() {
-        // What is left if this fails too does no harm.
-        let _ = std::fs::remove_file(&unfinished);
-    }
-    written
-}
-
-fn beside(path: &Path) -> PathBuf {
-    let mut name = path.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".{}.unfinished", std::process::id()));
-    path.with_file_name(name)
 }

@@ -1,181 +1,160 @@
 //! `sde gc`: makes room.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
-use sde_archives::inspect::Item;
-use sde_archives::{Compacted, Options, Retention};
+use clap::Args;
+use sde_archives::inspect::Inspection;
+use sde_archives::{Compacted, LimitError, Options, Retention};
 use serde_json::json;
 
-use crate::args::Arguments;
+use crate::args::Place;
 use crate::failure::Failure;
-use crate::kernels;
 use crate::output::Output;
-use crate::store::{self, Store};
 use crate::{text, time};
 
-const SIZE: &str = "a size: 500M or 20G";
+/// Makes room: the only command that changes a store
+///
+/// Copies what counts to new segments and drops what was replaced. With a limit, gives up intermediates and scratch too.
+/// Others may use the store meanwhile. On a full disk what was replaced goes first, and what is of no use.
+///
+/// A limit may be for one app, as APP=LIMIT; several have commas between them.
+#[derive(Args)]
+pub struct Gc {
+    #[command(flatten)]
+    place: Place,
+    /// Only reads, and says what would be replaced and removed
+    #[arg(short = 'n', long)]
+    dry_run: bool,
+    /// Gives up intermediates and scratch until they have at most SIZE, as 500M or 20G (powers of 1024)
+    ///
+    /// Results are not counted, nor are files that are being written or the bytes of no use that stay in files not
+    /// worth replacing (an eighth).
+    #[arg(long, value_name = "SIZE")]
+    max_bytes: Vec<String>,
+    /// Gives up entries whose values have fewer bytes
+    #[arg(long, value_name = "SIZE")]
+    min_entry: Vec<String>,
+    /// Gives up entries whose values have more bytes
+    #[arg(long, value_name = "SIZE")]
+    max_entry: Vec<String>,
+    /// Gives up what was saved, or used last, so long ago: 12h, 30d or 8w
+    #[arg(long, value_name = "AGE")]
+    max_age: Vec<String>,
+    /// Which go first for --max-bytes: lru, those that were not used for the longest (the default), or fifo, those saved
+    /// first
+    ///
+    /// What nobody used counts as used when it was saved.
+    #[arg(long, value_name = "POLICY")]
+    policy: Vec<String>,
+    /// The limits count results, and give them up, too; without this they never go
+    #[arg(long)]
+    results: bool,
+    /// The same for the results of one app
+    #[arg(long, value_name = "APP")]
+    results_of: Vec<String>,
+    /// How long files that were replaced stay for those who read them: 30s, 10m, 2h; 0s if there is nobody
+    #[arg(long, value_name = "TIME", default_value = "10m", value_parser = time::duration)]
+    grace: Duration,
+    /// Also a store that belongs to someone else, or that others can write to
+    #[arg(long)]
+    trust_others: bool,
+}
 
-/// How long files that were replaced stay, if nothing else is said.
-const GRACE: Duration = Duration::from_secs(600);
-
-pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
-    let mut retention = Retention::new();
-    let mut options = Options::new().without_environment();
-    let (mut dry_run, mut has_limit, mut grace) = (false, false, GRACE);
-    while let Some(option) = arguments.option()? {
-        match &*option {
-            "dry-run" => dry_run = true,
-            "max-bytes" | "max-age" | "min-entry" | "max-entry" => {
-                let (limit, expected) = match &*option {
-                    "max-bytes" => ("CAPACITY", SIZE),
-                    "min-entry" => ("MIN_ENTRY", SIZE),
-                    "max-entry" => ("MAX_ENTRY", SIZE),
-                    _ => ("MAX_AGE", "an age: 12h, 30d or 8w"),
-                };
-                let set = |text: &str| retention.clone().limit(limit, text).ok();
-                retention = arguments.read(expected, set)?;
-                has_limit = true;
-            }
-            "policy" => {
-                let set = |text: &str| retention.clone().limit("ORDER", text).ok();
-                retention = arguments.read("a policy: lru or fifo", set)?;
-            }
-            "grace" => grace = arguments.read("a time: 30s, 10m or 2h", time::ago)?,
-            "results" => retention = retention.results(),
-            "results-of" => {
-                let app = arguments.text()?;
-                retention = retention.results_of(&app);
-            }
-            "trust-others" => options = options.trust_others(),
-            other => return Err(arguments.unknown(other)),
+impl Gc {
+    pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        let path = self.place.only()?;
+        // Opening makes a store of an empty folder; that is not what was asked for.
+        Inspection::open(&path)?;
+        let mut options = Options::new().without_environment().grace(self.grace);
+        if self.trust_others {
+            options = options.trust_others();
         }
+        if self.dry_run {
+            options = options.read_only();
+        }
+        let done = options.open(path)?.compact(&self.retention()?)?;
+        if done.busy {
+            return Err(Failure::told(
+                "somebody else is making room in this store; nothing was done, try again later",
+            ));
+        }
+        if out.json {
+            return out.object(&json!({
+                "dry_run": self.dry_run,
+                "replaced": done.replaced,
+                "written": done.written,
+                "bytes_before": done.bytes_before,
+                "bytes_after": done.bytes_after,
+                "given_up": done.given_up,
+                "removed": done.removed,
+                "freed": done.freed,
+            }));
+        }
+        self.print(&done, out)
     }
-    let as_json = arguments.json;
-    let [path] = arguments.values(["STORE"], 0)?;
-    // Opening makes a store of an empty folder; that is not what was asked for.
-    let (store, seen) = store::read(path.unwrap_or_default(), |store| {
-        Ok(match has_limit {
-            true => Seen::of(store),
-            false => Seen::default(),
+
+    fn retention(&self) -> Result<Retention, Failure> {
+        let mut retention = Retention::new();
+        let limits = [
+            ("max-bytes", "CAPACITY", &self.max_bytes),
+            ("min-entry", "MIN_ENTRY", &self.min_entry),
+            ("max-entry", "MAX_ENTRY", &self.max_entry),
+            ("max-age", "MAX_AGE", &self.max_age),
+            ("policy", "ORDER", &self.policy),
+        ];
+        for (option, limit, texts) in limits {
+            for text in texts {
+                let named = |error| LimitError {
+                    name: format!("--{option}"),
+                    ..error
+                };
+                let said = retention.limit(limit, text).map_err(named);
+                retention = said.map_err(Failure::told)?;
+            }
+        }
+        for app in &self.results_of {
+            retention = retention.results_of(app);
+        }
+        if self.results {
+            retention = retention.results();
+        }
+        Ok(match self.dry_run {
+            true => retention.dry_run(),
+            false => retention,
         })
-    })?;
-    let path = store.inspection.path().to_owned();
-    if seen.is_kernel_cache() {
-        // There is nothing else in it that a limit could be meant for.
-        retention = retention.results();
-    }
-    if dry_run {
-        retention = retention.dry_run();
-        options = options.read_only();
-    }
-    let mut done = options.grace(grace).open(&path)?.compact(&retention)?;
-    if dry_run {
-        (done.removed, done.freed) = removable(&store, grace);
-    }
-    if done.busy {
-        return Err(Failure::told(
-            "somebody else is making room in this store; nothing was done, try again later",
-        ));
-    }
-    if as_json {
-        return out.json(&json!({
-            "dry_run": dry_run,
-            "replaced": done.replaced,
-            "written": done.written,
-            "bytes_before": done.bytes_before,
-            "bytes_after": done.bytes_after,
-            "given_up": done.given_up,
-            "removed": done.removed,
-            "freed": done.freed,
-        }));
-    }
-    print(&done, dry_run, out)
-}
-
-/// What there is in a store.
-#[derive(Default)]
-struct Seen {
-    programs: bool,
-    others: bool,
-}
-
-impl Seen {
-    fn of(store: &mut Store) -> Self {
-        let mut seen = Self::default();
-        store.walk(|_, item| match item {
-            Item::Entry(entry) if &*entry.record.app == kernels::APP => seen.programs = true,
-            Item::Entry(_) | Item::Scratch(_) => seen.others = true,
-            _ => {}
-        });
-        seen
     }
 
-    fn is_kernel_cache(&self) -> bool {
-        self.programs && !self.others
-    }
-}
-
-/// How many files were replaced before the time of grace, and their bytes, as the generations that count tell: a dry
-/// run of a compaction does not look.
-fn removable(store: &Store, grace: Duration) -> (usize, u64) {
-    let is_over = |at: u64| {
-        let at = UNIX_EPOCH + Duration::from_nanos(at);
-        SystemTime::now()
-            .duration_since(at)
-            .is_ok_and(|age| age >= grace)
-    };
-    let manifests = &store.manifests;
-    let is_due = |id| {
-        let listed = manifests.heads().flat_map(|(_, info)| &info.segments);
-        let retired = manifests.heads().flat_map(|(_, info)| &info.replaced);
-        let mut over = retired.filter(|one| is_over(one.at));
-        over.any(|one| one.id == Some(id)) && !listed.into_iter().any(|one| one.id == Some(id))
-    };
-    let segments = store.segments.iter();
-    let due = segments.filter(|one| one.id().is_ok_and(is_due));
-    due.fold((0, 0), |(files, bytes), one| {
-        (files + 1, bytes + one.length())
-    })
-}
-
-fn print(done: &Compacted, dry_run: bool, out: &mut Output) -> Result<(), Failure> {
-    let would = if dry_run { "would be " } else { "" };
-    if done.replaced == 0 && done.removed == 0 && done.freed == 0 {
-        return out.line("nothing to do");
-    }
-    if done.replaced > 0 {
-        print_replaced(done, would, out)?;
-    }
-    if done.removed > 0 {
-        let files = text::count(done.removed, "replaced file", "replaced files");
+    fn print(&self, done: &Compacted, out: &mut Output) -> Result<(), Failure> {
+        let would = if self.dry_run { "would be " } else { "" };
+        if done.replaced == 0 && done.removed == 0 && done.freed == 0 {
+            return out.line("nothing to do");
+        }
+        if done.replaced > 0 {
+            let segments = text::count(done.replaced, "segment", "segments");
+            let (kept, of) = (text::size(done.bytes_after), text::size(done.bytes_before));
+            out.wrapped(
+                format!("{segments} {would}replaced, {kept} of {of} kept"),
+                2,
+            )?;
+        }
+        if done.given_up > 0 {
+            let entries = text::count(done.given_up, "entry", "entries");
+            out.line(format!("{entries} {would}given up, or part of them"))?;
+        }
         let freed = text::size(done.freed);
-        out.line(format!("{files} {would}removed, {freed} freed"))?;
-    } else if done.freed > 0 {
-        out.line(format!("{} freed", text::size(done.freed)))?;
+        if done.removed > 0 {
+            let files = text::count(done.removed, "replaced file", "replaced files");
+            out.line(format!("{files} {would}removed, {freed} freed"))?;
+        } else if done.freed > 0 {
+            out.line(format!("{freed} freed"))?;
+        }
+        if done.replaced > 0 && !self.dry_run {
+            out.wrapped(
+                "the files that were replaced stay for a time of grace, for those who read them; \
+                 they are removed by a later `sde gc`, or by a program that saves",
+                2,
+            )?;
+        }
+        Ok(())
     }
-    if done.replaced > 0 && !dry_run {
-        out.wrapped(
-            "the files that were replaced stay for a time of grace, for those who read them; \
-             they are removed by a later `sde gc`, or by a program that saves",
-            2,
-        )?;
-    }
-    Ok(())
-}
-
-fn print_replaced(done: &Compacted, would: &str, out: &mut Output) -> Result<(), Failure> {
-    out.wrapped(
-        format!(
-            "{} {would}replaced, {} of {} kept",
-            text::count(done.replaced, "segment", "segments"),
-            text::size(done.bytes_after),
-            text::size(done.bytes_before),
-        ),
-        2,
-    )?;
-    if done.given_up > 0 {
-        let entries = text::count(done.given_up, "entry", "entries");
-        out.line(format!("{entries} {would}given up, or part of them"))?;
-    }
-    Ok(())
 }

@@ -1,54 +1,43 @@
 //! `sde ls`: what is in a store.
 
-use std::collections::{HashMap, HashSet};
-use std::rc::Rc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::cmp::Reverse;
 
-use sde::{CodeId, Key};
-use sde_archives::inspect::{Entry, Item, Listed};
-use sde_archives::{Class, Precedence};
-use serde_json::json;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, ValueEnum};
+use sde_archives::Class;
+use sde_archives::inspect::Standing;
+use serde_json::{Map, Value as Json, json};
 
-use super::App;
-use crate::args::Arguments;
+use crate::args::Place;
+use crate::columns::{self, Columns};
 use crate::failure::Failure;
-use crate::kernels::{self, Program, Uses};
+use crate::listing::{Choice, Line, Listing};
 use crate::output::Output;
-use crate::store::{self, Marks, Scratches, Store};
-use crate::table::{self, Column};
-use crate::whole::Id;
-use crate::{json, text, time};
+use crate::table::Table;
+use crate::{json, store, text, time};
 
-struct Options {
-    app: Option<App>,
+/// What is in a store: a line for each entry, the latest first
+#[derive(Args)]
+pub struct Ls {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    choice: Choice,
+    /// Only with results of this class
+    #[arg(long, value_parser = PossibleValuesParser::new(Class::ALL.map(json::class)).map(class))]
     class: Option<Class>,
-    since: Option<SystemTime>,
-    until: Option<SystemTime>,
+    /// The order: latest first, largest first, the one that took longest first, or by name
+    #[arg(long, value_name = "BY", value_enum, default_value_t = Sort::Time)]
     sort: Sort,
+    /// Only the first N lines; by time no more is read than it takes
+    #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
+    /// Also what was replaced by a later run, or marked as not to be used
+    #[arg(long)]
     all: bool,
 }
 
-/// How many lines there are in all.
-#[derive(Clone, Copy)]
-enum Total {
-    Known(usize),
-    /// More than are shown, perhaps.
-    More,
-}
-
-impl Total {
-    /// What comes after the number of those that are shown.
-    fn of(self, shown: usize) -> String {
-        match self {
-            Self::Known(total) if total == shown => String::new(),
-            Self::Known(total) => format!(" of {total}"),
-            Self::More => ", the latest".to_owned(),
-        }
-    }
-}
-
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Sort {
     Time,
     Size,
@@ -56,386 +45,116 @@ enum Sort {
     App,
 }
 
-/// What a line shows. There may be millions, so no more is kept.
-struct Row {
-    key: Key,
-    app: Rc<str>,
-    code: Rc<CodeId>,
-    made_at: SystemTime,
-    took: Duration,
-    results: usize,
-    /// Results that are saved and their bytes, in each class.
-    saved: [(usize, u64); 3],
-    state: State,
-    /// If it is of a kernel cache.
-    program: Option<Box<Program>>,
+fn class(name: String) -> Class {
+    let is_it = |class: &Class| json::class(*class) == name;
+    Class::ALL.into_iter().find(is_it).unwrap_or(Class::Result)
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Current,
-    Replaced,
-    Invalid,
-    /// Of a run that has not finished.
-    Scratch,
-}
-
-impl State {
-    const fn name(self) -> &'static str {
-        match self {
-            Self::Current => "",
-            Self::Replaced => "replaced",
-            Self::Invalid => "invalid",
-            Self::Scratch => "unfinished",
+impl Ls {
+    pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        let wanted = |line: &Line| {
+            let is_shown = self.all || matches!(line.standing, Some(Standing::Current) | None);
+            is_shown && self.class.is_none_or(|class| line.has(class))
+        };
+        let last = self.limit.filter(|_| self.sort == Sort::Time);
+        let (store, mut listing) = store::read(&self.place.only()?, |store| {
+            let keep = &|entry: &_, columns: &mut Columns| columns.given(entry);
+            Ok(Listing::of(store, &self.choice, last, wanted, keep))
+        })?;
+        let lines = &mut listing.lines;
+        match self.sort {
+            Sort::Time => {}
+            Sort::Size => lines.sort_by_key(|line| Reverse(line.bytes())),
+            Sort::Cost => lines.sort_by(|a, b| b.seconds.total_cmp(&a.seconds)),
+            Sort::App => lines.sort_by(|a, b| a.app.cmp(&b.app)),
         }
-    }
-}
-
-impl Row {
-    fn size(&self) -> u64 {
-        self.saved.iter().map(|(_, bytes)| bytes).sum()
-    }
-
-    fn count(&self) -> usize {
-        self.saved.iter().map(|(count, _)| count).sum()
-    }
-
-    fn classes(&self) -> impl Iterator<Item = Class> {
-        let with = Class::ALL.into_iter().zip(self.saved);
-        with.filter(|(_, (count, _))| *count > 0)
-            .map(|(class, _)| class)
-    }
-}
-
-pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
-    let options = options(&mut arguments)?;
-    let as_json = arguments.json;
-    let [path] = arguments.values(["STORE"], 0)?;
-    let (store, (rows, total, uses)) = store::read(path.unwrap_or_default(), |store| {
-        let (rows, total) = match options.limit {
-            None => some_rows(store, &options, None),
-            Some(limit) => latest_rows(store, &options, limit),
-        };
-        let uses = match rows.iter().any(|row| row.program.is_some()) {
-            true => Uses::of_store(store),
-            false => Uses::default(),
-        };
-        Ok((rows, total, uses))
-    })?;
-    match as_json {
-        true => rows
-            .iter()
-            .try_for_each(|row| out.json(&object(row, &uses)))?,
-        false => print(&rows, &uses, total, out)?,
-    }
-    out.flush()?;
-    store.tell_damage();
-    out.found |= !store.is_whole();
-    Ok(())
-}
-
-fn options(arguments: &mut Arguments) -> Result<Options, Failure> {
-    let mut options = Options {
-        app: None,
-        class: None,
-        since: None,
-        until: None,
-        sort: Sort::Time,
-        limit: None,
-        all: false,
-    };
-    let now = SystemTime::now();
-    let when = "a time: 2h ago as 2h, a day as 2026-11-21, or 2026-11-21T16:00 in UTC";
-    while let Some(option) = arguments.option()? {
-        match &*option {
-            "app" => options.app = Some(App::new(arguments.text()?)),
-            "class" => {
-                let expected = "a class: result, intermediate or scratch";
-                let class = |name: &str| {
-                    Class::ALL
-                        .into_iter()
-                        .find(|class| json::class(*class) == name)
-                };
-                options.class = Some(arguments.read(expected, class)?);
-            }
-            "since" => options.since = Some(arguments.read(when, |text| time::parse(text, now))?),
-            "until" => options.until = Some(arguments.read(when, |text| time::parse(text, now))?),
-            "sort" => {
-                options.sort = arguments.read("time, size, cost or app", |text| match text {
-                    "time" => Some(Sort::Time),
-                    "size" => Some(Sort::Size),
-                    "cost" => Some(Sort::Cost),
-                    "app" => Some(Sort::App),
-                    _ => None,
-                })?;
-            }
-            "limit" => {
-                let number = |text: &str| text.parse().ok();
-                options.limit = Some(arguments.read("a number of lines", number)?);
-            }
-            "all" => options.all = true,
-            other => return Err(arguments.unknown(other)),
+        let total = lines.len();
+        lines.truncate(self.limit.unwrap_or(total));
+        match out.json {
+            true => listing
+                .lines
+                .iter()
+                .try_for_each(|line| out.object(&object(line, &listing)))?,
+            false => print(&listing, total, out)?,
         }
-    }
-    Ok(options)
-}
-
-/// Each with its rank among those of its key.
-type Computations = HashMap<Id, (Precedence, Row)>;
-
-/// So many lines, and whether there are more. By time no more is read than it takes: the frames that were saved last, and
-/// all that there is of their keys; more of them, if of those too few are wanted.
-fn latest_rows(store: &mut Store, options: &Options, limit: usize) -> (Vec<Row>, Total) {
-    let mut frames = limit.saturating_mul(2).saturating_add(16);
-    loop {
-        let latest = match options.sort {
-            Sort::Time => store.latest(frames),
-            _ => None,
-        };
-        let is_all = latest.is_none();
-        let (mut rows, _) = some_rows(store, options, latest);
-        if is_all || rows.len() >= limit {
-            let total = if is_all {
-                Total::Known(rows.len())
-            } else {
-                Total::More
-            };
-            rows.truncate(limit);
-            return (rows, total);
-        }
-        frames = frames.saturating_mul(8);
+        store::conclude(&store, out)
     }
 }
 
-/// The lines of all keys, or of those that begin so.
-fn some_rows(
-    store: &mut Store,
-    options: &Options,
-    keys: Option<HashSet<u64>>,
-) -> (Vec<Row>, Total) {
-    let mut rows = rows(store, keys.as_ref());
-    rows.retain(|row| wanted(row, options));
-    sort(&mut rows, options.sort);
-    let total = rows.len();
-    (rows, Total::Known(total))
-}
-
-fn rows(store: &mut Store, keys: Option<&HashSet<u64>>) -> Vec<Row> {
-    let mut rows = Computations::new();
-    let mut names: HashSet<Rc<str>> = HashSet::new();
-    let mut codes: HashSet<Rc<CodeId>> = HashSet::new();
-    let mut marks = Marks::default();
-    let mut scratches = Scratches::default();
-    let of_keys = |listed: &Listed| keys.is_some_and(|keys| keys.contains(&listed.prefix()));
-    let wanted: Option<&dyn Fn(&Listed) -> bool> = match keys {
-        Some(_) => Some(&of_keys),
-        None => None,
-    };
-    store.walk_wanted(wanted, |segment, item| match item {
-        Item::Entry(entry) => {
-            scratches.finish(&entry);
-            add(&mut rows, &mut names, &mut codes, &entry);
-        }
-        Item::Mark { mark, .. } => marks.add(mark),
-        Item::Scratch(scratch) => scratches.add(segment, scratch),
-        _ => {}
-    });
-    let mut highest: HashMap<Key, Precedence> = HashMap::new();
-    for (rank, row) in rows.values() {
-        let known = highest.entry(row.key).or_insert(*rank);
-        *known = (*known).max(*rank);
-    }
-    for (id, (rank, row)) in &mut rows {
-        row.state = match marks.of(id) {
-            Some(_) => State::Invalid,
-            None if highest.get(&row.key) == Some(rank) => State::Current,
-            None => State::Replaced,
-        };
-    }
-    let mut rows: Vec<Row> = rows.into_values().map(|(_, row)| row).collect();
-    rows.extend(scratches.left().into_iter().map(|(_, scratch)| Row {
-        key: scratch.key,
-        app: scratch.app.into(),
-        code: Rc::new(CodeId::Version("".into())),
-        made_at: UNIX_EPOCH + Duration::from_nanos(scratch.saved_at),
-        took: Duration::ZERO,
-        results: 1,
-        saved: [(0, 0), (0, 0), (1, scratch.payload.length())],
-        state: State::Scratch,
-        program: None,
-    }));
-    rows
-}
-
-fn add(
-    rows: &mut Computations,
-    names: &mut HashSet<Rc<str>>,
-    codes: &mut HashSet<Rc<CodeId>>,
-    entry: &Entry,
-) {
-    let record = &entry.record;
-    let new = || {
-        let row = Row {
-            key: record.key,
-            app: one_of(names, &Rc::from(&*record.app)),
-            code: one_of(codes, &Rc::new(record.code.clone())),
-            made_at: record.made_at,
-            took: record.took,
-            results: entry.results.len(),
-            saved: [(0, 0); 3],
-            state: State::Current,
-            program: Program::of(entry).map(Box::new),
-        };
-        (entry.precedence(), row)
-    };
-    let id = (record.key, record.run);
-    let (rank, row) = rows.entry(id).or_insert_with(new);
-    *rank = entry.precedence().max(*rank);
-    let payloads = entry
-        .results
-        .iter()
-        .filter_map(|saved| saved.payload.as_ref());
-    let here = payloads.fold((0, 0), |(count, bytes), payload| {
-        (count + 1, bytes + payload.length())
-    });
-    // The same may be there twice: what was not all saved the first time was saved again.
-    if let Some((_, saved)) = Class::ALL
-        .iter()
-        .zip(&mut row.saved)
-        .find(|(class, _)| **class == entry.class)
-    {
-        *saved = (*saved).max(here);
-    }
-}
-
-/// The same text once for all rows.
-fn one_of<T: Eq + std::hash::Hash + ?Sized>(known: &mut HashSet<Rc<T>>, one: &Rc<T>) -> Rc<T> {
-    if let Some(known) = known.get(one) {
-        return Rc::clone(known);
-    }
-    known.insert(Rc::clone(one));
-    Rc::clone(one)
-}
-
-fn wanted(row: &Row, options: &Options) -> bool {
-    let shown = options.all || matches!(row.state, State::Current | State::Scratch);
-    shown
-        && options.app.as_ref().is_none_or(|app| app.is(&row.app))
-        && options
-            .class
-            .is_none_or(|class| row.classes().any(|of| of == class))
-        && options.since.is_none_or(|since| row.made_at >= since)
-        && options.until.is_none_or(|until| row.made_at <= until)
-}
-
-fn sort(rows: &mut [Row], sort: Sort) {
-    use std::cmp::Reverse;
-    // First by what is always different, so that the order is the same each time.
-    rows.sort_by_key(|row| (Reverse(row.made_at), row.key));
-    match sort {
-        Sort::Time => {}
-        Sort::Size => rows.sort_by_key(|row| Reverse(row.size())),
-        Sort::Cost => rows.sort_by_key(|row| Reverse(row.took)),
-        Sort::App => rows.sort_by(|a, b| a.app.cmp(&b.app)),
-    }
-}
-
-const COLUMNS: [Column; 8] = [
-    Column::new("APP", 7).least(12),
-    Column::new("VERSION", 2).least(8),
-    Column::new("KEY", 9).least(12),
-    Column::new("MADE (UTC)", 5),
-    Column::new("RESULTS", 3).right(),
-    Column::new("SIZE", 6).right(),
-    Column::new("COST", 4).right(),
-    Column::new("STATE", 8),
-];
-
-fn print(rows: &[Row], uses: &Uses, total: Total, out: &mut Output) -> Result<(), Failure> {
-    if matches!(total, Total::Known(0)) {
+fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failure> {
+    let lines = &listing.lines;
+    if total == 0 {
         return out.line("no entries");
     }
-    let programs = rows.iter().map(|row| Some((row, row.program.as_deref()?)));
-    if let Some(programs) = programs.collect::<Option<Vec<_>>>() {
-        return print_programs(&programs, uses, total, out);
-    }
-    let cells: Vec<Vec<String>> = rows
-        .iter()
-        .map(|row| {
-            let results = match row.count() == row.results {
-                true => row.results.to_string(),
-                false => format!("{}/{}", row.count(), row.results),
-            };
-            let unfinished = row.state == State::Scratch;
-            vec![
-                row.app.to_string(),
-                if unfinished {
-                    String::new()
-                } else {
-                    super::code(&row.code)
-                },
-                row.key.short(),
-                time::text(row.made_at).chars().take(16).collect(),
-                if unfinished { String::new() } else { results },
-                text::size(row.size()),
-                if unfinished {
-                    String::new()
-                } else {
-                    text::duration(row.took)
-                },
-                row.state.name().to_owned(),
-            ]
+    let uses = |line: &Line| listing.found.uses(&line.key);
+    let version = |line: &Line| line.code.as_ref().map(super::code).unwrap_or_default();
+    // Of a run that has not finished nothing else is known.
+    let of_entry = |line: &Line, text: String| match line.code {
+        Some(_) => text,
+        None => String::new(),
+    };
+    let results = |line: &Line| match line.saved() == line.results {
+        true => line.results.to_string(),
+        false => format!("{}/{}", line.saved(), line.results),
+    };
+    let varying = listing.varying();
+    // What is the same in all lines tells the least.
+    let given = |line: &Line| {
+        let titled = listing.titled(line);
+        let (first, last): (Vec<_>, Vec<_>) =
+            titled.partition(|(title, _)| varying.contains(title));
+        let given = first.iter().chain(&last);
+        let given = given.map(|(title, cell)| format!("{title}={}", columns::text(cell)));
+        given.collect::<Vec<_>>().join(" ")
+    };
+    let hits = |line: &Line| uses(line).map(|uses| uses.count.to_string());
+    let last = |line: &Line| uses(line).map(|uses| time::minute(time::of_nanos(uses.last)));
+    Table::of(lines)
+        .left("APP", 10, |line| line.app.to_string())
+        .least(12)
+        .left("VERSION", 2, version)
+        .least(8)
+        .left("KEY", 12, |line| line.key.short())
+        .left("INPUTS", 9, given)
+        .least(32)
+        .left("MADE (UTC)", 6, |line| time::minute(line.made_at))
+        .right("RESULTS", 3, |line| of_entry(line, results(line)))
+        .right("SIZE", 7, |line| text::size(line.bytes()))
+        .right("COST", 5, |line| {
+            of_entry(line, text::duration(line.seconds))
         })
-        .collect();
-    table::write(out, &COLUMNS, &cells)?;
-    let size = text::size(rows.iter().map(Row::size).sum());
-    let shown = text::count(rows.len(), "entry", "entries");
-    out.line(format!("{shown}{}, {size}", total.of(rows.len())))
+        .right("HITS", 4, |line| hits(line).unwrap_or_default())
+        .left("LAST USE (UTC)", 1, |line| last(line).unwrap_or_default())
+        .left("STATE", 11, |line| line.state().replace("current", ""))
+        .write(out)?;
+    let shown = text::count(lines.len(), "entry", "entries");
+    let of = match (listing.is_part, total == lines.len()) {
+        (true, _) => ", the latest".to_owned(),
+        (false, true) => String::new(),
+        (false, false) => format!(" of {total}"),
+    };
+    let size = text::size(lines.iter().map(Line::bytes).sum());
+    out.line(format!("{shown}{of}, {size}"))
 }
 
-/// A kernel cache.
-fn print_programs(
-    programs: &[(&Row, &Program)],
-    uses: &Uses,
-    total: Total,
-    out: &mut Output,
-) -> Result<(), Failure> {
-    let cells: Vec<_> = programs
-        .iter()
-        .map(|(row, program)| program.cells(&row.key, uses.of(&row.key), row.state.name()))
-        .collect();
-    table::write(out, &kernels::COLUMNS, &cells)?;
-    let all = programs.iter().map(|(_, program)| program);
-    let shown = text::count(programs.len(), "program", "programs");
-    let of = total.of(programs.len());
-    out.line(format!(
-        "{shown}{of}, {}, built in {}",
-        text::size(all.clone().map(|program| program.bytes).sum()),
-        // What a file says of itself may be anything.
-        text::duration(all.fold(Duration::ZERO, |sum, program| {
-            sum.saturating_add(program.build)
-        }))
-    ))
-}
-
-fn object(row: &Row, uses: &Uses) -> serde_json::Value {
-    let mut object = json!({
-        "app": row.app,
-        "code": json::code(&row.code),
-        "key": row.key.to_string(),
-        "made_at": time::iso(row.made_at),
-        "seconds": row.took.as_secs_f64(),
-        "results": row.results,
-        "saved": row.count(),
-        "bytes": row.size(),
-        "classes": row.classes().map(json::class).collect::<Vec<_>>(),
-        "state": match row.state {
-            State::Current => "current",
-            other => other.name(),
-        },
-    });
-    if let Some(program) = &row.program {
-        object["program"] = program.object(uses.of(&row.key));
-    }
-    object
+fn object(line: &Line, listing: &Listing) -> Json {
+    let given = listing.titled(line);
+    let given = given.map(|(title, cell)| (title.to_owned(), columns::json(cell)));
+    let classes = Class::ALL.into_iter().filter(|class| line.has(*class));
+    let uses = listing.found.uses(&line.key);
+    json!({
+        "app": line.app,
+        "code": json::tidy(&line.code),
+        "key": line.key,
+        "inputs": given.collect::<Map<_, _>>(),
+        "made_at": line.made_at,
+        "seconds": line.seconds,
+        "results": line.results,
+        "saved": line.saved(),
+        "bytes": line.bytes(),
+        "classes": classes.map(json::class).collect::<Vec<_>>(),
+        "hits": uses.map_or(0, |uses| uses.count),
+        "last_use": uses.map(|uses| time::of_nanos(uses.last)),
+        "state": line.state(),
+    })
 }

@@ -9,96 +9,75 @@ mod ls;
 mod raw;
 mod show;
 mod stats;
+mod table;
 mod verify;
 
-use lexopt::prelude::*;
+use clap::{CommandFactory, Parser, Subcommand};
+use clap_complete::Shell;
 
-use crate::args::Arguments;
 use crate::failure::Failure;
-use crate::help;
 use crate::output::Output;
 
-/// What does a command.
-pub type Command = fn(Arguments, &mut Output) -> Result<(), Failure>;
+const STATUS: &str = "\
+STORE is a directory with a store. Where it is left out, it is the one that SDE_STORE names. KEY is a key or the \
+beginning of one, as `sde ls` shows it.
 
-pub const COMMANDS: [(&str, Command); 9] = [
-    ("ls", ls::run),
-    ("show", show::run),
-    ("explain", explain::run),
-    ("verify", verify::run),
-    ("diff", diff::run),
-    ("export", export::run),
-    ("stats", stats::run),
-    ("gc", gc::run),
-    ("doctor", doctor::run),
-];
+Exit status: 0 all is well, 1 something was found damaged or different, 2 what was asked for makes no sense or can't \
+be done.";
 
-/// Does what the command line says.
-pub fn run(mut parser: lexopt::Parser, out: &mut Output) -> Result<(), Failure> {
-    let name = match parser.next()? {
-        None => {
-            return Err(Failure::told(
-                "what is to be done? `sde --help` lists the commands",
-            ));
-        }
-        Some(Short('h') | Long("help")) => return help::write(out, help::ALL),
-        Some(Short('V') | Long("version")) => {
-            return out.line(concat!("sde ", env!("CARGO_PKG_VERSION")));
-        }
-        Some(Value(name)) => name.to_string_lossy().into_owned(),
-        Some(option) => return Err(option.unexpected().into()),
-    };
-    if name == "help" {
-        let of = parser.next()?.map(|of| match of {
-            Value(of) => of.to_string_lossy().into_owned(),
-            _ => String::new(),
-        });
-        return help::write(
-            out,
-            of.as_deref()
-                .map_or(Some(help::ALL), help::of)
-                .unwrap_or(help::ALL),
-        );
-    }
-    let Some((name, command)) = COMMANDS.iter().find(|(known, _)| *known == name) else {
-        return Err(Failure::told(format!(
-            "there is no command \"{name}\"; `sde --help` lists those there are"
-        )));
-    };
-    let rest: Vec<_> = parser.raw_args()?.collect();
-    let asks = |argument: &std::ffi::OsString| argument == "--help" || argument == "-h";
-    if rest.iter().any(asks) {
-        return help::write(out, help::of(name).unwrap_or(help::ALL));
-    }
-    command(Arguments::new(lexopt::Parser::from_args(rest), name), out)
+/// Looks into stores of the SDE framework: checkpoints, archives, kernel caches
+#[derive(Parser)]
+#[command(name = "sde", version, after_help = STATUS, max_term_width = 100)]
+pub struct Program {
+    /// JSON in place of text
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Command,
 }
 
-/// The name of an app as a person gives it.
-struct App {
-    name: String,
-    is_beginning: bool,
+#[derive(Subcommand)]
+pub enum Command {
+    Ls(ls::Ls),
+    Table(table::Table),
+    Show(show::Show),
+    Explain(explain::Explain),
+    Export(export::Export),
+    Stats(stats::Stats),
+    Verify(verify::Verify),
+    Diff(diff::Diff),
+    Gc(gc::Gc),
+    Doctor(doctor::Doctor),
+    /// What a shell needs to complete commands and options
+    Completions {
+        shell: Shell,
+    },
 }
 
-impl App {
-    fn new(given: String) -> Self {
-        match given.strip_suffix('*') {
-            Some(beginning) => Self {
-                name: beginning.to_owned(),
-                is_beginning: true,
-            },
-            None => Self {
-                name: given,
-                is_beginning: false,
-            },
+impl Command {
+    pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        match self {
+            Self::Ls(ls) => ls.run(out),
+            Self::Table(table) => table.run(out),
+            Self::Show(show) => show.run(out),
+            Self::Explain(explain) => explain.run(out),
+            Self::Export(export) => export.run(out),
+            Self::Stats(stats) => stats.run(out),
+            Self::Verify(verify) => verify.run(out),
+            Self::Diff(diff) => diff.run(out),
+            Self::Gc(gc) => gc.run(out),
+            Self::Doctor(doctor) => doctor.run(out),
+            Self::Completions { shell } => {
+                clap_complete::generate(*shell, &mut Program::command(), "sde", out.raw());
+                Ok(())
+            }
         }
     }
+}
 
-    fn is(&self, app: &str) -> bool {
-        match self.is_beginning {
-            true => app.starts_with(&self.name),
-            false => app == self.name,
-        }
-    }
+/// The key that a command can't do without.
+fn needed(key: Option<String>) -> Result<String, Failure> {
+    key.ok_or_else(|| Failure::told("which entry? Give its key, as `sde ls` shows it"))
 }
 
 /// A version as it was declared, or the first digits of a source's digest.

@@ -1,13 +1,13 @@
 //! A result as the bytes that it is: what its output file holds, an array of bytes, a text.
 
-use std::io::{self, Read, Write};
+use std::io::Write;
 
 use sde::Key;
 use sde::bulk::NumberType;
-use sde_archives::inspect::{Item, Listed, Payload, Saved, Value};
+use sde_archives::inspect::{Item, Listed, Payload, Saved, Snapshot, Value};
 
 use crate::failure::Failure;
-use crate::store::Store;
+use crate::npy;
 
 /// What is written.
 pub enum Raw {
@@ -19,7 +19,7 @@ pub enum Raw {
 impl Raw {
     /// The bytes of one result; of several output files that of this number, from 1 on.
     pub fn of(
-        store: &mut Store,
+        store: &mut Snapshot,
         mut results: Vec<Saved>,
         number: Option<usize>,
         limit: u64,
@@ -27,29 +27,24 @@ impl Raw {
         if results.iter().any(|saved| !saved.contents.is_empty()) {
             results.retain(|saved| !saved.contents.is_empty());
         }
-        let names: Vec<&str> = results.iter().map(|saved| &*saved.name).collect();
-        let [
-            Saved {
-                contents,
-                payload: Some(payload),
-                ..
-            },
-        ] = &results[..]
-        else {
+        let (Some(result), [] | [_]) = (results.first(), &results[..]) else {
+            let names: Vec<&str> = results.iter().map(|saved| &*saved.name).collect();
             let names = names.join(", ");
             let why = format!("one result is written raw, there are several: {names}; name one");
             return Err(Failure::told(why));
         };
-        match contents.len() {
-            0 => Self::value(payload, limit),
-            files => match number.unwrap_or(if files == 1 { 1 } else { 0 }) {
-                number if (1..=files).contains(&number) => {
-                    content(store, contents[number - 1]).map(|payload| Self::Stored(payload, 0))
-                }
-                _ => Err(Failure::told(format!(
+        match (&result.payload, &result.contents[..], number) {
+            (Some(payload), [], _) => Self::value(payload, limit),
+            (_, [only], None | Some(1)) => content(store, *only),
+            (_, files, Some(number)) if (1..=files.len()).contains(&number) => {
+                content(store, files[number - 1])
+            }
+            (_, files, _) => {
+                let files = files.len();
+                Err(Failure::told(format!(
                     "it has {files} output files; say which with --file 1 to --file {files}"
-                ))),
-            },
+                )))
+            }
         }
     }
 
@@ -72,27 +67,24 @@ impl Raw {
 
     pub fn write(&self, to: &mut impl Write) -> Result<(), Failure> {
         match self {
-            Self::Held(bytes) => to.write_all(bytes)?,
-            Self::Stored(payload, at) => {
-                let mut from = payload.reader()?;
-                io::copy(&mut (&mut from).take(*at), &mut io::sink())?;
-                io::copy(&mut from, to)?;
-            }
+            Self::Held(bytes) => Ok(to.write_all(bytes)?),
+            Self::Stored(payload, at) => npy::copy(payload, *at, to),
         }
-        Ok(())
     }
 }
 
 /// What an output file holds: the first whole copy.
-fn content(store: &mut Store, digest: sde::key::Digest) -> Result<Payload, Failure> {
+fn content(store: &mut Snapshot, digest: sde::key::Digest) -> Result<Raw, Failure> {
     let mut copies = Vec::new();
     let key = Key::from_bytes(*digest.as_bytes());
     let wanted = |listed: &Listed| listed.may_be_of(&key);
-    store.walk_wanted(Some(&wanted), |_, item| match item {
+    store.walk(Some(&wanted), |_, item| match item {
         Item::Content(content) if content.digest == digest => copies.push(content.payload),
         _ => {}
     });
     let is_whole = |payload: &Payload| matches!(payload.check(|_| ()), Ok(None));
     let whole = copies.into_iter().find(is_whole);
-    whole.ok_or_else(|| Failure::told("the content of its output file is missing or damaged"))
+    whole
+        .map(|payload| Raw::Stored(payload, 0))
+        .ok_or_else(|| Failure::told("the content of its output file is missing or damaged"))
 }

@@ -1,109 +1,72 @@
 //! `sde show`: one entry.
 
+use clap::Args;
+use console::measure_text_width;
 use sde::{AppSetup, Callee, ValueSummary};
-use sde_archives::inspect::{Damage, Payload, Saved};
+use sde_archives::inspect::{Payload, Saved, Value};
 use serde_json::{Value as Json, json};
 
-use crate::args::Arguments;
+use crate::args::Place;
 use crate::failure::Failure;
-use crate::kernels::{self, Program, Uses};
+use crate::find::{Found, find};
 use crate::output::Output;
-use crate::store::{self, Marks, Prefix, Store, find_marked};
-use crate::whole::Whole;
-use crate::{json, text, time};
+use crate::{json, store, text, time};
 
-pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
-    let mut all = false;
-    while let Some(option) = arguments.option()? {
-        match &*option {
-            "all" => all = true,
-            other => return Err(arguments.unknown(other)),
-        }
-    }
-    let as_json = arguments.json;
-    let [path, key] = arguments.values(["STORE", "KEY"], 0)?;
-    let prefix = Prefix::read(&key.unwrap_or_default().to_string_lossy())?;
-    let (store, found) = store::read(path.unwrap_or_default(), |store| {
-        let (mut found, marks) = find_marked(store, &prefix)?;
-        let earlier = found.len() - 1;
-        if !all {
-            found.truncate(1);
-        }
-        let values: Vec<_> = found.iter().map(|whole| values(whole, store)).collect();
-        let is_program = |whole: &Whole| &*whole.entry.record.app == kernels::APP;
-        let uses = match found.iter().any(is_program) {
-            true => Uses::of_store(store),
-            false => Uses::default(),
-        };
-        let found: Vec<_> = found.into_iter().zip(values).collect();
-        Ok((found, earlier, marks, uses))
-    })?;
-    let (found, earlier, marks, uses) = found;
-    for (at, (whole, values)) in found.iter().enumerate() {
-        out.found |= values
-            .iter()
-            .any(|value| matches!(value, Checked::Damaged(_)));
-        if as_json {
-            out.json(&object(whole, values, &marks, &uses))?;
-            continue;
-        }
-        if at > 0 {
-            out.line("")?;
-        }
-        print(whole, values, &marks, &uses, out)?;
-    }
-    if !as_json && !all && earlier > 0 {
-        let computations = text::count(earlier, "earlier computation", "earlier computations");
-        out.line(format!("{computations} of this key: --all"))?;
-    }
-    out.flush()?;
-    store.tell_damage();
-    out.found |= !store.is_whole();
-    Ok(())
+/// One entry: how it was made, and its results in short form
+///
+/// The checksums of the results are verified.
+#[derive(Args)]
+pub struct Show {
+    #[command(flatten)]
+    place: Place,
+    /// The entry, by its key or the beginning of it
+    key: Option<String>,
+    /// All computations of this key, not only the latest
+    #[arg(long)]
+    all: bool,
 }
 
-/// A value whose checksum was verified.
-enum Checked {
-    Whole(String),
-    Damaged(Damage),
-    NotThere,
-}
-
-fn values(whole: &Whole, store: &mut Store) -> Vec<Checked> {
-    let results = whole.entry.results.iter();
-    let payloads = results.map(|saved| saved.payload.as_ref());
-    payloads
-        .map(|payload| payload.map_or(Checked::NotThere, |payload| checked(payload, store)))
-        .collect()
-}
-
-fn checked(payload: &Payload, store: &mut Store) -> Checked {
-    match payload.check(|_| ()) {
-        Err(error) if store.is_gone(&error) => Checked::NotThere,
-        Ok(None) => Checked::Whole(payload.short()),
-        Ok(Some(damage)) => Checked::Damaged(damage),
-        Err(error) => Checked::Damaged(Damage::new(
-            payload.path(),
-            payload.place(),
-            error.to_string(),
-        )),
+impl Show {
+    pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        let (path, [key]) = self.place.with([&self.key])?;
+        let key = super::needed(key)?;
+        let (store, (found, earlier)) = store::read(&path, |store| {
+            let mut found = find(store, &key)?;
+            let earlier = found.len() - 1;
+            if !self.all {
+                found.truncate(1);
+            }
+            for one in &mut found {
+                store.gone |= one.entry.check(u64::MAX);
+            }
+            Ok((found, earlier))
+        })?;
+        for (at, one) in found.iter().enumerate() {
+            let mut results = one.entry.results.iter();
+            out.found |= results.any(|saved| saved.damage.is_some());
+            if out.json {
+                object(one, out)?;
+                continue;
+            }
+            if at > 0 {
+                out.line("")?;
+            }
+            print(one, out)?;
+        }
+        if !out.json && !self.all && earlier > 0 {
+            let computations = text::count(earlier, "earlier computation", "earlier computations");
+            out.line(format!("{computations} of this key: --all"))?;
+        }
+        store::conclude(&store, out)
     }
 }
 
 const INDENT: usize = 12;
 
-fn print(
-    whole: &Whole,
-    values: &[Checked],
-    marks: &Marks,
-    uses: &Uses,
-    out: &mut Output,
-) -> Result<(), Failure> {
-    let record = &whole.entry.record;
-    let mut field = |name: &str, value: String| match value.is_empty() {
-        true => Ok(()),
-        false => out.wrapped(format!("{name:<INDENT$}{value}"), INDENT),
-    };
+fn print(found: &Found, out: &mut Output) -> Result<(), Failure> {
+    let record = &found.entry.record;
+    let mut field =
+        |name: &str, value: String| out.wrapped(format!("{name:<INDENT$}{value}"), INDENT);
     field("app", format!("{}, {}", record.app, record.code))?;
     field("key", record.key.to_string())?;
     field("identity", record.id.to_string())?;
@@ -115,13 +78,18 @@ fn print(
             record.host, record.target, record.thread
         ),
     };
-    let took = text::duration(record.took);
-    field(
-        "made",
-        format!("{} UTC{host}, took {took}", time::text(record.made_at)),
-    )?;
-    for place in &whole.places {
-        field("saved", format!("{} at byte {}", place.path, place.at))?;
+    let (made_at, took) = (
+        time::text(time::of(record.made_at)),
+        text::duration(record.took.as_secs_f64()),
+    );
+    field("made", format!("{made_at} UTC{host}, took {took}"))?;
+    for place in &found.places {
+        field("saved", format!("{} at byte {}", place.file, place.at))?;
+    }
+    if let Some(uses) = found.uses {
+        let times = text::count(uses.count as usize, "time", "times");
+        let last = time::text(time::of_nanos(uses.last));
+        field("used", format!("{times}, last {last} UTC"))?;
     }
     if record.nondeterministic {
         field(
@@ -129,121 +97,123 @@ fn print(
             "non-deterministic: it is never looked up".to_owned(),
         )?;
     }
-    if let Some(mark) = marks.of(&(record.key, record.run)) {
-        let when = time::text(mark.at);
+    if let Some(mark) = &found.mark {
+        let when = time::text(time::of(mark.at));
         field("invalid", format!("since {when} UTC: {}", mark.reason))?;
     }
-    if let Some(program) = Program::of(&whole.entry) {
-        for (name, value) in program.fields(uses.of(&record.key)) {
-            field(name, value)?;
-        }
-    }
-    print_values("inputs", &record.inputs, 0, out)?;
+    list("inputs", 0, of_values(&record.inputs), out)?;
     print_setup(&record.setup, 0, out)?;
-    if !record.calls.is_empty() {
-        out.line("calls")?;
-        for (app, key) in &record.calls {
-            out.line(format!("  {} {app}", key.short()))?;
-        }
+    for citation in &record.setup.citations {
+        out.wrapped(format!("{:<INDENT$}{citation}", "cite"), INDENT)?;
     }
-    if !record.dependencies.is_empty() {
-        out.line("rests on")?;
-        for callee in &record.dependencies {
-            out.wrapped(format!("  {}", callee_text(callee)), 4)?;
-        }
-    }
-    out.line("results")?;
-    let results: Vec<_> = whole.entry.results.iter().zip(values).collect();
-    let widest = results
-        .iter()
-        .map(|(saved, _)| text::width(&saved.name))
-        .max();
-    for (saved, value) in results {
-        let line = result_text(saved, value, widest.unwrap_or(0).min(24));
-        out.wrapped(line, 6)?;
-    }
-    Ok(())
+    let calls = record.calls.iter();
+    let calls = calls.map(|(app, key)| ("", format!("{} {app}", key.short())));
+    list("calls", 0, calls, out)?;
+    let callees = record.dependencies.iter();
+    list("rests on", 0, callees.map(|one| ("", callee(one))), out)?;
+    let results = found.entry.results.iter();
+    list(
+        "results",
+        0,
+        results.map(|one| (&*one.name, result(one))),
+        out,
+    )
 }
 
-fn print_values(
+/// Texts below a title, if there are any, each with its name if it has one. A text of several lines goes on below.
+fn list<'a>(
     title: &str,
-    values: &[ValueSummary],
     depth: usize,
+    items: impl Iterator<Item = (&'a str, String)>,
     out: &mut Output,
 ) -> Result<(), Failure> {
-    if values.is_empty() {
-        return Ok(());
-    }
+    let items: Vec<_> = items.collect();
     let margin = "  ".repeat(depth);
-    out.line(format!("{margin}{title}"))?;
-    let widest = values.iter().map(|value| text::width(&value.name)).max();
-    let widest = widest.unwrap_or(0).min(24);
-    for value in values {
-        let line = format!("{margin}  {:<widest$}  {}", value.name, value.short);
-        out.wrapped(line, depth * 2 + 6)?;
+    if !items.is_empty() {
+        out.line(format!("{margin}{title}"))?;
     }
-    Ok(())
+    let widths = items.iter().map(|(name, _)| measure_text_width(name));
+    // One that is very long does not move the others.
+    let widest = widths.max().unwrap_or(0).min(24);
+    items.iter().try_for_each(|(name, text)| {
+        let gap = if name.is_empty() { "" } else { "  " };
+        let mut lines = text.lines();
+        let first = lines.next().unwrap_or_default();
+        let indent = depth * 2 + 6;
+        out.wrapped(format!("{margin}  {name:<widest$}{gap}{first}"), indent)?;
+        lines.try_for_each(|line| out.wrapped(format!("{:indent$}{line}", ""), indent))
+    })
+}
+
+fn of_values(values: &[ValueSummary]) -> impl Iterator<Item = (&str, String)> {
+    values
+        .iter()
+        .map(|value| (&*value.name, value.short.clone()))
 }
 
 fn print_setup(setup: &AppSetup, depth: usize, out: &mut Output) -> Result<(), Failure> {
-    print_values("helpers", &setup.helpers, depth, out)?;
-    print_values("fields", &setup.fields, depth, out)?;
-    print_values("parameters", &setup.parameters, depth, out)?;
-    print_values(
-        "parameters that can't change a result",
-        &setup.transparent,
-        depth,
-        out,
-    )?;
-    for slot in &setup.slots {
-        let margin = "  ".repeat(depth);
-        out.wrapped(
-            format!(
-                "{margin}slot \"{}\": {}, {}",
-                slot.slot, slot.app, slot.code
-            ),
-            depth * 2 + 4,
-        )?;
-        // No terminal is wide enough for more.
-        if depth < 8 {
-            print_setup(&slot.setup, depth + 1, out)?;
-        }
+    for (title, values) in [
+        ("helpers", &setup.helpers),
+        ("fields", &setup.fields),
+        ("parameters", &setup.parameters),
+        ("parameters that can't change a result", &setup.transparent),
+    ] {
+        list(title, depth, of_values(values), out)?;
     }
-    if depth == 0 {
-        for citation in &setup.citations {
-            out.wrapped(format!("{:<INDENT$}{citation}", "cite"), INDENT)?;
-        }
+    // No terminal is wide enough for more.
+    for slot in setup.slots.iter().filter(|_| depth < 8) {
+        let margin = "  ".repeat(depth);
+        let line = format!(
+            "{margin}slot \"{}\": {}, {}",
+            slot.slot, slot.app, slot.code
+        );
+        out.wrapped(line, depth * 2 + 4)?;
+        print_setup(&slot.setup, depth + 1, out)?;
     }
     Ok(())
 }
 
-fn result_text(saved: &Saved, value: &Checked, widest: usize) -> String {
+fn result(saved: &Saved) -> String {
     let tags = json::tags(saved.tags).join(", ");
-    let tags = if tags.is_empty() {
-        tags
-    } else {
-        format!(" ({tags})")
+    let tags = match tags.is_empty() {
+        true => tags,
+        false => format!(" ({tags})"),
     };
-    let of = match &saved.payload {
-        Some(payload) => format!(
-            "{}{tags}, {}",
-            text::type_name(payload.type_name()),
-            text::size(payload.length())
-        ),
-        None => format!("not saved{tags}"),
+    let Some(payload) = &saved.payload else {
+        return format!("not saved{tags}");
     };
-    let value = match value {
-        Checked::Whole(short) => format!(": {short}"),
-        Checked::Damaged(damage) => format!(
-            ": DAMAGED, {} (bytes {}..{} of {})",
+    let of_type = text::type_name(payload.type_name());
+    let size = text::size(payload.length());
+    let value = match &saved.damage {
+        None => value(payload),
+        Some(damage) => format!(
+            "DAMAGED, {} (bytes {}..{} of {})",
             damage.why, damage.place.start, damage.place.end, damage.path
         ),
-        Checked::NotThere => String::new(),
     };
-    format!("  {:<widest$}  {of}{value}", saved.name)
+    format!("{of_type}{tags}, {size}: {value}")
 }
 
-fn callee_text(callee: &Callee) -> String {
+/// A text, or a list of texts, of up to so many bytes is shown as it is.
+const READABLE: u64 = 4096;
+
+fn value(payload: &Payload) -> String {
+    let text = |item: &Value| match item {
+        Value::Text(text) => Some(text.clone()),
+        _ => None,
+    };
+    match payload.value(READABLE) {
+        Ok(Value::Text(text)) if text.contains('\n') => format!("\n{text}"),
+        Ok(Value::List(items)) if !items.is_empty() => {
+            let texts: Option<Vec<_>> = items.iter().map(text).collect();
+            texts.map_or_else(|| payload.short(), |texts| texts.join(", "))
+        }
+        Ok(Value::Text(text)) => text,
+        _ => payload.short(),
+    }
+}
+
+fn callee(callee: &Callee) -> String {
     match callee {
         Callee::Code { app, code, .. } => format!("{app}, {code}"),
         Callee::Named { name, id } => {
@@ -253,40 +223,36 @@ fn callee_text(callee: &Callee) -> String {
     }
 }
 
-fn object(whole: &Whole, values: &[Checked], marks: &Marks, uses: &Uses) -> Json {
-    let record = &whole.entry.record;
-    let results = whole
-        .entry
-        .results
-        .iter()
-        .zip(values)
-        .map(|(saved, value)| {
-            let mut object = json::saved(saved);
-            match value {
-                Checked::Whole(short) => {
-                    object.insert("short".to_owned(), json!(short));
-                }
-                Checked::Damaged(damage) => {
-                    object.insert("damaged".to_owned(), json!(damage.why));
-                }
-                Checked::NotThere => {}
-            }
-            Json::from(object)
-        });
-    let places = whole.places.iter();
-    let places = places.map(
-        |place| json!({ "file": place.path, "class": json::class(place.class), "at": place.at }),
-    );
-    let invalid = marks.of(&(record.key, record.run));
-    let mut object = json!({
-        "record": json::record(record),
-        "results": results.collect::<Vec<_>>(),
-        "bytes": whole.size(),
-        "saved": places.collect::<Vec<_>>(),
-        "invalid": invalid.map(|mark| json!({ "at": time::iso(mark.at), "reason": mark.reason })),
-    });
-    if let Some(program) = Program::of(&whole.entry) {
-        object["program"] = program.object(uses.of(&record.key));
+fn object(found: &Found, out: &mut Output) -> Result<(), Failure> {
+    let payloads = found.entry.results.iter();
+    let payloads = payloads.filter_map(|saved| saved.payload.as_ref());
+    let invalid = found.mark.as_ref();
+    let invalid = invalid.map(|mark| json!({ "at": time::of(mark.at), "reason": mark.reason }));
+    let uses = found.uses;
+    out.object(&json!({
+        "record": json::record(&found.entry.record),
+        "results": found.entry.results.iter().map(of_result).collect::<Vec<_>>(),
+        "bytes": payloads.map(Payload::length).sum::<u64>(),
+        "saved": found.places,
+        "hits": uses.map_or(0, |uses| uses.count),
+        "last_use": uses.map(|uses| time::of_nanos(uses.last)),
+        "invalid": invalid,
+    }))
+}
+
+fn of_result(saved: &Saved) -> Json {
+    let mut object = json!({ "name": saved.name, "tags": json::tags(saved.tags) });
+    if let Some(payload) = &saved.payload {
+        object["type"] = json!(payload.type_name());
+        object["bytes"] = json!(payload.length());
+        object["checksum"] = json!(payload.checksum());
+        object["file"] = json!(payload.path());
+        object["from"] = json!(payload.place().start);
+        object["to"] = json!(payload.place().end);
+        match &saved.damage {
+            Some(damage) => object["damaged"] = json!(damage.why),
+            None => object["short"] = json!(payload.short()),
+        }
     }
     object
 }

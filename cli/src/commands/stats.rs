@@ -1,292 +1,327 @@
-//! `sde stats`: how much of what.
+//! `sde stats`: what a store was good for, and how much of what is in it.
 
 use std::collections::{BTreeMap, HashSet};
-use std::time::{Duration, SystemTime};
+use std::sync::Arc;
 
-use sde_archives::Class;
-use sde_archives::inspect::{Item, SegmentFile};
-use serde_json::json;
+use clap::Args;
+use jiff::Timestamp;
+use sde::AppStats;
+use sde_archives::inspect::{
+    AboutWriter, Computations, Item, ManifestFile, SavedJournal, SegmentFile, Snapshot,
+};
+use sde_archives::{Capacity, Class, Retention};
+use serde::Serialize;
+use serde_json::{Value as Json, json};
 
-use crate::args::Arguments;
+use crate::args::Place;
 use crate::failure::Failure;
-use crate::output::Output;
-use crate::programs::Programs;
-use crate::store::{self, Marks, Scratches, Store};
-use crate::table::{self, Column};
-use crate::whole::Id;
-use crate::{json, text, time};
+use crate::output::{Output, warn};
+use crate::table::write_objects;
+use crate::{json, store, text, time};
 
-#[derive(Default)]
-struct OfApp {
-    seen: HashSet<Id>,
-    keys: HashSet<sde::Key>,
-    bytes: u64,
-    took: Duration,
-    latest: Option<SystemTime>,
+/// Hits, misses, time saved and room used; then how much there is of what
+///
+/// Hits and times are what programs told of themselves. Then come the apps, with the sizes and costs of their entries; the
+/// classes of values; the generations; and what each process did.
+#[derive(Args)]
+pub struct Stats {
+    #[command(flatten)]
+    place: Place,
 }
 
-#[derive(Default)]
-struct OfClass {
-    files: HashSet<String>,
-    bytes: u64,
-    entries: usize,
-}
-
-impl OfClass {
-    fn add(&mut self, segment: &SegmentFile, place: &std::ops::Range<u64>) {
-        if !self.files.contains(segment.path()) {
-            self.files.insert(segment.path().to_owned());
+impl Stats {
+    pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        let (store, report) = store::read(&self.place.only()?, |store| Ok(Report::of(store)))?;
+        match out.json {
+            true => out.object(&report)?,
+            false => report.print(out)?,
         }
-        self.bytes += place.end - place.start;
-        self.entries += 1;
+        store::conclude(&store, out)
     }
 }
 
-/// What there is in a store.
-#[derive(Default)]
-struct Counted {
-    apps: BTreeMap<String, OfApp>,
-    classes: [OfClass; 3],
-    marks: Marks,
-    scratches: Scratches,
+/// What there is in a store. What is printed of the lists are their members.
+#[derive(Default, Serialize)]
+struct Report {
+    /// What all programs did together.
+    #[serde(serialize_with = "json::tidied")]
+    total: AppStats,
+    files: usize,
+    bytes: u64,
+    allowed: Option<Allowed>,
+    apps: Vec<OfApp>,
+    classes: Vec<OfClass>,
+    generations: Vec<Json>,
+    /// What each process did, as it told last; those that began last first.
+    programs: Vec<Json>,
     writers: BTreeMap<String, usize>,
-    programs: Programs,
+    unfinished: usize,
+    invalidated: usize,
+    damaged: usize,
 }
 
-impl Counted {
-    fn of(store: &mut Store) -> Self {
-        let mut counted = Self::default();
-        store.walk(|segment, item| match item {
-            Item::Entry(entry) => {
-                counted.scratches.finish(&entry);
-                counted.classes[number(entry.class)].add(segment, &entry.place);
-                let record = &entry.record;
-                let app = counted.apps.entry(record.app.to_string()).or_default();
-                if app.seen.insert((record.key, record.run)) {
-                    // What a file says of itself may be anything.
-                    app.took = app.took.saturating_add(record.took);
-                }
-                app.keys.insert(record.key);
-                app.latest = app.latest.max(Some(record.made_at));
-                let payloads = entry
-                    .results
-                    .iter()
-                    .filter_map(|saved| saved.payload.as_ref());
-                app.bytes += payloads.map(|payload| payload.length()).sum::<u64>();
-            }
-            Item::Mark { mark, .. } => counted.marks.add(mark),
-            Item::Scratch(scratch) => {
-                counted.classes[number(Class::Scratch)].add(segment, &scratch.place);
-                counted.scratches.add(segment, scratch);
-            }
-            Item::About(about) => {
-                let of = format!(
-                    "{} on {} ({}, sde {})",
-                    about.program, about.host, about.target, about.sde
-                );
-                *counted.writers.entry(of).or_default() += 1;
-            }
-            Item::Journal {
-                saved_at,
-                about,
-                journal,
-            } => counted.programs.add(saved_at, about, journal),
-            _ => {}
-        });
-        counted
-    }
+/// How much room the values may take, and how much they do.
+#[derive(Serialize)]
+struct Allowed {
+    bytes: u64,
+    used: u64,
+    /// Whether results count.
+    results: bool,
 }
 
-pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
-    if let Some(option) = arguments.option()? {
-        return Err(arguments.unknown(&option));
-    }
-    let as_json = arguments.json;
-    let [path] = arguments.values(["STORE"], 0)?;
-    let (store, counted) = store::read(path.unwrap_or_default(), |store| Ok(Counted::of(store)))?;
-    let Counted {
-        apps,
-        classes,
-        marks,
-        scratches,
-        writers,
-        programs,
-    } = counted;
-    let unfinished = scratches.left().len();
-    if as_json {
-        let apps: Vec<_> = apps
-            .iter()
-            .map(|(name, app)| {
-                json!({
-                    "app": name,
-                    "keys": app.keys.len(),
-                    "computations": app.seen.len(),
-                    "bytes": app.bytes,
-                    "seconds": app.took.as_secs_f64(),
-                    "latest": app.latest.map(time::iso),
+#[derive(Default, Serialize)]
+struct OfApp {
+    app: String,
+    keys: usize,
+    computations: usize,
+    bytes: u64,
+    seconds: f64,
+    hits: u64,
+    seconds_saved: f64,
+    latest_at: Timestamp,
+}
+
+/// The frames of a class.
+#[derive(Default, Serialize)]
+struct OfClass {
+    class: &'static str,
+    bytes: u64,
+    frames: usize,
+    files: usize,
+    #[serde(skip)]
+    paths: HashSet<String>,
+}
+
+/// What is kept of an entry.
+struct Kept {
+    app: Arc<str>,
+    bytes: u64,
+    seconds: f64,
+}
+
+impl Report {
+    fn of(store: &mut Snapshot) -> Self {
+        let mut report = Self::default();
+        report.classes.extend(Class::ALL.map(|class| OfClass {
+            class: json::class(class),
+            ..OfClass::default()
+        }));
+        let mut found = Computations::default();
+        store.walk(None, |segment, item| {
+            if let Item::About(about) = &item {
+                *report.writers.entry(writer(about)).or_default() += 1;
+            }
+            report.add_to_class(segment.path(), &item);
+            found.add(item, |entry| {
+                let payloads = entry.results.iter();
+                let lengths = payloads.filter_map(|one| Some(one.payload.as_ref()?.length()));
+                Some(Kept {
+                    bytes: lengths.sum(),
+                    app: entry.record.app,
+                    seconds: entry.record.took.as_secs_f64(),
                 })
-            })
-            .collect();
-        let classes: Vec<_> = Class::ALL
-            .iter()
-            .zip(&classes)
-            .map(|(class, of)| {
-                json!({ "class": json::class(*class), "files": of.files.len(), "bytes": of.bytes, "frames": of.entries })
-            })
-            .collect();
-        out.json(&json!({
-            "apps": apps,
-            "classes": classes,
-            "unfinished": unfinished,
-            "invalidated": marks.standing(),
-            "generations": generations(&store),
-            "writers": writers,
-            "programs": programs.objects(),
-            "damaged": store.damages.len(),
-        }))?;
-    } else {
-        print_apps(&apps, out)?;
-        print_classes(&classes, out)?;
-        print_generations(&store, out)?;
-        programs.print(out)?;
+            });
+        });
+        let found = found.resolve(|kept, more| kept.bytes += more.bytes);
+        let mut apps: BTreeMap<Arc<str>, OfApp> = BTreeMap::new();
+        let mut before = None;
+        for one in &found.all {
+            let app = apps.entry(Arc::clone(&one.of.app)).or_default();
+            app.keys += usize::from(before.replace(one.key) != Some(one.key));
+            app.computations += 1;
+            app.bytes += one.of.bytes;
+            app.seconds += one.of.seconds;
+            app.latest_at = app.latest_at.max(time::of(one.precedence.made_at));
+        }
+        for (name, stats) in found.journals.iter().flat_map(|one| &one.journal.apps) {
+            report.total = report.total.plus(*stats);
+            if let Some(app) = apps.get_mut(&**name) {
+                app.hits += hits(stats);
+                app.seconds_saved += stats.time_saved.as_secs_f64();
+            }
+        }
+        let named = apps.into_iter().map(|(name, of)| OfApp {
+            app: name.to_string(),
+            ..of
+        });
+        Self {
+            files: store.segments.len(),
+            bytes: store.segments.iter().map(SegmentFile::length).sum(),
+            allowed: report.allowed(found.journals.iter().find_map(|one| one.capacity)),
+            apps: named.collect(),
+            generations: store.manifests.files.iter().map(generation).collect(),
+            programs: found.journals.iter().map(|one| program(one)).collect(),
+            unfinished: found.unfinished.len(),
+            invalidated: found.marks(),
+            damaged: store.damages.len(),
+            ..report
+        }
+    }
+
+    fn add_to_class(&mut self, path: &str, item: &Item) {
+        let (class, place) = match item {
+            Item::Entry(entry) => (entry.class, &entry.place),
+            Item::Scratch(state) => (Class::Scratch, &state.place),
+            Item::Content(content) => (Class::Result, &content.place),
+            _ => return,
+        };
+        let of = &mut self.classes[class as usize];
+        if !of.paths.contains(path) {
+            of.paths.insert(path.to_owned());
+            of.files += 1;
+        }
+        of.frames += 1;
+        of.bytes += place.end - place.start;
+    }
+
+    /// By what the environment says, or else the program that told last.
+    fn allowed(&self, told: Option<Capacity>) -> Option<Allowed> {
+        let said = Retention::from_env().map_err(warn).unwrap_or_default();
+        let Capacity { bytes, results, .. } = said.room().or(told)?;
+        let limited = self.classes.iter().skip(usize::from(!results));
+        let used = limited.map(|class| class.bytes).sum();
+        Some(Allowed {
+            bytes,
+            used,
+            results,
+        })
+    }
+
+    fn print(&self, out: &mut Output) -> Result<(), Failure> {
+        /// So many programs are shown.
+        const SHOWN: usize = 10;
+        self.print_summary(out)?;
         out.line("")?;
-        for (writer, files) in &writers {
+        write_objects(&self.apps, out)?;
+        out.line("")?;
+        write_objects(&self.classes, out)?;
+        out.line("")?;
+        write_objects(&self.generations, out)?;
+        if !self.programs.is_empty() {
+            out.line("")?;
+            write_objects(&self.programs[..self.programs.len().min(SHOWN)], out)?;
+            out.line(text::count(self.programs.len(), "process", "processes"))?;
+        }
+        out.line("")?;
+        for (writer, files) in &self.writers {
             let files = text::count(*files, "file", "files");
             out.line(format!("written by {writer}, {files}"))?;
         }
-        if unfinished > 0 {
-            let runs = text::count(unfinished, "run", "runs");
+        if self.unfinished > 0 {
+            let runs = text::count(self.unfinished, "run", "runs");
             out.line(format!("{runs} can go on from a saved state"))?;
         }
-        if marks.standing() > 0 {
-            let marked = text::count(marks.standing(), "computation is", "computations are");
+        if self.invalidated > 0 {
+            let marked = text::count(self.invalidated, "computation is", "computations are");
             out.line(format!("{marked} marked as not to be used"))?;
         }
+        Ok(())
     }
-    out.flush()?;
-    store.tell_damage();
-    out.found |= !store.is_whole();
-    Ok(())
-}
 
-fn number(of: Class) -> usize {
-    Class::ALL
-        .iter()
-        .position(|class| *class == of)
-        .unwrap_or(0)
-}
-
-fn print_apps(apps: &BTreeMap<String, OfApp>, out: &mut Output) -> Result<(), Failure> {
-    const COLUMNS: [Column; 6] = [
-        Column::new("APP", 9).least(12),
-        Column::new("KEYS", 8).right(),
-        Column::new("RUNS", 5).right(),
-        Column::new("SIZE", 7).right(),
-        Column::new("COST", 6).right(),
-        Column::new("LATEST (UTC)", 4),
-    ];
-    let rows: Vec<Vec<String>> = apps
-        .iter()
-        .map(|(name, app)| {
-            vec![
-                name.clone(),
-                app.keys.len().to_string(),
-                app.seen.len().to_string(),
-                text::size(app.bytes),
-                text::duration(app.took),
-                app.latest
-                    .map(time::text)
-                    .unwrap_or_default()
-                    .chars()
-                    .take(16)
-                    .collect(),
-            ]
-        })
-        .collect();
-    table::write(out, &COLUMNS, &rows)
-}
-
-fn print_classes(classes: &[OfClass; 3], out: &mut Output) -> Result<(), Failure> {
-    const COLUMNS: [Column; 4] = [
-        Column::new("CLASS", 9).least(6),
-        Column::new("FILES", 7).right(),
-        Column::new("FRAMES", 6).right(),
-        Column::new("ON DISK", 8).right(),
-    ];
-    out.line("")?;
-    let rows: Vec<Vec<String>> = Class::ALL
-        .iter()
-        .zip(classes)
-        .map(|(class, of)| {
-            vec![
-                json::class(*class).to_owned(),
-                of.files.len().to_string(),
-                of.entries.to_string(),
-                text::size(of.bytes),
-            ]
-        })
-        .collect();
-    table::write(out, &COLUMNS, &rows)
-}
-
-fn print_generations(store: &Store, out: &mut Output) -> Result<(), Failure> {
-    const COLUMNS: [Column; 5] = [
-        Column::new("GENERATION", 9).least(10),
-        Column::new("WRITTEN (UTC)", 6),
-        Column::new("SEGMENTS", 5).right(),
-        Column::new("BYTES", 4).right(),
-        Column::new("COUNTS", 8),
-    ];
-    if store.manifests.files.is_empty() {
-        return Ok(());
-    }
-    out.line("")?;
-    let rows: Vec<Vec<String>> = store
-        .manifests
-        .files
-        .iter()
-        .map(|file| match &file.content {
-            Ok(info) => vec![
-                info.generation.to_string(),
-                time::of_nanos(info.at).chars().take(16).collect(),
-                info.segments.len().to_string(),
-                text::size(
-                    info.segments
-                        .iter()
-                        .fold(0, |sum, one| one.length.saturating_add(sum)),
-                ),
-                if file.is_head { "yes" } else { "no, replaced" }.to_owned(),
-            ],
-            Err(_) => {
-                let mut row = vec![file.name.clone()];
-                row.extend(["", "", ""].map(str::to_owned));
-                row.push(match file.other_format {
-                    Some(version) => format!("no, format {version}"),
-                    None => "no, damaged".to_owned(),
-                });
-                row
+    fn print_summary(&self, out: &mut Output) -> Result<(), Failure> {
+        let mut field = |name: &str, value: String| out.wrapped(format!("{name:<10}{value}"), 10);
+        match self.programs.is_empty() {
+            true => field("hits", "no program has told what it did".to_owned())?,
+            false => self
+                .calls()
+                .try_for_each(|(name, value)| field(name, value))?,
+        }
+        let files = text::count(self.files, "file", "files");
+        let allowed = match &self.allowed {
+            None => "no capacity is set".to_owned(),
+            Some(allowed) => {
+                let (used, bytes) = (text::size(allowed.used), text::size(allowed.bytes));
+                let limited = match allowed.results {
+                    true => "values",
+                    false => "intermediates and scratch",
+                };
+                format!("{used} of {bytes} allowed for {limited}")
             }
-        })
-        .collect();
-    table::write(out, &COLUMNS, &rows)
+        };
+        field(
+            "room",
+            format!("{} in {files}; {allowed}", text::size(self.bytes)),
+        )
+    }
+
+    /// What became of the calls of all programs.
+    fn calls(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let of = &self.total;
+        let (hits, computed, failed) = (hits(of), of.computed, of.failures);
+        let calls = hits + computed;
+        let share = 100.0 * hits as f64 / calls.max(1) as f64;
+        let (held, loaded, waited) = (of.hits(), of.loads, of.waits);
+        let hits = format!(
+            "{hits} of {calls} calls, {share:.1} %: {held} in memory, {loaded} loaded, {waited} from another thread"
+        );
+        let (spent, saved) = (of.time_spent.as_secs_f64(), of.time_saved.as_secs_f64());
+        let (spent, saved) = (text::duration(spent), text::duration(saved));
+        let (waited, beside) = (of.waited_for_others, of.beside_others);
+        let sharing = format!(
+            "{waited} loaded after a wait for another process, {beside} computed beside one"
+        );
+        let has_shared = waited + beside > 0;
+        let fields = [
+            ("hits", hits),
+            (
+                "misses",
+                format!("{computed} computed; {failed} more failed"),
+            ),
+            ("time", format!("{spent} spent, {saved} saved")),
+        ];
+        fields
+            .into_iter()
+            .chain(has_shared.then_some(("sharing", sharing)))
+    }
 }
 
-fn generations(store: &Store) -> serde_json::Value {
-    let one = |file: &sde_archives::inspect::ManifestFile| match &file.content {
-        Ok(info) => json!({
-            "file": file.name,
-            "generation": info.generation,
-            "writer": info.writer,
-            "at": time::iso_of_nanos(info.at),
-            "parents": info.parents,
-            "segments": info.segments.len(),
-            "replaced": info.replaced.len(),
-            "counts": file.is_head,
-        }),
-        Err(why) => match file.other_format {
-            Some(version) => json!({ "file": file.name, "format": version, "counts": false }),
-            None => json!({ "file": file.name, "damaged": why, "counts": false }),
-        },
+fn program(saved: &SavedJournal) -> Json {
+    let (about, journal) = (&saved.about, &saved.journal);
+    let apps = journal.apps.values();
+    let total = apps.fold(AppStats::default(), |sum, one| sum.plus(*one));
+    json!({
+        "started_at": time::of(journal.started),
+        "program": about.program,
+        "computed": total.computed,
+        "loaded": total.loads,
+        "in_memory": total.hits(),
+        "seconds": total.time_spent.as_secs_f64(),
+        "seconds_saved": total.time_saved.as_secs_f64(),
+        "host": about.host,
+        "rank": journal.rank.map(|(rank, _)| rank),
+        "ranks": journal.rank.map(|(_, ranks)| ranks),
+        "apps": json::tidy(&journal.apps),
+        "process": format!("{:016x}", journal.process),
+    })
+}
+
+fn generation(file: &ManifestFile) -> Json {
+    let counts = match (&file.content, file.other_format) {
+        (Err(_), Some(version)) => format!("no, format {version}"),
+        (Err(_), None) => "no, damaged".to_owned(),
+        (Ok(_), _) if file.is_head => "yes".to_owned(),
+        (Ok(_), _) => "no, replaced".to_owned(),
     };
-    store.manifests.files.iter().map(one).collect()
+    let info = file.content.as_ref().ok();
+    let segments = info.into_iter().flat_map(|info| &info.segments);
+    json!({
+        "generation": file.name,
+        "counts": counts,
+        "written_at": info.map(|info| time::of_nanos(info.at)),
+        "segments": segments.clone().count(),
+        // What a file says of itself may be anything.
+        "bytes": segments.fold(0, |sum, one| one.length.saturating_add(sum)),
+    })
+}
+
+/// Calls that got what was remembered, or made by another thread.
+fn hits(of: &AppStats) -> u64 {
+    of.hits().saturating_add(of.loads).saturating_add(of.waits)
+}
+
+fn writer(about: &AboutWriter) -> String {
+    format!(
+        "{} on {} ({}, sde {})",
+        about.program, about.host, about.target, about.sde
+    )
 }

@@ -1,63 +1,240 @@
 //! `sde verify`: reads everything, and says exactly what is damaged.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io::IsTerminal;
 
+use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use sde::Key;
 use sde::key::Digest;
-use sde_archives::inspect::{Damage, Entry, Item, Manifests, Payload, Saved, SegmentFile, Walked};
+use sde_archives::Options;
+use sde_archives::inspect::{Damage, Item, Payload, SegmentFile, Snapshot, Walked};
+use serde::{Serialize, Serializer};
 use serde_json::json;
 
-use crate::args::Arguments;
+use crate::args::Place;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::store::{self, Store, of_format};
-use crate::{json, lost, text};
+use crate::store::{self, of_format};
+use crate::text;
+
+/// Reads everything in a store and verifies every checksum
+///
+/// Says exactly what is damaged; what a killed writer left unfinished, which is no damage; and why a program would not open
+/// the store.
+#[derive(Args)]
+pub struct Verify {
+    #[command(flatten)]
+    place: Place,
+    /// Nothing but the exit status
+    #[arg(short, long)]
+    quiet: bool,
+    /// It is fine that the store belongs to someone else, that others can write to it, and that something in it is a link
+    #[arg(long)]
+    trust_others: bool,
+}
+
+/// What was looked at, and found.
+#[derive(Default, Serialize)]
+struct Report {
+    store: String,
+    whole: bool,
+    segments: usize,
+    manifests: usize,
+    entries: usize,
+    values: usize,
+    scratch: usize,
+    bytes: u64,
+    damaged: Vec<Found>,
+    /// What writers left that were killed in the middle of a write: nothing that is missed.
+    unfinished: Vec<Found>,
+    /// What a later release has written, and was not verified.
+    #[serde(serialize_with = "other_formats")]
+    other_format: Vec<(String, u32)>,
+    /// Why a program would not open it.
+    refused: Option<String>,
+    /// What is no damage either, and may be wondered at.
+    notes: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Found {
+    file: String,
+    from: u64,
+    to: u64,
+    why: String,
+    key: Option<Key>,
+    /// Whose it is, if that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<String>,
+}
+
+fn other_formats<S: Serializer>(all: &[(String, u32)], to: S) -> Result<S::Ok, S::Error> {
+    let objects = all.iter();
+    to.collect_seq(objects.map(|(file, format)| json!({ "file": file, "format": format })))
+}
+
+impl Verify {
+    pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        let path = self.place.only()?;
+        let (_, mut report) = store::read(&path, |store| Ok(Search::of(store)))?;
+        if report.damaged.is_empty() {
+            report.refused = self.refused(&path);
+        }
+        report.whole &= report.refused.is_none();
+        out.found |= !report.whole;
+        match (out.json, self.quiet) {
+            (true, _) => out.object(&report),
+            (false, false) => report.print(out),
+            (false, true) => Ok(()),
+        }
+    }
+
+    /// Why a program would not open it, if it is so.
+    fn refused(&self, path: &std::path::Path) -> Option<String> {
+        let mut options = Options::new().without_environment().read_only();
+        if self.trust_others {
+            options = options.trust_others();
+        }
+        options.open(path).err().map(|error| error.to_string())
+    }
+}
+
+/// What is known while a store is read.
+struct Search {
+    report: Report,
+    bar: ProgressBar,
+    /// The contents of output files that entries need, by digest, and of which.
+    needed: BTreeMap<Digest, String>,
+    contents: HashSet<Digest>,
+}
+
+impl Search {
+    fn of(store: &mut Snapshot) -> Report {
+        let bytes = store.segments.iter().map(SegmentFile::length).sum();
+        let mut search = Self {
+            report: Report {
+                store: store.inspection().path().display().to_string(),
+                segments: store.segments.len(),
+                manifests: store.manifests.files.len(),
+                bytes,
+                other_format: store.other_formats().collect(),
+                ..Report::default()
+            },
+            bar: bar(bytes),
+            needed: BTreeMap::new(),
+            contents: HashSet::new(),
+        };
+        // What is known from the outset is found anew.
+        store.damages.clear();
+        let walked = store.walk(None, |_, item| search.item(item));
+        search.bar.finish_and_clear();
+        search.manifests(store, &walked);
+        let mut report = search.report;
+        for (digest, of) in search.needed {
+            if !search.contents.contains(&digest) {
+                let why = "what an output file held is missing";
+                report
+                    .damaged
+                    .push(Found::new(Damage::new("entries", 0..0, why), Some(of)));
+            }
+        }
+        report.whole = report.damaged.is_empty() && report.other_format.is_empty();
+        // It is looked at again if files were removed meanwhile.
+        let found = report.damaged.iter();
+        store
+            .damages
+            .extend(found.map(|one| Damage::new(&*one.file, one.from..one.to, "")));
+        report
+    }
+
+    fn item(&mut self, item: Item) {
+        match item {
+            Item::Entry(entry) => {
+                self.report.entries += 1;
+                let (app, key) = (&entry.record.app, entry.record.key.short());
+                self.bar.inc(entry.place.end - entry.place.start);
+                for saved in &entry.results {
+                    let of = format!("result \"{}\" of {app} [{key}]", saved.name);
+                    let needed = saved.contents.iter().map(|digest| (*digest, of.clone()));
+                    self.needed.extend(needed);
+                    self.report.values += usize::from(saved.payload.is_some());
+                    saved
+                        .payload
+                        .iter()
+                        .for_each(|payload| self.check(payload, &of));
+                }
+            }
+            Item::Scratch(state) => {
+                self.report.scratch += 1;
+                self.report.values += 1;
+                let of = format!("the unfinished {} [{}]", state.app, state.key.short());
+                self.check(&state.payload, &of);
+            }
+            Item::Content(content) => {
+                self.contents.insert(content.digest);
+                self.check(&content.payload, "an output file");
+            }
+            _ => {}
+        }
+    }
+
+    fn check(&mut self, payload: &Payload, of: &str) {
+        let damage = payload.check(|read| self.bar.inc(read));
+        let damage = damage.unwrap_or_else(|error| {
+            let why = error.to_string();
+            Some(Damage::new(payload.path(), payload.place(), why))
+        });
+        let found = damage.map(|damage| Found::new(damage, Some(of.to_owned())));
+        self.report.damaged.extend(found);
+    }
+
+    /// What can't be read of the files, and what they end with.
+    fn manifests(&mut self, store: &mut Snapshot, walked: &[Walked]) {
+        let ends = store.segments.iter().zip(walked);
+        let ends: HashMap<&str, &Walked> = ends.map(|(one, of)| (one.path(), of)).collect();
+        let end = |one: &SegmentFile| ends.get(one.path()).map_or(0, |walked| walked.end);
+        let lost = store.manifests.lost(&store.segments, end);
+        for (segment, walked) in store.segments.iter().zip(walked) {
+            // That an end is lost is told with the manifest.
+            let is_lost = lost.iter().any(|lost| lost.path == segment.path());
+            if walked.torn > 0 && !is_lost && store.manifests.replaced(segment) == 0 {
+                self.ending(segment, walked);
+            }
+        }
+        let inspection = store.inspection();
+        let format = inspection.format_damage();
+        let format = format.map(|why| Damage::new("FORMAT", 0..0, why));
+        let misplaced = inspection.misplaced().unwrap_or_default();
+        let damages = format.into_iter().chain(misplaced).chain(lost);
+        let damages = damages.chain(store.manifests.damaged());
+        for damage in damages.chain(std::mem::take(&mut store.damages)) {
+            let of = damage.key.map(|key| format!("entry {}", key.short()));
+            self.report.damaged.push(Found::new(damage, of));
+        }
+    }
+
+    fn ending(&mut self, segment: &SegmentFile, walked: &Walked) {
+        let place = walked.end..walked.end + walked.torn;
+        let ending = |why| Found::new(Damage::new(segment.path(), place, why), None);
+        if segment.is_being_written() {
+            self.report.notes.push(format!(
+                "{} is being written; its last {} are not a whole frame yet",
+                segment.path(),
+                text::count(walked.torn as usize, "byte", "bytes")
+            ));
+        } else if walked.unfinished {
+            let why = "its writer was stopped while it wrote this, before it was acknowledged";
+            self.report.unfinished.push(ending(why));
+        } else {
+            let why = "what is there is no frame, nor the beginning of one";
+            self.report.damaged.push(ending(why));
+        }
+    }
+}
 
 /// Of less nobody waits for the end.
 const LARGE: u64 = 64 << 20;
-
-/// What was looked at, and found.
-#[derive(Default)]
-struct Report {
-    /// What is wrong, with a text of whose it is.
-    found: Vec<(Damage, String)>,
-    /// What writers left that were killed in the middle of a write: nothing that is missed.
-    unfinished: Vec<Damage>,
-    /// What a later release has written, and was not verified: paths and versions.
-    other_format: Vec<(String, u32)>,
-    /// What is no damage either, and may be wondered at.
-    notes: Vec<String>,
-    entries: usize,
-    results: usize,
-    scratch: usize,
-    bytes: u64,
-    /// The contents of output files that entries need, by digest, and of which.
-    needed: HashMap<Digest, String>,
-    contents: HashSet<Digest>,
-    /// How far each segment can be read, by its path.
-    ends: HashMap<String, u64>,
-}
-
-pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
-    let mut quiet = false;
-    while let Some(option) = arguments.option()? {
-        match &*option {
-            "quiet" | "q" => quiet = true,
-            other => return Err(arguments.unknown(other)),
-        }
-    }
-    let as_json = arguments.json;
-    let [path] = arguments.values(["STORE"], 0)?;
-    let (store, report) = store::read(path.unwrap_or_default(), |store| Ok(Report::of(store)))?;
-    out.found |= !report.is_whole();
-    if as_json {
-        out.json(&object(&store, &report))?;
-    } else if !quiet {
-        print(&store, &report, out)?;
-    }
-    Ok(())
-}
 
 fn bar(bytes: u64) -> ProgressBar {
     if bytes < LARGE || !std::io::stderr().is_terminal() {
@@ -73,269 +250,66 @@ fn bar(bytes: u64) -> ProgressBar {
     }
 }
 
+impl Found {
+    fn new(damage: Damage, of: Option<String>) -> Self {
+        Self {
+            file: damage.path,
+            from: damage.place.start,
+            to: damage.place.end,
+            why: damage.why,
+            key: damage.key,
+            of,
+        }
+    }
+
+    fn print(&self, what: &str, out: &mut Output) -> Result<(), Failure> {
+        let Self {
+            file,
+            from,
+            to,
+            why,
+            ..
+        } = self;
+        let place = match from == to {
+            true => String::new(),
+            false => format!(", bytes {from}..{to}"),
+        };
+        let of = self.of.as_ref().map(|of| format!(" ({of})"));
+        let of = of.unwrap_or_default();
+        out.wrapped(format!("{what}: {file}{place}: {why}{of}"), 2)
+    }
+}
+
 impl Report {
-    fn of(store: &mut Store) -> Self {
-        let mut report = Self {
-            other_format: store.other_formats().collect(),
-            ..Self::default()
+    fn print(&self, out: &mut Output) -> Result<(), Failure> {
+        for damaged in &self.damaged {
+            damaged.print("damaged", out)?;
+        }
+        for unfinished in &self.unfinished {
+            unfinished.print("unfinished", out)?;
+        }
+        for (file, format) in &self.other_format {
+            out.wrapped(format!("not verified: {}", of_format(file, *format)), 2)?;
+        }
+        if let Some(why) = &self.refused {
+            out.wrapped(format!("refused by programs: {why}"), 2)?;
+        }
+        for note in &self.notes {
+            out.wrapped(format!("note: {note}"), 2)?;
+        }
+        let verdict = match (self.damaged.len(), self.other_format.len()) {
+            (0, 0) if self.whole => "whole".to_owned(),
+            (0, 0) => "nothing damaged".to_owned(),
+            (0, others) => format!("nothing damaged, {others} not verified"),
+            (damaged, _) => format!("{damaged} damaged"),
         };
-        let found = &mut report.found;
-        if let Some(why) = store.inspection.format_damage() {
-            found.push((Damage::new("FORMAT", 0..0, why), String::new()));
-        }
-        // What is known from the outset is found anew.
-        store.damages.clear();
-        let misplaced = store.inspection.misplaced();
-        let misplaced = misplaced.unwrap_or_default().into_iter();
-        found.extend(misplaced.map(|one| (one, String::new())));
-        let bar = bar(store.segments.iter().map(SegmentFile::length).sum());
-        for segment in &store.segments {
-            store.gone |= report.segment(segment, &store.manifests, &bar);
-        }
-        bar.finish_and_clear();
-        report.contents();
-        report.manifests(store);
-        store
-            .damages
-            .extend(report.found.iter().map(|(damage, _)| damage.clone()));
-        report
+        let looked = format!(
+            "{}, {}, {}, {}",
+            text::count(self.segments, "segment", "segments"),
+            text::count(self.entries, "entry", "entries"),
+            text::count(self.values, "value", "values"),
+            text::size(self.bytes),
+        );
+        out.wrapped(format!("{verdict}: {looked}"), 2)
     }
-
-    fn is_whole(&self) -> bool {
-        self.found.is_empty() && self.other_format.is_empty()
-    }
-
-    /// Gives whether the file was removed meanwhile.
-    fn segment(&mut self, segment: &SegmentFile, manifests: &Manifests, bar: &ProgressBar) -> bool {
-        let replaced = manifests.replaced(segment);
-        self.bytes += segment.length();
-        let mut checks: Vec<(Payload, String)> = Vec::new();
-        let mut passed = 0;
-        let walked = segment.walk(|item| {
-            match item {
-                Item::Damage(damage) if damage.place.start < replaced => {}
-                Item::Damage(damage) => {
-                    let of = damage.key.map(|key| format!("entry {}", key.short()));
-                    self.found.push((damage, of.unwrap_or_default()));
-                }
-                Item::Entry(entry) if entry.place.start < replaced => {}
-                Item::Scratch(scratch) if scratch.place.start < replaced => {}
-                Item::Content(content) if content.place.start < replaced => {}
-                Item::Entry(entry) => {
-                    self.entries += 1;
-                    self.needed.extend(contents_of(&entry));
-                    checks.extend(of_entry(&entry));
-                }
-                Item::Scratch(scratch) => {
-                    self.scratch += 1;
-                    let of = format!("the unfinished {} [{}]", scratch.app, scratch.key.short());
-                    checks.push((scratch.payload, of));
-                }
-                Item::Content(content) => {
-                    passed += content.payload.length();
-                    self.contents.insert(content.digest);
-                    self.check(&content.payload, "an output file".to_owned(), bar);
-                }
-                _ => {}
-            }
-            // As many as are checked at once: a segment may have a million.
-            for (payload, of) in checks.drain(..) {
-                self.results += 1;
-                passed += payload.length();
-                self.check(&payload, of, bar);
-            }
-        });
-        bar.inc(segment.length().saturating_sub(passed));
-        match walked {
-            Ok(walked) if walked.gone => return true,
-            Ok(walked) => self.ending(segment, &walked, manifests),
-            Err(error) => {
-                let damage = Damage::new(segment.path(), 0..segment.length(), error.to_string());
-                self.found.push((damage, String::new()));
-            }
-        }
-        false
-    }
-
-    fn check(&mut self, payload: &Payload, of: String, bar: &ProgressBar) {
-        match payload.check(|read| bar.inc(read)) {
-            Ok(None) => {}
-            Ok(Some(damage)) => self.found.push((damage, of)),
-            Err(error) => {
-                let damage = Damage::new(payload.path(), payload.place(), error.to_string());
-                self.found.push((damage, of));
-            }
-        }
-    }
-
-    fn ending(&mut self, segment: &SegmentFile, walked: &Walked, manifests: &Manifests) {
-        self.ends.insert(segment.path().to_owned(), walked.end);
-        if walked.torn == 0 {
-            return;
-        }
-        let place = walked.end..walked.end + walked.torn;
-        let why = match segment.is_being_written() {
-            true => {
-                self.notes.push(format!(
-                    "{} is being written; its last {} are not a whole frame yet",
-                    segment.path(),
-                    text::count(walked.torn as usize, "byte", "bytes")
-                ));
-                return;
-            }
-            false if manifests.replaced(segment) > 0 => return,
-            // That it is lost is told with the manifest.
-            false if vouched(manifests, segment) > walked.end => return,
-            false if walked.unfinished => {
-                let why = "its writer was stopped while it wrote this, before it was acknowledged";
-                let left = Damage::new(segment.path(), place, why);
-                self.unfinished.push(left);
-                return;
-            }
-            false => "what is there is no frame, nor the beginning of one",
-        };
-        let damage = Damage::new(segment.path(), place, why);
-        self.found.push((damage, String::new()));
-    }
-
-    fn contents(&mut self) {
-        let missing = std::mem::take(&mut self.needed).into_iter();
-        let missing = missing.filter(|(digest, _)| !self.contents.contains(digest));
-        let mut missing: Vec<String> = missing.map(|(_, of)| of).collect();
-        missing.sort();
-        self.found.extend(missing.into_iter().map(|of| {
-            let why = "what an output file held is missing";
-            (Damage::new("entries", 0..0, why), of)
-        }));
-    }
-
-    fn manifests(&mut self, store: &Store) {
-        let manifests = &store.manifests;
-        let damaged = lost::damaged_manifests(manifests).into_iter();
-        self.found.extend(damaged.map(|one| (one, String::new())));
-        let ends = &self.ends;
-        let end = |segment: &SegmentFile| ends.get(segment.path()).copied().unwrap_or(0);
-        let lost = lost::lost(manifests, &store.segments, end);
-        if lost::is_certain(manifests) {
-            self.found.extend(lost);
-            return;
-        }
-        self.notes.extend(lost.iter().map(|(damage, of)| {
-            let (path, end) = (&damage.path, damage.place.end);
-            format!(
-                "{path} is not there as far as byte {end}, {of}; a later generation, which is not read, may say why"
-            )
-        }));
-    }
-}
-
-/// Up to where some manifest that counts vouches for a segment.
-fn vouched(manifests: &Manifests, segment: &SegmentFile) -> u64 {
-    let listed = manifests.heads().flat_map(|(_, info)| &info.segments);
-    let of_this = listed.filter(|one| match segment.id() {
-        Ok(id) => one.id == Some(id),
-        Err(_) => one.path == segment.path(),
-    });
-    of_this.map(|one| one.length).max().unwrap_or(0)
-}
-
-fn contents_of(entry: &Entry) -> impl Iterator<Item = (Digest, String)> {
-    let results = entry.results.iter();
-    results.flat_map(|saved| {
-        let of = of_result(saved, entry);
-        saved
-            .contents
-            .iter()
-            .map(move |digest| (*digest, of.clone()))
-    })
-}
-
-fn of_entry(entry: &Entry) -> Vec<(Payload, String)> {
-    let results = entry.results.iter();
-    results
-        .filter_map(|saved| Some((saved.payload.clone()?, of_result(saved, entry))))
-        .collect()
-}
-
-fn of_result(saved: &Saved, entry: &Entry) -> String {
-    let (app, key) = (&entry.record.app, entry.record.key.short());
-    format!("result \"{}\" of {app} [{key}]", saved.name)
-}
-
-fn print(store: &Store, report: &Report, out: &mut Output) -> Result<(), Failure> {
-    for (damage, of) in &report.found {
-        let place = place(damage);
-        let of = if of.is_empty() {
-            String::new()
-        } else {
-            format!(" ({of})")
-        };
-        out.wrapped(
-            format!("damaged: {}{place}: {}{of}", damage.path, damage.why),
-            2,
-        )?;
-    }
-    for left in &report.unfinished {
-        let place = place(left);
-        let line = format!("unfinished: {}{place}: {}", left.path, left.why);
-        out.wrapped(line, 2)?;
-    }
-    for (path, version) in &report.other_format {
-        let why = of_format(path, *version);
-        out.wrapped(format!("not verified: {why}"), 2)?;
-    }
-    for note in &report.notes {
-        out.wrapped(format!("note: {note}"), 2)?;
-    }
-    let looked = format!(
-        "{}, {}, {}, {}",
-        text::count(store.segments.len(), "segment", "segments"),
-        text::count(report.entries, "entry", "entries"),
-        text::count(report.results, "value", "values"),
-        text::size(report.bytes),
-    );
-    match report.found.len() {
-        0 if !report.is_whole() => {
-            let others = report.other_format.len();
-            out.wrapped(
-                format!("nothing damaged, {others} not verified; {looked}"),
-                2,
-            )
-        }
-        0 => out.wrapped(format!("whole: {looked}"), 2),
-        n => out.wrapped(format!("{n} damaged; {looked}"), 2),
-    }
-}
-
-fn place(of: &Damage) -> String {
-    match of.place.is_empty() {
-        true => String::new(),
-        false => format!(", bytes {}..{}", of.place.start, of.place.end),
-    }
-}
-
-fn object(store: &Store, report: &Report) -> serde_json::Value {
-    let damaged = report.found.iter().map(|(damage, of)| {
-        let mut object = json::damage(damage);
-        if let (Some(object), false) = (object.as_object_mut(), of.is_empty()) {
-            object.insert("of".to_owned(), json!(of));
-        }
-        object
-    });
-    json!({
-        "store": store.inspection.path().display().to_string(),
-        "whole": report.is_whole(),
-        "segments": store.segments.len(),
-        "manifests": store.manifests.files.len(),
-        "entries": report.entries,
-        "values": report.results,
-        "scratch": report.scratch,
-        "bytes": report.bytes,
-        "damaged": damaged.collect::<Vec<_>>(),
-        "unfinished": report.unfinished.iter().map(json::damage).collect::<Vec<_>>(),
-        "other_format": report.other_format.iter().map(|(path, version)| {
-            json!({ "file": path, "format": version })
-        }).collect::<Vec<_>>(),
-        "notes": report.notes,
-    })
 }

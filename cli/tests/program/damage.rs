@@ -14,11 +14,12 @@ fn all_commands(path: &Path, sample: &Sample) -> (i32, String) {
     let key = sample.keys.solver.to_string();
     for arguments in [
         &["ls", path][..],
+        &["table", path, "--app", "cli.energy"],
         &["show", path, &key],
         &["explain", path, &key],
         &["stats", path],
         &["diff", path, path],
-        &["export", path, &key, "--format", "npz", "--to", "-"],
+        &["export", path, &key, "--format", "npz", "-o", "-"],
     ] {
         // Binary output is no text, and not looked at.
         let done = super::kit::program().args(arguments).output().unwrap();
@@ -182,7 +183,7 @@ fn a_damaged_value_is_named_with_its_entry_and_all_else_is_shown() {
         "{}",
         show.out
     );
-    let export = |name| sample.run("export", &[&key, name, "--format", "json", "--to", "-"]);
+    let export = |name| sample.run("export", &[&key, name, "--format", "json", "-o", "-"]);
     assert_eq!(export("values").status, 2);
     assert_eq!(export("label").well(), "\"a label\"\n");
 }
@@ -202,10 +203,11 @@ fn each_command_that_meets_damage_says_so() {
     bytes[place["at"].as_u64().unwrap() as usize + 100] ^= 1;
     std::fs::write(&file, bytes).unwrap();
     let path = sample.path.to_str().unwrap();
-    let json = ["--format", "json", "--to", "-"];
+    let json = ["--format", "json", "-o", "-"];
     let export = |key, name| [&[key, name][..], &json].concat();
     for (command, more, status) in [
         ("ls", vec![], 1),
+        ("table", vec!["--app", "cli.Solver"], 1),
         ("explain", vec![&*key], 1),
         ("verify", vec!["--json"], 1),
         ("diff", vec![path], 1),
@@ -385,6 +387,46 @@ fn what_cannot_be_opened_is_not_called_whole() {
     assert_eq!(done.status, 1, "it says {:?}", done.out);
 }
 
+/// It was whole, it said, and programs could not open it.
+#[test]
+#[cfg(unix)]
+fn what_programs_refuse_is_not_called_whole() {
+    use std::os::unix::fs::PermissionsExt;
+
+    let sample = Sample::new();
+    let is_segment = |path: &&PathBuf| path.extension().is_some_and(|ending| ending == "sde");
+    let segment = sample.files().iter().find(is_segment).unwrap().clone();
+    let elsewhere = sample.path.with_file_name("elsewhere");
+    std::fs::rename(&segment, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &segment).unwrap();
+    let others = Sample::new();
+    let mode = std::fs::Permissions::from_mode(0o777);
+    std::fs::set_permissions(&others.path, mode).unwrap();
+    for (sample, why) in [(sample, "it is a link"), (others, "others can write to it")] {
+        DirStore::open(&sample.path).unwrap_err();
+        let done = sample.run("verify", &[]);
+        assert_eq!(done.status, 1, "{}", done.out);
+        assert!(
+            done.out.starts_with("refused by programs: "),
+            "{}",
+            done.out
+        );
+        assert!(
+            done.out.contains(why) && !done.out.contains("whole"),
+            "{}",
+            done.out
+        );
+        let object = sample.run("verify", &["--json"]).json();
+        assert_eq!(object["whole"], false);
+        assert!(
+            object["refused"].as_str().unwrap().contains(why),
+            "{object}"
+        );
+        let trusted = sample.run("verify", &["--trust-others"]).well();
+        assert!(trusted.starts_with("whole: "), "{trusted}");
+    }
+}
+
 #[test]
 fn what_was_computed_again_is_no_damage_after_a_compaction() {
     let sample = Sample::new();
@@ -400,6 +442,31 @@ fn what_was_computed_again_is_no_damage_after_a_compaction() {
     sample.run("gc", &[]).well();
     let done = sample.run("verify", &[]);
     assert_eq!(done.status, 0, "{}", done.out);
+}
+
+/// Two processes that saved at one time have a generation each: what the one replaced the other still lists.
+#[test]
+fn what_was_replaced_is_not_lost_whoever_lists_it() {
+    let sample = Sample::new();
+    let other = sample.path.with_file_name("other");
+    copy(&sample.path, &other);
+    let before = files(&other);
+    let sde = engine(&other);
+    energy.call(&sde, "new", 0).unwrap();
+    sde.finish().unwrap();
+    drop(sde);
+    for _ in 0..2 {
+        let limit = ["--max-bytes", "0", "--grace", "0s"];
+        sample.run("gc", &limit).well();
+    }
+    let is_new = |file: &&PathBuf| !before.contains(file);
+    for file in files(&other).iter().filter(is_new) {
+        std::fs::copy(file, sample.path.join(file.strip_prefix(&other).unwrap())).unwrap();
+    }
+    let manifests = Inspection::open(&sample.path).unwrap().manifests().unwrap();
+    assert_eq!(manifests.heads().count(), 2);
+    let verified = sample.run("verify", &[]);
+    assert_eq!(verified.status, 0, "{}", verified.out);
 }
 
 /// The file with the first result of a store, with another bit in that.

@@ -4,7 +4,7 @@ use super::kit::{Sample, program};
 
 fn bytes(sample: &Sample, arguments: &[&str]) -> Vec<u8> {
     let key = sample.keys.solver.to_string();
-    let arguments = [&[&*key], arguments, &["--to", "-"]].concat();
+    let arguments = [&[&*key], arguments, &["-o", "-"]].concat();
     let output = program()
         .args(sample.line("export", &arguments))
         .output()
@@ -74,7 +74,7 @@ fn what_is_left_out_is_told() {
     let sample = Sample::new();
     let key = sample.keys.solver.to_string();
     let export = |key: &str, name: &[&str]| {
-        let arguments = [&[key], name, &["--format", "json", "--to", "-"]].concat();
+        let arguments = [&[key], name, &["--format", "json", "-o", "-"]].concat();
         sample.run("export", &arguments)
     };
     let all = export(&key, &[]);
@@ -111,7 +111,7 @@ fn a_file_is_whole_or_not_there() {
     let to = folder.path().join("guess.npy");
     let run = |more: &[&str]| {
         let to = to.to_str().unwrap();
-        let arguments = [&[&*key], more, &["--format", "npy", "--to", to]].concat();
+        let arguments = [&[&*key], more, &["--format", "npy", "-o", to]].concat();
         sample.run("export", &arguments)
     };
     let several = run(&[]);
@@ -151,7 +151,7 @@ fn only_a_regular_file_is_replaced() {
     let export = |name: &str| {
         let to = at(name);
         let to = to.to_str().unwrap();
-        let arguments = [&*key, "--format", "json", "--force", "--to", to];
+        let arguments = [&*key, "--format", "json", "--force", "-o", to];
         sample.run("export", &arguments)
     };
     for name in ["directory", "link", "dangling", "pipe"] {
@@ -199,7 +199,7 @@ fn the_names_in_an_npz_are_safe_to_unpack() {
     drop(engine);
     let output = program()
         .args(["export", path.to_str().unwrap(), &run.key.to_string()])
-        .args(["--format", "npz", "--to", "-"])
+        .args(["--format", "npz", "-o", "-"])
         .output()
         .unwrap();
     let err = String::from_utf8_lossy(&output.stderr);
@@ -257,7 +257,7 @@ fn output_files_bytes_and_texts_come_out_as_they_are() {
         let mut export = program();
         export.arg("export").arg(&store).arg(key);
         let output = export
-            .args(["--format", "raw", "--to", "-"])
+            .args(["--format", "raw", "-o", "-"])
             .output()
             .unwrap();
         let err = String::from_utf8_lossy(&output.stderr);
@@ -273,7 +273,7 @@ fn what_has_no_bytes_of_its_own_is_not_written_raw() {
     let sample = Sample::new();
     let key = sample.keys.solver.to_string();
     for name in ["positions", "report"] {
-        let arguments = [&*key, name, "--format", "raw", "--to", "-"];
+        let arguments = [&*key, name, "--format", "raw", "-o", "-"];
         let line = sample.line("export", &arguments);
         let output = program().args(line).output().unwrap();
         assert_eq!(output.status.code(), Some(2));

@@ -6,12 +6,14 @@
     reason = "a test that fails says where"
 )]
 
+mod builds;
 mod damage;
 mod export;
 mod folders;
-mod kernels;
 mod kit;
 mod look;
 mod part;
 mod rank;
 mod rooms;
+mod stores;
+mod table;

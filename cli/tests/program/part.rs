@@ -77,3 +77,32 @@ fn one_entry_is_shown_without_reading_all() {
         "for one entry {part:.1} times the store is read"
     );
 }
+
+/// What entries have in common was read and looked for once more for each of them: of a million entries it took hours.
+#[test]
+#[cfg(target_os = "linux")]
+fn all_entries_are_compared_without_reading_anything_twice() {
+    for arguments in [("explain", &["KEY"][..]), ("table", &["--csv"])] {
+        let part = part_read(arguments.0, arguments.1);
+        assert!(
+            part < 2.0,
+            "{arguments:?}: {part:.1} times the store is read"
+        );
+    }
+}
+
+/// More than fits a buffer: the writer of CSV gave an error of its own for it.
+#[test]
+fn a_long_table_in_a_closed_pipe_ends_quietly() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    many(&path, 2000);
+    for form in ["--csv", "--json"] {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut table = program();
+        table.args(["table", path.to_str().unwrap(), form]);
+        let done = super::kit::done(table.stdout(writer).output().unwrap());
+        assert_eq!((done.status, &*done.err), (0, ""), "{form}");
+    }
+}

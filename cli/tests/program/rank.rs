@@ -4,22 +4,15 @@ use std::path::Path;
 use std::time::Duration;
 
 use sde::{
-    Archiver, Batch, Codec, ErasedValue, Policy, Record, RunId, SavedEntry, SavedResult, Selection,
-    Source, Tags, inputs,
+    Archiver, Batch, Codec, ErasedValue, Policy, Record, RunId, SavedEntry, SavedResult, Sde,
+    Selection, Source, Tags, inputs,
 };
 use sde_archives::{DirStore, Retention};
 
 use super::kit::{copy, energy, engine, sde};
 
-/// Saves a computation of the same key with another run and value.
-fn save(store: &DirStore, record: &Record, run: u64, before: Duration) {
-    let mut record = record.clone();
-    record.made_at -= before;
-    record.run = RunId {
-        process: 1,
-        number: run,
-    };
-    let value = (ErasedValue::new(run as f64), Codec::of::<f64>());
+/// Saves a computation with one result.
+fn save(store: &DirStore, record: Record, value: (ErasedValue, Codec)) {
     let result = SavedResult {
         name: "result".into(),
         tags: Tags::NONE,
@@ -38,6 +31,21 @@ fn save(store: &DirStore, record: &Record, run: u64, before: Duration) {
     store.save(&batch).unwrap();
 }
 
+/// The same of a record, but with another run, made before it.
+fn save_other(store: &DirStore, record: &Record, run: u64, before: Duration) {
+    let mut record = record.clone();
+    record.made_at -= before;
+    record.run = RunId {
+        process: 1,
+        number: run,
+    };
+    save(
+        store,
+        record,
+        (ErasedValue::new(run as f64), Codec::of::<f64>()),
+    );
+}
+
 /// `show` took that with the lowest run, `ls` that with the highest, `diff` any.
 #[test]
 fn of_several_that_were_made_at_one_time_all_take_that_which_was_saved_last() {
@@ -53,9 +61,9 @@ fn of_several_that_were_made_at_one_time_all_take_that_which_was_saved_last() {
     let store = DirStore::open(&path).unwrap();
     let record = store.find(&key).unwrap().unwrap().record;
     for run in [5, 9, 7] {
-        save(&store, &record, run, Duration::ZERO);
+        save_other(&store, &record, run, Duration::ZERO);
     }
-    save(&store, &record, 8, Duration::from_nanos(1));
+    save_other(&store, &record, 8, Duration::from_nanos(1));
     drop(store);
     copy(&path, &before);
 
@@ -67,7 +75,7 @@ fn of_several_that_were_made_at_one_time_all_take_that_which_was_saved_last() {
         assert_eq!(*outcome.results.get::<f64>("result").unwrap(), 7.0);
         drop(later);
         let (path, key) = (text(path), key.to_string());
-        let format = ["--format", "json", "--to", "-"];
+        let format = ["--format", "json", "-o", "-"];
         let exported = sde([&["export", &path, &key], &format[..]].concat());
         assert_eq!(exported.json()["result"], 7.0);
         let shown = sde(["show", &path, &key]).well();
@@ -92,4 +100,70 @@ fn of_several_that_were_made_at_one_time_all_take_that_which_was_saved_last() {
     let listed = sde(["ls", &text(&path), "--all"]).well();
     assert!(listed.contains("1 entry"), "{listed}");
     sde(["diff", &text(&before), &text(&path)]).well();
+}
+
+/// The values of this length lie beside the body of their frame, with digests of their own.
+const LONG: usize = 20_000;
+
+#[sde::app(name = "cli.long", version = "1")]
+fn long(number: f64) -> Vec<f64> {
+    vec![number + super::kit::OFFSET.get(); LONG]
+}
+
+/// A store in a folder with a run of `long`: its engine, and its key.
+fn with_long(path: &Path, number: f64) -> (Sde, String) {
+    let sde = engine(path);
+    let outcome = sde.request(&long, &inputs! { number: number }).run();
+    let key = outcome.unwrap().key.to_string();
+    (sde, key)
+}
+
+/// What `export` gives of the first element, after these values were damaged: by their first elements.
+fn exported(store: &Path, key: &str, damaged: &[f64]) -> Option<f64> {
+    for file in super::kit::files(&store.join("entries")) {
+        let mut bytes = std::fs::read(&file).unwrap();
+        for number in damaged {
+            let value = number.to_le_bytes().repeat(2);
+            let at = bytes.windows(16).position(|part| part == value);
+            at.into_iter().for_each(|at| bytes[at + 8 * LONG / 2] ^= 1);
+        }
+        std::fs::write(file, bytes).unwrap();
+    }
+    let store = store.to_str().unwrap();
+    let done = sde(["export", store, key, "result", "--json"]);
+    (done.status < 2).then(|| done.json()[0].as_f64().unwrap())
+}
+
+/// As the engine does: what was to take the place of a computation is not to cost it.
+#[test]
+fn one_whose_result_is_damaged_counts_after_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let (sde, key) = with_long(&path, 1.0);
+    super::kit::OFFSET.set(1.0);
+    let inputs = inputs! { number: 1.0 };
+    let again = sde.request(&long, &inputs).policy(Policy::Refresh);
+    again.run().unwrap();
+    sde.finish().unwrap();
+    drop(sde);
+    assert_eq!(exported(&path, &key, &[]), Some(2.0));
+    assert_eq!(exported(&path, &key, &[2.0]), Some(1.0));
+    assert_eq!(exported(&path, &key, &[1.0]), None);
+}
+
+/// The same computation may be there twice, and one of them be damaged.
+#[test]
+fn what_is_damaged_in_one_frame_is_taken_from_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let (sde, key) = with_long(&path, 3.0);
+    sde.finish().unwrap();
+    drop(sde);
+    assert_eq!(exported(&path, &key, &[3.0]), None);
+    let store = DirStore::open(&path).unwrap();
+    let found = store.find(&key.parse().unwrap()).unwrap().unwrap();
+    let value = (ErasedValue::new(vec![3.0; LONG]), Codec::of::<Vec<f64>>());
+    save(&store, (*found.record).clone(), value);
+    drop(store);
+    assert_eq!(exported(&path, &key, &[]), Some(3.0));
 }

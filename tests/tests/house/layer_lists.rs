@@ -150,11 +150,9 @@ pub const CLI: Layered = Layered {
     src: "cli/src/",
     layers: &[
         &["failure", "text", "time"],
-        &["args", "json", "output"],
-        &["help", "npy", "table"],
-        &["lost", "whole"],
-        &["store"],
-        &["kernels", "programs"],
+        &["args", "file", "json", "output"],
+        &["columns", "find", "npy", "store", "table"],
+        &["listing"],
         &["commands"],
     ],
     ..PLAIN

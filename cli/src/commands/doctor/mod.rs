@@ -7,139 +7,105 @@
 mod checks;
 mod lock;
 
-use std::io;
 use std::path::{Path, PathBuf};
 
-use sde_archives::vfs::{Disk, Vfs};
-use serde_json::json;
+use clap::{Args, ValueHint};
+use serde::Serialize;
 
-use checks::{CHECKS, Check};
+use checks::CHECKS;
 
-use crate::args::Arguments;
 use crate::failure::Failure;
 use crate::output::Output;
 
+/// Which guarantees this file system gives to a store
+///
+/// Tries what a store needs, in a folder of its own that is removed again.
+#[derive(Args)]
+pub struct Doctor {
+    /// Where a store is to be
+    #[arg(value_hint = ValueHint::DirPath, required_unless_present = lock::OPTION)]
+    dir: Option<PathBuf>,
+    /// What it starts itself with
+    #[arg(long, hide = true)]
+    hold: Option<PathBuf>,
+}
+
 /// One thing that was tried.
+#[derive(Serialize)]
 struct Tried {
-    name: &'static str,
-    outcome: Outcome,
-    /// What a store loses without it.
-    without: &'static str,
+    check: &'static str,
+    holds: bool,
     /// Whether a store can't do without.
     needed: bool,
+    /// Why it does not hold.
+    why: Option<String>,
+    /// What a store loses without it.
+    #[serde(skip)]
+    without: &'static str,
 }
 
-enum Outcome {
-    Holds,
-    Fails(String),
+#[derive(Serialize)]
+struct Report {
+    directory: String,
+    file_system: Option<String>,
+    good: bool,
+    checks: Vec<Tried>,
 }
 
-pub fn run(mut arguments: Arguments, out: &mut Output) -> Result<(), Failure> {
-    if let Some(option) = arguments.option()? {
-        return match &*option {
-            lock::OPTION => lock::hold(&arguments.path()?, out),
-            other => Err(arguments.unknown(other)),
-        };
-    }
-    let as_json = arguments.json;
-    let [dir] = arguments.values(["DIR"], 0)?;
-    let dir = PathBuf::from(dir.unwrap_or_default());
-    let tried = {
-        let folder = Folder::make(&dir)?;
-        try_all(&folder.0)
-    };
-    let kind = file_system(&dir);
-    out.found |= tried.iter().any(|one| one.needed && !one.holds());
-    if as_json {
-        let checks = tried.iter().map(|one| {
-            json!({
-                "check": one.name,
-                "holds": one.holds(),
-                "needed": one.needed,
-                "why": match &one.outcome {
-                    Outcome::Holds => None,
-                    Outcome::Fails(why) => Some(why),
-                },
-            })
-        });
-        return out.json(&json!({
-            "directory": dir.display().to_string(),
-            "file_system": kind,
-            "good": !out.found,
-            "checks": checks.collect::<Vec<_>>(),
-        }));
-    }
-    print(&dir, kind.as_deref(), &tried, out)
-}
-
-impl Tried {
-    fn holds(&self) -> bool {
-        matches!(self.outcome, Outcome::Holds)
-    }
-}
-
-/// A folder that goes away again.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn make(dir: &Path) -> Result<Self, Failure> {
-        let failed = |error| {
-            Failure::told(format!(
-                "in {} nothing can be tried: {error}",
-                dir.display()
-            ))
-        };
-        for number in 0..100 {
-            let name = format!("sde-doctor-{}-{number}", std::process::id());
-            match Disk.make_dir(&dir.join(&name)) {
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-                made => return made.map(|()| Self(dir.join(name))).map_err(failed),
-            }
+impl Doctor {
+    pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        if let Some(path) = &self.hold {
+            return lock::hold(path, out);
         }
-        Err(failed(io::ErrorKind::AlreadyExists.into()))
+        let dir = self.dir.clone().unwrap_or_default();
+        let folder = tempfile::Builder::new()
+            .prefix("sde-doctor-")
+            .tempdir_in(&dir);
+        let folder = folder.map_err(|error| {
+            let dir = dir.display();
+            Failure::told(format!("in {dir} nothing can be tried: {error}"))
+        })?;
+        let tried = CHECKS.iter().map(|(check, without, needed, try_it)| {
+            let why = try_it(folder.path()).err();
+            Tried {
+                check,
+                holds: why.is_none(),
+                needed: *needed,
+                why: why.map(|error| error.to_string()),
+                without,
+            }
+        });
+        let checks: Vec<Tried> = tried.collect();
+        let report = Report {
+            directory: dir.display().to_string(),
+            file_system: file_system(&dir),
+            good: checks.iter().all(|one| one.holds || !one.needed),
+            checks,
+        };
+        out.found |= !report.good;
+        match out.json {
+            true => out.object(&report),
+            false => report.print(out),
+        }
     }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // Only files of its own are in it.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
-fn try_all(dir: &Path) -> Vec<Tried> {
-    let one = |(name, without, needed, check): &(&'static str, &'static str, bool, Check)| Tried {
-        name,
-        outcome: match check(dir) {
-            Ok(()) => Outcome::Holds,
-            Err(error) => Outcome::Fails(error.to_string()),
-        },
-        without,
-        needed: *needed,
-    };
-    CHECKS.iter().map(one).collect()
 }
 
 /// The kind of file system, where the system tells.
 fn file_system(dir: &Path) -> Option<String> {
     let dir = dir.canonicalize().ok()?;
     let mounts = std::fs::read_to_string("/proc/self/mounts").ok()?;
-    let mut longest: Option<(PathBuf, String)> = None;
-    for line in mounts.lines() {
-        let mut words = line.split(' ');
-        let (Some(_), Some(place), Some(kind)) = (words.next(), words.next(), words.next()) else {
-            continue;
-        };
-        // The later of two on one place lies on top.
-        let place = PathBuf::from(place.replace("\\040", " "));
-        let is_longer = longest
-            .as_ref()
-            .is_none_or(|(known, _)| place.as_os_str().len() >= known.as_os_str().len());
-        if dir.starts_with(&place) && is_longer {
-            longest = Some((place, kind.to_owned()));
-        }
-    }
-    longest.map(|(_, kind)| kind)
+    let of_line = |line: &str| {
+        let mut words = line.split(' ').skip(1);
+        let place = words.next()?.replace("\\040", " ");
+        Some((PathBuf::from(place), words.next()?.to_owned()))
+    };
+    let above = mounts
+        .lines()
+        .filter_map(of_line)
+        .filter(|(place, _)| dir.starts_with(place));
+    // The later of two on one place lies on top.
+    let nearest = above.max_by_key(|(place, _)| place.as_os_str().len());
+    nearest.map(|(_, kind)| kind)
 }
 
 /// What is known of some of them beyond what can be tried.
@@ -159,29 +125,33 @@ fn known(kind: &str) -> Option<&'static str> {
     })
 }
 
-fn print(dir: &Path, kind: Option<&str>, tried: &[Tried], out: &mut Output) -> Result<(), Failure> {
-    let of_kind = kind
-        .map(|kind| format!(", file system {kind}"))
-        .unwrap_or_default();
-    out.wrapped(format!("{}{of_kind}", dir.display()), 2)?;
-    for one in tried {
-        match &one.outcome {
-            Outcome::Holds => out.wrapped(format!("  holds  {}", one.name), 9)?,
-            Outcome::Fails(why) => {
-                out.wrapped(format!("  FAILS  {}: {why}", one.name), 9)?;
-                out.wrapped(format!("         without it {}", one.without), 9)?;
+impl Report {
+    fn print(&self, out: &mut Output) -> Result<(), Failure> {
+        let kind = self.file_system.as_deref();
+        let of_kind = kind.map(|kind| format!(", file system {kind}"));
+        out.wrapped(
+            format!("{}{}", self.directory, of_kind.unwrap_or_default()),
+            2,
+        )?;
+        for one in &self.checks {
+            match &one.why {
+                None => out.wrapped(format!("  holds  {}", one.check), 9)?,
+                Some(why) => {
+                    out.wrapped(format!("  FAILS  {}: {why}", one.check), 9)?;
+                    out.wrapped(format!("         without it {}", one.without), 9)?;
+                }
             }
         }
-    }
-    if let Some(text) = kind.and_then(known) {
-        out.wrapped(text, 2)?;
-    }
-    match tried.iter().any(|one| one.needed && !one.holds()) {
-        true => out.wrapped("A store here is at risk: put it elsewhere.", 2),
-        false => out.wrapped(
-            "A store is safe here, as far as that can be tried. Whether a disk that says it has \
-             synced has done so, only a power cut would show.",
-            2,
-        ),
+        if let Some(text) = kind.and_then(known) {
+            out.wrapped(text, 2)?;
+        }
+        let verdict = match self.good {
+            false => "A store here is at risk: put it elsewhere.",
+            true => {
+                "A store is safe here, as far as that can be tried. Whether a disk that says it has \
+                 synced has done so, only a power cut would show."
+            }
+        };
+        out.wrapped(verdict, 2)
     }
 }

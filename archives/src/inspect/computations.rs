@@ -1,0 +1,218 @@
+//! The computations that a store has, and which of each key counts.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use sde::{Key, Mark, RunId};
+
+use super::item::{Entry, EntryUses, Item, SavedJournal, Scratch};
+use crate::format::index_block::prefix;
+use crate::format::precedence::Precedence;
+
+/// What is found in the segments of a store, frame by frame, with what a reader keeps of each entry.
+///
+/// ```
+/// use sde::{Policy, Sde, inputs};
+/// use sde_archives::DirStore;
+/// use sde_archives::inspect::{Computations, Inspection, Standing};
+///
+/// #[sde::app]
+/// fn cube(x: f64) -> f64 {
+///     x * x * x
+/// }
+///
+/// # fn main() -> Result<(), sde::Error> {
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let path = folder.path().join("store");
+/// let sde = Sde::builder().store(DirStore::open(&path)?).build()?;
+/// let wrong = sde.request(&cube, &inputs! { x: 3.0 }).run()?;
+/// sde.invalidate(&wrong.key, "bad memory")?;
+/// let two = inputs! { x: 2.0 };
+/// sde.request(&cube, &two).run()?;
+/// let again = sde.request(&cube, &two).policy(Policy::Refresh).run()?;
+/// sde.finish()?;
+///
+/// let mut found = Computations::default();
+/// for segment in Inspection::open(&path)?.segments()? {
+///     segment.walk(|item| found.add(item, |entry| Some(vec![entry])))?;
+/// }
+/// // Frames of one computation come together.
+/// let found = found.resolve(|known, more| known.append(more));
+/// let counting = found.all.iter().filter(|one| one.standing == Standing::Current);
+/// assert_eq!(counting.map(|one| one.precedence.run).collect::<Vec<_>>(), [again.made_by]);
+/// let invalid = found.all.iter().find(|one| one.standing == Standing::Invalid).unwrap();
+/// assert_eq!(found.mark(invalid).unwrap().reason, "bad memory");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Computations<T> {
+    frames: Vec<Computation<T>>,
+    marks: HashMap<(Key, RunId), Mark>,
+    states: HashMap<Key, Scratch>,
+    uses: HashMap<u64, EntryUses>,
+    journals: HashMap<u64, Box<SavedJournal>>,
+}
+
+/// A computation of a key.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Computation<T> {
+    /// The key.
+    pub key: Key,
+    /// Its precedence among the computations of the key.
+    pub precedence: Precedence,
+    /// Whether it counts.
+    pub standing: Standing,
+    /// What was kept of it.
+    pub of: T,
+}
+
+/// Whether a computation counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is the one of its key that counts.
+    Current,
+    /// Another has taken its place.
+    Replaced,
+    /// It is marked as not to be used.
+    Invalid,
+}
+
+/// The computations, each from all its frames.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Resolved<T> {
+    /// Those of one key beside one another, the highest precedence first.
+    pub all: Vec<Computation<T>>,
+    /// The latest state of each run that has not finished since, the latest first.
+    pub unfinished: Vec<Scratch>,
+    /// What each process has done, as it told last; those that began last first.
+    pub journals: Vec<Box<SavedJournal>>,
+    marks: HashMap<(Key, RunId), Mark>,
+    uses: HashMap<u64, EntryUses>,
+}
+
+impl<T> Default for Computations<T> {
+    fn default() -> Self {
+        Self {
+            frames: Vec::new(),
+            marks: HashMap::new(),
+            states: HashMap::new(),
+            uses: HashMap::new(),
+            journals: HashMap::new(),
+        }
+    }
+}
+
+impl<T> Computations<T> {
+    /// Takes note of what was found in a segment. `keep` says what to keep of an entry, if it is wanted.
+    pub fn add(&mut self, item: Item, keep: impl FnOnce(Entry) -> Option<T>) {
+        match item {
+            Item::Entry(entry) => {
+                let (key, precedence) = (entry.record.key, entry.precedence());
+                self.frames.extend(keep(*entry).map(|of| Computation {
+                    key,
+                    precedence,
+                    standing: Standing::Current,
+                    of,
+                }));
+            }
+            Item::Mark { mark, .. } => {
+                let known = self.marks.entry((mark.key, mark.run));
+                let known = known.or_insert_with(|| mark.clone());
+                if known.at <= mark.at {
+                    *known = mark;
+                }
+            }
+            Item::Scratch(state) => {
+                let known = self.states.entry(state.key);
+                let known = known.or_insert_with(|| state.clone());
+                if known.saved_at <= state.saved_at {
+                    *known = state;
+                }
+            }
+            Item::Journal(saved) => {
+                let known = self.journals.entry(saved.journal.process);
+                let known = known.or_insert_with(|| saved.clone());
+                if known.saved_at <= saved.saved_at {
+                    *known = saved;
+                }
+            }
+            // What a file says of itself may be anything.
+            Item::Uses { uses, .. } => uses.into_iter().for_each(|one| {
+                let known = self.uses.entry(one.prefix);
+                let merge = |known: &mut EntryUses| {
+                    known.count = known.count.saturating_add(one.count);
+                    known.last = known.last.max(one.last);
+                };
+                known.and_modify(merge).or_insert(one);
+            }),
+            _ => {}
+        }
+    }
+
+    /// Brings the frames of each computation together, of which `merge` takes the later into the first, and says
+    /// which counts.
+    pub fn resolve(mut self, mut merge: impl FnMut(&mut T, &mut T)) -> Resolved<T> {
+        for frame in &self.frames {
+            let states = self.states.get(&frame.key);
+            if states.is_some_and(|state| state.saved_at <= frame.precedence.saved_at) {
+                self.states.remove(&frame.key);
+            }
+        }
+        let mut all = self.frames;
+        all.sort_unstable_by_key(|one| (one.key, one.precedence.run, one.precedence.saved_at));
+        all.dedup_by(|frame, first| {
+            let id = |one: &Computation<T>| (one.key, one.precedence.run);
+            let is_same = id(frame) == id(first);
+            if is_same {
+                first.precedence = frame.precedence.max(first.precedence);
+                merge(&mut first.of, &mut frame.of);
+            }
+            is_same
+        });
+        all.sort_unstable_by_key(|one| (one.key, Reverse(one.precedence)));
+        self.marks.retain(|_, mark| !mark.undone);
+        let mut before = None;
+        for one in &mut all {
+            let is_highest = before.replace(one.key) != Some(one.key);
+            one.standing = match self.marks.contains_key(&(one.key, one.precedence.run)) {
+                true => Standing::Invalid,
+                false if is_highest => Standing::Current,
+                false => Standing::Replaced,
+            };
+        }
+        let mut unfinished: Vec<Scratch> = self.states.into_values().collect();
+        unfinished.sort_by_key(|state| Reverse(state.saved_at));
+        let mut journals: Vec<_> = self.journals.into_values().collect();
+        journals.sort_by_key(|saved| Reverse((saved.journal.started, saved.journal.process)));
+        Resolved {
+            all,
+            unfinished,
+            journals,
+            marks: self.marks,
+            uses: self.uses,
+        }
+    }
+}
+
+impl<T> Resolved<T> {
+    /// Why a computation must not be used, if it is so.
+    #[must_use]
+    pub fn mark(&self, of: &Computation<T>) -> Option<&Mark> {
+        self.marks.get(&(of.key, of.precedence.run))
+    }
+
+    /// How many computations are marked as not to be used, whether they are there or not.
+    #[must_use]
+    pub fn marks(&self) -> usize {
+        self.marks.len()
+    }
+
+    /// The uses on record of the entry of a key.
+    #[must_use]
+    pub fn uses(&self, key: &Key) -> Option<EntryUses> {
+        self.uses.get(&prefix(key)).copied()
+    }
+}

@@ -1,0 +1,192 @@
+//! What runs were given and what came of them, as the cells of a table.
+
+use std::collections::{BTreeSet, HashMap};
+use std::rc::Rc;
+
+use sde::key::Plain;
+use sde::{AppSetup, Scalar, ValueSummary};
+use sde_archives::inspect::{Entry, Value};
+use serde_json::Value as Json;
+
+use crate::json;
+use crate::text;
+
+/// The cells of a row, with the numbers of their columns: there are few in a row, and may be many in all.
+pub type Cells = Vec<(u32, Cell)>;
+
+/// A value of a cell.
+pub type Cell = Scalar;
+
+/// What a column is of. Those of the first come first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    Input,
+    /// A field or a parameter of an app.
+    Setting,
+    Result,
+}
+
+/// The columns that were met.
+#[derive(Default)]
+pub struct Columns {
+    /// In the order in which they were met.
+    all: Vec<(Kind, Rc<str>)>,
+    known: [HashMap<Rc<str>, u32>; 3],
+    /// What has no cell: results that are no scalars, with their types.
+    pub left_out: BTreeSet<String>,
+}
+
+/// Longer values are not looked into: nobody has a table of them.
+const LONGEST: u64 = 64 << 10;
+
+/// A longer text has no cell.
+const LONGEST_TEXT: usize = 64;
+
+impl Columns {
+    /// The cells of what a run was given: inputs first, then fields and parameters of its app and of those in its slots.
+    pub fn given(&mut self, entry: &Entry) -> Cells {
+        let (mut cells, record) = (Cells::new(), &entry.record);
+        self.values(Kind::Input, "", &record.inputs, &mut cells);
+        self.settings("", &record.setup, &mut cells);
+        cells
+    }
+
+    fn settings(&mut self, before: &str, setup: &AppSetup, cells: &mut Cells) {
+        for values in [&setup.fields, &setup.parameters, &setup.transparent] {
+            self.values(Kind::Setting, before, values, cells);
+        }
+        for slot in &setup.slots {
+            let before = format!("{before}{}.", slot.slot);
+            self.settings(&before, &slot.setup, cells);
+        }
+    }
+
+    fn values(&mut self, kind: Kind, before: &str, of: &[ValueSummary], cells: &mut Cells) {
+        for value in of {
+            let short = || Cell::Text(value.short.as_str().into());
+            let cell = value.scalar.clone().unwrap_or_else(short);
+            let column = match before {
+                "" => self.column(kind, &value.name),
+                before => self.column(kind, &format!("{before}{}", value.name)),
+            };
+            cells.push((column, cell));
+        }
+    }
+
+    /// The cells of the results that are scalars, and of the fields of results that are.
+    pub fn results(&mut self, entry: &Entry, cells: &mut Cells) {
+        for saved in &entry.results {
+            let Some(payload) = &saved.payload else {
+                continue;
+            };
+            let type_name = text::type_name(payload.type_name());
+            match payload.value(LONGEST) {
+                Ok(value) => self.value(&saved.name, value, &type_name, cells),
+                Err(_) => self.leave_out(&saved.name, &type_name),
+            }
+        }
+    }
+
+    fn value(&mut self, name: &str, value: Value, type_name: &str, cells: &mut Cells) {
+        let cell = match value {
+            Value::Null => return,
+            Value::Bool(truth) => Cell::Bool(truth),
+            Value::Float(number) if type_name == "f32" => Cell::F32(number as f32),
+            Value::Float(number) => Cell::F64(number),
+            Value::Integer(integer) => match (u64::try_from(integer), i64::try_from(integer)) {
+                (Ok(integer), _) => Cell::U64(integer),
+                (_, Ok(integer)) => Cell::I64(integer),
+                _ => Cell::Text(integer.to_string().into()),
+            },
+            Value::Text(text) if text.len() <= LONGEST_TEXT => Cell::Text(text.into()),
+            Value::Map(fields) => {
+                for (field, value) in fields {
+                    let name = format!("{name}.{}", json::name(&field));
+                    self.value(&name, value, "", cells);
+                }
+                return;
+            }
+            // A list that may have any length has no columns.
+            Value::List(items)
+                if type_name.starts_with('(') || type_name.starts_with("Complex<") =>
+            {
+                for (at, value) in items.into_iter().enumerate() {
+                    let field = match type_name.starts_with('(') {
+                        true => format!("{name}.{at}"),
+                        false => format!("{name}.{}", if at == 0 { "re" } else { "im" }),
+                    };
+                    self.value(&field, value, "", cells);
+                }
+                return;
+            }
+            _ => return self.leave_out(name, type_name),
+        };
+        cells.push((self.column(Kind::Result, name), cell));
+    }
+
+    fn leave_out(&mut self, name: &str, type_name: &str) {
+        let of_type = match type_name {
+            "" => String::new(),
+            name => format!(" ({name})"),
+        };
+        self.left_out.insert(format!("{name}{of_type}"));
+    }
+
+    fn column(&mut self, kind: Kind, name: &str) -> u32 {
+        let known = &mut self.known[kind as usize];
+        if let Some(column) = known.get(name) {
+            return *column;
+        }
+        let (name, column) = (Rc::from(name), self.all.len() as u32);
+        known.insert(Rc::clone(&name), column);
+        self.all.push((kind, name));
+        column
+    }
+
+    /// All columns, in the order in which they are shown.
+    pub fn sorted(&self) -> Vec<u32> {
+        let mut all: Vec<u32> = (0..self.all.len() as u32).collect();
+        all.sort_by_key(|column| self.all[*column as usize].0);
+        all
+    }
+
+    /// What the columns are called: by their names, and what they are of if another kind has the name too, or the key.
+    pub fn titles(&self) -> Vec<String> {
+        let title = |(kind, name): &(Kind, Rc<str>)| {
+            let known = self.known.iter().filter(|known| known.contains_key(name));
+            match (known.count() == 1 && &**name != "key", kind) {
+                (true, _) => name.to_string(),
+                (false, Kind::Input) => format!("input {name}"),
+                (false, Kind::Setting) => format!("setting {name}"),
+                (false, Kind::Result) => format!("result {name}"),
+            }
+        };
+        self.all.iter().map(title).collect()
+    }
+
+    pub fn kind(&self, column: u32) -> Kind {
+        self.all[column as usize].0
+    }
+}
+
+/// As people and other programs read it: a number with all digits that it takes to have its bits again.
+pub fn text(cell: &Cell) -> String {
+    match cell.plain() {
+        Plain::Bool(truth) => truth.to_string(),
+        Plain::Unsigned(integer) => integer.to_string(),
+        Plain::Signed(integer) => integer.to_string(),
+        Plain::F32(number) => format!("{number:?}"),
+        Plain::F64(number) => format!("{number:?}"),
+        Plain::Text(text) => text.into_owned(),
+        _ => String::new(),
+    }
+}
+
+/// As JSON.
+pub fn json(cell: &Cell) -> Json {
+    match cell.plain() {
+        Plain::Bool(truth) => truth.into(),
+        Plain::Text(text) => text.into(),
+        _ => json::number(text(cell)),
+    }
+}

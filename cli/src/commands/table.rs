@@ -1,0 +1,267 @@
+//! `sde table`: what the runs of an app were given, and what came of them.
+
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use sde::key::Plain;
+use sde_archives::inspect::{Entry, Standing, Value};
+use serde_json::Map;
+
+use crate::args::Place;
+use crate::columns::{self, Cell, Columns, Kind};
+use crate::failure::Failure;
+use crate::listing::{Choice, Line, Listing};
+use crate::npy::{self, Array};
+use crate::output::{Output, warn};
+use crate::{file, store, text};
+
+/// The runs of an app, a row each: what they were given, and what came of them
+///
+/// Columns are inputs, fields and parameters of the app, and the results that are numbers, truth values or short texts, or
+/// have fields that are. Numbers have all digits that it takes to have their bits again.
+#[derive(Args)]
+pub struct Table {
+    #[command(flatten)]
+    place: Place,
+    #[command(flatten)]
+    choice: Choice,
+    /// In the order of this column, in place of that in which the runs were made
+    #[arg(long, value_name = "COLUMN")]
+    sort: Option<String>,
+    /// Only the last N rows; in the order of time no more is read than it takes
+    #[arg(short = 'n', long, value_name = "N")]
+    limit: Option<usize>,
+    /// As comma-separated values
+    #[arg(long, conflicts_with_all = ["json", "npz"])]
+    csv: bool,
+    /// To a file for numpy.load, an array for each column
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "json")]
+    npz: Option<PathBuf>,
+    /// FILE may be there already, and is replaced
+    #[arg(long, requires = "npz")]
+    force: bool,
+}
+
+impl Table {
+    pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
+        let (store, rows) = store::read(&self.place.only()?, |store| {
+            let keep = |entry: &Entry, columns: &mut Columns| {
+                let mut cells = columns.given(entry);
+                columns.results(entry, &mut cells);
+                cells
+            };
+            let wanted = |line: &Line| line.standing == Some(Standing::Current);
+            let last = self.limit.filter(|_| self.sort.is_none());
+            Ok(Listing::of(store, &self.choice, last, wanted, &keep))
+        })?;
+        let rows = Rows::of(rows, self)?;
+        if let Some(path) = &self.npz {
+            file::write(path, self.force, |to| npy::write_npz(rows.arrays(), to))?;
+        } else if self.csv {
+            rows.csv(out)?;
+        } else if out.json {
+            rows.objects(out)?;
+        } else {
+            rows.print(out)?;
+        }
+        out.flush()?;
+        if !rows.columns.left_out.is_empty() {
+            let left_out = &rows.columns.left_out;
+            let mut names: Vec<&str> = left_out.iter().take(TOLD).map(|name| &**name).collect();
+            names.extend((left_out.len() > TOLD).then_some("…"));
+            let names = names.join(", ");
+            warn(format!(
+                "left out, as they are no numbers, truth values or short texts: {names}; `sde export` writes them"
+            ));
+        }
+        store::conclude(&store, out)
+    }
+}
+
+/// So many results that have no column are named.
+const TOLD: usize = 20;
+
+/// The rows, in order.
+struct Rows {
+    lines: Vec<Line>,
+    columns: Columns,
+    /// Their numbers and titles.
+    titles: Vec<(u32, String)>,
+}
+
+impl Rows {
+    fn of(listing: Listing, asked: &Table) -> Result<Self, Failure> {
+        let Listing {
+            mut lines, columns, ..
+        } = listing;
+        let apps: BTreeSet<&str> = lines.iter().map(|line| &*line.app).collect();
+        if apps.len() > 1 {
+            let apps: Vec<&str> = apps.into_iter().collect();
+            return Err(Failure::told(format!(
+                "a table is of one app; say which with --app: {}",
+                apps.join(", ")
+            )));
+        }
+        lines.reverse();
+        let titles = columns.sorted().into_iter();
+        let named = columns.titles();
+        let titles: Vec<_> = titles
+            .map(|one| (one, named[one as usize].clone()))
+            .collect();
+        if let Some(by) = &asked.sort {
+            let known = titles.iter().find(|(_, title)| title == by);
+            let Some((by, _)) = known else {
+                let titles: Vec<&str> = titles.iter().map(|(_, title)| &**title).collect();
+                return Err(Failure::told(format!(
+                    "there is no column {by:?}; there are: {}",
+                    titles.join(", ")
+                )));
+            };
+            lines.sort_by(|a, b| compare(cell(a, *by), cell(b, *by)));
+        }
+        let over = lines.len() - lines.len().min(asked.limit.unwrap_or(usize::MAX));
+        lines.drain(..over);
+        Ok(Self {
+            lines,
+            columns,
+            titles,
+        })
+    }
+
+    fn print(&self, out: &mut Output) -> Result<(), Failure> {
+        if self.lines.is_empty() {
+            return out.line("no entries");
+        }
+        let count = self.titles.len();
+        let mut table = crate::table::Table::of(&self.lines);
+        for (at, (column, title)) in self.titles.iter().enumerate() {
+            let mut cells = self.lines.iter().map(|line| cell(line, *column));
+            let first = cells.next().flatten();
+            let is_same = self.lines.len() > 1 && cells.clone().all(|other| other == first);
+            let is_text = |cell: Option<&Cell>| matches!(cell, Some(Cell::Text(_)));
+            // What is the same in all rows tells the least.
+            let rank = match (is_same, self.columns.kind(*column)) {
+                (true, Kind::Result) => 2,
+                (true, _) => 1,
+                (false, Kind::Setting) => 3,
+                (false, _) => 4,
+            };
+            let rank = rank * (count + 1) - at;
+            let text = |line: &Line| cell(line, *column).map(columns::text).unwrap_or_default();
+            table = match is_text(first) || cells.any(is_text) {
+                true => table.left(title, rank, text).least(8),
+                false => table.right(title, rank, text),
+            };
+        }
+        let left_out = table.left("key", 0, |line| line.key.short()).write(out)?;
+        if !left_out.is_empty() {
+            out.wrapped(format!("no room for: {}", left_out.join(", ")), 2)?;
+        }
+        out.line(text::count(self.lines.len(), "run", "runs"))
+    }
+
+    fn csv(&self, out: &mut Output) -> Result<(), Failure> {
+        let mut csv = csv::Writer::from_writer(out.raw());
+        let clean = |texts: Vec<String>| texts.into_iter().map(|one| text::clean(&one));
+        let titles = self.titles.iter().map(|(_, title)| title.clone());
+        csv.write_record(clean(titles.chain(["key".to_owned()]).collect()).collect::<Vec<_>>())?;
+        for line in &self.lines {
+            csv.write_record(clean(self.row(line)).collect::<Vec<_>>())?;
+        }
+        Ok(csv.flush()?)
+    }
+
+    fn objects(&self, out: &mut Output) -> Result<(), Failure> {
+        self.lines.iter().try_for_each(|line| {
+            let members = self.titles.iter().map(|(column, title)| {
+                let value = cell(line, *column).map(columns::json);
+                (title.clone(), value.unwrap_or_default())
+            });
+            let key = ("key".to_owned(), line.key.to_string().into());
+            out.object(&members.chain([key]).collect::<Map<_, _>>())
+        })
+    }
+
+    fn row(&self, line: &Line) -> Vec<String> {
+        let cells = self.titles.iter().map(|(column, _)| cell(line, *column));
+        let texts = cells.map(|cell| cell.map(columns::text).unwrap_or_default());
+        texts.chain([line.key.short()]).collect()
+    }
+
+    fn arrays(&self) -> impl Iterator<Item = (String, Array)> {
+        let columns = self.titles.iter();
+        let columns = columns.map(|(column, title)| (title.clone(), self.array(*column)));
+        let keys = Array::texts(self.lines.iter().map(|line| line.key.short()));
+        columns.chain([("key".to_owned(), keys)])
+    }
+
+    /// Numbers as numbers, those with gaps as floats with NaN in the gaps; truth values; all else as texts.
+    fn array(&self, column: u32) -> Array {
+        let cells = self.lines.iter().map(|line| cell(line, column));
+        let values: Vec<Value> = cells.clone().map(value).collect();
+        let float = |value: &Value| match value {
+            Value::Null => Some(f64::NAN),
+            Value::Float(number) => Some(*number),
+            // A larger one may lose digits.
+            Value::Integer(integer) if integer.unsigned_abs() <= 1 << 53 => Some(*integer as f64),
+            _ => None,
+        };
+        let truth = |value: &Value| match value {
+            Value::Bool(truth) => Some(u8::from(*truth)),
+            _ => None,
+        };
+        let as_floats = || values.iter().map(float).collect::<Option<Vec<_>>>();
+        if let Some(numbers) = npy::of_list(&values) {
+            numbers
+        } else if let Some(numbers) = as_floats() {
+            let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
+            Array::line("<f8", numbers.len(), bytes.collect())
+        } else if let Some(truths) = values.iter().map(truth).collect::<Option<Vec<_>>>() {
+            Array::line("|b1", truths.len(), truths)
+        } else {
+            Array::texts(cells.map(|cell| cell.map(columns::text).unwrap_or_default()))
+        }
+    }
+}
+
+fn value(cell: Option<&Cell>) -> Value {
+    match cell.map(Cell::plain) {
+        Some(Plain::Bool(truth)) => Value::Bool(truth),
+        Some(Plain::Unsigned(integer)) => Value::Integer(integer.into()),
+        Some(Plain::Signed(integer)) => Value::Integer(integer.into()),
+        Some(Plain::F32(number)) => Value::Float(number.into()),
+        Some(Plain::F64(number)) => Value::Float(number),
+        Some(Plain::Text(text)) => Value::Text(text.into_owned()),
+        _ => Value::Null,
+    }
+}
+
+fn cell(line: &Line, column: u32) -> Option<&Cell> {
+    let mut cells = line.cells.iter();
+    cells.find(|(own, _)| *own == column).map(|(_, cell)| cell)
+}
+
+/// Numbers by their size and before texts; gaps come last.
+fn compare(one: Option<&Cell>, other: Option<&Cell>) -> Ordering {
+    let number = |cell: Option<&Cell>| cell.and_then(number);
+    match (number(one), number(other)) {
+        (Some(one), Some(other)) => one.total_cmp(&other),
+        (Some(_), None) => Ordering::Less,
+        (None, Some(_)) => Ordering::Greater,
+        (None, None) => {
+            let text = |cell: Option<&Cell>| (cell.is_none(), cell.map(columns::text));
+            text(one).cmp(&text(other))
+        }
+    }
+}
+
+fn number(cell: &Cell) -> Option<f64> {
+    match value(Some(cell)) {
+        Value::Bool(truth) => Some(f64::from(u8::from(truth))),
+        Value::Integer(integer) => Some(integer as f64),
+        Value::Float(number) => Some(number),
+        _ => None,
+    }
+}

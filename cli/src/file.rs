@@ -1,0 +1,48 @@
+//! Files that are written: whole, or not there.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+
+use crate::failure::Failure;
+
+/// Has `write` write a file beside, then gives it its name: nobody finds half of it.
+pub fn write(
+    path: &Path,
+    force: bool,
+    write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let failed =
+        |error: io::Error| Failure::told(format!("{} can't be written: {error}", path.display()));
+    // A rename would put a file in the place of a device, for all who use it.
+    let there = path.symlink_metadata();
+    if there.as_ref().is_ok_and(|found| !found.is_file()) {
+        return Err(Failure::told(format!(
+            "{} is there already and is no regular file, which not even --force replaces; name another, or `-` for standard output",
+            path.display()
+        )));
+    }
+    if !force && there.is_ok() {
+        return Err(Failure::told(format!(
+            "{} is there already; --force replaces it",
+            path.display()
+        )));
+    }
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    let folder = folder.unwrap_or(Path::new("."));
+    let mut beside = tempfile::Builder::new();
+    let beside = beside.suffix(".unfinished");
+    // As any file that is made: who may read it is not for this to say.
+    let beside = beside.make_in(folder, |path| File::create_new(path));
+    let mut beside = beside.map_err(failed)?;
+    let mut to = BufWriter::new(beside.as_file_mut());
+    write(&mut to)?;
+    to.into_inner()
+        .map_err(|error| failed(error.into_error()))?;
+    beside.as_file().sync_all().map_err(failed)?;
+    let named = match force {
+        true => beside.persist(path),
+        false => beside.persist_noclobber(path),
+    };
+    named.map(drop).map_err(|error| failed(error.error))
+}

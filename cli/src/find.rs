@@ -1,0 +1,101 @@
+//! The entry that a person means.
+
+use sde::{Key, Mark};
+use sde_archives::inspect::{Computations, Entry, EntryUses, Item, Listed, Snapshot};
+use serde::Serialize;
+
+use crate::failure::Failure;
+use crate::json;
+
+/// A computation, from all frames that have part of it.
+pub struct Found {
+    pub entry: Entry,
+    pub places: Vec<Place>,
+    /// Why it must not be used.
+    pub mark: Option<Mark>,
+    pub uses: Option<EntryUses>,
+}
+
+/// Where a frame of it lies.
+#[derive(Serialize)]
+pub struct Place {
+    pub file: String,
+    pub class: &'static str,
+    pub at: u64,
+}
+
+/// A value up to this size is read to find out which computation counts, as the engine does.
+const CHECKED: u64 = 16 << 20;
+
+/// All computations of the one key that begins so, the one that counts first.
+pub fn find(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Failure> {
+    let prefix = prefix.to_ascii_lowercase();
+    let is_hex = prefix.chars().all(|digit| digit.is_ascii_hexdigit());
+    if !is_hex || !(1..=64).contains(&prefix.len()) {
+        return Err(Failure::told(format!(
+            "\"{prefix}\" is not a key, nor the beginning of one; `sde ls` shows them"
+        )));
+    }
+    let first = prefix.get(..16).unwrap_or(&prefix);
+    let begins = |key: u64| format!("{key:016x}").starts_with(first);
+    let is_of_key = |listed: &Listed| listed.is_entry() || listed.is_mark();
+    let wanted = |listed: &Listed| listed.is_uses() || is_of_key(listed) && begins(listed.prefix());
+    let mut found = Computations::default();
+    let mut is_gone = false;
+    store.walk(Some(&wanted), |segment, mut item| {
+        match &mut item {
+            Item::Entry(entry) => is_gone |= entry.check(CHECKED),
+            Item::Uses { uses, .. } => uses.retain(|one| begins(one.prefix)),
+            _ => {}
+        }
+        found.add(item, |entry| {
+            let fits = entry.record.key.to_string().starts_with(&prefix);
+            let place = Place {
+                file: segment.path().to_owned(),
+                class: json::class(entry.class),
+                at: entry.place.start,
+            };
+            fits.then(|| vec![(entry, place)])
+        });
+    });
+    store.gone |= is_gone;
+    let mut found = found.resolve(Vec::append);
+    let all = std::mem::take(&mut found.all);
+    let mut keys: Vec<Key> = all.iter().map(|one| one.key).collect();
+    keys.dedup();
+    if keys.len() != 1 {
+        return Err(not_one(&prefix, &keys));
+    }
+    let whole = all.into_iter().filter_map(|one| {
+        let (mark, uses) = (found.mark(&one).cloned(), found.uses(&one.key));
+        let mut parts = one.of.into_iter();
+        let (mut entry, place) = parts.next()?;
+        let mut places = vec![place];
+        for (part, place) in parts {
+            entry.fill(part);
+            places.push(place);
+        }
+        Some(Found {
+            entry,
+            places,
+            mark,
+            uses,
+        })
+    });
+    Ok(whole.collect())
+}
+
+fn not_one(prefix: &str, keys: &[Key]) -> Failure {
+    if keys.is_empty() {
+        return Failure::told(format!(
+            "no entry has a key that begins with {prefix}; `sde ls` shows those there are"
+        ));
+    }
+    let some: Vec<_> = keys.iter().take(5).map(Key::short).collect();
+    Failure::told(format!(
+        "{} keys begin with {prefix}: {}{}; give more of it",
+        keys.len(),
+        some.join(", "),
+        if keys.len() > 5 { ", …" } else { "" }
+    ))
+}

@@ -1,0 +1,215 @@
+//! The computations of a store that are chosen, a line each: what `ls` and `table` show.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use clap::Args;
+use jiff::Timestamp;
+use sde::{CodeId, Key};
+use sde_archives::Class;
+use sde_archives::inspect::{
+    Computations, Entry, Listed, Resolved, Scratch, Snapshot, Standing, Wanted,
+};
+
+use crate::args::App;
+use crate::columns::{Cell, Cells, Columns};
+use crate::time;
+
+#[derive(Args)]
+pub struct Choice {
+    /// Only of this app; NAME may end in *
+    #[arg(long, value_name = "NAME")]
+    pub app: Option<App>,
+    /// Only what was made since: 90s, 15m, 2h, 3d or 1w ago, a day, or a day and a time in UTC (2026-11-21T16:00)
+    #[arg(long, value_name = "WHEN", value_parser = time::when)]
+    since: Option<Timestamp>,
+    /// Only what was made until then
+    #[arg(long, value_name = "WHEN", value_parser = time::when)]
+    until: Option<Timestamp>,
+}
+
+/// A computation. There may be millions, so no more is kept.
+pub struct Line {
+    pub key: Key,
+    pub app: Arc<str>,
+    /// None of a run that has not finished, of which nothing else is known.
+    pub code: Option<CodeId>,
+    pub made_at: Timestamp,
+    pub seconds: f64,
+    pub results: usize,
+    /// Results that are saved and their bytes, in each class.
+    saved: [(usize, u64); 3],
+    /// `None` of a run that has not finished.
+    pub standing: Option<Standing>,
+    pub cells: Cells,
+}
+
+impl Line {
+    fn of(entry: Entry, cells: Cells) -> Self {
+        let payloads = entry.results.iter();
+        let lengths = payloads.filter_map(|saved| Some(saved.payload.as_ref()?.length()));
+        let mut saved = [(0, 0); 3];
+        saved[entry.class as usize] = (lengths.clone().count(), lengths.sum());
+        Self {
+            key: entry.record.key,
+            app: entry.record.app,
+            code: Some(entry.record.code),
+            made_at: time::of(entry.record.made_at),
+            seconds: entry.record.took.as_secs_f64(),
+            results: entry.results.len(),
+            saved,
+            standing: None,
+            cells,
+        }
+    }
+
+    fn unfinished(state: &Scratch) -> Self {
+        let mut saved = [(0, 0); 3];
+        saved[Class::Scratch as usize] = (1, state.payload.length());
+        Self {
+            key: state.key,
+            app: state.app.as_str().into(),
+            code: None,
+            made_at: time::of_nanos(state.saved_at),
+            seconds: 0.0,
+            results: 1,
+            saved,
+            standing: None,
+            cells: Cells::new(),
+        }
+    }
+
+    /// Takes what another frame has of it. The same may be there twice: what was not all saved the first time was saved
+    /// again.
+    fn merge(&mut self, other: &mut Self) {
+        for (own, theirs) in self.saved.iter_mut().zip(other.saved) {
+            *own = theirs.max(*own);
+        }
+        for (column, cell) in other.cells.drain(..) {
+            if self.cells.iter().all(|(own, _)| *own != column) {
+                self.cells.push((column, cell));
+            }
+        }
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.saved.iter().map(|(_, bytes)| bytes).sum()
+    }
+
+    /// How many results are saved.
+    pub fn saved(&self) -> usize {
+        self.saved.iter().map(|(count, _)| count).sum()
+    }
+
+    pub const fn state(&self) -> &'static str {
+        match self.standing {
+            Some(Standing::Current) => "current",
+            Some(Standing::Replaced) => "replaced",
+            Some(Standing::Invalid) => "invalid",
+            None => "unfinished",
+        }
+    }
+
+    pub fn has(&self, class: Class) -> bool {
+        self.saved[class as usize].0 > 0
+    }
+}
+
+/// The lines, those that were made last first.
+pub struct Listing {
+    pub lines: Vec<Line>,
+    /// Whether there may be more.
+    pub is_part: bool,
+    pub columns: Columns,
+    titles: Vec<String>,
+    pub found: Resolved<Line>,
+}
+
+/// Which cells to keep of an entry.
+pub type Keep<'a> = &'a dyn Fn(&Entry, &mut Columns) -> Cells;
+
+impl Listing {
+    /// The chosen lines that are wanted; of those made last at least so many, if there are as many and that is said. No
+    /// more is read for that than it takes: the frames that were saved last, and all that there is of their keys; more of
+    /// them, if of those too few are wanted.
+    pub fn of(
+        store: &mut Snapshot,
+        choice: &Choice,
+        last: Option<usize>,
+        wanted: impl Fn(&Line) -> bool,
+        keep: Keep<'_>,
+    ) -> Self {
+        let mut frames = last.unwrap_or(0).saturating_mul(2).saturating_add(16);
+        loop {
+            let keys = last.and_then(|_| store.latest(frames));
+            let mut listing = Self::of_keys(store, keys.as_ref(), choice, keep);
+            listing.lines.retain(&wanted);
+            if keys.is_none() || last.is_some_and(|last| listing.lines.len() >= last) {
+                return listing;
+            }
+            frames = frames.saturating_mul(8);
+        }
+    }
+
+    fn of_keys(
+        store: &mut Snapshot,
+        keys: Option<&HashSet<u64>>,
+        choice: &Choice,
+        keep: Keep<'_>,
+    ) -> Self {
+        let mut columns = Columns::default();
+        let mut found = Computations::default();
+        let is_of_keys = |listed: &Listed| {
+            listed.is_uses() || keys.is_some_and(|keys| keys.contains(&listed.prefix()))
+        };
+        let wanted = keys.map(|_| &is_of_keys as Wanted<'_>);
+        let is_of_app = |app: &str| choice.app.as_ref().is_none_or(|chosen| chosen.is(app));
+        store.walk(wanted, |_, item| {
+            found.add(item, |entry| {
+                is_of_app(&entry.record.app).then(|| {
+                    let cells = keep(&entry, &mut columns);
+                    Line::of(entry, cells)
+                })
+            });
+        });
+        let mut found = found.resolve(Line::merge);
+        let all = std::mem::take(&mut found.all).into_iter();
+        let standing = all.map(|one| Line {
+            standing: Some(one.standing),
+            ..one.of
+        });
+        let mut lines: Vec<Line> = standing.collect();
+        let unfinished = found.unfinished.iter().map(Line::unfinished);
+        lines.extend(unfinished.filter(|line| is_of_app(&line.app)));
+        lines.retain(|line| {
+            choice.since.is_none_or(|since| line.made_at >= since)
+                && choice.until.is_none_or(|until| line.made_at <= until)
+        });
+        // The key is always different, so that the order is the same each time.
+        lines.sort_unstable_by_key(|line| (Reverse(line.made_at), line.key));
+        Self {
+            lines,
+            is_part: keys.is_some(),
+            titles: columns.titles(),
+            columns,
+            found,
+        }
+    }
+
+    /// The titles of the columns in which lines differ.
+    pub fn varying(&self) -> HashSet<&str> {
+        let mut first: HashMap<&str, &Cell> = HashMap::new();
+        let cells = self.lines.iter().flat_map(|line| self.titled(line));
+        cells
+            .filter(|(title, cell)| first.entry(title).or_insert(cell) != cell)
+            .map(|(title, _)| title)
+            .collect()
+    }
+
+    /// The cells of a line with the titles of their columns.
+    pub fn titled<'l>(&'l self, line: &'l Line) -> impl Iterator<Item = (&'l str, &'l Cell)> {
+        let cells = line.cells.iter();
+        cells.map(|(column, cell)| (&*self.titles[*column as usize], cell))
+    }
+}

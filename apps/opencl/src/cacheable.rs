@@ -18,6 +18,13 @@ pub enum NotCacheable {
         /// The option.
         option: String,
     },
+    /// A switch of the driver that holds options or names a file.
+    Switch {
+        /// The environment variable.
+        name: String,
+        /// What it holds.
+        value: String,
+    },
     /// A part of a linked program is not cacheable.
     Part(Box<NotCacheable>),
     /// A program that somebody else made does not tell what it was made from.
@@ -44,6 +51,10 @@ impl fmt::Display for NotCacheable {
             Self::Option { option } => write!(
                 f,
                 "the option {option} is not known to leave alone files that are not followed"
+            ),
+            Self::Switch { name, value } => write!(
+                f,
+                "{name}={value:?} in the environment may have the driver read a file; for options there is SDE_OPENCL_BUILD_OPTIONS"
             ),
             Self::Part(why) => write!(f, "a part of it: {why}"),
             Self::Foreign { why } => f.write_str(why),

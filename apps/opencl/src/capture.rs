@@ -256,8 +256,9 @@ impl Live {
             },
         };
         self.code
-            .has(kept.launched.into_iter().collect(), Some(key));
-        Ok(true)
+            .has(kept.launched.iter().cloned().collect(), Some(key));
+        // The store may have had no room for it.
+        Ok(dir.launched(&key) == Some(kept.launched))
     }
 
     /// What was finished, if it is to be put in a store in place of this.

@@ -17,6 +17,7 @@ use crate::cacheable::NotCacheable;
 use crate::capture::Code;
 use crate::context::Context;
 use crate::driver::{BinaryKind, ForeignFacts, RawProgram, opencl};
+use crate::error::Refusal;
 use crate::identity::{Material, ProgramSpec};
 use crate::kept::Facts;
 use crate::live::Program;
@@ -29,8 +30,8 @@ pub struct Foreign {
 }
 
 impl Context {
-    /// Takes a look at a program that was made on this context by OpenCL's own calls, and shares it: the
-    /// caller's goes on to be his.
+    /// Takes a look at a program that was made on this context by OpenCL's own calls, and makes one of its own from its
+    /// binary: the caller's goes on to be his.
     ///
     /// If it was built from a source that includes nothing, its key is that of the same program by
     /// [`describe`](Self::describe). Files may have changed since the build, so of a program that includes some the
@@ -50,25 +51,55 @@ impl Context {
 
     /// The same, of a program that is held.
     pub(crate) fn adopt(&self, device: usize, raw: RawProgram) -> Result<Foreign, Error> {
-        let found = match self.describe_foreign(device, &raw) {
-            Ok(Ok((making, facts))) => Ok(Program::new(making, raw, facts, Code::default())),
-            described => {
-                self.0.driver.release_program(raw);
-                described?.map(|_| unreachable!("it is the case before"))
-            }
+        let found = self.copied(device, &raw);
+        self.0.driver.release_program(raw);
+        Ok(Foreign { found: found? })
+    }
+
+    /// A program of our own, made from the binary: its owner may build his again, with other options.
+    fn copied(
+        &self,
+        device: usize,
+        raw: &RawProgram,
+    ) -> Result<Result<Program, NotCacheable>, Error> {
+        let (making, told) = match self.describe_foreign(device, raw)? {
+            Ok(described) => described,
+            Err(why) => return Ok(Err(why)),
         };
-        Ok(Foreign { found })
+        let driver = &*self.0.driver;
+        let copied = || {
+            let facts = Facts {
+                log: driver.log(raw, device)?,
+                build_time: Duration::ZERO,
+                kernels: driver.kernel_names(raw)?,
+            };
+            let binary = driver.binary(raw, device)?;
+            Ok((
+                facts,
+                making.with_binary(&binary)?,
+                driver.foreign(raw, device)?,
+            ))
+        };
+        let foreign = |why: String| Ok(Err(NotCacheable::Foreign { why }));
+        match copied() {
+            Ok((facts, own, told_after)) if told_after == told => {
+                let code = Code::default();
+                Ok(Ok(Program::new(making.clone(), own.take(), facts, code)))
+            }
+            Ok(_) => foreign("it was built again while it was looked at".to_owned()),
+            Err(refusal) => foreign(Refusal::to_string(&refusal)),
+        }
     }
 
     fn describe_foreign(
         &self,
         device: usize,
         raw: &RawProgram,
-    ) -> Result<Result<(Making, Facts), NotCacheable>, Error> {
+    ) -> Result<Result<(Making, ForeignFacts), NotCacheable>, Error> {
         let driver = &*self.0.driver;
         let refused = |refusal| self.foreign_refused(device, refusal);
         let facts = driver.foreign(raw, device).map_err(refused)?;
-        let spec = match source(facts) {
+        let spec = match source(facts.clone()) {
             Ok(spec) => spec,
             Err(why) => return Ok(Err(NotCacheable::Foreign { why })),
         };
@@ -91,11 +122,6 @@ impl Context {
             let why = format!("it may include {}, which may have changed since", file.name);
             return Ok(Err(NotCacheable::Foreign { why }));
         }
-        let facts = Facts {
-            log: driver.log(raw, device).map_err(refused)?,
-            build_time: Duration::ZERO,
-            kernels: driver.kernel_names(raw).map_err(refused)?,
-        };
         Ok(Ok((Making::new(self, device, &descriptor)?, facts)))
     }
 

@@ -32,7 +32,7 @@
 //!
 //! The guide's page on kernels says what is guaranteed.
 
-mod apps;
+pub mod apps;
 mod blob;
 mod cacheable;
 mod capture;
@@ -49,7 +49,7 @@ mod make;
 mod settings;
 mod stats;
 
-pub use apps::{kernel, memory_limit, object, program_build};
+pub use apps::memory_limit;
 pub use blob::BlobError;
 pub use cacheable::NotCacheable;
 pub use context::{Context, ContextBuilder};

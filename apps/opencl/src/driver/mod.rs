@@ -133,7 +133,7 @@ pub(crate) trait Driver: Send + Sync {
 }
 
 /// What a driver tells of a program that somebody else made.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ForeignFacts {
     /// Empty if it was not made from source. It may end with null bytes, and need not be UTF-8.
     pub(crate) source: Vec<u8>,

@@ -1,11 +1,13 @@
 //! A program that is described to the end: with its key.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use sde::Fingerprint;
 use sde::key::{Digest, Encoder, FingerprintError, Short};
 
 use super::Environment;
+use super::environment::{BUILD_OPTIONS, are_plain};
 use super::full_key::{FORMAT, FullKey, Included, Material};
 use super::options::Options;
 use super::scan::Source;
@@ -58,16 +60,19 @@ impl Describe<'_> {
         for option in &spec.options {
             match option {
                 OptionText::Text(text) => options.add(text)?,
-                OptionText::Dir(dir) => options.add_dir(dir),
+                OptionText::Dir(dir) => options.add_dir(dir)?,
             }
         }
         options.add(self.options)?;
         match spec.what {
+            // A linker takes few of them, of some libraries only.
+            What::Linked(_) => {}
             _ if self.is_built => {}
-            What::Linked(_) => options.add_for_linker(&from_environment),
-            _ => options.add(&from_environment)?,
+            _ => options.add(&from_environment).map_err(of_environment)?,
         }
         let (material, made, cacheable) = self.material(spec, &options)?;
+        let known = options.cacheable().and_then(|()| are_plain(&switches));
+        let cacheable = known.and(cacheable);
         let full = FullKey {
             format: FORMAT,
             material,
@@ -82,7 +87,7 @@ impl Describe<'_> {
             name: name.unwrap_or_else(|| format!("program {}", key.short())),
             full,
             made,
-            cacheable: cacheable.and_then(|()| options.cacheable()),
+            cacheable,
         })))
     }
 
@@ -111,7 +116,8 @@ impl Describe<'_> {
         match &spec.what {
             What::Source(text) => {
                 let text = with_defines(&spec.defines, text)?;
-                let (included, cacheable) = scanned(spec, &text, options)?;
+                let before = self.environment.looked_in_before();
+                let (included, cacheable) = scanned(spec, &text, options, &before)?;
                 let material = Material::Source {
                     text,
                     included,
@@ -170,6 +176,7 @@ fn scanned(
     spec: &ProgramSpec,
     text: &str,
     options: &Options,
+    before: &[PathBuf],
 ) -> Result<(Vec<Included>, Result<(), NotCacheable>), Error> {
     let (dirs, name) = (options.include_dirs(), spec.name.as_deref());
     let scan = Source {
@@ -177,6 +184,7 @@ fn scanned(
         name: name.unwrap_or("the source"),
         options: &options.text(),
         dirs: &dirs,
+        before,
         reads: spec.reads.as_deref(),
     };
     let scan = scan.scan();
@@ -203,10 +211,12 @@ fn with_defines(defines: &[String], text: &str) -> Result<String, Error> {
     };
     let mut all = mark.to_owned();
     for define in defines {
-        if define.contains(['\n', '\r']) || define.ends_with('\\') {
+        let goes_on = define.contains(['\n', '\r', '\0']) || define.trim_end().ends_with('\\');
+        if goes_on || define.contains("/*") || define.contains("??/") {
             return Err(Error::Options {
                 options: define.clone(),
-                why: "a macro ends with its line; write it into the source".to_owned(),
+                why: "a macro ends with its line, and has no comment; write it into the source"
+                    .to_owned(),
             });
         }
         all += &format!("#define {define}\n");
@@ -222,6 +232,16 @@ fn cut_to(digest: Digest, bits: usize) -> Digest {
         *byte &= !(0xff_u16 >> kept) as u8;
     }
     Digest::from_bytes(bytes)
+}
+
+fn of_environment(error: Error) -> Error {
+    match error {
+        Error::Options { options, why } => Error::Options {
+            options: format!("{BUILD_OPTIONS}={options}"),
+            why,
+        },
+        other => other,
+    }
 }
 
 fn unkeyed(error: FingerprintError) -> Error {

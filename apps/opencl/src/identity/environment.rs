@@ -7,7 +7,10 @@
 
 use std::collections::BTreeSet;
 use std::env;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use crate::cacheable::NotCacheable;
 
 /// How the names of variables begin that drivers look at.
 const PREFIXES: &[&str] = &[
@@ -130,10 +133,40 @@ impl Environment {
         (found, options)
     }
 
+    /// Where a driver may look for included files before all else: PoCL writes a source to a file in its own cache, and looks
+    /// beside that.
+    pub(crate) fn looked_in_before(&self) -> Vec<PathBuf> {
+        let below = |(name, value): (String, String)| match &*name {
+            "POCL_CACHE_DIR" => Some(PathBuf::from(value)),
+            "XDG_CACHE_HOME" => Some(Path::new(&value).join("pocl/kcache")),
+            "HOME" => Some(Path::new(&value).join(".cache/pocl/kcache")),
+            _ => None,
+        };
+        (self.read)().into_iter().filter_map(below).collect()
+    }
+
     fn counts(&self, name: &str) -> bool {
         let mut prefixes = self.prefixes.iter();
         prefixes.any(|prefix| name.starts_with(&**prefix)) && !self.without.contains(name)
     }
+}
+
+/// Whether no switch may have a driver read a file, or the time: none of them holds an option or a path.
+pub(super) fn are_plain(switches: &[(String, String)]) -> Result<(), NotCacheable> {
+    let is_option = |word: &str| {
+        let behind = word.strip_prefix('-');
+        behind.is_some_and(|behind| !behind.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    let is_plain = |value: &str| {
+        let mut words = value.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'));
+        !value.contains(['/', '\\', '@', '\0']) && !value.contains("__") && !words.any(is_option)
+    };
+    let found = switches.iter().find(|(_, value)| !is_plain(value));
+    found.map_or(Ok(()), |(name, value)| {
+        let name = name.clone();
+        let value = value.clone();
+        Err(NotCacheable::Switch { name, value })
+    })
 }
 
 impl std::fmt::Debug for Environment {

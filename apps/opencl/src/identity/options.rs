@@ -4,22 +4,13 @@
 //! option is known not to read or write files that are not followed, or it makes the program one that is not cacheable;
 //! so does a quote or a backslash, which drivers read in different ways.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::cacheable::NotCacheable;
 
 /// Those that have their value behind a blank.
 const WITH_VALUE: [&str; 3] = ["-cl-nv-arch", "-cl-nv-maxrregcount", "-cl-nv-opt-level"];
-
-/// Those of which OpenCL says that a linker takes them.
-const OF_LINKERS: [&str; 5] = [
-    "-cl-denorms-are-zero",
-    "-cl-no-signed-zeros",
-    "-cl-unsafe-math-optimizations",
-    "-cl-finite-math-only",
-    "-cl-fast-relaxed-math",
-];
 
 /// The options of a build, each as one text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -33,7 +24,9 @@ impl Options {
             why,
         };
         if text.contains('\0') {
-            return Err(wrong("there is a null byte in them".to_owned()));
+            return Err(wrong(
+                "there is a null byte in them, or what is no text".to_owned(),
+            ));
         }
         let mut words = text.split(is_blank).filter(|word| !word.is_empty());
         while let Some(word) = words.next() {
@@ -53,19 +46,17 @@ impl Options {
         Ok(())
     }
 
-    /// Appends those of a text for compilers that are a linker's too.
-    pub(super) fn add_for_linker(&mut self, text: &str) {
-        let all = text.split(is_blank);
-        let taken = all.filter(|one| OF_LINKERS.contains(one));
-        self.0.extend(taken.map(str::to_owned));
-    }
-
     /// Appends a directory in which included files are looked for, whatever is in its name.
-    pub(super) fn add_dir(&mut self, dir: &str) {
+    pub(super) fn add_dir(&mut self, dir: &Path) -> Result<(), Error> {
+        let dir = dir.to_str().ok_or_else(|| Error::Options {
+            options: dir.display().to_string(),
+            why: "the name of the directory is no text".to_owned(),
+        })?;
         self.0.push(match dir.contains(is_blank) {
             true => format!("-I\"{dir}\""),
             false => format!("-I{dir}"),
         });
+        Ok(())
     }
 
     /// Where included files are looked for, in turn.

@@ -30,6 +30,8 @@ pub(super) struct Source<'a> {
     pub(super) options: &'a str,
     /// Where included files are looked for.
     pub(super) dirs: &'a [PathBuf],
+    /// Where a driver may look before, which writes the text to a file there.
+    pub(super) before: &'a [PathBuf],
     /// The files of which its author says that it reads no others, but for those that are included plainly.
     pub(super) reads: Option<&'a [String]>,
 }
@@ -39,12 +41,21 @@ impl Source<'_> {
         let mut walk = Walk {
             source: self,
             seen: HashSet::new(),
+            taken: HashSet::new(),
             left: Vec::new(),
             included: Vec::new(),
             words: Words::default(),
             why: None,
         };
         walk.words.add("the options", self.options.as_bytes());
+        let is_no_dir = |dir: &&PathBuf| fs::metadata(dir).is_ok_and(|found| !found.is_dir());
+        if let Some(file) = self.dirs.iter().find(is_no_dir) {
+            let why = format!(
+                "looks for files in {}, which is no directory",
+                file.display()
+            );
+            walk.refuse("the options", why);
+        }
         walk.text(self.text.as_bytes(), self.name, None);
         while let Some(file) = walk.left.pop() {
             let name = file.path.display().to_string();
@@ -70,6 +81,8 @@ struct Walk<'a> {
     source: &'a Source<'a>,
     /// By name, and by the directory of the file that includes it.
     seen: HashSet<(String, Option<PathBuf>)>,
+    /// The files that are in the key, by the name of the include and where they are.
+    taken: HashSet<(String, PathBuf)>,
     left: Vec<File>,
     included: Vec<Included>,
     words: Words,
@@ -90,7 +103,7 @@ impl Walk<'_> {
         for line in text.split(|byte| *byte == b'\n') {
             for directive in directives(line) {
                 match directive {
-                    Directive::Include(file) => self.include(file, name, dir),
+                    Directive::Include(file, quoted) => self.include((file, quoted), name, dir),
                     Directive::Other => {}
                     Directive::Unfollowed => {
                         let line = String::from_utf8_lossy(line);
@@ -101,37 +114,42 @@ impl Walk<'_> {
         }
         let source = self.source;
         for file in source.reads.unwrap_or_default() {
-            self.include(file, name, dir);
+            self.include((file, Quoted::Yes), name, dir);
         }
     }
 
-    /// Takes every file that an include may mean: beside the file that has it, in each directory of the options, and in the
-    /// working directory, where some drivers look.
-    fn include(&mut self, file: &str, by: &str, dir: Option<&Path>) {
+    /// Takes every file that an include may mean: beside the file that has it, in each directory of the options, and
+    /// where some drivers look, in the working directory and beside the file that they write the source to. It is found only where all
+    /// look: what one does not find there it looks for in directories of its own.
+    fn include(&mut self, (file, quoted): (&str, Quoted), by: &str, dir: Option<&Path>) {
         // By one name of the directory, or files that include one another by `..` have ever longer names.
         let real = dir.map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.to_owned()));
         if !self.seen.insert((file.to_owned(), real)) {
             return;
         }
         let mut is_found = false;
-        let mut tried = HashSet::new();
         let source = self.source;
-        let dirs = source.dirs.iter().map(PathBuf::as_path);
-        for place in dir.into_iter().chain(dirs).chain([Path::new(".")]) {
+        let everywhere = source.dirs.iter().map(|dir| (&**dir, true));
+        let somewhere = source.before.iter().map(|dir| (&**dir, false));
+        let beside = dir.map(|dir| (dir, quoted == Quoted::Yes));
+        let places = somewhere
+            .chain(beside)
+            .chain(everywhere)
+            .chain([(Path::new("."), false)]);
+        for (place, all_look) in places {
             let path = place.join(file);
-            if !tried.insert(std::path::absolute(&path).unwrap_or_default()) {
-                continue;
-            }
             match read(&path) {
                 Ok(None) => {}
                 Ok(Some(bytes)) => {
-                    is_found = true;
-                    self.included.push(Included {
-                        name: file.to_owned(),
-                        path: path.display().to_string(),
-                        content: Content::of(bytes.clone()),
-                    });
-                    self.left.push(File { path, bytes });
+                    is_found |= all_look;
+                    if self.taken.insert((file.to_owned(), path.clone())) {
+                        self.included.push(Included {
+                            name: file.to_owned(),
+                            path: path.display().to_string(),
+                            content: Content::of(bytes.clone()),
+                        });
+                        self.left.push(File { path, bytes });
+                    }
                 }
                 Err(error) => self.refuse(by, format!("includes \"{file}\": {error}")),
             }
@@ -148,11 +166,12 @@ impl Walk<'_> {
     }
 }
 
-/// The content, if there is such a file. A pipe would never give anything, and other things no end.
+/// The content, if there is such a file. A pipe would never give anything, and other things no end; a compiler reads them.
 fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
-    let found = fs::metadata(path).and_then(|found| match found.is_file() {
-        true => fs::read(path).map(Some),
-        false => Ok(None),
+    let found = fs::metadata(path).and_then(|found| match found.file_type() {
+        kind if kind.is_file() => fs::read(path).map(Some),
+        kind if kind.is_dir() => Ok(None),
+        _ => Err(io::Error::other("it is neither a file nor a directory")),
     });
     match found {
         Err(error) => match error.kind() {
@@ -163,10 +182,17 @@ fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
+/// Whether a name is in quotes, so that the file is looked for beside the one that includes it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Quoted {
+    Yes,
+    No,
+}
+
 /// What may be a directive.
 enum Directive<'a> {
     /// Includes a file of this name.
-    Include(&'a str),
+    Include(&'a str, Quoted),
     /// Reads no file.
     Other,
     /// May read a file in another way.
@@ -175,20 +201,18 @@ enum Directive<'a> {
 
 /// What each `#` of a line may begin, also in a string or a comment, but for one behind a `//` that no comment ends after.
 fn directives(line: &[u8]) -> impl Iterator<Item = Directive<'_>> {
-    let marks = line.iter().enumerate();
-    let marks = marks.filter_map(|(at, byte)| match (byte, line.get(at + 1)) {
-        (b'#', _) => Some((at, at + 1)),
-        (b'%', Some(b':')) => Some((at, at + 2)),
-        _ => None,
-    });
-    marks
-        .filter(|(at, _)| !is_commented(&line[..*at]))
-        .map(|(_, behind)| directive(&line[behind..]))
-}
-
-fn is_commented(before: &[u8]) -> bool {
-    let last = |what: &[u8]| before.windows(2).rposition(|two| two == what);
-    last(b"//").is_some_and(|begun| last(b"*/").is_none_or(|ended| ended < begun))
+    let mut is_commented = false;
+    line.iter().enumerate().filter_map(move |(at, byte)| {
+        let next = line.get(at + 1);
+        match (byte, next) {
+            (b'/', Some(b'/')) => is_commented = true,
+            (b'*', Some(b'/')) => is_commented = false,
+            (b'#', _) if !is_commented => return Some(directive(&line[at + 1..])),
+            (b'%', Some(b':')) if !is_commented => return Some(directive(&line[at + 2..])),
+            _ => {}
+        }
+        None
+    })
 }
 
 /// Pragmas that are known to read no file.
@@ -209,7 +233,10 @@ fn directive(behind: &[u8]) -> Directive<'_> {
         // It may end on another line.
         b"" if text.starts_with(b"/*") => Directive::Unfollowed,
         b"include" => {
-            file_name(blanks_skipped(rest)).map_or(Directive::Unfollowed, Directive::Include)
+            let named = file_name(blanks_skipped(rest));
+            named.map_or(Directive::Unfollowed, |(name, quoted)| {
+                Directive::Include(name, quoted)
+            })
         }
         b"pragma" => {
             let text = blanks_skipped(rest);
@@ -230,15 +257,15 @@ fn blanks_skipped(text: &[u8]) -> &[u8] {
 }
 
 /// The name between quotes or angle brackets, if all compilers look for the same file by it.
-fn file_name(text: &[u8]) -> Option<&str> {
+fn file_name(text: &[u8]) -> Option<(&str, Quoted)> {
     let (first, rest) = text.split_first()?;
-    let close = match first {
-        b'"' => b'"',
-        b'<' => b'>',
+    let (close, quoted) = match first {
+        b'"' => (b'"', Quoted::Yes),
+        b'<' => (b'>', Quoted::No),
         _ => return None,
     };
     let length = rest.iter().position(|byte| *byte == close)?;
     let name = std::str::from_utf8(&rest[..length]).ok()?;
     let is_plain = !(name.contains(['\\', '\0']) || name.contains("//") || name.contains("/*"));
-    (is_plain && !name.is_empty()).then_some(name)
+    (is_plain && !name.is_empty()).then_some((name, quoted))
 }

@@ -44,7 +44,7 @@ pub(super) enum OptionText {
     /// To be parted at its blanks.
     Text(String),
     /// A directory for included files.
-    Dir(String),
+    Dir(PathBuf),
 }
 
 impl ProgramSpec {
@@ -95,7 +95,8 @@ impl ProgramSpec {
     }
 
     /// A macro of a source, with any value that fits on a line: `#define name value` before the first line of the
-    /// text, whose lines keep their numbers. Describing a program that is not a source, or a value that ends its line, is an error.
+    /// text, whose lines keep their numbers. Describing a program that is not a source, or a value that does not end with its line, is
+    /// an error.
     #[must_use]
     pub fn define(mut self, name: &str, value: impl std::fmt::Display) -> Self {
         self.defines.push(format!("{name} {value}"));
@@ -106,7 +107,13 @@ impl ProgramSpec {
     /// all drivers, and makes the program one that is not cacheable.
     #[must_use]
     pub fn include_dir(mut self, dir: impl Into<PathBuf>) -> Self {
-        let dir = dir.into().display().to_string();
+        let dir = dir.into();
+        // An empty one is where a file lies that has no directory in its path.
+        let dir = if dir.as_os_str().is_empty() {
+            ".".into()
+        } else {
+            dir
+        };
         self.options.push(OptionText::Dir(dir));
         self
     }

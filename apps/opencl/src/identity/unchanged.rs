@@ -3,9 +3,11 @@
 //! A program is described once and compiled later, perhaps hours later, when it was let go meanwhile. The
 //! compiler reads the included files itself, and the driver its switches. If they are others by then,
 //! the code is not that of the key, and may not be kept or remembered under it. So they are looked at before
-//! each compilation and after it; what was changed and put back in between is told by the files' times.
+//! each compilation and after it; a file that was changed and put back in between is told by its time. A directory or a link
+//! that is another for as long as the compiler runs, and the same again then, is not told.
 
 use std::fs;
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 use super::full_key::{FullKey, Included, Material};
@@ -23,12 +25,14 @@ impl Descriptor {
     pub(crate) fn unchanged(&self, environment: &Environment) -> Option<Stamps> {
         let full = self.full_key();
         let is_same = environment.look().0 == full.switches;
-        is_same.then(|| full.stamps()).flatten()
+        is_same
+            .then(|| full.stamps(&environment.looked_in_before()))
+            .flatten()
     }
 }
 
 impl FullKey {
-    fn stamps(&self) -> Option<Stamps> {
+    fn stamps(&self, before: &[PathBuf]) -> Option<Stamps> {
         let Material::Source {
             text,
             included,
@@ -47,6 +51,7 @@ impl FullKey {
             name: "",
             options: &self.options,
             dirs: &options.include_dirs(),
+            before,
             reads: reads.as_deref(),
         };
         (now.scan().included == *included).then_some(stamps)

@@ -12,7 +12,7 @@ enum Does {
     Time,
     /// It asks for a file, or names one in a way of its own.
     File,
-    /// It hands a text to an assembler.
+    /// It hands a text to an assembler, which reads a file if quotes in that name one.
     Assembly,
 }
 
@@ -38,29 +38,32 @@ pub(super) struct Words {
     /// Where the first one stands, and what it is.
     time: Option<(String, &'static str)>,
     file: Option<(String, &'static str)>,
+    assembly: Option<(String, &'static str)>,
     /// Words that are in one of [`WORDS`].
     pieces: BTreeSet<Vec<u8>>,
     /// Whether a macro may put pieces together.
     pastes: bool,
-    /// Whether there may be a text with quotes in it, as an assembler's names of files are.
-    quotes: bool,
+    /// Whether there may be a text by which an assembler reads a file: with quotes in it, as names of files are, or with the
+    /// directive as it stands.
+    names_files: bool,
 }
 
 impl Words {
     /// Takes note of those of a text whose lines are joined.
     pub(super) fn add(&mut self, at: &str, text: &[u8]) {
         self.pastes |= has(text, b"##") || has(text, b"%:%:");
-        self.quotes |= text.contains(&b'\\') || has(text, b"R\"") || makes_texts(text);
+        self.names_files |=
+            text.contains(&b'\\') || has(text, b"R\"") || has(text, b".inc") || makes_texts(text);
         let mut rest = text;
         while let Some(begin) = rest.iter().position(|byte| is_of_word(*byte)) {
             rest = &rest[begin..];
             let (word, behind) = rest.split_at(word_length(rest));
-            self.word(at, word, behind);
+            self.word(at, word);
             rest = behind;
         }
     }
 
-    fn word(&mut self, at: &str, word: &[u8], behind: &[u8]) {
+    fn word(&mut self, at: &str, word: &[u8]) {
         for (danger, does) in WORDS {
             if word != danger.as_bytes() {
                 if has(danger.as_bytes(), word) && !self.pieces.contains(word) {
@@ -69,9 +72,9 @@ impl Words {
                 continue;
             }
             let first = match does {
-                Does::Assembly if is_plain_assembly(behind) => continue,
                 Does::Time => &mut self.time,
-                Does::File | Does::Assembly => &mut self.file,
+                Does::File => &mut self.file,
+                Does::Assembly => &mut self.assembly,
             };
             first.get_or_insert_with(|| (at.to_owned(), danger));
         }
@@ -92,8 +95,9 @@ impl Words {
     /// Whether it may read a file that is not followed.
     pub(super) fn file(&self) -> Option<NotCacheable> {
         let pasted =
-            || self.pasted(|does| does == Does::File || does == Does::Assembly && self.quotes);
-        let (at, word) = self.file.clone().or_else(pasted)?;
+            || self.pasted(|does| does == Does::File || does == Does::Assembly && self.names_files);
+        let assembly = || self.assembly.clone().filter(|_| self.names_files);
+        let (at, word) = self.file.clone().or_else(assembly).or_else(pasted)?;
         let why = format!("has {word}, by which it may read a file");
         Some(NotCacheable::Reads { at, why })
     }
@@ -125,43 +129,19 @@ pub(super) fn word_length(text: &[u8]) -> usize {
     text.iter().take_while(|byte| is_of_word(**byte)).count()
 }
 
-/// Whether a macro may make a text of what it is given, quotes and all.
+/// Whether a macro may make a text of what it is given, quotes and all: a `#` that begins no line and is no `##`.
 fn makes_texts(text: &[u8]) -> bool {
     let of_line = |line: &[u8]| {
-        let marks = line
-            .trim_ascii_start()
-            .iter()
-            .skip(1)
-            .filter(|byte| **byte == b'#')
-            .count();
-        let pasting = line.windows(2).filter(|two| two == b"##").count();
-        marks > 2 * pasting || has(line, b"%:")
+        let line = line.trim_ascii_start();
+        let line = line.strip_prefix(b"#").unwrap_or(line);
+        let mut marks = line.split(|byte| *byte != b'#');
+        marks.any(|marks| !matches!(marks.len(), 0 | 2))
     };
-    text.split(|byte| *byte == b'\n').any(of_line)
+    has(text, b"%:") || text.split(|byte| *byte == b'\n').any(of_line)
 }
 
 fn has(text: &[u8], what: &[u8]) -> bool {
     text.windows(what.len()).any(|part| part == what)
-}
-
-/// Whether what follows an `asm` is one text as it reads, with no directive by which an assembler reads a file.
-fn is_plain_assembly(text: &[u8]) -> bool {
-    let skipped = |text: &[u8], words: bool| {
-        let is_before = |byte: &&u8| byte.is_ascii_whitespace() || words && is_of_word(**byte);
-        text.iter().take_while(is_before).count()
-    };
-    let Some((b"(", text)) = text[skipped(text, true)..].split_at_checked(1) else {
-        return false;
-    };
-    let Some((b"\"", text)) = text[skipped(text, false)..].split_at_checked(1) else {
-        return false;
-    };
-    let Some(length) = text.iter().position(|byte| *byte == b'"') else {
-        return false;
-    };
-    let (assembly, behind) = (&text[..length], &text[length + 1..]);
-    let next = behind.get(skipped(behind, false));
-    matches!(next, Some(b':' | b')')) && !(assembly.contains(&b'\\') || has(assembly, b".inc"))
 }
 
 /// A text with each line that ends with a backslash put before the next, as all compilers do first.

@@ -69,9 +69,11 @@ impl App for Build {
             .result(ResultSpec::new::<f64>("build_seconds"))
     }
 
-    fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+    fn run(&self, sde: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
         let kept = (self.make)();
         let kept = kept.map_err(|error| error.for_store(&self.program))?;
+        // What is captured later is worth what building it took.
+        sde.took(kept.facts.build_time);
         let length = kept.binary.len() as u64;
         if length == 0 || !self.lengths.contains(&length) {
             return Err(NotKept.into());

@@ -14,7 +14,7 @@ use sde::{
     Announced, AppStats, ArchiveError, Archiver, Codec, Error, Event, Key, Observer, Policy,
     SavePolicy, Sde, SharedWork, Storable, StoredEntry,
 };
-use sde_archives::vfs::{FileKind, Vfs};
+use sde_archives::vfs::Vfs;
 use sde_archives::{DirStore, Options, Retention};
 
 use super::Kept;
@@ -68,7 +68,15 @@ impl KernelDir {
             StoreError::new(doing, why)
         })?;
         let failed = |error: ArchiveError| StoreError::new(doing, error);
-        check_above(&**settings.on(), &dir).map_err(|error| StoreError::new(doing, error))?;
+        let vfs = &**settings.on();
+        check_above(vfs, &dir).map_err(|error| StoreError::new(doing, error))?;
+        if !settings.writes() && vfs.look(&dir).is_ok_and(|found| found.is_none()) {
+            let why = format!(
+                "there is none in {} yet, and this process only reads",
+                dir.display()
+            );
+            return Err(StoreError::new(doing, why));
+        }
         let open = |settings: &Settings| options(settings).open(&dir);
         let (settings, store) = match open(&settings) {
             Err(why) if settings.writes() && is_of_writing(&why) => {
@@ -243,29 +251,28 @@ fn value<T: Storable + Clone>(entry: &StoredEntry, name: &str) -> Option<T> {
     value.downcast::<T>().map(|value| T::clone(&value))
 }
 
-/// Whoever can write to the directory above can put another in the place of this one. The store itself is looked at when it is opened.
+/// Whoever can write to a directory above can put another in the place of this one. The store itself is looked at when it is opened.
 fn check_above(vfs: &dyn Vfs, dir: &Path) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
+    const ROOT: u32 = 0;
     let dir = std::path::absolute(dir)?;
-    let above = dir
-        .parent()
-        .map(|above| vfs.look(above))
-        .transpose()?
-        .flatten();
-    let Some(above) = above.filter(|above| above.kind == FileKind::Directory) else {
-        return Ok(());
-    };
-    let is_open = |(_, mode): (u32, u32)| mode & 0o022 != 0 && mode & STICKY == 0;
-    match above.owner.is_some_and(is_open) {
-        false => Ok(()),
-        true => Err(io::Error::new(
-            io::ErrorKind::PermissionDenied,
-            format!(
-                "others can write to the directory above {}, and what is kept there is code; make that yours alone (`chmod go-w`), or name another directory",
-                dir.display()
-            ),
-        )),
+    for above in dir.ancestors().skip(1) {
+        let Some((owner, mode)) = vfs.look(above)?.and_then(|found| found.owner) else {
+            continue;
+        };
+        let is_ours = owner == ROOT || vfs.user().is_none_or(|user| user == owner);
+        if !is_ours || mode & 0o022 != 0 && mode & STICKY == 0 {
+            let above = above.display();
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!(
+                    "others can write to {above}, which {} is in, and what is kept there is code; make it yours alone (`chmod go-w`), or name another directory with SDE_KERNEL_CACHE_DIR",
+                    dir.display()
+                ),
+            ));
+        }
     }
+    Ok(())
 }
 
 /// Whether the system says that nothing can be written.

@@ -224,7 +224,7 @@ impl<'a> Owned<'a> {
         }
     }
 
-    pub(super) fn take(mut self) -> RawProgram {
+    pub(crate) fn take(mut self) -> RawProgram {
         match self.raw.take() {
             Some(raw) => raw,
             None => unreachable!("it is there until it is taken, which ends this"),

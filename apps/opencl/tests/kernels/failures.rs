@@ -192,6 +192,8 @@ fn options_and_parts_that_make_no_sense_are_errors_at_once() {
         ProgramSpec::source("a").reads("gone.h"),
         ProgramSpec::source("a").define("A", "1\n"),
         ProgramSpec::source("a").define("A", "\\"),
+        ProgramSpec::source("a").define("A", "1 \\ "),
+        ProgramSpec::source("a").define("A", "1 /*"),
         ProgramSpec::il(*b"a").define("A", 1),
         ProgramSpec::il(*b"a").reads_no_other(),
     ] {

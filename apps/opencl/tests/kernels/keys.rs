@@ -6,7 +6,7 @@ use std::fs;
 use sde::Sde;
 use sde::key::Digest;
 use sde_opencl::driver::simulated::{Simulated, device};
-use sde_opencl::{Context, DeviceInfo, Environment, Error, ProgramSpec};
+use sde_opencl::{Context, DeviceInfo, Environment, Error, Material, ProgramSpec};
 
 use crate::fixture::{COPY, context, copy, folder, keeping, quiet};
 
@@ -285,13 +285,15 @@ fn a_program_that_no_key_can_hold_is_built_each_time_and_never_kept() {
     }
     // The apps would remember it, and are for who knows what can be.
     let refused = [
-        sde_opencl::program_build
+        sde_opencl::apps::program_build
             .call(&sde, &context, 0, &program)
             .err(),
-        sde_opencl::kernel
+        sde_opencl::apps::kernel
             .call(&sde, &context, 0, &program, "k")
             .err(),
-        sde_opencl::object.call(&sde, &context, 0, &program).err(),
+        sde_opencl::apps::object
+            .call(&sde, &context, 0, &program)
+            .err(),
     ];
     for error in refused {
         let error = Error::from(error.unwrap());
@@ -355,18 +357,18 @@ fn switches_of_other_drivers_count_by_themselves() {
     }
 }
 
-/// The options for every build were for those of parts only, though some are a linker's too.
+/// Of those that OpenCL lets a linker take PoCL refuses each: the parts have them.
 #[test]
-fn the_options_for_every_build_are_for_links_too() {
+fn the_options_for_every_build_are_those_of_compilers() {
     let option = "-cl-fast-relaxed-math";
     let variables = move || vec![("SDE_OPENCL_BUILD_OPTIONS".to_owned(), option.to_owned())];
     let context = quiet(&Simulated::new()).environment(Environment::reading(variables));
     let parts = [ProgramSpec::source("kernel void k() {}")];
-    let linked = context
-        .build()
-        .unwrap()
-        .describe(0, &ProgramSpec::linked(parts))
-        .unwrap();
-    let given = linked.options();
-    assert!(given.contains(option), "the linker is given `{given}`");
+    let context = context.build().unwrap();
+    let linked = context.describe(0, &ProgramSpec::linked(parts)).unwrap();
+    assert_eq!(linked.options(), "");
+    let Material::Linked { parts } = &linked.full_key().material else {
+        unreachable!("it is linked");
+    };
+    assert_eq!(parts[0].options, option);
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use sde_opencl::driver::simulated::Simulated;
-use sde_opencl::{Content, Included, Material, NotCacheable, ProgramSpec};
+use sde_opencl::{Content, Context, Environment, Included, Material, NotCacheable, ProgramSpec};
 
 use crate::fixture::context;
 
@@ -72,7 +72,7 @@ fn what_is_included_includes_more_and_cycles_end() {
     ]);
     let source = "/* #include \"a.h\" */\n// #include \"no.h\"\n%:include\t<a.h> // here\nkernel void k() {}";
     let scan = scan(source, &[folder.path()]);
-    assert_eq!(names(&scan), ["a.h", "sub/b.h", "c.h", "a.h"]);
+    assert_eq!(names(&scan), ["a.h", "sub/b.h", "c.h"]);
     assert_eq!(scan.cacheable, Ok(()));
 }
 
@@ -142,7 +142,11 @@ fn what_may_read_anything_else_is_not_cacheable() {
         "asm(\n\"  .include \\\"a.h\\\"\"\n);",
         "asm volatile (\".incbin a.h\" ::: );",
         "asm(R\"(.incbin \"a.h\")\");",
-        "asm(TEXT);",
+        "#define S(x) #x\n#define I(x)\n#define Q __asm__\nI (\"nop\")\nQ(S(.incbin \"f\"));",
+        "#define S(x) #x\n#define I(x)\n#define Q(x...) __asm__ I(\"nop\") (x)\nQ(S(.incbin \"f\"));",
+        "#define S(x) #x\n#define volatile(x)\n#define Q(x...) __asm__ volatile(\"nop\") (x)\nQ(S(.incbin \"f\"));",
+        "#define C(a,b) a##b\n#define S(e,x) e###x\nC(__as,m__)(S(,.incbin \"f\"));",
+        "#define S(x) #x\n__asm__(\"nop\" S(;.incbin \"f\"));",
         // Read in different ways.
         "??=include \"a.h\"",
         "// ??/\n#include \"a.h\"",
@@ -196,6 +200,7 @@ fn what_reads_nothing_is_cacheable() {
         "#define CPREC(a) a##f\n #define X\nint s, m, i, t; float as_float;",
         "#if __has_builtin(__builtin_assume)\n#endif\nint HAVE__TIME__, __TIME, DATE__;",
         "#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#pragma unroll 4\n#\n# 5 \"x\"",
+        "asm(TEXT);",
         "asm volatile(\"shfl.sync.idx.b32 %0, %%laneid;\" : \"=r\"(ret) );\n__asm__ (\"nop\");",
         "printf(\"%d # of a include\\n\", 1); char c = '\\\\'; // asmodeus\r\n",
     ] {
@@ -211,7 +216,7 @@ fn what_an_author_promises_is_followed() {
             "a.h",
             "#include \"b.h\"\n#include OTHER\n#include \"gone.h\"",
         ),
-        ("b.h", "asm(TEXT);"),
+        ("b.h", "asm(\"\\t\");"),
         ("sub/l.h", "#include FILE"),
         ("sub/x.h", "near"),
         ("x.h", "far"),
@@ -225,7 +230,8 @@ fn what_an_author_promises_is_followed() {
         names(&found)
     );
     assert!(scan(source, &[folder.path()]).cacheable.is_err());
-    assert_eq!(promised("asm(TEXT);", folder.path(), &[]).cacheable, Ok(()));
+    let assembly = "asm(\".incbin\" NAME);";
+    assert_eq!(promised(assembly, folder.path(), &[]).cacheable, Ok(()));
     // Beside the file that has the macro, too.
     let found = promised("#include \"sub/l.h\"", folder.path(), &["x.h"]);
     for text in ["near", "far"] {
@@ -272,11 +278,104 @@ fn a_header_that_is_no_text_is_followed_and_its_bytes_count() {
     );
 }
 
+/// Each of these was found to read another file than the one in the key.
+#[test]
+fn a_file_is_found_where_all_compilers_look() {
+    let files = folder(&[
+        ("sub/x.h", "#include <y.h>"),
+        ("sub/y.h", ""),
+        ("mine/v.h", ""),
+        ("map.hmap", "pamh"),
+    ]);
+    let path = files.path();
+    // In angle brackets not beside the file that includes it, and not in the working directory.
+    assert!(scan("#include \"sub/x.h\"", &[path]).cacheable.is_err());
+    assert_eq!(
+        scan("#include \"sub/x.h\"", &[path, &path.join("sub")]).cacheable,
+        Ok(())
+    );
+    assert!(scan("#include \"Cargo.toml\"", &[]).cacheable.is_err());
+    // A file in place of a directory may be a map of headers.
+    let (map, mine) = (path.join("map.hmap"), path.join("mine"));
+    assert!(scan("#include \"v.h\"", &[&map, &mine]).cacheable.is_err());
+    assert_eq!(
+        scan("#include \"v.h\"", &[&path.join("gone"), &mine]).cacheable,
+        Ok(())
+    );
+    // No directory is the one of a file without a directory in its path, and takes no option that follows.
+    let scan = scan_spec(&ProgramSpec::source("").include_dir("").option("-DX=1"));
+    assert_eq!(scan.options, "-I. -DX=1");
+}
+
+/// PoCL looks first beside the file that it writes the source to.
+#[test]
+fn a_file_in_the_cache_of_a_driver_counts() {
+    let files = folder(&[("inc/v.h", "far"), ("cache/v.h", "near")]);
+    let (include, cache) = (files.path().join("inc"), files.path().join("cache"));
+    let cache = cache.to_str().unwrap().to_owned();
+    let variables = move || vec![("POCL_CACHE_DIR".to_owned(), cache.clone())];
+    let context =
+        Context::simulated(&Simulated::new()).environment(Environment::reading(variables));
+    let spec = spec("#include \"v.h\"", &[&include]);
+    let program = context.build().unwrap().describe(0, &spec).unwrap();
+    let Material::Source { included, .. } = &program.full_key().material else {
+        unreachable!("it is a source");
+    };
+    let texts: Vec<_> = included.iter().map(|one| &one.content).collect();
+    assert_eq!(
+        texts,
+        [&Content::Text("near".into()), &Content::Text("far".into())]
+    );
+    assert_eq!(program.is_cacheable(), Ok(()));
+}
+
+/// What a switch holds a compiler may read as options.
+#[test]
+fn a_switch_that_may_hold_options_or_a_path_is_not_cacheable() {
+    let is_cacheable = |value: &'static str| {
+        let variables = || vec![("POCL_EXTRA_BUILD_FLAGS".to_owned(), value.to_owned())];
+        let environment = Environment::reading(variables);
+        let context = Context::simulated(&Simulated::new()).environment(environment);
+        let program = context
+            .build()
+            .unwrap()
+            .describe(0, &spec("", &[]))
+            .unwrap();
+        program.is_cacheable().map_err(ToString::to_string)
+    };
+    for plain in ["", "1", "-1", "loopvec", "cpu,basic", "a=b;c = 2.5"] {
+        assert_eq!(is_cacheable(plain), Ok(()), "{plain}");
+    }
+    for value in [
+        "-DT=__TIME__",
+        "X=__DATE__",
+        "-I/elsewhere",
+        "-O3",
+        "a,-include",
+        "a=--x",
+        "/etc/x",
+        "@file",
+        "C:\\x",
+        "\0no text",
+    ] {
+        let why = is_cacheable(value).unwrap_err();
+        assert!(why.contains("POCL_EXTRA_BUILD_FLAGS"), "{why}");
+    }
+}
+
+/// A second a megabyte: each mark was looked at with all that stands before it in its line.
+#[test]
+fn a_long_line_takes_no_longer_than_many() {
+    for piece in ["a##b ", "# ", "asm (", "// # "] {
+        scan(&piece.repeat(1 << 20), &[]);
+    }
+}
+
 /// Opening a pipe never ends.
 #[cfg(unix)]
 #[test]
 fn what_is_no_file_is_not_read() {
-    let folder = folder(&[]);
+    let folder = folder(&[("two/pipe.h", "")]);
     let pipe = folder.path().join("pipe.h");
     let made = std::process::Command::new("mkfifo").arg(&pipe).status();
     assert!(made.unwrap().success());
@@ -287,6 +386,10 @@ fn what_is_no_file_is_not_read() {
                 .is_err()
         );
     }
+    // A compiler reads it, before the file of its name.
+    let two = folder.path().join("two");
+    let found = scan("#include \"pipe.h\"", &[folder.path(), &two]);
+    assert!(found.cacheable.is_err());
 }
 
 /// Files that each include the next one overflowed the stack, and such as include one another by the parent had ever longer names.

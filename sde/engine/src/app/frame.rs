@@ -45,6 +45,8 @@ pub(crate) struct Frame {
     /// Whether anybody was told that nobody wants the result.
     gave_up: AtomicBool,
     pub(crate) dependencies: Dependencies,
+    /// What the body says that it took, in nanoseconds.
+    pub(crate) said: AtomicU64,
     /// By what the states of its scratch are known.
     pub(crate) states: StateNumbers,
 }
@@ -111,6 +113,7 @@ impl Frame {
             active: AtomicBool::new(true),
             gave_up: AtomicBool::new(false),
             dependencies: Dependencies::default(),
+            said: AtomicU64::new(0),
             states: StateNumbers::default(),
         }
     }

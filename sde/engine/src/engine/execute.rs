@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread;
+use std::time::Duration;
 
 use super::Engine;
 use super::handle::{Handle, Policy};
@@ -103,6 +104,7 @@ impl Engine {
             Err(_) => stretch.end("panicked"),
         }
         let (took, own) = time.end();
+        let said = Duration::from_nanos(frame.said.load(Ordering::Relaxed));
         run.cache.counters.spent(own);
         if self.sharing.is_some() && matches!(returned, Ok(Ok(_))) {
             run.cache.cost.note(own);
@@ -131,7 +133,7 @@ impl Engine {
             nondeterministic: saw.saw_nondeterminism() || resolved.nondeterministic,
             anew: saw.is_anew() || self.is_in_place_of_another(run),
             made_at,
-            took,
+            took: took.max(said),
             thread: u32::try_from(thread_number()).unwrap_or(u32::MAX),
             host: machine::host(),
             target: machine::target(),

@@ -158,9 +158,11 @@ pub fn wrong(context: &Context) {
 pub fn foreign(context: &Context) {
     let sde = Sde::new();
     let opencl = context.opencl().unwrap();
-    let source = SOURCE.replace("OFFSET", "1.0f");
+    let source = SOURCE.replace("OFFSET", "OFFSET + 0.0f");
+    let source =
+        format!("#ifdef X\n#define OFFSET 2.0f\n#else\n#define OFFSET 1.0f\n#endif\n{source}");
     let program = ClProgram::create_and_build_from_source(opencl, &source, "-cl-mad-enable");
-    let program = program.unwrap();
+    let mut program = program.unwrap();
     // SAFETY: it is alive.
     let foreign = unsafe { context.foreign(0, program.get()) }.unwrap();
     foreign.is_cacheable().unwrap();
@@ -169,7 +171,11 @@ pub fn foreign(context: &Context) {
         run(context, 0, &own.kernel("axpy").unwrap().launch().unwrap()),
         expected()
     );
+    // Its owner builds it again.
+    program.build(opencl.devices(), "-DX=2").unwrap();
+    assert_eq!(own.descriptor().options(), "-cl-mad-enable");
     assert!(foreign.keep().unwrap());
+    program.build(opencl.devices(), "-cl-mad-enable").unwrap();
     let before = context.stats().builds;
     let same = ProgramSpec::source(source).option("-cl-mad-enable");
     let same = context.describe(0, &same).unwrap();

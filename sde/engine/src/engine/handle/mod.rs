@@ -11,6 +11,8 @@ mod source;
 mod subset;
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 pub(crate) use request::Options;
 pub use request::{Outcome, Peek, Policy, Request};
@@ -228,6 +230,32 @@ impl Handle {
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
         self.frame.as_ref().is_some_and(|frame| frame.is_unwanted())
+    }
+
+    /// Says that what this run gives took at least so long: it was computed elsewhere, or before, and only brought here. Its
+    /// record says so then, and what is saved by each hit. Of several the longest counts.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use sde::{Handle, Sde};
+    ///
+    /// #[sde::app]
+    /// fn imported(sde: &Handle, point: u64) -> f64 {
+    ///     // From a table that another program made.
+    ///     sde.took(Duration::from_secs(3600));
+    ///     point as f64
+    /// }
+    ///
+    /// let sde = Sde::new();
+    /// imported.call(&sde, 1)?;
+    /// assert_eq!(sde.records()[0].took, Duration::from_secs(3600));
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    pub fn took(&self, time: Duration) {
+        if let Some(frame) = &self.frame {
+            let nanos = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+            frame.said.fetch_max(nanos, Ordering::Relaxed);
+        }
     }
 
     /// Tells observers how far long work has come; nobody, if this handle's run has

@@ -69,7 +69,7 @@ impl Context {
     /// included: do it once, and keep what comes of it.
     ///
     /// # Errors
-    /// If there is no such device; an included file is missing or can't be read; the options, constants or promised files
+    /// If there is no such device; a promised file is missing, or a file can't be read; the options or constants
     /// make no sense; a linked program has no parts, or such as are linked themselves.
     pub fn describe(&self, device: usize, program: &ProgramSpec) -> Result<Descriptor, Error> {
         self.describe_with(device, program, "")

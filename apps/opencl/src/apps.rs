@@ -1,6 +1,6 @@
 //! Building as apps of SDE.
 //!
-//! The engine gives what the seeds of this crate build by hand: one flight for each key while others
+//! The engine gives what other kernel caches build by hand: one flight for each key while others
 //! wait, errors shared by all who wait and remembered where they would come again, a panicking builder whose place
 //! is taken by one of those who wait, and a hit without a lock. The context is an input of each: a live
 //! program belongs to one.

@@ -118,11 +118,11 @@ impl Code {
     }
 
     /// Says what is kept of it: what it was loaded from, or built for.
-    pub(crate) fn is_kept(&self, key: Option<Key>) {
-        self.has(self.loaded.clone(), key);
+    pub(crate) fn note_kept(&self, key: Option<Key>) {
+        self.note_kept_with(self.loaded.clone(), key);
     }
 
-    fn has(&self, names: Names, key: Option<Key>) {
+    fn note_kept_with(&self, names: Names, key: Option<Key>) {
         let mut kept = lock(&self.kept);
         let key = key.or_else(|| kept.as_ref()?.key);
         *kept = Some(KeptCode { names, key });
@@ -134,7 +134,7 @@ impl Code {
         let has: Names = launched.into_iter().collect();
         let will_do = names.is_subset(&has) || !has.is_subset(names);
         if will_do {
-            self.has(&has | names, None);
+            self.note_kept_with(&has | names, None);
         }
         will_do
     }
@@ -204,7 +204,7 @@ impl Live {
     pub(crate) fn put_built(&self, store: &dyn KernelStore) {
         let kept = self.as_built();
         if !kept.binary.is_empty() {
-            self.code.is_kept(None);
+            self.code.note_kept(None);
             put(self.context(), store, vec![(self, kept)]);
         }
     }
@@ -219,7 +219,7 @@ impl Live {
     /// When the program is let go.
     pub(crate) fn keep_at_the_end(&self) {
         if !LETTING_GO.get() {
-            launched(self.context(), [self], Ended::IfTheDriverSaysSo);
+            keep_launched(self.context(), [self], Ended::IfTheDriverSaysSo);
         }
     }
 
@@ -247,7 +247,7 @@ impl Live {
         let (kept, key) = match run {
             // Nor will be what is captured later.
             Err(error) if error.app_error::<NotKept>().is_some() => {
-                self.code.has(names, key);
+                self.code.note_kept_with(names, key);
                 return Ok(false);
             }
             run => match run? {
@@ -256,7 +256,7 @@ impl Live {
             },
         };
         self.code
-            .has(kept.launched.iter().cloned().collect(), Some(key));
+            .note_kept_with(kept.launched.iter().cloned().collect(), Some(key));
         // The store may have had no room for it.
         Ok(dir.launched(&key) == Some(kept.launched))
     }
@@ -282,7 +282,7 @@ impl Live {
 pub(crate) const AT_ONCE: usize = 64;
 
 /// Keeps what was launched since it was last kept, of all these programs. Gives how many.
-pub(crate) fn launched<'a>(
+pub(crate) fn keep_launched<'a>(
     context: &Context,
     programs: impl IntoIterator<Item = &'a Live>,
     ended: Ended,
@@ -342,7 +342,9 @@ fn put(context: &Context, store: &dyn KernelStore, batch: Vec<(&Live, Kept)>) ->
     let count = batch.len();
     for (program, kept) in batch {
         program.note_bytes(&kept.binary);
-        program.code.has(kept.launched.into_iter().collect(), None);
+        program
+            .code
+            .note_kept_with(kept.launched.into_iter().collect(), None);
         context.0.notes.note(&Event::Kept {
             key: program.descriptor().key(),
             bytes: kept.binary.len(),

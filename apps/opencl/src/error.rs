@@ -130,8 +130,8 @@ pub enum Error {
         /// Those there are.
         there: Vec<String>,
     },
-    /// The key of a foreign program can't be known.
-    #[error("the program can't be cached: {0}")]
+    /// The key of the program does not tell all that it is built from.
+    #[error("the program can't be cached: {0}; `Context::program` builds it each time")]
     NotCacheable(NotCacheable),
     /// The engine failed.
     #[error("{0}")]
@@ -213,7 +213,7 @@ impl Refusal {
 
     /// Whether the program is at fault, so that the same build would fail in the same way again.
     #[must_use]
-    pub fn is_of_the_program(self) -> bool {
+    pub(crate) fn is_of_the_program(self) -> bool {
         const BUILD_PROGRAM_FAILURE: i32 = -11;
         const COMPILE_PROGRAM_FAILURE: i32 = -15;
         const LINK_PROGRAM_FAILURE: i32 = -17;

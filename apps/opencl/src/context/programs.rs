@@ -119,7 +119,7 @@ impl Context {
     pub fn keep_launched(&self) -> usize {
         let programs = self.0.living.programs();
         let programs = programs.iter().map(|program| &**program);
-        let count = capture::launched(self, programs, Ended::All);
+        let count = capture::keep_launched(self, programs, Ended::All);
         if let Keeping::Dir(dir) = &self.0.keeping
             && let Err(error) = dir.note_uses()
         {

@@ -87,7 +87,8 @@ impl App for Build {
             .with("build_seconds", kept.facts.build_time.as_secs_f64()))
     }
 
-    /// Long, so that other processes are told of it before it begins, and wait as long as they are to.
+    /// Long, so that other processes are told of it before it begins. A run that is nested waits for twice the cost: this has it
+    /// wait for the patience that was set.
     fn cost(&self, _: &Inputs) -> Option<Cost> {
         Some(Cost {
             time: (self.patience / 2).max(Duration::from_secs(1)),

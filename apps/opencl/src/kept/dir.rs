@@ -138,7 +138,7 @@ impl KernelDir {
     ///
     /// # Errors
     /// If it can't be written.
-    pub fn note_uses(&self) -> Result<(), StoreError> {
+    pub(crate) fn note_uses(&self) -> Result<(), StoreError> {
         let noted = self.0.sde.checkpoint();
         noted.map_err(|error| StoreError::new("noting what was used of the kernel cache", error))
     }

@@ -111,7 +111,7 @@ impl Making {
             let run = dir.run(&self.descriptor, *policy, make);
             if let Some(program) = lock(&live).take() {
                 let kept = run.iter().flatten();
-                kept.for_each(|(_, key)| program.0.code.is_kept(Some(*key)));
+                kept.for_each(|(_, key)| program.0.code.note_kept(Some(*key)));
                 return Ok(program);
             }
             match run {
@@ -120,7 +120,7 @@ impl Making {
                     if let Some((kept, key)) = run?
                         && let Some(program) = self.load(&kept)?
                     {
-                        program.0.code.is_kept(Some(key));
+                        program.0.code.note_kept(Some(key));
                         return Ok(program);
                     }
                 }
@@ -140,7 +140,7 @@ impl Making {
             match parse(&self.descriptor, &blob) {
                 Ok(kept) => {
                     if let Some(program) = self.load(&kept)? {
-                        program.0.code.is_kept(None);
+                        program.0.code.note_kept(None);
                         return Ok(program);
                     }
                 }

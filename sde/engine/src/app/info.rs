@@ -270,7 +270,7 @@ impl ResultSpec {
             tags: Tags::NONE,
             codec: Some(Codec::of::<T>()),
             parts: None,
-            size: SizeOf::shallow::<T>(),
+            size: SizeOf::encoded::<T>(),
             type_name: std::any::type_name::<T>(),
         }
     }
@@ -303,11 +303,11 @@ impl ResultSpec {
         }
     }
 
-    /// Has the values tell how much memory they take, where the app has a
-    /// [limit](crate::Builder::memory_limit). Otherwise lists of numbers count with what they hold, and
-    /// all else with what lies in the value itself. `T` is the type of the result.
+    /// Has the values tell how much memory they take, where that is [counted](crate::MemoryBudget). Otherwise lists of
+    /// numbers count with what they hold, all else that can be saved with the length of its encoding, and what can't be with
+    /// what lies in the value itself. `T` is the type of the result.
     #[must_use]
-    pub fn sized<T: MemorySize>(mut self) -> Self {
+    pub fn sized<T: MemorySize + Send + Sync + 'static>(mut self) -> Self {
         self.size = SizeOf::told::<T>();
         self
     }

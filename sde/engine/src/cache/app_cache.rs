@@ -7,12 +7,13 @@ use std::sync::{Arc, Mutex};
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry as Place;
 
-use super::budget::MemoryBudget;
 use super::entry::{Entry, Served};
+use super::memory::{Memory, Stays};
 use super::run_cost::RunCost;
 use super::run_flight::RunFlight;
 use super::scratches::Scratches;
 use super::stats::Counters;
+use crate::app::TypeIndex;
 use crate::error::Error;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;
@@ -28,7 +29,8 @@ pub(crate) struct AppCache {
     pub(super) map: DashMap<Key, Slot, BuildKeyHasher>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) scratches: Arc<Scratches>,
-    pub(crate) budget: MemoryBudget,
+    /// What counts its entries, and as which app's, if anything does.
+    pub(crate) counted: Option<(Arc<Memory>, TypeIndex)>,
     /// What runs took, where work is shared with other processes.
     pub(crate) cost: RunCost,
     /// Whether a run turned out to be non-deterministic: other processes make no use of what this one computes.
@@ -84,14 +86,13 @@ pub(crate) enum Claimed {
 }
 
 impl AppCache {
-    /// `limit` is how many bytes its values may take, if that is limited.
-    pub(crate) fn new(name: Arc<str>, limit: Option<usize>) -> Self {
+    pub(crate) fn new(name: Arc<str>, counted: Option<(Arc<Memory>, TypeIndex)>) -> Self {
         Self {
             name,
             map: DashMap::with_hasher_and_shard_amount(BuildKeyHasher::default(), SHARDS),
             counters: Arc::default(),
             scratches: Arc::default(),
-            budget: MemoryBudget::new(limit),
+            counted,
             cost: RunCost::default(),
             varies: AtomicBool::new(false),
             exclusive_runs: Mutex::default(),
@@ -105,7 +106,7 @@ impl AppCache {
         Self {
             counters: Arc::clone(&self.counters),
             scratches: Arc::clone(&self.scratches),
-            ..Self::new(Arc::clone(&self.name), self.budget.limit())
+            ..Self::new(Arc::clone(&self.name), None)
         }
     }
 
@@ -121,7 +122,7 @@ impl AppCache {
         let Some(read) = entry.with_read() else {
             return entry;
         };
-        let read = Arc::new(read);
+        let read = self.asked(Arc::new(read));
         let (stands, _before) = self.change(entry.record.key, |slot| match slot {
             Some(Slot::Ready(there)) if Arc::ptr_eq(there, &entry) => {
                 (Arc::clone(&read), Change::Put(Slot::Ready(read)))
@@ -192,26 +193,59 @@ impl AppCache {
         claimed
     }
 
-    /// Changes what the map holds for a key. What it held is given back: it is to be dropped when
+    /// Changes what the map holds for a key, and what is counted of it. What it held is given back: it is to be dropped when
     /// the map's lock is free again, since destructors may use the cache.
     fn change<R>(
         &self,
         key: Key,
         change: impl FnOnce(Option<&Slot>) -> (R, Change),
-    ) -> (R, Option<Slot>) {
+    ) -> (R, impl Sized + use<R>) {
+        let count = |before: Option<&Slot>, after: Option<&Slot>| {
+            let (memory, app) = self.counted.as_ref()?;
+            memory.change(*app, before.and_then(Slot::entry), after.and_then(Slot::entry))
+        };
         match self.map.entry(key) {
             Place::Vacant(vacant) => {
                 let (result, change) = change(None);
-                if let Change::Put(slot) = change {
-                    vacant.insert(slot);
-                }
-                (result, None)
+                let Change::Put(slot) = change else {
+                    return (result, (None, None));
+                };
+                let uncounted = count(None, Some(&slot));
+                vacant.insert(slot);
+                (result, (None, uncounted))
             }
             Place::Occupied(mut occupied) => match change(Some(occupied.get())) {
-                (result, Change::Keep) => (result, None),
-                (result, Change::Put(slot)) => (result, Some(occupied.insert(slot))),
-                (result, Change::Remove) => (result, Some(occupied.remove())),
+                (result, Change::Keep) => (result, (None, None)),
+                (result, Change::Put(slot)) => {
+                    let uncounted = count(Some(occupied.get()), Some(&slot));
+                    (result, (Some(occupied.insert(slot)), uncounted))
+                }
+                (result, Change::Remove) => {
+                    let uncounted = count(Some(occupied.get()), None);
+                    (result, (Some(occupied.remove()), uncounted))
+                }
             },
+        }
+    }
+
+    /// An entry that knows what it takes, if that is counted: before it is put into the map.
+    fn asked(&self, entry: Arc<Entry>) -> Arc<Entry> {
+        if self.counted.is_some() {
+            entry.bytes();
+        }
+        entry
+    }
+
+    /// What having an entry again takes, in nanoseconds.
+    pub(crate) fn cost(&self, entry: &Entry) -> u64 {
+        self.counted.as_ref().map_or(entry.nanos, |(memory, _)| memory.cost(entry))
+    }
+
+    /// Takes note of a use, if uses matter.
+    #[inline]
+    pub(crate) fn used(&self, entry: &Entry) {
+        if let Some((memory, _)) = &self.counted {
+            memory.used(entry);
         }
     }
 
@@ -231,8 +265,8 @@ impl AppCache {
         when_visible: impl FnOnce(),
     ) -> Arc<Entry> {
         flight.set_given(&made.map);
-        let visible = self.make_visible(flight, Arc::clone(&made.entry), when_visible);
-        self.budget.added(&visible);
+        let entry = self.asked(Arc::clone(&made.entry));
+        let visible = self.make_visible(flight, entry, when_visible);
         flight
             .flight
             .complete(Ok(Arc::clone(&visible)))
@@ -299,8 +333,9 @@ impl AppCache {
     ///
     /// Says whether it is there: not if the contents were swapped since `generation`.
     pub(crate) fn record(&self, entry: &Arc<Entry>, generation: u64) -> bool {
+        let entry = self.asked(Arc::clone(entry));
         let (recorded, _before) = self.change(entry.record.key, |slot| {
-            let entry = Arc::clone(entry);
+            let entry = Arc::clone(&entry);
             match slot {
                 _ if self.generation() != generation => (false, Change::Keep),
                 Some(Slot::Flying(flight, _)) => {
@@ -310,9 +345,6 @@ impl AppCache {
                 _ => (true, Change::Put(Slot::Ready(entry))),
             }
         });
-        if recorded {
-            self.budget.added(entry);
-        }
         recorded
     }
 
@@ -343,19 +375,57 @@ impl AppCache {
 
     /// Drops the values for which `drop` says so, and remembered failures.
     pub(crate) fn clean(&self, drop: impl Fn(&Named) -> bool, why: &'static str) {
-        // Dropped when the map's locks are free again: destructors may use the cache.
-        let (mut before, mut after) = (Vec::new(), Vec::new());
-        self.map.retain(|_, slot| {
-            before.push(slot.clone());
-            if let Slot::Ready(entry) | Slot::Flying(_, Some(entry)) = slot
-                && entry.results.results().iter().any(&drop)
-            {
-                *entry = Arc::new(entry.without(&drop, why));
-                after.push(Arc::clone(entry));
+        self.map.retain(|_, slot| !matches!(slot, Slot::Failed(..)));
+        for entry in self.entries() {
+            let mut before = entry;
+            // Until what is there is what was looked at.
+            while before.results.results().iter().any(&drop) {
+                let after = self.asked(Arc::new(before.without(&drop, why)));
+                match self.replace(&before, Some(after)) {
+                    Some(there) => before = there,
+                    None => break,
+                }
             }
-            !matches!(slot, Slot::Failed(..))
+        }
+    }
+
+    /// Puts another entry, or none, in the place of one. If there is another by now, that one is given.
+    fn replace(&self, before: &Arc<Entry>, after: Option<Arc<Entry>>) -> Option<Arc<Entry>> {
+        let (other, _before) = self.change(before.record.key, |slot| match slot {
+            Some(Slot::Ready(there)) if Arc::ptr_eq(there, before) => {
+                (None, after.map_or(Change::Remove, |after| Change::Put(Slot::Ready(after))))
+            }
+            Some(Slot::Flying(flight, Some(there))) if Arc::ptr_eq(there, before) => {
+                (None, Change::Put(Slot::Flying(Arc::clone(flight), after)))
+            }
+            other => (other.and_then(Slot::entry).cloned(), Change::Keep),
         });
-        self.budget.cleaned(after.iter().map(|entry| &**entry));
+        other
+    }
+
+    /// Drops an entry, or its values only, unless it is being computed again or was replaced; says whether it did.
+    pub(crate) fn evict(&self, entry: &Arc<Entry>, keeps_record: bool) -> bool {
+        let without = keeps_record.then(|| entry.without(|_| true, EVICTED));
+        let after = without.map(|without| self.asked(Arc::new(without)));
+        let is_it = |slot: Option<&Slot>| matches!(slot, Some(Slot::Ready(there)) if Arc::ptr_eq(there, entry));
+        let (is_evicted, _before) = self.change(entry.record.key, |slot| match (is_it(slot), after) {
+            (false, _) => (false, Change::Keep),
+            (true, Some(after)) => (true, Change::Put(Slot::Ready(after))),
+            (true, None) => (true, Change::Remove),
+        });
+        is_evicted
+    }
+
+    /// Has an entry counted that was to leave and stays, or whose cost has changed.
+    pub(crate) fn put_back(&self, entry: &Arc<Entry>, why: Stays) {
+        let Some((memory, app)) = &self.counted else {
+            return;
+        };
+        if let Some(slot) = self.map.get(&entry.record.key)
+            && slot.entry().is_some_and(|there| Arc::ptr_eq(there, entry))
+        {
+            memory.put_back(*app, entry, why);
+        }
     }
 
     /// Forgets everything; flights under way end with their waiters only. Gives what is to be dropped.
@@ -363,10 +433,12 @@ impl AppCache {
         self.generation.fetch_add(1, Ordering::AcqRel);
         let mut before = Vec::new();
         self.map.retain(|_, slot| {
-            before.push(slot.clone());
+            if let Some((memory, app)) = &self.counted {
+                before.push((None, memory.change(*app, slot.entry(), None)));
+            }
+            before.push((Some(slot.clone()), None));
             false
         });
-        self.budget.forget_all();
         (before, self.scratches.take_all())
     }
 
@@ -377,26 +449,7 @@ impl AppCache {
             .filter_map(|slot| slot.entry().cloned())
             .collect()
     }
-
-    /// Has only the record stay of an entry, if nobody holds its values; gives what was there.
-    pub(crate) fn take_values(&self, key: &Key, now: u64) -> Option<Arc<Entry>> {
-        let mut slot = self.map.get_mut(key)?;
-        let (taken, stands) = match &mut *slot {
-            Slot::Ready(entry) if !entry.is_in_use() => {
-                let without = Arc::new(entry.without(|_| true, "it was dropped to make room"));
-                (
-                    Some(std::mem::replace(entry, Arc::clone(&without))),
-                    without,
-                )
-            }
-            Slot::Ready(entry) | Slot::Flying(_, Some(entry)) => {
-                entry.set_used(now);
-                (None, Arc::clone(entry))
-            }
-            _ => return None,
-        };
-        drop(slot);
-        self.budget.list([&*stands]);
-        taken
-    }
 }
+
+/// Why a value is gone that made room.
+pub(crate) const EVICTED: &str = "it was dropped to make room";

@@ -1,155 +1,157 @@
-//! Evicting values of an app that may take only so much memory.
-//!
-//! Some values hold more than memory of the process, a kernel on a GPU for one, and would fill
-//! what there is for them. So the values of an app may have a limit. When it is passed, those that
-//! were used longest ago go, until seven eighths are left; what the program holds too stays, since dropping it
-//! would free nothing. The records of the runs stay too.
-//!
-//! Entries are listed by when they were used last, as far as that is known: a hit only writes the time into its
-//! entry (hits of several threads on one entry must not write to the same place again and again, so
-//! the time is how many entries had come by then), and an entry that is about to go is listed anew if it was used since.
+//! How much memory what is remembered may take.
 
-use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, MutexGuard};
+use std::time::Duration;
 
-use super::entry::Entry;
-use crate::key::{BuildKeyHasher, Key};
-use crate::sync::lock;
+use crate::result_map::Tag;
 
-/// How much memory the values of an app may take, and do.
-#[derive(Default)]
-pub(crate) struct MemoryBudget {
-    limit: Option<usize>,
-    /// Beyond this values are evicted. More than the limit while much of what there is can't go: it is not looked at
-    /// again for each entry that comes.
-    next: AtomicUsize,
-    /// How many bytes are listed.
-    bytes: AtomicUsize,
-    /// How many entries have come.
-    time: AtomicU64,
-    lru: Mutex<LruList>,
-    /// Whether it was told that some values have no size.
-    pub(crate) told: AtomicBool,
+/// How much memory what is remembered may take, and what leaves first.
+///
+/// Counted is what entries hold: values by their [size](crate::MemorySize), the record of the run, and
+/// its place in tables. What leaves is looked up in the store when it is asked for again, or
+/// computed. What nobody but the program holds is the program's.
+///
+/// | | leaves |
+/// |---|---|
+/// | what the store has | with its record |
+/// | what the store is to have and has not yet | is saved first, then the same; not with [`SavePolicy::Never`](crate::SavePolicy::Never) |
+/// | what no store has: `expendable`, or there is none | if the budget was given in bytes; the record stays, unless records may be [forgotten](Self::forget_records) |
+/// | `no_cache`, and what is being computed | is not counted |
+/// | what the program holds too | stays; dropping it would free nothing |
+///
+/// Where more than the budget can't leave, there is room for an eighth of it besides, and a warning says so once.
+///
+/// ```
+/// use sde::{EvictionOrder, MemoryBudget, Sde};
+///
+/// #[sde::app]
+/// fn zeros(length: usize) -> Vec<f64> {
+///     vec![0.0; length]
+/// }
+///
+/// let sde = Sde::builder().memory_budget(100_000).build()?;
+/// for length in 1_000..1_100 {
+///     zeros.call(&sde, length)?;
+/// }
+/// assert!(sde.stats().total.evicted > 80);
+///
+/// let budget = MemoryBudget::bytes(1 << 30).order(EvictionOrder::LeastRecentlyUsed);
+/// let sde = Sde::builder().memory_budget_of("zeros", budget).build()?;
+/// # Ok::<(), sde::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+#[must_use = "it is given to a `Builder`"]
+pub struct MemoryBudget {
+    /// `None` for half of what there is.
+    bytes: Option<usize>,
+    pub(super) entries: usize,
+    pub(super) max_age: Option<Duration>,
+    pub(super) order: EvictionOrder,
+    pub(super) first: Vec<Tag>,
+    pub(crate) only_saved: bool,
+    pub(crate) forgets_records: bool,
 }
 
-/// What has to go goes in pieces of so many bytes: a store that it is saved to first makes a copy.
-const PIECE: usize = 16 << 20;
-
-/// The entries with values, the one that was used longest ago first.
-#[derive(Default)]
-struct LruList {
-    by_use: BTreeMap<(u64, Key), usize>,
-    used: HashMap<Key, u64, BuildKeyHasher>,
-    bytes: usize,
-}
-
-impl LruList {
-    /// Lists an entry as it is now.
-    fn put(&mut self, entry: &Entry) {
-        let (key, used, bytes) = (entry.record.key, entry.used(), entry.bytes());
-        if let Some(before) = self.used.remove(&key) {
-            self.bytes -= self.by_use.remove(&(before, key)).unwrap_or_default();
-        }
-        if bytes > 0 {
-            self.used.insert(key, used);
-            self.by_use.insert((used, key), bytes);
-            self.bytes += bytes;
-        }
-    }
+/// In what order entries leave memory.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EvictionOrder {
+    /// First what is cheapest to have again for each byte: what computing it took, with what it rests on and has left
+    /// too, or reading it back once it is saved, times how likely it is asked for. The default.
+    #[default]
+    Worth,
+    /// First what was used longest ago.
+    LeastRecentlyUsed,
+    /// First what was there first.
+    FirstIn,
 }
 
 impl MemoryBudget {
-    pub(crate) fn new(limit: Option<usize>) -> Self {
+    /// So many bytes, whatever the store has.
+    pub fn bytes(bytes: usize) -> Self {
         Self {
-            limit,
-            next: AtomicUsize::new(limit.unwrap_or(usize::MAX)),
+            bytes: Some(bytes),
+            only_saved: false,
             ..Self::default()
         }
     }
 
-    #[inline]
-    pub(crate) fn limit(&self) -> Option<usize> {
-        self.limit
+    /// No limit: what is remembered stays.
+    pub fn unlimited() -> Self {
+        Self::bytes(usize::MAX)
     }
 
-    /// Takes note of a use, if uses matter.
-    #[inline]
-    pub(crate) fn used(&self, entry: &Entry) {
-        if self.limit.is_some() {
-            entry.set_used(self.time.load(Ordering::Relaxed));
+    /// In what order entries leave.
+    pub fn order(mut self, order: EvictionOrder) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// At most so many entries, too.
+    pub fn entries(mut self, entries: usize) -> Self {
+        self.entries = entries;
+        self
+    }
+
+    /// What has been in memory for longer leaves, too, when something is remembered.
+    pub fn max_age(mut self, age: Duration) -> Self {
+        self.max_age = Some(age);
+        self
+    }
+
+    /// Entries whose results all have the first of these tags leave before those with the second, and these before all
+    /// others, whatever they cost.
+    pub fn first(mut self, tags: impl IntoIterator<Item = Tag>) -> Self {
+        self.first = tags.into_iter().collect();
+        self
+    }
+
+    /// Only what is in the store leaves.
+    pub fn only_saved(mut self) -> Self {
+        self.only_saved = true;
+        self
+    }
+
+    /// How a run was made leaves with its values, where no store has it either.
+    pub fn forget_records(mut self) -> Self {
+        self.forgets_records = true;
+        self
+    }
+
+    /// With the half of this where no bytes were given; without a limit if it is not known.
+    pub(crate) fn of_machine(mut self, memory: Option<usize>) -> Self {
+        let half = || memory.map_or(usize::MAX, |memory| memory / 2);
+        self.bytes = Some(self.bytes.unwrap_or_else(half));
+        self
+    }
+
+    pub(super) fn limit(&self) -> usize {
+        self.bytes.unwrap_or(usize::MAX)
+    }
+
+    /// Whether anything can ever be over it.
+    pub(crate) fn is_limited(&self) -> bool {
+        self.limit() < usize::MAX || self.entries < usize::MAX || self.max_age.is_some()
+    }
+}
+
+/// Half of the memory that the machine has, or the control group of the process, divided by the ranks or tasks on it;
+/// only what is in the store leaves. What [`program_defaults`](crate::Builder::program_defaults) has.
+impl Default for MemoryBudget {
+    fn default() -> Self {
+        Self {
+            bytes: None,
+            entries: usize::MAX,
+            max_age: None,
+            order: EvictionOrder::default(),
+            first: Vec::new(),
+            only_saved: true,
+            forgets_records: false,
         }
     }
+}
 
-    /// One later than all times until now.
-    pub(crate) fn tick(&self) -> u64 {
-        self.time.fetch_add(1, Ordering::Relaxed) + 1
-    }
-
-    /// Takes note of an entry that is in the map now.
-    pub(super) fn added(&self, entry: &Entry) {
-        if self.limit.is_some() {
-            entry.set_used(self.tick());
-            self.list([entry]);
-        }
-    }
-
-    /// Takes note of entries that have lost values.
-    pub(super) fn cleaned<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>) {
-        if self.limit.is_some() {
-            self.list(entries);
-        }
-    }
-
-    /// Nothing is left.
-    pub(super) fn forget_all(&self) {
-        *self.lock() = LruList::default();
-        self.bytes.store(0, Ordering::Release);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, LruList> {
-        lock(&self.lru)
-    }
-
-    /// Takes note of what entries have now.
-    pub(crate) fn list<'e>(&self, entries: impl IntoIterator<Item = &'e Entry>) {
-        let mut lru = self.lock();
-        entries.into_iter().for_each(|entry| lru.put(entry));
-        self.bytes.store(lru.bytes, Ordering::Release);
-    }
-
-    /// How much may stay, if there is too much.
-    pub(crate) fn is_over(&self) -> Option<usize> {
-        let limit = self.limit?;
-        let is_over = self.bytes.load(Ordering::Acquire) > self.next.load(Ordering::Relaxed);
-        is_over.then_some(limit - limit / 8)
-    }
-
-    /// Takes off the list a piece of what has to go so that no more than this is left: the entries that were used longest
-    /// ago, as far as is known, and before this time.
-    pub(crate) fn take_oldest(&self, keep: usize, before: u64) -> Vec<(u64, Key)> {
-        let mut lru = self.lock();
-        let mut oldest = Vec::new();
-        let keep = keep.max(lru.bytes.saturating_sub(PIECE));
-        while lru.bytes > keep
-            && let Some(first) = lru.by_use.first_entry()
-            && first.key().0 < before
-        {
-            let (at, bytes) = first.remove_entry();
-            lru.used.remove(&at.1);
-            lru.bytes -= bytes;
-            oldest.push(at);
-        }
-        self.bytes.store(lru.bytes, Ordering::Release);
-        oldest
-    }
-
-    /// What could not go is not looked at again before an eighth of the limit has come.
-    pub(crate) fn put_off(&self) {
-        if let Some(limit) = self.limit {
-            let left = self.bytes.load(Ordering::Acquire);
-            let next = left.saturating_add(limit / 8).max(limit);
-            self.next.store(next, Ordering::Relaxed);
-        }
+impl From<usize> for MemoryBudget {
+    fn from(bytes: usize) -> Self {
+        Self::bytes(bytes)
     }
 }

@@ -1,9 +1,10 @@
 //! What the cache holds for one key.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
+use super::memory::NOWHERE;
 use super::stats::nanos;
 use crate::app::{
     AppId, AppSetup, Callee, CodeId, Compared, Difference, Nearest, of_callees, of_keys,
@@ -118,6 +119,16 @@ impl Record {
         }
     }
 
+    /// About how many bytes it takes, without what records share.
+    fn memory(&self) -> usize {
+        let of_summary = |one: &ValueSummary| one.name.len() + one.short.len();
+        let summaries = self.inputs.iter().map(of_summary).sum::<usize>();
+        let lists = size_of_val(&*self.inputs)
+            + size_of_val(&*self.calls)
+            + size_of_val(&*self.dependencies);
+        size_of::<Self>() + lists + summaries
+    }
+
     pub(crate) fn compared(&self) -> Compared<'_> {
         Compared {
             app: &self.app,
@@ -142,16 +153,28 @@ pub(crate) struct Entry {
     /// Whether a result has output files, which are looked at on each hit.
     pub(crate) has_files: bool,
     deterministic: bool,
-    /// What computing it took, in nanoseconds.
+    /// What computing it took, with what was nested in it, in nanoseconds.
     pub(crate) nanos: u64,
-    /// When it was used last, if that matters; see [`MemoryBudget`](super::budget::MemoryBudget).
-    used: AtomicU64,
+    /// When and how often it was used, if that matters; see [`Memory`](super::memory::Memory).
+    pub(super) uses: AtomicU64,
     /// If there is no other result than one called `result`, and it is held: that one.
     pub(crate) only: Option<ErasedValue>,
     pub(crate) results: ResultMap,
-    bytes: OnceLock<usize>,
     pub(crate) record: Arc<Record>,
+    /// What computing it took by itself, in nanoseconds.
+    pub(crate) own_nanos: u64,
+    /// What computing again takes that it rests on and has left too, as far as it was looked for.
+    beneath_nanos: AtomicU64,
+    bytes: OnceLock<usize>,
+    /// Its place in the list of what a budget counts; written with that locked.
+    pub(super) place: AtomicU32,
+    /// Whether a store has it, as far as is known.
+    is_saved: AtomicBool,
 }
+
+/// What an entry takes besides its values and the lists of its record: its blocks, its place in the map, which
+/// is half empty at the worst, and in the list of what may leave.
+const ENTRY: usize = size_of::<Entry>() + 2 * (size_of::<Key>() + 48) + 160;
 
 impl Entry {
     /// `checked` is the epoch in which the entry is known to be current.
@@ -178,11 +201,33 @@ impl Entry {
             has_files,
             deterministic: !record.nondeterministic,
             nanos: nanos(record.took),
-            used: AtomicU64::new(0),
+            uses: AtomicU64::new(0),
             only,
             results,
-            bytes: OnceLock::new(),
+            own_nanos: nanos(record.took),
             record,
+            beneath_nanos: AtomicU64::new(0),
+            bytes: OnceLock::new(),
+            place: AtomicU32::new(NOWHERE),
+            is_saved: AtomicBool::new(false),
+        }
+    }
+
+    /// The same for what this process has computed, which took this by itself.
+    pub(super) fn computed(record: Arc<Record>, results: ResultMap, checked: u64, own: Duration) -> Self {
+        Self {
+            own_nanos: nanos(own),
+            ..Self::new(record, results, checked)
+        }
+    }
+
+    /// The same entry with other results or another record: used as it was, and of the same cost.
+    fn with(&self, record: Arc<Record>, results: ResultMap) -> Self {
+        Self {
+            own_nanos: self.own_nanos,
+            uses: AtomicU64::new(self.uses.load(Ordering::Relaxed)),
+            is_saved: AtomicBool::new(self.is_saved()),
+            ..Self::new(record, results, self.checked.load(Ordering::Acquire))
         }
     }
 
@@ -196,8 +241,7 @@ impl Entry {
 
     /// The same results under another record, which rests on what was current as this one does.
     pub(crate) fn with_record(&self, record: Arc<Record>) -> Self {
-        let checked = self.checked.load(Ordering::Acquire);
-        Self::new(record, self.results.clone(), checked)
+        self.with(record, self.results.clone())
     }
 
     pub(crate) fn is_checked(&self, epoch: u64) -> bool {
@@ -214,38 +258,50 @@ impl Entry {
         self.checked.store(epoch, Ordering::Release);
     }
 
-    pub(crate) fn used(&self) -> u64 {
-        self.used.load(Ordering::Relaxed)
+    pub(crate) fn is_saved(&self) -> bool {
+        self.is_saved.load(Ordering::Relaxed)
     }
 
-    /// Written only if that changes it.
-    #[inline]
-    pub(super) fn set_used(&self, time: u64) {
-        if self.used.load(Ordering::Relaxed) != time {
-            self.used.store(time, Ordering::Relaxed);
-        }
+    /// What computing again takes that it rests on and has left too, in nanoseconds, as far as it was looked for.
+    pub(super) fn beneath(&self) -> u64 {
+        self.beneath_nanos.load(Ordering::Relaxed)
     }
 
-    /// How much memory its values take, as far as is known. Asked of them once.
+    /// Takes note of that; says whether it is more than was known.
+    pub(crate) fn set_beneath(&self, nanos: u64) -> bool {
+        self.beneath_nanos.swap(nanos, Ordering::Relaxed) < nanos
+    }
+
+    pub(crate) fn set_saved(&self, is_saved: bool) {
+        self.is_saved.store(is_saved, Ordering::Relaxed);
+    }
+
+    /// How many bytes its values take, as far as is known. What lies in a store counts as if it was read. The values are
+    /// asked once, so not with a lock held: what tells its size is the user's.
     pub(crate) fn bytes(&self) -> usize {
-        let bytes = |named: &Named| match (&named.content, named.size) {
-            (Content::Held(value), Some(size)) => size.of(value),
-            (Content::Stored(stored), _) => stored.bytes(),
-            _ => 0,
-        };
-        let all = || self.results.results().iter().map(bytes);
-        *self
-            .bytes
-            .get_or_init(|| all().fold(0, usize::saturating_add))
+        let all = || self.results.results().iter().map(Named::bytes);
+        *self.bytes.get_or_init(|| all().fold(0, usize::saturating_add))
     }
 
-    /// The same, if it was asked for before, as it is where it is limited.
-    pub(crate) fn known_bytes(&self) -> usize {
-        self.bytes.get().copied().unwrap_or(0)
+    /// About how many bytes it takes with its record and its place in tables, if it was asked before.
+    pub(crate) fn known_memory(&self) -> usize {
+        let names = size_of_val(self.results.results()) + ResultMap::BLOCK;
+        let bytes = self.bytes.get().copied().unwrap_or(0);
+        bytes + names + self.record.memory() + ENTRY
+    }
+
+    /// When it was used last, if that is counted.
+    pub(crate) fn last_use(&self) -> u64 {
+        self.uses.load(Ordering::Relaxed)
+    }
+
+    /// Whether it holds values, or the way to them.
+    pub(crate) fn holds_values(&self) -> bool {
+        self.results.results().iter().any(Named::is_held)
     }
 
     /// Whether anything but the cache holds a value of it.
-    pub(super) fn is_in_use(&self) -> bool {
+    pub(crate) fn is_in_use(&self) -> bool {
         let in_use = |named: &Named| match &named.content {
             Content::Held(value) => {
                 let only = self.only.as_ref();
@@ -329,12 +385,7 @@ impl Entry {
             Content::Stored(stored) => Some(held_or_gone(stored.if_read())),
             _ => None,
         });
-        let checked = self.checked.load(Ordering::Acquire);
-        let read = Self {
-            bytes: OnceLock::from(self.bytes()),
-            used: AtomicU64::new(self.used()),
-            ..Self::new(Arc::clone(&self.record), results, checked)
-        };
+        let read = self.with(Arc::clone(&self.record), results);
         read.whole.then_some(read)
     }
 
@@ -342,9 +393,7 @@ impl Entry {
     pub(crate) fn without(&self, drop: impl Fn(&Named) -> bool, why: &'static str) -> Self {
         let is_dropped = |named: &Named| drop(named) && named.content.is_there();
         let gone = |named: &Named| is_dropped(named).then_some(Content::Gone(why));
-        let checked = self.checked.load(Ordering::Acquire);
-        let record = Arc::clone(&self.record);
-        Self::new(record, self.results.replacing(gone), checked)
+        self.with(Arc::clone(&self.record), self.results.replacing(gone))
     }
 }
 

@@ -14,7 +14,7 @@ use crate::sync::own_thread_number;
 
 /// How many threads have a line of their own; the others share one.
 const LINES: usize = 16;
-const KINDS: usize = 12;
+const KINDS: usize = 14;
 
 /// What is counted.
 #[derive(Clone, Copy)]
@@ -29,6 +29,8 @@ pub(crate) enum Count {
     NanosSpent,
     NanosSaved,
     Evicted,
+    EvictedBytes,
+    EvictedNanos,
     WaitedForOthers,
     BesideOthers,
 }
@@ -95,6 +97,15 @@ impl Counters {
             .add([(Count::from(source), 1), (Count::NanosSaved, nanos_saved)]);
     }
 
+    /// Counts an entry that left memory, and what having it again would take.
+    pub(crate) fn evicted(&self, bytes: usize, nanos: u64) {
+        self.line().add([
+            (Count::Evicted, 1),
+            (Count::EvictedBytes, bytes as u64),
+            (Count::EvictedNanos, nanos),
+        ]);
+    }
+
     /// Counts time that a body took itself.
     pub(crate) fn spent(&self, time: Duration) {
         self.add(Count::NanosSpent, nanos(time));
@@ -126,6 +137,8 @@ impl Counters {
             duplicates: sum(Count::Duplicate),
             failures: sum(Count::Failed),
             evicted: sum(Count::Evicted),
+            evicted_bytes: sum(Count::EvictedBytes),
+            evicted_time: Duration::from_nanos(sum(Count::EvictedNanos)),
             waited_for_others: sum(Count::WaitedForOthers),
             beside_others: sum(Count::BesideOthers),
             time_spent: Duration::from_nanos(sum(Count::NanosSpent)),
@@ -157,8 +170,12 @@ pub struct AppStats {
     pub duplicates: u64,
     /// Calls that ended in an error.
     pub failures: u64,
-    /// Entries whose values were dropped to make room.
+    /// Entries that left memory to make room.
     pub evicted: u64,
+    /// How many bytes their values took.
+    pub evicted_bytes: u64,
+    /// What having all of them again would take: reading what was in the store, computing the rest.
+    pub evicted_time: Duration,
     /// Those of the loads that another process computed while this one [waited](crate::SharedWork) for it.
     pub waited_for_others: u64,
     /// Bodies that ran to their end although another process was known to compute the same key. There may be more of which
@@ -191,6 +208,8 @@ impl AppStats {
             duplicates: self.duplicates.saturating_add(other.duplicates),
             failures: self.failures.saturating_add(other.failures),
             evicted: self.evicted.saturating_add(other.evicted),
+            evicted_bytes: self.evicted_bytes.saturating_add(other.evicted_bytes),
+            evicted_time: self.evicted_time.saturating_add(other.evicted_time),
             waited_for_others: self
                 .waited_for_others
                 .saturating_add(other.waited_for_others),

@@ -4,6 +4,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 use super::app_cache::AppCache;
+use super::budget::MemoryBudget;
+use super::memory::Memory;
 use crate::app::TypeIndex;
 
 /// Chunks double in size, so a few of them hold any number of app types that
@@ -14,38 +16,55 @@ type Chunk = Box<[OnceLock<Arc<AppCache>>]>;
 
 /// The caches of one engine, by the number of the app type.
 pub(crate) struct CacheTable {
-    /// How many bytes the values of apps may take.
-    limits: HashMap<String, usize>,
+    /// What counts the entries of apps that have a budget of their own.
+    budgets: HashMap<String, Option<Arc<Memory>>>,
+    /// The same for all others.
+    memory: Option<Arc<Memory>>,
     chunks: [OnceLock<Chunk>; CHUNKS],
 }
 
 impl CacheTable {
-    pub(crate) fn new(limits: HashMap<String, usize>) -> Self {
+    pub(crate) fn new(all: MemoryBudget, of_apps: HashMap<String, MemoryBudget>) -> Self {
+        let of_apps = of_apps.into_iter();
         Self {
-            limits,
+            budgets: of_apps.map(|(app, budget)| (app, Memory::new(budget))).collect(),
+            memory: Memory::new(all),
             chunks: [const { OnceLock::new() }; CHUNKS],
         }
     }
 
-    /// The names of the apps that have limits.
-    pub(crate) fn limited(&self) -> impl Iterator<Item = &String> {
-        self.limits.keys()
+    /// The apps that have budgets of their own.
+    pub(crate) fn budgets(&self) -> impl Iterator<Item = (&String, Option<&Memory>)> {
+        let budgets = self.budgets.iter();
+        budgets.map(|(app, memory)| (app, memory.as_deref()))
+    }
+
+    /// What counts the entries of all others.
+    pub(crate) fn memory(&self) -> Option<&Memory> {
+        self.memory.as_deref()
     }
 
     /// The cache of an app type, made when first asked for.
     #[inline]
     pub(crate) fn get(&self, index: TypeIndex, name: &Arc<str>) -> &Arc<AppCache> {
+        self.at(index).unwrap_or_else(|| self.make(index, name))
+    }
+
+    /// The same, if it was made.
+    #[inline]
+    pub(crate) fn at(&self, index: TypeIndex) -> Option<&Arc<AppCache>> {
         let (chunk, at) = place(index.0);
-        let made = self.chunks[chunk].get().and_then(|chunk| chunk[at].get());
-        made.unwrap_or_else(|| self.make(chunk, at, name))
+        self.chunks[chunk].get()?[at].get()
     }
 
     #[cold]
-    fn make(&self, chunk: usize, at: usize, name: &Arc<str>) -> &Arc<AppCache> {
+    fn make(&self, index: TypeIndex, name: &Arc<str>) -> &Arc<AppCache> {
+        let (chunk, at) = place(index.0);
         let chunk =
             self.chunks[chunk].get_or_init(|| (0..1 << chunk).map(|_| OnceLock::new()).collect());
-        let limit = self.limits.get(&**name).copied();
-        chunk[at].get_or_init(|| Arc::new(AppCache::new(Arc::clone(name), limit)))
+        let memory = self.budgets.get(&**name).unwrap_or(&self.memory);
+        let counted = memory.as_ref().map(|memory| (Arc::clone(memory), index));
+        chunk[at].get_or_init(|| Arc::new(AppCache::new(Arc::clone(name), counted)))
     }
 
     /// All caches made so far.

@@ -1,22 +1,27 @@
-//! Keeping apps within the memory that they may take.
+//! Keeping what is remembered within its budget.
+//!
+//! Who remembers something and finds that it is too much now makes room, with nothing locked: it takes victims off the list
+//! of what is counted, has them saved that are to be, and drops each that may leave. What stays is listed again.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::Engine;
-use crate::cache::{AppCache, Count, Entry};
+use crate::cache::{AppCache, Entry, Memory, Stays, Victim};
+use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::printable;
 use crate::event::Event;
-use crate::key::Key;
+use crate::result_map::Named;
 
 impl Engine {
-    /// Warns of each limit that was set for no app that this program has shown: the name may be misspelt.
-    pub(super) fn warn_of_limits_without_effect(&self) {
-        for app in self.caches.limited() {
+    /// Warns of each budget that was set for no app that this program has shown: the name may be misspelt.
+    pub(super) fn warn_of_budgets_without_effect(&self) {
+        for app in self.caches.budgeted() {
             if let Err(error) = self.must_know(app) {
                 self.warn(|| {
                     format!(
-                        "the memory limit of \"{}\" had no effect: {error}",
+                        "the memory budget of \"{}\" had no effect: {error}",
                         printable(app)
                     )
                 });
@@ -24,82 +29,187 @@ impl Engine {
         }
     }
 
-    /// Warns, once, of a result that the limit of its app does not see.
-    pub(crate) fn warn_of_what_has_no_size(&self, cache: &AppCache, entry: &Entry) {
-        let mut results = entry.results.results().iter();
-        if cache.budget.limit().is_some()
-            && let Some(named) = results.find(|named| named.has_unknown_size())
-            && !cache.budget.told.swap(true, Ordering::Relaxed)
+    /// Makes room if what counts with this cache takes too much.
+    #[inline]
+    pub(super) fn keep_within_budget(&self, cache: &AppCache) {
+        if let Some((memory, _)) = &cache.counted
+            && memory.is_over()
         {
-            self.warn(|| {
-                format!(
-                    "the memory limit of \"{}\" counts nothing of its result \"{}\", which is no list of numbers; give its \
-                     type a size with `MemorySize`, and say that the app is `sized`",
-                    printable(&cache.name),
-                    printable(&named.name)
-                )
-            });
+            self.make_room(memory);
         }
     }
 
-    /// Evicts values of an app that have passed its limit.
-    pub(super) fn keep_within_limit(&self, cache: &AppCache) {
-        if let Some(keep) = cache.budget.is_over() {
-            self.evict_from(cache, keep);
+    #[cold]
+    fn make_room(&self, memory: &Memory) {
+        let rule = Rule {
+            only_saved: memory.budget.only_saved,
+            keeps_records: !memory.budget.forgets_records,
+        };
+        let mut in_use = Vec::new();
+        // They count until it is known whether anything else can leave.
+        let mut aside = 0;
+        loop {
+            let victims = memory.take(aside);
+            if victims.is_empty() {
+                break;
+            }
+            let cache = |victim: Victim| Some((self.caches.at(victim.app)?, victim.entry));
+            let victims: Vec<_> = victims.into_iter().filter_map(cache).collect();
+            self.save_before_dropping(victims.iter().map(|(_, entry)| entry.record.key));
+            for (cache, entry) in victims {
+                match self.evict(cache, &entry, rule) {
+                    Err(Stays::InUse) => {
+                        aside += entry.known_memory();
+                        in_use.push((cache, entry));
+                    }
+                    Err(why) => cache.put_back(&entry, why),
+                    Ok(()) => {}
+                }
+            }
         }
+        let nothing_else_leaves = memory.is_over_with(aside);
+        for (cache, entry) in in_use {
+            match nothing_else_leaves {
+                true => cache.put_back(&entry, Stays::InUse),
+                false => {
+                    memory.used(&entry);
+                    cache.put_back(&entry, Stays::ForNow);
+                }
+            }
+        }
+        self.warn_of_what_cant_leave(memory);
     }
 
-    /// The same for the app of a name; gives how many bytes were let go.
-    pub(super) fn evict(&self, app: &str, keep: usize) -> usize {
+    /// Drops values of an app until what is left takes so many bytes; gives how many were let go.
+    pub(super) fn evict_down_to(&self, app: &str, keep: usize) -> usize {
         let alone = self.caches.named(app).cloned();
-        let all = alone.into_iter().chain(self.sets.caches(app));
-        all.map(|cache| self.evict_from(&cache, keep)).sum()
+        let caches: Vec<_> = alone.into_iter().chain(self.sets.caches(app)).collect();
+        caches.iter().map(|cache| self.evict_from(cache, keep)).sum()
     }
 
     fn evict_from(&self, cache: &AppCache, keep: usize) -> usize {
-        let evicted = self.drop_oldest(cache, keep);
-        if evicted.is_empty() {
-            return 0;
-        }
-        cache.counters.add(Count::Evicted, evicted.len() as u64);
-        let bytes = evicted.iter().map(|entry| entry.bytes()).sum();
-        for entry in &evicted {
-            self.tell(|| Event::Evicted {
-                app: Arc::clone(&entry.record.app),
-                key: entry.record.key,
-            });
-        }
-        bytes
-    }
-
-    /// Drops values that nobody holds, those that were used longest ago first, until all that are left take so many bytes;
-    /// gives the entries that had them.
-    fn drop_oldest(&self, cache: &AppCache, keep: usize) -> Vec<Arc<Entry>> {
-        let budget = &cache.budget;
-        if budget.limit().is_none() {
-            // Nobody has listed them.
-            budget.list(cache.entries().iter().map(|entry| &**entry));
-        }
-        let now = budget.tick();
-        let mut gone = Vec::new();
-        loop {
-            let oldest = budget.take_oldest(keep, now);
-            if oldest.is_empty() {
+        let mut entries = cache.entries();
+        entries.sort_by_key(|entry| (entry.last_use(), entry.record.made_at));
+        let mut left = entries.iter().map(|entry| entry.bytes()).fold(0, usize::saturating_add);
+        let rule = Rule {
+            only_saved: false,
+            keeps_records: true,
+        };
+        let mut let_go = 0;
+        for entry in entries {
+            if left <= keep {
                 break;
             }
-            let entries = oldest
-                .into_iter()
-                .filter_map(|(listed, key)| Some((listed, cache.entry(&key)?)));
-            let (used, unused): (Vec<_>, Vec<_>) =
-                entries.partition(|(listed, entry)| entry.used() > *listed);
-            budget.list(used.iter().map(|(_, entry)| &**entry));
-            let keys: Vec<Key> = unused.iter().map(|(_, entry)| entry.record.key).collect();
-            self.save_before_dropping(&keys);
-            for key in &keys {
-                gone.extend(cache.take_values(key, now));
+            self.save_before_dropping([entry.record.key]);
+            if self.evict(cache, &entry, rule).is_ok() {
+                left -= entry.bytes();
+                let_go += entry.bytes();
             }
         }
-        budget.put_off();
-        gone
+        let_go
+    }
+
+    /// Drops an entry from its cache, or says why it stays.
+    fn evict(&self, cache: &AppCache, entry: &Arc<Entry>, rule: Rule) -> Result<(), Stays> {
+        if entry.is_in_use() {
+            return Err(Stays::InUse);
+        }
+        let is_stored = self.is_stored(entry, rule);
+        entry.set_saved(is_stored);
+        let keeps_record = rule.keeps_records && !is_stored;
+        let may_leave = is_stored || !rule.only_saved && (!keeps_record || entry.holds_values());
+        if !may_leave || self.is_to_be_saved(entry) {
+            return Err(Stays::Kept);
+        }
+        if !is_stored && entry.set_beneath(self.beneath(entry)) {
+            return Err(Stays::ForNow);
+        }
+        let cost = cache.cost(entry);
+        if !cache.evict(entry, keeps_record) {
+            return Err(Stays::InUse);
+        }
+        if !keeps_record {
+            self.note_forgotten(&entry.record);
+        }
+        cache.counters.evicted(entry.bytes(), cost);
+        self.tell(|| Event::Evicted {
+            app: Arc::clone(&entry.record.app),
+            key: entry.record.key,
+            bytes: entry.bytes(),
+            cost,
+        });
+        Ok(())
+    }
+
+    /// Whether the store has what an entry holds, or what is needed of it.
+    fn is_stored(&self, entry: &Entry, rule: Rule) -> bool {
+        let found = self.archiver().map(|archiver| archiver.find(&entry.record.key));
+        let Some(Ok(Some(stored))) = found else {
+            return false;
+        };
+        let is_there = |named: &Named| {
+            let mut results = stored.results.iter();
+            results.any(|result| result.name == named.name && result.payload.is_some())
+        };
+        let mut results = entry.results.results().iter().filter(|named| named.is_held());
+        let is_needed = |named: &Named| rule.only_saved || named.tags.unwrap_or_default().is_needed();
+        stored.record.run == entry.record.run && results.all(|named| !is_needed(named) || is_there(named))
+    }
+
+    /// Whether a save has yet to write it.
+    fn is_to_be_saved(&self, entry: &Entry) -> bool {
+        if self.policy == SavePolicy::Never {
+            self.pending.forget(&Selection::BOTH, entry);
+        }
+        self.pending.has(&entry.record.key)
+    }
+
+    /// What computing takes again that an entry was computed from and that has left too, in nanoseconds.
+    fn beneath(&self, entry: &Entry) -> u64 {
+        let mut sum = 0_u64;
+        let mut seen = HashSet::new();
+        let mut next: Vec<_> = entry.record.calls.clone();
+        while let Some((app, key)) = next.pop()
+            && seen.len() < MOST_BENEATH
+        {
+            let callee = self.caches.named(&app).and_then(|cache| cache.entry(&key));
+            if let Some(callee) = callee
+                && seen.insert(key)
+                && !callee.is_saved()
+                && callee.lacks().is_some()
+            {
+                sum = sum.saturating_add(callee.own_nanos);
+                next.extend(callee.record.calls.iter().cloned());
+            }
+        }
+        sum
+    }
+
+    /// Warns, once, if more than the budget can't leave.
+    fn warn_of_what_cant_leave(&self, memory: &Memory) {
+        let used = memory.in_use();
+        if used.kept_bytes < used.limit || memory.told.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        self.warn(|| {
+            let what_to_do = match self.archiver() {
+                Some(_) => "what no store has stays in memory",
+                None => "without a store nothing leaves; give one, or a `memory_budget` in bytes",
+            };
+            format!(
+                "what is remembered takes {} MiB, as much as it may, and can't leave: {what_to_do}",
+                used.kept_bytes >> 20
+            )
+        });
     }
 }
+
+/// What may leave, and how.
+#[derive(Clone, Copy)]
+struct Rule {
+    only_saved: bool,
+    keeps_records: bool,
+}
+
+/// So many runs are looked at that one rests on.
+const MOST_BENEATH: usize = 1000;

@@ -115,10 +115,18 @@ impl Named {
         Ok(found.map_or_else(Vec::new, |(codec, value)| in_value(codec, value)))
     }
 
-    /// Whether it is held, and takes memory that nobody counts.
-    pub(crate) fn has_unknown_size(&self) -> bool {
-        let is_unknown = self.size.is_some_and(|size| !size.is_known);
-        is_unknown && matches!(self.content, Content::Held(_))
+    /// Whether its value is held, or the way to it.
+    pub(crate) fn is_held(&self) -> bool {
+        matches!(self.content, Content::Held(_) | Content::Stored(_))
+    }
+
+    /// How many bytes its value takes in memory, or will once it is read.
+    pub(crate) fn bytes(&self) -> usize {
+        match (&self.content, self.size) {
+            (Content::Held(value), Some(size)) => size.of(value),
+            (Content::Stored(stored), _) => stored.bytes(),
+            _ => 0,
+        }
     }
 }
 

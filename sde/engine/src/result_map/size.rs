@@ -1,17 +1,32 @@
 //! How much memory a value takes.
 
+use std::any::Any;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::mem::needs_drop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use super::codec::Storable;
-use super::value::ErasedValue;
+use super::value::{ErasedValue, Value};
 use super::{Codec, bulk_types};
 
-/// A value that tells how much memory it takes, so that a cache with a
-/// [limit](crate::Builder::memory_limit) knows what it holds.
+/// A value that tells how much memory it takes, so that a [budget](crate::MemoryBudget) counts what it really is.
+///
+/// Without it a list or an array of numbers counts with what it holds, and all else that can be saved with the length of
+/// its encoding, which takes one pass over the value to find out; see [`ResultSpec::sized`](crate::ResultSpec::sized).
+/// Derive it for what owns its memory by types that have it, and write it for memory elsewhere, on a device for one.
 ///
 /// ```
 /// use sde::{MemorySize, ResultSpec};
+///
+/// #[derive(MemorySize)]
+/// struct Mesh {
+///     points: Vec<[f64; 3]>,
+///     names: Vec<String>,
+/// }
+///
+/// let mesh = Mesh { points: vec![[0.0; 3]; 100], names: Vec::new() };
+/// assert_eq!(mesh.memory_size(), size_of::<Mesh>() + 100 * 24);
 ///
 /// /// An image in the memory of a device.
 /// struct Texture {
@@ -28,11 +43,31 @@ use super::{Codec, bulk_types};
 /// let spec = ResultSpec::unsaved::<Texture>("texture").sized::<Texture>();
 /// assert_eq!(spec.name(), "texture");
 /// ```
-pub trait MemorySize: Send + Sync + 'static {
-    /// How many bytes are free again when the value is dropped, as well as that is known. Asked for
-    /// when a result is published, and again if another result of the same run is cleaned; what is shared with
-    /// others should be counted by one of them. A value that panics here counts as nothing.
+pub trait MemorySize {
+    /// How many bytes are free again when the value is dropped, as well as that is known: itself, and what it owns. Asked
+    /// for once, when a result is published. What is shared with others should be counted by one of them. A value
+    /// that panics here counts as its own fields.
     fn memory_size(&self) -> usize;
+
+    /// The same without the value's own fields.
+    fn owned_size(&self) -> usize {
+        self.memory_size().saturating_sub(size_of_val(self))
+    }
+}
+
+/// Types that own nothing.
+macro_rules! flat {
+    ($($type:ty),*) => {$(
+        impl MemorySize for $type {
+            fn memory_size(&self) -> usize {
+                size_of::<Self>()
+            }
+        }
+    )*};
+}
+flat! {
+    (), bool, char, u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64,
+    std::time::Duration, std::time::SystemTime, crate::Key, crate::Digest
 }
 
 impl MemorySize for String {
@@ -41,63 +76,166 @@ impl MemorySize for String {
     }
 }
 
-impl<T: MemorySize> MemorySize for Vec<T> {
+impl MemorySize for std::path::PathBuf {
     fn memory_size(&self) -> usize {
-        let spare = (self.capacity() - self.len()) * size_of::<T>();
-        let items = self.iter().map(T::memory_size);
-        size_of::<Self>() + spare + items.sum::<usize>()
+        size_of::<Self>() + self.capacity()
     }
 }
+
+/// Room for so many, and what each owns.
+fn with_items<'i, T: MemorySize + 'i>(
+    room: usize,
+    items: impl IntoIterator<Item = &'i T>,
+) -> usize {
+    let owned = match needs_drop::<T>() {
+        true => items.into_iter().map(T::owned_size).fold(0, usize::saturating_add),
+        false => 0,
+    };
+    room.saturating_mul(size_of::<T>()).saturating_add(owned)
+}
+
+impl<T: MemorySize> MemorySize for Vec<T> {
+    fn memory_size(&self) -> usize {
+        size_of::<Self>().saturating_add(with_items(self.capacity(), self))
+    }
+}
+
+impl<T: MemorySize> MemorySize for VecDeque<T> {
+    fn memory_size(&self) -> usize {
+        size_of::<Self>().saturating_add(with_items(self.capacity(), self))
+    }
+}
+
+impl<T: MemorySize> MemorySize for [T] {
+    fn memory_size(&self) -> usize {
+        with_items(self.len(), self)
+    }
+}
+
+impl MemorySize for str {
+    fn memory_size(&self) -> usize {
+        self.len()
+    }
+}
+
+impl<T: MemorySize, const N: usize> MemorySize for [T; N] {
+    fn memory_size(&self) -> usize {
+        with_items(N, self)
+    }
+}
+
+impl<T: MemorySize> MemorySize for BTreeSet<T> {
+    fn memory_size(&self) -> usize {
+        size_of::<Self>().saturating_add(with_items(self.len(), self))
+    }
+}
+
+impl<T: MemorySize, S> MemorySize for HashSet<T, S> {
+    fn memory_size(&self) -> usize {
+        size_of::<Self>().saturating_add(with_items(self.capacity(), self))
+    }
+}
+
+impl<K: MemorySize, V: MemorySize> MemorySize for BTreeMap<K, V> {
+    fn memory_size(&self) -> usize {
+        let both = with_items(self.len(), self.keys()).saturating_add(with_items(self.len(), self.values()));
+        size_of::<Self>().saturating_add(both)
+    }
+}
+
+impl<K: MemorySize, V: MemorySize, S> MemorySize for HashMap<K, V, S> {
+    fn memory_size(&self) -> usize {
+        let room = self.capacity();
+        let both = with_items(room, self.keys()).saturating_add(with_items(room, self.values()));
+        size_of::<Self>().saturating_add(both)
+    }
+}
+
+macro_rules! pointers {
+    ($($(#[$about:meta])* $type:ident),*) => {$(
+        $(#[$about])*
+        impl<T: MemorySize + ?Sized> MemorySize for $type<T> {
+            fn memory_size(&self) -> usize {
+                size_of::<Self>().saturating_add((**self).memory_size())
+            }
+        }
+    )*};
+}
+pointers! {
+    Box,
+    /// Each of those that share the value counts it.
+    Arc,
+    /// Each of those that share the value counts it.
+    Value
+}
+
+impl<T: MemorySize> MemorySize for Option<T> {
+    fn memory_size(&self) -> usize {
+        size_of::<Self>().saturating_add(self.as_ref().map_or(0, T::owned_size))
+    }
+}
+
+macro_rules! tuples {
+    ($($($name:ident)*;)*) => {$(
+        impl<$($name: MemorySize),*> MemorySize for ($($name,)*) {
+            #[allow(non_snake_case, reason = "the variables are named as the types")]
+            fn memory_size(&self) -> usize {
+                let ($($name,)*) = self;
+                size_of::<Self>()$(.saturating_add($name.owned_size()))*
+            }
+        }
+    )*};
+}
+tuples! { A; A B; A B C; A B C D; A B C D E; A B C D E F; }
 
 /// Tells the size of the values of one type.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct SizeOf {
-    size: fn(&ErasedValue) -> usize,
-    /// Whether the type has no memory elsewhere that is not counted, as far as is known.
-    pub(crate) is_known: bool,
-}
+pub(crate) struct SizeOf(fn(&ErasedValue) -> usize);
+
+/// More than any machine has: sums of many that lie stay sums.
+const MOST: usize = 1 << 48;
 
 impl SizeOf {
-    /// Of lists and arrays of numbers what they hold, of all else what lies in the value itself.
-    pub(crate) fn shallow<T: Storable>() -> Self {
-        let size = |value: &ErasedValue| {
-            let numbers = bulk_types::of::<T>().and_then(|_| Codec::of::<T>().bulk(value));
-            let numbers = numbers.map_or(0, |numbers| numbers.bytes.len());
-            size_of::<T>().saturating_add(numbers)
-        };
-        let is_known = !needs_drop::<T>() || bulk_types::of::<T>().is_some();
-        Self { size, is_known }
+    /// Of lists and arrays of numbers what they hold, of all else that owns memory the length of its encoding.
+    pub(crate) const fn encoded<T: Storable>() -> Self {
+        Self(|value| {
+            let size = |value: &T| {
+                if !needs_drop::<T>() {
+                    return 0;
+                }
+                let known = bulk_types::of::<T>();
+                match known.and_then(|known| (known.view)(value as &dyn Any)) {
+                    Some(numbers) => numbers.bytes().bytes.len(),
+                    None => postcard::experimental::serialized_size(value).unwrap_or(0),
+                }
+            };
+            with_fields(value, size)
+        })
     }
 
     /// What lies in the value itself.
-    pub(crate) const fn flat<T>() -> Self {
-        Self {
-            size: |_| size_of::<T>(),
-            is_known: !needs_drop::<T>(),
-        }
+    pub(crate) const fn flat<T: Send + Sync + 'static>() -> Self {
+        Self(|value| with_fields(value, |_: &T| 0))
     }
 
     /// What the value says.
-    pub(crate) const fn told<T: MemorySize>() -> Self {
-        let size = |value: &ErasedValue| {
-            let size = || value.downcast_ref::<T>().map_or(0, T::memory_size);
-            catch_unwind(AssertUnwindSafe(size)).unwrap_or(0)
-        };
-        Self {
-            size,
-            is_known: true,
-        }
+    pub(crate) const fn told<T: MemorySize + Send + Sync + 'static>() -> Self {
+        Self(|value| with_fields(value, T::owned_size))
     }
 
     /// What this says of the value.
     pub(crate) const fn by(size: fn(&ErasedValue) -> usize) -> Self {
-        Self {
-            size,
-            is_known: true,
-        }
+        Self(size)
     }
 
     pub(crate) fn of(self, value: &ErasedValue) -> usize {
-        (self.size)(value)
+        (self.0)(value).min(MOST)
     }
+}
+
+/// The value's own fields, and what it owns.
+fn with_fields<T: Send + Sync + 'static>(value: &ErasedValue, owned: impl Fn(&T) -> usize) -> usize {
+    let owned = || value.downcast_ref::<T>().map_or(0, owned);
+    let owned = catch_unwind(AssertUnwindSafe(owned)).unwrap_or(0);
+    size_of::<T>().saturating_add(owned)
 }

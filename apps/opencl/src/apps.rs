@@ -8,7 +8,7 @@
 //! [`Context::program`] and [`Context::kernel`] call these, compare more than the digest, and let go what
 //! is not in use if a resource is lacking.
 
-use sde::{AppError, Builder, Handle, MemorySize};
+use sde::{AppError, Builder, EvictionOrder, Handle, MemoryBudget, MemorySize};
 
 use crate::Error;
 use crate::context::Context;
@@ -93,14 +93,15 @@ pub(crate) const NAMES: [&str; 3] = [
 /// ```
 /// use sde::Sde;
 ///
-/// let sde = sde_opencl::memory_limit(Sde::builder(), 256 << 20).build()?;
+/// let sde = sde_opencl::memory_budget(Sde::builder(), 256 << 20).build()?;
 /// # let _ = sde;
 /// # Ok::<(), sde::Error>(())
 /// ```
-pub fn memory_limit(builder: Builder, bytes: usize) -> Builder {
-    NAMES
-        .into_iter()
-        .fold(builder, |builder, app| builder.memory_limit(app, bytes))
+pub fn memory_budget(builder: Builder, bytes: usize) -> Builder {
+    let budget = MemoryBudget::bytes(bytes).order(EvictionOrder::LeastRecentlyUsed);
+    NAMES.into_iter().fold(builder, |builder, app| {
+        builder.memory_budget_of(app, budget.clone())
+    })
 }
 
 impl MemorySize for Program {

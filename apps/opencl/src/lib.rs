@@ -49,7 +49,7 @@ mod make;
 mod settings;
 mod stats;
 
-pub use apps::memory_limit;
+pub use apps::memory_budget;
 pub use blob::BlobError;
 pub use cacheable::NotCacheable;
 pub use context::{Context, ContextBuilder};

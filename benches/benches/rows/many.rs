@@ -28,7 +28,7 @@ pub fn rows(settings: Settings) -> Vec<Row> {
     let sde = Sde::new();
     let mut rows = vec![row(settings, &sde, many, Aim::AtMost(1.2), "inputs")];
     let sde = Sde::builder()
-        .memory_limit("passing", 64 * 1024)
+        .memory_budget_of("passing", 64 * 1024)
         .build()
         .unwrap();
     let is_over = AtomicBool::new(false);

@@ -156,12 +156,16 @@ pub enum Event {
         /// Which of these, and what.
         why: String,
     },
-    /// The values of an entry were dropped to make room.
+    /// An entry has left memory to make room, or its values have.
     Evicted {
         /// The app.
         app: Arc<str>,
         /// The run.
         key: Key,
+        /// How many bytes its values took.
+        bytes: usize,
+        /// What having it again would take: reading it if it is in the store, else computing it.
+        cost: Duration,
     },
     /// Entries or scratch were saved.
     Saved {

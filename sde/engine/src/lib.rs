@@ -40,7 +40,7 @@ pub use app::{
     LinkedApp, Nearest, Parameter, Part, Prepared, ResultSpec, Settings, Slot, SlotSummary, SubApp,
     Synchronize,
 };
-pub use cache::{AppStats, Record};
+pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse, Record};
 pub use checkpoint::{
     Announced, Archiver, Batch, Holder, Journal, Mark, MemoryArchiver, SavePolicy, Saved,
     SavedEntry, SavedResult, SavedScratch, Selection, SharedWork, StoredEntry, StoredResult,
@@ -186,7 +186,7 @@ pub use sde_macros::app;
 /// ```
 pub use sde_macros::helper;
 
-pub use sde_macros::{Distributed, Fingerprint};
+pub use sde_macros::{Distributed, Fingerprint, MemorySize};
 
 /// What the macros need; not for direct use.
 #[doc(hidden)]

@@ -7,6 +7,7 @@ mod digest;
 mod distributed;
 mod fingerprint;
 mod helper;
+mod memory_size;
 
 use proc_macro::TokenStream;
 
@@ -40,6 +41,15 @@ pub fn derive_distributed(item: TokenStream) -> TokenStream {
 pub fn derive_fingerprint(item: TokenStream) -> TokenStream {
     let input = syn::parse_macro_input!(item as syn::DeriveInput);
     fingerprint::derive(&input)
+        .unwrap_or_else(syn::Error::into_compile_error)
+        .into()
+}
+
+/// Derives `MemorySize`; documented in the crate `sde`.
+#[proc_macro_derive(MemorySize, attributes(memory_size))]
+pub fn derive_memory_size(item: TokenStream) -> TokenStream {
+    let input = syn::parse_macro_input!(item as syn::DeriveInput);
+    memory_size::derive(&input)
         .unwrap_or_else(syn::Error::into_compile_error)
         .into()
 }

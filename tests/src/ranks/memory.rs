@@ -23,7 +23,7 @@ fn make(sde: &Sde, numbers: std::ops::Range<usize>) {
 /// Has room for four arrays on each rank.
 fn limited(rank: Rank, ranks: usize, store: Option<DirStore>, policy: SavePolicy) -> Sde {
     let limit = 4 * ROWS * size_of::<f64>() / ranks;
-    let mut builder = Sde::builder().memory_limit(NAME, limit).save(policy);
+    let mut builder = Sde::builder().memory_budget_of(NAME, limit).save(policy);
     if let Some(store) = store {
         builder = builder.store(store);
     }

@@ -1,10 +1,11 @@
 //! Values of an app that may take only so much memory.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use sde::{
-    App, AppError, AppInfo, Event, EventLog, Fingerprint, Handle, Inputs, MemorySize, ResultMap,
-    ResultSpec, Sde, inputs,
+    App, AppError, AppInfo, Event, EventLog, EvictionOrder, Fingerprint, Handle, Inputs,
+    MemoryBudget, MemorySize, ResultMap, ResultSpec, Sde, inputs,
 };
 
 #[sde::app]
@@ -12,10 +13,14 @@ fn zeros(length: usize) -> Vec<f64> {
     vec![0.0; length]
 }
 
+/// What one entry takes besides its values, about.
+const ENTRY: usize = 1_500;
+
 fn limited(bytes: usize) -> (Sde, EventLog) {
     let log = EventLog::new();
     let builder = Sde::builder().observer(log.clone());
-    let sde = builder.memory_limit("zeros", bytes).build();
+    let budget = MemoryBudget::bytes(bytes).order(EvictionOrder::LeastRecentlyUsed);
+    let sde = builder.memory_budget_of("zeros", budget).build();
     (sde.unwrap(), log)
 }
 
@@ -33,8 +38,8 @@ fn evicted(log: &EventLog) -> usize {
 
 #[test]
 fn what_was_used_longest_ago_goes_first() {
-    // Ten of them fit.
-    let (sde, log) = limited(81_000);
+    // Ten of them fit, and the records of a few more.
+    let (sde, log) = limited(10 * (8_040 + ENTRY) + ENTRY);
     for length in 1_000..1_010 {
         zeros.call(&sde, length).unwrap();
     }
@@ -42,22 +47,23 @@ fn what_was_used_longest_ago_goes_first() {
     zeros.call(&sde, 1_000).unwrap();
     zeros.call(&sde, 1_003).unwrap();
     zeros.call(&sde, 1_010).unwrap();
-    let there: Vec<_> = (1_000..1_011).filter(|n| is_there(&sde, *n)).collect();
-    assert_eq!(
-        there,
-        [1_000, 1_003, 1_005, 1_006, 1_007, 1_008, 1_009, 1_010]
-    );
-    assert_eq!((evicted(&log), sde.stats().total.evicted), (3, 3));
+    zeros.call(&sde, 1_011).unwrap();
+    let gone: Vec<_> = (1_000..1_012).filter(|n| !is_there(&sde, *n)).collect();
+    assert_eq!(gone, [1_001, 1_002]);
+    let stats = sde.stats().total;
+    assert_eq!((evicted(&log), stats.evicted), (2, 2));
+    assert_eq!(stats.evicted_bytes, 8 * (1_001 + 1_002) + 2 * 24);
+    assert!(stats.evicted_time > Duration::ZERO);
     // The record of what went stays, and the result comes again.
-    assert_eq!(sde.records().len(), 11);
+    assert_eq!(sde.records().len(), 12);
     assert_eq!(zeros.call(&sde, 1_001).unwrap().len(), 1_001);
-    assert_eq!(sde.stats().total.computed, 12);
+    assert_eq!(sde.stats().total.computed, 13);
 }
 
 /// Dropping it would free nothing.
 #[test]
 fn what_somebody_holds_stays() {
-    let (sde, _) = limited(30_000);
+    let (sde, _) = limited(3 * (8_040 + ENTRY) + 30 * ENTRY);
     let map = sde.run(&zeros, &inputs! { length: 1_000_usize }).unwrap();
     let value = zeros.call(&sde, 1_001).unwrap();
     for length in 1_002..1_020 {
@@ -65,7 +71,7 @@ fn what_somebody_holds_stays() {
     }
     assert!(is_there(&sde, 1_000) && is_there(&sde, 1_001));
     drop((map, value));
-    for length in 1_020..1_030 {
+    for length in 1_020..1_040 {
         zeros.call(&sde, length).unwrap();
     }
     assert!(!is_there(&sde, 1_000) && !is_there(&sde, 1_001));
@@ -152,7 +158,10 @@ impl App for Draw {
 
 #[test]
 fn an_app_makes_room_where_there_is_none_left() {
-    let sde = Sde::builder().memory_limit("Draw", 1_000).build().unwrap();
+    let sde = Sde::builder()
+        .memory_budget_of("Draw", 1_000)
+        .build()
+        .unwrap();
     for replica in 0..20_u64 {
         let inputs = inputs! { size: 100_usize, replica: replica };
         sde.run_for(&Draw, &inputs, &["texture"]).unwrap();
@@ -163,7 +172,7 @@ fn an_app_makes_room_where_there_is_none_left() {
 /// What is held is known exactly whatever threads do at once.
 #[test]
 fn threads_that_come_and_go_keep_within_the_limit() {
-    let (sde, _) = limited(100_000);
+    let (sde, _) = limited(200_000);
     std::thread::scope(|scope| {
         for thread in 0..4_usize {
             let sde = &sde;
@@ -177,11 +186,13 @@ fn threads_that_come_and_go_keep_within_the_limit() {
     });
     // One more, when nobody holds anything, brings it within the limit.
     zeros.call(&sde, 2_000).unwrap();
+    let used = sde.stats().memory_of["zeros"];
+    assert!(used.bytes <= used.limit, "{used:?}");
     let held: usize = (1_000..1_050)
         .filter(|n| is_there(&sde, *n))
         .map(|n| 8 * n)
         .sum();
-    assert!(held <= 100_000, "{held}");
+    assert!(held <= 200_000, "{held}");
 }
 
 /// Known when it has run, and not before.
@@ -203,8 +214,10 @@ impl App for ByTrait {
 fn a_limit_for_no_app_is_warned_of() {
     let log = EventLog::new();
     let sde = Sde::builder().observer(log.clone());
-    let sde = sde.memory_limit("zeross", 1).memory_limit("zeros", 1);
-    let sde = sde.memory_limit("eviction.ByTrait", 1).build().unwrap();
+    let sde = sde
+        .memory_budget_of("zeross", 1)
+        .memory_budget_of("zeros", 1);
+    let sde = sde.memory_budget_of("eviction.ByTrait", 1).build().unwrap();
     sde.run(&ByTrait, &inputs! {}).unwrap();
     let other = sde.clone();
     drop(sde);
@@ -224,6 +237,6 @@ fn a_limit_for_no_app_is_warned_of() {
     let [warning] = &warnings[..] else {
         panic!("{warnings:?}");
     };
-    assert!(warning.contains("memory limit of \"zeross\""), "{warning}");
+    assert!(warning.contains("memory budget of \"zeross\""), "{warning}");
     assert!(warning.contains("did you mean: zeros"), "{warning}");
 }

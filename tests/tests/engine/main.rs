@@ -1,6 +1,7 @@
 //! The rules of the engine, each shown by a test that fails when the rule is broken.
 
 mod app_macro;
+mod budget;
 mod callee_defaults;
 mod callees;
 mod cancelling;

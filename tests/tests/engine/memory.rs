@@ -6,8 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use sde::store::DirStore;
-use sde::{Event, MemorySize, SavePolicy, Sde};
-use sde_tests::Watch;
+use sde::{Event, EvictionOrder, MemoryBudget, MemorySize, SavePolicy, Sde};
 
 /// How many values are in memory.
 static LIVE: AtomicUsize = AtomicUsize::new(0);
@@ -16,6 +15,9 @@ static LIVE: AtomicUsize = AtomicUsize::new(0);
 static ALONE: Mutex<()> = Mutex::new(());
 
 const SIZE: usize = 100_000;
+
+/// What entries take besides their values, about.
+const ENTRIES: usize = SIZE / 2;
 
 /// A value that counts itself.
 #[derive(serde::Serialize, serde::Deserialize)]
@@ -69,8 +71,8 @@ fn a_limit_frees_memory_whatever_is_saved_when() {
         let folder = tempfile::tempdir().unwrap();
         let builder = || {
             let limited = Sde::builder()
-                .memory_limit("block", FIT * SIZE)
-                .memory_limit("passing_block", FIT * SIZE);
+                .memory_budget_of("block", FIT * SIZE + ENTRIES)
+                .memory_budget_of("passing_block", FIT * SIZE + ENTRIES);
             match policy {
                 None => limited,
                 Some(policy) => {
@@ -168,10 +170,10 @@ fn recent_hits_keep_nothing_and_outlast_evictions_elsewhere() {
         n
     }
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let sde = Sde::builder()
-        .memory_limit("block", 4 * SIZE)
-        .build()
-        .unwrap();
+    let budget = MemoryBudget::bytes(4 * SIZE + ENTRIES);
+    let budget = budget.order(EvictionOrder::LeastRecentlyUsed);
+    let builder = Sde::builder().memory_budget_of("block", budget);
+    let sde = builder.build().unwrap();
     let hits = |app: &str| {
         let stats = sde.stats().apps[app];
         (stats.recent_hits, stats.map_hits)
@@ -222,7 +224,7 @@ fn each_value_is_asked_for_its_size_once() {
     }
     const RUNS: u32 = 2_000;
     let sde = Sde::builder()
-        .memory_limit("asked", 50_000)
+        .memory_budget_of("asked", 50_000)
         .build()
         .unwrap();
     for n in 0..RUNS {
@@ -230,31 +232,4 @@ fn each_value_is_asked_for_its_size_once() {
     }
     assert_eq!(ASKED.get(), RUNS as usize);
     assert!(sde.stats().total.evicted > 1_900);
-}
-
-/// Found by using it: a limit did nothing for texts, structs and lists of lists, without a word.
-#[test]
-fn a_limit_that_sees_nothing_says_so_once() {
-    #[sde::app]
-    fn text(n: u64) -> String {
-        n.to_string()
-    }
-    #[sde::app]
-    fn counted(n: u64) -> Vec<f64> {
-        vec![n as f64]
-    }
-    let watch = Watch::new();
-    let builder = Sde::builder().observer(watch.clone());
-    let builder = builder
-        .memory_limit("text", 100)
-        .memory_limit("counted", 100);
-    let sde = builder.build().unwrap();
-    for n in 0..3 {
-        text.call(&sde, n).unwrap();
-        counted.call(&sde, n).unwrap();
-    }
-    let warnings = watch.warnings();
-    assert_eq!(warnings.len(), 1, "{warnings:?}");
-    let told = "the memory limit of \"text\" counts nothing of its result \"result\"";
-    assert!(warnings[0].starts_with(told), "{warnings:?}");
 }

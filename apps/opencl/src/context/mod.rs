@@ -27,7 +27,7 @@ use living::Living;
 /// live in one is not found in the other, but their binaries are shared. Build one and clone it.
 ///
 /// What an [`Sde`](sde::Sde) remembers of a context holds it: programs, kernels, and the context of OpenCL. They stay
-/// when the last clone is dropped, until they are cleaned, make room within a [limit](crate::memory_limit), or the
+/// when the last clone is dropped, until they are cleaned, make room within a [budget](crate::memory_budget), or the
 /// `Sde` goes. A program that builds context after context sets a limit, or cleans.
 #[derive(Clone)]
 pub struct Context(pub(crate) Arc<Inner>);

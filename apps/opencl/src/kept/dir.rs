@@ -101,7 +101,7 @@ impl KernelDir {
             .save(policy)
             .shared_work(SharedWork::Within(settings.patience))
             // What is live has its own copy.
-            .memory_limit(Build::NAME, 0)
+            .memory_budget_of(Build::NAME, 0)
             .observer(move |event: &Event| counting.note(event))
             .observer(observer)
             .build()

@@ -95,7 +95,7 @@ fn the_end_under_load_gives_everything_back() {
     let kept = folder();
     let driver = Simulated::new();
     let all_at_work = Barrier::new(THREADS + 1);
-    let sde = sde_opencl::memory_limit(Sde::builder(), 300_000)
+    let sde = sde_opencl::memory_budget(Sde::builder(), 300_000)
         .build()
         .unwrap();
     let context = keeping(&driver, kept.path());

@@ -2,7 +2,7 @@
 
 use sde::{Event, EventLog, Sde, Value};
 use sde_opencl::driver::simulated::{Simulated, device};
-use sde_opencl::{ProgramSpec, memory_limit};
+use sde_opencl::{ProgramSpec, memory_budget};
 
 use crate::fixture::{COPY, context, copy, folder, keeping};
 
@@ -144,7 +144,7 @@ fn programs_leave_by_bytes_but_not_those_in_use() {
     let log = EventLog::new();
     // Without a store nobody has seen a binary: each counts with some 64 KiB.
     let builder = Sde::builder().observer(log.clone());
-    let sde = memory_limit(builder, 10 * (64 << 10) + (32 << 10))
+    let sde = memory_budget(builder, 10 * (64 << 10) + (32 << 10))
         .build()
         .unwrap();
     let kernel = |n: usize| {

@@ -66,6 +66,9 @@ impl Slot {
     }
 }
 
+/// What the map and the list held before, to be dropped.
+type Uncounted = (Option<Slot>, Option<Arc<Entry>>);
+
 /// What becomes of what the map holds for a key.
 enum Change {
     Keep,
@@ -123,6 +126,9 @@ impl AppCache {
             return entry;
         };
         let read = self.asked(Arc::new(read));
+        if let Some((memory, _)) = &self.counted {
+            memory.read(entry.read_time());
+        }
         let (stands, _before) = self.change(entry.record.key, |slot| match slot {
             Some(Slot::Ready(there)) if Arc::ptr_eq(there, &entry) => {
                 (Arc::clone(&read), Change::Put(Slot::Ready(read)))
@@ -199,10 +205,14 @@ impl AppCache {
         &self,
         key: Key,
         change: impl FnOnce(Option<&Slot>) -> (R, Change),
-    ) -> (R, impl Sized + use<R>) {
+    ) -> (R, Uncounted) {
         let count = |before: Option<&Slot>, after: Option<&Slot>| {
             let (memory, app) = self.counted.as_ref()?;
-            memory.change(*app, before.and_then(Slot::entry), after.and_then(Slot::entry))
+            memory.change(
+                *app,
+                before.and_then(Slot::entry),
+                after.and_then(Slot::entry),
+            )
         };
         match self.map.entry(key) {
             Place::Vacant(vacant) => {
@@ -238,7 +248,9 @@ impl AppCache {
 
     /// What having an entry again takes, in nanoseconds.
     pub(crate) fn cost(&self, entry: &Entry) -> u64 {
-        self.counted.as_ref().map_or(entry.nanos, |(memory, _)| memory.cost(entry))
+        self.counted
+            .as_ref()
+            .map_or(entry.nanos, |(memory, _)| memory.cost(entry))
     }
 
     /// Takes note of a use, if uses matter.
@@ -392,9 +404,10 @@ impl AppCache {
     /// Puts another entry, or none, in the place of one. If there is another by now, that one is given.
     fn replace(&self, before: &Arc<Entry>, after: Option<Arc<Entry>>) -> Option<Arc<Entry>> {
         let (other, _before) = self.change(before.record.key, |slot| match slot {
-            Some(Slot::Ready(there)) if Arc::ptr_eq(there, before) => {
-                (None, after.map_or(Change::Remove, |after| Change::Put(Slot::Ready(after))))
-            }
+            Some(Slot::Ready(there)) if Arc::ptr_eq(there, before) => (
+                None,
+                after.map_or(Change::Remove, |after| Change::Put(Slot::Ready(after))),
+            ),
             Some(Slot::Flying(flight, Some(there))) if Arc::ptr_eq(there, before) => {
                 (None, Change::Put(Slot::Flying(Arc::clone(flight), after)))
             }
@@ -408,38 +421,39 @@ impl AppCache {
         let without = keeps_record.then(|| entry.without(|_| true, EVICTED));
         let after = without.map(|without| self.asked(Arc::new(without)));
         let is_it = |slot: Option<&Slot>| matches!(slot, Some(Slot::Ready(there)) if Arc::ptr_eq(there, entry));
-        let (is_evicted, _before) = self.change(entry.record.key, |slot| match (is_it(slot), after) {
-            (false, _) => (false, Change::Keep),
-            (true, Some(after)) => (true, Change::Put(Slot::Ready(after))),
-            (true, None) => (true, Change::Remove),
-        });
+        let (is_evicted, _before) =
+            self.change(entry.record.key, |slot| match (is_it(slot), after) {
+                (false, _) => (false, Change::Keep),
+                (true, Some(after)) => (true, Change::Put(Slot::Ready(after))),
+                (true, None) => (true, Change::Remove),
+            });
         is_evicted
     }
 
     /// Has an entry counted that was to leave and stays, or whose cost has changed.
-    pub(crate) fn put_back(&self, entry: &Arc<Entry>, why: Stays) {
+    pub(crate) fn count_again(&self, entry: &Arc<Entry>, why: Stays) {
         let Some((memory, app)) = &self.counted else {
             return;
         };
         if let Some(slot) = self.map.get(&entry.record.key)
             && slot.entry().is_some_and(|there| Arc::ptr_eq(there, entry))
         {
-            memory.put_back(*app, entry, why);
+            memory.count_again(*app, entry, why);
         }
     }
 
     /// Forgets everything; flights under way end with their waiters only. Gives what is to be dropped.
     pub(crate) fn forget_all(&self) -> impl Sized + use<> {
         self.generation.fetch_add(1, Ordering::AcqRel);
-        let mut before = Vec::new();
+        let (mut before, mut uncounted) = (Vec::new(), Vec::new());
         self.map.retain(|_, slot| {
             if let Some((memory, app)) = &self.counted {
-                before.push((None, memory.change(*app, slot.entry(), None)));
+                uncounted.push(memory.change(*app, slot.entry(), None));
             }
-            before.push((Some(slot.clone()), None));
+            before.push(slot.clone());
             false
         });
-        (before, self.scratches.take_all())
+        (before, uncounted, self.scratches.take_all())
     }
 
     /// Every entry, whatever is left of it.

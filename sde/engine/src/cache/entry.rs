@@ -119,9 +119,18 @@ impl Record {
         }
     }
 
+    /// The apps that it rests on, itself among them.
+    pub(crate) fn apps(&self) -> impl Iterator<Item = Arc<str>> {
+        let callees = self.dependencies.iter().filter_map(|callee| match callee {
+            Callee::Code { app, .. } => Some(Arc::clone(app)),
+            Callee::Named { .. } | Callee::Absent { .. } => None,
+        });
+        callees.chain([Arc::clone(&self.app)])
+    }
+
     /// About how many bytes it takes, without what records share.
     fn memory(&self) -> usize {
-        let of_summary = |one: &ValueSummary| one.name.len() + one.short.len();
+        let of_summary = |one: &ValueSummary| one.name.len() + one.short.len() + 2 * BLOCK;
         let summaries = self.inputs.iter().map(of_summary).sum::<usize>();
         let lists = size_of_val(&*self.inputs)
             + size_of_val(&*self.calls)
@@ -172,9 +181,13 @@ pub(crate) struct Entry {
     is_saved: AtomicBool,
 }
 
-/// What an entry takes besides its values and the lists of its record: its blocks, its place in the map, which
+/// What an allocation takes besides what is in it, about.
+const BLOCK: usize = 24;
+
+/// What an entry takes besides its values and the lists of its record: its allocations, its place in the map, which
 /// is half empty at the worst, and in the list of what may leave.
-const ENTRY: usize = size_of::<Entry>() + 2 * (size_of::<Key>() + 48) + 160;
+const ENTRY: usize =
+    size_of::<Entry>() + 2 * size_of::<(Key, Arc<Entry>, usize)>() + 160 + 8 * BLOCK;
 
 impl Entry {
     /// `checked` is the epoch in which the entry is known to be current.
@@ -214,7 +227,12 @@ impl Entry {
     }
 
     /// The same for what this process has computed, which took this by itself.
-    pub(super) fn computed(record: Arc<Record>, results: ResultMap, checked: u64, own: Duration) -> Self {
+    pub(super) fn computed(
+        record: Arc<Record>,
+        results: ResultMap,
+        checked: u64,
+        own: Duration,
+    ) -> Self {
         Self {
             own_nanos: nanos(own),
             ..Self::new(record, results, checked)
@@ -280,7 +298,9 @@ impl Entry {
     /// asked once, so not with a lock held: what tells its size is the user's.
     pub(crate) fn bytes(&self) -> usize {
         let all = || self.results.results().iter().map(Named::bytes);
-        *self.bytes.get_or_init(|| all().fold(0, usize::saturating_add))
+        *self
+            .bytes
+            .get_or_init(|| all().fold(0, usize::saturating_add))
     }
 
     /// About how many bytes it takes with its record and its place in tables, if it was asked before.
@@ -371,6 +391,21 @@ impl Entry {
         self.results.replacing(|named| match &named.content {
             Content::Elsewhere(weak) => Some(held_or_gone(weak.upgrade())),
             _ => None,
+        })
+    }
+
+    /// What reading its values took, and how many bytes they were in the store.
+    pub(super) fn read_time(&self) -> (Duration, usize) {
+        let stored = self
+            .results
+            .results()
+            .iter()
+            .filter_map(|named| match &named.content {
+                Content::Stored(stored) => Some((stored.took()?, stored.bytes())),
+                _ => None,
+            });
+        stored.fold(Default::default(), |(time, bytes), (took, of)| {
+            (time + took, bytes + of)
         })
     }
 

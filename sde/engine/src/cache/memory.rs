@@ -6,9 +6,9 @@
 //! Lock order: a shard of a map, then a list. Nothing is dropped with either held: destructors may use the cache.
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::budget::{EvictionOrder, MemoryBudget};
 use super::entry::Entry;
@@ -72,6 +72,8 @@ struct Place {
     entry: Option<Arc<Entry>>,
     app: TypeIndex,
     bytes: usize,
+    /// When it was used last, as far as the state knows.
+    used: u64,
     state: State,
     came: Option<Instant>,
 }
@@ -125,8 +127,8 @@ impl Memory {
     }
 
     /// Takes note of what reading has taken.
-    pub(super) fn read(&self, bytes: usize, nanos: u64) {
-        let now = usize::try_from(nanos).unwrap_or(usize::MAX) / (bytes / 1024 + 1);
+    pub(super) fn read(&self, (took, bytes): (Duration, usize)) {
+        let now = usize::try_from(took.as_nanos()).unwrap_or(usize::MAX) / (bytes / 1024 + 1);
         let before = self.nanos_per_kib.load(Ordering::Relaxed);
         let average = before - before / 8 + now / 8;
         self.nanos_per_kib.store(average, Ordering::Relaxed);
@@ -173,7 +175,7 @@ impl Memory {
 
     /// Lists an entry that was a victim and stays, or whose cost has changed. Called with the guard of the map held, which
     /// has it.
-    pub(super) fn put_back(&self, app: TypeIndex, entry: &Arc<Entry>, why: Stays) {
+    pub(super) fn count_again(&self, app: TypeIndex, entry: &Arc<Entry>, why: Stays) {
         let mut list = lock(&self.list);
         let before = list.remove(entry);
         let state = match why {
@@ -219,17 +221,18 @@ impl Memory {
         }
         let limit = self.allowed(list);
         let slack = (limit / 64).min(PIECE);
-        while list.bytes.saturating_add(aside) > limit - slack || list.entries > self.budget.entries {
+        while list.bytes.saturating_add(aside) > limit - slack || list.entries > self.budget.entries
+        {
             let (score, at) = list.order.first().copied()?;
             let place = &list.places[at as usize];
             let entry = Arc::clone(place.entry.as_ref()?);
-            let now = self.score(list, &entry);
-            if now <= score {
+            if place.used == entry.last_use() {
                 list.left = f64::from_bits(score.1).max(list.left);
                 return Some(at);
             }
-            // It was used since, or costs more.
-            list.set_state(at, State::MayLeave(now));
+            let now = State::MayLeave(self.score(list, &entry));
+            list.places[at as usize].used = entry.last_use();
+            list.set_state(at, now);
         }
         None
     }
@@ -245,7 +248,8 @@ impl Memory {
             let oldest = list.by_age.front().zip(self.budget.max_age);
             oldest.is_some_and(|((came, _), age)| came.elapsed() > age)
         };
-        let is_over = list.bytes > self.allowed(list) || list.entries > self.budget.entries || is_old();
+        let is_over =
+            list.bytes > self.allowed(list) || list.entries > self.budget.entries || is_old();
         self.is_over.store(is_over, Ordering::Release);
     }
 
@@ -306,7 +310,10 @@ impl Memory {
         let first = &self.budget.first;
         let of = |named: &Named| {
             let tags = named.tags.unwrap_or_default();
-            first.iter().position(|tag| tags.contains(*tag)).unwrap_or(first.len())
+            first
+                .iter()
+                .position(|tag| tags.contains(*tag))
+                .unwrap_or(first.len())
         };
         let last = entry.results.results().iter().map(of).max();
         last.unwrap_or(0) as u8
@@ -334,7 +341,14 @@ impl Place {
 impl List {
     fn insert(&mut self, app: TypeIndex, entry: &Arc<Entry>, state: State, came: Option<Instant>) {
         let at = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { entry: None, app, bytes: 0, state: State::Kept, came });
+            self.places.push(Place {
+                entry: None,
+                app,
+                bytes: 0,
+                used: 0,
+                state: State::Kept,
+                came,
+            });
             (self.places.len() - 1) as u32
         });
         entry.place.store(at, Ordering::Relaxed);
@@ -342,6 +356,7 @@ impl List {
             entry: Some(Arc::clone(entry)),
             app,
             bytes: entry.known_memory(),
+            used: entry.last_use(),
             state,
             came,
         };
@@ -355,7 +370,12 @@ impl List {
     /// Takes an entry off, if it is here.
     fn remove(&mut self, entry: &Arc<Entry>) -> Option<Place> {
         let at = entry.place.load(Ordering::Relaxed);
-        let is_here = |place: &Place| place.entry.as_ref().is_some_and(|here| Arc::ptr_eq(here, entry));
+        let is_here = |place: &Place| {
+            place
+                .entry
+                .as_ref()
+                .is_some_and(|here| Arc::ptr_eq(here, entry))
+        };
         let is_here = self.places.get(at as usize).is_some_and(is_here);
         is_here.then(|| self.free_place(at)).flatten()
     }
@@ -365,9 +385,18 @@ impl List {
         self.entries -= 1;
         self.free.push(at);
         let place = &mut self.places[at as usize];
-        let free = Place { entry: None, state: State::Kept, came: None, ..*place };
+        let free = Place {
+            entry: None,
+            state: State::Kept,
+            came: None,
+            ..*place
+        };
         let place = std::mem::replace(place, free);
-        place.entry.as_ref()?.place.store(NOWHERE, Ordering::Relaxed);
+        place
+            .entry
+            .as_ref()?
+            .place
+            .store(NOWHERE, Ordering::Relaxed);
         Some(place)
     }
 

@@ -5,6 +5,7 @@
 //! one stays: values already given out keep their identity, only gaps are filled.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::entry::{Entry, Record, Served};
 use crate::app::{ResolvedApp, ResultSpec};
@@ -12,10 +13,10 @@ use crate::error::{Error, ErrorKind, join_names};
 use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, Tags};
 
 /// Checks what an app returned against what it declares, and joins it with what
-/// is still there of an earlier entry. The map for the caller that computed it also holds what the cache does not keep.
+/// is still there of an earlier entry. `own` is what the run took by itself. The map for the caller that computed it also holds what the cache does not keep.
 pub(crate) fn merge(
     resolved: &ResolvedApp,
-    record: Record,
+    (record, own): (Record, Duration),
     returned: &ResultMap,
     previous: Option<&Entry>,
     epoch: u64,
@@ -49,7 +50,7 @@ pub(crate) fn merge(
     };
     let map = ResultMap::from_parts(origin, given);
     Ok(Served {
-        entry: Arc::new(Entry::new(Arc::new(record), kept_of(&map), epoch)),
+        entry: Arc::new(Entry::computed(Arc::new(record), kept_of(&map), epoch, own)),
         map,
     })
 }

@@ -27,7 +27,9 @@ impl CacheTable {
     pub(crate) fn new(all: MemoryBudget, of_apps: HashMap<String, MemoryBudget>) -> Self {
         let of_apps = of_apps.into_iter();
         Self {
-            budgets: of_apps.map(|(app, budget)| (app, Memory::new(budget))).collect(),
+            budgets: of_apps
+                .map(|(app, budget)| (app, Memory::new(budget)))
+                .collect(),
             memory: Memory::new(all),
             chunks: [const { OnceLock::new() }; CHUNKS],
         }

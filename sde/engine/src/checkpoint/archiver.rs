@@ -188,6 +188,8 @@ pub enum Selection {
 }
 
 impl Selection {
+    pub(crate) const BOTH: [Self; 2] = [Self::Checkpoint, Self::Archive];
+
     /// Its name in messages and files.
     #[must_use]
     pub const fn name(self) -> &'static str {

@@ -193,10 +193,15 @@ impl Pending {
             && bytes < most_bytes
             && let Some(entry) = list.take(selection)
         {
-            bytes = bytes.saturating_add(entry.known_bytes());
+            bytes = bytes.saturating_add(entry.known_memory());
             taken.push(entry);
         }
         (taken, std::mem::take(&mut *lock(&self.marks)))
+    }
+
+    /// Whether a selection lacks the entry of a key.
+    pub(crate) fn has(&self, key: &Key) -> bool {
+        lock(&self.entries).places.contains_key(key)
     }
 
     /// The entries of these keys that a selection lacks.

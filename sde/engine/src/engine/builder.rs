@@ -12,8 +12,8 @@ use super::sde::Sde;
 use super::share::Sharing;
 #[cfg(unix)]
 use super::signals;
-use super::{Engine, app_store};
-use crate::cache::CacheTable;
+use super::{Engine, app_store, machine};
+use crate::cache::{CacheTable, MemoryBudget};
 use crate::checkpoint::{Archiver, Pending, SavePolicy, SharedWork};
 use crate::console::Console;
 use crate::error::{ArchiveError, Error, ErrorKind};
@@ -36,7 +36,8 @@ pub struct Builder {
     threads: Option<usize>,
     rayon_patience: Duration,
     max_depth: usize,
-    memory_limits: HashMap<String, usize>,
+    memory_budget: Option<MemoryBudget>,
+    memory_budgets: HashMap<String, MemoryBudget>,
     process_group: Option<(Box<dyn ProcessGroup>, Arc<dyn Wire>)>,
     rank_patience: Duration,
 }
@@ -58,7 +59,8 @@ impl Default for Builder {
             threads: None,
             rayon_patience: Duration::from_millis(100),
             max_depth: MAX_DEPTH,
-            memory_limits: HashMap::new(),
+            memory_budget: None,
+            memory_budgets: HashMap::new(),
             process_group: None,
             rank_patience: Duration::from_secs(10),
         }
@@ -93,7 +95,7 @@ impl Builder {
 
     /// What a program with a person before it, or a batch system around it, wants: results are saved
     /// [in the background](SavePolicy::InBackground) and [on signals](Self::checkpoint_on_signals), work is [shared](SharedWork::On) with other
-    /// processes, and the first rank tells on
+    /// processes, memory is kept within [half of what there is](MemoryBudget::default), and the first rank tells on
     /// standard error what a person should know. That is each [`Warning`](crate::Event::Warning) once, on one line, and those of stores too, unless a
     /// `tracing` subscriber wants warnings; that a signal has come, and what is new is saved; and a bar for the outermost work that takes longer than
     /// half a second, if standard error is a terminal and the environment has neither `CI` nor `TERM=dumb`.
@@ -103,6 +105,7 @@ impl Builder {
     /// whichever engine of the process is not quiet.
     pub fn program_defaults(mut self) -> Self {
         self.console = Some(Console::new());
+        self.memory_budget = self.memory_budget.or_else(|| Some(MemoryBudget::default()));
         self.checkpoint_on_signals()
             .shared_work(SharedWork::On)
             .save(SavePolicy::InBackground)
@@ -170,32 +173,20 @@ impl Builder {
         self
     }
 
-    /// How many bytes of memory the remembered values of an app may take; without a limit they stay. When they take more, those
-    /// that were used longest ago are dropped, but for what the program holds too, until seven eighths
-    /// of the limit are left. Computing them again, or reading them from the store, gives them back.
-    ///
-    /// Sizes are those that [`ResultSpec::sized`](crate::ResultSpec::sized) tells. What is to be saved and is not yet is saved
-    /// before it goes (not with [`SavePolicy::Never`]); if that fails, it stays. On several ranks each counts for itself, and what the ranks
-    /// of a process set made together counts for that set alone: the limit holds for each set anew. If the program has shown no app of
-    /// that name when the last [`Sde`] goes, a warning says so.
-    ///
-    /// ```
-    /// use sde::Sde;
-    ///
-    /// #[sde::app]
-    /// fn zeros(length: usize) -> Vec<f64> {
-    ///     vec![0.0; length]
-    /// }
-    ///
-    /// let sde = Sde::builder().memory_limit("zeros", 100_000).build()?;
-    /// for length in 1_000..1_100 {
-    ///     zeros.call(&sde, length)?;
-    /// }
-    /// assert!(sde.stats().total.evicted > 80);
-    /// # Ok::<(), sde::Error>(())
-    /// ```
-    pub fn memory_limit(mut self, app: impl Into<String>, bytes: usize) -> Self {
-        self.memory_limits.insert(app.into(), bytes);
+    /// How much memory what is remembered of all apps may take that have no budget [of their own](Self::memory_budget_of),
+    /// in bytes or as a [`MemoryBudget`] says; without one everything stays. On several ranks each counts for itself.
+    pub fn memory_budget(mut self, budget: impl Into<MemoryBudget>) -> Self {
+        self.memory_budget = Some(budget.into());
+        self
+    }
+
+    /// The same for one app. If the program has shown no app of that name when the last [`Sde`] goes, a warning says so.
+    pub fn memory_budget_of(
+        mut self,
+        app: impl Into<String>,
+        budget: impl Into<MemoryBudget>,
+    ) -> Self {
+        self.memory_budgets.insert(app.into(), budget.into());
         self
     }
 
@@ -250,6 +241,11 @@ impl Builder {
             "begins, with {}",
             self.archiver.as_ref().map_or("no store".to_owned(), |archiver| archiver.describe()),
         );
+        let memory = machine::memory_of_rank(group.as_deref());
+        let memory_budget = self.memory_budget.unwrap_or_else(MemoryBudget::unlimited);
+        let memory_budget = memory_budget.of_machine(memory);
+        let memory_budgets = self.memory_budgets.into_iter();
+        let memory_budgets = memory_budgets.map(|(app, budget)| (app, budget.of_machine(memory)));
         let mut observers = self.observers;
         let is_first = group.as_ref().is_none_or(|group| group.rank() == 0);
         if let Some(console) = self.console.filter(|_| is_first) {
@@ -257,7 +253,7 @@ impl Builder {
             observers.push(Box::new(console));
         }
         let engine = Engine {
-            caches: CacheTable::new(self.memory_limits),
+            caches: CacheTable::new(memory_budget, memory_budgets.collect()),
             recent: Recent::new(),
             apps: app_store::AppStore::default(),
             catalog: AppCatalog::linked(),
@@ -272,7 +268,7 @@ impl Builder {
             one_saves: Mutex::new(()),
             invalidations,
             process: random_number(),
-            started: super::machine::now(),
+            started: machine::now(),
             rank: group
                 .as_ref()
                 .filter(|_| !is_alone)
@@ -285,6 +281,7 @@ impl Builder {
             max_depth: self.max_depth,
             wire,
             sets: Sets::default(),
+            forgotten: Mutex::default(),
         };
         let sde = Sde::of(engine, group.map(|group| (group, self.rank_patience)));
         if pause(self.policy, Duration::ZERO).is_some() {

@@ -6,18 +6,20 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use super::Engine;
-use crate::cache::{AppCache, Entry, Memory, Stays, Victim};
+use crate::cache::{AppCache, Entry, Memory, Record, Stays, Victim};
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::printable;
 use crate::event::Event;
 use crate::result_map::Named;
+use crate::sync::lock;
 
 impl Engine {
     /// Warns of each budget that was set for no app that this program has shown: the name may be misspelt.
     pub(super) fn warn_of_budgets_without_effect(&self) {
-        for app in self.caches.budgeted() {
+        for (app, _) in self.caches.budgets() {
             if let Err(error) = self.must_know(app) {
                 self.warn(|| {
                     format!(
@@ -62,7 +64,7 @@ impl Engine {
                         aside += entry.known_memory();
                         in_use.push((cache, entry));
                     }
-                    Err(why) => cache.put_back(&entry, why),
+                    Err(why) => cache.count_again(&entry, why),
                     Ok(()) => {}
                 }
             }
@@ -70,10 +72,10 @@ impl Engine {
         let nothing_else_leaves = memory.is_over_with(aside);
         for (cache, entry) in in_use {
             match nothing_else_leaves {
-                true => cache.put_back(&entry, Stays::InUse),
+                true => cache.count_again(&entry, Stays::InUse),
                 false => {
                     memory.used(&entry);
-                    cache.put_back(&entry, Stays::ForNow);
+                    cache.count_again(&entry, Stays::ForNow);
                 }
             }
         }
@@ -84,13 +86,19 @@ impl Engine {
     pub(super) fn evict_down_to(&self, app: &str, keep: usize) -> usize {
         let alone = self.caches.named(app).cloned();
         let caches: Vec<_> = alone.into_iter().chain(self.sets.caches(app)).collect();
-        caches.iter().map(|cache| self.evict_from(cache, keep)).sum()
+        caches
+            .iter()
+            .map(|cache| self.evict_from(cache, keep))
+            .sum()
     }
 
     fn evict_from(&self, cache: &AppCache, keep: usize) -> usize {
         let mut entries = cache.entries();
         entries.sort_by_key(|entry| (entry.last_use(), entry.record.made_at));
-        let mut left = entries.iter().map(|entry| entry.bytes()).fold(0, usize::saturating_add);
+        let mut left = entries
+            .iter()
+            .map(|entry| entry.bytes())
+            .fold(0, usize::saturating_add);
         let rule = Rule {
             only_saved: false,
             keeps_records: true,
@@ -100,7 +108,7 @@ impl Engine {
             if left <= keep {
                 break;
             }
-            self.save_before_dropping([entry.record.key]);
+            self.save_before_dropping([entry.record.key].into_iter());
             if self.evict(cache, &entry, rule).is_ok() {
                 left -= entry.bytes();
                 let_go += entry.bytes();
@@ -136,14 +144,21 @@ impl Engine {
             app: Arc::clone(&entry.record.app),
             key: entry.record.key,
             bytes: entry.bytes(),
-            cost,
+            cost: Duration::from_nanos(cost),
         });
         Ok(())
     }
 
+    /// The works of what was forgotten are to be cited all the same.
+    fn note_forgotten(&self, record: &Record) {
+        lock(&self.forgotten).extend(record.apps());
+    }
+
     /// Whether the store has what an entry holds, or what is needed of it.
     fn is_stored(&self, entry: &Entry, rule: Rule) -> bool {
-        let found = self.archiver().map(|archiver| archiver.find(&entry.record.key));
+        let found = self
+            .archiver()
+            .map(|archiver| archiver.find(&entry.record.key));
         let Some(Ok(Some(stored))) = found else {
             return false;
         };
@@ -151,9 +166,27 @@ impl Engine {
             let mut results = stored.results.iter();
             results.any(|result| result.name == named.name && result.payload.is_some())
         };
-        let mut results = entry.results.results().iter().filter(|named| named.is_held());
-        let is_needed = |named: &Named| rule.only_saved || named.tags.unwrap_or_default().is_needed();
-        stored.record.run == entry.record.run && results.all(|named| !is_needed(named) || is_there(named))
+        let mut results = entry
+            .results
+            .results()
+            .iter()
+            .filter(|named| named.is_held());
+        let is_needed =
+            |named: &Named| rule.only_saved || named.tags.unwrap_or_default().is_needed();
+        stored.record.run == entry.record.run
+            && results.all(|named| !is_needed(named) || is_there(named))
+    }
+
+    /// What is saved costs less to have again.
+    pub(super) fn count_as_saved(&self, record: &Record) {
+        if let Some(cache) = self.caches.named(&record.app)
+            && cache.counted.is_some()
+            && let Some(entry) = cache.entry(&record.key)
+            && entry.record.run == record.run
+        {
+            entry.set_saved(true);
+            cache.count_again(&entry, Stays::ForNow);
+        }
     }
 
     /// Whether a save has yet to write it.

@@ -24,6 +24,8 @@ pub(crate) struct Ran {
     /// What it returned, or its panic.
     pub(super) returned: thread::Result<Result<ResultMap, AppError>>,
     pub(super) record: Record,
+    /// What it took without the runs that were nested in it.
+    pub(super) own: Duration,
     /// It was told that nobody wants the result any more.
     pub(super) heard: bool,
     /// The same, or nobody wants it now.
@@ -141,6 +143,7 @@ impl Engine {
         Ran {
             returned,
             record,
+            own,
             heard,
             gave_up,
             epoch,

@@ -206,7 +206,7 @@ impl Look<'_> {
     #[inline]
     fn take(&self, entry: &Arc<Entry>, keep: bool) -> Option<Taken> {
         let (one, all) = (|| entry.only.clone(), || Some(entry.results.clone()));
-        self.cache.budget.used(entry);
+        self.cache.used(entry);
         self.take_from(one, all, Source::Map).then(|| Taken {
             nanos: entry.nanos,
             entry: keep.then(|| Arc::clone(entry)),
@@ -216,12 +216,12 @@ impl Look<'_> {
     /// The same from what may be gone since it was found before.
     #[inline]
     fn take_recent(&self, hit: &RecentHit, keep: bool) -> Option<Taken> {
-        let entry = match keep || self.cache.budget.limit().is_some() {
+        let entry = match keep || self.cache.counted.is_some() {
             true => Some(hit.entry.upgrade()?),
             false => None,
         };
         if let Some(entry) = &entry {
-            self.cache.budget.used(entry);
+            self.cache.used(entry);
         }
         let one = || hit.only.as_ref().and_then(WeakValue::upgrade);
         let is_taken = self.take_from(one, || hit.results.upgrade(), Source::Recent);

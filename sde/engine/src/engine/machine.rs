@@ -1,7 +1,10 @@
-//! When and where a computation is made, as records say it.
+//! The machine: when and where a computation is made, as records say it, and how much memory there is.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
+
+use crate::ranks::ProcessGroup;
 
 /// The time of day, not before 1970: a machine whose clock was never set is in some year before that. Such
 /// a time has no form that records can be saved in, and a result must not be lost for want of a date.
@@ -35,6 +38,78 @@ pub(super) fn target() -> Arc<str> {
     static TARGET: OnceLock<Arc<str>> = OnceLock::new();
     let name = || format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS).into();
     Arc::clone(TARGET.get_or_init(name))
+}
+
+/// How much memory a process may take that shares the machine with others of its program: what the machine has, or the
+/// control groups of the process, divided by how many they are. `None` if that is not known here.
+pub(super) fn memory_of_rank(group: Option<&dyn ProcessGroup>) -> Option<usize> {
+    let nodes = group.map_or_else(Vec::new, |group| group.nodes());
+    let here = group.and_then(|group| nodes.get(group.rank()));
+    let ranks = nodes.iter().filter(|node| Some(*node) == here).count();
+    let tasks = match ranks {
+        0 | 1 => tasks_here(|name| std::env::var(name).ok()),
+        ranks => ranks,
+    };
+    Some(memory(Path::new("/"))? / tasks)
+}
+
+/// How many tasks a launcher has started on this node, this one among them.
+fn tasks_here(variable: impl Fn(&str) -> Option<String>) -> usize {
+    let number = |name: &str| variable(name)?.parse::<usize>().ok();
+    let of_slurm = || {
+        let node = number("SLURM_NODEID")?;
+        of_node(&variable("SLURM_STEP_TASKS_PER_NODE")?, node)
+    };
+    let local = [
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+        "MPI_LOCALNRANKS",
+        "PMI_LOCAL_SIZE",
+    ];
+    let found = local.into_iter().find_map(number).or_else(of_slurm);
+    found.unwrap_or(1).max(1)
+}
+
+/// Of Slurm's list of numbers the one for a node: in `4(x2),3` nodes 0 and 1 have four, and node 2 has three.
+fn of_node(list: &str, node: usize) -> Option<usize> {
+    let mut nodes = 0;
+    for part in list.split(',') {
+        let (number, times) = part.split_once("(x").unwrap_or((part, "1)"));
+        nodes += times.strip_suffix(')')?.parse::<usize>().ok()?;
+        if node < nodes {
+            return number.parse().ok();
+        }
+    }
+    None
+}
+
+/// The memory of the machine with this root, or less, if a control group of the process has less.
+fn memory(root: &Path) -> Option<usize> {
+    let read = |path: &str| std::fs::read_to_string(root.join(path)).ok();
+    let info = read("proc/meminfo")?;
+    let total = info
+        .lines()
+        .find_map(|line| line.strip_prefix("MemTotal:"))?;
+    let kib: usize = total.trim().strip_suffix("kB")?.trim_end().parse().ok()?;
+    let groups = read("proc/self/cgroup").unwrap_or_default();
+    let limits = groups.lines().flat_map(|line| {
+        // `hierarchy:controllers:path`, with 0 and nothing for the second version.
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (controllers, path) = (parts.next().unwrap_or(""), parts.next().unwrap_or("/"));
+        let (top, file) = match controllers {
+            "" => ("sys/fs/cgroup", "memory.max"),
+            _ if controllers.split(',').any(|one| one == "memory") => {
+                ("sys/fs/cgroup/memory", "memory.limit_in_bytes")
+            }
+            _ => return Vec::new(),
+        };
+        // That of each group above holds too.
+        let above = Path::new(path).ancestors();
+        let files = above.map(|path| format!("{top}{}/{file}", path.display()));
+        files
+            .filter_map(|file| read(&file)?.trim().parse().ok())
+            .collect()
+    });
+    Some(limits.fold(kib.saturating_mul(1024), usize::min))
 }
 
 #[cfg(test)]

@@ -47,6 +47,7 @@ pub(crate) use run_state::{Keyed, Run};
 pub use sde::Sde;
 pub use stats::Stats;
 
+use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
@@ -131,6 +132,8 @@ pub(crate) struct Engine {
     /// How values are written for other ranks; `None` without a process group.
     wire: Option<Arc<dyn Wire>>,
     pub(crate) sets: Sets,
+    /// The apps that runs rest on whose records have left memory.
+    forgotten: Mutex<BTreeSet<Arc<str>>>,
 }
 
 impl Engine {

@@ -101,7 +101,6 @@ impl Engine {
     /// Has a new entry saved, unless it was begun before another store was loaded.
     fn note_new(&self, run: &Run<'_>, flight: &RunFlight, entry: &Arc<Entry>) {
         run.cache.scratches.remove(&run.key);
-        self.warn_of_what_has_no_size(run.cache, entry);
         if run.cache.is_current(flight) {
             self.save_new(entry);
         }
@@ -123,7 +122,7 @@ impl Engine {
         previous: Option<&Entry>,
     ) -> Result<Served, Unpublished> {
         let resolved = &*run.app.resolved;
-        let epoch = ran.epoch;
+        let (epoch, own) = (ran.epoch, ran.own);
         let (returned, mut record) = self.usable(run, ran)?;
         record.made_at = later_than(record.made_at, run.found.get(), previous);
         let earlier = previous.filter(|old| !record.nondeterministic && self.may_fill(run, old));
@@ -131,7 +130,7 @@ impl Engine {
             true => u64::MAX, // To be looked at each time.
             false => epoch,
         };
-        let merged = merge(resolved, record, &returned, earlier, checked);
+        let merged = merge(resolved, (record, own), &returned, earlier, checked);
         // What ranks make together is known when they have told one another what it rests on.
         let merged = match run.from.shared_ranks() {
             Some(_) => merged,

@@ -117,7 +117,7 @@ impl Engine {
         if let Some(parent) = &run.parent {
             self.tell_parent(parent, run.app, &served.entry);
         }
-        self.keep_within_limit(run.cache);
+        self.keep_within_budget(run.cache);
         self.outcome(run.cache, served, source)
     }
 
@@ -131,7 +131,7 @@ impl Engine {
             _ => cache.counters.hit(source, entry.nanos),
         }
         if source.is_hit() {
-            cache.budget.used(entry);
+            cache.used(entry);
         }
         self.tell_finished(entry, source);
         Outcome {

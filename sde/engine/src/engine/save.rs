@@ -62,6 +62,7 @@ impl Engine {
     fn are_saved(&self, archiver: &dyn Archiver, selection: Selection, entries: &[Arc<Entry>]) {
         let tags = |named: &Named| named.tags.unwrap_or_default();
         for entry in entries {
+            self.count_as_saved(&entry.record);
             let mut results = entry.results.results().iter();
             let (other, has_all) = match selection {
                 // Of an entry without results an archive has the record.
@@ -84,29 +85,22 @@ impl Engine {
 
     /// Saves what is about to be dropped from memory and is to be saved sooner or later. What can't be saved is
     /// held by the list of what is to be saved, and stays.
-    pub(super) fn save_before_dropping(&self, keys: &[Key]) {
-        let Some(archiver) = self.archiver() else {
+    pub(super) fn save_before_dropping(&self, keys: impl Iterator<Item = Key>) {
+        let Some(archiver) = self.archiver().filter(|_| self.policy != SavePolicy::Never) else {
             return;
         };
+        let keys: Vec<Key> = keys.collect();
         // A part first: a list must not be there without it.
         let ranks: BTreeSet<usize> = self.sets.all().iter().map(|set| set.rank()).collect();
-        let mut all = Vec::new();
-        for rank in ranks {
-            all.extend(keys.iter().map(|key| part_key(key, rank)));
-        }
-        all.extend(keys);
-        for selection in [Selection::Checkpoint, Selection::Archive] {
+        let parts = ranks
+            .iter()
+            .flat_map(|rank| keys.iter().map(|key| part_key(key, *rank)));
+        let all: Vec<Key> = parts.chain(keys.iter().copied()).collect();
+        for selection in Selection::BOTH {
             let entries = self.pending.of(selection, &all);
-            let saved = match self.policy {
-                SavePolicy::Never => {
-                    let forget = |entry: &Arc<Entry>| self.pending.forget(&[selection], entry);
-                    entries.iter().for_each(forget);
-                    Ok(())
-                }
-                _ if entries.is_empty() => Ok(()),
-                _ => self.save_some(&*archiver, selection, &entries),
-            };
-            if let Err(error) = saved {
+            if !entries.is_empty()
+                && let Err(error) = self.save_some(&*archiver, selection, &entries)
+            {
                 self.warn(|| {
                     format!("what was to be evicted could not be saved, and stays: {error}")
                 });

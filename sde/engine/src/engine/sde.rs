@@ -1,6 +1,6 @@
 //! What a user has in hand.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,14 +14,13 @@ use super::builder::{Builder, read_invalidations};
 use super::handle::{AppSource, Handle};
 use super::invalidate::Invalidated;
 use super::stats::Stats;
-use crate::app::Callee;
 use crate::cache::Record;
 use crate::checkpoint::{Archiver, SavePolicy, Selection};
 use crate::error::{Error, ErrorKind};
 use crate::key::Key;
 use crate::ranks::{ProcessGroup, ProcessSet};
 use crate::result_map::Tags;
-use crate::sync::write;
+use crate::sync::{lock, write};
 
 /// Runs apps and remembers their results.
 ///
@@ -48,7 +47,7 @@ impl Drop for Last {
     fn drop(&mut self) {
         self.0.save_at_the_end();
         self.0.tell_the_end();
-        self.0.warn_of_limits_without_effect();
+        self.0.warn_of_budgets_without_effect();
         if let Some(ranks) = &self.1 {
             ranks.leave_unless_closed();
         }
@@ -113,25 +112,15 @@ impl Sde {
     /// and callees: app, then its citations.
     #[must_use]
     pub fn citations_used(&self) -> BTreeMap<String, Vec<String>> {
-        let mut names = BTreeSet::new();
+        let mut names = lock(&self.engine().forgotten).clone();
         for entry in self.engine().entries() {
-            names.insert(entry.record.app.to_string());
-            names.extend(
-                entry
-                    .record
-                    .dependencies
-                    .iter()
-                    .filter_map(|callee| match callee {
-                        Callee::Code { app, .. } => Some(app.to_string()),
-                        Callee::Named { .. } | Callee::Absent { .. } => None,
-                    }),
-            );
+            names.extend(entry.record.apps());
         }
         names
             .into_iter()
             .map(|name| (self.engine().catalog.citations(&name), name))
             .filter(|(citations, _)| !citations.is_empty())
-            .map(|(citations, name)| (name, citations))
+            .map(|(citations, name)| (name.to_string(), citations))
             .collect()
     }
 

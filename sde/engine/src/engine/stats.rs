@@ -6,7 +6,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::Engine;
-use crate::cache::AppStats;
+use crate::cache::{AppStats, Memory, MemoryUse};
 use crate::checkpoint::Journal;
 use crate::error::printable;
 
@@ -52,6 +52,11 @@ pub struct Stats {
     /// How often something was computed in [`par_map`](crate::Handle::par_map) that another rank had
     /// computed too: runs nested in different items.
     pub on_several_ranks: u64,
+    /// How much memory the entries take that count for all apps together, if that has a
+    /// [budget](crate::Builder::memory_budget).
+    pub memory: Option<MemoryUse>,
+    /// The same of each app with a budget of its own.
+    pub memory_of: BTreeMap<String, MemoryUse>,
     /// How many bytes the threads' tables of [recent hits](crate::last_value::Recent) take.
     pub recent_bytes: usize,
 }
@@ -61,8 +66,13 @@ impl Engine {
         let mut stats = Stats {
             on_several_ranks: self.sets.duplicates(),
             recent_bytes: self.recent.bytes(),
+            memory: self.caches.memory().map(Memory::in_use),
             ..Stats::default()
         };
+        for (app, memory) in self.caches.budgets() {
+            let used = memory.map(Memory::in_use);
+            stats.memory_of.extend(used.map(|used| (app.clone(), used)));
+        }
         for cache in self.caches.all() {
             let app = cache.counters.sum();
             stats.total = stats.total.plus(app);
@@ -129,6 +139,20 @@ impl fmt::Display for Stats {
         rows.extend(apps.iter().map(|(name, of)| row(name, of)));
         rows.push(row("all", &self.total));
         write_rows(f, &rows)?;
+        let of_all = self.memory.iter().map(|used| ("all", used));
+        let of_apps = self.memory_of.iter().map(|(app, used)| (&**app, used));
+        for (app, used) in of_all.chain(of_apps) {
+            let of_app = match app {
+                "all" => String::new(),
+                app => format!(" of {}", printable(app)),
+            };
+            let (bytes, limit) = (bytes(used.bytes), bytes(used.limit));
+            write!(
+                f,
+                "\nmemory{of_app}: {} entries with {bytes} of {limit}",
+                used.entries
+            )?;
+        }
         match self.on_several_ranks {
             0 => Ok(()),
             count => write!(f, "\n{count} of them were computed on another rank too"),
@@ -159,6 +183,15 @@ fn time(time: Duration) -> String {
     match time.is_zero() {
         true => "-".to_owned(),
         false => format!("{time:.1?}"),
+    }
+}
+
+fn bytes(bytes: usize) -> String {
+    match bytes {
+        usize::MAX => "any number".to_owned(),
+        bytes if bytes >= 10 << 30 => format!("{} GiB", bytes >> 30),
+        bytes if bytes >= 10 << 20 => format!("{} MiB", bytes >> 20),
+        bytes => format!("{} KiB", bytes.div_ceil(1 << 10)),
     }
 }
 

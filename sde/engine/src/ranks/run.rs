@@ -209,7 +209,6 @@ impl Engine {
         };
         if run.options.policy != Policy::Bypass {
             let had_states = run.cache.scratches.remove(&run.scratch_key());
-            self.warn_of_what_has_no_size(run.cache, &made.entry);
             self.save_collective(ranks, &made.entry, &descriptors, had_states);
             match claim {
                 Some(claim) => drop(claim.publish(&made, || ())),

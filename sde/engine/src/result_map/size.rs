@@ -6,15 +6,16 @@ use std::mem::needs_drop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use super::bulk_types;
 use super::codec::Storable;
 use super::value::{ErasedValue, Value};
-use super::{Codec, bulk_types};
 
 /// A value that tells how much memory it takes, so that a [budget](crate::MemoryBudget) counts what it really is.
 ///
 /// Without it a list or an array of numbers counts with what it holds, and all else that can be saved with the length of
 /// its encoding, which takes one pass over the value to find out; see [`ResultSpec::sized`](crate::ResultSpec::sized).
-/// Derive it for what owns its memory by types that have it, and write it for memory elsewhere, on a device for one.
+/// Derive it for what owns its memory by types that have it (of a field with `#[memory_size(skip)]` only what lies in the
+/// value itself counts), and write it for memory elsewhere, on a device for one.
 ///
 /// ```
 /// use sde::{MemorySize, ResultSpec};
@@ -67,7 +68,7 @@ macro_rules! flat {
 }
 flat! {
     (), bool, char, u8, u16, u32, u64, u128, usize, i8, i16, i32, i64, i128, isize, f32, f64,
-    std::time::Duration, std::time::SystemTime, crate::Key, crate::Digest
+    std::time::Duration, std::time::SystemTime, crate::key::Key, crate::key::Digest
 }
 
 impl MemorySize for String {
@@ -88,7 +89,10 @@ fn with_items<'i, T: MemorySize + 'i>(
     items: impl IntoIterator<Item = &'i T>,
 ) -> usize {
     let owned = match needs_drop::<T>() {
-        true => items.into_iter().map(T::owned_size).fold(0, usize::saturating_add),
+        true => items
+            .into_iter()
+            .map(T::owned_size)
+            .fold(0, usize::saturating_add),
         false => 0,
     };
     room.saturating_mul(size_of::<T>()).saturating_add(owned)
@@ -138,7 +142,8 @@ impl<T: MemorySize, S> MemorySize for HashSet<T, S> {
 
 impl<K: MemorySize, V: MemorySize> MemorySize for BTreeMap<K, V> {
     fn memory_size(&self) -> usize {
-        let both = with_items(self.len(), self.keys()).saturating_add(with_items(self.len(), self.values()));
+        let both = with_items(self.len(), self.keys())
+            .saturating_add(with_items(self.len(), self.values()));
         size_of::<Self>().saturating_add(both)
     }
 }
@@ -234,7 +239,10 @@ impl SizeOf {
 }
 
 /// The value's own fields, and what it owns.
-fn with_fields<T: Send + Sync + 'static>(value: &ErasedValue, owned: impl Fn(&T) -> usize) -> usize {
+fn with_fields<T: Send + Sync + 'static>(
+    value: &ErasedValue,
+    owned: impl Fn(&T) -> usize,
+) -> usize {
     let owned = || value.downcast_ref::<T>().map_or(0, owned);
     let owned = catch_unwind(AssertUnwindSafe(owned)).unwrap_or(0);
     size_of::<T>().saturating_add(owned)

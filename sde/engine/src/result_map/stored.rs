@@ -1,6 +1,7 @@
 //! Values that are still in the store and are read when asked for.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, Instant};
 
 use super::codec::Codec;
 use super::value::ErasedValue;
@@ -46,6 +47,8 @@ struct Inner {
     has_files: bool,
     value: OnceLock<Result<ErasedValue, ArchiveError>>,
     bytes: OnceLock<u64>,
+    /// What reading it took.
+    took: OnceLock<Duration>,
 }
 
 impl Stored {
@@ -58,6 +61,7 @@ impl Stored {
             codec,
             value: OnceLock::new(),
             bytes: OnceLock::new(),
+            took: OnceLock::new(),
         }))
     }
 
@@ -86,6 +90,11 @@ impl Stored {
         usize::try_from(*bytes).unwrap_or(usize::MAX)
     }
 
+    /// What reading it took, if it was read.
+    pub(crate) fn took(&self) -> Option<Duration> {
+        self.0.took.get().copied()
+    }
+
     pub(crate) fn has_files(&self) -> bool {
         self.0.has_files
     }
@@ -107,7 +116,10 @@ impl Inner {
         let payload = self.payload().take().ok_or_else(gone)?;
         // For what is asked for later.
         self.bytes.get_or_init(|| payload.stored_bytes());
-        payload.decode(&self.codec)
+        let start = Instant::now();
+        let value = payload.decode(&self.codec);
+        self.took.get_or_init(|| start.elapsed());
+        value
     }
 }
 

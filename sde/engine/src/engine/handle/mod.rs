@@ -215,7 +215,7 @@ impl Handle {
     /// holds too stays. What is to be saved and is not yet is saved before it goes. `keep` is for each process set anew.
     /// Nothing is let go of an app that did not run, or of which no value was dropped.
     pub fn evict(&self, app: &str, keep: usize) -> usize {
-        self.engine.evict(app, keep)
+        self.engine.evict_down_to(app, keep)
     }
 
     /// The scratch space of this run, for a state of type `T`: what an iteration goes on from that was cut off, on one rank or

@@ -1,0 +1,458 @@
+//! What a memory budget counts, and what leaves.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use sde::store::DirStore;
+use sde::{
+    Event, EvictionOrder, Handle, MemoryBudget, MemorySize, Policy, SavePolicy, Sde, Tag, Value,
+    inputs,
+};
+use sde_tests::Watch;
+
+const KIB: usize = 1 << 10;
+
+#[sde::app(name = "budget.field")]
+fn field(number: u64, kib: usize) -> Vec<u8> {
+    vec![number as u8; kib * KIB]
+}
+
+/// Takes so long, and gives as much.
+#[sde::app(name = "budget.dear")]
+fn dear(number: u64, millis: u64, kib: usize) -> Vec<u8> {
+    let start = Instant::now();
+    while start.elapsed() < Duration::from_millis(millis) {
+        std::hint::spin_loop();
+    }
+    vec![number as u8; kib * KIB]
+}
+
+fn is_there(sde: &Sde, number: u64, kib: usize) -> bool {
+    let peek = sde.peek(&field, &inputs! { number: number, kib: kib });
+    matches!(peek.unwrap(), sde::Peek::Hit { .. })
+}
+
+fn refresh(sde: &Sde, number: u64) {
+    let inputs = inputs! { number: number, kib: 10_usize };
+    let request = sde.request(&field, &inputs).policy(Policy::Refresh);
+    request.run().unwrap();
+}
+
+fn bytes(sde: &Sde) -> usize {
+    sde.stats().memory.unwrap().bytes
+}
+
+fn with(budget: MemoryBudget) -> Sde {
+    Sde::builder().memory_budget(budget).build().unwrap()
+}
+
+#[test]
+fn all_apps_share_a_budget_but_those_with_their_own() {
+    #[sde::app]
+    fn other(number: u64) -> Vec<u8> {
+        vec![number as u8; 100 * KIB]
+    }
+    #[sde::app]
+    fn own(number: u64) -> Vec<u8> {
+        vec![number as u8; 100 * KIB]
+    }
+    let builder = Sde::builder().memory_budget(1000 * KIB);
+    let sde = builder.memory_budget_of("own", 300 * KIB).build().unwrap();
+    for number in 0..20 {
+        field.call(&sde, number, 100).unwrap();
+        other.call(&sde, number).unwrap();
+        own.call(&sde, number).unwrap();
+        let stats = sde.stats();
+        for used in [stats.memory.unwrap(), stats.memory_of["own"]] {
+            assert!(used.bytes <= used.limit, "{used:?}");
+        }
+    }
+    let stats = sde.stats();
+    assert!(stats.memory.unwrap().bytes > 800 * KIB);
+    assert!(stats.memory_of["own"].bytes > 150 * KIB);
+    assert_eq!(stats.apps["own"].evicted, 18);
+}
+
+/// What is dear for each byte stays, whenever it was used.
+#[test]
+fn what_is_cheapest_to_have_again_for_each_byte_leaves_first() {
+    let sde = with(MemoryBudget::bytes(1200 * KIB));
+    for number in 0..5 {
+        dear.call(&sde, number, 20, 100).unwrap();
+    }
+    for number in 0..40 {
+        field.call(&sde, number, 100).unwrap();
+    }
+    assert!(sde.stats().apps["budget.field"].evicted > 30);
+    assert_eq!(sde.stats().apps["budget.dear"].evicted, 0);
+}
+
+/// The same order of use, seen by each order.
+#[test]
+fn orders_are_what_they_say() {
+    let left = |order: EvictionOrder| {
+        let sde = with(MemoryBudget::bytes(450 * KIB).order(order));
+        for number in 0..4 {
+            field.call(&sde, number, 100).unwrap();
+        }
+        field.call(&sde, 0, 100).unwrap();
+        field.call(&sde, 4, 100).unwrap();
+        (0..5)
+            .filter(|number| !is_there(&sde, *number, 100))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(left(EvictionOrder::LeastRecentlyUsed), [1]);
+    assert_eq!(left(EvictionOrder::FirstIn), [0]);
+}
+
+#[test]
+fn entries_and_age_are_limits_too() {
+    let few = with(MemoryBudget::unlimited().entries(3));
+    let young = with(MemoryBudget::unlimited().max_age(Duration::ZERO));
+    for number in 0..10 {
+        field.call(&few, number, 1).unwrap();
+        field.call(&young, number, 1).unwrap();
+    }
+    let there = |sde: &Sde| (0..10).filter(|n| is_there(sde, *n, 1)).count();
+    assert_eq!(there(&few), 3);
+    assert!(there(&young) <= 1);
+}
+
+#[test]
+fn the_order_of_tags_comes_before_what_things_cost() {
+    #[sde::app(tags(expendable))]
+    fn expendable(number: u64) -> Vec<u8> {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(5) {
+            std::hint::spin_loop();
+        }
+        vec![number as u8; 100 * KIB]
+    }
+    #[sde::app(tags(intermediate))]
+    fn intermediate(number: u64) -> Vec<u8> {
+        vec![number as u8; 100 * KIB]
+    }
+    let evicted = |first: &[Tag]| {
+        let sde = with(MemoryBudget::bytes(1300 * KIB).first(first.iter().copied()));
+        for number in 0..4 {
+            expendable.call(&sde, number).unwrap();
+            intermediate.call(&sde, number).unwrap();
+        }
+        for number in 0..7 {
+            dear.call(&sde, number, 10, 100).unwrap();
+        }
+        println!("{:?}", sde.stats());
+        let apps = sde.stats().apps;
+        ["expendable", "intermediate", "budget.dear"].map(|app| apps[app].evicted)
+    };
+    assert_eq!(evicted(&[]), [0, 3, 0]);
+    assert_eq!(evicted(&[Tag::Expendable, Tag::Intermediate]), [3, 0, 0]);
+}
+
+/// By default, as programs have it.
+#[test]
+fn only_what_is_in_the_store_leaves_unasked() {
+    let folder = tempfile::tempdir().unwrap();
+    let watch = Watch::new();
+    let sde = Sde::builder()
+        .store(DirStore::open(folder.path()).unwrap())
+        .memory_budget(MemoryBudget::bytes(500 * KIB).only_saved())
+        .observer(watch.clone())
+        .build()
+        .unwrap();
+    for number in 0..20 {
+        field.call(&sde, number, 100).unwrap();
+        let used = sde.stats().memory.unwrap();
+        assert!(used.bytes <= used.limit, "{used:?}");
+    }
+    // With its record: it is in the store.
+    assert!(sde.records().len() < 5, "{}", sde.records().len());
+    assert_eq!(field.call(&sde, 0, 100).unwrap().len(), 100 * KIB);
+    let stats = sde.stats().total;
+    assert_eq!((stats.computed, stats.loads), (20, 1));
+    assert_eq!(watch.warnings(), Vec::<String>::new());
+}
+
+#[test]
+fn what_no_store_has_stays_unless_the_budget_is_in_bytes() {
+    #[sde::app(tags(expendable))]
+    fn passing(number: u64) -> Vec<u8> {
+        vec![number as u8; 100 * KIB]
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let run = |budget: MemoryBudget, policy: SavePolicy| {
+        let watch = Watch::new();
+        let store = DirStore::open(folder.path().join(format!("{policy:?}"))).unwrap();
+        let builder = Sde::builder().store(store).save(policy);
+        let builder = builder.memory_budget(budget).observer(watch.clone());
+        let sde = builder.build().unwrap();
+        for number in 0..10 {
+            passing.call(&sde, number).unwrap();
+            field.call(&sde, number, 100).unwrap();
+        }
+        let apps = sde.stats().apps;
+        println!("{:?}", sde.stats());
+        let evicted = ["passing", "budget.field"].map(|app| apps[app].evicted > 0);
+        (evicted, watch.warnings())
+    };
+    let unasked = || MemoryBudget::bytes(500 * KIB).only_saved();
+    let (evicted, warnings) = run(unasked(), SavePolicy::OnRequest);
+    assert_eq!(evicted, [false, true]);
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(warnings[0].contains("what no store has stays in memory"));
+    let (evicted, _) = run(unasked(), SavePolicy::Never);
+    assert_eq!(evicted, [false, false]);
+    let bytes = || MemoryBudget::bytes(500 * KIB);
+    assert_eq!(run(bytes(), SavePolicy::OnRequest).0, [true, true]);
+    assert_eq!(run(bytes(), SavePolicy::Never).0, [true, true]);
+}
+
+#[test]
+fn without_a_store_nothing_leaves_unasked_and_a_warning_says_so() {
+    let watch = Watch::new();
+    let budget = MemoryBudget::bytes(300 * KIB).only_saved();
+    let builder = Sde::builder().memory_budget(budget).observer(watch.clone());
+    let sde = builder.build().unwrap();
+    for number in 0..10 {
+        field.call(&sde, number, 100).unwrap();
+    }
+    assert!((0..10).all(|number| is_there(&sde, number, 100)));
+    let warnings = watch.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("without a store nothing leaves"),
+        "{warnings:?}"
+    );
+    let used = sde.stats().memory.unwrap();
+    assert!(used.kept_bytes > 900 * KIB, "{used:?}");
+}
+
+/// What was in the store and is not any more is the only copy.
+#[test]
+fn what_a_store_has_lost_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store");
+    let store = DirStore::open(&path).unwrap();
+    let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
+    let budget = MemoryBudget::bytes(450 * KIB).only_saved();
+    let sde = builder.memory_budget(budget).build().unwrap();
+    for number in 0..4 {
+        field.call(&sde, number, 100).unwrap();
+    }
+    std::fs::remove_dir_all(&path).unwrap();
+    for number in (4..10).chain(0..4) {
+        field.call(&sde, number, 100).unwrap();
+    }
+    assert_eq!(sde.stats().total.computed, 10);
+}
+
+/// A run that nothing else has costs what it took, one that called others what these take too once they are gone.
+#[test]
+fn what_rests_on_what_has_left_costs_more() {
+    #[sde::app(name = "budget.step")]
+    fn step(number: u64) -> Vec<u8> {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_millis(20) {
+            std::hint::spin_loop();
+        }
+        vec![number as u8; 900 * KIB]
+    }
+    #[sde::app(name = "budget.sum")]
+    fn sum(sde: &Handle, number: u64) -> Result<Vec<u8>, sde::Error> {
+        let whole = step.call(sde, number)?;
+        Ok(whole[..100 * KIB].to_vec())
+    }
+    let watch = Watch::new();
+    let builder = Sde::builder()
+        .memory_budget(1000 * KIB)
+        .observer(watch.clone());
+    let sde = builder.build().unwrap();
+    sum.call(&sde, 1).unwrap();
+    let mut cost = BTreeMap::new();
+    for number in 0..30 {
+        dear.call(&sde, number, 1, 100).unwrap();
+    }
+    for event in watch.events() {
+        if let Event::Evicted { app, cost: of, .. } = event {
+            cost.entry(app.to_string()).or_insert(of);
+        }
+    }
+    // The sum took no time of its own, and is dearer than what takes a millisecond.
+    assert!(
+        cost.contains_key("budget.step") && cost.contains_key("budget.dear"),
+        "{cost:?}"
+    );
+    assert!(!cost.contains_key("budget.sum"), "{cost:?}");
+}
+
+/// Works are cited whose records are forgotten.
+#[test]
+fn what_left_is_cited() {
+    #[sde::app(citation = "Euler (1768)")]
+    fn euler(number: u64) -> Vec<u8> {
+        vec![number as u8; 100 * KIB]
+    }
+    #[sde::app(citation = "Heun (1900)")]
+    fn heun(sde: &Handle, number: u64) -> Result<u64, sde::Error> {
+        Ok(euler.call(sde, number)?.len() as u64)
+    }
+    let sde = with(MemoryBudget::bytes(100).forget_records());
+    heun.call(&sde, 1).unwrap();
+    field.call(&sde, 1, 200).unwrap();
+    assert_eq!(sde.records().len(), 0);
+    let cited = sde.citations_used();
+    assert_eq!(cited.keys().collect::<Vec<_>>(), ["euler", "heun"]);
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Lies(u64);
+
+impl MemorySize for Lies {
+    fn memory_size(&self) -> usize {
+        match self.0 {
+            0 => usize::MAX,
+            1 => panic!("it has no size"),
+            2 => {
+                // It may use the cache.
+                let sde = HERE.with_borrow(Clone::clone).unwrap();
+                field.call(&sde, 77, 1).unwrap().len()
+            }
+            _ => 0,
+        }
+    }
+}
+
+thread_local! {
+    static HERE: std::cell::RefCell<Option<Sde>> = const { std::cell::RefCell::new(None) };
+}
+
+#[test]
+fn sizes_that_lie_or_panic_or_call_do_no_harm() {
+    #[sde::app(sized)]
+    fn lies(number: u64) -> Lies {
+        Lies(number)
+    }
+    let sde = with(MemoryBudget::bytes(500 * KIB));
+    HERE.set(Some(sde.clone()));
+    for _ in 0..3 {
+        for number in 0..20 {
+            assert_eq!(lies.call(&sde, number).unwrap().0, number);
+            field.call(&sde, number, 10).unwrap();
+        }
+    }
+    HERE.set(None);
+    assert!(bytes(&sde) <= 500 * KIB);
+    assert!(
+        sde.stats().apps["budget.field"].computed <= 21,
+        "one liar threw all out"
+    );
+}
+
+/// Of what tells no size the encoding is taken, of lists of numbers what they hold.
+#[test]
+fn what_tells_no_size_counts_with_its_encoding() {
+    #[sde::app]
+    fn texts(number: u64) -> Vec<String> {
+        (0..100).map(|n| format!("{:>1000}", n + number)).collect()
+    }
+    let sde = with(MemoryBudget::bytes(1000 * KIB));
+    let before = bytes(&sde);
+    texts.call(&sde, 1).unwrap();
+    let counted = bytes(&sde) - before;
+    assert!((100_000..110_000).contains(&counted), "{counted}");
+}
+
+#[test]
+fn a_derived_size_is_what_all_fields_take() {
+    #[derive(MemorySize)]
+    struct Mesh<T> {
+        points: Vec<[f64; 3]>,
+        names: Option<Box<str>>,
+        of: T,
+        #[memory_size(skip)]
+        shared: std::rc::Rc<Vec<u8>>,
+    }
+    #[derive(MemorySize)]
+    enum Shape {
+        Point,
+        Named(String),
+        Cells { cells: Vec<Shape> },
+    }
+    let mesh = Mesh {
+        points: vec![[0.0; 3]; 10],
+        names: Some("water".into()),
+        of: (1_u8, vec![1_u16; 7]),
+        shared: std::rc::Rc::new(vec![0; 1000]),
+    };
+    assert_eq!(mesh.memory_size(), size_of_val(&mesh) + 240 + 5 + 14);
+    assert_eq!(mesh.shared.len(), 1000);
+    let cells = vec![Shape::Point, Shape::Named("abc".to_owned())];
+    let shape = Shape::Cells { cells };
+    assert_eq!(shape.memory_size(), 3 * size_of::<Shape>() + 3);
+    assert_eq!(Value::new(7_u64).memory_size(), size_of::<usize>() + 8);
+}
+
+/// What the program holds is its own: it neither leaves nor fills the budget, once nothing else is left to leave.
+#[test]
+fn what_the_program_holds_fills_no_budget() {
+    let sde = with(MemoryBudget::bytes(500 * KIB));
+    let held: Vec<_> = (0..20).map(|n| field.call(&sde, n, 100).unwrap()).collect();
+    let used = sde.stats().memory.unwrap();
+    assert!(
+        used.in_use_bytes > 1500 * KIB && used.bytes <= used.limit,
+        "{used:?}"
+    );
+    for number in 100..103 {
+        field.call(&sde, number, 100).unwrap();
+    }
+    assert!((100..103).all(|number| is_there(&sde, number, 100)));
+    assert!((0..20).all(|number| is_there(&sde, number, 100)));
+    drop(held);
+    for number in 200..240 {
+        field.call(&sde, number, 100).unwrap();
+    }
+    let used = sde.stats().memory.unwrap();
+    assert!(
+        used.in_use_bytes == 0 && used.bytes <= used.limit,
+        "{used:?}"
+    );
+}
+
+/// Whatever threads do at once, what is counted is what is there.
+#[test]
+fn sums_are_exact_after_any_stress() {
+    let folder = tempfile::tempdir().unwrap();
+    let stores = [None, Some(DirStore::open(folder.path()).unwrap())];
+    for store in stores {
+        let mut builder = Sde::builder().memory_budget(MemoryBudget::bytes(300 * KIB));
+        if let Some(store) = store {
+            builder = builder.store(store);
+        }
+        let sde = builder.build().unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..8_u64 {
+                let sde = &sde;
+                scope.spawn(move || {
+                    for round in 0..150_u64 {
+                        let number = (thread * 7 + round * 13) % 40;
+                        match (thread + round) % 5 {
+                            0 if round % 30 == 0 => sde.clean_cache("budget.field", []).unwrap(),
+                            1 => refresh(sde, number),
+                            2 if round % 10 == 0 => drop(sde.evict("budget.field", 50 * KIB)),
+                            3 if round % 50 == 0 => drop(sde.checkpoint()),
+                            _ => drop(field.call(sde, number, 10).unwrap()),
+                        }
+                    }
+                });
+            }
+        });
+        field.call(&sde, 1000, 10).unwrap();
+        let used = sde.stats().memory.unwrap();
+        assert!(used.bytes <= used.limit, "{used:?}");
+        assert!(used.entries >= (0..40).filter(|n| is_there(&sde, *n, 10)).count());
+        sde.load(sde::MemoryArchiver::new()).unwrap();
+        let used = sde.stats().memory.unwrap();
+        let left = (used.bytes, used.entries, used.kept_bytes, used.in_use_bytes);
+        assert_eq!(left, (0, 0, 0, 0));
+    }
+}

@@ -54,8 +54,8 @@ struct List {
     order: BTreeSet<(Score, u32)>,
     /// What is in use, to be looked at again in turn.
     in_use: VecDeque<u32>,
-    /// By when it came, if that matters.
-    by_age: VecDeque<(Instant, u32)>,
+    /// The same by when it came, if that matters.
+    by_age: BTreeSet<(Instant, u32)>,
     /// All but what is in use.
     bytes: usize,
     entries: usize,
@@ -95,7 +95,7 @@ pub(crate) struct Victim {
 /// What has to go goes in pieces of so many bytes: a store that it is saved to first makes a copy.
 const PIECE: usize = 16 << 20;
 
-/// What is looked at of what is in use each time that something comes.
+/// What is looked at in vain of what is in use each time that something comes.
 const LOOKED_AT: usize = 2;
 
 /// An entry that is in no place.
@@ -166,9 +166,7 @@ impl Memory {
             let state = State::MayLeave(self.score(&list, entry));
             list.insert(app, entry, state, came);
         }
-        for _ in 0..LOOKED_AT {
-            self.look_at_one_in_use(&mut list);
-        }
+        self.look_at_what_is_in_use(&mut list);
         self.note(&list);
         removed.and_then(|place| place.entry)
     }
@@ -190,13 +188,13 @@ impl Memory {
         drop(before);
     }
 
-    /// Takes a piece of what has to leave off the list, where so many bytes are there besides.
-    pub(crate) fn take(&self, aside: usize) -> Vec<Victim> {
+    /// Takes a piece of what has to leave off the list.
+    pub(crate) fn take(&self) -> Vec<Victim> {
         let mut list = lock(&self.list);
         let mut victims = Vec::new();
         let mut bytes = 0_usize;
         while bytes < PIECE
-            && let Some(at) = self.next(&mut list, aside)
+            && let Some(at) = self.next(&mut list)
         {
             bytes = bytes.saturating_add(list.places[at as usize].bytes);
             victims.extend(list.free_place(at).and_then(Place::into_victim));
@@ -206,23 +204,13 @@ impl Memory {
     }
 
     /// Which has to leave next.
-    fn next(&self, list: &mut List, aside: usize) -> Option<u32> {
-        let now = self.budget.max_age.map(|age| (age, Instant::now()));
-        if let Some((age, now)) = now {
-            while let Some((came, at)) = list.by_age.front().copied()
-                && now.duration_since(came) > age
-            {
-                list.by_age.pop_front();
-                let place = &list.places[at as usize];
-                if place.came == Some(came) && matches!(place.state, State::MayLeave(_)) {
-                    return Some(at);
-                }
-            }
+    fn next(&self, list: &mut List) -> Option<u32> {
+        if self.is_oldest_too_old(list) {
+            return Some(list.by_age.first()?.1);
         }
         let limit = self.allowed(list);
         let slack = (limit / 64).min(PIECE);
-        while list.bytes.saturating_add(aside) > limit - slack || list.entries > self.budget.entries
-        {
+        while list.bytes > limit - slack || list.order.len() > self.budget.entries {
             let (score, at) = list.order.first().copied()?;
             let place = &list.places[at as usize];
             let entry = Arc::clone(place.entry.as_ref()?);
@@ -243,20 +231,16 @@ impl Memory {
         limit.max(list.kept_bytes.saturating_add(limit / 8))
     }
 
-    fn note(&self, list: &List) {
-        let is_old = || {
-            let oldest = list.by_age.front().zip(self.budget.max_age);
-            oldest.is_some_and(|((came, _), age)| came.elapsed() > age)
-        };
-        let is_over =
-            list.bytes > self.allowed(list) || list.entries > self.budget.entries || is_old();
-        self.is_over.store(is_over, Ordering::Release);
+    fn is_oldest_too_old(&self, list: &List) -> bool {
+        let oldest = list.by_age.first().zip(self.budget.max_age);
+        oldest.is_some_and(|((came, _), age)| came.elapsed() > age)
     }
 
-    /// Whether it is too much yet, with so many bytes besides.
-    pub(crate) fn is_over_with(&self, aside: usize) -> bool {
-        let list = lock(&self.list);
-        list.bytes.saturating_add(aside) > self.allowed(&list)
+    fn note(&self, list: &List) {
+        let is_over = list.bytes > self.allowed(list)
+            || list.order.len() > self.budget.entries
+            || self.is_oldest_too_old(list);
+        self.is_over.store(is_over, Ordering::Release);
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -274,22 +258,26 @@ impl Memory {
         }
     }
 
-    /// One that is not in use any more may leave again.
-    fn look_at_one_in_use(&self, list: &mut List) {
-        let Some(at) = list.in_use.pop_front() else {
-            return;
-        };
-        let place = &list.places[at as usize];
-        match &place.entry {
-            Some(entry) if place.state == State::InUse => {
-                if entry.is_in_use() {
-                    list.in_use.push_back(at);
-                } else {
-                    let score = self.score(list, entry);
-                    list.set_state(at, State::MayLeave(score));
+    /// What is not in use any more may leave again. Some are looked at each time that something comes, and as many more as are
+    /// found free.
+    fn look_at_what_is_in_use(&self, list: &mut List) {
+        let mut looks = LOOKED_AT;
+        while looks > 0
+            && let Some(at) = list.in_use.pop_front()
+        {
+            let place = &list.places[at as usize];
+            match &place.entry {
+                Some(entry) if place.state == State::InUse => {
+                    if entry.is_in_use() {
+                        list.in_use.push_back(at);
+                        looks -= 1;
+                    } else {
+                        let score = self.score(list, entry);
+                        list.set_state(at, State::MayLeave(score));
+                    }
                 }
+                _ => {}
             }
-            _ => {}
         }
     }
 
@@ -360,9 +348,6 @@ impl List {
             state,
             came,
         };
-        if let Some(came) = came {
-            self.by_age.push_back((came, at));
-        }
         self.entries += 1;
         self.count(at, true);
     }
@@ -408,7 +393,9 @@ impl List {
 
     /// Adds a place to the sums that its state has it in, or takes it off.
     fn count(&mut self, at: u32, is_there: bool) {
-        let Place { bytes, state, .. } = self.places[at as usize];
+        let Place {
+            bytes, state, came, ..
+        } = self.places[at as usize];
         let add = |sum: &mut usize| match is_there {
             true => *sum += bytes,
             false => *sum -= bytes,
@@ -416,10 +403,10 @@ impl List {
         match state {
             State::MayLeave(score) => {
                 add(&mut self.bytes);
-                match is_there {
-                    true => self.order.insert((score, at)),
-                    false => self.order.remove(&(score, at)),
-                };
+                change(&mut self.order, (score, at), is_there);
+                if let Some(came) = came {
+                    change(&mut self.by_age, (came, at), is_there);
+                }
             }
             State::Kept => {
                 add(&mut self.bytes);
@@ -433,6 +420,13 @@ impl List {
             }
         }
     }
+}
+
+fn change<T: Ord>(set: &mut BTreeSet<T>, one: T, is_there: bool) {
+    match is_there {
+        true => set.insert(one),
+        false => set.remove(&one),
+    };
 }
 
 /// What looking in the store takes, in nanoseconds.

@@ -47,11 +47,8 @@ impl Engine {
             only_saved: memory.budget.only_saved,
             keeps_records: !memory.budget.forgets_records,
         };
-        let mut in_use = Vec::new();
-        // They count until it is known whether anything else can leave.
-        let mut aside = 0;
         loop {
-            let victims = memory.take(aside);
+            let victims = memory.take();
             if victims.is_empty() {
                 break;
             }
@@ -59,23 +56,8 @@ impl Engine {
             let victims: Vec<_> = victims.into_iter().filter_map(cache).collect();
             self.save_before_dropping(victims.iter().map(|(_, entry)| entry.record.key));
             for (cache, entry) in victims {
-                match self.evict(cache, &entry, rule) {
-                    Err(Stays::InUse) => {
-                        aside += entry.known_memory();
-                        in_use.push((cache, entry));
-                    }
-                    Err(why) => cache.count_again(&entry, why),
-                    Ok(()) => {}
-                }
-            }
-        }
-        let nothing_else_leaves = memory.is_over_with(aside);
-        for (cache, entry) in in_use {
-            match nothing_else_leaves {
-                true => cache.count_again(&entry, Stays::InUse),
-                false => {
-                    memory.used(&entry);
-                    cache.count_again(&entry, Stays::ForNow);
+                if let Err(why) = self.evict(cache, &entry, rule) {
+                    cache.count_again(&entry, why);
                 }
             }
         }

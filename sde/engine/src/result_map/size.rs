@@ -205,22 +205,19 @@ impl SizeOf {
     pub(crate) const fn encoded<T: Storable>() -> Self {
         Self(|value| {
             let size = |value: &T| {
-                if !needs_drop::<T>() {
-                    return 0;
-                }
-                let known = bulk_types::of::<T>();
-                match known.and_then(|known| (known.view)(value as &dyn Any)) {
-                    Some(numbers) => numbers.bytes().bytes.len(),
-                    None => postcard::experimental::serialized_size(value).unwrap_or(0),
+                let encoded = || postcard::experimental::serialized_size(value).unwrap_or(0);
+                match needs_drop::<T>() {
+                    true => numbers(value).unwrap_or_else(encoded),
+                    false => 0,
                 }
             };
             with_fields(value, size)
         })
     }
 
-    /// What lies in the value itself.
+    /// The same of what has no encoding, which counts with what lies in the value itself.
     pub(crate) const fn flat<T: Send + Sync + 'static>() -> Self {
-        Self(|value| with_fields(value, |_: &T| 0))
+        Self(|value| with_fields(value, |value: &T| numbers(value).unwrap_or(0)))
     }
 
     /// What the value says.
@@ -236,6 +233,13 @@ impl SizeOf {
     pub(crate) fn of(self, value: &ErasedValue) -> usize {
         (self.0)(value).min(MOST)
     }
+}
+
+/// How many bytes the numbers of a list or an array take, if it is one.
+fn numbers<T: 'static>(value: &T) -> Option<usize> {
+    let known = bulk_types::of::<T>()?;
+    let numbers = (known.view)(value as &dyn Any)?;
+    Some(numbers.bytes().bytes.len())
 }
 
 /// The value's own fields, and what it owns.

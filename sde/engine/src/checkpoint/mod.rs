@@ -74,7 +74,7 @@ impl SharedWork {
 /// [`checkpoint_on_signals`](crate::Builder::checkpoint_on_signals) asks for. Under all but
 /// [`Never`](Self::Never) dropping the last `Sde` saves what is new.
 ///
-/// Where the values of an app have a [limit](crate::Builder::memory_limit), what is to be evicted and is not saved yet
+/// Where there is a [memory budget](crate::MemoryBudget), what is to be evicted and is not saved yet
 /// is saved before it goes, under all but [`Never`](Self::Never).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -28,6 +28,7 @@ mod event;
 mod inputs;
 pub mod key;
 pub mod last_value;
+mod machine;
 mod output_file;
 mod parallel;
 mod ranks;

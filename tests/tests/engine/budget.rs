@@ -116,8 +116,15 @@ fn entries_and_age_are_limits_too() {
     }
     let there = |sde: &Sde| (0..10).filter(|n| is_there(sde, *n, 1)).count();
     // And perhaps the last, which was its caller's when it came.
-    assert!((3..=4).contains(&there(&few)));
-    assert!(there(&young) <= 1);
+    assert!((3..=4).contains(&there(&few)), "{}", there(&few));
+    assert!(
+        there(&young) <= 1,
+        "{:?} {:?}",
+        (0..10)
+            .filter(|n| is_there(&young, *n, 1))
+            .collect::<Vec<_>>(),
+        young.stats()
+    );
 }
 
 #[test]
@@ -167,7 +174,7 @@ fn only_what_is_in_the_store_leaves_unasked() {
         assert!(used.bytes <= used.limit, "{used:?}");
     }
     // With its record: it is in the store.
-    assert!(sde.records().len() < 5, "{}", sde.records().len());
+    assert!(sde.records().len() <= 5, "{}", sde.records().len());
     assert_eq!(field.call(&sde, 0, 100).unwrap().len(), 100 * KIB);
     let stats = sde.stats().total;
     assert_eq!((stats.computed, stats.loads), (20, 1));
@@ -251,12 +258,12 @@ fn what_a_store_has_lost_stays() {
 fn what_rests_on_what_has_left_costs_more() {
     #[sde::app(name = "budget.sum")]
     fn sum(sde: &Handle, number: u64) -> Result<Vec<u8>, sde::Error> {
-        let whole = dear.call(sde, number, 20, 850)?;
+        let whole = dear.call(sde, number, 10, 850)?;
         let start = Instant::now();
-        while start.elapsed() < Duration::from_millis(2) {
+        while start.elapsed() < Duration::from_micros(1500) {
             std::hint::spin_loop();
         }
-        Ok(whole[..50 * KIB].to_vec())
+        Ok(whole[..30 * KIB].to_vec())
     }
     let watch = Watch::new();
     let builder = Sde::builder()
@@ -266,15 +273,15 @@ fn what_rests_on_what_has_left_costs_more() {
     sum.call(&sde, 1).unwrap();
     let mut cost = BTreeMap::new();
     for number in 0..30 {
-        dear.call(&sde, number + 2, 6, 100).unwrap();
+        dear.call(&sde, number + 2, 15, 100).unwrap();
     }
     for event in watch.events() {
         if let Event::Evicted { app, cost: of, .. } = event {
             cost.entry(app.to_string()).or_insert(of);
         }
     }
-    // What took 20 ms left first, what rests on it took 40 ns a byte by itself and 440 with that, the others 60.
-    assert!(cost["budget.dear"] > Duration::from_millis(20), "{cost:?}");
+    // What took 12 ns a byte left first, what rests on it took 50 by itself and 380 with that, the others 150.
+    assert!(cost["budget.dear"] >= Duration::from_millis(10), "{cost:?}");
     assert!(!cost.contains_key("budget.sum"), "{cost:?}");
 }
 

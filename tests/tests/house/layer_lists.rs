@@ -35,6 +35,7 @@ pub const SDE: Layered = Layered {
             "stretch",
             "sync",
             "last_value",
+            "machine",
             "parallel",
             "ranks::collective",
             "ranks::group",
@@ -60,9 +61,10 @@ pub const SDE: Layered = Layered {
     ],
     // What bodies are given to run other apps with.
     upward: &[("app", &["engine", "Handle"])],
-    // Where a key is made of a file's content, and where a result is a file; the trait gives one what it is to hold.
+    // Where a key is made of a file's content, and where a result is a file; the trait gives one what it is to hold; what
+    // memory there is, the system tells in files.
     may_read_files: Some((
-        &["key", "output_file", "checkpoint"],
+        &["key", "output_file", "checkpoint", "machine"],
         "files are for an Archiver",
     )),
 };

@@ -4,7 +4,6 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use super::memory::NOWHERE;
 use super::stats::nanos;
 use crate::app::{
     AppId, AppSetup, Callee, CodeId, Compared, Difference, Nearest, of_callees, of_keys,
@@ -13,6 +12,9 @@ use crate::event::RunId;
 use crate::inputs::ValueSummary;
 use crate::key::Key;
 use crate::result_map::{Content, ErasedValue, NOT_KEPT, Named, Origin, ResultMap};
+
+/// The [place](Entry::place) of an entry that is in no list.
+pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// How one entry was made: the record of a calculation, which stays when its
 /// values are gone.

@@ -1,7 +1,7 @@
 //! The entries that a budget counts, and which of them leave.
 //!
-//! Entries are listed where the map is changed, with its guard held, so that the sum is that of what the map has. Taking a
-//! victim off the list does nothing to the map: who takes it drops what the map has, or has it listed again.
+//! Entries are listed where the map is changed, with its guard held, so that the sum is that of what the map has. Who takes a
+//! victim drops what the map has, or says why it stays.
 //!
 //! Lock order: a shard of a map, then a list. Nothing is dropped with either held: destructors may use the cache.
 
@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::budget::{EvictionOrder, MemoryBudget};
-use super::entry::Entry;
+use super::entry::{Entry, NOWHERE};
 use crate::app::TypeIndex;
 use crate::result_map::Named;
 use crate::sync::lock;
@@ -56,8 +56,9 @@ struct List {
     in_use: VecDeque<u32>,
     /// The same by when it came, if that matters.
     by_age: BTreeSet<(Instant, u32)>,
-    /// All but what is in use.
+    /// All but what is in use or taken.
     bytes: usize,
+    taken_bytes: usize,
     entries: usize,
     kept_bytes: usize,
     in_use_bytes: usize,
@@ -84,9 +85,11 @@ pub(crate) enum State {
     /// Nothing has it but memory.
     Kept,
     InUse,
+    /// A victim, of which it is not decided yet.
+    Taken,
 }
 
-/// What was taken off the list, to leave.
+/// What is to leave.
 pub(crate) struct Victim {
     pub(crate) app: TypeIndex,
     pub(crate) entry: Arc<Entry>,
@@ -97,9 +100,6 @@ const PIECE: usize = 16 << 20;
 
 /// What is looked at in vain of what is in use each time that something comes.
 const LOOKED_AT: usize = 2;
-
-/// An entry that is in no place.
-pub(super) const NOWHERE: u32 = u32::MAX;
 
 impl Memory {
     /// `None` if the budget limits nothing.
@@ -163,7 +163,11 @@ impl Memory {
             }
             let came = self.budget.max_age.map(|_| Instant::now());
             let came = removed.as_ref().map_or(came, |place| place.came);
-            let state = State::MayLeave(self.score(&list, entry));
+            let is_only_a_record = !entry.holds_values() && !entry.is_saved();
+            let state = match is_only_a_record && !self.budget.forgets_records {
+                true => State::Kept,
+                false => State::MayLeave(self.score(&list, entry)),
+            };
             list.insert(app, entry, state, came);
         }
         self.look_at_what_is_in_use(&mut list);
@@ -188,7 +192,7 @@ impl Memory {
         drop(before);
     }
 
-    /// Takes a piece of what has to leave off the list.
+    /// A piece of what has to leave.
     pub(crate) fn take(&self) -> Vec<Victim> {
         let mut list = lock(&self.list);
         let mut victims = Vec::new();
@@ -197,7 +201,12 @@ impl Memory {
             && let Some(at) = self.next(&mut list)
         {
             bytes = bytes.saturating_add(list.places[at as usize].bytes);
-            victims.extend(list.free_place(at).and_then(Place::into_victim));
+            list.set_state(at, State::Taken);
+            let place = &list.places[at as usize];
+            victims.extend(place.entry.clone().map(|entry| Victim {
+                app: place.app,
+                entry,
+            }));
         }
         self.note(&list);
         victims
@@ -250,7 +259,7 @@ impl Memory {
     pub(crate) fn in_use(&self) -> MemoryUse {
         let list = lock(&self.list);
         MemoryUse {
-            bytes: list.bytes,
+            bytes: list.bytes + list.taken_bytes,
             entries: list.entries,
             kept_bytes: list.kept_bytes,
             in_use_bytes: list.in_use_bytes,
@@ -317,13 +326,6 @@ pub(crate) enum Stays {
     Kept,
     /// The program holds it too.
     InUse,
-}
-
-impl Place {
-    fn into_victim(self) -> Option<Victim> {
-        let app = self.app;
-        self.entry.map(|entry| Victim { app, entry })
-    }
 }
 
 impl List {
@@ -408,6 +410,7 @@ impl List {
                     change(&mut self.by_age, (came, at), is_there);
                 }
             }
+            State::Taken => add(&mut self.taken_bytes),
             State::Kept => {
                 add(&mut self.bytes);
                 add(&mut self.kept_bytes);

@@ -12,13 +12,14 @@ use super::sde::Sde;
 use super::share::Sharing;
 #[cfg(unix)]
 use super::signals;
-use super::{Engine, app_store, machine};
+use super::{Engine, app_store};
 use crate::cache::{CacheTable, MemoryBudget};
 use crate::checkpoint::{Archiver, Pending, SavePolicy, SharedWork};
 use crate::console::Console;
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Observer;
 use crate::last_value::Recent;
+use crate::machine;
 use crate::parallel::Helpers;
 use crate::ranks::ProcessGroup;
 use crate::ranks::Sets;
@@ -241,7 +242,7 @@ impl Builder {
             "begins, with {}",
             self.archiver.as_ref().map_or("no store".to_owned(), |archiver| archiver.describe()),
         );
-        let memory = machine::memory_of_rank(group.as_deref());
+        let memory = machine::memory_of_one_of(ranks_here(group.as_deref()));
         let memory_budget = self.memory_budget.unwrap_or_else(MemoryBudget::unlimited);
         let memory_budget = memory_budget.of_machine(memory);
         let memory_budgets = self.memory_budgets.into_iter();
@@ -296,6 +297,13 @@ impl Builder {
 }
 
 /// Without ranks nobody would ever commit a store that they opened together.
+/// How many ranks are on the machine of this one.
+fn ranks_here(group: Option<&dyn ProcessGroup>) -> usize {
+    let nodes = group.map_or_else(Vec::new, |group| group.nodes());
+    let here = group.and_then(|group| nodes.get(group.rank()));
+    nodes.iter().filter(|node| Some(*node) == here).count()
+}
+
 fn check_ranks(archiver: &dyn Archiver, are_there: bool) -> Result<(), Error> {
     if are_there || !archiver.commits_together() {
         return Ok(());

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use super::Engine;
 use super::handle::{Handle, Policy};
-use super::machine;
 use super::run_state::Run;
 use crate::app::{BodyTime, Frame, OnThread, ThreadContext};
 use crate::cache::{AppCache, Entry, Record, RunFlight};
@@ -16,6 +15,7 @@ use crate::error::AppError;
 use crate::event::{Event, RunId};
 use crate::inputs::Call;
 use crate::key::EncodedCursor;
+use crate::machine;
 use crate::result_map::ResultMap;
 use crate::sync::thread_number;
 

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
 use super::Engine;
-use super::machine;
 use crate::cache::{Entry, Record};
 use crate::checkpoint::Mark;
 use crate::error::{Error, ErrorKind, printable};
 use crate::event::RunId;
 use crate::key::Key;
+use crate::machine;
 use crate::sync::{read, unpoisoned, write};
 
 /// The marks in force.

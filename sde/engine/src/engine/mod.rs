@@ -19,7 +19,6 @@ mod handle;
 mod invalidate;
 mod load;
 mod look;
-mod machine;
 mod peek;
 mod publish;
 mod run;

@@ -4,11 +4,9 @@ use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
-use crate::ranks::ProcessGroup;
-
 /// The time of day, not before 1970: a machine whose clock was never set is in some year before that. Such
 /// a time has no form that records can be saved in, and a result must not be lost for want of a date.
-pub(super) fn now() -> SystemTime {
+pub(crate) fn now() -> SystemTime {
     writable(SystemTime::now())
 }
 
@@ -17,7 +15,7 @@ fn writable(time: SystemTime) -> SystemTime {
 }
 
 /// The machine's name; empty if it has none.
-pub(super) fn host() -> Arc<str> {
+pub(crate) fn host() -> Arc<str> {
     static HOST: OnceLock<Arc<str>> = OnceLock::new();
     Arc::clone(HOST.get_or_init(|| name().into()))
 }
@@ -34,23 +32,18 @@ fn name() -> String {
 }
 
 /// Its processor architecture and operating system.
-pub(super) fn target() -> Arc<str> {
+pub(crate) fn target() -> Arc<str> {
     static TARGET: OnceLock<Arc<str>> = OnceLock::new();
     let name = || format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS).into();
     Arc::clone(TARGET.get_or_init(name))
 }
 
-/// How much memory a process may take that shares the machine with others of its program: what the machine has, or the
-/// control groups of the process, divided by how many they are. `None` if that is not known here.
-pub(super) fn memory_of_rank(group: Option<&dyn ProcessGroup>) -> Option<usize> {
-    let nodes = group.map_or_else(Vec::new, |group| group.nodes());
-    let here = group.and_then(|group| nodes.get(group.rank()));
-    let ranks = nodes.iter().filter(|node| Some(*node) == here).count();
-    let tasks = match ranks {
-        0 | 1 => tasks_here(|name| std::env::var(name).ok()),
-        ranks => ranks,
-    };
-    Some(memory(Path::new("/"))? / tasks)
+/// How much memory one of so many ranks on this machine may take: what the machine has, or the control groups of the
+/// process, divided by them, or by as many as a launcher says that it has started. `None` if that is not known here.
+pub(crate) fn memory_of_one_of(ranks: usize) -> Option<usize> {
+    let tasks = || tasks_here(|name| std::env::var(name).ok());
+    let ranks = if ranks > 1 { ranks } else { tasks() };
+    Some(memory(Path::new("/"))? / ranks)
 }
 
 /// How many tasks a launcher has started on this node, this one among them.

@@ -54,16 +54,13 @@ impl ProcessGroup for Mortal {
         self.alive()?;
         self.group.all_gather(mine, counts, all)
     }
-    fn all_to_all(
+    fn exchange(
         &self,
-        send: &[u8],
-        send_counts: &[usize],
-        receive: &mut [u8],
-        receive_counts: &[usize],
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), GroupError> {
         self.alive()?;
-        self.group
-            .all_to_all(send, send_counts, receive, receive_counts)
+        self.group.exchange(send, receive)
     }
     fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
         self.alive()?;

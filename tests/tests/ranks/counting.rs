@@ -61,17 +61,15 @@ impl ProcessGroup for Counting {
         self.group.all_gather(mine, counts, all)
     }
 
-    fn all_to_all(
+    fn exchange(
         &self,
-        send: &[u8],
-        send_counts: &[usize],
-        receive: &mut [u8],
-        receive_counts: &[usize],
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), GroupError> {
-        let to_others = send.len() - send_counts[self.rank()];
-        self.counts.moved.fetch_add(to_others, Ordering::SeqCst);
-        self.group
-            .all_to_all(send, send_counts, receive, receive_counts)
+        let to_others = send.iter().filter(|(to, _)| *to != self.rank());
+        let bytes = to_others.map(|(_, message)| message.len()).sum();
+        self.counts.moved.fetch_add(bytes, Ordering::SeqCst);
+        self.group.exchange(send, receive)
     }
 
     fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {

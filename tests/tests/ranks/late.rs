@@ -37,14 +37,12 @@ impl ProcessGroup for Slow {
         OneProcess.all_gather(mine, counts, all)
     }
 
-    fn all_to_all(
+    fn exchange(
         &self,
-        send: &[u8],
-        send_counts: &[usize],
-        receive: &mut [u8],
-        receive_counts: &[usize],
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), GroupError> {
-        OneProcess.all_to_all(send, send_counts, receive, receive_counts)
+        OneProcess.exchange(send, receive)
     }
 
     fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {

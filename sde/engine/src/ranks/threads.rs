@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::group::{GroupError, ProcessGroup, Subgroup};
+use super::group::{GroupError, ProcessGroup, Subgroup, deliver, fill};
 use crate::sync::lock;
 
 /// A group whose ranks are threads of this process, for trying out a program for many ranks
@@ -51,10 +51,11 @@ struct Round {
 }
 
 /// What one rank gives in a round.
+#[derive(Default)]
 struct Contribution {
     bytes: Vec<u8>,
-    /// For `all_to_all`: how many bytes are for each rank.
-    counts: Vec<usize>,
+    /// For `exchange`: what goes to which rank.
+    messages: Vec<(usize, Vec<u8>)>,
     /// For `split`: the new group, given by its first rank.
     subgroup: Option<Arc<Shared>>,
 }
@@ -188,8 +189,7 @@ impl Contribution {
     fn bytes(bytes: &[u8]) -> Self {
         Self {
             bytes: bytes.to_vec(),
-            counts: Vec::new(),
-            subgroup: None,
+            ..Self::default()
         }
     }
 }
@@ -227,23 +227,34 @@ impl ProcessGroup for ThreadGroup {
 
     fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
         let given = self.simple_round(Contribution::bytes(mine))?;
-        let parts = given.iter().map(|given| &given.bytes[..]);
-        collect(parts, counts, all)
+        let mut rest = all;
+        for (rank, given) in given.iter().enumerate() {
+            let count = counts.get(rank).copied().unwrap_or(0);
+            let (place, others) = rest.split_at_mut(count.min(rest.len()));
+            fill(rank, place, Some(&given.bytes))?;
+            rest = others;
+        }
+        fill(self.rank, rest, Some(&[]))
     }
 
-    fn all_to_all(
+    fn exchange(
         &self,
-        send: &[u8],
-        send_counts: &[usize],
-        receive: &mut [u8],
-        receive_counts: &[usize],
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), GroupError> {
+        let messages = send.iter().map(|(to, message)| (*to, message.to_vec()));
         let given = self.simple_round(Contribution {
-            counts: send_counts.to_vec(),
-            ..Contribution::bytes(send)
+            messages: messages.collect(),
+            ..Contribution::default()
         })?;
-        let parts = given.iter().map(|given| part(given, self.rank));
-        collect(parts, receive_counts, receive)
+        for (from, given) in given.iter().enumerate() {
+            let messages = given
+                .messages
+                .iter()
+                .map(|(to, message)| (*to, &message[..]));
+            deliver(from, messages, self.rank, receive)?;
+        }
+        Ok(())
     }
 
     fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
@@ -307,37 +318,6 @@ fn renumbered(nodes: impl Iterator<Item = usize>) -> Vec<usize> {
             })
         })
         .collect()
-}
-
-/// What a rank has for another.
-fn part(given: &Contribution, rank: usize) -> &[u8] {
-    let start: usize = given.counts.iter().take(rank).sum();
-    let count = given.counts.get(rank).copied().unwrap_or(0);
-    given.bytes.get(start..start + count).unwrap_or_default()
-}
-
-fn collect<'a>(
-    parts: impl Iterator<Item = &'a [u8]>,
-    counts: &[usize],
-    mut to: &mut [u8],
-) -> Result<(), GroupError> {
-    for (rank, part) in parts.enumerate() {
-        let expected = counts.get(rank).copied().unwrap_or(0);
-        let length = |expected| GroupError::Length {
-            rank,
-            given: part.len(),
-            expected,
-        };
-        if part.len() != expected {
-            return Err(length(expected));
-        }
-        let Some((here, rest)) = to.split_at_mut_checked(expected) else {
-            return Err(length(0));
-        };
-        here.copy_from_slice(part);
-        to = rest;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

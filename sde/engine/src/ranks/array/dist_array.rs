@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::block::Block;
 use super::layout::{Layout, refused};
-use super::moves::{Move, copy};
+use super::moves::Move;
 use crate::app::Handle;
 use crate::bulk::Element;
 use crate::error::{Error, ErrorKind};
@@ -219,33 +219,13 @@ impl<T: Element> DistArray<T> {
         let Some(ranks) = self.here(sde, "gathers")? else {
             return Ok(self.local.clone());
         };
-        ranks.meet(header(CollectiveOp::Gather, &self.layout))?;
-        let blocks = self.layout.blocks();
-        let counts: Vec<usize> = blocks.iter().map(|b| b.len() * size_of::<T>()).collect();
         let whole = Block::whole(self.shape());
-        let mut all = vec![T::zeroed(); whole.len()];
-        ranks.gather_into(
-            "an array",
-            bytemuck::cast_slice(&self.local),
-            &counts,
-            bytemuck::cast_slice_mut(&mut all),
-        )?;
-        let in_order = |n: usize| blocks[..n].iter().map(Block::len).sum::<usize>();
-        let by_rows = blocks.iter().enumerate().all(|(n, block)| {
-            let (starts, length) = whole.lines(block);
-            length == block.len() && (block.is_empty() || starts == [in_order(n)])
-        });
-        if by_rows {
-            return Ok(all);
+        Move {
+            ranks,
+            from: self.layout.blocks(),
+            to: &vec![whole; ranks.size()],
         }
-        let mut sorted = vec![T::zeroed(); whole.len()];
-        let mut rest = &all[..];
-        for block in blocks {
-            let (elements, others) = rest.split_at(block.len());
-            copy(block, elements, &whole, &mut sorted);
-            rest = others;
-        }
-        Ok(sorted)
+        .run(&self.local, header(CollectiveOp::Gather, &self.layout))
     }
 
     pub(super) fn set(&self) -> u64 {

@@ -122,19 +122,15 @@ impl Ranks {
         gathered.map_err(|error| self.break_off(&format!("gathers {doing}"), error))
     }
 
-    /// Gives each rank what the others have for it; all lengths are known to who needs them.
-    pub(crate) fn swap_bytes(
+    /// Gives ranks messages; all lengths are known to who needs them.
+    pub(crate) fn exchange_bytes(
         &self,
         doing: &str,
-        send: &[u8],
-        send_counts: &[usize],
-        receive: &mut [u8],
-        receive_counts: &[usize],
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), Error> {
-        let swapped = self
-            .group
-            .all_to_all(send, send_counts, receive, receive_counts);
-        swapped.map_err(|error| self.break_off(&format!("exchanges {doing}"), error))
+        let exchanged = self.group.exchange(send, receive);
+        exchanged.map_err(|error| self.break_off(&format!("exchanges {doing}"), error))
     }
 
     /// What a rank has sent makes no sense.

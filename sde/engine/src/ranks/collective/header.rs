@@ -98,11 +98,8 @@ pub(crate) enum Body {
         dependencies: ShortDigest,
         replicas: ShortDigest,
     },
-    /// The largest number of elements for one other rank; whether all lie where they are sent from.
-    Elements {
-        most: usize,
-        are_in_place: bool,
-    },
+    /// In how many turns this rank would exchange elements of an array.
+    Turns(usize),
 }
 
 /// What a rank remembers of a run.
@@ -274,10 +271,7 @@ mod tests {
                 dependencies: *b"0123456789abcdef",
                 replicas: [255; 16],
             },
-            Body::Elements {
-                most: 8,
-                are_in_place: true,
-            },
+            Body::Turns(8),
         ];
         for body in bodies {
             // The longest that there is.

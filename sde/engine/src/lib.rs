@@ -58,7 +58,7 @@ pub use ranks::{Block, DistArray, Distributed, Layout, Placement, Redistribution
 pub use ranks::{GroupError, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 pub use result_map::{
     Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
-    Wire,
+    Wire, WireBuffer,
 };
 
 /// Makes a function an app.

@@ -10,14 +10,11 @@ use bytemuck::Zeroable;
 /// What a large page has, and what is worth asking for.
 const LARGE: usize = 2 << 20;
 
-/// So many zeros.
-///
-/// # Panics
-/// If there is no memory for them.
-pub(crate) fn zeroed<T: Zeroable>(count: usize) -> Vec<T> {
-    let numbers = bytemuck::zeroed_vec(count);
+/// So many zeros; `None` if there is no memory for them.
+pub(crate) fn try_zeroed<T: Zeroable>(count: usize) -> Option<Vec<T>> {
+    let numbers = bytemuck::allocation::try_zeroed_vec(count).ok()?;
     advise(&numbers);
-    numbers
+    Some(numbers)
 }
 
 #[cfg(target_os = "linux")]

@@ -6,19 +6,21 @@ use crate::error::{AppError, ArchiveError};
 use crate::inputs::Inputs;
 use crate::key::{Encoder, Fingerprint, FingerprintError};
 use crate::ranks::{ProcessGroup, ThreadGroup};
-use crate::result_map::{Codec, ErasedValue, ResultMap, Wire};
+use crate::result_map::{Codec, ErasedValue, ResultMap, Wire, WireBuffer};
 use crate::{Policy, Sde};
 
 struct Json;
 
 impl Wire for Json {
-    fn encode(
+    fn encode<'a>(
         &self,
-        value: &ErasedValue,
+        value: &'a ErasedValue,
         codec: &Codec,
-        to: &mut Vec<u8>,
+        to: &mut WireBuffer<'a>,
     ) -> Result<(), ArchiveError> {
-        let written = codec.encode(value, &mut serde_json::Serializer::new(to));
+        let mut bytes = Vec::new();
+        let written = codec.encode(value, &mut serde_json::Serializer::new(&mut bytes));
+        to.append(&bytes);
         written.map_err(|error| ArchiveError::Other(error.to_string()))
     }
 

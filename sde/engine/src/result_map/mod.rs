@@ -24,4 +24,4 @@ pub use stored::{Payload, Stored};
 pub use tag::{Tag, Tags};
 pub(crate) use value::WeakValue;
 pub use value::{ErasedValue, Value};
-pub use wire::Wire;
+pub use wire::{Wire, WireBuffer};

@@ -10,7 +10,7 @@
 use std::ops::Range;
 
 use super::block::{Block, Lines};
-use crate::bulk::{Element, zeroed};
+use crate::bulk::Element;
 use crate::error::Error;
 use crate::ranks::collective::{Body, Header, Ranks};
 
@@ -76,7 +76,7 @@ impl Move<'_> {
             self.blocks_of(rank).iter().map(lines).collect()
         });
         let turns = self.turns::<T>(&sends, &gets, header)?;
-        let mut moved = zeroed(target.len());
+        let mut moved = self.ranks.zeroed("an array", target.len())?;
         for block in own {
             copy(block, local, target, &mut moved);
         }

@@ -116,16 +116,11 @@ impl Redistribution<'_> {
             .enumerate()
             .collect();
         self.ranks.exchange_bytes("lengths", &send, &mut receive)?;
-        let mut received = Vec::with_capacity(size);
-        for length in heard {
-            let (mut bytes, length) = (Vec::new(), u64::from_le_bytes(length));
-            self.ranks.reserve(
-                WHAT,
-                &mut bytes,
-                &[usize::try_from(length).unwrap_or(usize::MAX)],
-            )?;
-            received.push(bytes);
-        }
+        let room = |length: [u8; 8]| {
+            let length = usize::try_from(u64::from_le_bytes(length)).unwrap_or(usize::MAX);
+            self.ranks.zeroed(WHAT, length)
+        };
+        let mut received = heard.into_iter().map(room).collect::<Result<Vec<_>, _>>()?;
         let send: Vec<_> = (0..size).map(|rank| (rank, of(rank))).collect();
         let mut receive: Vec<_> = received
             .iter_mut()

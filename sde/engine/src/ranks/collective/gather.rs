@@ -2,11 +2,13 @@
 //!
 //! Each rank says at a meeting how many bytes it has, so that all know what arrives.
 
+use bytemuck::Zeroable;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Ranks;
 use super::header::{Body, Header};
+use crate::bulk::try_zeroed;
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::ranks::group::GroupError;
 
@@ -30,11 +32,22 @@ impl Ranks {
         header: Header,
         mine: &T,
     ) -> Result<Vec<T>, Error> {
+        self.gather_all_or(header, Ok(mine))
+    }
+
+    /// The same of a rank that may have an error in the place of what it says.
+    pub(crate) fn gather_all_or<T: Serialize + DeserializeOwned>(
+        &self,
+        header: Header,
+        mine: Result<&T, Error>,
+    ) -> Result<Vec<T>, Error> {
         let what = header.what.clone();
-        let mine = postcard::to_allocvec(mine).map_err(|error| {
-            let doing = format!("sending {what} to other ranks");
-            let source = ArchiveError::Other(error.to_string());
-            ErrorKind::Archive { doing, source }.into()
+        let mine = mine.and_then(|mine| {
+            postcard::to_allocvec(mine).map_err(|error| {
+                let doing = format!("sending {what} to other ranks");
+                let source = ArchiveError::Other(error.to_string());
+                ErrorKind::Archive { doing, source }.into()
+            })
         });
         let (all, counts) = self.gather(header, mine)?;
         let mut said = Vec::with_capacity(counts.len());
@@ -80,46 +93,24 @@ impl Ranks {
         mine: &[u8],
         counts: &[usize],
     ) -> Result<Vec<u8>, Error> {
-        let mut all = Vec::new();
-        self.reserve(doing, &mut all, counts)?;
-        self.gather_into(doing, mine, counts, &mut all)?;
+        let sum = counts.iter().copied().fold(0, usize::saturating_add);
+        let mut all = self.zeroed(doing, sum)?;
+        let gathered = self.group.all_gather(mine, counts, &mut all);
+        gathered.map_err(|error| self.break_off(&format!("gathers {doing}"), error))?;
         Ok(all)
     }
 
-    /// Makes the length of `all` the sum of these lengths, which other ranks have told.
-    pub(crate) fn reserve(
-        &self,
-        doing: &str,
-        all: &mut Vec<u8>,
-        counts: &[usize],
-    ) -> Result<(), Error> {
-        let sum = counts
-            .iter()
-            .try_fold(0_usize, |sum, count| sum.checked_add(*count));
-        let room = sum.filter(|sum| {
-            let more = sum.saturating_sub(all.len());
-            all.try_reserve_exact(more).is_ok()
-        });
-        let Some(room) = room else {
+    /// Memory for what other ranks have told to be so much.
+    pub(crate) fn zeroed<T: Zeroable>(&self, doing: &str, count: usize) -> Result<Vec<T>, Error> {
+        try_zeroed(count).ok_or_else(|| {
             // The others would wait for what this rank can't take.
             self.leave();
-            let why = format!("there is no memory for the bytes of {} ranks", counts.len());
-            return Err(self.break_off(&format!("gathers {doing}"), GroupError::Other(why)));
-        };
-        all.resize(room, 0);
-        Ok(())
-    }
-
-    /// The bytes of all ranks, into memory that is there; all know how many each has.
-    pub(crate) fn gather_into(
-        &self,
-        doing: &str,
-        mine: &[u8],
-        counts: &[usize],
-        all: &mut [u8],
-    ) -> Result<(), Error> {
-        let gathered = self.group.all_gather(mine, counts, all);
-        gathered.map_err(|error| self.break_off(&format!("gathers {doing}"), error))
+            let why = format!(
+                "there is no memory for {count} of {}",
+                std::any::type_name::<T>()
+            );
+            self.break_off(&format!("gathers {doing}"), GroupError::Other(why))
+        })
     }
 
     /// Gives ranks messages; all lengths are known to who needs them.

@@ -1,8 +1,8 @@
 //! All tests of ranks.
 
 use super::{
-    Ranks, Threads, World, arrays, errors, fields, memory, origins, rank_map, redistribution,
-    restart, runs, scratch, sets, together,
+    Ranks, Threads, World, arrays, errors, exchanged, fields, memory, origins, rank_map,
+    redistribution, restart, runs, scratch, sets, together,
 };
 
 /// How many ranks a test is for.
@@ -46,6 +46,9 @@ macro_rules! for_each_test_of_ranks {
                 a_rank_of_a_part_is_named_as_in_the_whole_program: Each(&[3]),
                 a_rank_that_leaves_is_named_and_waited_for_by_nobody: Each(&[3, 8]),
                 a_rank_that_is_late_is_named_by_those_who_wait: Each(&[2]),
+            }
+            exchanged {
+                values_of_all_sizes_come_as_they_were: Each(&[2, 3]),
             }
             fields {
                 each_array_of_a_value_is_known_for_itself: Each(&[1, 2, 3]),

@@ -12,6 +12,7 @@
 
 mod arrays;
 mod errors;
+mod exchanged;
 mod fields;
 mod folder;
 mod journey;

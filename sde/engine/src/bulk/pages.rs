@@ -7,7 +7,7 @@
 
 use bytemuck::Zeroable;
 
-/// What a large page has, and what is worth asking for.
+/// From this size on large pages are worth asking for: what one has.
 const LARGE: usize = 2 << 20;
 
 /// So many zeros; `None` if there is no memory for them.
@@ -18,16 +18,18 @@ pub(crate) fn try_zeroed<T: Zeroable>(count: usize) -> Option<Vec<T>> {
 }
 
 #[cfg(target_os = "linux")]
-fn advise<T>(numbers: &[T]) {
-    let bytes = numbers.as_ptr_range();
-    let start = (bytes.start as usize).next_multiple_of(LARGE);
-    let length = (bytes.end as usize).saturating_sub(start) / LARGE * LARGE;
-    if length > 0 {
-        let start = std::ptr::without_provenance_mut(start);
-        // SAFETY: the pages lie within a slice that nobody else has; this advice changes nothing that is in them. Where
-        // the system has no large pages it says so, and all is as it was.
-        let _ = unsafe { rustix::mm::madvise(start, length, rustix::mm::Advice::LinuxHugepage) };
+fn advise<T>(memory: &[T]) {
+    /// Of most systems; where it is larger nothing comes of it.
+    const PAGE: usize = 4096;
+    let (start, length) = (memory.as_ptr() as usize, size_of_val(memory));
+    if length < LARGE {
+        return;
     }
+    let (start, end) = (start / PAGE * PAGE, (start + length).next_multiple_of(PAGE));
+    let pages = std::ptr::without_provenance_mut(start);
+    // SAFETY: this advice changes nothing that is in memory, of whomever that is. Where the system has no large pages it says
+    // so, and all is as it was.
+    let _ = unsafe { rustix::mm::madvise(pages, end - start, rustix::mm::Advice::LinuxHugepage) };
 }
 
 #[cfg(not(target_os = "linux"))]

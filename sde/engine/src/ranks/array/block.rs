@@ -199,13 +199,18 @@ mod tests {
     #[test]
     fn lines_that_lie_side_by_side_are_one() {
         let outer = block([2, 0], [4, 3]);
-        let runs = |inner: &Block, elements: Range<usize>, most: usize| -> Vec<Range<usize>> {
-            outer.lines(inner).runs(elements, most).collect()
+        let runs = |inner: &Block, elements: Range<usize>, most: usize| -> Vec<(usize, usize)> {
+            let lines = outer.lines(inner);
+            let runs = lines.runs(elements, most);
+            runs.map(|run| (run.start, run.end)).collect()
         };
-        assert_eq!(runs(&block([3, 0], [2, 3]), 0..6, 9), [3..9]);
-        assert_eq!(runs(&block([3, 1], [2, 2]), 0..4, 9), [4..6, 7..9]);
-        assert_eq!(runs(&block([3, 1], [2, 2]), 1..3, 9), [5..6, 7..8]);
-        assert_eq!(runs(&block([3, 1], [2, 2]), 0..3, 1), [4..5, 5..6, 7..8]);
+        assert_eq!(runs(&block([3, 0], [2, 3]), 0..6, 9), [(3, 9)]);
+        assert_eq!(runs(&block([3, 1], [2, 2]), 0..4, 9), [(4, 6), (7, 9)]);
+        assert_eq!(runs(&block([3, 1], [2, 2]), 1..3, 9), [(5, 6), (7, 8)]);
+        assert_eq!(
+            runs(&block([3, 1], [2, 2]), 0..3, 1),
+            [(4, 5), (5, 6), (7, 8)]
+        );
         assert_eq!(outer.lines(&Block::empty(2)).len(), 0);
     }
 }

@@ -27,20 +27,23 @@ impl Ranks {
     ///
     /// # Errors
     /// As [`gather`](Self::gather). The same on all ranks, if what one sent can't be read.
-    pub(crate) fn gather_all<T: Serialize + DeserializeOwned>(
+    pub(crate) fn gather_all<T: Clone + Serialize + DeserializeOwned>(
         &self,
         header: Header,
         mine: &T,
     ) -> Result<Vec<T>, Error> {
-        self.gather_all_or(header, Ok(mine))
+        let all = self.gather_others(header, Ok(mine))?.into_iter();
+        Ok(all
+            .map(|of_rank| of_rank.unwrap_or_else(|| mine.clone()))
+            .collect())
     }
 
-    /// The same of a rank that may have an error in the place of what it says.
-    pub(crate) fn gather_all_or<T: Serialize + DeserializeOwned>(
+    /// The same, where a rank may have an error in the place of what it says; `None` in this rank's own place.
+    pub(crate) fn gather_others<T: Serialize + DeserializeOwned>(
         &self,
         header: Header,
         mine: Result<&T, Error>,
-    ) -> Result<Vec<T>, Error> {
+    ) -> Result<Vec<Option<T>>, Error> {
         let what = header.what.clone();
         let mine = mine.and_then(|mine| {
             postcard::to_allocvec(mine).map_err(|error| {
@@ -50,15 +53,12 @@ impl Ranks {
             })
         });
         let (all, counts) = self.gather(header, mine)?;
-        let mut said = Vec::with_capacity(counts.len());
-        for (rank, bytes) in parts(&all, &counts).enumerate() {
-            match postcard::take_from_bytes(bytes) {
-                Ok((one, [])) => said.push(one),
-                // All have the same bytes, and so the same error.
-                _ => return Err(self.garbled(rank, &what)),
-            }
-        }
-        Ok(said)
+        let read = |(rank, bytes): (usize, &[u8])| match postcard::take_from_bytes(bytes) {
+            _ if rank == self.rank() => Ok(None),
+            Ok((one, [])) => Ok(Some(one)),
+            _ => Err(self.garbled(rank, &what)),
+        };
+        parts(&all, &counts).enumerate().map(read).collect()
     }
 
     /// Gives all ranks the bytes of each, one after the other, and how many each has, at

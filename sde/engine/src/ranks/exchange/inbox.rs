@@ -9,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::outbox::{Head, InputValue, Provenance, ResultKind, ValuePlace};
 use super::received::ReceivedValue;
-use super::{Exchange, Offer, Told, as_usize, runs};
+use super::{Exchange, Offer, Sent, Told, as_usize, runs};
 use crate::cache::Record;
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::error::{ArchiveError, Error, ErrorKind};
@@ -21,9 +21,11 @@ pub(super) struct Inbox {
     table: Vec<u8>,
     small: Block,
     large: Vec<Block>,
-    /// The entries, each with the blocks in which its large values lie, and where there.
-    entries: Vec<(Offer, Vec<(usize, Range<usize>)>)>,
+    entries: Vec<(Offer, Vec<Place>)>,
 }
+
+/// Where a large value lies: in which block, and where there.
+type Place = (usize, Range<usize>);
 
 /// Memory for several messages.
 #[derive(Default)]
@@ -39,7 +41,7 @@ const BLOCK: usize = 8 << 20;
 
 impl Inbox {
     /// For those of the entries that are wanted.
-    pub(super) fn new(of: &Exchange<'_>, told: Told, wanted: &[bool]) -> Result<Self, Error> {
+    pub(super) fn new(of: &Exchange<'_>, told: Told<'_>, wanted: &[bool]) -> Result<Self, Error> {
         let mut inbox = Self {
             table: of.ranks.zeroed(of.what, as_usize(told.table))?,
             small: Block::default(),
@@ -48,9 +50,9 @@ impl Inbox {
         };
         let small = runs(&told.offers, wanted).into_iter();
         inbox.small.add(small.map(|run| run.len()));
-        let offers = told.offers.into_iter().zip(wanted);
+        let offers = told.offers.into_owned().into_iter().zip(wanted);
         for (offer, _) in offers.filter(|(_, is_wanted)| **is_wanted) {
-            let values = offer.sizes.iter().flat_map(|sizes| &sizes.large);
+            let values = offer.large.iter();
             let places = values.map(|pieces| inbox.add_large(pieces)).collect();
             inbox.entries.push((offer, places));
         }
@@ -60,7 +62,7 @@ impl Inbox {
         Ok(inbox)
     }
 
-    fn add_large(&mut self, pieces: &[u64]) -> (usize, Range<usize>) {
+    fn add_large(&mut self, pieces: &[u64]) -> Place {
         let pieces = pieces.iter().map(|piece| as_usize(*piece));
         let length = pieces.clone().fold(0, usize::saturating_add);
         let fits = |block: &Block| block.length.saturating_add(length) <= BLOCK;
@@ -98,8 +100,8 @@ impl Inbox {
         let mut end = 0;
         self.entries.into_iter().map(move |(offer, places)| {
             let start = end;
-            end += offer.small();
-            let place = |(block, range): (usize, Range<usize>)| (Arc::clone(&large[block]), range);
+            end += as_usize(offer.small);
+            let place = |(block, range): Place| (Arc::clone(&large[block]), range);
             PackedEntry {
                 offer,
                 common: Arc::clone(&common),
@@ -146,29 +148,29 @@ impl PackedEntry {
 
     /// Whether it has all that a run needs.
     pub(super) fn is_whole(&self) -> bool {
-        self.offer
-            .sizes
-            .as_ref()
-            .is_some_and(|sizes| sizes.is_whole)
+        self.offer.sent == Sent::Whole
     }
 
     pub(super) fn is_of(&self, app: &str) -> bool {
-        let provenance = self.provenance();
-        provenance.is_ok_and(|provenance| *provenance.record.app == *app)
+        self.head()
+            .is_ok_and(|(_, provenance, _)| *provenance.record.app == *app)
     }
 
-    fn provenance(&self) -> Result<&Provenance, ArchiveError> {
+    /// The bytes of its values, and what is said of it.
+    fn head(&self) -> Result<(&[u8], &Provenance, Head<'_>), ArchiveError> {
+        let bytes = self.common.small.get(self.small.clone()).ok_or_else(cut)?;
+        let (rest, length) = bytes.split_last_chunk().ok_or_else(cut)?;
+        let values = rest
+            .len()
+            .checked_sub(as_usize(u32::from_le_bytes(*length).into()));
+        let (values, head) = rest.split_at(values.ok_or_else(cut)?);
+        let head: Head<'_> = postcard::from_bytes(head).map_err(|_| cut())?;
         let all = self
             .common
             .provenances
             .get_or_init(|| self.common.read_table());
-        let place = self
-            .offer
-            .sizes
-            .as_ref()
-            .map(|sizes| as_usize(sizes.provenance));
         let all = all.as_ref().map_err(Clone::clone)?;
-        place.and_then(|place| all.get(place)).ok_or_else(cut)
+        Ok((values, all.get(head.provenance).ok_or_else(cut)?, head))
     }
 
     /// Reads it; its values stay bytes.
@@ -183,23 +185,15 @@ impl PackedEntry {
     }
 
     fn read(&self) -> Result<StoredEntry, ArchiveError> {
-        let provenance = self.provenance()?;
-        let bytes = self.common.small.get(self.small.clone()).ok_or_else(cut)?;
-        let head = self
-            .offer
-            .sizes
-            .as_ref()
-            .map_or(0, |sizes| as_usize(sizes.head));
-        let values = bytes.len().checked_sub(head).ok_or_else(cut)?;
-        let head: Head<'_> = postcard::from_bytes(&bytes[values..]).map_err(|_| cut())?;
+        let (values, provenance, head) = self.head()?;
         let (mut next, mut large) = (self.small.start, self.large.iter());
         let mut results = Vec::with_capacity(provenance.results.len());
-        for (kind, place) in provenance.results.iter().zip(&head.values) {
+        for (kind, place) in provenance.results.iter().zip(head.values.iter()) {
             let place = match place {
                 ValuePlace::None => None,
                 ValuePlace::Here(length) => {
                     let end = next.checked_add(as_usize(*length));
-                    let end = end.filter(|end| *end <= self.small.start + values);
+                    let end = end.filter(|end| *end <= self.small.start + values.len());
                     let range = next..end.ok_or_else(cut)?;
                     next = range.end;
                     Some((Arc::clone(&self.common.small), range))
@@ -263,7 +257,9 @@ impl PackedEntry {
 
 impl Common {
     fn read_table(&self) -> Result<Value<Vec<Provenance>>, ArchiveError> {
-        let table = self.wire.decode(&self.table, &Codec::of::<Vec<Provenance>>())?;
+        let table = self
+            .wire
+            .decode(&self.table, &Codec::of::<Vec<Provenance>>())?;
         table.downcast().ok_or_else(cut)
     }
 }
@@ -271,5 +267,187 @@ impl Common {
 fn cut() -> ArchiveError {
     ArchiveError::Damaged {
         why: "what another rank sent makes no sense; do all ranks run one program?".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, SystemTime};
+
+    use super::super::outbox::Outbox;
+    use super::*;
+    use crate::app::{AppId, CodeId};
+    use crate::cache::Entry;
+    use crate::event::RunId;
+    use crate::key::{Digest, Key};
+    use crate::ranks::collective::Ranks;
+    use crate::ranks::group::OneProcess;
+    use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, Tags, WireBuffer};
+
+    struct Json;
+
+    impl Wire for Json {
+        fn encode<'a>(
+            &self,
+            value: &'a ErasedValue,
+            codec: &Codec,
+            to: &mut WireBuffer<'a>,
+        ) -> Result<(), ArchiveError> {
+            let mut bytes = Vec::new();
+            let written = codec.encode(value, &mut serde_json::Serializer::new(&mut bytes));
+            to.append(&bytes);
+            written.map_err(|error| ArchiveError::Other(error.to_string()))
+        }
+
+        fn decode(&self, bytes: &[u8], codec: &Codec) -> Result<ErasedValue, ArchiveError> {
+            let mut from = serde_json::Deserializer::from_slice(bytes);
+            let read = codec.decode(&mut <dyn erased_serde::Deserializer<'_>>::erase(&mut from));
+            read.map_err(|error| ArchiveError::Other(error.to_string()))
+        }
+    }
+
+    fn record() -> Record {
+        let summary = |short: &str| ValueSummary {
+            name: short.to_owned(),
+            short: short.to_owned(),
+            digest: Digest::from_bytes([3; 32]),
+            scalar: None,
+        };
+        Record {
+            app: "app".into(),
+            code: CodeId::Version("1".into()),
+            id: AppId(Digest::from_bytes([1; 32])),
+            key: Key::from_bytes([2; 32]),
+            run: RunId {
+                process: 7,
+                number: 9,
+            },
+            inputs: vec![summary("a"), summary("b")],
+            setup: Arc::default(),
+            calls: vec![("other".into(), Key::from_bytes([4; 32]))],
+            dependencies: Vec::new(),
+            nondeterministic: false,
+            anew: true,
+            made_at: SystemTime::UNIX_EPOCH + Duration::from_nanos(1_234_567_891),
+            took: Duration::from_nanos(17),
+            thread: 3,
+            host: "host".into(),
+            target: "target".into(),
+        }
+    }
+
+    /// An entry with two results, packed and received, and what it said of itself.
+    fn sent() -> PackedEntry {
+        let named = |name: &'static str, value: u32| Named {
+            name: name.into(),
+            tags: Some(Tags::NONE),
+            codec: Some(Codec::of::<u32>()),
+            size: None,
+            content: Content::Held(ErasedValue::new(value)),
+        };
+        let record = Arc::new(record());
+        let origin = Origin {
+            app: Arc::clone(&record.app),
+            key: record.key,
+            run: record.run,
+        };
+        let results = ResultMap::from_parts(origin, vec![named("x", 5), named("y", 600)]);
+        let entry = Entry::new(record, results, 0);
+        let wire: Arc<dyn Wire> = Arc::new(Json);
+        let mut outbox = Outbox::new(&wire);
+        outbox.add(&entry, |_, _| false, |_| false).unwrap();
+        let packed = outbox.close().unwrap();
+        let small = packed.messages(&[true])[1].to_vec();
+        PackedEntry {
+            offer: packed.offers[0].clone(),
+            small: 0..small.len(),
+            large: Vec::new(),
+            common: Arc::new(Common {
+                table: packed.table,
+                provenances: OnceLock::new(),
+                small: Arc::new(small),
+                wire,
+            }),
+        }
+    }
+
+    fn with(change: impl FnOnce(&mut PackedEntry, &mut Vec<u8>, &mut Vec<u8>)) -> PackedEntry {
+        let mut entry = sent();
+        let (mut small, mut table) = (entry.common.small.to_vec(), entry.common.table.clone());
+        change(&mut entry, &mut small, &mut table);
+        entry.common = Arc::new(Common {
+            table,
+            provenances: OnceLock::new(),
+            small: Arc::new(small),
+            wire: Arc::clone(&entry.common.wire),
+        });
+        entry
+    }
+
+    #[test]
+    fn a_record_comes_back_as_it_was() {
+        let stored = sent().unpack().unwrap();
+        assert_eq!(format!("{:?}", stored.record), format!("{:?}", record()));
+        let values = stored.results.iter().map(|result| {
+            let value = result.payload.as_ref().unwrap().decode(&Codec::of::<u32>());
+            (&*result.name, *value.unwrap().downcast::<u32>().unwrap())
+        });
+        assert_eq!(values.collect::<Vec<_>>(), [("x", 5), ("y", 600)]);
+    }
+
+    /// Input from a peer is not believed.
+    #[test]
+    fn what_is_no_entry_is_an_error() {
+        let length = sent().common.small.len();
+        for cut in 0..length {
+            let bad = [
+                with(|_, small, _| small.truncate(cut)),
+                with(|entry, _, _| entry.small = cut..length - 5),
+                with(|entry, _, _| entry.small = 0..cut),
+            ];
+            assert!(bad.iter().all(|bad| bad.unpack().is_err()), "{cut}");
+            // Whatever it is, no panic.
+            for byte in [0, 1, 0x7f, 0xff] {
+                let _ = with(|_, small, _| small[cut] = byte).unpack();
+            }
+        }
+        assert!(with(|_, _, table| table.clear()).unpack().is_err());
+        assert!(
+            with(|_, _, table| *table = b"[]".to_vec())
+                .unpack()
+                .is_err()
+        );
+    }
+
+    /// No memory is taken for what can't be.
+    #[test]
+    fn lengths_that_can_not_be_are_errors() {
+        let ranks = Ranks::world(Box::new(OneProcess), Duration::MAX, Arc::new(|_, _| ()));
+        let exchange = Exchange {
+            ranks: &ranks,
+            what: "results",
+            wire: Arc::new(Json),
+        };
+        let told = |table: u64, small: u64, large: &[u64]| {
+            let offer = Offer {
+                small,
+                large: vec![large.to_vec()],
+                ..sent().offer
+            };
+            Told {
+                offers: vec![offer.clone(), offer].into(),
+                table,
+                is_last: true,
+            }
+        };
+        let inbox = |told| Inbox::new(&exchange, told, &[true, true]);
+        assert_eq!(inbox(told(1, 2, &[3, 4])).unwrap().places().len(), 6);
+        for told in [
+            told(u64::MAX, 1, &[1]),
+            told(1, u64::MAX, &[1]),
+            told(1, 1, &[u64::MAX, 1]),
+        ] {
+            assert!(inbox(told).is_err());
+        }
     }
 }

@@ -9,6 +9,7 @@ mod inbox;
 mod outbox;
 mod received;
 
+use std::borrow::Cow;
 use std::collections::{HashMap, hash_map};
 use std::ops::Range;
 use std::sync::Arc;
@@ -38,31 +39,30 @@ pub(crate) struct Offer {
     pub(crate) key: Key,
     pub(crate) run: RunId,
     pub(crate) nondeterministic: bool,
-    /// `None` if it stays where it is.
-    sizes: Option<Sizes>,
-}
-
-/// What an entry has to send.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Sizes {
-    /// How many bytes, besides large values.
+    sent: Sent,
+    /// How many bytes are sent, besides large values.
     small: u64,
-    /// How many of these, the last ones, are what is its own of the record.
-    head: u64,
-    /// Where in the table is what it has in common with others.
-    provenance: u64,
-    /// Whether it has all that a run needs.
-    is_whole: bool,
-    /// Whether a value that a run needs stays where it is, since nobody is to get it.
-    is_left: bool,
     /// The pieces of each large value.
     large: Vec<Vec<u64>>,
 }
 
+/// What is sent of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Sent {
+    /// It stays where it is.
+    Nothing,
+    /// Of what a run needs a value stays, since nobody is to get it.
+    Chosen,
+    /// What there is of it, of which a run needs more.
+    Part,
+    /// All that a run needs.
+    Whole,
+}
+
 /// What a rank tells of what it offers in one go.
 #[derive(Serialize, Deserialize)]
-struct Told {
-    offers: Vec<Offer>,
+struct Told<'a> {
+    offers: Cow<'a, [Offer]>,
     /// How many bytes the table has.
     table: u64,
     /// Whether it has no more to offer.
@@ -98,56 +98,76 @@ impl Exchange<'_> {
         mut pack: impl FnMut(&'e Entry, &mut Outbox<'e>),
         wants: impl Fn(usize, &Offer) -> bool,
     ) -> Result<Exchanged, Error> {
-        let own = self.ranks.rank();
-        let part = (BATCH / self.ranks.size()).max(PART);
         let random = entries.iter().filter(|entry| entry.record.nondeterministic);
-        let mut lowest: KeyMap<usize> = random.map(|entry| (entry.record.key, own)).collect();
+        let own = random.map(|entry| (entry.record.key, self.ranks.rank()));
+        let mut lowest: KeyMap<usize> = own.collect();
         let (mut rest, mut exchanged) = (entries.iter(), Exchanged::default());
         loop {
-            let mut outbox = Outbox::new(&self.wire);
-            while outbox.len() < part
-                && let Some(entry) = rest.next()
-            {
-                pack(entry, &mut outbox);
-            }
-            let packed = outbox.close().map_err(|source| {
-                let doing = format!("sending {} to other ranks", self.what);
-                Error::from(ErrorKind::Archive { doing, source })
-            });
-            let told = packed.as_ref().map(|packed| Told {
-                offers: packed.offers.clone(),
-                table: packed.table.len() as u64,
-                is_last: rest.as_slice().is_empty(),
-            });
-            let header = Header::keyless(CollectiveOp::Exchange, self.what);
-            let all = self
-                .ranks
-                .gather_all_or(header, told.as_ref().map_err(|error| Error::clone(error)))?;
-            let is_last = all.iter().all(|told| told.is_last);
+            let packed = self.packed(&mut rest, &mut pack);
+            let all = self.tell(packed.as_ref(), rest.as_slice().is_empty())?;
+            let packed = packed.as_ref().map_err(Error::clone)?;
+            lowest.reserve(all.iter().map(|told| told.offers.len()).sum());
             let mut wanted = Vec::with_capacity(all.len());
             for (rank, told) in all.iter().enumerate() {
-                let offers = told.offers.iter();
-                let wants = |offer: &Offer| counts(&mut lowest, rank, offer) && wants(rank, offer);
-                let mut of_rank: Vec<bool> = offers.map(wants).collect();
-                for (offer, is_wanted) in told.offers.iter().zip(&mut of_rank) {
-                    let sizes = offer.sizes.as_ref();
-                    if *is_wanted && sizes.is_none_or(|sizes| sizes.is_left) {
+                let wants = |offer: &Offer| {
+                    let wants = counts(&mut lowest, rank, offer) && wants(rank, offer);
+                    if wants && matches!(offer.sent, Sent::Nothing | Sent::Chosen) {
                         exchanged.left.push(offer.clone());
                     }
-                    *is_wanted &= sizes.is_some();
-                }
-                wanted.push(of_rank);
+                    wants && offer.sent != Sent::Nothing
+                };
+                wanted.push(told.offers.iter().map(wants).collect());
             }
+            let is_last = all.iter().all(|told| told.is_last);
             if all.iter().any(|told| !told.offers.is_empty()) {
                 let asked = self.ask(&wanted)?;
-                exchanged
-                    .came
-                    .extend(self.send(&packed?, &asked, all, wanted)?);
+                let came = self.send(packed, &asked, all, wanted)?;
+                exchanged.came.extend(came);
             }
             if is_last {
                 return Ok(exchanged);
             }
         }
+    }
+
+    /// Packs as many of the entries as go at once.
+    fn packed<'e>(
+        &self,
+        entries: &mut std::slice::Iter<'e, Arc<Entry>>,
+        pack: &mut impl FnMut(&'e Entry, &mut Outbox<'e>),
+    ) -> Result<Packed<'e>, Error> {
+        let part = (BATCH / self.ranks.size()).max(PART);
+        let mut outbox = Outbox::new(&self.wire);
+        while outbox.len() < part
+            && let Some(entry) = entries.next()
+        {
+            pack(entry, &mut outbox);
+            outbox.expect(entries.as_slice().len(), part);
+        }
+        outbox.close().map_err(|source| {
+            let doing = format!("sending {} to other ranks", self.what);
+            ErrorKind::Archive { doing, source }.into()
+        })
+    }
+
+    /// Tells all ranks what this one offers.
+    fn tell<'p>(
+        &self,
+        packed: Result<&'p Packed<'_>, &Error>,
+        is_last: bool,
+    ) -> Result<Vec<Told<'p>>, Error> {
+        let told = packed.map_err(Error::clone).map(|packed| Told {
+            offers: Cow::Borrowed(&packed.offers),
+            table: packed.table.len() as u64,
+            is_last,
+        });
+        let header = Header::keyless(CollectiveOp::Exchange, self.what);
+        let others = told.as_ref().map_err(Error::clone);
+        let all = self.ranks.gather_others(header, others)?.into_iter();
+        let mut own = told.ok();
+        Ok(all
+            .filter_map(|other| other.or_else(|| own.take()))
+            .collect())
     }
 
     /// Asks each rank for what this one wants of it; gives what each wants of this one.
@@ -172,7 +192,7 @@ impl Exchange<'_> {
         &self,
         packed: &Packed<'_>,
         asked: &[Vec<bool>],
-        all: Vec<Told>,
+        all: Vec<Told<'_>>,
         wanted: Vec<Vec<bool>>,
     ) -> Result<Vec<PackedEntry>, Error> {
         let is_any = |wanted: &[bool]| wanted.contains(&true);
@@ -220,7 +240,7 @@ fn runs(offers: &[Offer], wanted: &[bool]) -> Vec<Range<usize>> {
     let (mut runs, mut end) = (Vec::<Range<usize>>::new(), 0_usize);
     for (offer, is_wanted) in offers.iter().zip(wanted) {
         let start = end;
-        end = end.saturating_add(offer.small());
+        end = end.saturating_add(as_usize(offer.small));
         match runs.last_mut().filter(|run| run.end == start) {
             _ if !*is_wanted || start == end => {}
             Some(run) => run.end = end,
@@ -231,13 +251,7 @@ fn runs(offers: &[Offer], wanted: &[bool]) -> Vec<Range<usize>> {
 }
 
 impl Offer {
-    fn small(&self) -> usize {
-        self.sizes.as_ref().map_or(0, |sizes| as_usize(sizes.small))
-    }
-}
-
-impl Sizes {
-    /// How much is sent.
+    /// How many bytes are sent.
     fn bytes(&self) -> u64 {
         let large = self.large.iter().flatten();
         large.fold(self.small, |sum, piece| sum.saturating_add(*piece))

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Offer, Sizes, runs};
+use super::{Offer, Sent, runs};
 use crate::cache::{Entry, Record};
 use crate::error::ArchiveError;
 use crate::inputs::ValueSummary;
@@ -36,12 +36,14 @@ pub(super) struct ResultKind {
 /// What is an entry's own, besides what its [`Offer`] says.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Head<'a> {
+    /// Where in the table is what it has in common with others.
+    pub(super) provenance: usize,
     pub(super) made_at: SystemTime,
     pub(super) took: Duration,
     pub(super) thread: u32,
     pub(super) inputs: Vec<InputValue<'a>>,
     pub(super) calls: Cow<'a, [(Arc<str>, Key)]>,
-    pub(super) values: Vec<ValuePlace>,
+    pub(super) values: Cow<'a, [ValuePlace]>,
 }
 
 /// An input without its name.
@@ -87,6 +89,15 @@ impl<'e> Outbox<'e> {
         self.to.bytes().len()
     }
 
+    /// Makes room, after the first entry, for so many more that are about as long.
+    pub(super) fn expect(&mut self, more: usize, most: usize) {
+        if self.offers.len() == 1 {
+            let all = self.len().saturating_mul(more + more / 8).min(most);
+            self.to.bytes().reserve(all);
+            self.offers.reserve(more);
+        }
+    }
+
     /// Adds an entry. Values that can't be sent (`no_cache` ones, those without a codec, and those of which `leaves` says so)
     /// are named only. One that is too large, or of which a value can't be turned into bytes, is offered without any.
     pub(crate) fn add(
@@ -96,24 +107,27 @@ impl<'e> Outbox<'e> {
         is_too_large: impl Fn(u64) -> bool,
     ) -> Result<(), ArchiveError> {
         let before = (self.len(), self.large.len());
-        let added = self.values(entry, &leaves);
-        let sizes = added.and_then(|values| self.head(entry, before, &values, &leaves));
-        let is_sent = |sizes: &Sizes| !is_too_large(sizes.bytes());
-        let (sizes, failed) = match sizes {
-            Ok(sizes) => (Some(sizes).filter(is_sent), Ok(())),
-            Err(error) => (None, Err(error)),
-        };
-        if sizes.is_none() {
-            self.to.take_pieces(before.0);
-            self.large.truncate(before.1);
-        }
-        self.offers.push(Offer {
+        let values = self.values(entry, &leaves);
+        let written = values.and_then(|values| self.head(entry, &values).map(|()| values));
+        let lengths =
+            |pieces: &Vec<Cow<'_, [u8]>>| pieces.iter().map(|piece| piece.len() as u64).collect();
+        let mut offer = Offer {
             key: entry.record.key,
             run: entry.record.run,
             nondeterministic: entry.record.nondeterministic,
-            sizes,
-        });
-        failed
+            sent: written
+                .as_ref()
+                .map_or(Sent::Nothing, |values| sent(entry, values, &leaves)),
+            small: (self.len() - before.0) as u64,
+            large: self.large[before.1..].iter().map(lengths).collect(),
+        };
+        if written.is_err() || is_too_large(offer.bytes()) {
+            self.to.take_pieces(before.0);
+            self.large.truncate(before.1);
+            (offer.sent, offer.small, offer.large) = (Sent::Nothing, 0, Vec::new());
+        }
+        self.offers.push(offer);
+        written.map(drop)
     }
 
     fn values(
@@ -147,38 +161,15 @@ impl<'e> Outbox<'e> {
         Ok(places)
     }
 
-    fn head(
-        &mut self,
-        entry: &Entry,
-        (start, large): (usize, usize),
-        values: &[ValuePlace],
-        leaves: &impl Fn(&str, Tags) -> bool,
-    ) -> Result<Sizes, ArchiveError> {
-        let head = Head::of(&entry.record, values);
-        let before = self.len();
-        let bytes = std::mem::take(self.to.bytes());
-        let written = postcard::to_extend(&head, bytes);
+    /// Appends what is its own of the record, and how long that is.
+    fn head(&mut self, entry: &Entry, values: &[ValuePlace]) -> Result<(), ArchiveError> {
+        let start = self.len();
+        let head = Head::of(&entry.record, self.provenance(entry), values);
+        let written = postcard::to_extend(&head, std::mem::take(self.to.bytes()));
         *self.to.bytes() = written.map_err(|error| ArchiveError::Other(error.to_string()))?;
-        let results = || entry.results.results().iter().zip(values);
-        let lacks = |(named, place): (&Named, &ValuePlace)| {
-            matches!(place, ValuePlace::None) && named.tags.unwrap_or_default().is_needed()
-        };
-        let is_left = |(named, place): (&Named, &ValuePlace)| {
-            lacks((named, place)) && leaves(&named.name, named.tags.unwrap_or_default())
-        };
-        let lengths =
-            |pieces: &Vec<Cow<'_, [u8]>>| pieces.iter().map(|piece| piece.len() as u64).collect();
-        Ok(Sizes {
-            small: (self.len() - start) as u64,
-            head: (self.len() - before) as u64,
-            provenance: self.provenance(entry) as u64,
-            is_whole: !results().any(lacks)
-                && values
-                    .iter()
-                    .any(|place| !matches!(place, ValuePlace::None)),
-            is_left: results().any(is_left),
-            large: self.large[large..].iter().map(lengths).collect(),
-        })
+        let length = (self.len() - start) as u32;
+        self.to.append(&length.to_le_bytes());
+        Ok(())
     }
 
     /// The place of what the entry has in common with others.
@@ -228,8 +219,7 @@ impl Packed<'_> {
         messages.extend(small.map(|run| &self.small[run]));
         let mut rest = &self.large[..];
         for (offer, is_wanted) in self.offers.iter().zip(wanted) {
-            let count = offer.sizes.as_ref().map_or(0, |sizes| sizes.large.len());
-            let (own, others) = rest.split_at(count);
+            let (own, others) = rest.split_at(offer.large.len());
             let own = own.iter().filter(|_| *is_wanted).flatten();
             messages.extend(own.map(|piece| &**piece));
             rest = others;
@@ -239,18 +229,19 @@ impl Packed<'_> {
 }
 
 impl<'a> Head<'a> {
-    fn of(record: &'a Record, values: &[ValuePlace]) -> Self {
+    fn of(record: &'a Record, provenance: usize, values: &'a [ValuePlace]) -> Self {
         let input = |input: &'a ValueSummary| match &input.scalar {
             Some(scalar) => InputValue::Scalar(Cow::Borrowed(scalar)),
             None => InputValue::Summary(Cow::Borrowed(&input.short), input.digest),
         };
         Self {
+            provenance,
             made_at: record.made_at,
             took: record.took,
             thread: record.thread,
             inputs: record.inputs.iter().map(input).collect(),
             calls: Cow::Borrowed(&record.calls),
-            values: values.to_vec(),
+            values: Cow::Borrowed(values),
         }
     }
 }
@@ -331,6 +322,25 @@ impl ResultKind {
             && self.tags == named.tags.unwrap_or_default()
             && self.type_name == type_name(named)
             && self.has_files == named.has_files()
+    }
+}
+
+/// What is sent of an entry of which these values are.
+fn sent(entry: &Entry, values: &[ValuePlace], leaves: impl Fn(&str, Tags) -> bool) -> Sent {
+    let is_sent = |place: &ValuePlace| !matches!(place, ValuePlace::None);
+    let results = entry.results.results().iter().zip(values);
+    let lacking = results
+        .filter(|(named, place)| !is_sent(place) && named.tags.unwrap_or_default().is_needed());
+    let mut is_whole = values.iter().any(is_sent);
+    for (named, _) in lacking {
+        if leaves(&named.name, named.tags.unwrap_or_default()) {
+            return Sent::Chosen;
+        }
+        is_whole = false;
+    }
+    match is_whole {
+        true => Sent::Whole,
+        false => Sent::Part,
     }
 }
 

@@ -32,6 +32,7 @@ fn check_operations(group: &dyn ProcessGroup) {
     check_exchange(group, |from, to| (3 * from + 5 * to) % 4);
     check_exchange(group, |from, to| 1000 * (1 + from) + to);
     check_lengths(group);
+    check_notes(group);
 }
 
 fn check_nodes(group: &dyn ProcessGroup) {
@@ -128,6 +129,25 @@ fn check_lengths(group: &dyn ProcessGroup) {
     }
 }
 
+/// Each rank says two things to each, itself too.
+fn check_notes(group: &dyn ProcessGroup) {
+    let (rank, size) = (group.rank(), group.size());
+    for to in 0..size {
+        group.post(to, u64::MAX).unwrap();
+        group.post(to, to as u64).unwrap();
+    }
+    let mut told = vec![Vec::new(); size];
+    while told.iter().map(Vec::len).sum::<usize>() < 2 * size {
+        match group.poll().expect("no rank has left") {
+            Some((from, note)) => told[from].push(note),
+            None => std::thread::yield_now(),
+        }
+    }
+    assert_eq!(told, vec![[u64::MAX, rank as u64]; size]);
+    // None of the next are taken for these.
+    check_meet(group, 1);
+}
+
 fn check_split(group: &dyn ProcessGroup) {
     let (rank, size) = (group.rank(), group.size());
     // Nobody.
@@ -220,5 +240,6 @@ pub fn check_leave(group: &dyn ProcessGroup) {
     let again = group.all_gather(&[1], &vec![1; group.size()], &mut vec![0; group.size()]);
     assert_eq!(again, Err(left.clone()));
     assert_eq!(group.exchange(&[], &mut []), Err(left.clone()));
+    assert_eq!(group.poll(), Err(left.clone()));
     assert_eq!(group.split(Some(0), 0).err(), Some(left));
 }

@@ -68,6 +68,12 @@ impl ProcessGroup for Mortal {
         let process = self.process.clone();
         Ok(part.map(|group| Box::new(Self { group, process }) as _))
     }
+    fn post(&self, rank: usize, note: u64) -> Result<(), GroupError> {
+        self.group.post(rank, note)
+    }
+    fn poll(&self) -> Result<Option<(usize, u64)>, GroupError> {
+        self.group.poll()
+    }
     fn leave(&self) {
         self.group.leave();
     }

@@ -1,6 +1,6 @@
 //! What a rank knows of the others in a group.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 /// The rounds of a group, counted on each rank from 1, and what notices said about them.
 #[derive(Debug, Default)]
@@ -16,6 +16,8 @@ pub(crate) struct Book {
     left: BTreeMap<usize, u64>,
     /// Who has said that he was there, in which round.
     here: BTreeMap<usize, u64>,
+    /// What others have said to this rank.
+    told: VecDeque<(usize, u64)>,
 }
 
 impl Book {
@@ -50,6 +52,18 @@ impl Book {
     pub(crate) fn is_here(&mut self, rank: usize, round: u64) {
         let known = self.here.entry(rank).or_default();
         *known = round.max(*known);
+    }
+
+    pub(crate) fn is_told(&mut self, rank: usize, note: u64) {
+        self.told.push_back((rank, note));
+    }
+
+    /// The next of what was said; without one, who has left.
+    pub(crate) fn take_told(&mut self) -> Result<Option<(usize, u64)>, usize> {
+        match (self.told.pop_front(), self.left.keys().next()) {
+            (None, Some(rank)) => Err(*rank),
+            (told, _) => Ok(told),
+        }
     }
 
     /// A rank that will not come to a round, and so breaks the group.

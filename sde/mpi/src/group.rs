@@ -249,6 +249,24 @@ impl ProcessGroup for MpiGroup {
         }
     }
 
+    fn post(&self, rank: usize, note: u64) -> Result<(), GroupError> {
+        let home = Home::get()?;
+        let members = home.members(self.number)?;
+        match rank == self.rank {
+            true => members.book.borrow_mut().is_told(rank, note),
+            false => home.tell(&members, rank, Kind::Told, self.rank, note),
+        }
+        Ok(())
+    }
+
+    fn poll(&self) -> Result<Option<(usize, u64)>, GroupError> {
+        let home = Home::get()?;
+        let members = home.members(self.number)?;
+        home.attend();
+        let told = members.book.borrow_mut().take_told();
+        told.map_err(|rank| GroupError::Left { rank })
+    }
+
     fn leave(&self) {
         let here = Home::get().and_then(|home| Ok((home.members(self.number)?, home)));
         match here {

@@ -13,8 +13,8 @@ pub(crate) struct Notice {
     pub(crate) group: u64,
     /// The rank, in the group, that it is about.
     pub(crate) rank: usize,
-    /// How many rounds of the group this rank has entered.
-    pub(crate) rounds: u64,
+    /// How many rounds of the group this rank has entered, or what it says.
+    pub(crate) number: u64,
 }
 
 /// What a notice says.
@@ -26,6 +26,8 @@ pub(crate) enum Kind {
     WhoIsHere,
     /// The answer.
     Here,
+    /// The rank says something to this one.
+    Told,
 }
 
 impl Notice {
@@ -71,12 +73,12 @@ mod tests {
 
     #[test]
     fn a_notice_comes_as_it_was_sent() {
-        for kind in [Kind::Left, Kind::WhoIsHere, Kind::Here] {
+        for kind in [Kind::Left, Kind::WhoIsHere, Kind::Here, Kind::Told] {
             let notice = Notice {
                 kind,
                 group: u64::MAX,
                 rank: usize::MAX,
-                rounds: u64::MAX,
+                number: u64::MAX,
             };
             let bytes = notice.encode();
             assert_eq!(bytes.len(), Notice::BYTES);

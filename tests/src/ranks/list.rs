@@ -156,6 +156,7 @@ macro_rules! for_each_test_of_ranks {
                 values_that_are_not_wanted_stay_and_their_keys_are_known: Each(&[2]),
                 of_several_values_those_that_are_wanted_come: Each(&[2]),
                 what_is_dealt_out_is_dealt_out_by_its_cost: Each(&[2]),
+                a_rank_that_is_done_takes_what_another_has_not_begun: Each(&[2, 4]),
             }
             together {
                 any_number_of_ranks_goes_on_from_what_others_saved_together: UpTo(5),

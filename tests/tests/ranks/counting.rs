@@ -82,6 +82,15 @@ impl ProcessGroup for Counting {
         Ok(part.map(|group| Box::new(counted(group)) as _))
     }
 
+    fn post(&self, rank: usize, note: u64) -> Result<(), GroupError> {
+        self.group.post(rank, note)
+    }
+
+    fn poll(&self) -> Result<Option<(usize, u64)>, GroupError> {
+        (self.waits)();
+        self.group.poll()
+    }
+
     fn leave(&self) {
         self.group.leave();
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Ranks that do things together: each operation but `rank`, `size`, `nodes` and `leave` is
+/// Ranks that do things together: each operation but `rank`, `size`, `nodes`, `post`, `poll` and `leave` is
 /// collective, which means that every rank of the group calls it, in the same order.
 ///
 /// The engine calls all of them from one thread, the one it was built on. A group has its
@@ -59,6 +59,19 @@ pub trait ProcessGroup: Send + Sync {
     /// If a rank has left.
     fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError>;
 
+    /// Says something to a rank, without waiting for it; not collective. What one rank says to another comes in the order in
+    /// which it was said.
+    ///
+    /// # Errors
+    /// If it can't be said.
+    fn post(&self, rank: usize, note: u64) -> Result<(), GroupError>;
+
+    /// What a rank has said to this one, if it has come; not collective, and waits for nothing.
+    ///
+    /// # Errors
+    /// If nothing has come and a rank has left.
+    fn poll(&self) -> Result<Option<(usize, u64)>, GroupError>;
+
     /// Says that this rank will come to nothing more. Others that wait for it, or will, get
     /// [`GroupError::Left`]. Not collective; does nothing the second time.
     fn leave(&self);
@@ -101,6 +114,14 @@ macro_rules! all_but_meet_by {
 
         fn split(&$self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
             $group.split(color, key)
+        }
+
+        fn post(&$self, rank: usize, note: u64) -> Result<(), GroupError> {
+            $group.post(rank, note)
+        }
+
+        fn poll(&$self) -> Result<Option<(usize, u64)>, GroupError> {
+            $group.poll()
         }
 
         fn leave(&$self) {
@@ -192,6 +213,15 @@ impl ProcessGroup for OneProcess {
 
     fn split(&self, color: Option<u32>, _: i64) -> Result<Subgroup, GroupError> {
         Ok(color.map(|_| Box::new(Self) as _))
+    }
+
+    /// There is nobody to say it to.
+    fn post(&self, _: usize, _: u64) -> Result<(), GroupError> {
+        Ok(())
+    }
+
+    fn poll(&self) -> Result<Option<(usize, u64)>, GroupError> {
+        Ok(None)
     }
 
     fn leave(&self) {}

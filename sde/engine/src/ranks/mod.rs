@@ -16,6 +16,7 @@
 pub(crate) mod array;
 pub(crate) mod collective;
 mod commit;
+mod deal;
 mod entry_move;
 pub(crate) mod exchange;
 mod give;

@@ -4,7 +4,7 @@
 //! Ranks number their rounds, so one that is slow to take what it was given is not in the way
 //! of the next round.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -42,6 +42,8 @@ struct Shared {
 struct State {
     rounds: HashMap<u64, Round>,
     left: Vec<bool>,
+    /// For each rank what others have said to it.
+    told: Vec<VecDeque<(usize, u64)>>,
 }
 
 /// What the ranks have put down, and how many have taken what is theirs.
@@ -148,6 +150,7 @@ impl Shared {
         let size = nodes.len();
         let state = State {
             left: vec![false; size],
+            told: vec![VecDeque::new(); size],
             ..State::default()
         };
         Arc::new(Self {
@@ -287,6 +290,22 @@ impl ProcessGroup for ThreadGroup {
                 rounds: AtomicU64::new(0),
             }) as _
         }))
+    }
+
+    fn post(&self, rank: usize, note: u64) -> Result<(), GroupError> {
+        self.shared.lock().told[rank].push_back((self.rank, note));
+        Ok(())
+    }
+
+    fn poll(&self) -> Result<Option<(usize, u64)>, GroupError> {
+        let mut state = self.shared.lock();
+        match (
+            state.told[self.rank].pop_front(),
+            state.left.iter().position(|left| *left),
+        ) {
+            (None, Some(rank)) => Err(GroupError::Left { rank }),
+            (told, _) => Ok(told),
+        }
     }
 
     fn leave(&self) {

@@ -13,6 +13,7 @@ use super::subset::Transfer;
 use crate::app::{ThreadContext, add_waiting};
 use crate::error::Error;
 use crate::inputs::Inputs;
+use crate::parallel::new_thread;
 use crate::result_map::ResultMap;
 use crate::sync::{lock, unpoisoned};
 
@@ -197,6 +198,30 @@ impl Handle {
             work();
         });
         add_waiting(waited);
+    }
+
+    /// Does work on a thread of its own and its helpers, while this one does something else meanwhile.
+    ///
+    /// # Errors
+    /// If that thread can't be started: then nothing is done.
+    pub(crate) fn share_led<R>(
+        &self,
+        work: impl Fn() + Sync,
+        meanwhile: impl FnOnce() -> R,
+    ) -> std::io::Result<R> {
+        let place = ThreadContext::here().sharing();
+        let helpers = self.engine().helpers().threads().saturating_sub(1);
+        std::thread::scope(|scope| {
+            let worker = new_thread().spawn_scoped(scope, || {
+                let _on_thread = place.enter();
+                self.share(helpers, &work);
+            })?;
+            let done = meanwhile();
+            if let Err(panic) = worker.join() {
+                std::panic::resume_unwind(panic);
+            }
+            Ok(done)
+        })
     }
 
     pub(crate) fn in_parallel<T: Sync, R: Send>(

@@ -10,7 +10,6 @@ use super::Ranks;
 use super::header::{Body, Header};
 use crate::bulk::try_zeroed;
 use crate::error::{ArchiveError, Error, ErrorKind};
-use crate::ranks::group::GroupError;
 
 /// Cuts bytes into parts of these lengths, of which they are the sum.
 pub(crate) fn parts<'a>(all: &'a [u8], counts: &[usize]) -> impl Iterator<Item = &'a [u8]> {
@@ -103,13 +102,9 @@ impl Ranks {
     /// Memory for what other ranks have told to be so much.
     pub(crate) fn zeroed<T: Zeroable>(&self, doing: &str, count: usize) -> Result<Vec<T>, Error> {
         try_zeroed(count).ok_or_else(|| {
-            // The others would wait for what this rank can't take.
-            self.leave();
-            let why = format!(
-                "there is no memory for {count} of {}",
-                std::any::type_name::<T>()
-            );
-            self.break_off(&format!("gathers {doing}"), GroupError::Other(why))
+            let of = std::any::type_name::<T>();
+            let why = format!("there is no memory for {count} of {of}");
+            self.give_up(&format!("gathers {doing}"), why)
         })
     }
 

@@ -98,6 +98,8 @@ pub(crate) enum Body {
         dependencies: ShortDigest,
         replicas: ShortDigest,
     },
+    /// A digest of which items of a list are here.
+    Held(ShortDigest),
     /// In how many turns this rank would exchange elements of an array.
     Turns(usize),
 }

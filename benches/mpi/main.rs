@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod map;
 mod redistribute;
 mod release;
 mod together;
@@ -24,9 +25,10 @@ fn main() {
         println!("{} ranks\n", session.size());
         print_head();
     }
-    let parts: [(&str, Part); 2] = [
+    let parts: [(&str, Part); 3] = [
         ("release", release::rows),
         ("redistribute", redistribute::rows),
+        ("map", map::rows),
     ];
     for (part, rows) in parts {
         if wanted(part) {

@@ -240,6 +240,7 @@ pub fn check_leave(group: &dyn ProcessGroup) {
     let again = group.all_gather(&[1], &vec![1; group.size()], &mut vec![0; group.size()]);
     assert_eq!(again, Err(left.clone()));
     assert_eq!(group.exchange(&[], &mut []), Err(left.clone()));
-    assert_eq!(group.poll(), Err(left.clone()));
+    // Others may have gone on to their end.
+    assert!(matches!(group.poll(), Err(GroupError::Left { .. })));
     assert_eq!(group.split(Some(0), 0).err(), Some(left));
 }

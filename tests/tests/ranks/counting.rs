@@ -13,7 +13,7 @@ use sde_tests::{LIMIT, Watchdog, number, x};
 pub struct Counts {
     /// The bytes that went from one rank to another, where each has something else for each.
     pub moved: AtomicUsize,
-    /// The bytes that each rank got, where all get the same.
+    /// The bytes that each rank got where all get the same, of all ranks.
     pub gathered: AtomicUsize,
 }
 
@@ -29,8 +29,6 @@ impl Counts {
 pub struct Counting {
     pub group: Box<dyn ProcessGroup>,
     pub counts: Arc<Counts>,
-    /// Called whenever a rank begins to wait for others.
-    pub waits: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl ProcessGroup for Counting {
@@ -52,7 +50,8 @@ impl ProcessGroup for Counting {
         patience: Duration,
         late: &mut dyn FnMut(&[usize]),
     ) -> Result<Vec<u8>, GroupError> {
-        (self.waits)();
+        let all = message.len() * self.size();
+        self.counts.gathered.fetch_add(all, Ordering::SeqCst);
         self.group.meet(message, patience, late)
     }
 
@@ -77,7 +76,6 @@ impl ProcessGroup for Counting {
         let counted = |group| Self {
             group,
             counts: Arc::clone(&self.counts),
-            waits: Arc::clone(&self.waits),
         };
         Ok(part.map(|group| Box::new(counted(group)) as _))
     }
@@ -87,7 +85,6 @@ impl ProcessGroup for Counting {
     }
 
     fn poll(&self) -> Result<Option<(usize, u64)>, GroupError> {
-        (self.waits)();
         self.group.poll()
     }
 
@@ -96,17 +93,20 @@ impl ProcessGroup for Counting {
     }
 }
 
-/// Has two ranks do something, and then something of which is counted what goes from one to the other: the bytes that
-/// are for one of them, and those that both get.
-pub fn counted(before: impl Fn(&Sde) + Sync, then: impl Fn(&Sde) + Sync) -> (usize, usize) {
-    let _in_time = Watchdog::new("a program on two ranks", LIMIT);
-    let (counts, all_are_here) = (Arc::new(Counts::default()), Barrier::new(2));
-    ThreadGroup::run(2, |group| {
+/// Has so many ranks do something, and then something of which is counted what goes from one to another: the bytes that
+/// are for one of them, and those that all get, for one rank.
+pub fn counted(
+    size: usize,
+    before: impl Fn(&Sde) + Sync,
+    then: impl Fn(&Sde) + Sync,
+) -> (usize, usize) {
+    let _in_time = Watchdog::new("a program on several ranks", LIMIT);
+    let (counts, all_are_here) = (Arc::new(Counts::default()), Barrier::new(size));
+    ThreadGroup::run(size, |group| {
         let is_first = group.rank() == 0;
         let group = Counting {
             group: Box::new(group),
             counts: Arc::clone(&counts),
-            waits: Arc::new(|| {}),
         };
         let sde = Sde::builder().process_group(group, Cbor).build().unwrap();
         before(&sde);
@@ -118,23 +118,47 @@ pub fn counted(before: impl Fn(&Sde) + Sync, then: impl Fn(&Sde) + Sync) -> (usi
         then(&sde);
     });
     let count = |count: &AtomicUsize| count.load(Ordering::SeqCst);
-    (count(&counts.moved), count(&counts.gathered))
+    (count(&counts.moved), count(&counts.gathered) / size)
 }
+
+fn map(sde: &Sde, points: std::ops::Range<u64>) {
+    let list: Vec<Inputs> = points.map(x).collect();
+    let square = number("square", |_, x| Ok(x * x));
+    let squares = sde.par_map(&square, &list).into_iter();
+    squares.for_each(|y| drop(y.unwrap()));
+}
+
+/// What a meeting takes of each rank, and what of a point that one rank tells the others of.
+const MEETING: usize = 168;
+const POINT: usize = 100;
 
 /// Found by reckoning: where all ranks had all 10^5 points, 1,000 ranks sent 4.9 GB to each of them to find that out.
 #[test]
 fn ranks_that_have_all_points_say_so_in_few_bytes() {
-    let list: Vec<Inputs> = (0..1000).map(x).collect();
-    let square = number("square", |_, x| Ok(x * x));
-    let map = |sde: &Sde| {
-        sde.par_map(&square, &list)
-            .into_iter()
-            .for_each(|y| drop(y.unwrap()))
+    for points in [10, 10_000] {
+        let (moved, gathered) = counted(3, |sde| map(sde, 0..points), |sde| map(sde, 0..points));
+        assert_eq!((moved, gathered), (0, 3 * MEETING), "{points} points");
+    }
+}
+
+/// Whatever they have already.
+#[test]
+fn ranks_say_as_much_as_is_missing() {
+    let (moved, gathered) = counted(3, |sde| map(sde, 0..10_000), |sde| map(sde, 0..10_010));
+    assert!(gathered < 3 * 6 * MEETING + 10 * POINT, "{gathered}");
+    assert!(moved < 3 * 10 * 2 * POINT, "{moved}");
+}
+
+/// Of what several have one tells, and all of it goes to who lacks it.
+#[test]
+fn what_one_rank_lacks_one_other_tells() {
+    let before = |sde: &Sde| {
+        let square = number("square", |_, x| Ok(x * x));
+        if sde.rank().unwrap() < 2 {
+            (0..1000).for_each(|point| drop(sde.run(&square, &x(point)).unwrap()));
+        }
     };
-    let (_, gathered) = counted(map, map);
-    let of_each = gathered / (2 * 2 * list.len());
-    assert!(
-        of_each <= 1,
-        "each rank got {of_each} bytes of each rank for each point"
-    );
+    let (moved, gathered) = counted(3, before, |sde| map(sde, 0..1000));
+    assert!(gathered < 3 * 6 * MEETING + 1000 * POINT, "{gathered}");
+    assert!(moved < 1000 * 2 * POINT, "{moved}");
 }

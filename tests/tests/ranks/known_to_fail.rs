@@ -16,6 +16,7 @@ fn array(sde: &Handle, number: usize) -> Result<DistArray<f64>, sde::Error> {
 #[should_panic(expected = "bytes of arrays were moved")]
 fn a_split_moves_no_array_that_nobody_asks_for() {
     let (moved, _) = counted(
+        2,
         |sde| (0..20).for_each(|number| drop(array.call(sde, number).unwrap())),
         |sde| {
             let color = sde.rank().unwrap() as u32;

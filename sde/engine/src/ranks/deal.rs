@@ -118,8 +118,8 @@ impl Dealer {
             (Note::Stop, _) => return (0..size).map(|rank| (rank, Note::End)).collect(),
             _ => {}
         }
-        while let Some(giver) = self.giver().filter(|_| !self.idle.is_empty()) {
-            self.asked[giver] = self.idle.pop_front();
+        while let Some((giver, place)) = self.giver().zip(self.taker()) {
+            self.asked[giver] = self.idle.remove(place);
             says.push((giver, Note::Split));
         }
         if self.idle.len() == size {
@@ -133,6 +133,14 @@ impl Dealer {
         let has = |rank: &usize| self.left[*rank] > 0 && self.asked[*rank].is_none();
         let ranks = (0..self.left.len()).filter(has);
         ranks.max_by_key(|rank| self.left[*rank])
+    }
+
+    /// Which of the idle ranks is to get something: none that has been asked for what it had, since its answer would be
+    /// taken for that of one that has something.
+    fn taker(&self) -> Option<usize> {
+        self.idle
+            .iter()
+            .position(|rank| self.asked[*rank].is_none())
     }
 }
 
@@ -357,6 +365,20 @@ mod tests {
         assert_eq!(dealer.hear(1, Note::Idle), []);
         let ends = [2, 1, 0].map(|rank| (rank, Note::End));
         assert_eq!(dealer.hear(0, Note::Idle), ends);
+    }
+
+    /// Found by a sweep on four ranks, in which one was taken for empty by what it had answered before it got something.
+    #[test]
+    fn who_is_asked_gets_nothing_before_it_has_answered() {
+        let mut dealer = Dealer::new(&[0..8, 8..16, 16..24]);
+        assert_eq!(dealer.hear(2, Note::Idle), [(1, Note::Split)]);
+        assert_eq!(dealer.hear(1, Note::Idle), []);
+        let said = dealer.hear(1, Note::Half(16..16));
+        assert_eq!(said, [(0, Note::Split)]);
+        let said = dealer.hear(0, Note::Half(4..8));
+        assert_eq!(said, [(2, Note::Take(4..8)), (2, Note::Split)]);
+        let said = dealer.hear(2, Note::Half(6..8));
+        assert_eq!(said, [(1, Note::Take(6..8))]);
     }
 
     #[test]

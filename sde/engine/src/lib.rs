@@ -54,7 +54,10 @@ pub use event::{Event, EventLog, Observer, RunId, Source};
 pub use inputs::{Inputs, ValueSummary};
 pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key, Scalar};
 pub use output_file::OutputFile;
-pub use ranks::{Block, DistArray, Distributed, Layout, Placement, Redistribution, SavedParts};
+pub use ranks::{
+    Block, DistArray, Distributed, Edge, Layout, Near, Padded, Placement, Redistribution,
+    SavedParts,
+};
 pub use ranks::{GroupError, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 pub use result_map::{
     Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,

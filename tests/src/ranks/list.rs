@@ -37,6 +37,9 @@ macro_rules! for_each_test_of_ranks {
                 an_ordinary_app_can_not_be_given_an_array: Each(&[2]),
                 an_array_that_no_app_returned_is_known_by_its_content: UpTo(5),
                 layouts_that_do_not_fit_are_errors: Each(&[2]),
+                what_lies_around_a_block_is_there: Each(&[1, 2, 3, 4, 8]),
+                what_is_made_of_all_elements_is_the_same_on_any_number_of_ranks: UpTo(6),
+                arrays_that_lie_otherwise_are_not_zipped: Each(&[2]),
             }
             errors {
                 ranks_that_call_different_things_get_the_same_error: Each(&[3, 8]),

@@ -33,7 +33,10 @@ mod split;
 mod threads;
 mod values;
 
-pub use array::{Block, DistArray, Distributed, Layout, Placement, Redistribution, SavedParts};
+pub use array::{
+    Block, DistArray, Distributed, Edge, Layout, Near, Padded, Placement, Redistribution,
+    SavedParts,
+};
 pub(crate) use collective::{CollectiveOp, Header, Ranks, not_here};
 pub(crate) use exchange::is_complete;
 pub use group::{GroupError, OneProcess, ProcessGroup, Subgroup};

@@ -40,6 +40,15 @@ impl Block {
         }
     }
 
+    /// Whether two blocks share an element.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        let overlap = |axis: usize| {
+            let start = self.offset[axis].max(other.offset[axis]);
+            start < self.end(axis).min(other.end(axis))
+        };
+        (0..self.offset.len()).all(overlap)
+    }
+
     /// What two blocks share.
     pub(super) fn shared(&self, other: &Self) -> Self {
         let mut shared = Self::empty(self.offset.len());
@@ -125,6 +134,14 @@ impl Lines {
 
     pub(super) fn is_one(&self) -> bool {
         self.axes.is_empty()
+    }
+
+    /// Where all of them lie, if they are one, as a block of one dimension.
+    pub(super) fn as_block(&self) -> Option<Block> {
+        self.is_one().then(|| Block {
+            offset: vec![self.first],
+            extent: vec![self.length],
+        })
     }
 
     fn start(&self, line: usize) -> usize {

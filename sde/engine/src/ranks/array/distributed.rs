@@ -57,7 +57,7 @@ impl<T: Element> Distributed for DistArray<T> {
         }
         .run(
             part.map_or(&[][..], |part| part.local()),
-            header(CollectiveOp::Move, &Layout::rows(&shape, 1)),
+            header(CollectiveOp::Move, &Layout::rows(&shape, 1), &[]),
         )?;
         Ok(over.place().map(|(set, place)| {
             let layout = Arc::new(layouts[set].clone());

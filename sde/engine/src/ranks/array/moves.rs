@@ -68,12 +68,17 @@ impl Move<'_> {
         let own = self.blocks_of(self.ranks.rank());
         let target = &self.to[self.ranks.rank()];
         let sends = self.pieces(|rank| {
-            let lines = |block: &Block| block.lines(&block.shared(&self.to[rank]));
-            own.iter().map(lines).collect()
+            let to = &self.to[rank];
+            let met = own.iter().filter(|block| block.meets(to));
+            met.map(|block| block.lines(&block.shared(to))).collect()
         });
         let gets = self.pieces(|rank| {
-            let lines = |block: &Block| target.lines(&block.shared(target));
-            self.blocks_of(rank).iter().map(lines).collect()
+            let met = self
+                .blocks_of(rank)
+                .iter()
+                .filter(|block| block.meets(target));
+            met.map(|block| target.lines(&block.shared(target)))
+                .collect()
         });
         let turns = self.turns::<T>(&sends, &gets, header)?;
         let mut moved = self.ranks.zeroed("an array", target.len())?;
@@ -106,8 +111,7 @@ impl Move<'_> {
     fn pieces(&self, lines: impl Fn(usize) -> Vec<Lines>) -> Vec<Piece> {
         let others = (0..self.to.len()).filter(|rank| *rank != self.ranks.rank());
         let piece = |rank: usize| {
-            let mut lines = lines(rank);
-            lines.retain(|lines| lines.len() > 0);
+            let lines = lines(rank);
             (!lines.is_empty()).then_some(Piece { rank, lines })
         };
         others.filter_map(piece).collect()

@@ -2,7 +2,7 @@
 
 use super::{
     Ranks, Threads, World, arrays, errors, exchanged, fields, memory, origins, rank_map,
-    redistribution, restart, runs, scratch, sets, together,
+    redistribution, restart, runs, scratch, sets, state_parts, together,
 };
 
 /// How many ranks a test is for.
@@ -126,6 +126,11 @@ macro_rules! for_each_test_of_ranks {
                 states_are_gone_when_the_run_has_ended: Each(&[1, 2, 3]),
                 of_states_between_two_meetings_the_first_counts: Each(&[2, 3]),
                 a_part_of_the_ranks_has_no_scratch_of_their_run: Each(&[2]),
+            }
+            state_parts {
+                any_number_of_ranks_goes_on_from_the_parts_of_a_state: UpTo(4),
+                a_run_that_is_called_again_goes_on_from_what_is_in_memory: Each(&[1, 3]),
+                a_state_of_which_a_part_is_missing_is_not_gone_on_from: UpTo(3),
             }
             sets {
                 what_a_part_computes_all_have_when_it_is_released: Each(&[4]),

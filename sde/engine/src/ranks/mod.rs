@@ -42,6 +42,6 @@ pub(crate) use exchange::is_complete;
 pub use group::{GroupError, OneProcess, ProcessGroup, Subgroup};
 pub(crate) use parts::part_key;
 pub(crate) use save::{bind, with_parts};
-pub(crate) use scratch::state_key;
+pub(crate) use scratch::{PartOps, StateKind, state_key};
 pub(crate) use sets::{ProcessSet, Sets};
 pub use threads::ThreadGroup;

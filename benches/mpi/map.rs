@@ -16,7 +16,7 @@ const COSTLY_POINTS: u32 = 40;
 
 #[sde::app(name = "benches.map.uneven")]
 fn uneven(point: u64) -> u64 {
-    if point % 4 == 0 {
+    if point.is_multiple_of(4) {
         std::thread::sleep(COSTLY);
     }
     point

@@ -89,7 +89,7 @@ fn cool(sde: &Handle, size: usize, steps: u32) -> Result<DistArray<f64>, sde::Er
             here + RATIO * (around - 4.0 * here)
         });
         state.step += 1;
-        if state.step % EVERY == 0 {
+        if state.step.is_multiple_of(EVERY) {
             scratch.save(state.clone())?;
         }
     }

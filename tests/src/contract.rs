@@ -133,8 +133,8 @@ fn check_lengths(group: &dyn ProcessGroup) {
 fn check_notes(group: &dyn ProcessGroup) {
     let (rank, size) = (group.rank(), group.size());
     for to in 0..size {
-        group.post(to, u64::MAX).unwrap();
-        group.post(to, to as u64).unwrap();
+        group.post(to, [255; 16]).unwrap();
+        group.post(to, [to as u8; 16]).unwrap();
     }
     let mut told = vec![Vec::new(); size];
     while told.iter().map(Vec::len).sum::<usize>() < 2 * size {
@@ -143,7 +143,7 @@ fn check_notes(group: &dyn ProcessGroup) {
             None => std::thread::yield_now(),
         }
     }
-    assert_eq!(told, vec![[u64::MAX, rank as u64]; size]);
+    assert_eq!(told, vec![[[255; 16], [rank as u8; 16]]; size]);
     // None of the next are taken for these.
     check_meet(group, 1);
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Archiver, GroupError, OneProcess, ProcessGroup, Selection, Subgroup, ThreadGroup};
+use sde::{Archiver, GroupError, Note, OneProcess, ProcessGroup, Selection, Subgroup, ThreadGroup};
 use sde_archives::{DirStore, Options};
 
 use crate::count;
@@ -68,10 +68,10 @@ impl ProcessGroup for Mortal {
         let process = self.process.clone();
         Ok(part.map(|group| Box::new(Self { group, process }) as _))
     }
-    fn post(&self, rank: usize, note: u64) -> Result<(), GroupError> {
+    fn post(&self, rank: usize, note: Note) -> Result<(), GroupError> {
         self.group.post(rank, note)
     }
-    fn poll(&self) -> Result<Option<(usize, u64)>, GroupError> {
+    fn poll(&self) -> Result<Option<(usize, Note)>, GroupError> {
         self.group.poll()
     }
     fn leave(&self) {

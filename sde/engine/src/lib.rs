@@ -58,7 +58,7 @@ pub use ranks::{
     Block, DistArray, Distributed, Edge, Layout, Near, Padded, Placement, Redistribution,
     SavedParts,
 };
-pub use ranks::{GroupError, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
+pub use ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 pub use result_map::{
     Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
     Wire, WireBuffer,

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use sde::Note;
+
 /// The rounds of a group, counted on each rank from 1, and what notices said about them.
 #[derive(Debug, Default)]
 pub(crate) struct Book {
@@ -16,8 +18,8 @@ pub(crate) struct Book {
     left: BTreeMap<usize, u64>,
     /// Who has said that he was there, in which round.
     here: BTreeMap<usize, u64>,
-    /// What others have said to this rank.
-    told: VecDeque<(usize, u64)>,
+    /// What others have posted to this rank.
+    posted: VecDeque<(usize, Note)>,
 }
 
 impl Book {
@@ -54,15 +56,15 @@ impl Book {
         *known = round.max(*known);
     }
 
-    pub(crate) fn is_told(&mut self, rank: usize, note: u64) {
-        self.told.push_back((rank, note));
+    pub(crate) fn has_posted(&mut self, rank: usize, note: Note) {
+        self.posted.push_back((rank, note));
     }
 
-    /// The next of what was said; without one, who has left.
-    pub(crate) fn take_told(&mut self) -> Result<Option<(usize, u64)>, usize> {
-        match (self.told.pop_front(), self.left.keys().next()) {
+    /// The next of what was posted; without one, who has left.
+    pub(crate) fn take_posted(&mut self) -> Result<Option<(usize, Note)>, usize> {
+        match (self.posted.pop_front(), self.left.keys().next()) {
             (None, Some(rank)) => Err(*rank),
-            (told, _) => Ok(told),
+            (posted, _) => Ok(posted),
         }
     }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use mpi::topology::Color;
 use mpi::traits::Communicator;
-use sde::{GroupError, ProcessGroup, Subgroup};
+use sde::{GroupError, Note, ProcessGroup, Subgroup};
 
 use crate::ask::{Due, Waiting};
 use crate::frame::{self, Frame, INLINE, Operation};
@@ -249,22 +249,22 @@ impl ProcessGroup for MpiGroup {
         }
     }
 
-    fn post(&self, rank: usize, note: u64) -> Result<(), GroupError> {
+    fn post(&self, rank: usize, note: Note) -> Result<(), GroupError> {
         let home = Home::get()?;
         let members = home.members(self.number)?;
         match rank == self.rank {
-            true => members.book.borrow_mut().is_told(rank, note),
-            false => home.tell(&members, rank, Kind::Told, self.rank, note),
+            true => members.book.borrow_mut().has_posted(rank, note),
+            false => home.tell(&members, rank, Kind::Posted(note), self.rank, 0),
         }
         Ok(())
     }
 
-    fn poll(&self) -> Result<Option<(usize, u64)>, GroupError> {
+    fn poll(&self) -> Result<Option<(usize, Note)>, GroupError> {
         let home = Home::get()?;
         let members = home.members(self.number)?;
         home.attend();
-        let told = members.book.borrow_mut().take_told();
-        told.map_err(|rank| GroupError::Left { rank })
+        let posted = members.book.borrow_mut().take_posted();
+        posted.map_err(|rank| GroupError::Left { rank })
     }
 
     fn leave(&self) {

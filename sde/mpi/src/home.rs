@@ -187,12 +187,12 @@ impl Home {
     }
 
     /// Tells a rank of a group something about this rank, or another.
-    pub(crate) fn tell(&self, to: &Members, rank: usize, kind: Kind, about: usize, number: u64) {
+    pub(crate) fn tell(&self, to: &Members, rank: usize, kind: Kind, about: usize, rounds: u64) {
         let notice = Notice {
             kind,
             group: to.number,
             rank: about,
-            number,
+            rounds,
         };
         if let Some(rank) = to.world.get(rank) {
             let sent = InFlight::send(&self.control, *rank, NOTICES, notice.encode());
@@ -236,16 +236,16 @@ impl Home {
         let mut book = members.book.borrow_mut();
         match notice.kind {
             Kind::Left => {
-                let new = book.has_left(notice.rank, notice.number);
+                let new = book.has_left(notice.rank, notice.rounds);
                 if new && members.size() > FEW {
-                    self.tell_left(&members, notice.rank, notice.number);
+                    self.tell_left(&members, notice.rank, notice.rounds);
                 }
             }
-            Kind::Told => book.is_told(notice.rank, notice.number),
-            Kind::Here => book.is_here(notice.rank, notice.number),
+            Kind::Posted(note) => book.has_posted(notice.rank, note),
+            Kind::Here => book.is_here(notice.rank, notice.rounds),
             Kind::WhoIsHere => {
-                book.is_here(notice.rank, notice.number);
-                if book.entered() >= notice.number {
+                book.is_here(notice.rank, notice.rounds);
+                if book.entered() >= notice.rounds {
                     let entered = book.entered();
                     self.tell(&members, notice.rank, Kind::Here, members.rank, entered);
                 }

@@ -3,6 +3,7 @@
 //! They all go over one communicator of the session and say which group they are about, so that
 //! one that nobody waits for any more is dropped, and never comes to a later group.
 
+use sde::Note;
 use serde::{Deserialize, Serialize};
 
 /// What one rank tells another.
@@ -13,8 +14,8 @@ pub(crate) struct Notice {
     pub(crate) group: u64,
     /// The rank, in the group, that it is about.
     pub(crate) rank: usize,
-    /// How many rounds of the group this rank has entered, or what it says.
-    pub(crate) number: u64,
+    /// How many rounds of the group this rank has entered.
+    pub(crate) rounds: u64,
 }
 
 /// What a notice says.
@@ -26,13 +27,13 @@ pub(crate) enum Kind {
     WhoIsHere,
     /// The answer.
     Here,
-    /// The rank says something to this one.
-    Told,
+    /// The rank has posted this.
+    Posted(Note),
 }
 
 impl Notice {
     /// How long the message is, whatever it says.
-    pub(crate) const BYTES: usize = 32;
+    pub(crate) const BYTES: usize = 48;
 
     pub(crate) fn encode(self) -> Vec<u8> {
         // It fits, and what has no bytes is no notice.
@@ -73,12 +74,17 @@ mod tests {
 
     #[test]
     fn a_notice_comes_as_it_was_sent() {
-        for kind in [Kind::Left, Kind::WhoIsHere, Kind::Here, Kind::Told] {
+        for kind in [
+            Kind::Left,
+            Kind::WhoIsHere,
+            Kind::Here,
+            Kind::Posted([255; 16]),
+        ] {
             let notice = Notice {
                 kind,
                 group: u64::MAX,
                 rank: usize::MAX,
-                number: u64::MAX,
+                rounds: u64::MAX,
             };
             let bytes = notice.encode();
             assert_eq!(bytes.len(), Notice::BYTES);

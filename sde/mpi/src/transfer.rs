@@ -7,7 +7,7 @@
 //! An empty slice is given to MPI at an address of its own ([`real`]): that of an empty `Vec<u8>`
 //! is 1, and Open MPI's `MPI_IN_PLACE` is 1 too.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use mpi::datatype::PartitionMut;
@@ -81,16 +81,19 @@ pub(crate) fn exchange(
 ) {
     let size = usize::try_from(communicator.size()).unwrap_or(1);
     let rank = usize::try_from(communicator.rank()).unwrap_or(0);
-    let mut of_distance: BTreeMap<usize, (Vec<&[u8]>, Vec<&mut [u8]>)> = BTreeMap::new();
+    let (mut sends, mut receives) = (BTreeMap::new(), BTreeMap::new());
     for (to, message) in send {
-        let distance = (to + size - rank) % size;
-        of_distance.entry(distance).or_default().0.push(message);
+        let messages: &mut Vec<&[u8]> = sends.entry((to + size - rank) % size).or_default();
+        messages.push(message);
     }
     for (from, place) in receive {
-        let distance = (rank + size - *from) % size;
-        of_distance.entry(distance).or_default().1.push(place);
+        let places: &mut Vec<&mut [u8]> = receives.entry((rank + size - *from) % size).or_default();
+        places.push(place);
     }
-    for (distance, (send, receive)) in of_distance {
+    let distances: BTreeSet<usize> = sends.keys().chain(receives.keys()).copied().collect();
+    for distance in distances {
+        let send = sends.remove(&distance).unwrap_or_default();
+        let receive = receives.remove(&distance).unwrap_or_default();
         if distance == 0 {
             let own = send.into_iter().zip(receive);
             own.for_each(|(message, place)| place.copy_from_slice(message));

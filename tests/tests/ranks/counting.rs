@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use sde::store::Cbor;
-use sde::{GroupError, Inputs, ProcessGroup, Sde, Subgroup, ThreadGroup};
+use sde::{GroupError, Inputs, Note, ProcessGroup, Sde, Subgroup, ThreadGroup};
 use sde_tests::{LIMIT, Watchdog, number, x};
 
 /// What ranks have done together, all of them counted as one.
@@ -80,11 +80,11 @@ impl ProcessGroup for Counting {
         Ok(part.map(|group| Box::new(counted(group)) as _))
     }
 
-    fn post(&self, rank: usize, note: u64) -> Result<(), GroupError> {
+    fn post(&self, rank: usize, note: Note) -> Result<(), GroupError> {
         self.group.post(rank, note)
     }
 
-    fn poll(&self) -> Result<Option<(usize, u64)>, GroupError> {
+    fn poll(&self) -> Result<Option<(usize, Note)>, GroupError> {
         self.group.poll()
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sde::store::Cbor;
-use sde::{Event, GroupError, OneProcess, ProcessGroup, Sde, Subgroup};
+use sde::{Event, GroupError, Note, OneProcess, ProcessGroup, Sde, Subgroup};
 
 /// A group in which each meeting takes nine times as long as a rank that waits has patience, which it notes.
 struct Slow(Arc<Mutex<Vec<Duration>>>);
@@ -49,11 +49,11 @@ impl ProcessGroup for Slow {
         OneProcess.split(color, key)
     }
 
-    fn post(&self, rank: usize, note: u64) -> Result<(), GroupError> {
+    fn post(&self, rank: usize, note: Note) -> Result<(), GroupError> {
         OneProcess.post(rank, note)
     }
 
-    fn poll(&self) -> Result<Option<(usize, u64)>, GroupError> {
+    fn poll(&self) -> Result<Option<(usize, Note)>, GroupError> {
         OneProcess.poll()
     }
 

@@ -2,34 +2,12 @@
 
 use super::handle::Handle;
 use crate::app::{App, AppInfo, ResultSpec};
-use crate::error::{AppError, ArchiveError};
+use crate::error::AppError;
 use crate::inputs::Inputs;
 use crate::key::{Encoder, Fingerprint, FingerprintError};
 use crate::ranks::{ProcessGroup, ThreadGroup};
-use crate::result_map::{Codec, ErasedValue, ResultMap, Wire, WireBuffer};
+use crate::result_map::{Json, ResultMap};
 use crate::{Policy, Sde};
-
-struct Json;
-
-impl Wire for Json {
-    fn encode<'a>(
-        &self,
-        value: &'a ErasedValue,
-        codec: &Codec,
-        to: &mut WireBuffer<'a>,
-    ) -> Result<(), ArchiveError> {
-        let mut bytes = Vec::new();
-        let written = codec.encode(value, &mut serde_json::Serializer::new(&mut bytes));
-        to.append(&bytes);
-        written.map_err(|error| ArchiveError::Other(error.to_string()))
-    }
-
-    fn decode(&self, bytes: &[u8], codec: &Codec) -> Result<ErasedValue, ArchiveError> {
-        let mut from = serde_json::Deserializer::from_slice(bytes);
-        let read = codec.decode(&mut <dyn erased_serde::Deserializer<'_>>::erase(&mut from));
-        read.map_err(|error| ArchiveError::Other(error.to_string()))
-    }
-}
 
 struct Twice;
 

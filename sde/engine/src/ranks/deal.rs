@@ -15,13 +15,16 @@ use std::ops::Range;
 use std::sync::{Condvar, Mutex};
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use super::collective::Ranks;
+use super::group::Note;
 use crate::error::Error;
 use crate::sync::{lock, unpoisoned};
 
 /// What ranks say to one another: the first three to the rank that deals, the others to those that compute.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Note {
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Says {
     /// There is nothing left to begin.
     Idle,
     /// What was asked for: half of what there was.
@@ -36,46 +39,24 @@ enum Note {
     End,
 }
 
-/// So many bits of a note are a place in the list, and so many tell one list from the next: a note that is late is of
-/// another, and says nothing.
-const PLACE: u32 = 28;
-const LIST: u32 = 5;
-
-/// No longer list is dealt out so.
-pub(super) const MOST: usize = (1 << PLACE) - 1;
-
-impl Note {
-    fn to_bits(&self, list: u64) -> u64 {
-        let (kind, range) = match self {
-            Self::Idle => (0, &(0..0)),
-            Self::Half(range) => (1, range),
-            Self::Stop => (2, &(0..0)),
-            Self::Split => (3, &(0..0)),
-            Self::Take(range) => (4, range),
-            Self::End => (5, &(0..0)),
-        };
-        let list = list & ((1 << LIST) - 1);
-        let places = (range.start as u64) << PLACE | range.end as u64;
-        (kind << LIST | list) << (2 * PLACE) | places
+impl Says {
+    /// With the list that it is about: what comes late is about another.
+    fn to_note(&self, list: u64) -> Note {
+        let mut note = Note::default();
+        // It fits, whatever it says.
+        let _ = postcard::to_slice(&(list as u8, self), &mut note);
+        note
     }
 
-    /// `None` if it is no note, or of another list.
-    fn from_bits(bits: u64, list: u64) -> Option<Self> {
-        let low = |bits: u64, count: u32| bits & ((1 << count) - 1);
-        let range = low(bits >> PLACE, PLACE) as usize..low(bits, PLACE) as usize;
-        let rest = bits >> (2 * PLACE);
-        let note = match rest >> LIST {
-            0 => Self::Idle,
-            1 => Self::Half(range),
-            2 => Self::Stop,
-            3 => Self::Split,
-            4 => Self::Take(range),
-            5 => Self::End,
-            _ => return None,
-        };
-        (low(rest, LIST) == low(list, LIST)).then_some(note)
+    /// `None` if it is no note, or about another list.
+    fn from_note(note: &Note, list: u64) -> Option<Self> {
+        let (about, says): (u8, Self) = postcard::from_bytes(note).ok()?;
+        (list as u8 == about).then_some(says)
     }
 }
+
+/// No longer list is dealt out so: it would not fit in a note.
+pub(super) const MOST: usize = u32::MAX as usize;
 
 /// What the first rank knows of all.
 struct Dealer {
@@ -96,34 +77,34 @@ impl Dealer {
     }
 
     /// What is to be said to which ranks when one has said something.
-    fn hear(&mut self, rank: usize, note: Note) -> Vec<(usize, Note)> {
+    fn hear(&mut self, rank: usize, said: Says) -> Vec<(usize, Says)> {
         let size = self.left.len();
         let mut says = Vec::new();
-        match (note, self.asked[rank]) {
-            (Note::Idle, _) => {
+        match (said, self.asked[rank]) {
+            (Says::Idle, _) => {
                 self.left[rank] = 0;
                 self.idle.push_back(rank);
             }
-            (Note::Half(range), Some(taker)) => {
+            (Says::Half(range), Some(taker)) => {
                 self.asked[rank] = None;
                 self.left[rank] = range.len();
                 match range.is_empty() {
                     true => self.idle.push_front(taker),
                     false => {
                         self.left[taker] = range.len();
-                        says.push((taker, Note::Take(range)));
+                        says.push((taker, Says::Take(range)));
                     }
                 }
             }
-            (Note::Stop, _) => return (0..size).map(|rank| (rank, Note::End)).collect(),
+            (Says::Stop, _) => return (0..size).map(|rank| (rank, Says::End)).collect(),
             _ => {}
         }
         while let Some((giver, place)) = self.giver().zip(self.taker()) {
             self.asked[giver] = self.idle.remove(place);
-            says.push((giver, Note::Split));
+            says.push((giver, Says::Split));
         }
         if self.idle.len() == size {
-            says.extend(self.idle.drain(..).map(|rank| (rank, Note::End)));
+            says.extend(self.idle.drain(..).map(|rank| (rank, Says::End)));
         }
         says
     }
@@ -225,7 +206,7 @@ pub(super) struct Agent<'a> {
     /// On the first rank.
     dealer: Option<Dealer>,
     /// What that says to itself.
-    own: VecDeque<Note>,
+    own: VecDeque<Says>,
     said_idle: bool,
     said_stop: bool,
 }
@@ -257,58 +238,58 @@ impl<'a> Agent<'a> {
         loop {
             let (is_idle, is_stopped) = self.share.look(|state| (state.is_idle(), state.stopped));
             if is_stopped && !std::mem::replace(&mut self.said_stop, true) {
-                self.say(0, Note::Stop)?;
+                self.say(0, Says::Stop)?;
             }
             if is_idle && !std::mem::replace(&mut self.said_idle, true) {
-                self.say(0, Note::Idle)?;
+                self.say(0, Says::Idle)?;
             }
-            let Some((rank, note)) = self.hear()? else {
+            let Some((rank, said)) = self.hear()? else {
                 self.sleep(sleep);
                 sleep = (2 * sleep).min(LONGEST);
                 continue;
             };
             sleep = SHORTEST;
-            match note {
-                Note::Idle | Note::Half(_) | Note::Stop => {
-                    let says = self.dealer.as_mut().map(|dealer| dealer.hear(rank, note));
-                    for (rank, note) in says.into_iter().flatten() {
-                        self.say(rank, note)?;
+            match said {
+                Says::Idle | Says::Half(_) | Says::Stop => {
+                    let says = self.dealer.as_mut().map(|dealer| dealer.hear(rank, said));
+                    for (rank, says) in says.into_iter().flatten() {
+                        self.say(rank, says)?;
                     }
                 }
-                Note::Split => {
+                Says::Split => {
                     let half = self.share.change(|state| {
                         let middle = state.left.start + state.left.len() / 2;
                         let half = middle..state.left.end;
                         state.left.end = middle;
                         half
                     });
-                    self.say(0, Note::Half(half))?;
+                    self.say(0, Says::Half(half))?;
                 }
-                Note::Take(range) => {
+                Says::Take(range) => {
                     self.said_idle = false;
                     self.share.change(|state| state.left = range);
                 }
-                Note::End => return Ok(()),
+                Says::End => return Ok(()),
             }
         }
     }
 
-    fn say(&mut self, rank: usize, note: Note) -> Result<(), Error> {
+    fn say(&mut self, rank: usize, says: Says) -> Result<(), Error> {
         match rank == self.ranks.rank() {
-            true => self.own.push_back(note),
-            false => self.ranks.post(rank, note.to_bits(self.list))?,
+            true => self.own.push_back(says),
+            false => self.ranks.post(rank, says.to_note(self.list))?,
         }
         Ok(())
     }
 
     /// What another rank has said, or this one to itself.
-    fn hear(&mut self) -> Result<Option<(usize, Note)>, Error> {
-        if let Some(note) = self.own.pop_front() {
-            return Ok(Some((self.ranks.rank(), note)));
+    fn hear(&mut self) -> Result<Option<(usize, Says)>, Error> {
+        if let Some(said) = self.own.pop_front() {
+            return Ok(Some((self.ranks.rank(), said)));
         }
-        while let Some((rank, bits)) = self.ranks.poll()? {
-            if let Some(note) = Note::from_bits(bits, self.list) {
-                return Ok(Some((rank, note)));
+        while let Some((rank, note)) = self.ranks.poll()? {
+            if let Some(said) = Says::from_note(&note, self.list) {
+                return Ok(Some((rank, said)));
             }
         }
         Ok(None)
@@ -332,59 +313,53 @@ mod tests {
 
     #[test]
     fn a_note_comes_as_it_was_said() {
-        for note in [
-            Note::Idle,
-            Note::Half(0..MOST),
-            Note::Stop,
-            Note::Split,
-            Note::Take(MOST - 1..MOST),
-            Note::End,
-        ] {
-            let bits = note.to_bits(u64::MAX);
-            assert_eq!(Note::from_bits(bits, u64::MAX), Some(note));
-            assert_eq!(Note::from_bits(bits, u64::MAX - 1), None);
+        let longest = || MOST - 1..MOST;
+        for says in [Says::Idle, Says::Half(longest()), Says::Take(longest())] {
+            let note = says.to_note(255);
+            assert_eq!(Says::from_note(&note, 256 + 255), Some(says));
+            assert_eq!(Says::from_note(&note, 256), None);
         }
-        assert_eq!(Note::from_bits(u64::MAX, u64::MAX), None);
+        assert_eq!(Says::from_note(&[255; 16], 255), None);
     }
 
     /// Three ranks, of which one has all.
     #[test]
     fn who_is_idle_gets_half_of_what_another_has_until_nobody_has_any() {
         let mut dealer = Dealer::new(&[0..4, 4..4, 4..4]);
-        assert_eq!(dealer.hear(1, Note::Idle), [(0, Note::Split)]);
-        assert_eq!(dealer.hear(2, Note::Idle), []);
-        let said = dealer.hear(0, Note::Half(2..4));
-        assert_eq!(said, [(1, Note::Take(2..4)), (1, Note::Split)]);
+        assert_eq!(dealer.hear(1, Says::Idle), [(0, Says::Split)]);
+        assert_eq!(dealer.hear(2, Says::Idle), []);
+        let said = dealer.hear(0, Says::Half(2..4));
+        assert_eq!(said, [(1, Says::Take(2..4)), (1, Says::Split)]);
         // It has begun one of the two meanwhile.
-        let said = dealer.hear(1, Note::Half(3..4));
-        assert_eq!(said, [(2, Note::Take(3..4))]);
+        let said = dealer.hear(1, Says::Half(3..4));
+        assert_eq!(said, [(2, Says::Take(3..4))]);
         // What another has at most it may have begun.
-        assert_eq!(dealer.hear(2, Note::Idle), [(0, Note::Split)]);
-        assert_eq!(dealer.hear(0, Note::Half(2..2)), [(1, Note::Split)]);
-        assert_eq!(dealer.hear(1, Note::Half(4..4)), []);
-        assert_eq!(dealer.hear(1, Note::Idle), []);
-        let ends = [2, 1, 0].map(|rank| (rank, Note::End));
-        assert_eq!(dealer.hear(0, Note::Idle), ends);
+        assert_eq!(dealer.hear(2, Says::Idle), [(0, Says::Split)]);
+        assert_eq!(dealer.hear(0, Says::Half(2..2)), [(1, Says::Split)]);
+        assert_eq!(dealer.hear(1, Says::Half(4..4)), []);
+        assert_eq!(dealer.hear(1, Says::Idle), []);
+        let ends = [2, 1, 0].map(|rank| (rank, Says::End));
+        assert_eq!(dealer.hear(0, Says::Idle), ends);
     }
 
     /// Found by a sweep on four ranks, in which one was taken for empty by what it had answered before it got something.
     #[test]
     fn who_is_asked_gets_nothing_before_it_has_answered() {
         let mut dealer = Dealer::new(&[0..8, 8..16, 16..24]);
-        assert_eq!(dealer.hear(2, Note::Idle), [(1, Note::Split)]);
-        assert_eq!(dealer.hear(1, Note::Idle), []);
-        let said = dealer.hear(1, Note::Half(16..16));
-        assert_eq!(said, [(0, Note::Split)]);
-        let said = dealer.hear(0, Note::Half(4..8));
-        assert_eq!(said, [(2, Note::Take(4..8)), (2, Note::Split)]);
-        let said = dealer.hear(2, Note::Half(6..8));
-        assert_eq!(said, [(1, Note::Take(6..8))]);
+        assert_eq!(dealer.hear(2, Says::Idle), [(1, Says::Split)]);
+        assert_eq!(dealer.hear(1, Says::Idle), []);
+        let said = dealer.hear(1, Says::Half(16..16));
+        assert_eq!(said, [(0, Says::Split)]);
+        let said = dealer.hear(0, Says::Half(4..8));
+        assert_eq!(said, [(2, Says::Take(4..8)), (2, Says::Split)]);
+        let said = dealer.hear(2, Says::Half(6..8));
+        assert_eq!(said, [(1, Says::Take(6..8))]);
     }
 
     #[test]
     fn a_panic_ends_it_for_all() {
         let mut dealer = Dealer::new(&[0..4, 4..8]);
-        let ends = [0, 1].map(|rank| (rank, Note::End));
-        assert_eq!(dealer.hear(1, Note::Stop), ends);
+        let ends = [0, 1].map(|rank| (rank, Says::End));
+        assert_eq!(dealer.hear(1, Says::Stop), ends);
     }
 }

@@ -64,18 +64,21 @@ pub trait ProcessGroup: Send + Sync {
     ///
     /// # Errors
     /// If it can't be said.
-    fn post(&self, rank: usize, note: u64) -> Result<(), GroupError>;
+    fn post(&self, rank: usize, note: Note) -> Result<(), GroupError>;
 
     /// What a rank has said to this one, if it has come; not collective, and waits for nothing.
     ///
     /// # Errors
     /// If nothing has come and a rank has left.
-    fn poll(&self) -> Result<Option<(usize, u64)>, GroupError>;
+    fn poll(&self) -> Result<Option<(usize, Note)>, GroupError>;
 
     /// Says that this rank will come to nothing more. Others that wait for it, or will, get
     /// [`GroupError::Left`]. Not collective; does nothing the second time.
     fn leave(&self);
 }
+
+/// What a rank [posts](ProcessGroup::post) to another.
+pub type Note = [u8; 16];
 
 /// What a split gives to one rank.
 pub type Subgroup = Option<Box<dyn ProcessGroup>>;
@@ -116,11 +119,11 @@ macro_rules! all_but_meet_by {
             $group.split(color, key)
         }
 
-        fn post(&$self, rank: usize, note: u64) -> Result<(), GroupError> {
+        fn post(&$self, rank: usize, note: Note) -> Result<(), GroupError> {
             $group.post(rank, note)
         }
 
-        fn poll(&$self) -> Result<Option<(usize, u64)>, GroupError> {
+        fn poll(&$self) -> Result<Option<(usize, Note)>, GroupError> {
             $group.poll()
         }
 
@@ -216,11 +219,11 @@ impl ProcessGroup for OneProcess {
     }
 
     /// There is nobody to say it to.
-    fn post(&self, _: usize, _: u64) -> Result<(), GroupError> {
+    fn post(&self, _: usize, _: Note) -> Result<(), GroupError> {
         Ok(())
     }
 
-    fn poll(&self) -> Result<Option<(usize, u64)>, GroupError> {
+    fn poll(&self) -> Result<Option<(usize, Note)>, GroupError> {
         Ok(None)
     }
 

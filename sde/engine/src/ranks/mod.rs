@@ -39,7 +39,7 @@ pub use array::{
 };
 pub(crate) use collective::{CollectiveOp, Header, Ranks, not_here};
 pub(crate) use exchange::is_complete;
-pub use group::{GroupError, OneProcess, ProcessGroup, Subgroup};
+pub use group::{GroupError, Note, OneProcess, ProcessGroup, Subgroup};
 pub(crate) use parts::part_key;
 pub(crate) use save::{bind, with_parts};
 pub(crate) use scratch::{PartOps, StateKind, state_key};

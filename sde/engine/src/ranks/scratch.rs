@@ -61,22 +61,6 @@ pub(crate) struct PartOps<T> {
     clone: fn(&T) -> T,
 }
 
-impl<T> Clone for StateKind<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for StateKind<T> {}
-
-impl<T> Clone for PartOps<T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for PartOps<T> {}
-
 impl<T: Distributed + Clone> PartOps<T> {
     pub(crate) fn of() -> Self {
         Self {
@@ -139,7 +123,7 @@ impl Handle {
     pub(crate) fn load_state<T: Storable>(
         &self,
         frame: &Frame,
-        kind: StateKind<T>,
+        kind: &StateKind<T>,
     ) -> Result<Option<Value<T>>, Error> {
         let Some(states) = States::of(self, frame, "loads")? else {
             return Ok(None);
@@ -172,7 +156,7 @@ impl Handle {
         &self,
         frame: &Frame,
         state: Value<T>,
-        kind: StateKind<T>,
+        kind: &StateKind<T>,
     ) -> Result<(), Error> {
         let Some(states) = States::of(self, frame, "saves")? else {
             return Ok(());
@@ -322,7 +306,7 @@ impl<'a> States<'a> {
     /// that can't be done on one.
     fn assembled<T: Storable>(
         &self,
-        ops: PartOps<T>,
+        ops: &PartOps<T>,
         parts: &mut Vec<Value<Part<T>>>,
         told: &[Vec<Moment>],
     ) -> Result<State<T>, Error> {
@@ -409,7 +393,7 @@ impl<'a> States<'a> {
         ranks.agree(&self.what, state).map(Some)
     }
 
-    fn warn<T>(&self, told: &[Vec<Moment>], kind: StateKind<T>) {
+    fn warn<T>(&self, told: &[Vec<Moment>], kind: &StateKind<T>) {
         let others = told[0].iter().find(|moment| moment.ranks != self.size);
         let why = match (kind, others) {
             (StateKind::Own, Some(moment)) => format!(

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::group::{GroupError, ProcessGroup, Subgroup, deliver, fill};
+use super::group::{GroupError, Note, ProcessGroup, Subgroup, deliver, fill};
 use crate::sync::lock;
 
 /// A group whose ranks are threads of this process, for trying out a program for many ranks
@@ -42,8 +42,8 @@ struct Shared {
 struct State {
     rounds: HashMap<u64, Round>,
     left: Vec<bool>,
-    /// For each rank what others have said to it.
-    told: Vec<VecDeque<(usize, u64)>>,
+    /// For each rank what others have posted to it.
+    posted: Vec<VecDeque<(usize, Note)>>,
 }
 
 /// What the ranks have put down, and how many have taken what is theirs.
@@ -150,7 +150,7 @@ impl Shared {
         let size = nodes.len();
         let state = State {
             left: vec![false; size],
-            told: vec![VecDeque::new(); size],
+            posted: vec![VecDeque::new(); size],
             ..State::default()
         };
         Arc::new(Self {
@@ -292,19 +292,19 @@ impl ProcessGroup for ThreadGroup {
         }))
     }
 
-    fn post(&self, rank: usize, note: u64) -> Result<(), GroupError> {
-        self.shared.lock().told[rank].push_back((self.rank, note));
+    fn post(&self, rank: usize, note: Note) -> Result<(), GroupError> {
+        self.shared.lock().posted[rank].push_back((self.rank, note));
         Ok(())
     }
 
-    fn poll(&self) -> Result<Option<(usize, u64)>, GroupError> {
+    fn poll(&self) -> Result<Option<(usize, Note)>, GroupError> {
         let mut state = self.shared.lock();
         match (
-            state.told[self.rank].pop_front(),
+            state.posted[self.rank].pop_front(),
             state.left.iter().position(|left| *left),
         ) {
             (None, Some(rank)) => Err(GroupError::Left { rank }),
-            (told, _) => Ok(told),
+            (posted, _) => Ok(posted),
         }
     }
 

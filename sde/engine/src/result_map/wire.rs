@@ -88,3 +88,28 @@ impl<'a> WireBuffer<'a> {
         pieces
     }
 }
+
+/// For tests.
+#[cfg(test)]
+pub(crate) struct Json;
+
+#[cfg(test)]
+impl Wire for Json {
+    fn encode<'a>(
+        &self,
+        value: &'a ErasedValue,
+        codec: &Codec,
+        to: &mut WireBuffer<'a>,
+    ) -> Result<(), ArchiveError> {
+        let mut bytes = Vec::new();
+        let written = codec.encode(value, &mut serde_json::Serializer::new(&mut bytes));
+        to.append(&bytes);
+        written.map_err(|error| ArchiveError::Other(error.to_string()))
+    }
+
+    fn decode(&self, bytes: &[u8], codec: &Codec) -> Result<ErasedValue, ArchiveError> {
+        let mut from = serde_json::Deserializer::from_slice(bytes);
+        let read = codec.decode(&mut <dyn erased_serde::Deserializer<'_>>::erase(&mut from));
+        read.map_err(|error| ArchiveError::Other(error.to_string()))
+    }
+}

@@ -148,7 +148,7 @@ impl<'a, T: Storable> Scratch<'a, T> {
         let frame = self.frame()?;
         let engine = self.handle.engine();
         if frame.resolved.info.distributed {
-            return self.handle.load_state(frame, self.kind);
+            return self.handle.load_state(frame, &self.kind);
         }
         let found = engine.load_scratch(frame, &Codec::of::<Kept<T>>());
         let Some(kept) = found.and_then(|value| value.downcast::<Kept<T>>()) else {
@@ -174,7 +174,7 @@ impl<'a, T: Storable> Scratch<'a, T> {
         let frame = self.frame()?;
         let state = state.into();
         if frame.resolved.info.distributed {
-            return self.handle.save_state(frame, state, self.kind);
+            return self.handle.save_state(frame, state, &self.kind);
         }
         let kept = Kept::<T> {
             rests_on: frame.dependencies.snapshot(),

@@ -26,7 +26,7 @@ use std::time::Duration;
 use patient::Patient;
 
 use crate::error::{Error, ErrorKind};
-use crate::ranks::group::{GroupError, ProcessGroup};
+use crate::ranks::group::{GroupError, Note, ProcessGroup};
 use crate::sync::lock;
 
 /// Hears of ranks that are late: what this one is about to do, and who they are.
@@ -244,13 +244,13 @@ impl Ranks {
     }
 
     /// Says something to a rank, without waiting for it.
-    pub(crate) fn post(&self, rank: usize, note: u64) -> Result<(), Error> {
+    pub(crate) fn post(&self, rank: usize, note: Note) -> Result<(), Error> {
         let told = self.group.post(rank, note);
         told.map_err(|error| self.break_off("deals out points", error))
     }
 
     /// What a rank has said to this one, if it has come.
-    pub(crate) fn poll(&self) -> Result<Option<(usize, u64)>, Error> {
+    pub(crate) fn poll(&self) -> Result<Option<(usize, Note)>, Error> {
         let told = self.group.poll();
         told.map_err(|error| self.break_off("deals out points", error))
     }

@@ -8,13 +8,12 @@ use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::outbox::{Head, InputValue, Provenance, ResultKind, ValuePlace};
-use super::received::ReceivedValue;
 use super::{Exchange, Offer, Sent, Told, as_usize, runs};
 use crate::cache::Record;
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::inputs::ValueSummary;
-use crate::result_map::{Codec, Value, Wire};
+use crate::result_map::{Codec, ErasedValue, Payload, Value, Wire};
 
 /// Memory for what one rank sends.
 pub(super) struct Inbox {
@@ -270,6 +269,34 @@ fn cut() -> ArchiveError {
     }
 }
 
+/// The bytes of a value, among others that came with it.
+struct ReceivedValue {
+    bytes: Arc<Vec<u8>>,
+    range: Range<usize>,
+    type_name: String,
+    has_files: bool,
+    wire: Arc<dyn Wire>,
+}
+
+impl Payload for ReceivedValue {
+    fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
+        let bytes = self.bytes.get(self.range.clone()).ok_or_else(cut)?;
+        self.wire.decode(bytes, codec)
+    }
+
+    fn may_be(&self, codec: &Codec) -> bool {
+        self.type_name == codec.type_name()
+    }
+
+    fn stored_bytes(&self) -> u64 {
+        self.range.len() as u64
+    }
+
+    fn has_files(&self) -> bool {
+        self.has_files
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::{Duration, SystemTime};
@@ -282,29 +309,7 @@ mod tests {
     use crate::key::{Digest, Key};
     use crate::ranks::collective::Ranks;
     use crate::ranks::group::OneProcess;
-    use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, Tags, WireBuffer};
-
-    struct Json;
-
-    impl Wire for Json {
-        fn encode<'a>(
-            &self,
-            value: &'a ErasedValue,
-            codec: &Codec,
-            to: &mut WireBuffer<'a>,
-        ) -> Result<(), ArchiveError> {
-            let mut bytes = Vec::new();
-            let written = codec.encode(value, &mut serde_json::Serializer::new(&mut bytes));
-            to.append(&bytes);
-            written.map_err(|error| ArchiveError::Other(error.to_string()))
-        }
-
-        fn decode(&self, bytes: &[u8], codec: &Codec) -> Result<ErasedValue, ArchiveError> {
-            let mut from = serde_json::Deserializer::from_slice(bytes);
-            let read = codec.decode(&mut <dyn erased_serde::Deserializer<'_>>::erase(&mut from));
-            read.map_err(|error| ArchiveError::Other(error.to_string()))
-        }
-    }
+    use crate::result_map::{Content, Json, Named, Origin, ResultMap, Tags};
 
     fn record() -> Record {
         let summary = |short: &str| ValueSummary {

@@ -4,15 +4,13 @@
 //! of their values. So what arrives stays bytes, like what is in a store. When a run has asked for it,
 //! the cache has it, and the bytes are let go: they last until their values are read.
 
-use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
 use super::{KeyMap, PackedEntry};
 use crate::checkpoint::{StoredEntry, StoredResult};
-use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::Key;
-use crate::result_map::{Codec, ErasedValue, Payload, Tags, Wire};
+use crate::result_map::Tags;
 use crate::sync::lock;
 
 /// What has arrived.
@@ -23,15 +21,6 @@ enum Arrived {
     Packed(PackedEntry),
     /// What came of it at different times, or is left of it.
     Unpacked(StoredEntry),
-}
-
-/// The bytes of a value, among others that arrived with it.
-pub(super) struct ReceivedValue {
-    pub(super) bytes: Arc<Vec<u8>>,
-    pub(super) range: Range<usize>,
-    pub(super) type_name: String,
-    pub(super) has_files: bool,
-    pub(super) wire: Arc<dyn Wire>,
 }
 
 impl Arrived {
@@ -137,27 +126,5 @@ fn fill(entry: &mut StoredEntry, before: &StoredEntry) {
         let mut had = before.results.iter();
         let had = had.find(|had| had.name == result.name);
         result.payload = had.and_then(|had| had.payload.clone());
-    }
-}
-
-impl Payload for ReceivedValue {
-    fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
-        let bytes = self.bytes.get(self.range.clone());
-        let bytes = bytes.ok_or_else(|| ArchiveError::Damaged {
-            why: "what another rank sent was cut short".to_owned(),
-        })?;
-        self.wire.decode(bytes, codec)
-    }
-
-    fn may_be(&self, codec: &Codec) -> bool {
-        self.type_name == codec.type_name()
-    }
-
-    fn stored_bytes(&self) -> u64 {
-        self.range.len() as u64
-    }
-
-    fn has_files(&self) -> bool {
-        self.has_files
     }
 }

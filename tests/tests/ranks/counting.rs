@@ -5,7 +5,7 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use sde::store::Cbor;
-use sde::{GroupError, Inputs, Note, ProcessGroup, Sde, Subgroup, ThreadGroup};
+use sde::{DistArray, Edge, GroupError, Inputs, Note, ProcessGroup, Sde, Subgroup, ThreadGroup};
 use sde_tests::{LIMIT, Watchdog, number, x};
 
 /// What ranks have done together, all of them counted as one.
@@ -15,13 +15,23 @@ pub struct Counts {
     pub moved: AtomicUsize,
     /// The bytes that each rank got where all get the same, of all ranks.
     pub gathered: AtomicUsize,
+    /// The operations, of all ranks.
+    pub operations: AtomicUsize,
+    /// The messages that went from one rank to another, each for itself.
+    pub messages: AtomicUsize,
 }
 
 impl Counts {
     /// Begins to count.
     pub fn begin(&self) {
-        self.moved.store(0, Ordering::SeqCst);
-        self.gathered.store(0, Ordering::SeqCst);
+        let all = [
+            &self.moved,
+            &self.gathered,
+            &self.operations,
+            &self.messages,
+        ];
+        all.iter()
+            .for_each(|count| count.store(0, Ordering::SeqCst));
     }
 }
 
@@ -52,11 +62,13 @@ impl ProcessGroup for Counting {
     ) -> Result<Vec<u8>, GroupError> {
         let all = message.len() * self.size();
         self.counts.gathered.fetch_add(all, Ordering::SeqCst);
+        self.counts.operations.fetch_add(1, Ordering::SeqCst);
         self.group.meet(message, patience, late)
     }
 
     fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
         self.counts.gathered.fetch_add(all.len(), Ordering::SeqCst);
+        self.counts.operations.fetch_add(1, Ordering::SeqCst);
         self.group.all_gather(mine, counts, all)
     }
 
@@ -66,8 +78,11 @@ impl ProcessGroup for Counting {
         receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), GroupError> {
         let to_others = send.iter().filter(|(to, _)| *to != self.rank());
-        let bytes = to_others.map(|(_, message)| message.len()).sum();
+        let bytes = to_others.clone().map(|(_, message)| message.len()).sum();
         self.counts.moved.fetch_add(bytes, Ordering::SeqCst);
+        let messages = to_others.count();
+        self.counts.messages.fetch_add(messages, Ordering::SeqCst);
+        self.counts.operations.fetch_add(1, Ordering::SeqCst);
         self.group.exchange(send, receive)
     }
 
@@ -100,6 +115,12 @@ pub fn counted(
     before: impl Fn(&Sde) + Sync,
     then: impl Fn(&Sde) + Sync,
 ) -> (usize, usize) {
+    let counts = counts_of(size, before, then);
+    let count = |count: &AtomicUsize| count.load(Ordering::SeqCst);
+    (count(&counts.moved), count(&counts.gathered) / size)
+}
+
+fn counts_of(size: usize, before: impl Fn(&Sde) + Sync, then: impl Fn(&Sde) + Sync) -> Arc<Counts> {
     let _in_time = Watchdog::new("a program on several ranks", LIMIT);
     let (counts, all_are_here) = (Arc::new(Counts::default()), Barrier::new(size));
     ThreadGroup::run(size, |group| {
@@ -108,7 +129,8 @@ pub fn counted(
             group: Box::new(group),
             counts: Arc::clone(&counts),
         };
-        let sde = Sde::builder().process_group(group, Cbor).build().unwrap();
+        let builder = Sde::builder().threads(1).process_group(group, Cbor);
+        let sde = builder.build().unwrap();
         before(&sde);
         all_are_here.wait();
         if is_first {
@@ -117,8 +139,7 @@ pub fn counted(
         all_are_here.wait();
         then(&sde);
     });
-    let count = |count: &AtomicUsize| count.load(Ordering::SeqCst);
-    (count(&counts.moved), count(&counts.gathered) / size)
+    counts
 }
 
 fn map(sde: &Sde, points: std::ops::Range<u64>) {
@@ -161,4 +182,54 @@ fn what_one_rank_lacks_one_other_tells() {
     let (moved, gathered) = counted(3, before, |sde| map(sde, 0..1000));
     assert!(gathered < 3 * 6 * MEETING + 1000 * POINT, "{gathered}");
     assert!(moved < 1000 * 2 * POINT, "{moved}");
+}
+
+/// Prints the table of `docs/scaling.md`, for fewer ranks: what it has for 10,000 follows from these.
+#[test]
+#[ignore = "prints a table"]
+fn the_table() {
+    println!("| | ranks | operations | bytes from all | messages to others | bytes to others |");
+    for size in [2, 10, 100] {
+        let points = 10 * size as u64;
+        let release = |sde: &Sde| {
+            let square = number("square", |_, x| Ok(x * x));
+            let rank = sde.rank().unwrap() as u64;
+            let part = sde.split(rank as u32, 0).unwrap();
+            (0..10).for_each(|n| drop(part.run(&square, &x(10 * rank + n)).unwrap()));
+            part.release().unwrap();
+        };
+        let whole = |sde: &Sde| {
+            let field = DistArray::from_fn(sde, &[4 * size, 64], |at| at[0] as f64).unwrap();
+            let padded = field.padded(sde, &[1, 1], &[Edge::Constant(0.0); 2]);
+            drop(padded.unwrap());
+        };
+        let rows: [(&str, Arc<Counts>); 4] = [
+            (
+                "`par_map`, all there",
+                counts_of(size, |sde| map(sde, 0..points), |sde| map(sde, 0..points)),
+            ),
+            (
+                "`par_map`, ten new points on each",
+                counts_of(size, |_| (), |sde| map(sde, 0..points)),
+            ),
+            (
+                "split and release, ten new results on each",
+                counts_of(size, |_| (), release),
+            ),
+            (
+                "halo of one row of 64 numbers",
+                counts_of(size, |_| (), whole),
+            ),
+        ];
+        for (what, counts) in rows {
+            let of_rank = |count: &AtomicUsize| count.load(Ordering::SeqCst) as f64 / size as f64;
+            println!(
+                "| {what} | {size} | {} | {:.0} | {:.1} | {:.0} |",
+                of_rank(&counts.operations),
+                of_rank(&counts.gathered),
+                of_rank(&counts.messages),
+                of_rank(&counts.moved),
+            );
+        }
+    }
 }

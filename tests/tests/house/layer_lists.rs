@@ -37,6 +37,7 @@ pub const SDE: Layered = Layered {
             "last_value",
             "parallel",
             "ranks::collective",
+            "ranks::deal",
             "ranks::group",
             "ranks::threads",
         ],

@@ -186,7 +186,7 @@ fn what_one_rank_lacks_one_other_tells() {
 
 /// Prints the table of `docs/scaling.md`, for fewer ranks: what it has for 10,000 follows from these.
 #[test]
-#[ignore = "prints a table"]
+#[ignore = "part of docs/scaling.md, which it prints the table of"]
 fn the_table() {
     println!("| | ranks | operations | bytes from all | messages to others | bytes to others |");
     for size in [2, 10, 100] {

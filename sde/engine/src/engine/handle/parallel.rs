@@ -44,7 +44,8 @@ impl Handle {
     /// On several ranks, at the top of a program and in `distributed` apps, it is collective:
     /// what nobody remembers is dealt out to the ranks (by what each run costs, if the app
     /// tells), each of these keys is computed once over all of them, and afterwards every rank
-    /// has every result. What two ranks compute within different items is counted
+    /// has every result. A rank that has nothing left takes of another what that has not begun, so where there are more
+    /// items than ranks they run on threads that are not this one. What two ranks compute within different items is counted
     /// ([`Stats::on_several_ranks`](crate::Stats::on_several_ranks)). Progress is that of the rank's own
     /// share, and says so: others may still compute when it is full.
     ///

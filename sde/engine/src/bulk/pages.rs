@@ -17,6 +17,19 @@ pub(crate) fn try_zeroed<T: Zeroable>(count: usize) -> Option<Vec<T>> {
     Some(numbers)
 }
 
+/// Where a large page begins in memory that has several; 0 in less.
+pub(crate) fn start_of_large(bytes: &[u8]) -> usize {
+    match bytes.len() < 2 * LARGE {
+        true => 0,
+        false => bytes.as_ptr().align_offset(LARGE).min(LARGE),
+    }
+}
+
+/// How much more memory of such a length is to be asked for, so that it can begin there. It is not touched.
+pub(crate) fn room_for_start(length: usize) -> usize {
+    if length < LARGE { 0 } else { LARGE }
+}
+
 #[cfg(target_os = "linux")]
 fn advise<T>(memory: &[T]) {
     /// Of most systems; where it is larger nothing comes of it.

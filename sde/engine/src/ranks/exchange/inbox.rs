@@ -9,6 +9,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::outbox::{Head, InputValue, Provenance, ResultKind, ValuePlace};
 use super::{Exchange, Offer, Sent, Told, as_usize, runs};
+use crate::bulk::{room_for_start, start_of_large};
 use crate::cache::Record;
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::error::{ArchiveError, Error, ErrorKind};
@@ -33,6 +34,8 @@ struct Block {
     messages: Vec<usize>,
     /// How many bytes all have.
     length: usize,
+    /// Where the first begins.
+    start: usize,
 }
 
 /// Large values share memory of this size, if they are not larger: some large pages.
@@ -56,7 +59,9 @@ impl Inbox {
             inbox.entries.push((offer, places));
         }
         for block in inbox.large.iter_mut().chain([&mut inbox.small]) {
-            block.bytes = of.ranks.zeroed(of.what, block.length)?;
+            let length = block.length.saturating_add(room_for_start(block.length));
+            block.bytes = of.ranks.zeroed(of.what, length)?;
+            block.start = start_of_large(&block.bytes);
         }
         Ok(inbox)
     }
@@ -76,7 +81,7 @@ impl Inbox {
     pub(super) fn places(&mut self) -> Vec<&mut [u8]> {
         let mut places = vec![&mut self.table[..]];
         for block in [&mut self.small].into_iter().chain(&mut self.large) {
-            let mut rest = &mut block.bytes[..];
+            let mut rest = &mut block.bytes[block.start..];
             for message in &block.messages {
                 let (place, others) = rest.split_at_mut(*message);
                 places.push(place);
@@ -88,19 +93,24 @@ impl Inbox {
 
     /// What has come.
     pub(super) fn entries(self, wire: &Arc<dyn Wire>) -> impl Iterator<Item = PackedEntry> {
+        let mut end = self.small.start;
         let common = Arc::new(Common {
             table: self.table,
             provenances: OnceLock::new(),
             small: Arc::new(self.small.bytes),
             wire: Arc::clone(wire),
         });
-        let large = self.large.into_iter().map(|block| Arc::new(block.bytes));
-        let large: Vec<_> = large.collect();
-        let mut end = 0;
+        let large = self.large.into_iter();
+        let large: Vec<_> = large
+            .map(|block| (Arc::new(block.bytes), block.start))
+            .collect();
         self.entries.into_iter().map(move |(offer, places)| {
             let start = end;
             end += as_usize(offer.small);
-            let place = |(block, range): Place| (Arc::clone(&large[block]), range);
+            let place = |(block, range): Place| {
+                let (bytes, start) = &large[block];
+                (Arc::clone(bytes), start + range.start..start + range.end)
+            };
             PackedEntry {
                 offer,
                 common: Arc::clone(&common),

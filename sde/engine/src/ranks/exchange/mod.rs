@@ -99,18 +99,20 @@ impl Exchange<'_> {
         wants: impl Fn(usize, &Offer) -> bool,
     ) -> Result<Exchanged, Error> {
         let random = entries.iter().filter(|entry| entry.record.nondeterministic);
-        let own = random.map(|entry| (entry.record.key, self.ranks.rank()));
-        let mut lowest: KeyMap<usize> = own.collect();
+        let own = self.ranks.rank();
+        let mut lowest: KeyMap<usize> = random.map(|entry| (entry.record.key, own)).collect();
         let (mut rest, mut exchanged) = (entries.iter(), Exchanged::default());
         loop {
             let packed = self.packed(&mut rest, &mut pack);
             let all = self.tell(packed.as_ref(), rest.as_slice().is_empty())?;
             let packed = packed.as_ref().map_err(Error::clone)?;
-            lowest.reserve(all.iter().map(|told| told.offers.len()).sum());
+            let others = all.iter().enumerate().filter(|(rank, _)| *rank != own);
+            lowest.reserve(others.map(|(_, told)| told.offers.len()).sum());
             let mut wanted = Vec::with_capacity(all.len());
             for (rank, told) in all.iter().enumerate() {
                 let wants = |offer: &Offer| {
-                    let wants = counts(&mut lowest, rank, offer) && wants(rank, offer);
+                    let counts = rank == own || counts(&mut lowest, rank, offer);
+                    let wants = counts && wants(rank, offer);
                     if wants && matches!(offer.sent, Sent::Nothing | Sent::Chosen) {
                         exchanged.left.push(offer.clone());
                     }

@@ -299,7 +299,7 @@ impl Provenance {
             && own.id == *id
             && own.run.process == run.process
             && (own.nondeterministic, own.anew) == (*nondeterministic, *anew)
-            && own.app == *app
+            && (Arc::ptr_eq(&own.app, app) || own.app == *app)
             && own.code == *code
             && (Arc::ptr_eq(&own.setup, setup) || own.setup == *setup)
             && own.dependencies == *dependencies

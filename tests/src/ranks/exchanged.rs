@@ -1,5 +1,7 @@
 //! What ordinary results are like when another rank has them.
 
+use std::collections::BTreeSet;
+
 use sde::{Handle, Sde};
 use serde::{Deserialize, Serialize};
 
@@ -50,7 +52,7 @@ fn check(sde: &Handle, rank: u64) {
 
 /// Small ones are sent side by side, in several turns; large ones from where they lie, some of them to one block.
 pub(super) fn values_of_all_sizes_come_as_they_were(ranks: Ranks<'_>) {
-    ranks.run(|sde: Sde| {
+    let records = ranks.run(|sde: Sde| {
         let (rank, size) = (sde.rank().unwrap() as u64, sde.ranks().unwrap() as u64);
         sde.split_for(rank as u32, 0, |part| {
             check(part, rank);
@@ -60,5 +62,10 @@ pub(super) fn values_of_all_sizes_come_as_they_were(ranks: Ranks<'_>) {
         let computed = sde.stats().total.computed;
         (0..size).for_each(|rank| check(&sde, rank));
         assert_eq!(sde.stats().total.computed, computed);
+        let records = sde.records().into_iter();
+        let records: BTreeSet<_> = records.map(|record| format!("{record:?}")).collect();
+        records
     });
+    // How each was made is known to all, too.
+    assert!(records.iter().all(|of_rank| *of_rank == records[0]));
 }

@@ -309,66 +309,18 @@ impl Payload for ReceivedValue {
 
 #[cfg(test)]
 mod tests {
-    use std::time::{Duration, SystemTime};
+    use std::time::Duration;
 
     use super::super::outbox::Outbox;
     use super::*;
-    use crate::app::{AppId, CodeId};
-    use crate::cache::Entry;
-    use crate::event::RunId;
-    use crate::key::{Digest, Key};
+    use crate::cache::tests::entry;
     use crate::ranks::collective::Ranks;
     use crate::ranks::group::OneProcess;
-    use crate::result_map::{Content, Json, Named, Origin, ResultMap, Tags};
+    use crate::result_map::Json;
 
-    fn record() -> Record {
-        let summary = |short: &str| ValueSummary {
-            name: short.to_owned(),
-            short: short.to_owned(),
-            digest: Digest::from_bytes([3; 32]),
-            scalar: None,
-        };
-        Record {
-            app: "app".into(),
-            code: CodeId::Version("1".into()),
-            id: AppId(Digest::from_bytes([1; 32])),
-            key: Key::from_bytes([2; 32]),
-            run: RunId {
-                process: 7,
-                number: 9,
-            },
-            inputs: vec![summary("a"), summary("b")],
-            setup: Arc::default(),
-            calls: vec![("other".into(), Key::from_bytes([4; 32]))],
-            dependencies: Vec::new(),
-            nondeterministic: false,
-            anew: true,
-            made_at: SystemTime::UNIX_EPOCH + Duration::from_nanos(1_234_567_891),
-            took: Duration::from_nanos(17),
-            thread: 3,
-            host: "host".into(),
-            target: "target".into(),
-        }
-    }
-
-    /// An entry with two results, packed and received, and what it said of itself.
+    /// An entry, packed and received.
     fn sent() -> PackedEntry {
-        let named = |name: &'static str, value: u32| Named {
-            name: name.into(),
-            tags: Some(Tags::NONE),
-            codec: Some(Codec::of::<u32>()),
-            size: None,
-            content: Content::Held(ErasedValue::new(value)),
-        };
-        let record = Arc::new(record());
-        let origin = Origin {
-            app: Arc::clone(&record.app),
-            key: record.key,
-            run: record.run,
-        };
-        let results = ResultMap::from_parts(origin, vec![named("x", 5), named("y", 600)]);
-        let entry = Entry::new(record, results, 0);
-        let wire: Arc<dyn Wire> = Arc::new(Json);
+        let (entry, wire): (_, Arc<dyn Wire>) = (entry(600), Arc::new(Json));
         let mut outbox = Outbox::new(&wire);
         outbox.add(&entry, |_, _| false, |_| false).unwrap();
         let packed = outbox.close().unwrap();
@@ -399,21 +351,11 @@ mod tests {
         entry
     }
 
-    #[test]
-    fn a_record_comes_back_as_it_was() {
-        let stored = sent().unpack().unwrap();
-        assert_eq!(format!("{:?}", stored.record), format!("{:?}", record()));
-        let values = stored.results.iter().map(|result| {
-            let value = result.payload.as_ref().unwrap().decode(&Codec::of::<u32>());
-            (&*result.name, *value.unwrap().downcast::<u32>().unwrap())
-        });
-        assert_eq!(values.collect::<Vec<_>>(), [("x", 5), ("y", 600)]);
-    }
-
     /// Input from a peer is not believed.
     #[test]
     fn what_is_no_entry_is_an_error() {
         let length = sent().common.small.len();
+        assert!(sent().unpack().is_ok());
         for cut in 0..length {
             let bad = [
                 with(|_, small, _| small.truncate(cut)),

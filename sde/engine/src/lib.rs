@@ -54,6 +54,8 @@ pub use event::{Event, EventLog, Observer, RunId, Source};
 pub use inputs::{Inputs, ValueSummary};
 pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key, Scalar};
 pub use output_file::OutputFile;
+#[doc(hidden)]
+pub use ranks::renumbered;
 pub use ranks::{
     Block, DistArray, Distributed, Edge, Layout, Near, Padded, Placement, Redistribution,
     SavedParts,

@@ -1,5 +1,7 @@
 //! What a group of ranks can do.
 
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::time::Duration;
 
 /// Ranks that do things together: each operation but `rank`, `size`, `nodes`, `post`, `poll` and `leave` is
@@ -256,4 +258,14 @@ pub(super) fn fill(rank: usize, place: &mut [u8], given: Option<&[u8]>) -> Resul
             given: given.map_or(0, <[u8]>::len),
             expected: place.len(),
         })
+}
+
+/// Numbers from 0 in the order in which names first come, for [`ProcessGroup::nodes`].
+pub fn renumbered<T: Hash + Eq>(names: impl Iterator<Item = T>) -> Vec<usize> {
+    let mut numbers = HashMap::new();
+    let number = |name| {
+        let next = numbers.len();
+        *numbers.entry(name).or_insert(next)
+    };
+    names.map(number).collect()
 }

@@ -39,6 +39,8 @@ pub use array::{
 };
 pub(crate) use collective::{CollectiveOp, Header, Ranks, not_here};
 pub(crate) use exchange::is_complete;
+#[doc(hidden)]
+pub use group::renumbered;
 pub use group::{GroupError, Note, OneProcess, ProcessGroup, Subgroup};
 pub(crate) use parts::part_key;
 pub(crate) use save::{bind, with_parts};

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::group::{GroupError, Note, ProcessGroup, Subgroup, deliver, fill};
+use super::group::{GroupError, Note, ProcessGroup, Subgroup, deliver, fill, renumbered};
 use crate::sync::lock;
 
 /// A group whose ranks are threads of this process, for trying out a program for many ranks
@@ -58,7 +58,9 @@ struct Contribution {
     bytes: Vec<u8>,
     /// For `exchange`: what goes to which rank.
     messages: Vec<(usize, Vec<u8>)>,
-    /// For `split`: the new group, given by its first rank.
+    /// For `split`: color and key.
+    choice: Option<(u32, i64)>,
+    /// Then: the new group, given by its first rank.
     subgroup: Option<Arc<Shared>>,
 }
 
@@ -261,15 +263,17 @@ impl ProcessGroup for ThreadGroup {
     }
 
     fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
-        let choice = match color {
-            Some(color) => [i64::from(color).to_le_bytes(), key.to_le_bytes()].concat(),
-            None => Vec::new(),
+        let choices = self.simple_round(Contribution {
+            choice: color.map(|color| (color, key)),
+            ..Contribution::default()
+        })?;
+        let place = |rank: usize| {
+            let (of_rank, key) = choices[rank].choice?;
+            (Some(of_rank) == color).then_some((key, rank))
         };
-        let choices = self.simple_round(Contribution::bytes(&choice))?;
-        let mut members: Vec<_> = (0..choices.len())
-            .filter(|rank| !choice.is_empty() && choices[*rank].bytes.get(..8) == choice.get(..8))
-            .collect();
-        members.sort_by_key(|rank| (key_of(&choices[*rank].bytes), *rank));
+        let mut members: Vec<_> = (0..choices.len()).filter_map(place).collect();
+        members.sort_unstable();
+        let members: Vec<_> = members.into_iter().map(|(_, rank)| rank).collect();
         // The first of them makes the group, and the others take it from him.
         let makes = (members.first() == Some(&self.rank)).then(|| {
             let nodes = members.iter().map(|rank| self.shared.nodes[*rank]);
@@ -277,7 +281,7 @@ impl ProcessGroup for ThreadGroup {
         });
         let made = self.simple_round(Contribution {
             subgroup: makes,
-            ..Contribution::bytes(&[])
+            ..Contribution::default()
         })?;
         let shared = members
             .first()
@@ -319,24 +323,6 @@ impl Drop for ThreadGroup {
     fn drop(&mut self) {
         self.leave();
     }
-}
-
-fn key_of(choice: &[u8]) -> i64 {
-    let bytes = choice.get(8..).and_then(|key| key.try_into().ok());
-    i64::from_le_bytes(bytes.unwrap_or_default())
-}
-
-/// Numbers from 0 in the order in which they first come.
-fn renumbered(nodes: impl Iterator<Item = usize>) -> Vec<usize> {
-    let mut seen = Vec::new();
-    nodes
-        .map(|node| {
-            seen.iter().position(|n| *n == node).unwrap_or_else(|| {
-                seen.push(node);
-                seen.len() - 1
-            })
-        })
-        .collect()
 }
 
 #[cfg(test)]

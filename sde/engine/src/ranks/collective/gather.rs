@@ -72,10 +72,7 @@ impl Ranks {
         mine: Result<Vec<u8>, Error>,
     ) -> Result<(Vec<u8>, Vec<usize>), Error> {
         let what = header.what.clone();
-        let header = header.with_body(Body::Bytes {
-            length: mine.as_ref().map_or(0, Vec::len),
-            are_last: true,
-        });
+        let header = header.with_body(Body::Bytes(mine.as_ref().map_or(0, Vec::len)));
         let met = self.meet(header.with_failure(mine.as_ref().err()))?;
         let counts: Vec<_> = met.iter().map(Header::bytes).collect();
         let all = self.gather_bytes(&what, &mine?, &counts)?;

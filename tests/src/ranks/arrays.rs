@@ -308,10 +308,14 @@ pub(super) fn what_lies_around_a_block_is_there(ranks: Ranks<'_>) {
             (&[1], &[periodic; 2]),
             (&[1, 1], &[periodic]),
             (&[usize::MAX, 1], &[seven; 2]),
+            (&[usize::MAX / 16; 2], &[seven; 2]),
         ] {
             let error = array.padded(&sde, widths, edges).unwrap_err();
             assert!(error.to_string().contains("shape [2, 9]"), "{error}");
         }
+        let edge = Edge::Constant(sde.rank().unwrap() as u64);
+        let padded = array.padded(&sde, &[1, 1], &[edge, periodic]);
+        assert_eq!(padded.is_ok(), sde.ranks().unwrap() == 1);
     });
 }
 

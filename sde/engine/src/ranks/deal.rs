@@ -8,7 +8,8 @@
 //! meanwhile: it hands on notes, and sleeps in between. What a rank has not begun is always a range of the list, of which its
 //! threads take the first and others are given the last.
 //!
-//! The end is when all ranks have nothing left: then the first rank says so, and no note is on its way any more.
+//! The end is when nothing is left on any rank, whatever is still computed: then the first rank says so, and threads that wait
+//! for points are free for what these points share.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -40,18 +41,18 @@ enum Says {
 }
 
 impl Says {
-    /// With the list that it is about: what comes late is about another.
+    /// With the list that it is about: a rank may say that it has nothing left when the first has just said that it is the end.
     fn to_note(&self, list: u64) -> Note {
         let mut note = Note::default();
         // It fits, whatever it says.
-        let _ = postcard::to_slice(&(list as u8, self), &mut note);
+        let _ = postcard::to_slice(&(list as u32, self), &mut note);
         note
     }
 
     /// `None` if it is no note, or about another list.
     fn from_note(note: &Note, list: u64) -> Option<Self> {
-        let (about, says): (u8, Self) = postcard::from_bytes(note).ok()?;
-        (list as u8 == about).then_some(says)
+        let (about, says): (u32, Self) = postcard::from_bytes(note).ok()?;
+        (list as u32 == about).then_some(says)
     }
 }
 
@@ -78,7 +79,6 @@ impl Dealer {
 
     /// What is to be said to which ranks when one has said something.
     fn hear(&mut self, rank: usize, said: Says) -> Vec<(usize, Says)> {
-        let size = self.left.len();
         let mut says = Vec::new();
         match (said, self.asked[rank]) {
             (Says::Idle, _) => {
@@ -96,17 +96,22 @@ impl Dealer {
                     }
                 }
             }
-            (Says::Stop, _) => return (0..size).map(|rank| (rank, Says::End)).collect(),
+            (Says::Stop, _) => return self.end(),
             _ => {}
         }
         while let Some((giver, place)) = self.giver().zip(self.taker()) {
             self.asked[giver] = self.idle.remove(place);
             says.push((giver, Says::Split));
         }
-        if self.idle.len() == size {
-            says.extend(self.idle.drain(..).map(|rank| (rank, Says::End)));
+        let is_nothing_left = self.left.iter().all(|left| *left == 0);
+        match is_nothing_left && self.asked.iter().all(Option::is_none) {
+            true => self.end(),
+            false => says,
         }
-        says
+    }
+
+    fn end(&self) -> Vec<(usize, Says)> {
+        (0..self.left.len()).map(|rank| (rank, Says::End)).collect()
     }
 
     /// The rank with most left, of those that are not asked already.
@@ -314,10 +319,11 @@ mod tests {
     #[test]
     fn a_note_comes_as_it_was_said() {
         let longest = || MOST - 1..MOST;
+        let list = u64::from(u32::MAX);
         for says in [Says::Idle, Says::Half(longest()), Says::Take(longest())] {
-            let note = says.to_note(255);
-            assert_eq!(Says::from_note(&note, 256 + 255), Some(says));
-            assert_eq!(Says::from_note(&note, 256), None);
+            let note = says.to_note(list);
+            assert_eq!(Says::from_note(&note, list), Some(says));
+            assert_eq!(Says::from_note(&note, list - 256), None);
         }
         assert_eq!(Says::from_note(&[255; 16], 255), None);
     }
@@ -336,10 +342,9 @@ mod tests {
         // What another has at most it may have begun.
         assert_eq!(dealer.hear(2, Says::Idle), [(0, Says::Split)]);
         assert_eq!(dealer.hear(0, Says::Half(2..2)), [(1, Says::Split)]);
-        assert_eq!(dealer.hear(1, Says::Half(4..4)), []);
-        assert_eq!(dealer.hear(1, Says::Idle), []);
-        let ends = [2, 1, 0].map(|rank| (rank, Says::End));
-        assert_eq!(dealer.hear(0, Says::Idle), ends);
+        // Two ranks may still compute.
+        let ends = [0, 1, 2].map(|rank| (rank, Says::End));
+        assert_eq!(dealer.hear(1, Says::Half(4..4)), ends);
     }
 
     /// Found by a sweep on four ranks, in which one was taken for empty by what it had answered before it got something.

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::block::Block;
+use super::block::{Block, fits};
 use super::dist_array::{DistArray, header};
 use super::layout::{Layout, refused};
 use super::moves::{Move, copy};
@@ -118,19 +118,16 @@ impl<'a, T: Element> Halo<'a, T> {
             let why = format!("{widths} widths and {edges} edges for an array of shape {shape:?}");
             return Err(refused(why));
         }
-        let mut axes = 0..shape.len();
-        let bad = axes.find(|axis| {
-            let fits = shape[*axis] >= widths[*axis] || !halo.is_periodic(*axis);
-            // Nothing that is reckoned with it overflows.
-            !fits || widths[*axis] > usize::MAX / 8
-        });
-        match bad {
-            None => Ok(halo),
-            Some(axis) => Err(refused(format!(
-                "a width of {} in dimension {axis} of an array of shape {shape:?}",
-                widths[axis]
-            ))),
+        let padded = shape.iter().zip(widths);
+        let padded = padded.map(|(length, width)| length.saturating_add(width.saturating_mul(2)));
+        // Coordinates go three lengths far.
+        let can_be = fits(&padded.collect::<Vec<_>>(), size_of::<T>().max(8));
+        let is_bad = |axis| halo.is_periodic(axis) && shape[axis] < widths[axis];
+        if !can_be || (0..shape.len()).any(is_bad) {
+            let why = format!("widths of {widths:?} around an array of shape {shape:?}");
+            return Err(refused(why));
         }
+        Ok(halo)
     }
 
     fn is_periodic(&self, axis: usize) -> bool {
@@ -139,8 +136,17 @@ impl<'a, T: Element> Halo<'a, T> {
 
     /// What tells it from another, for the header.
     fn numbers(&self) -> Vec<usize> {
-        let edges = (0..self.shape.len()).map(|axis| usize::from(self.is_periodic(axis)));
-        self.widths.iter().copied().chain(edges).collect()
+        let mut numbers = self.widths.to_vec();
+        for edge in self.edges {
+            match edge {
+                Edge::Periodic => numbers.push(usize::MAX),
+                Edge::Constant(constant) => {
+                    let bytes = bytemuck::bytes_of(constant).iter();
+                    numbers.extend(bytes.map(|byte| usize::from(*byte)));
+                }
+            }
+        }
+        numbers
     }
 
     /// Where the array begins.

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sde::store::Cbor;
-use sde::{Error, ErrorKind, EventLog, GroupError, Handle, Inputs, Sde, ThreadGroup};
+use sde::{Error, ErrorKind, EventLog, GroupError, Inputs, Sde, ThreadGroup};
 use sde_tests::{Counter, LIMIT, Watchdog, number, x, y};
 
 /// Every fourth point is costly, and all of those begin with one rank: they end when all of them have been begun, and all
@@ -50,27 +50,6 @@ fn a_rank_of_several_threads_takes_more_when_one_is_free() {
         Ok(x)
     });
     let list: Vec<Inputs> = (0..20).map(x).collect();
-    ThreadGroup::run(2, |group| {
-        let sde = Sde::builder().threads(2).process_group(group, Cbor);
-        let points = sde.build().unwrap().par_map(&point, &list);
-        assert!(points.iter().all(Result::is_ok));
-    });
-}
-
-/// Of three points, each of which two threads share, one rank has two and the other one, and a thread that is free.
-#[test]
-fn a_thread_that_waits_for_points_is_free_when_none_is_left() {
-    let _in_time = Watchdog::new("a sweep on two ranks", LIMIT);
-    let begun = Counter::new();
-    let point = number("point", move |sde, x| {
-        let half = |_: &Handle| {
-            begun.add();
-            begun.reach(4);
-        };
-        sde.join(half, half);
-        Ok(x)
-    });
-    let list: Vec<Inputs> = (0..3).map(x).collect();
     ThreadGroup::run(2, |group| {
         let sde = Sde::builder().threads(2).process_group(group, Cbor);
         let points = sde.build().unwrap().par_map(&point, &list);

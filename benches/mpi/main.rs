@@ -1,5 +1,5 @@
-//! Rows 15 and 16 of the speed table: what moves between ranks, against one call of MPI that moves
-//! as many bytes, in the same run.
+//! Rows 15, 16 and 20 of the speed table: what moves between ranks, against one call of MPI that moves
+//! as many bytes, and `par_map` on all ranks, in the same run.
 //!
 //! `mpirun -n 2 target/release/rows_mpi` prints the table in Markdown, on rank 0; names after it are the
 //! parts to run. A time is that of the slowest rank, from a moment at which all were there.

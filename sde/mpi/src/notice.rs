@@ -90,7 +90,7 @@ mod tests {
             assert_eq!(bytes.len(), Notice::BYTES);
             assert_eq!(Notice::decode(&bytes), Some(notice));
         }
-        assert_eq!(Notice::decode(&[3; Notice::BYTES]), None);
+        assert_eq!(Notice::decode(&[4; Notice::BYTES]), None);
     }
 
     #[test]

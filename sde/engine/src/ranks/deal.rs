@@ -160,8 +160,11 @@ impl Share {
     pub(super) fn next(&self) -> Option<usize> {
         let mut state = lock(&self.state);
         state.waiting += 1;
-        while state.left.is_empty() && !state.ended && !state.stopped {
+        if state.left.is_empty() {
+            // Once: of two threads that wait each would wake the other for ever.
             self.changed.notify_all();
+        }
+        while state.left.is_empty() && !state.ended && !state.stopped {
             state = unpoisoned(self.changed.wait(state));
         }
         state.waiting -= 1;

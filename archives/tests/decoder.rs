@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use kit::{HOME, Random, Sim, made};
-use sde::{Archiver, Codec, ErasedValue, SavedScratch, Selection, Storable, Wire};
+use sde::{Archiver, Codec, ErasedValue, SavedScratch, Selection, Storable, Wire, WireBuffer};
 use sde_archives::{Cbor, Options};
 
 thread_local! {
@@ -96,9 +96,9 @@ impl<T: Storable> Forgery<T> {
     fn new(value: T) -> Self {
         let codec = Codec::of::<T>();
         let value = ErasedValue::new(value);
-        let mut encoded = Vec::new();
+        let mut encoded = WireBuffer::default();
         Cbor.encode(&value, &codec, &mut encoded).unwrap();
-        let length = encoded.len();
+        let length = encoded.into_bytes().len();
         let sim = Sim::new();
         let store = Options::new().vfs(Arc::new(sim.clone()));
         let store = store.open(dir()).unwrap();

@@ -1,11 +1,12 @@
-//! Rows 15 and 16 of the speed table: what moves between ranks, against one call of MPI that moves
-//! as many bytes, in the same run.
+//! Rows 15, 16 and 20 of the speed table: what moves between ranks, against one call of MPI that moves
+//! as many bytes, and `par_map` on all ranks, in the same run.
 //!
 //! `mpirun -n 2 target/release/rows_mpi` prints the table in Markdown, on rank 0; names after it are the
 //! parts to run. A time is that of the slowest rank, from a moment at which all were there.
 
 #![forbid(unsafe_code)]
 
+mod map;
 mod redistribute;
 mod release;
 mod together;
@@ -24,9 +25,10 @@ fn main() {
         println!("{} ranks\n", session.size());
         print_head();
     }
-    let parts: [(&str, Part); 2] = [
+    let parts: [(&str, Part); 3] = [
         ("release", release::rows),
         ("redistribute", redistribute::rows),
+        ("map", map::rows),
     ];
     for (part, rows) in parts {
         if wanted(part) {

@@ -33,14 +33,14 @@ pub fn rows(together: &Together<'_>) -> Vec<Row> {
             1,
             one,
             101,
-            Aim::AtMost(1.3),
+            Aim::AtMost(3.0),
         ),
         (
             "1 MiB on each rank, in 1024 arrays",
             1024,
             one / 1024,
             31,
-            Aim::AtMost(1.3),
+            Aim::AtMost(4.0),
         ),
         (
             "16 MiB on each rank, in 16 arrays",

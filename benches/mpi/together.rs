@@ -40,6 +40,12 @@ impl<'a> Together<'a> {
         builder.build().unwrap()
     }
 
+    /// The same with so many threads on each.
+    pub fn engine_of(&self, threads: usize) -> Sde {
+        let builder = Sde::builder().process_group(self.session.world(), Cbor);
+        builder.threads(threads).build().unwrap()
+    }
+
     /// How long the slowest rank takes.
     pub fn time(&self, work: impl FnOnce()) -> Duration {
         self.world.barrier();

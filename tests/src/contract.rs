@@ -32,6 +32,7 @@ fn check_operations(group: &dyn ProcessGroup) {
     check_exchange(group, |from, to| (3 * from + 5 * to) % 4);
     check_exchange(group, |from, to| 1000 * (1 + from) + to);
     check_lengths(group);
+    check_notes(group);
 }
 
 fn check_nodes(group: &dyn ProcessGroup) {
@@ -79,18 +80,27 @@ fn check_gather(group: &dyn ProcessGroup, count: impl Fn(usize) -> usize) {
     );
 }
 
+/// Each rank sends each, itself too, two messages, of which the second is a byte longer; and expects them in another
+/// order of ranks.
 fn check_exchange(group: &dyn ProcessGroup, count: impl Fn(usize, usize) -> usize) {
     let (rank, size) = (group.rank(), group.size());
-    let send: Vec<u8> = (0..size)
-        .flat_map(|to| bytes(rank, to, count(rank, to)))
+    let pairs = || (0..2).flat_map(|more| (0..size).map(move |other| (other, more)));
+    let of = |from: usize, to: usize, more: usize| bytes(from, to, count(from, to) + more);
+    let sent: Vec<_> = pairs().map(|(to, more)| (to, of(rank, to, more))).collect();
+    let right: Vec<_> = pairs()
+        .map(|(from, more)| (size - 1 - from, of(size - 1 - from, rank, more)))
         .collect();
-    let send_counts: Vec<usize> = (0..size).map(|to| count(rank, to)).collect();
-    let receive_counts: Vec<usize> = (0..size).map(|from| count(from, rank)).collect();
-    let mut received = vec![255; receive_counts.iter().sum()];
-    let done = group.all_to_all(&send, &send_counts, &mut received, &receive_counts);
-    assert_eq!(done, Ok(()));
-    let right = expected(size, |_| rank, |from| count(from, rank));
-    assert!(received == right, "{receive_counts:?} bytes were exchanged");
+    let mut received: Vec<_> = right
+        .iter()
+        .map(|(from, bytes)| (*from, vec![255; bytes.len()]))
+        .collect();
+    let send: Vec<_> = sent.iter().map(|(to, bytes)| (*to, &bytes[..])).collect();
+    let mut receive: Vec<_> = received
+        .iter_mut()
+        .map(|(from, bytes)| (*from, &mut bytes[..]))
+        .collect();
+    assert_eq!(group.exchange(&send, &mut receive), Ok(()));
+    assert!(received == right, "exchanged on {size} ranks");
 }
 
 /// The last rank has a byte more than it should.
@@ -105,15 +115,37 @@ fn check_lengths(group: &dyn ProcessGroup) {
     });
     let gathered = group.all_gather(&mine, &vec![2; group.size()], &mut all);
     assert_eq!(gathered, wrong);
-    // It has it for rank 0 here. A rank that gets what it expects may be told, or not.
-    let mut send_counts = vec![2; group.size()];
-    send_counts[0] = mine.len();
-    let send = vec![1; send_counts.iter().sum()];
-    let receive_counts = vec![2; group.size()];
-    let exchanged = group.all_to_all(&send, &send_counts, &mut all, &receive_counts);
+    // It has them for rank 0 here. A rank that gets what it expects may be told, or not.
+    let mut places = vec![[0; 2]; group.size()];
+    let mut receive: Vec<_> = places
+        .iter_mut()
+        .map(|place| &mut place[..])
+        .enumerate()
+        .collect();
+    receive.truncate(if group.rank() == 0 { group.size() } else { 0 });
+    let exchanged = group.exchange(&[(0, &mine)], &mut receive);
     if group.rank() == 0 {
-        assert_eq!(exchanged, wrong);
+        assert!(exchanged.is_err());
     }
+}
+
+/// Each rank says two things to each, itself too.
+fn check_notes(group: &dyn ProcessGroup) {
+    let (rank, size) = (group.rank(), group.size());
+    for to in 0..size {
+        group.post(to, [255; 16]).unwrap();
+        group.post(to, [to as u8; 16]).unwrap();
+    }
+    let mut told = vec![Vec::new(); size];
+    while told.iter().map(Vec::len).sum::<usize>() < 2 * size {
+        match group.poll().expect("no rank has left") {
+            Some((from, note)) => told[from].push(note),
+            None => std::thread::yield_now(),
+        }
+    }
+    assert_eq!(told, vec![[[255; 16], [rank as u8; 16]]; size]);
+    // None of the next are taken for these.
+    check_meet(group, 1);
 }
 
 fn check_split(group: &dyn ProcessGroup) {
@@ -207,10 +239,8 @@ pub fn check_leave(group: &dyn ProcessGroup) {
     assert_eq!(met, Err(left.clone()));
     let again = group.all_gather(&[1], &vec![1; group.size()], &mut vec![0; group.size()]);
     assert_eq!(again, Err(left.clone()));
-    let counts = vec![0; group.size()];
-    assert_eq!(
-        group.all_to_all(&[], &counts, &mut [], &counts),
-        Err(left.clone())
-    );
+    assert_eq!(group.exchange(&[], &mut []), Err(left.clone()));
+    // Others may have gone on to their end.
+    assert!(matches!(group.poll(), Err(GroupError::Left { .. })));
     assert_eq!(group.split(Some(0), 0).err(), Some(left));
 }

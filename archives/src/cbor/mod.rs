@@ -25,7 +25,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use ciborium_ll::Header;
 use sde::bulk::BulkBytes;
-use sde::{Codec, ErasedValue};
+use sde::{Codec, ErasedValue, WireBuffer};
 
 pub(crate) use encoded::Encoded;
 use read::Reader;
@@ -51,11 +51,29 @@ pub(crate) fn encode(value: &ErasedValue, codec: &Codec) -> Result<Encoded, Stri
     })
 }
 
+/// The same for other ranks.
+pub(crate) fn encode_to<'a>(
+    value: &'a ErasedValue,
+    codec: &Codec,
+    to: &mut WireBuffer<'a>,
+) -> Result<(), String> {
+    let bulk = guarded(|| Ok(codec.bulk(value)))?;
+    let encoded = match &bulk {
+        Some(bulk) => heads_of(bulk)?,
+        None => encode(value, codec)?,
+    };
+    encoded.slices().for_each(|slice| to.append(slice));
+    match bulk.map(|bulk| bulk.bytes) {
+        Some(Cow::Borrowed(numbers)) => to.lend(numbers),
+        Some(Cow::Owned(numbers)) => to.append(&numbers),
+        None => {}
+    }
+    Ok(())
+}
+
 /// The bytes of an array of numbers, as [`BulkBytes`] would serialize itself.
 fn numbers(bulk: BulkBytes<'_>, value: &ErasedValue, codec: &Codec) -> Result<Encoded, String> {
-    let mut encoded = Encoded::new();
-    let length = bulk.bytes.len();
-    heads(&mut encoded, &bulk, length).map_err(|failure| failure.0)?;
+    let mut encoded = heads_of(&bulk)?;
     match bulk.bytes {
         Cow::Borrowed(_) => encoded.append_numbers(value, codec),
         Cow::Owned(bytes) => encoded.append_owned(bytes),
@@ -64,6 +82,13 @@ fn numbers(bulk: BulkBytes<'_>, value: &ErasedValue, codec: &Codec) -> Result<En
 }
 
 /// All that comes before the numbers.
+fn heads_of(bulk: &BulkBytes<'_>) -> Result<Encoded, String> {
+    let mut encoded = Encoded::new();
+    let written = heads(&mut encoded, bulk, bulk.bytes.len());
+    written.map_err(|failure| failure.0)?;
+    Ok(encoded)
+}
+
 fn heads(to: &mut Encoded, bulk: &BulkBytes<'_>, length: usize) -> failure::Result<()> {
     let tag = tags::of_numbers(bulk.numbers);
     let tag = tag.ok_or_else(|| failure::Failure("no tag is known for its numbers".to_owned()))?;

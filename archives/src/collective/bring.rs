@@ -242,12 +242,8 @@ pub(super) fn bring<'a>(
         let pieces = exchange(&*team, own, round, outgoing.piece(round));
         let pieces = pieces.map_err(|error| cut_off(&error))?;
         if let Some(brought) = &mut brought {
-            let mut rest = &pieces[..];
-            for (from, (_, journals)) in own.iter().enumerate() {
-                let (here, others) = rest.split_at(piece(journals, round) as usize);
-                brought.take(from, here);
-                rest = others;
-            }
+            let of_senders = pieces.iter().enumerate();
+            of_senders.for_each(|(from, piece)| brought.take(from, piece));
         }
     }
     let sent = [u8::from(outgoing.error.is_none())];
@@ -266,16 +262,15 @@ fn exchange(
     far: &Far,
     round: u64,
     piece_of_own: Vec<u8>,
-) -> Result<Vec<u8>, GroupError> {
-    let mut send_counts = vec![0; team.size()];
-    send_counts[0] = piece_of_own.len();
-    let mut receive_counts = vec![0; team.size()];
-    if team.rank() == 0 {
-        for (count, (_, journals)) in receive_counts[1..].iter_mut().zip(far) {
-            *count = piece(journals, round) as usize;
-        }
+) -> Result<Vec<Vec<u8>>, GroupError> {
+    if team.rank() > 0 {
+        team.exchange(&[(0, &piece_of_own)], &mut [])?;
+        return Ok(Vec::new());
     }
-    let mut pieces = vec![0; receive_counts.iter().sum()];
-    team.all_to_all(&piece_of_own, &send_counts, &mut pieces, &receive_counts)?;
+    let lengths = far.iter().map(|(_, journals)| piece(journals, round));
+    let mut pieces: Vec<_> = lengths.map(|length| vec![0; length as usize]).collect();
+    let places = pieces.iter_mut().map(|piece| &mut piece[..]);
+    let mut receive: Vec<_> = (1..).zip(places).collect();
+    team.exchange(&[], &mut receive)?;
     Ok(pieces)
 }

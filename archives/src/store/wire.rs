@@ -1,6 +1,6 @@
 //! Values for other ranks, as the store writes them.
 
-use sde::{ArchiveError, Codec, ErasedValue, Wire};
+use sde::{ArchiveError, Codec, ErasedValue, Wire, WireBuffer};
 
 use crate::cbor;
 
@@ -10,22 +10,17 @@ use crate::cbor;
 pub struct Cbor;
 
 impl Wire for Cbor {
-    fn encode(
+    fn encode<'a>(
         &self,
-        value: &ErasedValue,
+        value: &'a ErasedValue,
         codec: &Codec,
-        to: &mut Vec<u8>,
+        to: &mut WireBuffer<'a>,
     ) -> Result<(), ArchiveError> {
-        let encoded = cbor::encode(value, codec).map_err(|why| ArchiveError::Encode {
+        cbor::encode_to(value, codec, to).map_err(|why| ArchiveError::Encode {
             name: "a value for other ranks".to_owned(),
             type_name: codec.type_name(),
             why,
-        })?;
-        to.reserve(encoded.slices().map(<[u8]>::len).sum());
-        encoded
-            .slices()
-            .for_each(|slice| to.extend_from_slice(slice));
-        Ok(())
+        })
     }
 
     fn decode(&self, bytes: &[u8], codec: &Codec) -> Result<ErasedValue, ArchiveError> {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Archiver, GroupError, OneProcess, ProcessGroup, Selection, Subgroup, ThreadGroup};
+use sde::{Archiver, GroupError, Note, OneProcess, ProcessGroup, Selection, Subgroup, ThreadGroup};
 use sde_archives::{DirStore, Options};
 
 use crate::count;
@@ -54,22 +54,25 @@ impl ProcessGroup for Mortal {
         self.alive()?;
         self.group.all_gather(mine, counts, all)
     }
-    fn all_to_all(
+    fn exchange(
         &self,
-        send: &[u8],
-        send_counts: &[usize],
-        receive: &mut [u8],
-        receive_counts: &[usize],
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), GroupError> {
         self.alive()?;
-        self.group
-            .all_to_all(send, send_counts, receive, receive_counts)
+        self.group.exchange(send, receive)
     }
     fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
         self.alive()?;
         let part = self.group.split(color, key)?;
         let process = self.process.clone();
         Ok(part.map(|group| Box::new(Self { group, process }) as _))
+    }
+    fn post(&self, rank: usize, note: Note) -> Result<(), GroupError> {
+        self.group.post(rank, note)
+    }
+    fn poll(&self) -> Result<Option<(usize, Note)>, GroupError> {
+        self.group.poll()
     }
     fn leave(&self) {
         self.group.leave();

@@ -14,7 +14,6 @@
 
 #![forbid(unsafe_code)]
 
-mod rows;
 mod solvers;
 
 use std::path::PathBuf;
@@ -57,14 +56,9 @@ fn density(sde: &Handle, size: usize) -> Result<DistArray<f64>, sde::Error> {
 /// The largest difference between two solutions, and the largest value of the first.
 #[sde::app(name = "poisson.compare", distributed)]
 fn compare(sde: &Handle, a: &DistArray<f64>, b: &DistArray<f64>) -> Result<(f64, f64), sde::Error> {
-    let pairs = a.local().iter().zip(b.local());
-    let mine = pairs.fold((0.0_f64, 0.0_f64), |(difference, most), (a, b)| {
-        (difference.max((a - b).abs()), most.max(a.abs()))
-    });
-    let all = sde.gather("differences", mine)?;
-    Ok(all.iter().fold((0.0, 0.0), |(difference, most), one| {
-        (f64::max(difference, one.0), f64::max(most, one.1))
-    }))
+    let difference = a.zip(b, |a, b| (a - b).abs())?.max(sde)?;
+    let most = a.map(|a| a.abs()).max(sde)?;
+    Ok((difference.unwrap_or(0.0), most.unwrap_or(0.0)))
 }
 
 fn main() -> ExitCode {

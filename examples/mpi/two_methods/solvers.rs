@@ -1,9 +1,7 @@
 //! Two ways to solve the Poisson equation.
 
-use sde::{AppError, DistArray, Distributed, Handle};
+use sde::{AppError, DistArray, Distributed, Edge, Handle};
 use serde::{Deserialize, Serialize};
-
-use crate::rows::Rows;
 
 /// The norm of the residual, against that at the start, at which both stop.
 const ENOUGH: f64 = 1e-12;
@@ -20,26 +18,26 @@ pub struct Solution {
 /// Conjugate gradients.
 #[sde::app(name = "poisson.conjugate_gradients", distributed, tags(distributed))]
 pub fn conjugate_gradients(sde: &Handle, density: &DistArray<f64>) -> Result<Solution, AppError> {
-    let rows = Rows::of(sde, density);
-    let mut potential = vec![0.0; density.local().len()];
+    let mut potential = density.map(|_| 0.0);
     let mut residual = scaled(density);
     let mut direction = residual.clone();
-    let mut norm = rows.dot(&residual, &residual)?;
+    let mut norm = dot(sde, &residual, &residual)?;
     let start = norm;
     for iterations in 0..MOST {
         if norm.sqrt() <= ENOUGH * start.sqrt() {
-            return solution(sde, density, iterations, potential);
+            return Ok(Solution {
+                iterations,
+                potential,
+            });
         }
-        let image = rows.laplacian(&direction)?;
-        let step = norm / rows.dot(&direction, &image)?;
-        add(&mut potential, step, &direction);
-        add(&mut residual, -step, &image);
-        let next = rows.dot(&residual, &residual)?;
+        let image = laplacian(sde, &direction)?;
+        let step = norm / dot(sde, &direction, &image)?;
+        potential = potential.zip(&direction, |x, d| x + step * d)?;
+        residual = residual.zip(&image, |r, i| r - step * i)?;
+        let next = dot(sde, &residual, &residual)?;
         let turn = next / norm;
         norm = next;
-        for (direction, residual) in direction.iter_mut().zip(&residual) {
-            *direction = residual + turn * *direction;
-        }
+        direction = residual.zip(&direction, |r, d| r + turn * d)?;
     }
     Err(not_converged("conjugate gradients"))
 }
@@ -50,60 +48,51 @@ pub fn conjugate_gradients(sde: &Handle, density: &DistArray<f64>) -> Result<Sol
 /// Y. Saad, Iterative Methods for Sparse Linear Systems, 2nd ed. (2003), algorithm 12.1.
 #[sde::app(name = "poisson.chebyshev", distributed, tags(distributed))]
 pub fn chebyshev(sde: &Handle, density: &DistArray<f64>) -> Result<Solution, AppError> {
-    let rows = Rows::of(sde, density);
     let angle = std::f64::consts::PI / (density.shape()[0] + 1) as f64;
     let (least, largest) = (4.0 - 4.0 * angle.cos(), 4.0 + 4.0 * angle.cos());
     let (middle, half) = (0.5 * (largest + least), 0.5 * (largest - least));
     let ratio = middle / half;
     let mut turn = 1.0 / ratio;
-    let mut potential = vec![0.0; density.local().len()];
+    let mut potential = density.map(|_| 0.0);
     let mut residual = scaled(density);
-    let mut step: Vec<f64> = residual.iter().map(|r| r / middle).collect();
-    let start = rows.dot(&residual, &residual)?;
+    let mut step = residual.map(|r| r / middle);
+    let start = dot(sde, &residual, &residual)?;
     for iterations in 0..MOST {
         // The sum is what costs: it is not taken each time.
-        if iterations % 8 == 0 && rows.dot(&residual, &residual)?.sqrt() <= ENOUGH * start.sqrt() {
-            return solution(sde, density, iterations, potential);
+        if iterations % 8 == 0 && dot(sde, &residual, &residual)?.sqrt() <= ENOUGH * start.sqrt() {
+            return Ok(Solution {
+                iterations,
+                potential,
+            });
         }
-        add(&mut potential, 1.0, &step);
-        let image = rows.laplacian(&step)?;
-        add(&mut residual, -1.0, &image);
+        potential = potential.zip(&step, |x, s| x + s)?;
+        residual = residual.zip(&laplacian(sde, &step)?, |r, i| r - i)?;
         let next = 1.0 / (2.0 * ratio - turn);
-        for (step, residual) in step.iter_mut().zip(&residual) {
-            *step = next * turn * *step + 2.0 * next / half * residual;
-        }
+        step = step.zip(&residual, |s, r| next * turn * s + 2.0 * next / half * r)?;
         turn = next;
     }
     Err(not_converged("Chebyshev iteration"))
 }
 
+/// The sum of products over all points.
+fn dot(sde: &Handle, a: &DistArray<f64>, b: &DistArray<f64>) -> Result<f64, sde::Error> {
+    a.zip(b, |a, b| a * b)?.sum(sde)
+}
+
+/// The five-point Laplacian, with its sign changed and without the step: 4 at a point, -1 at its
+/// neighbours; zero outside of the square.
+fn laplacian(sde: &Handle, values: &DistArray<f64>) -> Result<DistArray<f64>, sde::Error> {
+    let padded = values.padded(sde, &[1, 1], &[Edge::Constant(0.0); 2])?;
+    Ok(padded.map(|near| {
+        let around = [[-1, 0], [1, 0], [0, -1], [0, 1]].map(|side| near.at(side));
+        4.0 * near.at([0, 0]) - around.iter().sum::<f64>()
+    }))
+}
+
 /// The right-hand side: the density times the square of the step.
-fn scaled(density: &DistArray<f64>) -> Vec<f64> {
+fn scaled(density: &DistArray<f64>) -> DistArray<f64> {
     let step = 1.0 / (density.shape()[0] + 1) as f64;
-    density
-        .local()
-        .iter()
-        .map(|charge| charge * step * step)
-        .collect()
-}
-
-fn add(to: &mut [f64], times: f64, what: &[f64]) {
-    for (to, what) in to.iter_mut().zip(what) {
-        *to += times * what;
-    }
-}
-
-fn solution(
-    sde: &Handle,
-    density: &DistArray<f64>,
-    iterations: u32,
-    potential: Vec<f64>,
-) -> Result<Solution, AppError> {
-    let layout = density.layout().clone();
-    Ok(Solution {
-        iterations,
-        potential: DistArray::from_local(sde, layout, potential)?,
-    })
+    density.map(|charge| charge * step * step)
 }
 
 fn not_converged(method: &str) -> AppError {

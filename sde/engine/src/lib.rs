@@ -55,11 +55,16 @@ pub use event::{Event, EventLog, Observer, RunId, Source};
 pub use inputs::{Inputs, ValueSummary};
 pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key, Scalar};
 pub use output_file::OutputFile;
-pub use ranks::{Block, DistArray, Distributed, Layout, Placement, Redistribution, SavedParts};
-pub use ranks::{GroupError, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
+#[doc(hidden)]
+pub use ranks::renumbered;
+pub use ranks::{
+    Block, DistArray, Distributed, Edge, Layout, Near, Padded, Placement, Redistribution,
+    SavedParts,
+};
+pub use ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
 pub use result_map::{
     Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
-    Wire,
+    Wire, WireBuffer,
 };
 
 /// Makes a function an app.

@@ -1,6 +1,8 @@
 //! What a rank knows of the others in a group.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+
+use sde::Note;
 
 /// The rounds of a group, counted on each rank from 1, and what notices said about them.
 #[derive(Debug, Default)]
@@ -16,6 +18,8 @@ pub(crate) struct Book {
     left: BTreeMap<usize, u64>,
     /// Who has said that he was there, in which round.
     here: BTreeMap<usize, u64>,
+    /// What others have posted to this rank.
+    posted: VecDeque<(usize, Note)>,
 }
 
 impl Book {
@@ -50,6 +54,18 @@ impl Book {
     pub(crate) fn is_here(&mut self, rank: usize, round: u64) {
         let known = self.here.entry(rank).or_default();
         *known = round.max(*known);
+    }
+
+    pub(crate) fn has_posted(&mut self, rank: usize, note: Note) {
+        self.posted.push_back((rank, note));
+    }
+
+    /// The next of what was posted; without one, who has left.
+    pub(crate) fn take_posted(&mut self) -> Result<Option<(usize, Note)>, usize> {
+        match (self.posted.pop_front(), self.left.keys().next()) {
+            (None, Some(rank)) => Err(*rank),
+            (posted, _) => Ok(posted),
+        }
     }
 
     /// A rank that will not come to a round, and so breaks the group.

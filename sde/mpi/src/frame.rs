@@ -5,6 +5,8 @@
 //! frame of a fixed length. All see the same frames, and come to the same verdict. That is all that is checked
 //! here: whether ranks mean the same by an operation is for those to say who call it.
 
+use std::collections::HashMap;
+
 use sde::GroupError;
 use serde::{Deserialize, Serialize};
 
@@ -31,20 +33,15 @@ pub(crate) enum Operation {
     AllGather {
         counts: u64,
     },
-    /// With sums over what this rank has for others and expects of them: over all ranks they are the same if all
-    /// pairs agree. And with the longer buffer, and the largest count.
-    AllToAll {
+    /// With sums over the messages that this rank sends and expects: over all ranks they are the same if all fit.
+    Exchange {
         sent: u64,
         expected: u64,
-        buffer: usize,
-        count: usize,
     },
     Split {
         color: Option<u32>,
         key: i64,
     },
-    /// All know that counts do not fit, and look for the rank.
-    Blame,
 }
 
 /// How many bytes a rank gave, and how many were expected of it.
@@ -93,29 +90,6 @@ impl Frame {
         }
     }
 
-    /// `all_to_all`: what rank `rank` gives and takes.
-    pub(crate) fn exchange(
-        rank: usize,
-        size: usize,
-        (send, send_counts): (usize, &[usize]),
-        (receive, receive_counts): (usize, &[usize]),
-    ) -> Self {
-        let largest = send_counts.iter().chain(receive_counts).max();
-        Self {
-            operation: Operation::AllToAll {
-                sent: pairs(send_counts, |to| (rank, to)),
-                expected: pairs(receive_counts, |from| (from, rank)),
-                buffer: send.max(receive),
-                count: largest.copied().unwrap_or(0),
-            },
-            misfit: misfit(rank, send, sum(send_counts, size)).or(misfit(
-                rank,
-                receive,
-                sum(receive_counts, size),
-            )),
-        }
-    }
-
     /// With a message, of which what does not fit is left out.
     pub(crate) fn encode(&self, message: &[u8]) -> Vec<u8> {
         // It fits whatever it says, and what has no bytes is no frame.
@@ -157,9 +131,8 @@ impl Operation {
         match self {
             Self::Meet { .. } => "meet",
             Self::AllGather { .. } => "all_gather",
-            Self::AllToAll { .. } => "all_to_all",
+            Self::Exchange { .. } => "exchange",
             Self::Split { .. } => "split",
-            Self::Blame => "something else",
         }
     }
 }
@@ -195,24 +168,18 @@ pub(crate) fn same_counts(frames: &[Frame]) -> Result<(), GroupError> {
     })
 }
 
-/// `all_to_all`: the longest buffer and the largest count on any rank, if all pairs agree. If they do not, who they
-/// are is not known.
-pub(crate) fn largest(frames: &[Frame]) -> Option<(usize, usize)> {
-    let (mut all_sent, mut all_expected, mut largest) = (0_u64, 0_u64, (0, 0));
-    for frame in frames {
-        if let Operation::AllToAll {
-            sent,
-            expected,
-            buffer,
-            count,
-        } = frame.operation
-        {
-            all_sent = all_sent.wrapping_add(sent);
-            all_expected = all_expected.wrapping_add(expected);
-            largest = (largest.0.max(buffer), largest.1.max(count));
-        }
+/// `exchange`: that each message is expected, and each that is expected sent.
+pub(crate) fn same_messages(frames: &[Frame]) -> Result<(), GroupError> {
+    let sums = frames.iter().map(|frame| match frame.operation {
+        Operation::Exchange { sent, expected } => sent.wrapping_sub(expected),
+        _ => 0,
+    });
+    match sums.fold(0, u64::wrapping_add) {
+        0 => Ok(()),
+        _ => Err(GroupError::Other(
+            "the messages of `exchange` do not fit together: each must be expected, with its length".to_owned(),
+        )),
     }
-    (all_sent == all_expected).then_some(largest)
 }
 
 pub(crate) fn misfit(rank: usize, given: usize, expected: usize) -> Option<Misfit> {
@@ -232,14 +199,21 @@ fn sum(counts: &[usize], size: usize) -> usize {
     sum.filter(|_| counts.len() == size).unwrap_or(usize::MAX)
 }
 
-/// A sum over pairs, so that senders and receivers come to the same if they agree on each.
-fn pairs(counts: &[usize], pair: impl Fn(usize) -> (usize, usize)) -> u64 {
-    let one = |(other, count): (usize, &usize)| {
+/// A sum over messages, given by another rank and a length, so that senders and receivers come to the same if they
+/// agree on each, and on their order.
+pub(crate) fn messages_sum(
+    messages: impl Iterator<Item = (usize, usize)>,
+    pair: impl Fn(usize) -> (usize, usize),
+) -> u64 {
+    let mut of_pairs = HashMap::new();
+    for (other, length) in messages {
         let (from, to) = pair(other);
-        mix(mix(mix(from as u64) ^ to as u64) ^ *count as u64)
-    };
-    let some = counts.iter().enumerate().filter(|(_, count)| **count > 0);
-    some.map(one).fold(0, u64::wrapping_add)
+        let so_far = of_pairs
+            .entry(other)
+            .or_insert_with(|| mix(mix(from as u64) ^ to as u64));
+        *so_far = mix(*so_far ^ length as u64);
+    }
+    of_pairs.into_values().fold(0, u64::wrapping_add)
 }
 
 /// Spreads what differs over all bits; the constants are those of SplitMix64.
@@ -290,11 +264,9 @@ mod tests {
 
     #[test]
     fn a_frame_has_one_length_and_what_is_none_is_an_error() {
-        let most = Operation::AllToAll {
+        let most = Operation::Exchange {
             sent: u64::MAX,
             expected: u64::MAX,
-            buffer: usize::MAX,
-            count: usize::MAX,
         };
         let frame = Frame {
             operation: most,
@@ -332,18 +304,23 @@ mod tests {
 
     #[test]
     fn an_exchange_fits_if_all_pairs_agree() {
-        // Rank 0 has 1 and 2 bytes, rank 1 has 3 and 0.
-        let zero = Frame::exchange(0, 2, (3, &[1, 2]), (4, &[1, 3]));
-        let one = Frame::exchange(1, 2, (3, &[3, 0]), (2, &[2, 0]));
-        assert_eq!(largest(&sent(&[zero, one]).unwrap()), Some((4, 3)));
-        let swapped = Frame::exchange(1, 2, (3, &[0, 3]), (2, &[0, 2]));
-        assert_eq!(largest(&[zero, swapped]), None);
-        let short = Frame::exchange(1, 2, (2, &[3, 0]), (2, &[2, 0]));
-        assert_eq!(sent(&[zero, short]), Err(length(1, 2, 3)));
-        let blames = [None, misfit(0, 5, 6)].map(|misfit| Frame {
-            operation: Operation::Blame,
-            misfit,
-        });
-        assert_eq!(sent(&blames), Err(length(0, 5, 6)));
+        let frame = |rank: usize, send: &[(usize, usize)], expect: &[(usize, usize)]| {
+            Frame::from(Operation::Exchange {
+                sent: messages_sum(send.iter().copied(), |to| (rank, to)),
+                expected: messages_sum(expect.iter().copied(), |from| (from, rank)),
+            })
+        };
+        let fit = |zero: Frame, one: Frame| same_messages(&sent(&[zero, one]).unwrap()).is_ok();
+        let zero = || frame(0, &[(1, 2), (0, 1), (1, 3)], &[(0, 1), (1, 7)]);
+        assert!(fit(zero(), frame(1, &[(0, 7)], &[(0, 2), (0, 3)])));
+        assert!(!fit(zero(), frame(1, &[(0, 7)], &[(0, 3), (0, 2)])));
+        assert!(!fit(zero(), frame(1, &[(0, 7)], &[(0, 5)])));
+        assert!(!fit(zero(), frame(1, &[(0, 7), (0, 0)], &[(0, 2), (0, 3)])));
+        assert!(!fit(zero(), frame(1, &[(1, 7)], &[(0, 2), (0, 3)])));
+        // There is no rank 2.
+        assert!(!fit(
+            zero(),
+            frame(1, &[(0, 7), (2, 1)], &[(0, 2), (0, 3), (2, 1)])
+        ));
     }
 }

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use mpi::topology::Color;
-use mpi::traits::{Communicator, CommunicatorCollectives};
-use sde::{GroupError, ProcessGroup, Subgroup};
+use mpi::traits::Communicator;
+use sde::{GroupError, Note, ProcessGroup, Subgroup};
 
 use crate::ask::{Due, Waiting};
 use crate::frame::{self, Frame, INLINE, Operation};
@@ -111,30 +111,6 @@ impl MpiGroup {
     fn join(&self, frame: Frame) -> Result<Joined, GroupError> {
         self.round(frame, &[], Duration::MAX, &mut |_| {})
     }
-
-    /// All know that some counts differ: which? An error in any case.
-    fn blame(
-        &self,
-        joined: &Joined,
-        send_counts: &[usize],
-        receive_counts: &[usize],
-    ) -> Result<(), GroupError> {
-        let given: Vec<u64> = send_counts.iter().map(|n| *n as u64).collect();
-        let mut for_me = vec![0_u64; given.len()];
-        let communicator = &joined.members.communicator;
-        communicator.all_to_all_into(&given[..], &mut for_me[..]);
-        let pairs = for_me.into_iter().zip(receive_counts).enumerate();
-        let mut misfits = pairs.filter_map(|(rank, (given, expected))| {
-            let given = usize::try_from(given).unwrap_or(usize::MAX);
-            frame::misfit(rank, given, *expected)
-        });
-        self.join(Frame {
-            operation: Operation::Blame,
-            misfit: misfits.next(),
-        })?;
-        let unknown = "the counts of `all_to_all` do not fit together";
-        Err(GroupError::Other(unknown.to_owned()))
-    }
 }
 
 /// A round that all ranks have come to. The group's communicator goes before MPI does.
@@ -237,30 +213,21 @@ impl ProcessGroup for MpiGroup {
         Ok(())
     }
 
-    fn all_to_all(
+    fn exchange(
         &self,
-        send: &[u8],
-        send_counts: &[usize],
-        receive: &mut [u8],
-        receive_counts: &[usize],
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), GroupError> {
-        let frame = Frame::exchange(
-            self.rank,
-            self.size(),
-            (send.len(), send_counts),
-            (receive.len(), receive_counts),
-        );
-        let joined = self.join(frame)?;
-        let Some(largest) = frame::largest(&joined.frames) else {
-            return self.blame(&joined, send_counts, receive_counts);
+        let sent = send.iter().map(|(to, message)| (*to, message.len()));
+        let expected = receive.iter().map(|(from, place)| (*from, place.len()));
+        let operation = Operation::Exchange {
+            sent: frame::messages_sum(sent, |to| (self.rank, to)),
+            expected: frame::messages_sum(expected, |from| (from, self.rank)),
         };
-        transfer::exchange(
-            &joined.members.communicator,
-            joined.home.limits.get(),
-            largest,
-            (send, send_counts),
-            (receive, receive_counts),
-        );
+        let joined = self.join(operation.into())?;
+        frame::same_messages(&joined.frames)?;
+        let limits = joined.home.limits.get();
+        transfer::exchange(&joined.members.communicator, limits, send, receive);
         Ok(())
     }
 
@@ -280,6 +247,24 @@ impl ProcessGroup for MpiGroup {
             Some(own) => Ok(Some(Box::new(Self::adopt(&joined.home, own)?))),
             None => Ok(None),
         }
+    }
+
+    fn post(&self, rank: usize, note: Note) -> Result<(), GroupError> {
+        let home = Home::get()?;
+        let members = home.members(self.number)?;
+        match rank == self.rank {
+            true => members.book.borrow_mut().has_posted(rank, note),
+            false => home.tell(&members, rank, Kind::Posted(note), self.rank, 0),
+        }
+        Ok(())
+    }
+
+    fn poll(&self) -> Result<Option<(usize, Note)>, GroupError> {
+        let home = Home::get()?;
+        let members = home.members(self.number)?;
+        home.attend();
+        let posted = members.book.borrow_mut().take_posted();
+        posted.map_err(|rank| GroupError::Left { rank })
     }
 
     fn leave(&self) {

@@ -13,7 +13,7 @@ use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Group, Source};
 use mpi::{Rank, Tag};
-use sde::GroupError;
+use sde::{GroupError, renumbered};
 
 use crate::book::Book;
 use crate::in_flight::InFlight;
@@ -241,6 +241,7 @@ impl Home {
                     self.tell_left(&members, notice.rank, notice.rounds);
                 }
             }
+            Kind::Posted(note) => book.has_posted(notice.rank, note),
             Kind::Here => book.is_here(notice.rank, notice.rounds),
             Kind::WhoIsHere => {
                 book.is_here(notice.rank, notice.rounds);
@@ -267,25 +268,4 @@ fn nodes(world: &SimpleCommunicator) -> Vec<usize> {
     let mine = [lowest.unwrap_or_else(|| world.rank())];
     world.all_gather_into(&mine[..], &mut of_all[..]);
     renumbered(of_all.into_iter())
-}
-
-/// Numbers from 0 in the order in which they first come.
-fn renumbered<T: std::hash::Hash + Eq>(names: impl Iterator<Item = T>) -> Vec<usize> {
-    let mut numbers = HashMap::new();
-    names
-        .map(|name| {
-            let next = numbers.len();
-            *numbers.entry(name).or_insert(next)
-        })
-        .collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::renumbered;
-
-    #[test]
-    fn nodes_are_numbered_as_they_first_come() {
-        assert_eq!(renumbered([4, 0, 4, 2].into_iter()), [0, 1, 0, 2]);
-    }
 }

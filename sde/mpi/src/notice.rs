@@ -3,6 +3,7 @@
 //! They all go over one communicator of the session and say which group they are about, so that
 //! one that nobody waits for any more is dropped, and never comes to a later group.
 
+use sde::Note;
 use serde::{Deserialize, Serialize};
 
 /// What one rank tells another.
@@ -26,11 +27,13 @@ pub(crate) enum Kind {
     WhoIsHere,
     /// The answer.
     Here,
+    /// The rank has posted this.
+    Posted(Note),
 }
 
 impl Notice {
     /// How long the message is, whatever it says.
-    pub(crate) const BYTES: usize = 32;
+    pub(crate) const BYTES: usize = 48;
 
     pub(crate) fn encode(self) -> Vec<u8> {
         // It fits, and what has no bytes is no notice.
@@ -71,7 +74,12 @@ mod tests {
 
     #[test]
     fn a_notice_comes_as_it_was_sent() {
-        for kind in [Kind::Left, Kind::WhoIsHere, Kind::Here] {
+        for kind in [
+            Kind::Left,
+            Kind::WhoIsHere,
+            Kind::Here,
+            Kind::Posted([255; 16]),
+        ] {
             let notice = Notice {
                 kind,
                 group: u64::MAX,
@@ -82,7 +90,7 @@ mod tests {
             assert_eq!(bytes.len(), Notice::BYTES);
             assert_eq!(Notice::decode(&bytes), Some(notice));
         }
-        assert_eq!(Notice::decode(&[3; Notice::BYTES]), None);
+        assert_eq!(Notice::decode(&[4; Notice::BYTES]), None);
     }
 
     #[test]

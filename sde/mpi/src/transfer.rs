@@ -7,13 +7,14 @@
 //! An empty slice is given to MPI at an address of its own ([`real`]): that of an empty `Vec<u8>`
 //! is 1, and Open MPI's `MPI_IN_PLACE` is 1 too.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use mpi::Count;
-use mpi::datatype::{Partition, PartitionMut};
-use mpi::point_to_point::send_receive_into;
+use mpi::datatype::PartitionMut;
+use mpi::request::Request;
 use mpi::topology::SimpleCommunicator;
-use mpi::traits::{Communicator, CommunicatorCollectives};
+use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
+use mpi::{Count, Rank};
 
 /// What goes in one call, and in pieces of what length the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,18 @@ pub(crate) struct Limits {
     pub(crate) whole: usize,
     /// The length of a piece.
     pub(crate) piece: usize,
+}
+
+impl Limits {
+    /// How long the pieces are in which so many bytes go.
+    fn piece_of(self, length: usize) -> usize {
+        let piece = if length <= self.whole {
+            length
+        } else {
+            self.piece
+        };
+        piece.max(1)
+    }
 }
 
 impl Default for Limits {
@@ -58,54 +71,56 @@ pub(crate) fn gather(
     }
 }
 
-/// Gives each rank what the others have for it. `largest` are the longest buffer and the largest
-/// count on any rank.
+/// Gives ranks messages. Each pair of ranks takes its turn: each rank gives to the one so many further, and takes from
+/// the one so many behind.
 pub(crate) fn exchange(
     communicator: &SimpleCommunicator,
     limits: Limits,
-    (largest_buffer, largest_count): (usize, usize),
-    (send, send_counts): (&[u8], &[usize]),
-    (receive, receive_counts): (&mut [u8], &[usize]),
+    send: &[(usize, &[u8])],
+    receive: &mut [(usize, &mut [u8])],
 ) {
-    let (from, to) = (places(send_counts), places(receive_counts));
-    let (send, mut nothing) = (real(send), [0]);
-    let receive = if receive.is_empty() {
-        &mut nothing[..0]
-    } else {
-        receive
-    };
-    if largest_buffer <= limits.whole {
-        let (counts, starts) = as_counts(&from, 0);
-        let from = Partition::new(send, counts, starts);
-        let (counts, starts) = as_counts(&to, 0);
-        let mut to = PartitionMut::new(receive, counts, starts);
-        communicator.all_to_all_varcount_into(&from, &mut to);
-        return;
+    let size = usize::try_from(communicator.size()).unwrap_or(1);
+    let rank = usize::try_from(communicator.rank()).unwrap_or(0);
+    let (mut sends, mut receives) = (BTreeMap::new(), BTreeMap::new());
+    for (to, message) in send {
+        let messages: &mut Vec<&[u8]> = sends.entry((to + size - rank) % size).or_default();
+        messages.push(message);
     }
-    // Each rank gives to the one so many further, and takes from the one so many behind. All go
-    // through the same number of pieces, empty ones too, so that each finds its partner.
-    let (size, rank) = (communicator.size(), communicator.rank());
-    for distance in 0..size {
-        let (next, previous) = ((rank + distance) % size, (rank + size - distance) % size);
-        let (out, into) = (&from[next as usize], &to[previous as usize]);
-        let next = communicator.process_at_rank(next);
-        let previous = communicator.process_at_rank(previous);
-        for piece in pieces(largest_count, limits.piece) {
-            // Empty parts too are within buffers that have addresses.
-            let out = &send[part_of(out, &piece)];
-            let into = &mut receive[part_of(into, &piece)];
-            send_receive_into(out, &next, into, &previous);
+    for (from, place) in receive {
+        let places: &mut Vec<&mut [u8]> = receives.entry((rank + size - *from) % size).or_default();
+        places.push(place);
+    }
+    let distances: BTreeSet<usize> = sends.keys().chain(receives.keys()).copied().collect();
+    for distance in distances {
+        let send = sends.remove(&distance).unwrap_or_default();
+        let receive = receives.remove(&distance).unwrap_or_default();
+        if distance == 0 {
+            let own = send.into_iter().zip(receive);
+            own.for_each(|(message, place)| place.copy_from_slice(message));
+            continue;
         }
+        let process = |rank: usize| {
+            let rank = Rank::try_from(rank % size).unwrap_or(Rank::MAX);
+            communicator.process_at_rank(rank)
+        };
+        let (next, previous) = (process(rank + distance), process(rank + size - distance));
+        mpi::request::scope(|scope| {
+            let places = receive
+                .into_iter()
+                .flat_map(|place| place.chunks_mut(limits.piece_of(place.len())));
+            let receives = places.map(|place| previous.immediate_receive_into(scope, place));
+            let mut requests: Vec<_> = receives.collect();
+            let messages = send
+                .into_iter()
+                .flat_map(|message| message.chunks(limits.piece_of(message.len())));
+            requests.extend(messages.map(|message| next.immediate_send(scope, message)));
+            requests.into_iter().for_each(Request::wait_without_status);
+        });
     }
 }
 
 /// No bytes, at an address that means nothing to MPI.
 const NOTHING: &[u8] = b"nothing".split_at(0).0;
-
-/// The same bytes, not at an address that means something.
-fn real(bytes: &[u8]) -> &[u8] {
-    if bytes.is_empty() { NOTHING } else { bytes }
-}
 
 /// Where the bytes of each rank are.
 fn places(counts: &[usize]) -> Vec<Range<usize>> {
@@ -120,16 +135,8 @@ fn places(counts: &[usize]) -> Vec<Range<usize>> {
 
 /// The calls that a buffer is gathered by. None for an empty one.
 fn windows(length: usize, limits: Limits) -> impl Iterator<Item = Range<usize>> {
-    let piece = if length <= limits.whole {
-        length
-    } else {
-        limits.piece
-    };
-    pieces(length, piece)
-}
-
-fn pieces(length: usize, piece: usize) -> impl Iterator<Item = Range<usize>> {
-    let starts = (0..length).step_by(piece.max(1));
+    let piece = limits.piece_of(length);
+    let starts = (0..length).step_by(piece);
     starts.map(move |start| start..length.min(start + piece))
 }
 
@@ -137,12 +144,6 @@ fn pieces(length: usize, piece: usize) -> impl Iterator<Item = Range<usize>> {
 fn within(place: &Range<usize>, window: &Range<usize>) -> Range<usize> {
     let start = place.start.clamp(window.start, window.end);
     start..place.end.clamp(start, window.end)
-}
-
-/// A piece of a place, empty where the place has ended before.
-fn part_of(place: &Range<usize>, piece: &Range<usize>) -> Range<usize> {
-    let start = place.end.min(place.start + piece.start);
-    start..place.end.min(place.start + piece.end)
 }
 
 /// Lengths and starts as MPI takes them; they fit, since the window does.
@@ -186,8 +187,6 @@ mod tests {
             });
             let bytes: Vec<usize> = parts.flatten().collect();
             assert_eq!(bytes, place.clone().collect::<Vec<_>>());
-            let pieces: Vec<usize> = pieces(9, 4).flat_map(|p| part_of(place, &p)).collect();
-            assert_eq!(pieces, place.clone().collect::<Vec<_>>());
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Arrays that lie on several ranks.
 
 use super::Ranks;
-use sde::{Block, DistArray, ErrorKind, Handle, Layout};
+use sde::{Block, DistArray, Edge, ErrorKind, Handle, Layout, Sde};
 
 #[sde::app(name = "ranks.arrays.products", distributed, tags(distributed))]
 fn products(sde: &Handle, rows: usize, columns: usize) -> Result<DistArray<f64>, sde::Error> {
@@ -224,5 +224,161 @@ pub(super) fn layouts_that_do_not_fit_are_errors(ranks: Ranks<'_>) {
             matches!(error.kind(), ErrorKind::Disagree { .. }),
             "{error}"
         );
+    });
+}
+
+/// What lies at an index that may be beyond the edges.
+fn beyond(shape: &[usize], edges: &[Edge<u64>], at: &[isize]) -> u64 {
+    let mut inside = Vec::new();
+    for axis in 0..shape.len() {
+        let length = shape[axis] as isize;
+        match edges[axis] {
+            Edge::Constant(constant) if !(0..length).contains(&at[axis]) => return constant,
+            _ => inside.push(at[axis].rem_euclid(length) as usize),
+        }
+    }
+    numbered(&inside)
+}
+
+fn numbered(at: &[usize]) -> u64 {
+    at.iter()
+        .fold(1, |number, index| number * 100 + *index as u64)
+}
+
+/// Of each element all that are near it.
+fn check_padded<const N: usize>(
+    sde: &Sde,
+    shape: [usize; N],
+    widths: [usize; N],
+    edges: [Edge<u64>; N],
+) {
+    for parts in grids(sde.ranks().unwrap(), N) {
+        let layout = Layout::grid(&shape, &parts).unwrap();
+        let array = DistArray::from_fn_on(sde, layout, numbered).unwrap();
+        let padded = array.padded(sde, &widths, &edges).unwrap();
+        let block = array.block();
+        let mut index = block.offset.clone();
+        let same = padded.map(|near| {
+            let count: usize = widths.iter().map(|width| 2 * width + 1).product();
+            for number in 0..count {
+                let mut rest = number;
+                let mut distance = [0_isize; N];
+                for axis in 0..N {
+                    let side = 2 * widths[axis] + 1;
+                    distance[axis] = (rest % side) as isize - widths[axis] as isize;
+                    rest /= side;
+                }
+                let at: Vec<_> = (0..N)
+                    .map(|axis| index[axis] as isize + distance[axis])
+                    .collect();
+                assert_eq!(
+                    near.at(distance),
+                    beyond(&shape, &edges, &at),
+                    "{at:?} in {parts:?}"
+                );
+            }
+            for axis in (0..N).rev() {
+                index[axis] += 1;
+                if index[axis] < block.offset[axis] + block.extent[axis] {
+                    break;
+                }
+                index[axis] = block.offset[axis];
+            }
+            near.at([0; N])
+        });
+        assert_eq!(same.local(), array.local());
+        assert_eq!(same.layout(), array.layout());
+    }
+}
+
+pub(super) fn what_lies_around_a_block_is_there(ranks: Ranks<'_>) {
+    let (periodic, seven) = (Edge::Periodic, Edge::Constant(7));
+    ranks.run(|sde| {
+        check_padded(&sde, [11], [2], [periodic]);
+        check_padded(&sde, [3], [3], [periodic]);
+        check_padded(&sde, [3], [5], [seven]);
+        check_padded(&sde, [5, 6], [1, 2], [periodic, seven]);
+        check_padded(&sde, [4, 3], [2, 3], [periodic, periodic]);
+        check_padded(&sde, [4, 3], [1, 0], [seven, Edge::Constant(8)]);
+        check_padded(&sde, [2, 3, 4], [1, 1, 1], [seven, periodic, periodic]);
+        check_padded(&sde, [0, 3], [0, 1], [seven, periodic]);
+        let array = DistArray::from_fn(&sde, &[2, 9], numbered).unwrap();
+        for (widths, edges) in [
+            (&[3, 1][..], &[periodic; 2][..]),
+            (&[1], &[periodic; 2]),
+            (&[1, 1], &[periodic]),
+            (&[usize::MAX, 1], &[seven; 2]),
+            (&[usize::MAX / 16; 2], &[seven; 2]),
+        ] {
+            let error = array.padded(&sde, widths, edges).unwrap_err();
+            assert!(error.to_string().contains("shape [2, 9]"), "{error}");
+        }
+        let edge = Edge::Constant(sde.rank().unwrap() as u64);
+        let padded = array.padded(&sde, &[1, 1], &[edge, periodic]);
+        assert_eq!(padded.is_ok(), sde.ranks().unwrap() == 1);
+    });
+}
+
+/// Numbers of which each order of adding gives another sum.
+fn uneven(at: &[usize]) -> f64 {
+    let x = (at[0] * 7919 + at[1] * 104_729) as f64;
+    (x.sin() * 30.0).exp() * (0.5 - (at[0] % 2) as f64)
+}
+
+#[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+struct Reduced {
+    /// As bits, and as text what is joined in another way if the order is another.
+    sum: u64,
+    least: Option<u64>,
+    most: Option<u64>,
+    joined: Option<String>,
+}
+
+pub(super) fn what_is_made_of_all_elements_is_the_same_on_any_number_of_ranks(ranks: Ranks<'_>) {
+    for shape in [[300, 211], [3, 3], [1, 70_000], [0, 5]] {
+        let of = |size: usize| {
+            ranks.resized(size).run(|sde| {
+                let layouts = grids(sde.ranks().unwrap(), 2).into_iter();
+                let layouts = layouts.map(|parts| Layout::grid(&shape, &parts).unwrap());
+                let reduced = |layout: Layout| {
+                    let array = DistArray::from_fn_on(&sde, layout, uneven).unwrap();
+                    let holes = array.map(|x| if *x > 1e3 { f64::NAN } else { *x });
+                    let text = |piece: &[f64]| format!("{} {:?}", piece.len(), piece.first());
+                    let join = |a: String, b: String| format!("({a}, {b})");
+                    Reduced {
+                        sum: array.sum(&sde).unwrap().to_bits(),
+                        least: array.min(&sde).unwrap().map(f64::to_bits),
+                        most: holes.max(&sde).unwrap().map(f64::to_bits),
+                        joined: array.reduce(&sde, "texts", text, join).unwrap(),
+                    }
+                };
+                layouts
+                    .chain([all_on_last(&shape, sde.ranks().unwrap())])
+                    .map(reduced)
+                    .collect::<Vec<_>>()
+            })
+        };
+        let alone = of(1).remove(0).remove(0);
+        assert_eq!(alone.joined.is_some(), shape[0] > 0);
+        for size in 2..=ranks.size() {
+            let all = of(size).into_iter().flatten();
+            all.for_each(|of_rank| assert_eq!(of_rank, alone, "{shape:?} on {size} ranks"));
+        }
+    }
+}
+
+pub(super) fn arrays_that_lie_otherwise_are_not_zipped(ranks: Ranks<'_>) {
+    ranks.run(|sde| {
+        let array = |rows: usize| DistArray::from_fn(&sde, &[rows, 2], numbered).unwrap();
+        let sums = array(5).zip(&array(5).map(|x| *x as f64), |a, b| *a as f64 + b);
+        let doubled: Vec<_> = array(5).local().iter().map(|x| 2.0 * *x as f64).collect();
+        assert_eq!(sums.unwrap().local(), doubled);
+        let error = array(5).zip(&array(4), |a, b| a + b).unwrap_err();
+        assert!(error.to_string().contains("lie otherwise"), "{error}");
+        let part = sde.split(0, 0).unwrap();
+        let inner = DistArray::from_fn(&part, &[5, 2], numbered).unwrap();
+        part.release().unwrap();
+        let error = array(5).zip(&inner, |a, b| a + b).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::OtherSet), "{error}");
     });
 }

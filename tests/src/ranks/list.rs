@@ -1,8 +1,8 @@
 //! All tests of ranks.
 
 use super::{
-    Ranks, Threads, World, arrays, errors, fields, memory, origins, rank_map, redistribution,
-    restart, runs, scratch, sets, together,
+    Ranks, Threads, World, arrays, errors, exchanged, fields, memory, origins, rank_map,
+    redistribution, restart, runs, scratch, sets, state_parts, together,
 };
 
 /// How many ranks a test is for.
@@ -37,6 +37,9 @@ macro_rules! for_each_test_of_ranks {
                 an_ordinary_app_can_not_be_given_an_array: Each(&[2]),
                 an_array_that_no_app_returned_is_known_by_its_content: UpTo(5),
                 layouts_that_do_not_fit_are_errors: Each(&[2]),
+                what_lies_around_a_block_is_there: Each(&[1, 2, 3, 4, 8]),
+                what_is_made_of_all_elements_is_the_same_on_any_number_of_ranks: UpTo(6),
+                arrays_that_lie_otherwise_are_not_zipped: Each(&[2]),
             }
             errors {
                 ranks_that_call_different_things_get_the_same_error: Each(&[3, 8]),
@@ -46,6 +49,9 @@ macro_rules! for_each_test_of_ranks {
                 a_rank_of_a_part_is_named_as_in_the_whole_program: Each(&[3]),
                 a_rank_that_leaves_is_named_and_waited_for_by_nobody: Each(&[3, 8]),
                 a_rank_that_is_late_is_named_by_those_who_wait: Each(&[2]),
+            }
+            exchanged {
+                values_of_all_sizes_come_as_they_were: Each(&[2, 3]),
             }
             fields {
                 each_array_of_a_value_is_known_for_itself: Each(&[1, 2, 3]),
@@ -121,6 +127,11 @@ macro_rules! for_each_test_of_ranks {
                 of_states_between_two_meetings_the_first_counts: Each(&[2, 3]),
                 a_part_of_the_ranks_has_no_scratch_of_their_run: Each(&[2]),
             }
+            state_parts {
+                any_number_of_ranks_goes_on_from_the_parts_of_a_state: UpTo(4),
+                a_run_that_is_called_again_goes_on_from_what_is_in_memory: Each(&[1, 3]),
+                a_state_of_which_a_part_is_missing_is_not_gone_on_from: UpTo(3),
+            }
             sets {
                 what_a_part_computes_all_have_when_it_is_released: Each(&[4]),
                 sets_nest_and_are_released_in_order: Each(&[4]),
@@ -153,6 +164,7 @@ macro_rules! for_each_test_of_ranks {
                 values_that_are_not_wanted_stay_and_their_keys_are_known: Each(&[2]),
                 of_several_values_those_that_are_wanted_come: Each(&[2]),
                 what_is_dealt_out_is_dealt_out_by_its_cost: Each(&[2]),
+                a_rank_that_is_done_takes_what_another_has_not_begun: Each(&[2, 4]),
             }
             together {
                 any_number_of_ranks_goes_on_from_what_others_saved_together: UpTo(5),

@@ -12,6 +12,7 @@
 
 mod arrays;
 mod errors;
+mod exchanged;
 mod fields;
 mod folder;
 mod journey;
@@ -24,6 +25,7 @@ mod restart;
 mod runs;
 mod scratch;
 mod sets;
+mod state_parts;
 mod together;
 mod world;
 

@@ -7,7 +7,7 @@ use sde::store::Cbor;
 use sde::{
     App, AppError, AppInfo, ArchiveError, Codec, DistArray, Distributed, ErasedValue, EventLog,
     Fingerprint, Handle, Inputs, Redistribution, ResultMap, ResultSpec, Sde, Slot, Tag, Tags,
-    Transfer, Wire, inputs,
+    Transfer, Wire, WireBuffer, inputs,
 };
 use serde::ser::Error as _;
 use serde::{Deserialize, Serialize, Serializer};
@@ -68,17 +68,17 @@ struct Failing {
 }
 
 impl Wire for Failing {
-    fn encode(
+    fn encode<'a>(
         &self,
-        value: &ErasedValue,
+        value: &'a ErasedValue,
         codec: &Codec,
-        to: &mut Vec<u8>,
+        to: &mut WireBuffer<'a>,
     ) -> Result<(), ArchiveError> {
         Cbor.encode(value, codec, to)
     }
 
     fn decode(&self, bytes: &[u8], codec: &Codec) -> Result<ErasedValue, ArchiveError> {
-        let is_it = codec.type_name().contains("packed::Head");
+        let is_it = codec.type_name().contains("outbox::Provenance");
         match is_it && self.now.load(Ordering::Relaxed) {
             true => Err(ArchiveError::Other("the wire is cut".to_owned())),
             false => Cbor.decode(bytes, codec),

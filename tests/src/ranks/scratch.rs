@@ -39,12 +39,12 @@ const REPLICATED: Iteration = Iteration {
 
 /// What came of a job on one rank.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Came {
+pub(super) struct Came {
     /// How many steps it made.
-    made: u32,
-    result: Option<u64>,
+    pub(super) made: u32,
+    pub(super) result: Option<u64>,
     /// What it was warned of.
-    warned: Vec<String>,
+    pub(super) warned: Vec<String>,
 }
 
 impl Iteration {
@@ -135,7 +135,7 @@ fn all(sde: &Handle, at: u64) -> Result<u64, AppError> {
     Ok(largest ^ (largest >> 3))
 }
 
-fn warned(log: &EventLog) -> Vec<String> {
+pub(super) fn warned(log: &EventLog) -> Vec<String> {
     let warning = |event: Event| match event {
         Event::Warning { message } => Some(message),
         _ => None,
@@ -143,7 +143,7 @@ fn warned(log: &EventLog) -> Vec<String> {
     log.events().into_iter().filter_map(warning).collect()
 }
 
-fn over(rank: Rank, log: &EventLog, store: &Path) -> Sde {
+pub(super) fn over(rank: Rank, log: &EventLog, store: &Path) -> Sde {
     let store = DirStore::open(store).unwrap();
     let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
     let builder = builder.observer(log.clone());
@@ -151,7 +151,7 @@ fn over(rank: Rank, log: &EventLog, store: &Path) -> Sde {
 }
 
 /// That all ranks made so many steps and came to an end, without a word.
-fn ended(came: &[Came], made: u32, result: Option<u64>) {
+pub(super) fn ended(came: &[Came], made: u32, result: Option<u64>) {
     let expected = Came {
         made,
         result,
@@ -161,7 +161,7 @@ fn ended(came: &[Came], made: u32, result: Option<u64>) {
 }
 
 /// That all ranks began again, and the first says why.
-fn began_again(came: &[Came], made: u32, why: &str) {
+pub(super) fn began_again(came: &[Came], made: u32, why: &str) {
     assert!(came.iter().all(|came| came.made == made), "{came:#?}");
     let warned: Vec<_> = came.iter().map(|came| came.warned.len()).collect();
     assert!(

@@ -38,6 +38,7 @@ pub const SDE: Layered = Layered {
             "machine",
             "parallel",
             "ranks::collective",
+            "ranks::deal",
             "ranks::group",
             "ranks::threads",
         ],

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sde::store::Cbor;
-use sde::{Event, GroupError, OneProcess, ProcessGroup, Sde, Subgroup};
+use sde::{Event, GroupError, Note, OneProcess, ProcessGroup, Sde, Subgroup};
 
 /// A group in which each meeting takes nine times as long as a rank that waits has patience, which it notes.
 struct Slow(Arc<Mutex<Vec<Duration>>>);
@@ -37,18 +37,24 @@ impl ProcessGroup for Slow {
         OneProcess.all_gather(mine, counts, all)
     }
 
-    fn all_to_all(
+    fn exchange(
         &self,
-        send: &[u8],
-        send_counts: &[usize],
-        receive: &mut [u8],
-        receive_counts: &[usize],
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), GroupError> {
-        OneProcess.all_to_all(send, send_counts, receive, receive_counts)
+        OneProcess.exchange(send, receive)
     }
 
     fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
         OneProcess.split(color, key)
+    }
+
+    fn post(&self, rank: usize, note: Note) -> Result<(), GroupError> {
+        OneProcess.post(rank, note)
+    }
+
+    fn poll(&self) -> Result<Option<(usize, Note)>, GroupError> {
+        OneProcess.poll()
     }
 
     fn leave(&self) {}

@@ -3,6 +3,7 @@
 
 mod alone;
 mod counting;
+mod dealing;
 mod known_to_fail;
 mod late;
 

@@ -10,6 +10,7 @@
 #![cfg(target_os = "linux")]
 
 mod acknowledged;
+mod heat;
 mod processes;
 
 use std::fs::{self, File};
@@ -106,9 +107,9 @@ impl Kills {
             .stderr(File::create(self.errors()).expect("a file"))
             .spawn()
             .expect("mpirun");
-        wait_for_ranks(&mut job, ranks, &self.store());
+        wait_for_ranks(&mut job, PROGRAM, ranks, &self.store());
         std::thread::sleep(Duration::from_millis(self.random.below(400)));
-        let there = ranks_of(job.id());
+        let there = ranks_of(job.id(), PROGRAM);
         let chosen = self.random.below(there.len().max(1) as u64) as usize;
         let victim = there.get(chosen).copied();
         let end = match victim.and_then(|victim| Some((victim, rank_of(victim)?))) {
@@ -155,12 +156,12 @@ impl Kills {
     }
 }
 
-fn seed() -> u64 {
+fn random() -> Random {
     let given = std::env::var("SDE_TEST_SEED").ok();
     let seed = given.and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
     println!("SDE_TEST_SEED={seed}");
-    seed
+    Random(seed)
 }
 
 #[test]
@@ -172,7 +173,7 @@ fn a_killed_rank_ends_the_job_and_what_was_saved_loads() {
     let folder = tempfile::tempdir().expect("a folder");
     let (expected, _) = energies(1, &folder.path().join("whole"));
     let mut kills = Kills {
-        random: Random(seed()),
+        random: random(),
         folder: folder.path().to_owned(),
         stores: 0,
         acknowledged: Acknowledged::default(),

@@ -7,22 +7,20 @@ use std::time::{Duration, Instant};
 
 use sde_tests::mpirun::is_open_mpi;
 
-use crate::PROGRAM;
-
 /// Longer than a job takes to start on however slow a machine.
 const TO_START: Duration = Duration::from_secs(120);
 
-/// The processes of the program's ranks that have come from this one.
-pub fn ranks_of(parent: u32) -> Vec<u32> {
+/// The processes of a program's ranks that have come from this one.
+pub fn ranks_of(parent: u32, program: &str) -> Vec<u32> {
     let mut found = Vec::new();
     let children = fs::read_to_string(format!("/proc/{parent}/task/{parent}/children"));
     for child in children.unwrap_or_default().split_whitespace() {
         let Ok(child) = child.parse() else { continue };
-        let program = fs::read_link(format!("/proc/{child}/exe")).unwrap_or_default();
-        if program == Path::new(PROGRAM) {
+        let runs = fs::read_link(format!("/proc/{child}/exe")).unwrap_or_default();
+        if runs == Path::new(program) {
             found.push(child);
         }
-        found.extend(ranks_of(child));
+        found.extend(ranks_of(child, program));
     }
     found
 }
@@ -74,9 +72,9 @@ fn is_at_work(process: u32, store: &Path) -> bool {
 
 /// Waits until all ranks have come to MPI: `mpirun` of Open MPI 4.1 hangs, with its children dead, if one
 /// is killed while it connects to it. They have if one of them is at work.
-pub fn wait_for_ranks(job: &mut Child, ranks: usize, store: &Path) {
+pub fn wait_for_ranks(job: &mut Child, program: &str, ranks: usize, store: &Path) {
     let at_work = |job: &Child| {
-        let there = ranks_of(job.id());
+        let there = ranks_of(job.id(), program);
         there.len() == ranks && there.iter().any(|rank| is_at_work(*rank, store))
     };
     let begin = Instant::now();

@@ -48,12 +48,14 @@ mod element;
 #[cfg(feature = "ndarray")]
 mod nd;
 mod number_type;
+mod pages;
 mod read;
 mod write;
 
 pub use container::{Bulk, Elements, Order, Shape};
 pub use element::Element;
 pub use number_type::NumberType;
+pub(crate) use pages::{room_for_start, start_of_large, try_zeroed};
 pub use read::deserialize;
 pub(crate) use write::bytes_of;
 pub use write::{BulkBytes, serialize};

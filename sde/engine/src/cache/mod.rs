@@ -18,7 +18,7 @@ mod scratches;
 mod stats;
 mod table;
 #[cfg(all(test, not(sde_model)))]
-mod tests;
+pub(crate) mod tests;
 pub(crate) mod waits;
 
 pub(crate) use app_cache::{AppCache, Claimed};

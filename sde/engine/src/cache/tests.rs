@@ -8,13 +8,14 @@ use super::entry::{Entry, Record, Served};
 use crate::app::{AppId, CodeId};
 use crate::event::RunId;
 use crate::key::{Digest, Key};
-use crate::result_map::{Content, ErasedValue, Named, Origin, ResultMap, Tag, Tags};
+use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, ResultMap, Tag, Tags};
 
 fn key() -> Key {
     Key::from_bytes([7; 32])
 }
 
-fn entry(number: u64) -> Arc<Entry> {
+/// An entry with this number for its result, made by the run of this number.
+pub(crate) fn entry(number: u64) -> Arc<Entry> {
     let app = Arc::<str>::from("app");
     let run = RunId { process: 1, number };
     let origin = Origin {
@@ -25,7 +26,7 @@ fn entry(number: u64) -> Arc<Entry> {
     let y = Named {
         name: "y".into(),
         tags: None,
-        codec: None,
+        codec: Some(Codec::of::<u64>()),
         size: None,
         content: Content::Held(ErasedValue::new(number)),
     };

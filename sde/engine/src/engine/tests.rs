@@ -2,32 +2,12 @@
 
 use super::handle::Handle;
 use crate::app::{App, AppInfo, ResultSpec};
-use crate::error::{AppError, ArchiveError};
+use crate::error::AppError;
 use crate::inputs::Inputs;
 use crate::key::{Encoder, Fingerprint, FingerprintError};
 use crate::ranks::{ProcessGroup, ThreadGroup};
-use crate::result_map::{Codec, ErasedValue, ResultMap, Wire};
+use crate::result_map::{Json, ResultMap};
 use crate::{Policy, Sde};
-
-struct Json;
-
-impl Wire for Json {
-    fn encode(
-        &self,
-        value: &ErasedValue,
-        codec: &Codec,
-        to: &mut Vec<u8>,
-    ) -> Result<(), ArchiveError> {
-        let written = codec.encode(value, &mut serde_json::Serializer::new(to));
-        written.map_err(|error| ArchiveError::Other(error.to_string()))
-    }
-
-    fn decode(&self, bytes: &[u8], codec: &Codec) -> Result<ErasedValue, ArchiveError> {
-        let mut from = serde_json::Deserializer::from_slice(bytes);
-        let read = codec.decode(&mut <dyn erased_serde::Deserializer<'_>>::erase(&mut from));
-        read.map_err(|error| ArchiveError::Other(error.to_string()))
-    }
-}
 
 struct Twice;
 

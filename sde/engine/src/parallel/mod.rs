@@ -89,11 +89,8 @@ impl Helpers {
         let more = wanted.min((self.threads - 1).saturating_sub(queue.started));
         for _ in 0..more {
             let shared = Arc::clone(&self.shared);
-            let thread = std::thread::Builder::new()
-                .name("sde-helper".to_owned())
-                .stack_size(STACK);
             // Without a helper the caller does all the work itself.
-            if thread.spawn(move || help(&shared)).is_ok() {
+            if new_thread().spawn(move || help(&shared)).is_ok() {
                 queue.started += 1;
             }
         }
@@ -102,8 +99,11 @@ impl Helpers {
     }
 }
 
-/// Bodies run on helpers as they do on a main thread, which has this much.
-const STACK: usize = 8 * 1024 * 1024;
+/// A thread for bodies, which run on it as they do on a main thread, with as large a stack.
+pub(crate) fn new_thread() -> std::thread::Builder {
+    let thread = std::thread::Builder::new();
+    thread.name("sde-helper".to_owned()).stack_size(8 << 20)
+}
 
 /// What a helper does all its life. The newest ticket first: it belongs to the
 /// innermost work, which others wait for.

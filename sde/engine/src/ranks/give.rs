@@ -3,16 +3,16 @@
 //! What is too large, or left by the [`Transfer`], stays where it was computed; of that the others have the keys. Where
 //! all ranks come by again each tells which of them it wants now, and a rank that has one of these offers it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::collective::{CollectiveOp, Header, Ranks};
-use super::exchange::{Exchange, Offer, pack, unpack};
+use super::exchange::{Exchange, Offer, Outbox, PackedEntry};
 use crate::app::TypeIndex;
 use crate::cache::{AppCache, Entry};
-use crate::checkpoint::StoredEntry;
 use crate::engine::{Engine, Transfer, entry_of};
 use crate::error::Error;
+use crate::event::RunId;
 use crate::key::Key;
 use crate::result_map::Tags;
 
@@ -43,8 +43,10 @@ impl Engine {
             .into_iter()
             .flatten()
             .collect();
-        let entry = |key: &Key| Some((*key, self.entry_to_give(key)?));
-        let made: HashMap<Key, Arc<Entry>> = asked.iter().filter_map(entry).collect();
+        let made: Vec<_> = asked
+            .iter()
+            .filter_map(|key| self.entry_to_give(key))
+            .collect();
         self.exchange_made(ranks, FETCHED, &made, |key| wanted.contains(key), transfer)?;
         let lacking = wanted.into_iter().filter(|key| !self.holds(key));
         Ok(lacking.collect())
@@ -61,9 +63,9 @@ impl Engine {
     ) -> Result<Vec<Offer>, Error> {
         let entry = |(app, key): &(Arc<str>, Key)| {
             let entry = self.caches.named(app)?.entry(key)?;
-            can_give(&entry).then_some((*key, entry))
+            can_give(&entry).then_some(entry)
         };
-        let made: HashMap<Key, Arc<Entry>> = fresh.iter().filter_map(entry).collect();
+        let made: Vec<_> = fresh.iter().filter_map(entry).collect();
         self.exchange_made(ranks, what, &made, |_| true, transfer)
     }
 
@@ -72,46 +74,41 @@ impl Engine {
         &self,
         ranks: &Ranks,
         what: &str,
-        made: &HashMap<Key, Arc<Entry>>,
+        made: &[Arc<Entry>],
         wants: impl Fn(&Key) -> bool,
         transfer: &Transfer,
     ) -> Result<Vec<Offer>, Error> {
-        let offers: Vec<_> = made
-            .values()
-            .map(|entry| Offer::of(&entry.record))
-            .collect();
-        let exchange = Exchange { ranks, what };
-        let (lacked, mut left) = exchange.run(
-            offers,
-            |offer| wants(&offer.key) && !self.holds(&offer.key),
-            |number, key, to| {
-                let Some(entry) = made.get(key) else {
-                    return false;
+        let wire = self.wire()?;
+        let exchange = Exchange { ranks, what, wire };
+        let exchanged = exchange.run(
+            made,
+            |entry, to| {
+                let leaves = |name: &str, tags| transfer.leaves(&entry.record.app, name, tags);
+                self.pack(entry, leaves, |bytes| transfer.is_too_large(bytes), to);
+            },
+            |rank, offer| {
+                let has = || match self.held_run(&offer.key) {
+                    // What is not deterministic is recorded, and replaced.
+                    Some(run) => !offer.nondeterministic || run == offer.run,
+                    None => false,
                 };
-                let app = &entry.record.app;
-                let leaves = |name: &str, tags| transfer.leaves(app, name, tags);
-                let is_too_large = |bytes| transfer.is_too_large(bytes as u64);
-                self.pack(number, entry, leaves, is_too_large, to)
+                rank != ranks.rank() && wants(&offer.key) && !has()
             },
         )?;
-        let wire = self.wire()?;
-        let taken: Result<(), Error> = lacked.into_iter().try_for_each(|(key, entry)| {
-            let entry = unpack(&key, entry, &wire)?;
-            left.extend(in_part(&entry, transfer));
-            self.take_received(entry);
-            Ok(())
-        });
-        ranks.agree(what, taken)?;
-        self.sets.leave(left.iter().map(|left| left.key));
-        Ok(left)
+        let random = |entry: &PackedEntry| entry.offer().nondeterministic;
+        let (random, ordinary) = exchanged.came.into_iter().partition(random);
+        self.sets.received.put(ordinary);
+        random.iter().for_each(|entry| self.record_received(entry));
+        self.sets.leave(exchanged.left.iter().map(|left| left.key));
+        Ok(exchanged.left)
     }
 
-    /// What another rank sent waits for a run to ask for it, unless it is the record of something
-    /// that no run will look up.
-    fn take_received(&self, received: StoredEntry) {
-        if !received.record.nondeterministic {
-            return self.sets.received.put(received);
-        }
+    /// What no run will look up is recorded; what else another rank sent waits for a run to ask for it.
+    fn record_received(&self, entry: &PackedEntry) {
+        let received = match entry.unpack() {
+            Ok(received) => received,
+            Err(error) => return self.warn(|| error.to_string()),
+        };
         let app = Arc::clone(&received.record.app);
         let cache = self.caches.get(TypeIndex::of(&app), &app);
         let generation = cache.generation();
@@ -121,37 +118,36 @@ impl Engine {
         cache.record(&Arc::new(entry), generation);
     }
 
-    /// Appends an entry to what is sent, without the values that are left, unless it is too large or
-    /// can't be turned into bytes. Says whether it did.
-    pub(crate) fn pack(
+    /// Adds an entry to what is sent, without the values that are left, unless it is too large or
+    /// can't be turned into bytes: then it stays here.
+    pub(super) fn pack<'e>(
         &self,
-        number: usize,
-        entry: &Entry,
+        entry: &'e Entry,
         leaves: impl Fn(&str, Tags) -> bool,
-        is_too_large: impl Fn(usize) -> bool,
-        to: &mut Vec<u8>,
-    ) -> bool {
-        let Ok(wire) = self.wire() else { return false };
-        let before = to.len();
-        match pack(number, entry, &*wire, leaves, to) {
-            Ok(()) => !is_too_large(to.len() - before),
-            Err(error) => {
-                self.warn(|| {
-                    let (app, key) = (&entry.record.app, entry.record.key.short());
-                    format!("{app} [{key}] could not be sent to other ranks: {error}")
-                });
-                false
-            }
+        is_too_large: impl Fn(u64) -> bool,
+        to: &mut Outbox<'e>,
+    ) {
+        if let Err(error) = to.add(entry, leaves, is_too_large) {
+            self.warn(|| {
+                let (app, key) = (&entry.record.app, entry.record.key.short());
+                format!("{app} [{key}] could not be sent to other ranks: {error}")
+            });
         }
     }
 
     /// Whether this rank has an ordinary entry of this key, in memory.
-    pub(crate) fn holds(&self, key: &Key) -> bool {
+    fn holds(&self, key: &Key) -> bool {
+        self.held_run(key).is_some()
+    }
+
+    /// The run that made it.
+    fn held_run(&self, key: &Key) -> Option<RunId> {
         let in_cache = |cache: &Arc<AppCache>| {
-            let entry = cache.entry(key);
-            entry.is_some_and(|entry| entry.lacks().is_none())
+            let entry = cache.entry(key)?;
+            entry.lacks().is_none().then_some(entry.record.run)
         };
-        self.sets.received.has(key) || self.caches.all().any(in_cache)
+        let received = self.sets.received.run_of(key);
+        received.or_else(|| self.caches.all().find_map(in_cache))
     }
 
     fn entry_to_give(&self, key: &Key) -> Option<Arc<Entry>> {
@@ -163,16 +159,4 @@ impl Engine {
 /// Whether an entry may be offered: of what is gone from here another rank may have the values.
 pub(crate) fn can_give(entry: &Entry) -> bool {
     entry.record.nondeterministic || entry.lacks().is_none()
-}
-
-/// An entry of which the filter has left values where they are that a run needs.
-fn in_part(entry: &StoredEntry, transfer: &Transfer) -> Option<Offer> {
-    let record = &entry.record;
-    let mut results = entry.results.iter();
-    let is_left = results.any(|result| {
-        result.payload.is_none()
-            && result.tags.is_needed()
-            && transfer.leaves(&record.app, &result.name, result.tags)
-    });
-    is_left.then(|| Offer::of(record))
 }

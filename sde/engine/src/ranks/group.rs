@@ -1,8 +1,10 @@
 //! What a group of ranks can do.
 
+use std::collections::HashMap;
+use std::hash::Hash;
 use std::time::Duration;
 
-/// Ranks that do things together: each operation but `rank`, `size`, `nodes` and `leave` is
+/// Ranks that do things together: each operation but `rank`, `size`, `nodes`, `post`, `poll` and `leave` is
 /// collective, which means that every rank of the group calls it, in the same order.
 ///
 /// The engine calls all of them from one thread, the one it was built on. A group has its
@@ -40,18 +42,16 @@ pub trait ProcessGroup: Send + Sync {
     /// If a rank has left, or the lengths do not fit.
     fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError>;
 
-    /// Gives each rank the bytes that the others have for it: of `send` the first
-    /// `send_counts[0]` go to rank 0, the next to rank 1, and so on; `receive` is filled in
-    /// the same way, with `receive_counts[r]` bytes from rank `r`.
+    /// Gives ranks messages, from where they lie to where they are to be: `send` has the rank that each goes
+    /// to, `receive` the rank that each comes from, which may be this one. Between two ranks the messages have one
+    /// order in both lists, and the same lengths.
     ///
     /// # Errors
     /// If a rank has left, or the lengths do not fit.
-    fn all_to_all(
+    fn exchange(
         &self,
-        send: &[u8],
-        send_counts: &[usize],
-        receive: &mut [u8],
-        receive_counts: &[usize],
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), GroupError>;
 
     /// Makes a group of the ranks that give the same `color`, in the order of `key`, and of
@@ -61,10 +61,26 @@ pub trait ProcessGroup: Send + Sync {
     /// If a rank has left.
     fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError>;
 
+    /// Says something to a rank, without waiting for it; not collective. What one rank says to another comes in the order in
+    /// which it was said.
+    ///
+    /// # Errors
+    /// If it can't be said.
+    fn post(&self, rank: usize, note: Note) -> Result<(), GroupError>;
+
+    /// What a rank has said to this one, if it has come; not collective, and waits for nothing.
+    ///
+    /// # Errors
+    /// If nothing has come and a rank has left.
+    fn poll(&self) -> Result<Option<(usize, Note)>, GroupError>;
+
     /// Says that this rank will come to nothing more. Others that wait for it, or will, get
     /// [`GroupError::Left`]. Not collective; does nothing the second time.
     fn leave(&self);
 }
+
+/// What a rank [posts](ProcessGroup::post) to another.
+pub type Note = [u8; 16];
 
 /// What a split gives to one rank.
 pub type Subgroup = Option<Box<dyn ProcessGroup>>;
@@ -93,18 +109,24 @@ macro_rules! all_but_meet_by {
             $group.all_gather(mine, counts, all)
         }
 
-        fn all_to_all(
+        fn exchange(
             &$self,
-            send: &[u8],
-            send_counts: &[usize],
-            receive: &mut [u8],
-            receive_counts: &[usize],
+            send: &[(usize, &[u8])],
+            receive: &mut [(usize, &mut [u8])],
         ) -> Result<(), GroupError> {
-            $group.all_to_all(send, send_counts, receive, receive_counts)
+            $group.exchange(send, receive)
         }
 
         fn split(&$self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
             $group.split(color, key)
+        }
+
+        fn post(&$self, rank: usize, note: Note) -> Result<(), GroupError> {
+            $group.post(rank, note)
+        }
+
+        fn poll(&$self) -> Result<Option<(usize, Note)>, GroupError> {
+            $group.poll()
         }
 
         fn leave(&$self) {
@@ -183,35 +205,67 @@ impl ProcessGroup for OneProcess {
     }
 
     fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
-        own(mine, counts, all)
+        fill(0, all, (counts == [mine.len()]).then_some(mine))
     }
 
-    fn all_to_all(
+    fn exchange(
         &self,
-        send: &[u8],
-        _: &[usize],
-        receive: &mut [u8],
-        receive_counts: &[usize],
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), GroupError> {
-        own(send, receive_counts, receive)
+        deliver(0, send.iter().copied(), 0, receive)
     }
 
     fn split(&self, color: Option<u32>, _: i64) -> Result<Subgroup, GroupError> {
         Ok(color.map(|_| Box::new(Self) as _))
     }
 
+    /// There is nobody to say it to.
+    fn post(&self, _: usize, _: Note) -> Result<(), GroupError> {
+        Ok(())
+    }
+
+    fn poll(&self) -> Result<Option<(usize, Note)>, GroupError> {
+        Ok(None)
+    }
+
     fn leave(&self) {}
 }
 
-fn own(mine: &[u8], counts: &[usize], to: &mut [u8]) -> Result<(), GroupError> {
-    let fits = counts == [mine.len()] && to.len() == mine.len();
-    if !fits {
-        return Err(GroupError::Length {
-            rank: 0,
-            given: mine.len(),
-            expected: to.len(),
-        });
+/// Copies the messages of a rank to where they are expected.
+pub(super) fn deliver<'a>(
+    from: usize,
+    messages: impl Iterator<Item = (usize, &'a [u8])>,
+    rank: usize,
+    receive: &mut [(usize, &mut [u8])],
+) -> Result<(), GroupError> {
+    let mut messages = messages.filter(|(to, _)| *to == rank);
+    for (_, place) in receive.iter_mut().filter(|(of, _)| *of == from) {
+        fill(from, place, messages.next().map(|(_, message)| message))?;
     }
-    to.copy_from_slice(mine);
-    Ok(())
+    match messages.next() {
+        None => Ok(()),
+        Some((_, message)) => fill(from, &mut [], Some(message)),
+    }
+}
+
+/// Copies what a rank has given, if it is as long as was expected.
+pub(super) fn fill(rank: usize, place: &mut [u8], given: Option<&[u8]>) -> Result<(), GroupError> {
+    let fits = given.filter(|given| given.len() == place.len());
+    fits.map(|given| place.copy_from_slice(given))
+        .ok_or_else(|| GroupError::Length {
+            rank,
+            given: given.map_or(0, <[u8]>::len),
+            expected: place.len(),
+        })
+}
+
+/// Numbers from 0 in the order in which names first come, for [`ProcessGroup::nodes`].
+pub fn renumbered<T: Hash + Eq>(names: impl Iterator<Item = T>) -> Vec<usize> {
+    let mut numbers = HashMap::new();
+    let number = |name| {
+        let next = numbers.len();
+        *numbers.entry(name).or_insert(next)
+    };
+    names.map(number).collect()
 }

@@ -16,6 +16,7 @@
 pub(crate) mod array;
 pub(crate) mod collective;
 mod commit;
+mod deal;
 mod entry_move;
 pub(crate) mod exchange;
 mod give;
@@ -32,12 +33,17 @@ mod split;
 mod threads;
 mod values;
 
-pub use array::{Block, DistArray, Distributed, Layout, Placement, Redistribution, SavedParts};
+pub use array::{
+    Block, DistArray, Distributed, Edge, Layout, Near, Padded, Placement, Redistribution,
+    SavedParts,
+};
 pub(crate) use collective::{CollectiveOp, Header, Ranks, not_here};
 pub(crate) use exchange::is_complete;
-pub use group::{GroupError, OneProcess, ProcessGroup, Subgroup};
+#[doc(hidden)]
+pub use group::renumbered;
+pub use group::{GroupError, Note, OneProcess, ProcessGroup, Subgroup};
 pub(crate) use parts::part_key;
 pub(crate) use save::{bind, with_parts};
-pub(crate) use scratch::state_key;
+pub(crate) use scratch::{PartOps, StateKind, state_key};
 pub(crate) use sets::{ProcessSet, Sets};
 pub use threads::ThreadGroup;

@@ -1,20 +1,24 @@
 //! `par_map` over the ranks of a process set, and over the threads of each.
 //!
-//! The ranks find out together what nobody has yet, deal that out, and compute it, each with its
+//! The ranks find out together what nobody has yet, [deal](super::deal) that out, and compute it, each with its
 //! own threads. Then each gets what the others computed. What runs within an item is the
 //! affair of the rank that computes it: two ranks may compute the same there, which is counted.
 
-use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
+use super::deal::{Agent, MOST, Share, StopOnPanic};
 use super::exchange::Offer;
 use crate::app::{Handle, NestedCall, ResolvedApp};
 use crate::engine::{CalledApp, Engine, Options, Transfer, entry_of};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::key::{FingerprintError, Key, keyed};
-use crate::ranks::collective::{CollectiveOp, Header, Ranks, chain};
+use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, chain, short};
 use crate::result_map::{Content, Named, Origin, ResultMap};
+use crate::sync::{lock, unpoisoned};
 
 /// Why a value is not here.
 const NOT_SENT: &str = "it was left on the rank that computed it; `fetch` its key, with all ranks";
@@ -25,10 +29,12 @@ type Item = Result<ResultMap, Error>;
 /// What each rank knows of the list before anything is computed.
 struct Plan {
     keys: Vec<Option<Key>>,
-    /// Whether this rank has it to give: not where all have it.
-    has_to_give: Vec<bool>,
-    /// For each item the rank that is to compute it; `None` if a rank has it.
-    dealt: Vec<Option<usize>>,
+    /// What some rank has and another lacks, as far as it is this one's to give.
+    gives: Vec<usize>,
+    /// Whether any rank has something to give.
+    is_any_given: bool,
+    /// What nobody has.
+    missing: Vec<usize>,
 }
 
 impl Engine {
@@ -44,21 +50,15 @@ impl Engine {
         // What is waited for other ranks is no body's own time.
         let _nested = NestedCall::begin();
         let plan = self.plan(ranks, app, list)?;
-        let own = ranks.rank();
-        let mine: Vec<usize> = (0..list.len())
-            .filter(|at| plan.dealt[*at] == Some(own))
-            .collect();
-        let label = match ranks.size() {
-            1 => app.resolved.name.to_string(),
-            size => format!("{} (share of rank {own} of {size})", app.resolved.name),
-        };
-        let watch = self.sets.watch_computed();
-        let computed = from.in_parallel(&mine, &label, |sde, at| {
-            sde.results_erased(app, list[*at], &Options::default())
-        });
-        let computed: HashMap<usize, Item> = mine.into_iter().zip(computed).collect();
-        let failures = self.tell_computed(ranks, watch.computed(), &computed)?;
-        let left = self.give_out(ranks, app, &plan, &computed, transfer)?;
+        let (mut computed, mut failures, mut left) = Default::default();
+        if !plan.missing.is_empty() {
+            let watch = self.sets.watch_computed();
+            computed = self.compute_dealt(from, ranks, app, list, &plan.missing)?;
+            failures = self.tell_computed(ranks, watch.computed(), &computed)?;
+        }
+        if plan.is_any_given || !plan.missing.is_empty() {
+            left = self.give_out(ranks, app, &plan, &computed, transfer)?;
+        }
         let left: HashMap<Key, Offer> = left.into_iter().map(|left| (left.key, left)).collect();
         let items = (0..list.len()).map(|at| {
             if let Some(item) = computed.get(&at) {
@@ -72,7 +72,7 @@ impl Engine {
         Ok(items.collect())
     }
 
-    /// Finds out who has what, and deals out what nobody has.
+    /// Finds out who has what.
     fn plan(&self, ranks: &Ranks, app: &CalledApp<'_>, list: &[&Inputs]) -> Result<Plan, Error> {
         let id = &app.resolved.id.0;
         let key_of = |inputs: &&Inputs| inputs.with_encoded(|encoded| keyed(id, encoded));
@@ -86,26 +86,81 @@ impl Engine {
         }
         let all = Key::from_bytes(*all.finalize().as_bytes());
         let nondeterministic = app.resolved.nondeterministic;
-        let held: Vec<bool> = keys
-            .iter()
-            .map(|key| !nondeterministic && self.has(&app.resolved, *key))
-            .collect();
+        let has = |key: &Option<Key>| !nondeterministic && self.has(&app.resolved, *key);
+        let held: Vec<bool> = keys.iter().map(has).collect();
         let header = Header::new(CollectiveOp::RankMap, all, &*app.resolved.name);
-        let of_all = ranks.gather_all(header, &held)?;
-        let has = |held: &Vec<bool>, at: usize| held.get(at) == Some(&true);
-        let missing = (0..list.len()).filter(|at| !of_all.iter().any(|held| has(held, *at)));
-        let missing: Vec<_> = missing.collect();
-        let mut dealt = vec![None; list.len()];
-        for (at, rank) in deal(app, list, &missing, ranks.size()) {
-            dealt[at] = Some(rank);
+        let of_ranks = held_by(ranks, header, &held)?;
+        let has = |(_, held): &&(usize, Vec<bool>), at: usize| held[at];
+        let (mut gives, mut missing, mut is_any_given) = (Vec::new(), Vec::new(), false);
+        for at in 0..list.len() {
+            let mut holders = of_ranks.iter().filter(|of_rank| has(of_rank, at));
+            match holders.next() {
+                None => missing.push(at),
+                Some((rank, _)) if holders.count() + 1 < of_ranks.len() => {
+                    is_any_given = true;
+                    gives.extend((*rank == ranks.rank()).then_some(at));
+                }
+                Some(_) => {}
+            }
         }
-        let by_all = |at: usize| of_all.iter().all(|held| has(held, at));
-        let has_to_give = (0..list.len()).map(|at| held[at] && !by_all(at)).collect();
         Ok(Plan {
             keys,
-            has_to_give,
-            dealt,
+            gives,
+            is_any_given,
+            missing,
         })
+    }
+
+    /// Computes what nobody has, each rank some of it with its own threads.
+    fn compute_dealt(
+        &self,
+        from: &Handle,
+        ranks: &Ranks,
+        app: &CalledApp<'_>,
+        list: &[&Inputs],
+        missing: &[usize],
+    ) -> Result<HashMap<usize, Item>, Error> {
+        let compute =
+            |sde: &Handle, at: usize| sde.results_erased(app, list[at], &Options::default());
+        let shares = deal(app, list, missing, ranks.size());
+        let label = match ranks.size() {
+            1 => app.resolved.name.to_string(),
+            size => format!(
+                "{} (share of rank {} of {size})",
+                app.resolved.name,
+                ranks.rank()
+            ),
+        };
+        // Each has one at most, or there are more than notes can tell of.
+        if missing.len() <= ranks.size() || missing.len() > MOST {
+            let mine = &shares[ranks.rank()];
+            let computed = from.in_parallel(mine, &label, |sde, at| compute(sde, *at));
+            return Ok(mine.iter().copied().zip(computed).collect());
+        }
+        let (mut order, mut places) = (Vec::with_capacity(missing.len()), Vec::new());
+        for share in shares {
+            places.push(order.len()..order.len() + share.len());
+            order.extend(share);
+        }
+        let share = Share::default();
+        let computed: Mutex<HashMap<usize, Item>> = Mutex::default();
+        let mut agent = Agent::new(ranks, &share, &places);
+        self.progress(&label, 0, share.left(), false);
+        let work = || {
+            let _on_panic = StopOnPanic(&share);
+            while let Some(place) = share.next() {
+                let item = compute(from, order[place]);
+                let done = {
+                    let mut computed = lock(&computed);
+                    computed.insert(order[place], item);
+                    computed.len()
+                };
+                self.progress(&label, done, done + share.left(), false);
+            }
+        };
+        let led = from.share_led(work, || agent.run());
+        led.map_err(|error| ranks.give_up("computes points on a thread", error.to_string()))??;
+        Ok(unpoisoned(computed.into_inner()))
     }
 
     /// Whether this rank need not compute it. Why not, `peek` tells: it looks through all that is stored.
@@ -126,6 +181,10 @@ impl Engine {
     ) -> Result<HashMap<usize, Error>, Error> {
         let failed = |(at, item): (&usize, &Item)| Some((*at, chain(item.as_ref().err()?)));
         let failed: Vec<(usize, String)> = computed.iter().filter_map(failed).collect();
+        // Enough of a key to count what is there twice.
+        let start =
+            |key: &Key| u64::from_le_bytes(*key.as_bytes().first_chunk().unwrap_or(&[0; 8]));
+        let keys: Vec<u64> = keys.iter().map(start).collect();
         let header = Header::keyless(CollectiveOp::Exchange, "what was computed");
         let all = ranks.gather_all(header, &(keys, failed))?;
         let mut seen = HashSet::new();
@@ -152,10 +211,10 @@ impl Engine {
         computed: &HashMap<usize, Item>,
         transfer: &Transfer,
     ) -> Result<Vec<Offer>, Error> {
-        let here = |at: &usize| plan.has_to_give[*at] || matches!(computed.get(at), Some(Ok(_)));
-        let mine = (0..plan.keys.len()).filter(here);
+        let computed = computed.iter().filter(|(_, item)| item.is_ok());
+        let mine = plan.gives.iter().chain(computed.map(|(at, _)| at));
         let mine: Vec<_> = mine
-            .filter_map(|at| Some((Arc::clone(&app.resolved.name), plan.keys[at]?)))
+            .filter_map(|at| Some((Arc::clone(&app.resolved.name), plan.keys[*at]?)))
             .collect();
         let name = &*app.resolved.name;
         self.exchange(ranks, name, &mine, transfer)
@@ -216,29 +275,63 @@ impl Engine {
     }
 }
 
-/// Which rank computes which of these items: each next one, the costliest first where the app
+/// For each rank whose list is another than that of those before it: that rank, and of each item whether it has it.
+///
+/// Most often all have the same, and then the meeting tells it. Else it is said in runs, once.
+fn held_by(ranks: &Ranks, header: Header, held: &[bool]) -> Result<Vec<(usize, Vec<bool>)>, Error> {
+    let mut bytes = Vec::with_capacity(held.len());
+    bytes.extend(held.iter().map(|held| u8::from(*held)));
+    let digest = short(&blake3::hash(&bytes));
+    let (op, key, what) = (header.op, header.key, header.what.clone());
+    let met = ranks.meet(header.with_body(Body::Held(digest)))?;
+    let first = |rank: &usize| {
+        met[..*rank]
+            .iter()
+            .all(|other| other.body != met[*rank].body)
+    };
+    let first: Vec<usize> = (0..met.len()).filter(first).collect();
+    if first.len() == 1 {
+        return Ok(vec![(0, held.to_vec())]);
+    }
+    let is_first = first.contains(&ranks.rank());
+    let runs: Vec<usize> = held.chunk_by(|a, b| a == b).map(<[bool]>::len).collect();
+    let mine = is_first.then(|| (held.first() == Some(&true), runs));
+    let all = ranks.gather_all(Header::new(op, key, what), &mine)?;
+    let mut of_ranks = Vec::with_capacity(first.len());
+    for rank in first {
+        let said = all[rank].iter().flat_map(|(starts, runs)| {
+            let runs = runs.iter().enumerate();
+            runs.flat_map(move |(n, run)| std::iter::repeat_n((n % 2 == 0) == *starts, *run))
+        });
+        let mut said: Vec<bool> = said.take(held.len()).collect();
+        said.resize(held.len(), false);
+        of_ranks.push((rank, said));
+    }
+    Ok(of_ranks)
+}
+
+/// Which rank begins with which of these items: each next one, the costliest first where the app
 /// knows what they cost, goes to the rank that has least to do.
-fn deal(
-    app: &CalledApp<'_>,
-    list: &[&Inputs],
-    missing: &[usize],
-    ranks: usize,
-) -> Vec<(usize, usize)> {
+fn deal(app: &CalledApp<'_>, list: &[&Inputs], missing: &[usize], ranks: usize) -> Vec<Vec<usize>> {
+    let mut shares = vec![Vec::with_capacity(missing.len() / ranks + 1); ranks];
     let cost = |at: &usize| app.app.cost(list[*at]).map(|cost| cost.time);
     let costs: Option<Vec<_>> = missing.iter().map(cost).collect();
     let Some(costs) = costs else {
-        let in_turn = missing.iter().enumerate();
-        return in_turn.map(|(n, at)| (*at, n % ranks)).collect();
+        for (n, at) in missing.iter().enumerate() {
+            shares[n % ranks].push(*at);
+        }
+        return shares;
     };
     let mut order: Vec<_> = costs.into_iter().zip(missing).collect();
-    order.sort_by_key(|(cost, at)| (std::cmp::Reverse(*cost), **at));
-    let mut loads = vec![std::time::Duration::ZERO; ranks];
-    order
-        .into_iter()
-        .map(|(cost, at)| {
-            let least = (0..ranks).min_by_key(|rank| loads[*rank]).unwrap_or(0);
-            loads[least] = loads[least].saturating_add(cost);
-            (*at, least)
-        })
-        .collect()
+    order.sort_by_key(|(cost, at)| (Reverse(*cost), **at));
+    let mut loads: BinaryHeap<_> = (0..ranks)
+        .map(|rank| Reverse((Duration::ZERO, rank)))
+        .collect();
+    for (cost, at) in order {
+        if let Some(Reverse((load, rank))) = loads.pop() {
+            shares[rank].push(*at);
+            loads.push(Reverse((load.saturating_add(cost), rank)));
+        }
+    }
+    shares
 }

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::entry_move::{EntryMove, Moving, SetChange};
-use super::exchange::{Exchange, ToSend, unpack};
+use super::exchange::{Exchange, PackedEntry};
 use super::parts::{OwnDescriptors, joined};
 use super::save::own_descriptors;
 use super::sets::ProcessSet;
@@ -135,41 +135,35 @@ impl Engine {
         moving: &[Moving],
         held: &HashMap<Key, Arc<Entry>>,
     ) -> Result<BTreeMap<Key, StoredEntry>, Error> {
+        let (ranks, wire) = (change.ranks, self.wire()?);
         let exchange = Exchange {
-            ranks: change.ranks,
+            ranks,
             what: WHAT,
+            wire,
         };
-        let to_send = |moving: &Moving| ToSend {
-            key: moving.key,
-            owner: moving.from.first().copied().unwrap_or(0),
-            is_sent: true,
-            is_wanted: true,
-        };
-        let list: Vec<ToSend> = moving.iter().map(to_send).collect();
-        let pack = |at: usize, key: &Key, to: &mut Vec<u8>| {
-            let Some(entry) = held.get(key) else {
-                return false;
-            };
-            let leaves = |name: &str, tags: Tags| {
-                tags.contains(Tag::Distributed)
-                    || change.transfer.leaves(&entry.record.app, name, tags)
-            };
-            let is_too_large = |bytes: usize| {
-                let all = moving[at].bytes.saturating_add(bytes as u64);
-                change.transfer.is_too_large(all)
-            };
-            // False: a warning says why, or it was asked for.
-            self.pack(at, entry, leaves, is_too_large, to)
-        };
-        let mut came = Vec::new();
-        exchange.send(&list, pack, |at, entry| {
-            came.extend(entry.map(|entry| (moving[at].key, entry)));
-        })?;
-        let wire = self.wire()?;
-        let read = |(key, entry)| Ok((key, unpack(&key, entry, &wire)?));
-        change
-            .ranks
-            .agree(WHAT, came.into_iter().map(read).collect())
+        let sends = |moving: &&Moving| moving.from.first() == Some(&ranks.rank());
+        let sent = moving.iter().filter(sends);
+        let (bytes, sent): (HashMap<Key, u64>, Vec<Arc<Entry>>) = sent
+            .filter_map(|moving| {
+                Some(((moving.key, moving.bytes), held.get(&moving.key).cloned()?))
+            })
+            .unzip();
+        let exchanged = exchange.run(
+            &sent,
+            |entry, to| {
+                let record = &entry.record;
+                let leaves = |name: &str, tags: Tags| {
+                    tags.contains(Tag::Distributed)
+                        || change.transfer.leaves(&record.app, name, tags)
+                };
+                let parts = bytes.get(&record.key).copied().unwrap_or(0);
+                let is_too_large = |own| change.transfer.is_too_large(parts.saturating_add(own));
+                self.pack(entry, leaves, is_too_large, to);
+            },
+            |_, _| true,
+        )?;
+        let read = |entry: PackedEntry| Ok((entry.offer().key, entry.unpack()?));
+        ranks.agree(WHAT, exchanged.came.into_iter().map(read).collect())
     }
 
     /// What the apps declare whose entries move, as far as all ranks know it. Those that do not can't

@@ -10,7 +10,7 @@ use crate::checkpoint::{Archiver, StoredEntry};
 use crate::engine::Engine;
 use crate::error::{Error, ErrorKind};
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, ShortDigest, short};
-use crate::result_map::{Content, Tag};
+use crate::result_map::{Content, Tag, WireBuffer};
 
 impl Engine {
     /// Has an entry saved that all of these ranks have: what is the same everywhere by the lowest
@@ -84,10 +84,14 @@ impl Engine {
             if tags.contains(Tag::Distributed) {
                 continue;
             }
-            let mut bytes = Vec::new();
+            let mut to = WireBuffer::default();
             // What can't be encoded is not sent or saved either.
-            if wire.encode(&value, &codec, &mut bytes).is_ok() {
-                digests.update(blake3::hash(&bytes).as_bytes());
+            if wire.encode(&value, &codec, &mut to).is_ok() {
+                let mut digest = blake3::Hasher::new();
+                for piece in to.take_pieces(0) {
+                    digest.update(&piece);
+                }
+                digests.update(digest.finalize().as_bytes());
             }
         }
         short(&digests.finalize())

@@ -5,15 +5,18 @@
 //! many meetings, which ranks that make the same calls find alike without a word. All tell what they have when
 //! they load, and take the newest that all have.
 //!
+//! States that are parts of one value are put together again by any number of ranks, as what is saved of such a value.
+//!
 //! That there is one in common whenever ranks are killed, takes two rules. In memory each rank keeps the last two,
 //! and only the first after a meeting: no rank is further ahead than one of these. And a state is saved when all have
 //! met that had saved the one before ([`Ranks::want_state`]), so that the last two in the store share one too.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::array::{Distributed, Placement, SavedParts};
 use super::collective::{CollectiveOp, Header, Ranks, ShortDigest, not_here, short};
 use super::parts::part_key;
 use super::values::{decode_sent, encode_to_send};
@@ -21,9 +24,9 @@ use crate::app::{DependencySnapshot, Frame, Handle};
 use crate::cache::ScratchState;
 use crate::checkpoint::SavePolicy;
 use crate::engine::Engine;
-use crate::error::Error;
+use crate::error::{AppError, ArchiveError, Error};
 use crate::event::RunId;
-use crate::key::Key;
+use crate::key::{Digest, Key};
 use crate::result_map::{Codec, ErasedValue, Storable, Value};
 
 /// What a rank has of a state of all.
@@ -37,18 +40,49 @@ struct Part<T: Storable> {
     state: Option<Value<T>>,
     /// Of such a state.
     digest: Option<ShortDigest>,
+    /// Of one that is a part: which.
+    #[serde(default)]
+    descriptor: Option<Vec<u64>>,
+}
+
+/// What the states of several ranks are to one another.
+pub(crate) enum StateKind<T> {
+    Own,
+    Replicated,
+    Parts(PartOps<T>),
+}
+
+/// What a state can do that is a part.
+pub(crate) struct PartOps<T> {
+    descriptor: fn(&T) -> Vec<u64>,
+    check: fn(&[Vec<u64>]) -> Result<(), AppError>,
+    assemble: fn(&SavedParts<'_, T>, usize, usize) -> Result<T, AppError>,
+    bind: fn(&T, &Placement),
+    clone: fn(&T) -> T,
+}
+
+impl<T: Distributed + Clone> PartOps<T> {
+    pub(crate) fn of() -> Self {
+        Self {
+            descriptor: T::part_descriptor,
+            check: T::check,
+            assemble: T::assemble,
+            bind: T::bind,
+            clone: T::clone,
+        }
+    }
 }
 
 /// When a state was made: one moment for all ranks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Moment {
     run: RunId,
     number: u64,
     ranks: usize,
 }
 
-/// What a rank tells of a part that it holds of a state that is the same on all ranks.
-type Held = (Moment, usize, Option<ShortDigest>);
+/// A state that is found, and when it was made.
+type State<T> = Option<(Moment, Value<T>)>;
 
 /// Where the states of a rank are kept: those of the lowest with the run itself, so that they are gone with its result,
 /// which it saves. States of others are of no use without.
@@ -56,6 +90,18 @@ pub(crate) fn state_key(key: &Key, rank: usize) -> Key {
     match rank {
         0 => *key,
         rank => part_key(key, rank),
+    }
+}
+
+impl Moment {
+    /// What a state of it is known by as an input of other runs.
+    fn origin(&self, key: &Key) -> Digest {
+        let mut hasher = blake3::Hasher::new_derive_key("SDE 1, origin of a state of an iteration");
+        hasher.update(key.as_bytes());
+        for number in [self.run.process, self.run.number, self.number] {
+            hasher.update(&number.to_le_bytes());
+        }
+        Digest::from_bytes(*hasher.finalize().as_bytes())
     }
 }
 
@@ -77,7 +123,7 @@ impl Handle {
     pub(crate) fn load_state<T: Storable>(
         &self,
         frame: &Frame,
-        is_replicated: bool,
+        kind: &StateKind<T>,
     ) -> Result<Option<Value<T>>, Error> {
         let Some(states) = States::of(self, frame, "loads")? else {
             return Ok(None);
@@ -85,37 +131,24 @@ impl Handle {
         if let (Some(ranks), SavePolicy::EveryResult) = (states.ranks, states.engine.policy) {
             ranks.want_state();
         }
+        let is_own = matches!(kind, StateKind::Own);
         let mut parts = states.found::<T>(states.rank);
-        parts.retain(|part| part.state.is_some() || is_replicated && states.rank > 0);
+        parts.retain(|part| part.state.is_some() || !is_own && states.rank > 0);
         let told = states.tell(&parts.iter().map(|part| part.moment).collect::<Vec<_>>())?;
-        let moment = match is_replicated {
-            true => states.same_on_all(&mut parts, &told)?,
-            false => {
-                let is_of_all = |moment: &&Moment| {
-                    let all_have = told.iter().all(|of_rank| of_rank.contains(moment));
-                    moment.ranks == states.size && all_have
-                };
-                told[0].iter().find(is_of_all).copied()
-            }
+        let state = match kind {
+            StateKind::Own => states.own(&parts, &told),
+            StateKind::Replicated => states.replicated(&mut parts, &told)?,
+            StateKind::Parts(ops) => states.assembled(ops, &mut parts, &told)?,
         };
-        let Some(moment) = moment else {
-            if states.rank == 0 && told.iter().any(|of_rank| !of_rank.is_empty()) {
-                states.warn(&told, is_replicated);
+        if let Some((moment, _)) = &state {
+            for part in parts.iter().filter(|part| part.moment == *moment) {
+                frame.dependencies.inherit(&part.rests_on);
             }
-            return Ok(None);
-        };
-        let mut state = None;
-        for part in parts.iter().filter(|part| part.moment == moment) {
-            frame.dependencies.inherit(&part.rests_on);
-            if part.rank == states.rank {
-                state.clone_from(&part.state);
-            }
+            states.engine.tell_resumed(frame);
+        } else if states.rank == 0 && told.iter().any(|of_rank| !of_rank.is_empty()) {
+            states.warn(&told, kind);
         }
-        if is_replicated {
-            state = states.share_lowest(state)?;
-        }
-        states.engine.tell_resumed(frame);
-        Ok(state)
+        Ok(state.map(|(_, state)| state))
     }
 
     /// Keeps a state, and saves it if all ranks do.
@@ -123,7 +156,7 @@ impl Handle {
         &self,
         frame: &Frame,
         state: Value<T>,
-        is_replicated: bool,
+        kind: &StateKind<T>,
     ) -> Result<(), Error> {
         let Some(states) = States::of(self, frame, "saves")? else {
             return Ok(());
@@ -131,6 +164,10 @@ impl Handle {
         let others = states.ranks.filter(|_| states.size > 1);
         let Some(number) = frame.states.next(others.map(Ranks::meetings)) else {
             return Ok(());
+        };
+        let descriptor = match kind {
+            StateKind::Parts(ops) => Some((ops.descriptor)(&state)),
+            StateKind::Own | StateKind::Replicated => None,
         };
         let scratch_of = |state: Option<Value<T>>, digest| {
             let part = Part {
@@ -143,6 +180,7 @@ impl Handle {
                 rests_on: frame.dependencies.snapshot(),
                 state,
                 digest,
+                descriptor: descriptor.clone(),
             };
             ScratchState {
                 value: ErasedValue::new(part),
@@ -155,7 +193,7 @@ impl Handle {
         scratches.set(key, kept.clone(), 1, others.is_some());
         let is_every = states.engine.policy == SavePolicy::EveryResult;
         if others.map_or(is_every, Ranks::takes_state) {
-            let written = match is_replicated && states.rank > 0 {
+            let written = match matches!(kind, StateKind::Replicated) && states.rank > 0 {
                 true => scratch_of(None, digest_of(&state)),
                 false => kept.clone(),
             };
@@ -222,13 +260,98 @@ impl<'a> States<'a> {
         all.filter(is_of_rank).filter(may_go_on).collect()
     }
 
-    /// The newest state of which each rank that made it has kept the same. Adds the parts of those that are not here now:
-    /// each rank looks for those of several, if they were more.
-    fn same_on_all<T: Storable>(
+    /// The newest state that all ranks have, each its own.
+    fn own<T: Storable>(&self, parts: &[Value<Part<T>>], told: &[Vec<Moment>]) -> State<T> {
+        let is_of_all = |moment: &&Moment| {
+            let all_have = told.iter().all(|of_rank| of_rank.contains(moment));
+            moment.ranks == self.size && all_have
+        };
+        let moment = *told[0].iter().find(is_of_all)?;
+        let part = parts.iter().find(|part| part.moment == moment)?;
+        Some((moment, part.state.clone()?))
+    }
+
+    /// The newest state of which each rank that made it has kept the same.
+    fn replicated<T: Storable>(
         &self,
         parts: &mut Vec<Value<Part<T>>>,
         told: &[Vec<Moment>],
-    ) -> Result<Option<Moment>, Error> {
+    ) -> Result<State<T>, Error> {
+        self.find_others(parts, told);
+        let found = parts
+            .iter()
+            .map(|part| (part.moment, (part.rank, part.digest())));
+        let all = self.told_by_all(found)?;
+        let is_whole = |moment: &&Moment| {
+            let digests: BTreeSet<_> = all
+                .get(moment)
+                .into_iter()
+                .flat_map(BTreeMap::values)
+                .collect();
+            all.get(moment).is_some_and(|of| of.len() == moment.ranks)
+                && digests.len() == 1
+                && !digests.contains(&None)
+        };
+        let Some(moment) = told[0].iter().find(is_whole) else {
+            return Ok(None);
+        };
+        let own = parts
+            .iter()
+            .find(|part| (part.moment, part.rank) == (*moment, self.rank));
+        let state = self.share_lowest(own.and_then(|own| own.state.clone()))?;
+        Ok(state.map(|state| (*moment, state)))
+    }
+
+    /// This rank's part of the newest state of which all parts are there, put together; none on any rank, if
+    /// that can't be done on one.
+    fn assembled<T: Storable>(
+        &self,
+        ops: &PartOps<T>,
+        parts: &mut Vec<Value<Part<T>>>,
+        told: &[Vec<Moment>],
+    ) -> Result<State<T>, Error> {
+        self.find_others(parts, told);
+        let found = parts
+            .iter()
+            .map(|part| (part.moment, (part.rank, part.descriptor.clone())));
+        let all = self.told_by_all(found)?;
+        let whole = told[0].iter().find_map(|moment| {
+            let descriptors = all
+                .get(moment)?
+                .values()
+                .cloned()
+                .collect::<Option<Vec<_>>>()?;
+            let is_whole = descriptors.len() == moment.ranks && (ops.check)(&descriptors).is_ok();
+            is_whole.then_some((*moment, descriptors))
+        });
+        let Some((moment, descriptors)) = whole else {
+            return Ok(None);
+        };
+        let state_of = |parts: &[Value<Part<T>>], rank: usize| {
+            let part = parts
+                .iter()
+                .find(|part| (part.moment, part.rank) == (moment, rank));
+            part.and_then(|part| Some((ops.clone)(part.state.as_ref()?)))
+        };
+        let read = |rank: usize| {
+            let state = state_of(parts, rank).or_else(|| state_of(&self.found(rank), rank));
+            state.ok_or_else(|| ArchiveError::Damaged {
+                why: format!("the state of rank {rank} is missing"),
+            })
+        };
+        let assembled =
+            (ops.assemble)(&SavedParts::new(&descriptors, &read), self.rank, self.size).ok();
+        let all = self.tell(&assembled.is_some())?;
+        let assembled = assembled.filter(|_| all.iter().all(|is_there| *is_there));
+        Ok(assembled.map(|state| {
+            let set = self.ranks.map_or(0, Ranks::id);
+            (ops.bind)(&state, &Placement::new(set, moment.origin(&self.frame.key)));
+            (moment, Value::new(state))
+        }))
+    }
+
+    /// Adds the parts of ranks that are not here now: each rank looks for those of several, if they were more.
+    fn find_others<T: Storable>(&self, parts: &mut Vec<Value<Part<T>>>, told: &[Vec<Moment>]) {
         let most = told[0].iter().map(|moment| moment.ranks).max().unwrap_or(0);
         for rank in (self.rank..most).step_by(self.size).skip(1) {
             let found = self.found::<T>(rank);
@@ -238,18 +361,18 @@ impl<'a> States<'a> {
             }
             parts.extend(found);
         }
-        let held = parts
-            .iter()
-            .map(|part| (part.moment, part.rank, part.digest()));
-        let all = self.tell(&held.collect::<Vec<Held>>())?;
-        let all: Vec<Held> = all.into_iter().flatten().collect();
-        let is_whole = |moment: &&Moment| {
-            let of_moment = || all.iter().filter(|(made, ..)| made == *moment);
-            let ranks: BTreeSet<_> = of_moment().map(|(_, rank, _)| rank).collect();
-            let digests: BTreeSet<_> = of_moment().map(|(.., digest)| digest).collect();
-            ranks.len() == moment.ranks && digests.len() == 1 && !digests.contains(&None)
-        };
-        Ok(told[0].iter().find(is_whole).copied())
+    }
+
+    /// What all ranks have found of each moment, by the rank whose state it is.
+    fn told_by_all<M: Serialize + DeserializeOwned + Clone>(
+        &self,
+        found: impl Iterator<Item = (Moment, (usize, M))>,
+    ) -> Result<BTreeMap<Moment, BTreeMap<usize, M>>, Error> {
+        let mut all: BTreeMap<Moment, BTreeMap<usize, M>> = BTreeMap::new();
+        for (moment, (rank, of)) in self.tell(&found.collect::<Vec<_>>())?.concat() {
+            all.entry(moment).or_default().insert(rank, of);
+        }
+        Ok(all)
     }
 
     /// Gives all ranks the state that the lowest has.
@@ -270,16 +393,19 @@ impl<'a> States<'a> {
         ranks.agree(&self.what, state).map(Some)
     }
 
-    fn warn(&self, told: &[Vec<Moment>], is_replicated: bool) {
+    fn warn<T>(&self, told: &[Vec<Moment>], kind: &StateKind<T>) {
         let others = told[0].iter().find(|moment| moment.ranks != self.size);
-        let why = match others {
-            Some(moment) if !is_replicated => format!(
+        let why = match (kind, others) {
+            (StateKind::Own, Some(moment)) => format!(
                 "each of {} ranks has saved its own, and here are {}; if the states are the same on all ranks, say that \
-                 they are `replicated`",
+                 they are `replicated`, if they are parts of one, `distributed`",
                 moment.ranks, self.size
             ),
-            _ if is_replicated => "no state is there of all ranks and the same on all".to_owned(),
-            _ => "no state is there of all ranks".to_owned(),
+            (StateKind::Own, None) => "no state is there of all ranks".to_owned(),
+            (StateKind::Replicated, _) => {
+                "no state is there of all ranks and the same on all".to_owned()
+            }
+            (StateKind::Parts(_), _) => "no state is there with all of its parts".to_owned(),
         };
         self.engine.warn(|| {
             let run = self.frame.label();

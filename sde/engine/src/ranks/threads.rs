@@ -4,12 +4,12 @@
 //! Ranks number their rounds, so one that is slow to take what it was given is not in the way
 //! of the next round.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::group::{GroupError, ProcessGroup, Subgroup};
+use super::group::{GroupError, Note, ProcessGroup, Subgroup, deliver, fill, renumbered};
 use crate::sync::lock;
 
 /// A group whose ranks are threads of this process, for trying out a program for many ranks
@@ -42,6 +42,8 @@ struct Shared {
 struct State {
     rounds: HashMap<u64, Round>,
     left: Vec<bool>,
+    /// For each rank what others have posted to it.
+    posted: Vec<VecDeque<(usize, Note)>>,
 }
 
 /// What the ranks have put down, and how many have taken what is theirs.
@@ -51,11 +53,14 @@ struct Round {
 }
 
 /// What one rank gives in a round.
+#[derive(Default)]
 struct Contribution {
     bytes: Vec<u8>,
-    /// For `all_to_all`: how many bytes are for each rank.
-    counts: Vec<usize>,
-    /// For `split`: the new group, given by its first rank.
+    /// For `exchange`: what goes to which rank.
+    messages: Vec<(usize, Vec<u8>)>,
+    /// For `split`: color and key.
+    choice: Option<(u32, i64)>,
+    /// Then: the new group, given by its first rank.
     subgroup: Option<Arc<Shared>>,
 }
 
@@ -147,6 +152,7 @@ impl Shared {
         let size = nodes.len();
         let state = State {
             left: vec![false; size],
+            posted: vec![VecDeque::new(); size],
             ..State::default()
         };
         Arc::new(Self {
@@ -188,8 +194,7 @@ impl Contribution {
     fn bytes(bytes: &[u8]) -> Self {
         Self {
             bytes: bytes.to_vec(),
-            counts: Vec::new(),
-            subgroup: None,
+            ..Self::default()
         }
     }
 }
@@ -227,35 +232,48 @@ impl ProcessGroup for ThreadGroup {
 
     fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
         let given = self.simple_round(Contribution::bytes(mine))?;
-        let parts = given.iter().map(|given| &given.bytes[..]);
-        collect(parts, counts, all)
+        let mut rest = all;
+        for (rank, given) in given.iter().enumerate() {
+            let count = counts.get(rank).copied().unwrap_or(0);
+            let (place, others) = rest.split_at_mut(count.min(rest.len()));
+            fill(rank, place, Some(&given.bytes))?;
+            rest = others;
+        }
+        fill(self.rank, rest, Some(&[]))
     }
 
-    fn all_to_all(
+    fn exchange(
         &self,
-        send: &[u8],
-        send_counts: &[usize],
-        receive: &mut [u8],
-        receive_counts: &[usize],
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), GroupError> {
+        let messages = send.iter().map(|(to, message)| (*to, message.to_vec()));
         let given = self.simple_round(Contribution {
-            counts: send_counts.to_vec(),
-            ..Contribution::bytes(send)
+            messages: messages.collect(),
+            ..Contribution::default()
         })?;
-        let parts = given.iter().map(|given| part(given, self.rank));
-        collect(parts, receive_counts, receive)
+        for (from, given) in given.iter().enumerate() {
+            let messages = given
+                .messages
+                .iter()
+                .map(|(to, message)| (*to, &message[..]));
+            deliver(from, messages, self.rank, receive)?;
+        }
+        Ok(())
     }
 
     fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
-        let choice = match color {
-            Some(color) => [i64::from(color).to_le_bytes(), key.to_le_bytes()].concat(),
-            None => Vec::new(),
+        let choices = self.simple_round(Contribution {
+            choice: color.map(|color| (color, key)),
+            ..Contribution::default()
+        })?;
+        let place = |rank: usize| {
+            let (of_rank, key) = choices[rank].choice?;
+            (Some(of_rank) == color).then_some((key, rank))
         };
-        let choices = self.simple_round(Contribution::bytes(&choice))?;
-        let mut members: Vec<_> = (0..choices.len())
-            .filter(|rank| !choice.is_empty() && choices[*rank].bytes.get(..8) == choice.get(..8))
-            .collect();
-        members.sort_by_key(|rank| (key_of(&choices[*rank].bytes), *rank));
+        let mut members: Vec<_> = (0..choices.len()).filter_map(place).collect();
+        members.sort_unstable();
+        let members: Vec<_> = members.into_iter().map(|(_, rank)| rank).collect();
         // The first of them makes the group, and the others take it from him.
         let makes = (members.first() == Some(&self.rank)).then(|| {
             let nodes = members.iter().map(|rank| self.shared.nodes[*rank]);
@@ -263,7 +281,7 @@ impl ProcessGroup for ThreadGroup {
         });
         let made = self.simple_round(Contribution {
             subgroup: makes,
-            ..Contribution::bytes(&[])
+            ..Contribution::default()
         })?;
         let shared = members
             .first()
@@ -278,6 +296,22 @@ impl ProcessGroup for ThreadGroup {
         }))
     }
 
+    fn post(&self, rank: usize, note: Note) -> Result<(), GroupError> {
+        self.shared.lock().posted[rank].push_back((self.rank, note));
+        Ok(())
+    }
+
+    fn poll(&self) -> Result<Option<(usize, Note)>, GroupError> {
+        let mut state = self.shared.lock();
+        match (
+            state.posted[self.rank].pop_front(),
+            state.left.iter().position(|left| *left),
+        ) {
+            (None, Some(rank)) => Err(GroupError::Left { rank }),
+            (posted, _) => Ok(posted),
+        }
+    }
+
     fn leave(&self) {
         self.shared.lock().left[self.rank] = true;
         self.shared.changed.notify_all();
@@ -289,55 +323,6 @@ impl Drop for ThreadGroup {
     fn drop(&mut self) {
         self.leave();
     }
-}
-
-fn key_of(choice: &[u8]) -> i64 {
-    let bytes = choice.get(8..).and_then(|key| key.try_into().ok());
-    i64::from_le_bytes(bytes.unwrap_or_default())
-}
-
-/// Numbers from 0 in the order in which they first come.
-fn renumbered(nodes: impl Iterator<Item = usize>) -> Vec<usize> {
-    let mut seen = Vec::new();
-    nodes
-        .map(|node| {
-            seen.iter().position(|n| *n == node).unwrap_or_else(|| {
-                seen.push(node);
-                seen.len() - 1
-            })
-        })
-        .collect()
-}
-
-/// What a rank has for another.
-fn part(given: &Contribution, rank: usize) -> &[u8] {
-    let start: usize = given.counts.iter().take(rank).sum();
-    let count = given.counts.get(rank).copied().unwrap_or(0);
-    given.bytes.get(start..start + count).unwrap_or_default()
-}
-
-fn collect<'a>(
-    parts: impl Iterator<Item = &'a [u8]>,
-    counts: &[usize],
-    mut to: &mut [u8],
-) -> Result<(), GroupError> {
-    for (rank, part) in parts.enumerate() {
-        let expected = counts.get(rank).copied().unwrap_or(0);
-        let length = |expected| GroupError::Length {
-            rank,
-            given: part.len(),
-            expected,
-        };
-        if part.len() != expected {
-            return Err(length(expected));
-        }
-        let Some((here, rest)) = to.split_at_mut_checked(expected) else {
-            return Err(length(0));
-        };
-        here.copy_from_slice(part);
-        to = rest;
-    }
-    Ok(())
 }
 
 #[cfg(test)]

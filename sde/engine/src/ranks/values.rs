@@ -2,7 +2,7 @@
 
 use super::collective::{CollectiveOp, Header, Ranks, parts};
 use crate::error::{Error, ErrorKind};
-use crate::result_map::{Codec, ErasedValue, Storable, Value, Wire};
+use crate::result_map::{Codec, ErasedValue, Storable, Value, Wire, WireBuffer};
 
 /// Gives each of these ranks the values of all.
 pub(crate) fn gather_values<T: Storable>(
@@ -30,11 +30,10 @@ pub(crate) fn encode_to_send<T: Storable>(
     what: &str,
     value: &Value<T>,
 ) -> Result<Vec<u8>, Error> {
-    let (value, mut bytes) = (ErasedValue::from(value.clone()), Vec::new());
-    let encoded = wire.encode(&value, &Codec::of::<T>(), &mut bytes);
-    encoded
-        .map(|()| bytes)
-        .map_err(|source| not_sent(what, source))
+    let (value, mut to) = (ErasedValue::from(value.clone()), WireBuffer::default());
+    let encoded = wire.encode(&value, &Codec::of::<T>(), &mut to);
+    encoded.map_err(|source| not_sent(what, source))?;
+    Ok(to.into_bytes())
 }
 
 pub(crate) fn decode_sent<T: Storable>(

@@ -24,4 +24,6 @@ pub use stored::{Payload, Stored};
 pub use tag::{Tag, Tags};
 pub(crate) use value::WeakValue;
 pub use value::{ErasedValue, Value};
-pub use wire::Wire;
+#[cfg(test)]
+pub(crate) use wire::Json;
+pub use wire::{Wire, WireBuffer};

@@ -1,5 +1,7 @@
 //! How values travel to other ranks.
 
+use std::borrow::Cow;
+
 use super::codec::Codec;
 use super::value::ErasedValue;
 use crate::error::ArchiveError;
@@ -14,11 +16,11 @@ pub trait Wire: Send + Sync {
     ///
     /// # Errors
     /// If it has none, or would not come back as it is.
-    fn encode(
+    fn encode<'a>(
         &self,
-        value: &ErasedValue,
+        value: &'a ErasedValue,
         codec: &Codec,
-        to: &mut Vec<u8>,
+        to: &mut WireBuffer<'a>,
     ) -> Result<(), ArchiveError>;
 
     /// Reads a value from all of these bytes.
@@ -26,4 +28,88 @@ pub trait Wire: Send + Sync {
     /// # Errors
     /// If they are not a value of the codec's type.
     fn decode(&self, bytes: &[u8], codec: &Codec) -> Result<ErasedValue, ArchiveError>;
+}
+
+/// What values for other ranks are written to.
+#[derive(Debug, Default)]
+pub struct WireBuffer<'a> {
+    bytes: Vec<u8>,
+    /// What is sent from where it lies, each after so many of the bytes.
+    lent: Vec<(usize, &'a [u8])>,
+}
+
+/// From this size on bytes are sent from where they lie.
+const LENT: usize = 64 << 10;
+
+impl<'a> WireBuffer<'a> {
+    /// Appends bytes.
+    pub fn append(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// Appends bytes of the value itself; many are not copied.
+    pub fn lend(&mut self, bytes: &'a [u8]) {
+        match bytes.len() < LENT {
+            true => self.append(bytes),
+            false => self.lent.push((self.bytes.len(), bytes)),
+        }
+    }
+
+    /// All bytes, one after the other.
+    #[must_use]
+    pub fn into_bytes(mut self) -> Vec<u8> {
+        match self.lent.is_empty() {
+            true => self.bytes,
+            false => self.take_pieces(0).concat(),
+        }
+    }
+
+    pub(crate) fn bytes(&mut self) -> &mut Vec<u8> {
+        &mut self.bytes
+    }
+
+    pub(crate) fn has_lent(&self) -> bool {
+        !self.lent.is_empty()
+    }
+
+    /// Takes off what was appended after so many bytes: in pieces, of which the lent ones are not copied. Nothing was lent
+    /// before.
+    pub(crate) fn take_pieces(&mut self, start: usize) -> Vec<Cow<'a, [u8]>> {
+        let mut pieces: Vec<Cow<'a, [u8]>> = Vec::with_capacity(2 * self.lent.len() + 1);
+        let mut next = start;
+        for (at, lent) in self.lent.drain(..) {
+            pieces.push(self.bytes[next..at].to_vec().into());
+            pieces.push(lent.into());
+            next = at;
+        }
+        pieces.push(self.bytes[next..].to_vec().into());
+        self.bytes.truncate(start);
+        pieces.retain(|piece| !piece.is_empty());
+        pieces
+    }
+}
+
+/// For tests.
+#[cfg(test)]
+pub(crate) struct Json;
+
+#[cfg(test)]
+impl Wire for Json {
+    fn encode<'a>(
+        &self,
+        value: &'a ErasedValue,
+        codec: &Codec,
+        to: &mut WireBuffer<'a>,
+    ) -> Result<(), ArchiveError> {
+        let mut bytes = Vec::new();
+        let written = codec.encode(value, &mut serde_json::Serializer::new(&mut bytes));
+        to.append(&bytes);
+        written.map_err(|error| ArchiveError::Other(error.to_string()))
+    }
+
+    fn decode(&self, bytes: &[u8], codec: &Codec) -> Result<ErasedValue, ArchiveError> {
+        let mut from = serde_json::Deserializer::from_slice(bytes);
+        let read = codec.decode(&mut <dyn erased_serde::Deserializer<'_>>::erase(&mut from));
+        read.map_err(|error| ArchiveError::Other(error.to_string()))
+    }
 }

@@ -102,17 +102,12 @@ fn mixed() {
         "{different:?}"
     );
     // Rank 0 has a byte for itself that it does not expect: all are told.
-    let mut send_counts = vec![0; world.size()];
-    send_counts[0] = usize::from(world.rank() == 0);
-    let send = vec![0; send_counts[0]];
-    let none = vec![0; world.size()];
-    let exchanged = world.all_to_all(&send, &send_counts, &mut [], &none);
-    let length = GroupError::Length {
-        rank: 0,
-        given: 1,
-        expected: 0,
-    };
-    assert_eq!(exchanged, Err(length));
+    let bytes: &[(usize, &[u8])] = &[(0, &[0])];
+    let exchanged = world.exchange(&bytes[..usize::from(world.rank() == 0)], &mut []);
+    assert!(
+        matches!(exchanged, Err(GroupError::Other(_))),
+        "{exchanged:?}"
+    );
     check_contract(&world);
 }
 
@@ -192,10 +187,9 @@ fn large() {
     world.all_gather(&mine, &[PART; 2], &mut all).unwrap();
     assert!(right(&all));
     all.fill(0);
-    let twice = [&mine[..], &mine[..]].concat();
-    world
-        .all_to_all(&twice, &[PART; 2], &mut all, &[PART; 2])
-        .unwrap();
+    let (zero, one) = all.split_at_mut(PART);
+    let both = [(0, &mine[..]), (1, &mine[..])];
+    world.exchange(&both, &mut [(0, zero), (1, one)]).unwrap();
     assert!(right(&all));
 }
 

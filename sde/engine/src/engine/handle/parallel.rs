@@ -13,6 +13,7 @@ use super::subset::Transfer;
 use crate::app::{ThreadContext, add_waiting};
 use crate::error::Error;
 use crate::inputs::Inputs;
+use crate::parallel::new_thread;
 use crate::result_map::ResultMap;
 use crate::sync::{lock, unpoisoned};
 
@@ -43,7 +44,8 @@ impl Handle {
     /// On several ranks, at the top of a program and in `distributed` apps, it is collective:
     /// what nobody remembers is dealt out to the ranks (by what each run costs, if the app
     /// tells), each of these keys is computed once over all of them, and afterwards every rank
-    /// has every result. What two ranks compute within different items is counted
+    /// has every result. A rank that has nothing left takes of another what that has not begun, so where there are more
+    /// items than ranks they run on threads that are not this one. What two ranks compute within different items is counted
     /// ([`Stats::on_several_ranks`](crate::Stats::on_several_ranks)). Progress is that of the rank's own
     /// share, and says so: others may still compute when it is full.
     ///
@@ -197,6 +199,30 @@ impl Handle {
             work();
         });
         add_waiting(waited);
+    }
+
+    /// Does work on a thread of its own and its helpers, while this one does something else meanwhile.
+    ///
+    /// # Errors
+    /// If that thread can't be started: then nothing is done.
+    pub(crate) fn share_led<R>(
+        &self,
+        work: impl Fn() + Sync,
+        meanwhile: impl FnOnce() -> R,
+    ) -> std::io::Result<R> {
+        let place = ThreadContext::here().sharing();
+        let helpers = self.engine().helpers().threads().saturating_sub(1);
+        std::thread::scope(|scope| {
+            let worker = new_thread().spawn_scoped(scope, || {
+                let _on_thread = place.enter();
+                self.share(helpers, &work);
+            })?;
+            let done = meanwhile();
+            if let Err(panic) = worker.join() {
+                std::panic::resume_unwind(panic);
+            }
+            Ok(done)
+        })
     }
 
     pub(crate) fn in_parallel<T: Sync, R: Send>(

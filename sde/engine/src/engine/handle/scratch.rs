@@ -1,12 +1,12 @@
 //! The scratch space of a run: what an iterative app keeps to go on from.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::Handle;
 use crate::app::{DependencySnapshot, Frame};
 use crate::cache::ScratchState;
 use crate::error::Error;
+use crate::ranks::{Distributed, PartOps, StateKind};
 use crate::result_map::{Codec, ErasedValue, Storable, Value};
 
 /// The scratch space of the run that a handle belongs to.
@@ -52,11 +52,11 @@ use crate::result_map::{Codec, ErasedValue, Storable, Value};
 /// [`load`](Self::load) together, and each calls [`save`](Self::save) at the same steps; between two steps they do something
 /// together (`gather`, say). A rank is given the state that it saved itself, if that is there of all ranks and there are as
 /// many of them as saved it; else all start afresh. If the states are the same on all ranks, say so
-/// ([`replicated`](Self::replicated)): then any number of ranks goes on from them.
+/// ([`replicated`](Self::replicated)), or that they are parts of one ([`distributed`](Self::distributed)): then any number
+/// of ranks goes on from them.
 pub struct Scratch<'a, T> {
     handle: &'a Handle,
-    is_replicated: bool,
-    of: PhantomData<fn() -> T>,
+    kind: StateKind<T>,
 }
 
 /// A state, and what it was made with. An app that was called for it, in no slot, may
@@ -72,8 +72,7 @@ impl<'a, T: Storable> Scratch<'a, T> {
     pub(crate) fn new(handle: &'a Handle) -> Self {
         Self {
             handle,
-            is_replicated: false,
-            of: PhantomData,
+            kind: StateKind::Own,
         }
     }
 
@@ -86,7 +85,53 @@ impl<'a, T: Storable> Scratch<'a, T> {
     #[must_use]
     pub fn replicated(self) -> Self {
         Self {
-            is_replicated: true,
+            kind: StateKind::Replicated,
+            ..self
+        }
+    }
+
+    /// Says that the states of all ranks are the parts of one, so that any number of ranks may go on from them: each is given
+    /// the part that it would have of a value that was saved so. Where there are no ranks, one has all of it.
+    ///
+    /// ```
+    /// use sde::{DistArray, Distributed, Edge, Handle, Sde};
+    /// use serde::{Deserialize, Serialize};
+    ///
+    /// #[derive(Clone, Distributed, Serialize, Deserialize)]
+    /// struct State {
+    ///     #[distributed(same)]
+    ///     step: u32,
+    ///     field: DistArray<f64>,
+    /// }
+    ///
+    /// /// A field that evens out.
+    /// #[sde::app(distributed, tags(distributed))]
+    /// fn diffusion(sde: &Handle, length: usize) -> Result<DistArray<f64>, sde::Error> {
+    ///     let scratch = sde.scratch::<State>().distributed();
+    ///     let (mut step, mut field) = match scratch.load()? {
+    ///         Some(state) => (state.step, state.field.clone()),
+    ///         None => (0, DistArray::from_fn(sde, &[length], |at| (at[0] % 3) as f64)?),
+    ///     };
+    ///     while step < 50 {
+    ///         let padded = field.padded(sde, &[1], &[Edge::Periodic])?;
+    ///         field = padded.map(|near| 0.5 * near.at([0]) + 0.25 * (near.at([-1]) + near.at([1])));
+    ///         step += 1;
+    ///         scratch.save(State { step, field: field.clone() })?;
+    ///     }
+    ///     Ok(field)
+    /// }
+    ///
+    /// let field = diffusion.call(&Sde::new(), 9)?;
+    /// assert!(field.local().iter().all(|x| (x - 1.0).abs() < 1e-6));
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    #[must_use]
+    pub fn distributed(self) -> Self
+    where
+        T: Distributed + Clone,
+    {
+        Self {
+            kind: StateKind::Parts(PartOps::of()),
             ..self
         }
     }
@@ -103,7 +148,7 @@ impl<'a, T: Storable> Scratch<'a, T> {
         let frame = self.frame()?;
         let engine = self.handle.engine();
         if frame.resolved.info.distributed {
-            return self.handle.load_state(frame, self.is_replicated);
+            return self.handle.load_state(frame, &self.kind);
         }
         let found = engine.load_scratch(frame, &Codec::of::<Kept<T>>());
         let Some(kept) = found.and_then(|value| value.downcast::<Kept<T>>()) else {
@@ -129,7 +174,7 @@ impl<'a, T: Storable> Scratch<'a, T> {
         let frame = self.frame()?;
         let state = state.into();
         if frame.resolved.info.distributed {
-            return self.handle.save_state(frame, state, self.is_replicated);
+            return self.handle.save_state(frame, state, &self.kind);
         }
         let kept = Kept::<T> {
             rests_on: frame.dependencies.snapshot(),

@@ -1,5 +1,7 @@
 //! A box of indices.
 
+use std::ops::Range;
+
 /// Some consecutive indices in each dimension of an array. It may be empty.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Block {
@@ -38,6 +40,15 @@ impl Block {
         }
     }
 
+    /// Whether two blocks share an element.
+    pub(super) fn meets(&self, other: &Self) -> bool {
+        let overlap = |axis: usize| {
+            let start = self.offset[axis].max(other.offset[axis]);
+            start < self.end(axis).min(other.end(axis))
+        };
+        (0..self.offset.len()).all(overlap)
+    }
+
     /// What two blocks share.
     pub(super) fn shared(&self, other: &Self) -> Self {
         let mut shared = Self::empty(self.offset.len());
@@ -72,36 +83,91 @@ impl Block {
             && fits(shape, size)
     }
 
-    /// The lines of a block within this one, along the last dimension: where each begins among
-    /// the elements of this block, which lie by rows, and how long all of them are. Lines that lie
+    /// The lines of a block within this one, along the last dimension. Elements lie by rows. Lines that lie
     /// side by side are one.
-    pub(super) fn lines(&self, inner: &Self) -> (Vec<usize>, usize) {
-        if inner.is_empty() {
-            return (Vec::new(), 0);
-        }
+    pub(super) fn lines(&self, inner: &Self) -> Lines {
         let dimensions = self.extent.len();
         // From here on a line of the inner block is a whole line of this one.
         let mut first = dimensions.saturating_sub(1);
         while first > 0 && inner.extent[first] == self.extent[first] {
             first -= 1;
         }
-        let length: usize = inner.extent[first..].iter().product();
-        let mut strides = vec![1; dimensions];
-        for axis in (0..dimensions.saturating_sub(1)).rev() {
-            strides[axis] = strides[axis + 1] * self.extent[axis + 1];
+        let mut lines = Lines {
+            first: 0,
+            length: inner.extent[first..].iter().product(),
+            axes: Vec::new(),
+        };
+        if inner.is_empty() {
+            return Lines { length: 0, ..lines };
         }
-        let at = |axis: usize| (inner.offset[axis] - self.offset[axis]) * strides[axis];
-        let mut starts = vec![(0..dimensions).map(at).sum::<usize>()];
-        for (stride, extent) in strides.iter().zip(&inner.extent).take(first) {
-            let before = std::mem::take(&mut starts);
-            let steps = |start: usize| (0..*extent).map(move |n| (start, n));
-            starts = before
-                .into_iter()
-                .flat_map(steps)
-                .map(|(start, n)| start + n * stride)
-                .collect();
+        let mut stride = 1;
+        for axis in (0..dimensions).rev() {
+            lines.first += (inner.offset[axis] - self.offset[axis]) * stride;
+            if axis < first && inner.extent[axis] > 1 {
+                lines.axes.push((inner.extent[axis], stride));
+            }
+            stride *= self.extent[axis];
         }
-        (starts, length)
+        lines
+    }
+}
+
+/// Runs of one length, as a block within another has them.
+pub(super) struct Lines {
+    /// Where the first begins.
+    first: usize,
+    length: usize,
+    /// How many there are along each dimension, and how far apart; the fastest first.
+    axes: Vec<(usize, usize)>,
+}
+
+impl Lines {
+    /// How many elements there are.
+    pub(super) fn len(&self) -> usize {
+        let along = self.axes.iter().map(|(extent, _)| extent);
+        self.length * along.product::<usize>()
+    }
+
+    pub(super) fn length(&self) -> usize {
+        self.length
+    }
+
+    pub(super) fn is_one(&self) -> bool {
+        self.axes.is_empty()
+    }
+
+    /// Where all of them lie, if they are one, as a block of one dimension.
+    pub(super) fn as_block(&self) -> Option<Block> {
+        self.is_one().then(|| Block {
+            offset: vec![self.first],
+            extent: vec![self.length],
+        })
+    }
+
+    fn start(&self, line: usize) -> usize {
+        let (mut at, mut rest) = (self.first, line);
+        for (extent, stride) in &self.axes {
+            at += rest % extent * stride;
+            rest /= extent;
+        }
+        at
+    }
+
+    /// Where some of the elements lie, in runs that are so long at most.
+    pub(super) fn runs(
+        &self,
+        elements: Range<usize>,
+        most: usize,
+    ) -> impl Iterator<Item = Range<usize>> {
+        let mut next = elements.start;
+        std::iter::from_fn(move || {
+            let left = elements.end.checked_sub(next).filter(|left| *left > 0)?;
+            let offset = next % self.length;
+            let start = self.start(next / self.length) + offset;
+            let count = (self.length - offset).min(left).min(most);
+            next += count;
+            Some(start..start + count)
+        })
     }
 }
 
@@ -150,8 +216,18 @@ mod tests {
     #[test]
     fn lines_that_lie_side_by_side_are_one() {
         let outer = block([2, 0], [4, 3]);
-        assert_eq!(outer.lines(&block([3, 0], [2, 3])), (vec![3], 6));
-        assert_eq!(outer.lines(&block([3, 1], [2, 2])), (vec![4, 7], 2));
-        assert_eq!(outer.lines(&Block::empty(2)), (vec![], 0));
+        let runs = |inner: &Block, elements: Range<usize>, most: usize| -> Vec<(usize, usize)> {
+            let lines = outer.lines(inner);
+            let runs = lines.runs(elements, most);
+            runs.map(|run| (run.start, run.end)).collect()
+        };
+        assert_eq!(runs(&block([3, 0], [2, 3]), 0..6, 9), [(3, 9)]);
+        assert_eq!(runs(&block([3, 1], [2, 2]), 0..4, 9), [(4, 6), (7, 9)]);
+        assert_eq!(runs(&block([3, 1], [2, 2]), 1..3, 9), [(5, 6), (7, 8)]);
+        assert_eq!(
+            runs(&block([3, 1], [2, 2]), 0..3, 1),
+            [(4, 5), (5, 6), (7, 8)]
+        );
+        assert_eq!(outer.lines(&Block::empty(2)).len(), 0);
     }
 }

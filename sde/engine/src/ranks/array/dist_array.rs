@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::block::Block;
 use super::layout::{Layout, refused};
-use super::moves::{Move, copy};
+use super::moves::Move;
 use crate::app::Handle;
 use crate::bulk::Element;
 use crate::error::{Error, ErrorKind};
@@ -172,8 +172,31 @@ impl<T: Element> DistArray<T> {
     #[must_use]
     pub fn map<U: Element>(&self, each: impl FnMut(&T) -> U) -> DistArray<U> {
         let local = self.local.iter().map(each).collect();
-        let set = self.set.load(Ordering::Relaxed);
-        DistArray::of(Arc::clone(&self.layout), self.place, local, set)
+        DistArray::of(Arc::clone(&self.layout), self.place, local, self.set())
+    }
+
+    /// An array with the same layout, of what the function makes of each element and that of another array at the same place. Not
+    /// collective.
+    ///
+    /// # Errors
+    /// If the other has another layout, or lies on another process set.
+    pub fn zip<U: Element, V: Element>(
+        &self,
+        other: &DistArray<U>,
+        mut each: impl FnMut(&T, &U) -> V,
+    ) -> Result<DistArray<V>, Error> {
+        if self.set() != other.set() {
+            return Err(ErrorKind::OtherSet.into());
+        }
+        if self.layout != other.layout {
+            let (own, other) = (self.shape(), other.shape());
+            let why = format!("two arrays, of shapes {own:?} and {other:?}, lie otherwise");
+            return Err(refused(why));
+        }
+        let pairs = self.local.iter().zip(&other.local);
+        let local = pairs.map(|(own, other)| each(own, other)).collect();
+        let layout = Arc::clone(&self.layout);
+        Ok(DistArray::of(layout, self.place, local, self.set()))
     }
 
     /// The same array with another layout. Collective. Each element is sent once, to where it is
@@ -202,7 +225,7 @@ impl<T: Element> DistArray<T> {
             from: self.layout.blocks(),
             to: layout.blocks(),
         }
-        .run(&self.local, header(CollectiveOp::Move, &layout))?;
+        .run(&self.local, header(CollectiveOp::Move, &layout, &[]))?;
         let moved = Self::of(Arc::new(layout), ranks.rank(), local, ranks.id());
         if let Some(origin) = self.origin.get() {
             // It is new, so this is the first.
@@ -219,33 +242,13 @@ impl<T: Element> DistArray<T> {
         let Some(ranks) = self.here(sde, "gathers")? else {
             return Ok(self.local.clone());
         };
-        ranks.meet(header(CollectiveOp::Gather, &self.layout))?;
-        let blocks = self.layout.blocks();
-        let counts: Vec<usize> = blocks.iter().map(|b| b.len() * size_of::<T>()).collect();
         let whole = Block::whole(self.shape());
-        let mut all = vec![T::zeroed(); whole.len()];
-        ranks.gather_into(
-            "an array",
-            bytemuck::cast_slice(&self.local),
-            &counts,
-            bytemuck::cast_slice_mut(&mut all),
-        )?;
-        let in_order = |n: usize| blocks[..n].iter().map(Block::len).sum::<usize>();
-        let by_rows = blocks.iter().enumerate().all(|(n, block)| {
-            let (starts, length) = whole.lines(block);
-            length == block.len() && (block.is_empty() || starts == [in_order(n)])
-        });
-        if by_rows {
-            return Ok(all);
+        Move {
+            ranks,
+            from: self.layout.blocks(),
+            to: &vec![whole; ranks.size()],
         }
-        let mut sorted = vec![T::zeroed(); whole.len()];
-        let mut rest = &all[..];
-        for block in blocks {
-            let (elements, others) = rest.split_at(block.len());
-            copy(block, elements, &whole, &mut sorted);
-            rest = others;
-        }
-        Ok(sorted)
+        .run(&self.local, header(CollectiveOp::Gather, &self.layout, &[]))
     }
 
     pub(super) fn set(&self) -> u64 {
@@ -253,7 +256,11 @@ impl<T: Element> DistArray<T> {
     }
 
     /// The ranks it lies on, if that is where the handle's code runs; `None` on one process.
-    fn here<'a>(&self, sde: &'a Handle, doing: &str) -> Result<Option<&'a Ranks>, Error> {
+    pub(super) fn here<'a>(
+        &self,
+        sde: &'a Handle,
+        doing: &str,
+    ) -> Result<Option<&'a Ranks>, Error> {
         let ranks = sde.collective_ranks(|| format!("{doing} an array"))?;
         let id = ranks.map_or(0, |ranks| ranks.id());
         // Sets of other engines may have the same name.
@@ -265,17 +272,32 @@ impl<T: Element> DistArray<T> {
     }
 }
 
-/// That all ranks are to do this, and mean this layout.
-pub(super) fn header(op: CollectiveOp, layout: &Layout) -> Header {
+/// That all ranks are to do this, and mean this layout and these numbers.
+pub(super) fn header(op: CollectiveOp, layout: &Layout, numbers: &[usize]) -> Header {
     let mut hasher = blake3::Hasher::new();
-    for block in layout.blocks() {
-        for number in block.offset.iter().chain(&block.extent) {
-            hasher.update(&(*number as u64).to_le_bytes());
-        }
+    let blocks = layout.blocks().iter();
+    let blocks = blocks.flat_map(|block| block.offset.iter().chain(&block.extent));
+    for number in numbers.iter().chain(blocks) {
+        hasher.update(&(*number as u64).to_le_bytes());
     }
     let key = Key::from_bytes(*hasher.finalize().as_bytes());
     let what = format!("an array of shape {:?}", layout.shape());
     Header::new(op, key, what)
+}
+
+impl<T: Element> Clone for DistArray<T> {
+    /// The same array, which is known by the same as an input.
+    fn clone(&self) -> Self {
+        Self {
+            origin: self.origin.clone(),
+            ..Self::of(
+                Arc::clone(&self.layout),
+                self.place,
+                self.local.clone(),
+                self.set(),
+            )
+        }
+    }
 }
 
 impl<T> std::fmt::Debug for DistArray<T> {

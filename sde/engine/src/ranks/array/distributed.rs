@@ -10,7 +10,7 @@ use super::moves::{Move, copy};
 use super::part::{Distributed, SavedParts};
 use super::placement::Placement;
 use super::redistribution::Redistribution;
-use crate::bulk::Element;
+use crate::bulk::{Element, try_zeroed};
 use crate::error::AppError;
 use crate::ranks::collective::CollectiveOp;
 
@@ -57,7 +57,7 @@ impl<T: Element> Distributed for DistArray<T> {
         }
         .run(
             part.map_or(&[][..], |part| part.local()),
-            header(CollectiveOp::Move, &Layout::rows(&shape, 1)),
+            header(CollectiveOp::Move, &Layout::rows(&shape, 1), &[]),
         )?;
         Ok(over.place().map(|(set, place)| {
             let layout = Arc::new(layouts[set].clone());
@@ -71,8 +71,7 @@ impl<T: Element> Distributed for DistArray<T> {
         let own = layout.block(rank);
         let no_room =
             || AppError::message(format!("there is no memory for a block of {}", own.len()));
-        let local = bytemuck::allocation::try_zeroed_vec(own.len());
-        let mut local: Vec<T> = local.map_err(|()| no_room())?;
+        let mut local: Vec<T> = try_zeroed(own.len()).ok_or_else(no_room)?;
         for (saved, block) in blocks.iter().enumerate() {
             if block.shared(&own).is_empty() {
                 continue;

@@ -4,12 +4,7 @@
 //! its content, whatever its layout: the elements are taken in one order and cut into pieces at places
 //! that do not depend on the ranks; each piece is hashed where it is, and then the digests.
 
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-
-use super::block::Block;
 use super::dist_array::DistArray;
-use super::layout::Layout;
 use crate::app::Handle;
 use crate::bulk::Element;
 use crate::error::Error;
@@ -25,20 +20,16 @@ impl<T: Element> DistArray<T> {
     /// # Errors
     /// As [`redistribute`](Self::redistribute).
     pub fn keyed(self, sde: &Handle) -> Result<Self, Error> {
-        let ranks = sde.ranks()?;
-        let count: usize = self.shape().iter().product();
-        let chunks = count.div_ceil(CHUNK);
-        // In one order, cut at places that do not depend on the number of ranks.
-        let by_rows = self.redistribute(sde, Layout::rows(self.shape(), ranks))?;
-        let flat = flat(&by_rows.layout, count)?;
-        let set = by_rows.set();
-        let flat = Self::of(Arc::new(flat), by_rows.place, by_rows.local, set);
-        let cut = flat.redistribute(sde, cut(count, chunks, ranks))?;
         let mut mine = Vec::new();
-        for chunk in cut.local.chunks(CHUNK) {
-            mine.extend(blake3::hash(bytemuck::cast_slice(chunk)).as_bytes());
-        }
+        self.pieces(sde, CHUNK, |number, chunk| {
+            mine.push((
+                number,
+                *blake3::hash(bytemuck::cast_slice(chunk)).as_bytes(),
+            ));
+        })?;
         let all = sde.gather("the digests of an array", mine)?;
+        let mut digests: Vec<_> = all.iter().flat_map(|of_rank| of_rank.iter()).collect();
+        digests.sort_unstable();
         let mut whole = blake3::Hasher::new();
         whole.update(b"SDE array 1");
         // Names that Rust gives may change with the compiler; this one is ours.
@@ -51,12 +42,12 @@ impl<T: Element> DistArray<T> {
                 whole.update(&(*length as u64).to_le_bytes());
             }
         }
-        all.iter().for_each(|digests| {
-            whole.update(digests);
-        });
+        for (_, digest) in digests {
+            whole.update(digest);
+        }
         let digest = Digest::from_bytes(*whole.finalize().as_bytes());
-        let keyed = Self::of(Arc::clone(&self.layout), self.place, self.local, 0);
-        keyed.set.store(self.set.into_inner(), Ordering::Relaxed);
+        let set = self.set();
+        let keyed = Self::of(self.layout, self.place, self.local, set);
         // It is new, so this is the first.
         let _ = keyed.origin.set(digest);
         Ok(keyed)
@@ -75,33 +66,4 @@ impl<T: Element> Fingerprint for DistArray<T> {
             fields.field("origin", origin.as_bytes())
         })
     }
-}
-
-/// A layout by rows, of the same elements in one dimension.
-fn flat(rows: &Layout, count: usize) -> Result<Layout, Error> {
-    let mut next = 0;
-    let blocks = rows.blocks().iter().map(|block| {
-        let offset = next;
-        next += block.len();
-        Block {
-            offset: vec![offset],
-            extent: vec![block.len()],
-        }
-    });
-    Layout::of_blocks(&[count], blocks.collect())
-}
-
-/// Whole chunks on each rank.
-fn cut(count: usize, chunks: usize, ranks: usize) -> Layout {
-    let by_chunk = Layout::rows(&[chunks], ranks);
-    let blocks = by_chunk.blocks().iter().map(|block| {
-        let start = (block.offset[0] * CHUNK).min(count);
-        let end = (block.end(0) * CHUNK).min(count);
-        Block {
-            offset: vec![start],
-            extent: vec![end - start],
-        }
-    });
-    let blocks = blocks.collect();
-    Layout::of_blocks(&[count], blocks).unwrap_or_else(|_| Layout::rows(&[count], ranks))
 }

@@ -1,205 +1,221 @@
 //! Moving the elements of an array from one layout to another.
 //!
 //! Each rank sends every other what of its block the other is to have. Both know all blocks, so
-//! nothing but elements is sent. Where they lie in the right order already on all ranks, as rows do,
-//! they are sent and received in place, without a copy.
+//! nothing but elements is sent. What lies in one run, as rows do, is sent from where it lies, and received where it is to
+//! be.
 //!
-//! Else they are packed, sent and unpacked in turns: what is packed in one turn stays within the processor's
+//! Else it is packed, sent and unpacked in turns: what is packed in one turn stays within the processor's
 //! cache, and no memory is needed besides the array. What a rank keeps is copied, and not sent.
 
 use std::ops::Range;
 
-use super::block::Block;
+use super::block::{Block, Lines};
 use crate::bulk::Element;
 use crate::error::Error;
 use crate::ranks::collective::{Body, Header, Ranks};
 
-/// What a rank sends in a turn, in bytes.
+/// What a rank packs in a turn, in bytes.
 const TURN: usize = 1 << 20;
 
-/// Where elements come from and go to. Blocks are listed by rank; ranks without one have
-/// an empty one.
+/// Where elements come from and go to.
 pub(super) struct Move<'a> {
     pub(super) ranks: &'a Ranks,
+    /// So many blocks of each rank: the places at which its elements lie.
     pub(super) from: &'a [Block],
+    /// A block for each rank; those that get nothing have an empty one.
     pub(super) to: &'a [Block],
 }
 
-/// The lines of one block that one other rank sends or gets.
+/// What one other rank gets of a block, or has of it.
 struct Piece {
-    starts: Vec<usize>,
-    length: usize,
+    rank: usize,
+    lines: Vec<Lines>,
 }
 
 impl Piece {
-    fn of(block: &Block, other: &Block) -> Self {
-        let (starts, length) = block.lines(&block.shared(other));
-        Self { starts, length }
-    }
-
     fn len(&self) -> usize {
-        self.starts.len() * self.length
+        self.lines.iter().map(Lines::len).sum()
     }
 
-    /// How many of its elements are in a turn, which is a range of them.
-    fn count(&self, turn: &Range<usize>) -> usize {
-        turn.end.min(self.len()).saturating_sub(turn.start)
+    /// Its elements in one of so many turns, as they lie in the block.
+    fn runs(&self, turn: usize, turns: usize) -> Vec<Range<usize>> {
+        let cut = |turn: usize| (self.len() as u128 * turn as u128 / turns as u128) as usize;
+        let (mut start, mut end) = (cut(turn), cut(turn + 1));
+        let mut runs = Vec::new();
+        for lines in &self.lines {
+            let all = lines.len();
+            runs.extend(lines.runs(start.min(all)..end.min(all), usize::MAX));
+            (start, end) = (start.saturating_sub(all), end.saturating_sub(all));
+        }
+        runs
     }
 
-    /// Where in the block they lie.
-    fn within(&self, turn: &Range<usize>) -> impl Iterator<Item = Range<usize>> {
-        let (length, mut next) = (self.length, turn.start);
-        let end = turn.end.min(self.len());
-        std::iter::from_fn(move || {
-            let line = (next < end).then(|| self.starts[next / length])?;
-            let offset = next % length;
-            let count = (length - offset).min(end - next);
-            next += count;
-            Some(line + offset..line + offset + count)
-        })
+    /// How many elements are packed.
+    fn packed(&self) -> usize {
+        match &self.lines[..] {
+            [one] if one.is_one() => 0,
+            _ => self.len(),
+        }
     }
 }
+
+/// What goes between this rank and another in a turn: where it lies in a block.
+type Part = (usize, Vec<Range<usize>>);
 
 impl Move<'_> {
     /// What this rank has afterwards. The header says what all are about to do.
     pub(super) fn run<T: Element>(&self, local: &[T], header: Header) -> Result<Vec<T>, Error> {
-        let own = self.ranks.rank();
-        let (source, target) = (&self.from[own], &self.to[own]);
-        let pieces = |block: &Block, others: &[Block]| -> Vec<Piece> {
-            others.iter().map(|other| Piece::of(block, other)).collect()
-        };
-        let (mut sends, mut gets) = (pieces(source, self.to), pieces(target, self.from));
-        let is_in_place = in_place(&sends, local.len()) && in_place(&gets, target.len());
-        let others = |pieces: &[Piece]| -> usize {
-            let others = pieces.iter().enumerate().filter(|(rank, _)| *rank != own);
-            others.map(|(_, piece)| piece.len()).max().unwrap_or(0)
-        };
-        let met = self.ranks.meet(header.with_body(Body::Elements {
-            most: others(&sends),
-            are_in_place: is_in_place,
-        }))?;
-        let elements = met.iter().filter_map(|header| match header.body {
-            Body::Elements { most, are_in_place } => Some((most, are_in_place)),
-            _ => None,
+        let own = self.blocks_of(self.ranks.rank());
+        let target = &self.to[self.ranks.rank()];
+        let sends = self.pieces(|rank| {
+            let to = &self.to[rank];
+            let met = own.iter().filter(|block| block.meets(to));
+            met.map(|block| block.lines(&block.shared(to))).collect()
         });
-        let (most, in_place): (Vec<_>, Vec<_>) = elements.unzip();
-        if in_place.iter().all(|is_in_place| *is_in_place) {
-            return self.at_once(local, &sends, &gets, target.len());
+        let gets = self.pieces(|rank| {
+            let met = self
+                .blocks_of(rank)
+                .iter()
+                .filter(|block| block.meets(target));
+            met.map(|block| target.lines(&block.shared(target)))
+                .collect()
+        });
+        let turns = self.turns::<T>(&sends, &gets, header)?;
+        let mut moved = self.ranks.zeroed("an array", target.len())?;
+        for block in own {
+            copy(block, local, target, &mut moved);
         }
-        let mut moved = vec![T::zeroed(); target.len()];
-        copy(source, local, target, &mut moved);
-        sends[own].starts.clear();
-        gets[own].starts.clear();
-        self.in_turns(
-            local,
-            &sends,
-            &mut moved,
-            &gets,
-            most.into_iter().max().unwrap_or(0),
-        )?;
-        Ok(moved)
-    }
-
-    /// All elements lie where they are sent from and where they arrive.
-    fn at_once<T: Element>(
-        &self,
-        local: &[T],
-        sends: &[Piece],
-        gets: &[Piece],
-        elements: usize,
-    ) -> Result<Vec<T>, Error> {
-        let mut moved = vec![T::zeroed(); elements];
-        let all = |pieces: &[Piece]| -> Vec<usize> { pieces.iter().map(Piece::len).collect() };
-        self.swap(local, &all(sends), &mut moved, &all(gets))?;
-        Ok(moved)
-    }
-
-    /// `most` is the largest number of elements that one rank has for another.
-    fn in_turns<T: Element>(
-        &self,
-        local: &[T],
-        sends: &[Piece],
-        moved: &mut [T],
-        gets: &[Piece],
-        most: usize,
-    ) -> Result<(), Error> {
-        let others = self.ranks.size().saturating_sub(1).max(1);
-        let step = (TURN / size_of::<T>().max(1) / others).max(1);
         let (mut packed, mut received) = (Vec::new(), Vec::new());
-        for start in (0..most).step_by(step) {
-            let turn = start..start + step;
-            packed.clear();
-            for place in sends.iter().flat_map(|piece| piece.within(&turn)) {
-                packed.extend_from_slice(&local[place]);
-            }
-            let counts = |pieces: &[Piece]| -> Vec<usize> {
-                pieces.iter().map(|piece| piece.count(&turn)).collect()
-            };
-            let arrive = counts(gets);
-            received.resize(arrive.iter().sum(), T::zeroed());
-            self.swap(&packed, &counts(sends), &mut received, &arrive)?;
+        for turn in 0..turns {
+            let send = send_of(local, &parts(&sends, turn, turns), &mut packed);
+            let gets = parts(&gets, turn, turns);
+            let mut receive = receive_of(&mut moved, &gets, &mut received);
+            self.ranks
+                .exchange_bytes("the parts of an array", &send, &mut receive)?;
             let mut rest = &received[..];
-            for place in gets.iter().flat_map(|piece| piece.within(&turn)) {
-                let (line, others) = rest.split_at(place.len());
-                moved[place].copy_from_slice(line);
+            for run in gets.iter().filter(is_packed).flat_map(|(_, runs)| runs) {
+                let (line, others) = rest.split_at(run.len());
+                moved[run.clone()].copy_from_slice(line);
                 rest = others;
             }
         }
-        Ok(())
+        Ok(moved)
     }
 
-    /// Gives each rank so many elements, and gets as many as it has for this one.
-    fn swap<T: Element>(
-        &self,
-        send: &[T],
-        send_counts: &[usize],
-        receive: &mut [T],
-        receive_counts: &[usize],
-    ) -> Result<(), Error> {
-        let bytes = |counts: &[usize]| -> Vec<usize> {
-            counts.iter().map(|count| count * size_of::<T>()).collect()
+    fn blocks_of(&self, rank: usize) -> &[Block] {
+        let of_each = self.from.len() / self.to.len();
+        &self.from[rank * of_each..][..of_each]
+    }
+
+    /// What each other rank shares with this one.
+    fn pieces(&self, lines: impl Fn(usize) -> Vec<Lines>) -> Vec<Piece> {
+        let others = (0..self.to.len()).filter(|rank| *rank != self.ranks.rank());
+        let piece = |rank: usize| {
+            let lines = lines(rank);
+            (!lines.is_empty()).then_some(Piece { rank, lines })
         };
-        self.ranks.swap_bytes(
-            "the parts of an array",
-            bytemuck::cast_slice(send),
-            &bytes(send_counts),
-            bytemuck::cast_slice_mut(receive),
-            &bytes(receive_counts),
-        )
+        others.filter_map(piece).collect()
+    }
+
+    /// In how many turns all ranks exchange what they pack.
+    fn turns<T>(&self, sends: &[Piece], gets: &[Piece], header: Header) -> Result<usize, Error> {
+        let packed = |pieces: &[Piece]| pieces.iter().map(Piece::packed).sum::<usize>();
+        let most = packed(sends).max(packed(gets));
+        let own = match sends.is_empty() && gets.is_empty() {
+            true => 0,
+            false => most.saturating_mul(size_of::<T>()).div_ceil(TURN).max(1),
+        };
+        let met = self.ranks.meet(header.with_body(Body::Turns(own)))?;
+        let turns = met.iter().map(|header| match header.body {
+            Body::Turns(turns) => turns,
+            _ => 0,
+        });
+        Ok(turns.max().unwrap_or(0))
     }
 }
 
-/// Whether the pieces are all elements of a block, in their order.
-fn in_place(pieces: &[Piece], elements: usize) -> bool {
-    let mut next = 0;
-    for piece in pieces {
-        for start in &piece.starts {
-            if *start != next {
-                return false;
-            }
-            next += piece.length;
-        }
+/// What is exchanged in a turn.
+fn parts(pieces: &[Piece], turn: usize, turns: usize) -> Vec<Part> {
+    let parts = pieces
+        .iter()
+        .map(|piece| (piece.rank, piece.runs(turn, turns)));
+    parts.filter(|(_, runs)| !runs.is_empty()).collect()
+}
+
+fn is_packed((_, runs): &&Part) -> bool {
+    runs.len() > 1
+}
+
+fn elements((_, runs): &Part) -> usize {
+    runs.iter().map(Range::len).sum()
+}
+
+/// The messages of a turn; those that are of several runs are packed.
+fn send_of<'a, T: Element>(
+    local: &'a [T],
+    parts: &[Part],
+    packed: &'a mut Vec<T>,
+) -> Vec<(usize, &'a [u8])> {
+    packed.clear();
+    for run in parts.iter().filter(is_packed).flat_map(|(_, runs)| runs) {
+        packed.extend_from_slice(&local[run.clone()]);
     }
-    next == elements
+    let mut rest = &packed[..];
+    let message = |part: &Part| {
+        let elements = match &part.1[..] {
+            [run] => &local[run.clone()],
+            _ => {
+                let (own, others) = rest.split_at(elements(part));
+                rest = others;
+                own
+            }
+        };
+        (part.0, bytemuck::cast_slice(elements))
+    };
+    parts.iter().map(message).collect()
+}
+
+/// Where the messages of a turn are received; those that are of several runs are unpacked later.
+fn receive_of<'a, T: Element>(
+    moved: &'a mut [T],
+    parts: &[Part],
+    received: &'a mut Vec<T>,
+) -> Vec<(usize, &'a mut [u8])> {
+    received.resize(
+        parts.iter().filter(is_packed).map(elements).sum(),
+        T::zeroed(),
+    );
+    let mut places = Vec::with_capacity(parts.len());
+    let mut rest = &mut received[..];
+    for part in parts.iter().filter(is_packed) {
+        let (own, others) = rest.split_at_mut(elements(part));
+        places.push((part.0, bytemuck::cast_slice_mut(own)));
+        rest = others;
+    }
+    let in_place = parts.iter().filter(|part| !is_packed(part));
+    let mut in_place: Vec<_> = in_place.map(|(rank, runs)| (*rank, &runs[0])).collect();
+    in_place.sort_by_key(|(_, run)| run.start);
+    let (mut rest, mut end) = (moved, 0);
+    for (rank, run) in in_place {
+        let (before, others) = rest.split_at_mut(run.end - end);
+        places.push((
+            rank,
+            bytemuck::cast_slice_mut(&mut before[run.start - end..]),
+        ));
+        (rest, end) = (others, run.end);
+    }
+    places
 }
 
 /// What of one block another one takes, where both are on this rank.
 pub(super) fn copy<T: Element>(from: &Block, elements: &[T], to: &Block, local: &mut [T]) {
     let shared = from.shared(to);
-    let (sources, source_length) = from.lines(&shared);
-    let (targets, target_length) = to.lines(&shared);
+    let (sources, targets) = (from.lines(&shared), to.lines(&shared));
     // The lines of one may be parts of those of the other.
-    let length = source_length.min(target_length);
-    let split = |starts: Vec<usize>, whole: usize| -> Vec<usize> {
-        let parts = |start: usize| (0..whole / length).map(move |n| start + n * length);
-        starts.into_iter().flat_map(parts).collect()
-    };
-    if length == 0 {
-        return;
-    }
-    let sources = split(sources, source_length);
-    let targets = split(targets, target_length);
-    for (source, target) in sources.into_iter().zip(targets) {
-        local[target..target + length].copy_from_slice(&elements[source..source + length]);
+    let most = sources.length().min(targets.length());
+    let all = 0..sources.len();
+    let pairs = sources.runs(all.clone(), most).zip(targets.runs(all, most));
+    for (source, target) in pairs {
+        local[target].copy_from_slice(&elements[source]);
     }
 }

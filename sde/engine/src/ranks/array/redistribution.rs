@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::{Error, ErrorKind};
-use crate::ranks::collective::{CollectiveOp, Header, Ranks, parts};
+use crate::ranks::collective::{CollectiveOp, Header, Ranks};
 use crate::ranks::values::gather_values;
 use crate::result_map::{Storable, Value, Wire};
 
@@ -103,24 +103,32 @@ impl Redistribution<'_> {
     /// The same on all ranks, if one does something else.
     pub fn exchange(&self, send: &[Vec<u8>]) -> Result<Vec<Vec<u8>>, Error> {
         let size = self.ranks();
-        let counts: Vec<usize> = (0..size)
-            .map(|rank| send.get(rank).map_or(0, Vec::len))
-            .collect();
+        let of = |rank: usize| send.get(rank).map_or(&[][..], Vec::as_slice);
         self.ranks.meet(Header::keyless(CollectiveOp::Move, WHAT))?;
-        let each = vec![size_of::<usize>(); size];
-        let mut get_counts = vec![0_usize; size];
-        let (told, heard) = (
-            bytemuck::cast_slice(&counts),
-            bytemuck::cast_slice_mut(&mut get_counts),
-        );
-        self.ranks
-            .swap_bytes("lengths", told, &each, heard, &each)?;
-        let mut received = Vec::new();
-        self.ranks.reserve(WHAT, &mut received, &get_counts)?;
-        let all = send.concat();
-        self.ranks
-            .swap_bytes(WHAT, &all, &counts, &mut received, &get_counts)?;
-        Ok(parts(&received, &get_counts).map(<[u8]>::to_vec).collect())
+        let told: Vec<[u8; 8]> = (0..size)
+            .map(|rank| (of(rank).len() as u64).to_le_bytes())
+            .collect();
+        let mut heard = vec![[0; 8]; size];
+        let send: Vec<_> = told.iter().map(|length| &length[..]).enumerate().collect();
+        let mut receive: Vec<_> = heard
+            .iter_mut()
+            .map(|length| &mut length[..])
+            .enumerate()
+            .collect();
+        self.ranks.exchange_bytes("lengths", &send, &mut receive)?;
+        let room = |length: [u8; 8]| {
+            let length = usize::try_from(u64::from_le_bytes(length)).unwrap_or(usize::MAX);
+            self.ranks.zeroed(WHAT, length)
+        };
+        let mut received = heard.into_iter().map(room).collect::<Result<Vec<_>, _>>()?;
+        let send: Vec<_> = (0..size).map(|rank| (rank, of(rank))).collect();
+        let mut receive: Vec<_> = received
+            .iter_mut()
+            .map(|bytes| &mut bytes[..])
+            .enumerate()
+            .collect();
+        self.ranks.exchange_bytes(WHAT, &send, &mut receive)?;
+        Ok(received)
     }
 }
 

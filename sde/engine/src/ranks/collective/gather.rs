@@ -2,13 +2,14 @@
 //!
 //! Each rank says at a meeting how many bytes it has, so that all know what arrives.
 
+use bytemuck::Zeroable;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Ranks;
 use super::header::{Body, Header};
+use crate::bulk::try_zeroed;
 use crate::error::{ArchiveError, Error, ErrorKind};
-use crate::ranks::group::GroupError;
 
 /// Cuts bytes into parts of these lengths, of which they are the sum.
 pub(crate) fn parts<'a>(all: &'a [u8], counts: &[usize]) -> impl Iterator<Item = &'a [u8]> {
@@ -25,27 +26,38 @@ impl Ranks {
     ///
     /// # Errors
     /// As [`gather`](Self::gather). The same on all ranks, if what one sent can't be read.
-    pub(crate) fn gather_all<T: Serialize + DeserializeOwned>(
+    pub(crate) fn gather_all<T: Clone + Serialize + DeserializeOwned>(
         &self,
         header: Header,
         mine: &T,
     ) -> Result<Vec<T>, Error> {
+        let all = self.gather_others(header, Ok(mine))?.into_iter();
+        Ok(all
+            .map(|of_rank| of_rank.unwrap_or_else(|| mine.clone()))
+            .collect())
+    }
+
+    /// The same, where a rank may have an error in the place of what it says; `None` in this rank's own place.
+    pub(crate) fn gather_others<T: Serialize + DeserializeOwned>(
+        &self,
+        header: Header,
+        mine: Result<&T, Error>,
+    ) -> Result<Vec<Option<T>>, Error> {
         let what = header.what.clone();
-        let mine = postcard::to_allocvec(mine).map_err(|error| {
-            let doing = format!("sending {what} to other ranks");
-            let source = ArchiveError::Other(error.to_string());
-            ErrorKind::Archive { doing, source }.into()
+        let mine = mine.and_then(|mine| {
+            postcard::to_allocvec(mine).map_err(|error| {
+                let doing = format!("sending {what} to other ranks");
+                let source = ArchiveError::Other(error.to_string());
+                ErrorKind::Archive { doing, source }.into()
+            })
         });
         let (all, counts) = self.gather(header, mine)?;
-        let mut said = Vec::with_capacity(counts.len());
-        for (rank, bytes) in parts(&all, &counts).enumerate() {
-            match postcard::take_from_bytes(bytes) {
-                Ok((one, [])) => said.push(one),
-                // All have the same bytes, and so the same error.
-                _ => return Err(self.garbled(rank, &what)),
-            }
-        }
-        Ok(said)
+        let read = |(rank, bytes): (usize, &[u8])| match postcard::take_from_bytes(bytes) {
+            _ if rank == self.rank() => Ok(None),
+            Ok((one, [])) => Ok(Some(one)),
+            _ => Err(self.garbled(rank, &what)),
+        };
+        parts(&all, &counts).enumerate().map(read).collect()
     }
 
     /// Gives all ranks the bytes of each, one after the other, and how many each has, at
@@ -60,10 +72,7 @@ impl Ranks {
         mine: Result<Vec<u8>, Error>,
     ) -> Result<(Vec<u8>, Vec<usize>), Error> {
         let what = header.what.clone();
-        let header = header.with_body(Body::Bytes {
-            length: mine.as_ref().map_or(0, Vec::len),
-            are_last: true,
-        });
+        let header = header.with_body(Body::Bytes(mine.as_ref().map_or(0, Vec::len)));
         let met = self.meet(header.with_failure(mine.as_ref().err()))?;
         let counts: Vec<_> = met.iter().map(Header::bytes).collect();
         let all = self.gather_bytes(&what, &mine?, &counts)?;
@@ -80,61 +89,31 @@ impl Ranks {
         mine: &[u8],
         counts: &[usize],
     ) -> Result<Vec<u8>, Error> {
-        let mut all = Vec::new();
-        self.reserve(doing, &mut all, counts)?;
-        self.gather_into(doing, mine, counts, &mut all)?;
+        let sum = counts.iter().copied().fold(0, usize::saturating_add);
+        let mut all = self.zeroed(doing, sum)?;
+        let gathered = self.group.all_gather(mine, counts, &mut all);
+        gathered.map_err(|error| self.break_off(&format!("gathers {doing}"), error))?;
         Ok(all)
     }
 
-    /// Makes the length of `all` the sum of these lengths, which other ranks have told.
-    pub(crate) fn reserve(
-        &self,
-        doing: &str,
-        all: &mut Vec<u8>,
-        counts: &[usize],
-    ) -> Result<(), Error> {
-        let sum = counts
-            .iter()
-            .try_fold(0_usize, |sum, count| sum.checked_add(*count));
-        let room = sum.filter(|sum| {
-            let more = sum.saturating_sub(all.len());
-            all.try_reserve_exact(more).is_ok()
-        });
-        let Some(room) = room else {
-            // The others would wait for what this rank can't take.
-            self.leave();
-            let why = format!("there is no memory for the bytes of {} ranks", counts.len());
-            return Err(self.break_off(&format!("gathers {doing}"), GroupError::Other(why)));
-        };
-        all.resize(room, 0);
-        Ok(())
+    /// Memory for what other ranks have told to be so much.
+    pub(crate) fn zeroed<T: Zeroable>(&self, doing: &str, count: usize) -> Result<Vec<T>, Error> {
+        try_zeroed(count).ok_or_else(|| {
+            let of = std::any::type_name::<T>();
+            let why = format!("there is no memory for {count} of {of}");
+            self.give_up(&format!("gathers {doing}"), why)
+        })
     }
 
-    /// The bytes of all ranks, into memory that is there; all know how many each has.
-    pub(crate) fn gather_into(
+    /// Gives ranks messages; all lengths are known to who needs them.
+    pub(crate) fn exchange_bytes(
         &self,
         doing: &str,
-        mine: &[u8],
-        counts: &[usize],
-        all: &mut [u8],
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), Error> {
-        let gathered = self.group.all_gather(mine, counts, all);
-        gathered.map_err(|error| self.break_off(&format!("gathers {doing}"), error))
-    }
-
-    /// Gives each rank what the others have for it; all lengths are known to who needs them.
-    pub(crate) fn swap_bytes(
-        &self,
-        doing: &str,
-        send: &[u8],
-        send_counts: &[usize],
-        receive: &mut [u8],
-        receive_counts: &[usize],
-    ) -> Result<(), Error> {
-        let swapped = self
-            .group
-            .all_to_all(send, send_counts, receive, receive_counts);
-        swapped.map_err(|error| self.break_off(&format!("exchanges {doing}"), error))
+        let exchanged = self.group.exchange(send, receive);
+        exchanged.map_err(|error| self.break_off(&format!("exchanges {doing}"), error))
     }
 
     /// What a rank has sent makes no sense.

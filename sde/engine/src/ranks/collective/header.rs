@@ -69,11 +69,8 @@ pub(crate) enum Body {
     Failed {
         length: usize,
     },
-    /// So many bytes are here for all ranks; if they are the last, no more come.
-    Bytes {
-        length: usize,
-        are_last: bool,
-    },
+    /// So many bytes are here for all ranks.
+    Bytes(usize),
     /// How a run may use what is remembered, as all must say alike: else one would give up where others enter
     /// the body, or not save its part. What it is called if it begins now, and what of it is here already.
     Run {
@@ -98,11 +95,10 @@ pub(crate) enum Body {
         dependencies: ShortDigest,
         replicas: ShortDigest,
     },
-    /// The largest number of elements for one other rank; whether all lie where they are sent from.
-    Elements {
-        most: usize,
-        are_in_place: bool,
-    },
+    /// A digest of which items of a list are here.
+    Held(ShortDigest),
+    /// In how many turns this rank would exchange elements of an array.
+    Turns(usize),
 }
 
 /// What a rank remembers of a run.
@@ -174,7 +170,7 @@ impl Header {
     /// How many bytes this rank has for all.
     pub(crate) fn bytes(&self) -> usize {
         match self.body {
-            Body::Failed { length } | Body::Bytes { length, .. } => length,
+            Body::Failed { length } | Body::Bytes(length) => length,
             _ => 0,
         }
     }
@@ -250,34 +246,21 @@ mod tests {
         let bodies = [
             Body::Nothing,
             Body::Failed { length: usize::MAX },
-            Body::Bytes {
-                length: 7,
-                are_last: true,
-            },
             Body::Run {
                 policy: u8::MAX,
                 next: RUN,
                 has: Has::Results(RUN),
             },
-            Body::Run {
-                policy: 0,
-                next: RUN,
-                has: Has::Nothing,
-            },
             Body::Part {
-                set: 9,
-                place: -3,
+                set: u64::MAX,
+                place: i64::MIN,
                 commits: true,
             },
-            Body::Store { is_shared: true },
             Body::Made {
                 dependencies: *b"0123456789abcdef",
                 replicas: [255; 16],
             },
-            Body::Elements {
-                most: 8,
-                are_in_place: true,
-            },
+            Body::Turns(usize::MAX),
         ];
         for body in bodies {
             // The longest that there is.
@@ -316,12 +299,7 @@ mod tests {
     #[test]
     fn ranks_that_say_things_of_other_kinds_do_not_do_the_same() {
         let with = |body| Header::keyless(CollectiveOp::Exchange, "results").with_body(body);
-        let bytes = |length| {
-            with(Body::Bytes {
-                length,
-                are_last: true,
-            })
-        };
+        let bytes = |length| with(Body::Bytes(length));
         assert!(bytes(1).fits(&bytes(2)));
         assert!(bytes(1).fits(&with(Body::Failed { length: 1 })));
         assert!(!bytes(1).fits(&with(Body::Nothing)));

@@ -26,7 +26,7 @@ use std::time::Duration;
 use patient::Patient;
 
 use crate::error::{Error, ErrorKind};
-use crate::ranks::group::{GroupError, ProcessGroup};
+use crate::ranks::group::{GroupError, Note, ProcessGroup};
 use crate::sync::lock;
 
 /// Hears of ranks that are late: what this one is about to do, and who they are.
@@ -218,6 +218,12 @@ impl Ranks {
         self.broken.get_or_init(|| error).clone()
     }
 
+    /// The error of a rank that can't go on with the others, who would wait for it: it leaves them.
+    pub(crate) fn give_up(&self, doing: &str, why: String) -> Error {
+        self.leave();
+        self.break_off(doing, GroupError::Other(why))
+    }
+
     /// Has something done that calls for operations of the group itself. Collective.
     pub(crate) fn with_group<T>(&self, doing: &str, job: impl FnOnce(&dyn ProcessGroup) -> T) -> T {
         let late = |ranks: &[usize]| self.tell_late(doing, ranks);
@@ -235,6 +241,18 @@ impl Ranks {
             part.ok_or_else(none)
         });
         split.map_err(|error| self.break_off("splits its process set", error))
+    }
+
+    /// Says something to a rank, without waiting for it.
+    pub(crate) fn post(&self, rank: usize, note: Note) -> Result<(), Error> {
+        let told = self.group.post(rank, note);
+        told.map_err(|error| self.break_off("deals out points", error))
+    }
+
+    /// What a rank has said to this one, if it has come.
+    pub(crate) fn poll(&self) -> Result<Option<(usize, Note)>, Error> {
+        let told = self.group.poll();
+        told.map_err(|error| self.break_off("deals out points", error))
     }
 
     /// Says that a run begins, for as long as the guard lives.

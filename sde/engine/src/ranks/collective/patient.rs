@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::ranks::group::{GroupError, ProcessGroup, Subgroup, all_but_meet_by};
+use crate::ranks::group::{GroupError, Note, ProcessGroup, Subgroup, all_but_meet_by};
 
 /// Tells of who is late the first time, and whenever it has been twice as long since: of a rank that is late for
 /// hours some ten times.

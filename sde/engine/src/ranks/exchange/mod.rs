@@ -1,32 +1,72 @@
 //! Giving every rank what one of them has.
 //!
-//! Keys first: each rank tells which entries it has to offer, and all tell which of them they
-//! lack. Then the lowest rank that has an entry which another lacks sends it, once. Where ranks
+//! Keys first: each rank tells which entries it has to offer, and how large they are, and asks the others for those that it
+//! lacks. Then it gets these, each once, from the lowest rank that has it, in memory that it keeps. Where ranks
 //! have different results for one key, which only non-deterministic apps give, that of
 //! the lowest rank is the one that counts, everywhere.
 
-mod packed;
+mod inbox;
+mod outbox;
 mod received;
-mod stream;
 
-use std::collections::{BTreeMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{HashMap, hash_map};
+use std::ops::Range;
+use std::sync::Arc;
 
-use crate::cache::Record;
-use crate::error::Error;
+use foldhash::fast::RandomState;
+use serde::{Deserialize, Serialize};
+
+use crate::cache::Entry;
+use crate::error::{Error, ErrorKind};
 use crate::event::RunId;
 use crate::key::Key;
-use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, parts};
+use crate::ranks::collective::{CollectiveOp, Header, Ranks};
+use crate::result_map::Wire;
 
-pub(crate) use packed::{PackedEntry, pack, unpack};
+use inbox::Inbox;
+pub(crate) use inbox::PackedEntry;
+pub(crate) use outbox::Outbox;
+use outbox::Packed;
 pub(crate) use received::{Received, is_complete};
-use stream::Stream;
+
+/// What is known of keys that come from other ranks: they are digests, and spread well.
+type KeyMap<V> = HashMap<Key, V, RandomState>;
 
 /// An entry that a rank has.
-#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Offer {
     pub(crate) key: Key,
     pub(crate) run: RunId,
     pub(crate) nondeterministic: bool,
+    sent: Sent,
+    /// How many bytes are sent, besides large values.
+    small: u64,
+    /// The pieces of each large value.
+    large: Vec<Vec<u64>>,
+}
+
+/// What is sent of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Sent {
+    /// It stays where it is.
+    Nothing,
+    /// Of what a run needs a value stays, since nobody is to get it.
+    Chosen,
+    /// What there is of it, of which a run needs more.
+    Part,
+    /// All that a run needs.
+    Whole,
+}
+
+/// What a rank tells of what it offers in one go.
+#[derive(Serialize, Deserialize)]
+struct Told<'a> {
+    offers: Cow<'a, [Offer]>,
+    /// How many bytes the table has.
+    table: u64,
+    /// Whether it has no more to offer.
+    is_last: bool,
 }
 
 /// An exchange among these ranks.
@@ -34,168 +74,207 @@ pub(crate) struct Exchange<'a> {
     pub(crate) ranks: &'a Ranks,
     /// What is exchanged, for messages.
     pub(crate) what: &'a str,
+    pub(crate) wire: Arc<dyn Wire>,
 }
 
-/// What came of an exchange: the entries that this rank lacked, each as it was packed, and those which it lacks and
-/// nobody sent, since they are too large or can't be turned into bytes.
-pub(crate) type Sent = (Vec<(Key, PackedEntry)>, Vec<Offer>);
-
-/// An entry that may be sent. All ranks have them in the same order.
-pub(crate) struct ToSend {
-    pub(crate) key: Key,
-    /// The rank that has it to send.
-    pub(crate) owner: usize,
-    /// Whether some rank lacks it.
-    pub(crate) is_sent: bool,
-    /// Whether this one does.
-    pub(crate) is_wanted: bool,
+/// What came of an exchange.
+#[derive(Default)]
+pub(crate) struct Exchanged {
+    pub(crate) came: Vec<PackedEntry>,
+    /// What this rank lacks and nobody sent, or not all of it.
+    pub(crate) left: Vec<Offer>,
 }
 
-/// What all ranks together send in a turn, in bytes, and what each of many sends at least.
-const TURN: usize = 8 << 20;
+/// What all ranks together pack in one go, in bytes, and what each of many packs at least.
+const BATCH: usize = 8 << 20;
 const PART: usize = 64 << 10;
 
 impl Exchange<'_> {
-    /// Offers what this rank has, and gets what it lacks.
-    ///
-    /// `lacks` says whether this rank lacks an entry; `pack` appends one, with its number, to what is sent,
-    /// and says whether it did.
-    pub(crate) fn run(
+    /// Offers entries, which `pack` adds to what is sent, and gets those that this rank `wants` of what is offered, by the
+    /// rank that offers it.
+    pub(crate) fn run<'e>(
         &self,
-        offers: Vec<Offer>,
-        lacks: impl Fn(&Offer) -> bool,
-        pack: impl FnMut(usize, &Key, &mut Vec<u8>) -> bool,
-    ) -> Result<Sent, Error> {
-        let offered = self.offered(&offers)?;
-        if offered.is_empty() {
-            return Ok(Sent::default());
-        }
-        let list = self.to_send(&offered, &offers, lacks)?;
-        let (mut came, mut lacked) = (HashSet::new(), Vec::new());
-        self.send(&list, pack, |at, entry| {
-            came.insert(at);
-            lacked.extend(entry.map(|entry| (list[at].key, entry)));
-        })?;
-        let offers = offered.into_iter().map(|(_, offer)| offer).enumerate();
-        let left = offers.filter(|(at, _)| list[*at].is_wanted && !came.contains(at));
-        Ok((lacked, left.map(|(_, offer)| offer).collect()))
-    }
-
-    /// Sends, in turns, what this rank has that another lacks. `done` is given the place of each entry that any
-    /// rank has sent, with the entry if this rank lacks it.
-    pub(crate) fn send(
-        &self,
-        list: &[ToSend],
-        mut pack: impl FnMut(usize, &Key, &mut Vec<u8>) -> bool,
-        mut done: impl FnMut(usize, Option<PackedEntry>),
-    ) -> Result<(), Error> {
-        let (ranks, own, size) = (self.ranks, self.ranks.rank(), self.ranks.size());
-        let is_mine = |at: &usize| list[*at].owner == own && list[*at].is_sent;
-        let mut rest = (0..list.len()).filter(is_mine).peekable();
-        let part = (TURN / size).max(PART);
-        let (mut mine, mut sent) = (Vec::new(), 0);
-        let mut all = Vec::new();
-        let mut streams: Vec<Stream> = (0..size).map(|_| Stream::default()).collect();
-        loop {
-            while mine.len() - sent < part
-                && let Some(at) = rest.next()
-            {
-                mine.drain(..sent);
-                sent = 0;
-                let before = mine.len();
-                if !pack(at, &list[at].key, &mut mine) {
-                    mine.truncate(before);
-                }
-            }
-            let turn = sent..mine.len().min(sent + part);
-            sent = turn.end;
-            let body = Body::Bytes {
-                length: turn.len(),
-                are_last: sent == mine.len() && rest.peek().is_none(),
-            };
-            let header = Header::keyless(CollectiveOp::Exchange, self.what);
-            let met = ranks.meet(header.with_body(body))?;
-            let counts: Vec<_> = met.iter().map(Header::bytes).collect();
-            ranks.reserve(self.what, &mut all, &counts)?;
-            ranks.gather_into(self.what, &mine[turn], &counts, &mut all)?;
-            let mut of_ranks = streams.iter_mut().zip(parts(&all, &counts));
-            let bad = of_ranks.position(|(stream, of_rank)| {
-                let wants = |at: usize| list.get(at).is_some_and(|entry| entry.is_wanted);
-                !stream.take(of_rank, wants, &mut done)
-            });
-            if let Some(rank) = bad {
-                return Err(ranks.garbled(rank, self.what));
-            }
-            let sends_no_more =
-                |header: &Header| matches!(header.body, Body::Bytes { are_last: true, .. });
-            if met.iter().all(sends_no_more) {
-                break;
-            }
-        }
-        match streams.iter().position(|stream| !stream.is_whole()) {
-            None => Ok(()),
-            Some(rank) => Err(ranks.garbled(rank, self.what)),
-        }
-    }
-
-    /// What anybody offers, in the order of keys, with the lowest rank that does.
-    fn offered(&self, offers: &Vec<Offer>) -> Result<Vec<(usize, Offer)>, Error> {
-        let header = Header::keyless(CollectiveOp::Exchange, self.what);
-        let all = self.ranks.gather_all(header, offers)?;
-        let mut first: BTreeMap<Key, (usize, Offer)> = BTreeMap::new();
-        for (rank, of_rank) in all.into_iter().enumerate() {
-            for offer in of_rank {
-                first.entry(offer.key).or_insert((rank, offer));
-            }
-        }
-        Ok(first.into_values().collect())
-    }
-
-    /// Which of them any rank lacks: each rank tells it by a bit for each.
-    fn to_send(
-        &self,
-        offered: &[(usize, Offer)],
-        offers: &[Offer],
-        lacks: impl Fn(&Offer) -> bool,
-    ) -> Result<Vec<ToSend>, Error> {
+        entries: &'e [Arc<Entry>],
+        mut pack: impl FnMut(&'e Entry, &mut Outbox<'e>),
+        wants: impl Fn(usize, &Offer) -> bool,
+    ) -> Result<Exchanged, Error> {
+        let random = entries.iter().filter(|entry| entry.record.nondeterministic);
         let own = self.ranks.rank();
-        let mine: BTreeMap<_, _> = offers.iter().map(|offer| (offer.key, offer)).collect();
-        let wants = |(owner, offer): &(usize, Offer)| match mine.get(&offer.key) {
-            _ if *owner == own => false,
-            // The lowest rank's counts.
-            Some(mine) => offer.nondeterministic && mine.run != offer.run,
-            None => lacks(offer),
-        };
-        let wanted: Vec<bool> = offered.iter().map(wants).collect();
-        let bits = wanted.chunks(8).map(|eight| {
-            let bits = eight.iter().enumerate();
-            bits.fold(0, |byte, (bit, wants)| byte | u8::from(*wants) << bit)
-        });
-        let bits: Vec<u8> = bits.collect();
-        let counts = vec![bits.len(); self.ranks.size()];
-        let all = self.ranks.gather_bytes(self.what, &bits, &counts)?;
-        let mut any = vec![0_u8; bits.len()];
-        for of_rank in all.chunks_exact(bits.len()) {
-            let both = any.iter_mut().zip(of_rank);
-            both.for_each(|(any, one)| *any |= one);
+        let mut lowest: KeyMap<usize> = random.map(|entry| (entry.record.key, own)).collect();
+        let (mut rest, mut exchanged) = (entries.iter(), Exchanged::default());
+        loop {
+            let packed = self.packed(&mut rest, &mut pack);
+            let all = self.tell(packed.as_ref(), rest.as_slice().is_empty())?;
+            let packed = packed.as_ref().map_err(Error::clone)?;
+            let others = all.iter().enumerate().filter(|(rank, _)| *rank != own);
+            lowest.reserve(others.map(|(_, told)| told.offers.len()).sum());
+            let mut wanted = Vec::with_capacity(all.len());
+            for (rank, told) in all.iter().enumerate() {
+                let wants = |offer: &Offer| {
+                    let counts = rank == own || counts(&mut lowest, rank, offer);
+                    let wants = counts && wants(rank, offer);
+                    if wants && matches!(offer.sent, Sent::Nothing | Sent::Chosen) {
+                        exchanged.left.push(offer.clone());
+                    }
+                    wants && offer.sent != Sent::Nothing
+                };
+                wanted.push(told.offers.iter().map(wants).collect());
+            }
+            let is_last = all.iter().all(|told| told.is_last);
+            if all.iter().any(|told| !told.offers.is_empty()) {
+                let asked = self.ask(&wanted)?;
+                let came = self.send(packed, &asked, all, wanted)?;
+                exchanged.came.extend(came);
+            }
+            if is_last {
+                return Ok(exchanged);
+            }
         }
-        let offered = offered.iter().zip(wanted).enumerate();
-        let list = offered.map(|(at, ((owner, offer), is_wanted))| ToSend {
-            key: offer.key,
-            owner: *owner,
-            is_sent: any[at / 8] >> (at % 8) & 1 == 1,
-            is_wanted,
+    }
+
+    /// Packs as many of the entries as go at once.
+    fn packed<'e>(
+        &self,
+        entries: &mut std::slice::Iter<'e, Arc<Entry>>,
+        pack: &mut impl FnMut(&'e Entry, &mut Outbox<'e>),
+    ) -> Result<Packed<'e>, Error> {
+        let part = (BATCH / self.ranks.size()).max(PART);
+        let mut outbox = Outbox::new(&self.wire);
+        while outbox.len() < part
+            && let Some(entry) = entries.next()
+        {
+            pack(entry, &mut outbox);
+            outbox.expect(entries.as_slice().len(), part);
+        }
+        outbox.close().map_err(|source| {
+            let doing = format!("sending {} to other ranks", self.what);
+            ErrorKind::Archive { doing, source }.into()
+        })
+    }
+
+    /// Tells all ranks what this one offers.
+    fn tell<'p>(
+        &self,
+        packed: Result<&'p Packed<'_>, &Error>,
+        is_last: bool,
+    ) -> Result<Vec<Told<'p>>, Error> {
+        let told = packed.map_err(Error::clone).map(|packed| Told {
+            offers: Cow::Borrowed(&packed.offers),
+            table: packed.table.len() as u64,
+            is_last,
         });
-        Ok(list.collect())
+        let header = Header::keyless(CollectiveOp::Exchange, self.what);
+        let others = told.as_ref().map_err(Error::clone);
+        let all = self.ranks.gather_others(header, others)?.into_iter();
+        let mut own = told.ok();
+        Ok(all
+            .filter_map(|other| other.or_else(|| own.take()))
+            .collect())
+    }
+
+    /// Asks each rank for what this one wants of it; gives what each wants of this one.
+    fn ask(&self, wanted: &[Vec<bool>]) -> Result<Vec<Vec<bool>>, Error> {
+        let own = self.ranks.rank();
+        let bits: Vec<Vec<u8>> = wanted.iter().map(|wanted| to_bits(wanted)).collect();
+        let others = |rank: &usize| *rank != own;
+        let send = (0..bits.len()).filter(|rank| !bits[*rank].is_empty() && others(rank));
+        let send: Vec<_> = send.map(|rank| (rank, &bits[rank][..])).collect();
+        let mut asked = vec![vec![0; bits[own].len()]; bits.len()];
+        asked[own].clone_from(&bits[own]);
+        let places = asked.iter_mut().map(|bits| &mut bits[..]).enumerate();
+        let receive = places.filter(|(rank, place)| !place.is_empty() && others(rank));
+        self.ranks
+            .exchange_bytes(self.what, &send, &mut receive.collect::<Vec<_>>())?;
+        let of_rank = |bits: &Vec<u8>| from_bits(bits, wanted[own].len());
+        Ok(asked.iter().map(of_rank).collect())
+    }
+
+    /// Sends what others have asked for, and receives what this rank wants.
+    fn send(
+        &self,
+        packed: &Packed<'_>,
+        asked: &[Vec<bool>],
+        all: Vec<Told<'_>>,
+        wanted: Vec<Vec<bool>>,
+    ) -> Result<Vec<PackedEntry>, Error> {
+        let is_any = |wanted: &[bool]| wanted.contains(&true);
+        let to = asked.iter().enumerate().filter(|(_, asked)| is_any(asked));
+        let messages = |(rank, asked): (usize, &Vec<bool>)| {
+            let messages = packed.messages(asked).into_iter();
+            messages.map(move |message| (rank, message))
+        };
+        let send: Vec<_> = to.flat_map(messages).collect();
+        let of_ranks = all.into_iter().zip(wanted).enumerate();
+        let mut inboxes = Vec::new();
+        for (rank, (told, wanted)) in of_ranks.filter(|(_, (_, wanted))| is_any(wanted)) {
+            inboxes.push((rank, Inbox::new(self, told, &wanted)?));
+        }
+        let places = inboxes.iter_mut().flat_map(|(rank, inbox)| {
+            let places = inbox.places().into_iter();
+            places.map(|place| (*rank, place))
+        });
+        let mut receive: Vec<_> = places.collect();
+        self.ranks.exchange_bytes(self.what, &send, &mut receive)?;
+        let entries = inboxes.into_iter();
+        Ok(entries
+            .flat_map(|(_, inbox)| inbox.entries(&self.wire))
+            .collect())
     }
 }
 
-impl Offer {
-    pub(crate) fn of(record: &Record) -> Self {
-        Self {
-            key: record.key,
-            run: record.run,
-            nondeterministic: record.nondeterministic,
+/// Whether an offer counts: the first of its key, as ranks come in their order; of one that is not deterministic that of
+/// the lowest rank, whenever it comes.
+fn counts(lowest: &mut KeyMap<usize>, rank: usize, offer: &Offer) -> bool {
+    match lowest.entry(offer.key) {
+        hash_map::Entry::Vacant(place) => drop(place.insert(rank)),
+        hash_map::Entry::Occupied(mut known) => {
+            if !offer.nondeterministic || *known.get() < rank {
+                return false;
+            }
+            known.insert(rank);
         }
     }
+    true
+}
+
+/// Where the small bytes lie of those entries that are wanted, among all of a rank: what lies side by side is one message.
+fn runs(offers: &[Offer], wanted: &[bool]) -> Vec<Range<usize>> {
+    let (mut runs, mut end) = (Vec::<Range<usize>>::new(), 0_usize);
+    for (offer, is_wanted) in offers.iter().zip(wanted) {
+        let start = end;
+        end = end.saturating_add(as_usize(offer.small));
+        match runs.last_mut().filter(|run| run.end == start) {
+            _ if !*is_wanted || start == end => {}
+            Some(run) => run.end = end,
+            None => runs.push(start..end),
+        }
+    }
+    runs
+}
+
+impl Offer {
+    /// How many bytes are sent.
+    fn bytes(&self) -> u64 {
+        let large = self.large.iter().flatten();
+        large.fold(self.small, |sum, piece| sum.saturating_add(*piece))
+    }
+}
+
+/// A length that another rank has told. One that can't be is no memory that can be had.
+fn as_usize(length: u64) -> usize {
+    usize::try_from(length).unwrap_or(usize::MAX)
+}
+
+fn to_bits(wanted: &[bool]) -> Vec<u8> {
+    let byte = |eight: &[bool]| {
+        let bits = eight.iter().enumerate();
+        bits.fold(0, |byte, (bit, wants)| byte | u8::from(*wants) << bit)
+    };
+    wanted.chunks(8).map(byte).collect()
+}
+
+fn from_bits(bits: &[u8], count: usize) -> Vec<bool> {
+    (0..count)
+        .map(|at| bits[at / 8] >> (at % 8) & 1 == 1)
+        .collect()
 }

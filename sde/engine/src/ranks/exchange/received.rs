@@ -4,49 +4,67 @@
 //! of their values. So what arrives stays bytes, like what is in a store. When a run has asked for it,
 //! the cache has it, and the bytes are let go: they last until their values are read.
 
-use std::collections::HashMap;
-use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard};
 
+use super::{KeyMap, PackedEntry};
 use crate::checkpoint::{StoredEntry, StoredResult};
-use crate::error::ArchiveError;
+use crate::event::RunId;
 use crate::key::Key;
-use crate::result_map::{Codec, ErasedValue, Payload, Tags, Wire};
+use crate::result_map::Tags;
 use crate::sync::lock;
 
 /// What has arrived.
 #[derive(Default)]
-pub(crate) struct Received(Mutex<HashMap<Key, StoredEntry>>);
+pub(crate) struct Received(Mutex<KeyMap<Arrived>>);
 
-/// The bytes of a value, among others that arrived with it.
-pub(crate) struct ReceivedValue {
-    pub(crate) bytes: Arc<Vec<u8>>,
-    pub(crate) range: Range<usize>,
-    pub(crate) type_name: String,
-    pub(crate) has_files: bool,
-    pub(crate) wire: Arc<dyn Wire>,
+enum Arrived {
+    Packed(PackedEntry),
+    /// What came of it at different times, or is left of it.
+    Unpacked(StoredEntry),
+}
+
+impl Arrived {
+    /// `None` if what another rank has sent is no entry.
+    fn unpack(&self) -> Option<StoredEntry> {
+        match self {
+            Self::Packed(entry) => entry.unpack().ok(),
+            Self::Unpacked(entry) => Some(entry.clone()),
+        }
+    }
 }
 
 impl Received {
-    /// Keeps an entry, with the values that came of it before and did not come now. One without
-    /// any value is nothing to keep.
-    pub(crate) fn put(&self, mut entry: StoredEntry) {
-        let mut entries = self.lock();
-        if let Some(before) = entries.get(&entry.record.key) {
-            fill(&mut entry, before);
-        }
-        if has_any(&entry) {
-            entries.insert(entry.record.key, entry);
+    /// Keeps entries, each with the values that came of it before and did not come now.
+    pub(crate) fn put(&self, entries: Vec<PackedEntry>) {
+        let mut known = self.lock();
+        known.reserve(entries.len());
+        for entry in entries {
+            let key = entry.offer().key;
+            let now = Arrived::Packed(entry);
+            let before = known.insert(key, now);
+            let Some(before) = before.and_then(|before| before.unpack()) else {
+                continue;
+            };
+            let mut entry = known
+                .get(&key)
+                .and_then(Arrived::unpack)
+                .unwrap_or_else(|| before.clone());
+            fill(&mut entry, &before);
+            known.insert(key, Arrived::Unpacked(entry));
         }
     }
 
     pub(crate) fn find(&self, key: &Key) -> Option<StoredEntry> {
-        self.lock().get(key).cloned()
+        let entry = self.lock().get(key).and_then(Arrived::unpack);
+        entry.filter(has_any)
     }
 
-    /// Whether an entry is there with all that a run needs of it.
-    pub(crate) fn has(&self, key: &Key) -> bool {
-        self.lock().get(key).is_some_and(is_complete)
+    /// The run that made an entry which is there with all that a run needs of it.
+    pub(crate) fn run_of(&self, key: &Key) -> Option<RunId> {
+        match self.lock().get(key)? {
+            Arrived::Packed(entry) => entry.is_whole().then_some(entry.offer().run),
+            Arrived::Unpacked(entry) => is_complete(entry).then_some(entry.record.run),
+        }
     }
 
     /// Forgets an entry, since the cache has it now.
@@ -63,12 +81,22 @@ impl Received {
     /// Drops values of an app, and the entries of which none is left.
     pub(crate) fn clean(&self, app: &str, goes: impl Fn(Tags) -> bool) {
         self.lock().retain(|_, entry| {
-            if *entry.record.app == *app {
-                let going = entry.results.iter_mut();
-                let going = going.filter(|result| goes(result.tags));
-                going.for_each(|result| result.payload = None);
+            let is_of = match entry {
+                Arrived::Packed(entry) => entry.is_of(app),
+                Arrived::Unpacked(entry) => *entry.record.app == *app,
+            };
+            if !is_of {
+                return true;
             }
-            has_any(entry)
+            let Some(mut cleaned) = entry.unpack() else {
+                return false;
+            };
+            let going = cleaned.results.iter_mut();
+            let going = going.filter(|result| goes(result.tags));
+            going.for_each(|result| result.payload = None);
+            let is_kept = has_any(&cleaned);
+            *entry = Arrived::Unpacked(cleaned);
+            is_kept
         });
     }
 
@@ -76,7 +104,7 @@ impl Received {
         self.lock().clear();
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, StoredEntry>> {
+    fn lock(&self) -> MutexGuard<'_, KeyMap<Arrived>> {
         lock(&self.0)
     }
 }
@@ -98,27 +126,5 @@ fn fill(entry: &mut StoredEntry, before: &StoredEntry) {
         let mut had = before.results.iter();
         let had = had.find(|had| had.name == result.name);
         result.payload = had.and_then(|had| had.payload.clone());
-    }
-}
-
-impl Payload for ReceivedValue {
-    fn decode(&self, codec: &Codec) -> Result<ErasedValue, ArchiveError> {
-        let bytes = self.bytes.get(self.range.clone());
-        let bytes = bytes.ok_or_else(|| ArchiveError::Damaged {
-            why: "what another rank sent was cut short".to_owned(),
-        })?;
-        self.wire.decode(bytes, codec)
-    }
-
-    fn may_be(&self, codec: &Codec) -> bool {
-        self.type_name == codec.type_name()
-    }
-
-    fn stored_bytes(&self) -> u64 {
-        self.range.len() as u64
-    }
-
-    fn has_files(&self) -> bool {
-        self.has_files
     }
 }

@@ -1,0 +1,49 @@
+//! Memory for many numbers.
+//!
+//! The first write to each page of new memory costs more than all that is written to it, where pages are small. So
+//! the system is asked for large ones.
+
+#![allow(unsafe_code, reason = "gives advice about memory that it has just got")]
+
+use bytemuck::Zeroable;
+
+/// From this size on large pages are worth asking for: what one has.
+const LARGE: usize = 2 << 20;
+
+/// So many zeros; `None` if there is no memory for them.
+pub(crate) fn try_zeroed<T: Zeroable>(count: usize) -> Option<Vec<T>> {
+    let numbers = bytemuck::allocation::try_zeroed_vec(count).ok()?;
+    advise(&numbers);
+    Some(numbers)
+}
+
+/// Where a large page begins in memory that has several; 0 in less.
+pub(crate) fn start_of_large(bytes: &[u8]) -> usize {
+    match bytes.len() < 2 * LARGE {
+        true => 0,
+        false => bytes.as_ptr().align_offset(LARGE).min(LARGE),
+    }
+}
+
+/// How much more memory of such a length is to be asked for, so that it can begin there. It is not touched.
+pub(crate) fn room_for_start(length: usize) -> usize {
+    if length < LARGE { 0 } else { LARGE }
+}
+
+#[cfg(target_os = "linux")]
+fn advise<T>(memory: &[T]) {
+    /// Of most systems; where it is larger nothing comes of it.
+    const PAGE: usize = 4096;
+    let (start, length) = (memory.as_ptr() as usize, size_of_val(memory));
+    if length < LARGE {
+        return;
+    }
+    let (start, end) = (start / PAGE * PAGE, (start + length).next_multiple_of(PAGE));
+    let pages = std::ptr::without_provenance_mut(start);
+    // SAFETY: this advice changes nothing that is in memory, of whomever that is. Where the system has no large pages it says
+    // so, and all is as it was.
+    let _ = unsafe { rustix::mm::madvise(pages, end - start, rustix::mm::Advice::LinuxHugepage) };
+}
+
+#[cfg(not(target_os = "linux"))]
+fn advise<T>(_: &[T]) {}

@@ -1,0 +1,294 @@
+//! A rank's block with what lies around it: the halo that a stencil needs.
+//!
+//! A block with its padding is a block too, in coordinates that begin before the array does. What lies beyond an edge that
+//! is periodic is once more the block of some rank, an array's length further on. So all of it is one move of elements,
+//! of which only those near a border go to other ranks.
+
+use std::sync::Arc;
+
+use super::block::{Block, fits};
+use super::dist_array::{DistArray, header};
+use super::layout::{Layout, refused};
+use super::moves::{Move, copy};
+use crate::app::Handle;
+use crate::bulk::Element;
+use crate::error::Error;
+use crate::ranks::collective::CollectiveOp;
+
+/// What lies beyond the two ends of a dimension of an array.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Edge<T> {
+    /// The array once more, from its other end.
+    Periodic,
+    /// This, everywhere.
+    Constant(T),
+}
+
+/// The elements of a rank's block and those around it, as [`DistArray::padded`] gives them.
+pub struct Padded<T> {
+    layout: Arc<Layout>,
+    place: usize,
+    set: u64,
+    widths: Vec<usize>,
+    /// The block with what is around it, in coordinates that begin with it.
+    extent: Vec<usize>,
+    local: Vec<T>,
+}
+
+impl<T: Element> DistArray<T> {
+    /// This rank's block and the elements around it, so many in each direction of each dimension, at the corners too; those of
+    /// other ranks come from there. Collective.
+    ///
+    /// ```
+    /// use sde::{DistArray, Edge, Sde};
+    ///
+    /// let sde = Sde::new();
+    /// let line = DistArray::from_fn(&sde, &[5], |at| at[0] as f64)?;
+    /// // Central differences.
+    /// let slope = |edge| -> Result<Vec<f64>, sde::Error> {
+    ///     let padded = line.padded(&sde, &[1], &[edge])?;
+    ///     Ok(padded.map(|near| (near.at([1]) - near.at([-1])) / 2.0).local().to_vec())
+    /// };
+    /// assert_eq!(slope(Edge::Constant(0.0))?, [0.5, 1.0, 1.0, 1.0, -1.5]);
+    /// assert_eq!(slope(Edge::Periodic)?, [-1.5, 1.0, 1.0, 1.0, -1.5]);
+    /// # Ok::<(), sde::Error>(())
+    /// ```
+    ///
+    /// # Cost
+    /// A copy of the block; messages to and from those ranks only that have something of what is around it.
+    ///
+    /// # Errors
+    /// The same on all ranks, if one does something else, or asks for something else. On this rank, if the array lies
+    /// on another process set, other ranks can't join in here, there is not a width and an edge for each dimension, or
+    /// a periodic dimension is shorter than its width.
+    pub fn padded(
+        &self,
+        sde: &Handle,
+        widths: &[usize],
+        edges: &[Edge<T>],
+    ) -> Result<Padded<T>, Error> {
+        let halo = Halo::new(self.shape(), widths, edges)?;
+        let block = self.block();
+        let target = halo.around(&block);
+        let mut local = match self.here(sde, "pads")? {
+            Some(ranks) => {
+                let blocks = self.layout.blocks();
+                let from: Vec<_> = blocks.iter().flat_map(|block| halo.places(block)).collect();
+                let to: Vec<_> = blocks.iter().map(|block| halo.around(block)).collect();
+                let header = header(CollectiveOp::Move, &self.layout, &halo.numbers());
+                let (from, to) = (&from, &to);
+                Move { ranks, from, to }.run(&self.local, header)?
+            }
+            None => {
+                let mut local = vec![T::zeroed(); target.len()];
+                for place in halo.places(&block) {
+                    copy(&place, &self.local, &target, &mut local);
+                }
+                local
+            }
+        };
+        halo.fill(&target, &mut local);
+        Ok(Padded {
+            layout: Arc::clone(&self.layout),
+            place: self.place,
+            set: self.set(),
+            widths: widths.to_vec(),
+            extent: target.extent,
+            local,
+        })
+    }
+}
+
+/// What lies around the blocks of an array, in coordinates that begin before the array does.
+struct Halo<'a, T> {
+    shape: &'a [usize],
+    widths: &'a [usize],
+    edges: &'a [Edge<T>],
+}
+
+impl<'a, T: Element> Halo<'a, T> {
+    fn new(shape: &'a [usize], widths: &'a [usize], edges: &'a [Edge<T>]) -> Result<Self, Error> {
+        let halo = Self {
+            shape,
+            widths,
+            edges,
+        };
+        if widths.len() != shape.len() || edges.len() != shape.len() {
+            let (widths, edges) = (widths.len(), edges.len());
+            let why = format!("{widths} widths and {edges} edges for an array of shape {shape:?}");
+            return Err(refused(why));
+        }
+        let padded = shape.iter().zip(widths);
+        let padded = padded.map(|(length, width)| length.saturating_add(width.saturating_mul(2)));
+        // Coordinates go three lengths far.
+        let can_be = fits(&padded.collect::<Vec<_>>(), size_of::<T>().max(8));
+        let is_bad = |axis| halo.is_periodic(axis) && shape[axis] < widths[axis];
+        if !can_be || (0..shape.len()).any(is_bad) {
+            let why = format!("widths of {widths:?} around an array of shape {shape:?}");
+            return Err(refused(why));
+        }
+        Ok(halo)
+    }
+
+    fn is_periodic(&self, axis: usize) -> bool {
+        matches!(self.edges[axis], Edge::Periodic)
+    }
+
+    /// What tells it from another, for the header.
+    fn numbers(&self) -> Vec<usize> {
+        let mut numbers = self.widths.to_vec();
+        for edge in self.edges {
+            match edge {
+                Edge::Periodic => numbers.push(usize::MAX),
+                Edge::Constant(constant) => {
+                    let bytes = bytemuck::bytes_of(constant).iter();
+                    numbers.extend(bytes.map(|byte| usize::from(*byte)));
+                }
+            }
+        }
+        numbers
+    }
+
+    /// Where the array begins.
+    fn start(&self, axis: usize) -> usize {
+        match self.is_periodic(axis) {
+            true => self.shape[axis],
+            false => self.widths[axis],
+        }
+    }
+
+    /// A block with what is around it. Around nothing there is nothing.
+    fn around(&self, block: &Block) -> Block {
+        if block.is_empty() {
+            return Block::empty(self.shape.len());
+        }
+        let axes = 0..self.shape.len();
+        Block {
+            offset: axes
+                .clone()
+                .map(|axis| self.start(axis) + block.offset[axis] - self.widths[axis])
+                .collect(),
+            extent: axes
+                .map(|axis| block.extent[axis] + 2 * self.widths[axis])
+                .collect(),
+        }
+    }
+
+    /// All places at which the elements of a block lie.
+    fn places(&self, block: &Block) -> Vec<Block> {
+        let mut places = vec![block.clone()];
+        for axis in 0..self.shape.len() {
+            let starts = match self.is_periodic(axis) {
+                true => [0, 1, 2].map(|times| times * self.shape[axis]).to_vec(),
+                false => vec![self.widths[axis]],
+            };
+            let moved = |place: Block| {
+                let at = |start: &usize| {
+                    let mut place = place.clone();
+                    place.offset[axis] += start;
+                    place
+                };
+                starts.iter().map(at).collect::<Vec<_>>()
+            };
+            places = places.into_iter().flat_map(moved).collect();
+        }
+        places
+    }
+
+    /// Fills in what lies beyond the edges that are not periodic.
+    fn fill(&self, target: &Block, local: &mut [T]) {
+        for (axis, edge) in self.edges.iter().enumerate() {
+            let Edge::Constant(constant) = edge else {
+                continue;
+            };
+            let (width, length) = (self.widths[axis], self.shape[axis]);
+            for start in [0, width + length] {
+                let mut beyond = target.clone();
+                beyond.offset[axis] = start;
+                beyond.extent[axis] = width;
+                let lines = target.lines(&target.shared(&beyond));
+                for run in lines.runs(0..lines.len(), usize::MAX) {
+                    local[run].fill(*constant);
+                }
+            }
+        }
+    }
+}
+
+impl<T: Element> Padded<T> {
+    /// The elements of the block and those around it, by rows.
+    #[must_use]
+    pub fn local(&self) -> &[T] {
+        &self.local
+    }
+
+    /// How many these are in each dimension.
+    #[must_use]
+    pub fn extent(&self) -> &[usize] {
+        &self.extent
+    }
+
+    /// An array with the layout of the one that was padded, of what the function makes of each element and those near it.
+    /// Not collective.
+    #[must_use]
+    pub fn map<U: Element>(&self, mut each: impl FnMut(Near<'_, T>) -> U) -> DistArray<U> {
+        let block = self.layout.block(self.place);
+        let inner = Block {
+            offset: self.widths.clone(),
+            extent: block.extent,
+        };
+        let outer = Block::whole(&self.extent);
+        let mut local = Vec::with_capacity(inner.len());
+        let lines = outer.lines(&inner);
+        for place in lines.runs(0..lines.len(), usize::MAX).flatten() {
+            local.push(each(Near {
+                padded: self,
+                place,
+            }));
+        }
+        DistArray::of(Arc::clone(&self.layout), self.place, local, self.set)
+    }
+}
+
+/// One element, and what is near it.
+pub struct Near<'a, T> {
+    padded: &'a Padded<T>,
+    place: usize,
+}
+
+impl<T: Element> Near<'_, T> {
+    /// The element that is so far away in each dimension.
+    ///
+    /// # Panics
+    /// If that is further than the width, or not one distance for each dimension.
+    #[inline]
+    #[must_use]
+    pub fn at<const N: usize>(&self, distance: [isize; N]) -> T {
+        let padded = self.padded;
+        assert_eq!(N, padded.extent.len(), "a distance for each dimension");
+        let mut place = self.place as isize;
+        let mut stride = 1;
+        for axis in (0..N).rev() {
+            let is_near = distance[axis].unsigned_abs() <= padded.widths[axis];
+            assert!(is_near, "it is further away than the array is padded");
+            place += distance[axis] * stride;
+            stride *= padded.extent[axis] as isize;
+        }
+        padded.local[place as usize]
+    }
+}
+
+impl<T> std::fmt::Debug for Padded<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Padded")
+            .field("block", &self.layout.block(self.place))
+            .field("widths", &self.widths)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> std::fmt::Debug for Near<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Near({} of {:?})", self.place, self.padded)
+    }
+}

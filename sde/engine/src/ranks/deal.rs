@@ -1,0 +1,373 @@
+//! Points that are dealt out as ranks become free.
+//!
+//! Each rank begins with a share of the list. One that has none left to begin says so to the first rank, which has the
+//! rank with most left give the last half of it. So a rank that takes long for one point loses those that it has not begun;
+//! where all points cost the same, little is said.
+//!
+//! A rank must answer while it computes. So its own thread, the only one that may talk to other ranks, computes nothing
+//! meanwhile: it hands on notes, and sleeps in between. What a rank has not begun is always a range of the list, of which its
+//! threads take the first and others are given the last.
+//!
+//! The end is when nothing is left on any rank, whatever is still computed: then the first rank says so, and threads that wait
+//! for points are free for what these points share.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::collective::Ranks;
+use super::group::Note;
+use crate::error::Error;
+use crate::sync::{lock, unpoisoned};
+
+/// What ranks say to one another: the first three to the rank that deals, the others to those that compute.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Says {
+    /// There is nothing left to begin.
+    Idle,
+    /// What was asked for: half of what there was.
+    Half(Range<usize>),
+    /// A point has panicked.
+    Stop,
+    /// Give half of what there is.
+    Split,
+    /// Something to begin.
+    Take(Range<usize>),
+    /// Nothing more is begun anywhere.
+    End,
+}
+
+impl Says {
+    /// With the list that it is about: a rank may say that it has nothing left when the first has just said that it is the end.
+    fn to_note(&self, list: u64) -> Note {
+        let mut note = Note::default();
+        // It fits, whatever it says.
+        let _ = postcard::to_slice(&(list as u32, self), &mut note);
+        note
+    }
+
+    /// `None` if it is no note, or about another list.
+    fn from_note(note: &Note, list: u64) -> Option<Self> {
+        let (about, says): (u32, Self) = postcard::from_bytes(note).ok()?;
+        (list as u32 == about).then_some(says)
+    }
+}
+
+/// No longer list is dealt out so: it would not fit in a note.
+pub(super) const MOST: usize = u32::MAX as usize;
+
+/// What the first rank knows of all.
+struct Dealer {
+    /// How much each has at most that it has not begun.
+    left: Vec<usize>,
+    /// For whom a rank was asked for half of it.
+    asked: Vec<Option<usize>>,
+    idle: VecDeque<usize>,
+}
+
+impl Dealer {
+    fn new(shares: &[Range<usize>]) -> Self {
+        Self {
+            left: shares.iter().map(Range::len).collect(),
+            asked: vec![None; shares.len()],
+            idle: VecDeque::new(),
+        }
+    }
+
+    /// What is to be said to which ranks when one has said something.
+    fn hear(&mut self, rank: usize, said: Says) -> Vec<(usize, Says)> {
+        let mut says = Vec::new();
+        match (said, self.asked[rank]) {
+            (Says::Idle, _) => {
+                self.left[rank] = 0;
+                self.idle.push_back(rank);
+            }
+            (Says::Half(range), Some(taker)) => {
+                self.asked[rank] = None;
+                self.left[rank] = range.len();
+                match range.is_empty() {
+                    true => self.idle.push_front(taker),
+                    false => {
+                        self.left[taker] = range.len();
+                        says.push((taker, Says::Take(range)));
+                    }
+                }
+            }
+            (Says::Stop, _) => return self.end(),
+            _ => {}
+        }
+        while let Some((giver, place)) = self.giver().zip(self.taker()) {
+            self.asked[giver] = self.idle.remove(place);
+            says.push((giver, Says::Split));
+        }
+        let is_nothing_left = self.left.iter().all(|left| *left == 0);
+        match is_nothing_left && self.asked.iter().all(Option::is_none) {
+            true => self.end(),
+            false => says,
+        }
+    }
+
+    fn end(&self) -> Vec<(usize, Says)> {
+        (0..self.left.len()).map(|rank| (rank, Says::End)).collect()
+    }
+
+    /// The rank with most left, of those that are not asked already.
+    fn giver(&self) -> Option<usize> {
+        let has = |rank: &usize| self.left[*rank] > 0 && self.asked[*rank].is_none();
+        let ranks = (0..self.left.len()).filter(has);
+        ranks.max_by_key(|rank| self.left[*rank])
+    }
+
+    /// Which of the idle ranks is to get something: none that has been asked for what it had, since its answer would be
+    /// taken for that of one that has something.
+    fn taker(&self) -> Option<usize> {
+        self.idle
+            .iter()
+            .position(|rank| self.asked[*rank].is_none())
+    }
+}
+
+/// What a rank has of the list.
+#[derive(Default)]
+pub(super) struct Share {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct State {
+    /// What is not begun.
+    left: Range<usize>,
+    /// How many threads wait for more.
+    waiting: usize,
+    /// Nothing more is begun.
+    ended: bool,
+    /// A point has panicked.
+    stopped: bool,
+}
+
+impl State {
+    fn is_idle(&self) -> bool {
+        self.left.is_empty() && self.waiting > 0
+    }
+}
+
+impl Share {
+    /// The next place of the list to begin with; waits for what others give up. `None` at the end.
+    pub(super) fn next(&self) -> Option<usize> {
+        let mut state = lock(&self.state);
+        state.waiting += 1;
+        if state.left.is_empty() {
+            // Once: of two threads that wait each would wake the other for ever.
+            self.changed.notify_all();
+        }
+        while state.left.is_empty() && !state.ended && !state.stopped {
+            state = unpoisoned(self.changed.wait(state));
+        }
+        state.waiting -= 1;
+        match state.ended || state.stopped {
+            true => None,
+            false => state.left.next(),
+        }
+    }
+
+    /// How much is not begun.
+    pub(super) fn left(&self) -> usize {
+        self.look(|state| state.left.len())
+    }
+
+    fn look<R>(&self, look: impl FnOnce(&State) -> R) -> R {
+        look(&lock(&self.state))
+    }
+
+    fn change<R>(&self, change: impl FnOnce(&mut State) -> R) -> R {
+        let changed = change(&mut lock(&self.state));
+        self.changed.notify_all();
+        changed
+    }
+}
+
+/// Has nothing more begun when a point panics.
+pub(super) struct StopOnPanic<'a>(pub(super) &'a Share);
+
+impl Drop for StopOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.change(|state| state.stopped = true);
+        }
+    }
+}
+
+/// So long a rank sleeps at most before it looks whether another has said something.
+const LONGEST: Duration = Duration::from_millis(1);
+const SHORTEST: Duration = Duration::from_micros(20);
+
+/// One rank, while its threads compute.
+pub(super) struct Agent<'a> {
+    ranks: &'a Ranks,
+    share: &'a Share,
+    /// Which list it is.
+    list: u64,
+    /// On the first rank.
+    dealer: Option<Dealer>,
+    /// What that says to itself.
+    own: VecDeque<Says>,
+    said_idle: bool,
+    said_stop: bool,
+}
+
+impl<'a> Agent<'a> {
+    /// All ranks come to this with the same shares.
+    pub(super) fn new(ranks: &'a Ranks, share: &'a Share, shares: &[Range<usize>]) -> Self {
+        share.change(|state| state.left = shares[ranks.rank()].clone());
+        Self {
+            ranks,
+            share,
+            list: ranks.meetings(),
+            dealer: (ranks.rank() == 0).then(|| Dealer::new(shares)),
+            own: VecDeque::new(),
+            said_idle: false,
+            said_stop: false,
+        }
+    }
+
+    /// Goes on until nothing more is begun on any rank.
+    pub(super) fn run(&mut self) -> Result<(), Error> {
+        let ended = self.attend();
+        self.share.change(|state| state.ended = true);
+        ended
+    }
+
+    fn attend(&mut self) -> Result<(), Error> {
+        let mut sleep = SHORTEST;
+        loop {
+            let (is_idle, is_stopped) = self.share.look(|state| (state.is_idle(), state.stopped));
+            if is_stopped && !std::mem::replace(&mut self.said_stop, true) {
+                self.say(0, Says::Stop)?;
+            }
+            if is_idle && !std::mem::replace(&mut self.said_idle, true) {
+                self.say(0, Says::Idle)?;
+            }
+            let Some((rank, said)) = self.hear()? else {
+                self.sleep(sleep);
+                sleep = (2 * sleep).min(LONGEST);
+                continue;
+            };
+            sleep = SHORTEST;
+            match said {
+                Says::Idle | Says::Half(_) | Says::Stop => {
+                    let says = self.dealer.as_mut().map(|dealer| dealer.hear(rank, said));
+                    for (rank, says) in says.into_iter().flatten() {
+                        self.say(rank, says)?;
+                    }
+                }
+                Says::Split => {
+                    let half = self.share.change(|state| {
+                        let middle = state.left.start + state.left.len() / 2;
+                        let half = middle..state.left.end;
+                        state.left.end = middle;
+                        half
+                    });
+                    self.say(0, Says::Half(half))?;
+                }
+                Says::Take(range) => {
+                    self.said_idle = false;
+                    self.share.change(|state| state.left = range);
+                }
+                Says::End => return Ok(()),
+            }
+        }
+    }
+
+    fn say(&mut self, rank: usize, says: Says) -> Result<(), Error> {
+        match rank == self.ranks.rank() {
+            true => self.own.push_back(says),
+            false => self.ranks.post(rank, says.to_note(self.list))?,
+        }
+        Ok(())
+    }
+
+    /// What another rank has said, or this one to itself.
+    fn hear(&mut self) -> Result<Option<(usize, Says)>, Error> {
+        if let Some(said) = self.own.pop_front() {
+            return Ok(Some((self.ranks.rank(), said)));
+        }
+        while let Some((rank, note)) = self.ranks.poll()? {
+            if let Some(said) = Says::from_note(&note, self.list) {
+                return Ok(Some((rank, said)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Until there is something to say, or for so long.
+    fn sleep(&self, longest: Duration) {
+        let rests = |state: &mut State| {
+            let says_stop = state.stopped && !self.said_stop;
+            let says_idle = state.is_idle() && !self.said_idle;
+            !says_stop && !says_idle
+        };
+        let state = lock(&self.share.state);
+        drop(self.share.changed.wait_timeout_while(state, longest, rests));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_comes_as_it_was_said() {
+        let longest = || MOST - 1..MOST;
+        let list = u64::from(u32::MAX);
+        for says in [Says::Idle, Says::Half(longest()), Says::Take(longest())] {
+            let note = says.to_note(list);
+            assert_eq!(Says::from_note(&note, list), Some(says));
+            assert_eq!(Says::from_note(&note, list - 256), None);
+        }
+        assert_eq!(Says::from_note(&[255; 16], 255), None);
+    }
+
+    /// Three ranks, of which one has all.
+    #[test]
+    fn who_is_idle_gets_half_of_what_another_has_until_nobody_has_any() {
+        let mut dealer = Dealer::new(&[0..4, 4..4, 4..4]);
+        assert_eq!(dealer.hear(1, Says::Idle), [(0, Says::Split)]);
+        assert_eq!(dealer.hear(2, Says::Idle), []);
+        let said = dealer.hear(0, Says::Half(2..4));
+        assert_eq!(said, [(1, Says::Take(2..4)), (1, Says::Split)]);
+        // It has begun one of the two meanwhile.
+        let said = dealer.hear(1, Says::Half(3..4));
+        assert_eq!(said, [(2, Says::Take(3..4))]);
+        // What another has at most it may have begun.
+        assert_eq!(dealer.hear(2, Says::Idle), [(0, Says::Split)]);
+        assert_eq!(dealer.hear(0, Says::Half(2..2)), [(1, Says::Split)]);
+        // Two ranks may still compute.
+        let ends = [0, 1, 2].map(|rank| (rank, Says::End));
+        assert_eq!(dealer.hear(1, Says::Half(4..4)), ends);
+    }
+
+    /// Found by a sweep on four ranks, in which one was taken for empty by what it had answered before it got something.
+    #[test]
+    fn who_is_asked_gets_nothing_before_it_has_answered() {
+        let mut dealer = Dealer::new(&[0..8, 8..16, 16..24]);
+        assert_eq!(dealer.hear(2, Says::Idle), [(1, Says::Split)]);
+        assert_eq!(dealer.hear(1, Says::Idle), []);
+        let said = dealer.hear(1, Says::Half(16..16));
+        assert_eq!(said, [(0, Says::Split)]);
+        let said = dealer.hear(0, Says::Half(4..8));
+        assert_eq!(said, [(2, Says::Take(4..8)), (2, Says::Split)]);
+        let said = dealer.hear(2, Says::Half(6..8));
+        assert_eq!(said, [(1, Says::Take(6..8))]);
+    }
+
+    #[test]
+    fn a_panic_ends_it_for_all() {
+        let mut dealer = Dealer::new(&[0..4, 4..8]);
+        let ends = [0, 1].map(|rank| (rank, Says::End));
+        assert_eq!(dealer.hear(1, Says::Stop), ends);
+    }
+}

@@ -1,0 +1,349 @@
+//! Entries for other ranks, as bytes.
+//!
+//! What thousands of entries have in common goes once, in a table: the app, its code and settings, the machine, the names of
+//! inputs and results. An entry is its values, one after the other, and then what is its own of the record. Large
+//! values are messages of their own, sent from where they lie.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Offer, Sent, runs};
+use crate::cache::{Entry, Record};
+use crate::error::ArchiveError;
+use crate::inputs::ValueSummary;
+use crate::key::{Digest, Key, Scalar};
+use crate::result_map::{Codec, Content, ErasedValue, Named, Tags, Wire, WireBuffer};
+
+/// What entries have in common.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Provenance {
+    /// A record, of which what is in the [`Head`] of each entry is left out.
+    pub(super) record: Record,
+    pub(super) results: Vec<ResultKind>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct ResultKind {
+    pub(super) name: String,
+    pub(super) tags: Tags,
+    pub(super) type_name: String,
+    pub(super) has_files: bool,
+}
+
+/// What is an entry's own, besides what its [`Offer`] says.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Head<'a> {
+    /// Where in the table is what it has in common with others.
+    pub(super) provenance: usize,
+    pub(super) made_at: SystemTime,
+    pub(super) took: Duration,
+    pub(super) thread: u32,
+    pub(super) inputs: Vec<InputValue<'a>>,
+    pub(super) calls: Cow<'a, [(Arc<str>, Key)]>,
+    pub(super) values: Cow<'a, [ValuePlace]>,
+}
+
+/// An input without its name.
+#[derive(Serialize, Deserialize)]
+pub(super) enum InputValue<'a> {
+    Scalar(Cow<'a, Scalar>),
+    Summary(Cow<'a, str>, Digest),
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+pub(super) enum ValuePlace {
+    /// It is not sent.
+    None,
+    /// So many bytes, after those before it.
+    Here(u64),
+    /// The next of the large ones.
+    Large,
+}
+
+/// What a rank has for others.
+pub(crate) struct Outbox<'e> {
+    wire: Arc<dyn Wire>,
+    offers: Vec<Offer>,
+    to: WireBuffer<'e>,
+    /// The pieces of each large value.
+    large: Vec<Vec<Cow<'e, [u8]>>>,
+    provenances: Vec<Provenance>,
+}
+
+impl<'e> Outbox<'e> {
+    pub(super) fn new(wire: &Arc<dyn Wire>) -> Self {
+        Self {
+            wire: Arc::clone(wire),
+            offers: Vec::new(),
+            to: WireBuffer::default(),
+            large: Vec::new(),
+            provenances: Vec::new(),
+        }
+    }
+
+    /// How many bytes there are besides large values.
+    pub(super) fn len(&mut self) -> usize {
+        self.to.bytes().len()
+    }
+
+    /// Makes room, after the first entry, for so many more that are about as long.
+    pub(super) fn expect(&mut self, more: usize, most: usize) {
+        if self.offers.len() == 1 {
+            let all = self.len().saturating_mul(more + more / 8).min(most);
+            self.to.bytes().reserve(all);
+            self.offers.reserve(more);
+        }
+    }
+
+    /// Adds an entry. Values that can't be sent (`no_cache` ones, those without a codec, and those of which `leaves` says so)
+    /// are named only. One that is too large, or of which a value can't be turned into bytes, is offered without any.
+    pub(crate) fn add(
+        &mut self,
+        entry: &'e Entry,
+        leaves: impl Fn(&str, Tags) -> bool,
+        is_too_large: impl Fn(u64) -> bool,
+    ) -> Result<(), ArchiveError> {
+        let before = (self.len(), self.large.len());
+        let values = self.values(entry, &leaves);
+        let written = values.and_then(|values| self.head(entry, &values).map(|()| values));
+        let lengths =
+            |pieces: &Vec<Cow<'_, [u8]>>| pieces.iter().map(|piece| piece.len() as u64).collect();
+        let mut offer = Offer {
+            key: entry.record.key,
+            run: entry.record.run,
+            nondeterministic: entry.record.nondeterministic,
+            sent: written
+                .as_ref()
+                .map_or(Sent::Nothing, |values| sent(entry, values, &leaves)),
+            small: (self.len() - before.0) as u64,
+            large: self.large[before.1..].iter().map(lengths).collect(),
+        };
+        if written.is_err() || is_too_large(offer.bytes()) {
+            self.to.take_pieces(before.0);
+            self.large.truncate(before.1);
+            (offer.sent, offer.small, offer.large) = (Sent::Nothing, 0, Vec::new());
+        }
+        self.offers.push(offer);
+        written.map(drop)
+    }
+
+    fn values(
+        &mut self,
+        entry: &'e Entry,
+        leaves: &impl Fn(&str, Tags) -> bool,
+    ) -> Result<Vec<ValuePlace>, ArchiveError> {
+        let mut places = Vec::with_capacity(entry.results.results().len());
+        for named in entry.results.results() {
+            let value = match &named.content {
+                Content::Held(value) => Some(value),
+                Content::Stored(stored) => stored.get().ok(),
+                Content::Elsewhere(_) | Content::Gone(_) => None,
+            };
+            let tags = named.tags.unwrap_or_default();
+            let codec = named.codec.filter(|_| !leaves(&named.name, tags));
+            let Some((value, codec)) = value.zip(codec) else {
+                places.push(ValuePlace::None);
+                continue;
+            };
+            let start = self.len();
+            self.wire.encode(value, &codec, &mut self.to)?;
+            places.push(match self.to.has_lent() {
+                true => {
+                    self.large.push(self.to.take_pieces(start));
+                    ValuePlace::Large
+                }
+                false => ValuePlace::Here((self.len() - start) as u64),
+            });
+        }
+        Ok(places)
+    }
+
+    /// Appends what is its own of the record, and how long that is.
+    fn head(&mut self, entry: &Entry, values: &[ValuePlace]) -> Result<(), ArchiveError> {
+        let start = self.len();
+        let head = Head::of(&entry.record, self.provenance(entry), values);
+        let written = postcard::to_extend(&head, std::mem::take(self.to.bytes()));
+        *self.to.bytes() = written.map_err(|error| ArchiveError::Other(error.to_string()))?;
+        let length = (self.len() - start) as u32;
+        self.to.append(&length.to_le_bytes());
+        Ok(())
+    }
+
+    /// The place of what the entry has in common with others.
+    fn provenance(&mut self, entry: &Entry) -> usize {
+        /// Apps whose runs call one another take turns.
+        const LATEST: usize = 8;
+        let count = self.provenances.len();
+        let mut latest = self.provenances.iter().enumerate().rev().take(LATEST);
+        let found = latest.find(|(_, known)| known.is_of(entry));
+        found.map(|(place, _)| place).unwrap_or_else(|| {
+            self.provenances.push(Provenance::of(entry));
+            count
+        })
+    }
+
+    /// Ends it: what is to be sent.
+    pub(super) fn close(mut self) -> Result<Packed<'e>, ArchiveError> {
+        let mut table = WireBuffer::default();
+        let provenances = ErasedValue::new(std::mem::take(&mut self.provenances));
+        if !self.offers.is_empty() {
+            self.wire
+                .encode(&provenances, &Codec::of::<Vec<Provenance>>(), &mut table)?;
+        }
+        Ok(Packed {
+            offers: self.offers,
+            table: table.into_bytes(),
+            small: self.to.into_bytes(),
+            large: self.large,
+        })
+    }
+}
+
+/// What a rank has for others, when all of it is there.
+pub(super) struct Packed<'e> {
+    pub(super) offers: Vec<Offer>,
+    /// What entries have in common.
+    pub(super) table: Vec<u8>,
+    small: Vec<u8>,
+    large: Vec<Vec<Cow<'e, [u8]>>>,
+}
+
+impl Packed<'_> {
+    /// The messages to a rank that wants these of the entries.
+    pub(super) fn messages(&self, wanted: &[bool]) -> Vec<&[u8]> {
+        let small = runs(&self.offers, wanted).into_iter();
+        let mut messages = vec![&self.table[..]];
+        messages.extend(small.map(|run| &self.small[run]));
+        let mut rest = &self.large[..];
+        for (offer, is_wanted) in self.offers.iter().zip(wanted) {
+            let (own, others) = rest.split_at(offer.large.len());
+            let own = own.iter().filter(|_| *is_wanted).flatten();
+            messages.extend(own.map(|piece| &**piece));
+            rest = others;
+        }
+        messages
+    }
+}
+
+impl<'a> Head<'a> {
+    fn of(record: &'a Record, provenance: usize, values: &'a [ValuePlace]) -> Self {
+        let input = |input: &'a ValueSummary| match &input.scalar {
+            Some(scalar) => InputValue::Scalar(Cow::Borrowed(scalar)),
+            None => InputValue::Summary(Cow::Borrowed(&input.short), input.digest),
+        };
+        Self {
+            provenance,
+            made_at: record.made_at,
+            took: record.took,
+            thread: record.thread,
+            inputs: record.inputs.iter().map(input).collect(),
+            calls: Cow::Borrowed(&record.calls),
+            values: Cow::Borrowed(values),
+        }
+    }
+}
+
+impl Provenance {
+    fn of(entry: &Entry) -> Self {
+        let mut record = Record::clone(&entry.record);
+        record.calls.clear();
+        for input in &mut record.inputs {
+            (input.short, input.scalar) = (String::new(), None);
+        }
+        let results = entry.results.results().iter().map(ResultKind::of);
+        Self {
+            record,
+            results: results.collect(),
+        }
+    }
+
+    /// Whether it is that of an entry, whatever fields records get.
+    fn is_of(&self, entry: &Entry) -> bool {
+        let Record {
+            app,
+            code,
+            id,
+            key: _,
+            run,
+            inputs,
+            setup,
+            calls: _,
+            dependencies,
+            nondeterministic,
+            anew,
+            made_at: _,
+            took: _,
+            thread: _,
+            host,
+            target,
+        } = &*entry.record;
+        let own = &self.record;
+        let results = entry.results.results();
+        let inputs_are = own.inputs.len() == inputs.len()
+            && own
+                .inputs
+                .iter()
+                .zip(inputs)
+                .all(|(own, input)| own.name == input.name);
+        let results_are = self.results.len() == results.len()
+            && self
+                .results
+                .iter()
+                .zip(results)
+                .all(|(own, named)| own.is_of(named));
+        inputs_are
+            && results_are
+            && own.id == *id
+            && own.run.process == run.process
+            && (own.nondeterministic, own.anew) == (*nondeterministic, *anew)
+            && (Arc::ptr_eq(&own.app, app) || own.app == *app)
+            && own.code == *code
+            && (Arc::ptr_eq(&own.setup, setup) || own.setup == *setup)
+            && own.dependencies == *dependencies
+            && (&own.host, &own.target) == (host, target)
+    }
+}
+
+impl ResultKind {
+    fn of(named: &Named) -> Self {
+        Self {
+            name: named.name.to_string(),
+            tags: named.tags.unwrap_or_default(),
+            type_name: type_name(named).to_owned(),
+            has_files: named.has_files(),
+        }
+    }
+
+    fn is_of(&self, named: &Named) -> bool {
+        self.name == *named.name
+            && self.tags == named.tags.unwrap_or_default()
+            && self.type_name == type_name(named)
+            && self.has_files == named.has_files()
+    }
+}
+
+/// What is sent of an entry of which these values are.
+fn sent(entry: &Entry, values: &[ValuePlace], leaves: impl Fn(&str, Tags) -> bool) -> Sent {
+    let is_sent = |place: &ValuePlace| !matches!(place, ValuePlace::None);
+    let results = entry.results.results().iter().zip(values);
+    let lacking = results
+        .filter(|(named, place)| !is_sent(place) && named.tags.unwrap_or_default().is_needed());
+    let mut is_whole = values.iter().any(is_sent);
+    for (named, _) in lacking {
+        if leaves(&named.name, named.tags.unwrap_or_default()) {
+            return Sent::Chosen;
+        }
+        is_whole = false;
+    }
+    match is_whole {
+        true => Sent::Whole,
+        false => Sent::Part,
+    }
+}
+
+fn type_name(named: &Named) -> &'static str {
+    named.codec.map_or("", |codec| codec.type_name())
+}

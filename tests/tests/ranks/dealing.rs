@@ -1,0 +1,90 @@
+//! Points that are dealt out as ranks become free, where threads stand for ranks and sequence one another.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use sde::store::Cbor;
+use sde::{Error, ErrorKind, EventLog, GroupError, Inputs, Sde, ThreadGroup};
+use sde_tests::{Counter, LIMIT, Watchdog, number, x, y};
+
+/// Every fourth point is costly, and all of those begin with one rank: they end when all of them have been begun, and all
+/// others are done.
+#[test]
+fn each_rank_takes_a_costly_point_and_others_have_those_that_are_cheap() {
+    let _in_time = Watchdog::new("a sweep on four ranks", LIMIT);
+    let (done, begun) = (Counter::new(), Counter::new());
+    let point = number("point", move |_, x| {
+        match x % 4 {
+            0 => {
+                begun.add();
+                begun.reach(4);
+                done.reach(12);
+            }
+            _ => drop(done.add()),
+        }
+        Ok(x)
+    });
+    let list: Vec<Inputs> = (0..16).map(x).collect();
+    let computed = ThreadGroup::run(4, |group| {
+        let sde = Sde::builder().threads(1).process_group(group, Cbor);
+        let sde = sde.build().unwrap();
+        let points = sde.par_map(&point, &list);
+        for (x, point) in (0..).zip(&points) {
+            assert_eq!(y(point.as_ref().unwrap()).unwrap(), x);
+        }
+        sde.stats().total.computed
+    });
+    assert_eq!(computed.iter().sum::<u64>(), 16, "{computed:?}");
+}
+
+/// The threads of a rank are no ranks: one may be busy while another has the rank take more.
+#[test]
+fn a_rank_of_several_threads_takes_more_when_one_is_free() {
+    let _in_time = Watchdog::new("a sweep on two ranks", LIMIT);
+    let done = Counter::new();
+    let point = number("point", move |_, x| {
+        match x {
+            // One thread of each rank.
+            0 | 1 => done.reach(18),
+            _ => drop(done.add()),
+        }
+        Ok(x)
+    });
+    let list: Vec<Inputs> = (0..20).map(x).collect();
+    ThreadGroup::run(2, |group| {
+        let sde = Sde::builder().threads(2).process_group(group, Cbor);
+        let points = sde.build().unwrap().par_map(&point, &list);
+        assert!(points.iter().all(Result::is_ok));
+    });
+}
+
+/// The others begin nothing more, and wait for nobody.
+#[test]
+fn a_point_that_panics_ends_it_on_all_ranks() {
+    let _in_time = Watchdog::new("a sweep on two ranks", LIMIT);
+    let panics = Counter::new();
+    let point = number("point", move |_, x| {
+        if x == 0 {
+            panics.add();
+            panic!("this point");
+        }
+        panics.reach(1);
+        Ok(x)
+    });
+    let list: Vec<Inputs> = (0..1000).map(x).collect();
+    let errors = ThreadGroup::run(2, |group| {
+        let log = EventLog::new();
+        let sde = Sde::builder().threads(1).observer(log.clone());
+        let sde = sde.process_group(group, Cbor).build().unwrap();
+        let points = catch_unwind(AssertUnwindSafe(|| sde.par_map(&point, &list)));
+        assert!(log.started("point") < 1000);
+        points.ok().map(|mut points| points.remove(0).unwrap_err())
+    });
+    // Whichever has begun it.
+    let panicked = errors.iter().position(Option::is_none).unwrap();
+    let other = errors[1 - panicked].as_ref().map(Error::kind);
+    let left = GroupError::Left { rank: panicked };
+    assert!(
+        matches!(other, Some(ErrorKind::Ranks { source, .. }) if *source == left),
+        "{errors:?}"
+    );
+}

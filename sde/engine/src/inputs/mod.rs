@@ -278,3 +278,39 @@ macro_rules! inputs {
 pub fn plain(name: &'static str) -> &'static str {
     name.strip_prefix("r#").unwrap_or(name)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(inputs: &Inputs) -> Vec<u8> {
+        inputs.with_encoded(<[u8]>::to_vec).unwrap()
+    }
+
+    /// It would be a hit on another's result.
+    #[test]
+    fn an_encoding_that_was_kept_is_not_that_of_changed_inputs() {
+        let one = inputs! { x: 1_u8 };
+        encoded(&one);
+        let two = one.with("y", 2_u8);
+        assert_eq!(encoded(&two), encoded(&inputs! { x: 1_u8, y: 2_u8 }));
+        let later = two.clone().with("x", "later".to_owned());
+        assert_eq!(encoded(&later), encoded(&inputs! { x: "later", y: 2_u8 }));
+        assert_eq!(two.get::<u8>("x").unwrap(), &1);
+    }
+
+    #[test]
+    fn more_inputs_than_one_block_has_room_for_are_the_same_to_the_key() {
+        let names: Vec<_> = (0..40_u32).map(|number| format!("x{number}")).collect();
+        let add = |inputs: Inputs, name: &String| inputs.with(name.clone(), name.len());
+        let inputs = names.iter().fold(Inputs::new(), add);
+        let written = with_encoder(|to| {
+            names
+                .iter()
+                .for_each(|name| to.named(name, &name.len()).unwrap());
+            to.finish().unwrap().to_vec()
+        });
+        assert!(inputs.names().eq(&names));
+        assert_eq!([encoded(&inputs), encoded(&inputs)], [&*written; 2]);
+    }
+}

@@ -122,7 +122,7 @@ impl Inputs {
             .ok_or_else(|| mismatch::<T>(input))
     }
 
-    /// The input of that name as a shared value, however it was given. Numbers and literals, which are not shared, are
+    /// The input of that name as a shared value, however it was given. Numbers and literals that were given bare are
     /// copied.
     ///
     /// # Errors

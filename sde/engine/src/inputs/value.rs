@@ -29,8 +29,8 @@ impl<T: Fingerprint + 'static> AnyInput for T {
 
 macro_rules! input_value {
     ($($inline:ident: $type:ty),* $(,)?) => {
-        /// Numbers and literals, which most inputs are, lie beside their names: memory of their own would cost more than
-        /// all else of a hit. Other values are shared.
+        /// Numbers and literals, which most inputs are, lie beside their names: memory of their own would cost more
+        /// than all else of a hit. Other values are shared.
         #[derive(Clone)]
         pub(super) enum InputValue {
             $($inline($type),)*

@@ -1,5 +1,5 @@
 //! A hit allocates nothing: neither among the recent ones nor in the map, neither with typed arguments
-//! nor with inputs that were made before. A state of a scratch costs what is new.
+//! nor with inputs that were made before. New inputs are one block. A state of a scratch costs what is new.
 
 #![allow(unsafe_code, reason = "an allocator can't be written without")]
 
@@ -164,6 +164,27 @@ fn a_hit_in_the_map_with_inputs() {
         let outcome = sde.request(&app, &list[x]).run().expect("no error");
         assert!(outcome.results.has("result"));
     });
+}
+
+/// There were nine: numbers and literals had one each.
+#[test]
+fn new_inputs_of_small_values_are_one_block() {
+    #[sde::app]
+    fn energy(basis: &str, method: &str, x: f64, y: f64, charge: i32, spherical: bool) -> f64 {
+        let sizes = (basis.len() + method.len()) as f64;
+        sizes + x * y + f64::from(charge) + f64::from(u8::from(spherical))
+    }
+    let sde = Sde::new();
+    let app = sde.prepare(&Instance::new(energy)).expect("an app");
+    let run = |_| {
+        let inputs = inputs! {
+            basis: "6-31G*", method: "RHF", x: 0.96, y: 104.5, charge: 0, spherical: true
+        };
+        sde.run(&app, &inputs).expect("no error");
+    };
+    (0..4).for_each(run);
+    assert_eq!(allocations(|| (0..TIMES).for_each(run)), TIMES);
+    assert_eq!(sde.stats().total.computed, 1);
 }
 
 #[test]

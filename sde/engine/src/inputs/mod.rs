@@ -1,17 +1,20 @@
 //! What is given to a run: ordered, named, typed values.
 
 mod call;
+mod value;
 
 pub use call::{Call, ValueSummary, summary};
 
 use std::borrow::Cow;
 use std::fmt;
-use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 
+use smallvec::SmallVec;
+
 use crate::error::{Error, join_names, printable};
-use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe, with_encoder};
-use crate::result_map::{ErasedValue, Value};
+use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, with_encoder};
+use crate::result_map::Value;
+use value::{AnyInput, InputValue};
 
 /// The inputs of one run.
 ///
@@ -31,13 +34,30 @@ use crate::result_map::{ErasedValue, Value};
 #[derive(Clone, Default)]
 pub struct Inputs(Arc<Inner>);
 
-/// How many inputs there is room for at once: most apps have no more.
-const ROOM: usize = 8;
-
+/// One block for most inputs: allocations would be most of what a call with new ones costs.
+#[doc(hidden)]
 #[derive(Default)]
-struct Inner {
-    items: Vec<Input>,
-    encoded: OnceLock<Box<[u8]>>,
+pub struct Inner {
+    items: SmallVec<[Input; 8]>,
+    encoded: OnceLock<SmallVec<[u8; 128]>>,
+}
+
+impl Inner {
+    /// As [`Inputs::with`].
+    pub fn add<T: Fingerprint + Send + Sync + 'static>(
+        &mut self,
+        name: impl Into<Cow<'static, str>>,
+        value: T,
+    ) {
+        let input = Input {
+            name: name.into(),
+            value: InputValue::new(value),
+        };
+        match self.items.iter_mut().find(|old| old.name == input.name) {
+            Some(old) => *old = input,
+            None => self.items.push(input),
+        }
+    }
 }
 
 /// Of the items alone: what is cloned is about to change.
@@ -53,29 +73,7 @@ impl Clone for Inner {
 #[derive(Clone)]
 struct Input {
     name: Cow<'static, str>,
-    value: ErasedValue,
-    ops: &'static Ops,
-}
-
-/// What can be done with a value whose type only its maker knew.
-struct Ops {
-    encode: fn(&ErasedValue, &str, &mut Encoder<'_>) -> Result<(), FingerprintError>,
-    summary: fn(&ErasedValue, &str, &mut EncodedCursor<'_>) -> Option<ValueSummary>,
-    short: fn(&ErasedValue) -> Option<String>,
-}
-
-/// The operations of a `T`.
-struct OpsOf<T>(PhantomData<T>);
-
-impl<T: Fingerprint + Send + Sync + 'static> OpsOf<T> {
-    const OPS: &'static Ops = &Ops {
-        encode: |value, name, to| match value.downcast_ref::<T>() {
-            Some(value) => to.named(name, value),
-            None => Err(FingerprintError::custom("an input changed its type")),
-        },
-        summary: |value, name, cursor| Some(summary(name, value.downcast_ref::<T>()?, cursor)),
-        short: |value| Some(describe(value.downcast_ref::<T>()?)),
-    };
+    value: InputValue,
 }
 
 impl Inputs {
@@ -96,24 +94,17 @@ impl Inputs {
         name: impl Into<Cow<'static, str>>,
         value: T,
     ) -> Self {
-        let name = name.into();
-        let input = Input {
-            name,
-            value: ErasedValue::new(value),
-            ops: OpsOf::<T>::OPS,
-        };
+        self.inner().add(name, value);
+        self
+    }
+
+    /// To add several, of which [`with`](Self::with) would look each time whether they are shared.
+    #[doc(hidden)]
+    #[inline]
+    pub fn inner(&mut self) -> &mut Inner {
         let inner = Arc::make_mut(&mut self.0);
         inner.encoded = OnceLock::new();
-        match inner.items.iter_mut().find(|old| old.name == input.name) {
-            Some(old) => *old = input,
-            None => {
-                if inner.items.capacity() == 0 {
-                    inner.items.reserve(ROOM);
-                }
-                inner.items.push(input);
-            }
-        }
-        self
+        inner
     }
 
     /// The input of that name.
@@ -131,7 +122,8 @@ impl Inputs {
             .ok_or_else(|| mismatch::<T>(input))
     }
 
-    /// The input of that name as a shared value, however it was given.
+    /// The input of that name as a shared value, however it was given. Numbers and literals that were given bare are
+    /// copied.
     ///
     /// # Errors
     /// If there is no such input, or it has another type.
@@ -139,7 +131,7 @@ impl Inputs {
         let input = self.find(name)?;
         let shared = input.value.downcast_ref::<Value<T>>().cloned();
         shared
-            .or_else(|| input.value.downcast::<T>())
+            .or_else(|| input.value.to_shared().into_value())
             .ok_or_else(|| mismatch::<T>(input))
     }
 
@@ -185,8 +177,8 @@ impl Inputs {
     /// `x = 1.5, label = "run 1"`, each value cut short.
     pub(crate) fn short(&self) -> String {
         let one = |input: &Input| {
-            let value = (input.ops.short)(&input.value).unwrap_or_default();
-            format!("{} = {value}", input.name)
+            let value = input.value.any().map(AnyInput::short);
+            format!("{} = {}", input.name, value.unwrap_or_default())
         };
         self.0.items.iter().map(one).collect::<Vec<_>>().join(", ")
     }
@@ -201,10 +193,13 @@ impl Inputs {
     #[inline(never)]
     pub(crate) fn encode(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         let mut items = self.0.items.iter();
-        items.try_for_each(|input| (input.ops.encode)(&input.value, &input.name, to))?;
+        items.try_for_each(|input| match input.value.any() {
+            Some(value) => value.encode(&input.name, to),
+            None => Err(FingerprintError::custom("an input changed its type")),
+        })?;
         if !to.is_volatile() {
             let made = to.finish()?;
-            self.0.encoded.get_or_init(|| made.into());
+            self.0.encoded.get_or_init(|| SmallVec::from_slice(made));
         }
         Ok(())
     }
@@ -233,7 +228,7 @@ impl Inputs {
 
     pub(crate) fn summaries(&self, cursor: &mut EncodedCursor<'_>) -> Vec<ValueSummary> {
         let items = &self.0.items;
-        let one = |input: &Input| (input.ops.summary)(&input.value, &input.name, cursor);
+        let one = |input: &Input| Some(input.value.any()?.summary(&input.name, cursor));
         let mut summaries = Vec::with_capacity(items.len());
         summaries.extend(items.iter().filter_map(one));
         summaries
@@ -244,7 +239,7 @@ fn mismatch<T>(input: &Input) -> Error {
     Error::invalid_argument(format!(
         "input \"{}\" is a {}, not a {}",
         printable(&input.name),
-        input.value.type_name(),
+        input.value.to_shared().type_name(),
         std::any::type_name::<T>()
     ))
 }
@@ -253,7 +248,7 @@ impl fmt::Debug for Inputs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut map = f.debug_map();
         for input in &self.0.items {
-            let short = (input.ops.short)(&input.value);
+            let short = input.value.any().map(AnyInput::short);
             map.entry(&input.name, &format_args!("{}", short.unwrap_or_default()));
         }
         map.finish()
@@ -268,13 +263,54 @@ impl fmt::Debug for Inputs {
 /// ```
 #[macro_export]
 macro_rules! inputs {
-    ($($name:ident : $value:expr),* $(,)?) => {
-        $crate::Inputs::new()$(.with($crate::__private::plain(stringify!($name)), $value))*
-    };
+    () => { $crate::Inputs::new() };
+    ($($name:ident : $value:expr),+ $(,)?) => {{
+        let mut inputs = $crate::Inputs::new();
+        let inner = inputs.inner();
+        $(inner.add($crate::__private::plain(stringify!($name)), $value);)+
+        inputs
+    }};
 }
 
 /// The name without the `r#` that makes a keyword an identifier.
 #[doc(hidden)]
+#[inline]
 pub fn plain(name: &'static str) -> &'static str {
     name.strip_prefix("r#").unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn encoded(inputs: &Inputs) -> Vec<u8> {
+        inputs.with_encoded(<[u8]>::to_vec).unwrap()
+    }
+
+    /// It would be a hit on another's result.
+    #[test]
+    fn an_encoding_that_was_kept_is_not_that_of_changed_inputs() {
+        let one = inputs! { x: 1_u8 };
+        encoded(&one);
+        let two = one.with("y", 2_u8);
+        assert_eq!(encoded(&two), encoded(&inputs! { x: 1_u8, y: 2_u8 }));
+        let later = two.clone().with("x", "later".to_owned());
+        assert_eq!(encoded(&later), encoded(&inputs! { x: "later", y: 2_u8 }));
+        assert_eq!(two.get::<u8>("x").unwrap(), &1);
+    }
+
+    #[test]
+    fn more_inputs_than_one_block_has_room_for_are_the_same_to_the_key() {
+        let names: Vec<_> = (0..40_u32).map(|number| format!("x{number}")).collect();
+        let add = |inputs: Inputs, name: &String| inputs.with(name.clone(), name.len());
+        let inputs = names.iter().fold(Inputs::new(), add);
+        let written = with_encoder(|to| {
+            names
+                .iter()
+                .for_each(|name| to.named(name, &name.len()).unwrap());
+            to.finish().unwrap().to_vec()
+        });
+        assert!(inputs.names().eq(&names));
+        assert_eq!([encoded(&inputs), encoded(&inputs)], [&*written; 2]);
+    }
 }

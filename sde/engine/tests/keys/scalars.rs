@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use proptest::prelude::*;
-use sde::key::{Encoder, FingerprintError, Plain, Rounded};
+use sde::key::{Encoder, FingerprintError, Plain, Rounded, commit};
 use sde::{
     App, AppError, AppInfo, Fingerprint, Handle, Inputs, Instance, Parameter, ResultMap, Scalar,
     Sde, Value, ValueSummary,
@@ -36,13 +36,16 @@ impl<T: Given> App for Takes<T> {
     }
 }
 
-/// What records keep of the value as an input, a field and a parameter.
+/// What records keep of the value as an input, a field and a parameter. As an input it is given back as it was.
 fn summaries<T: Given>(value: &T) -> [ValueSummary; 3] {
     let sde = Sde::new();
     let app = Instance::new(Takes {
         value: value.clone(),
     });
     let inputs = Inputs::new().with("value", value.clone());
+    let given = commit(value).unwrap();
+    assert_eq!(commit(inputs.get::<T>("value").unwrap()).unwrap(), given);
+    assert_eq!(commit(&inputs.value::<T>("value").unwrap()).unwrap(), given);
     sde.run(&app, &inputs).unwrap();
     let record = &sde.records()[0];
     let setup = &record.setup;

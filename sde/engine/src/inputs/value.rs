@@ -1,0 +1,82 @@
+//! The value of an input, whose type only its maker knew.
+
+use std::any::Any;
+
+use super::call::{ValueSummary, summary};
+use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe};
+use crate::result_map::ErasedValue;
+
+/// What can be done with a value of any type.
+pub(super) trait AnyInput: Any {
+    fn encode(&self, name: &str, to: &mut Encoder<'_>) -> Result<(), FingerprintError>;
+    fn summary(&self, name: &str, cursor: &mut EncodedCursor<'_>) -> ValueSummary;
+    fn short(&self) -> String;
+}
+
+impl<T: Fingerprint + 'static> AnyInput for T {
+    fn encode(&self, name: &str, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.named(name, self)
+    }
+
+    fn summary(&self, name: &str, cursor: &mut EncodedCursor<'_>) -> ValueSummary {
+        summary(name, self, cursor)
+    }
+
+    fn short(&self) -> String {
+        describe(self)
+    }
+}
+
+macro_rules! input_value {
+    ($($inline:ident: $type:ty),* $(,)?) => {
+        /// Numbers and literals, which most inputs are, lie beside their names: memory of their own would cost more
+        /// than all else of a hit. Other values are shared.
+        #[derive(Clone)]
+        pub(super) enum InputValue {
+            $($inline($type),)*
+            Shared(ErasedValue, fn(&ErasedValue) -> Option<&dyn AnyInput>),
+        }
+
+        impl InputValue {
+            #[inline]
+            pub(super) fn new<T: Fingerprint + Send + Sync + 'static>(value: T) -> Self {
+                let any: &dyn Any = &value;
+                $(if let Some(value) = any.downcast_ref::<$type>() {
+                    return Self::$inline(*value);
+                })*
+                Self::Shared(ErasedValue::new(value), |value| Some(value.downcast_ref::<T>()?))
+            }
+
+            /// The value, if it is of the type that it was made of.
+            #[inline]
+            pub(super) fn any(&self) -> Option<&dyn AnyInput> {
+                match self {
+                    $(Self::$inline(value) => Some(value),)*
+                    Self::Shared(value, any) => any(value),
+                }
+            }
+
+            /// The value, shared.
+            pub(super) fn to_shared(&self) -> ErasedValue {
+                match self {
+                    $(Self::$inline(value) => ErasedValue::new(*value),)*
+                    Self::Shared(value, _) => value.clone(),
+                }
+            }
+        }
+    };
+}
+
+input_value! {
+    U8: u8, U16: u16, U32: u32, U64: u64, Usize: usize,
+    I8: i8, I16: i16, I32: i32, I64: i64, Isize: isize,
+    F32: f32, F64: f64, Bool: bool, Char: char, Text: &'static str,
+}
+
+impl InputValue {
+    /// The value as a `T`, if that is what it is.
+    pub(super) fn downcast_ref<T: 'static>(&self) -> Option<&T> {
+        let any: &dyn Any = self.any()?;
+        any.downcast_ref()
+    }
+}

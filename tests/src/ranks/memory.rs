@@ -46,6 +46,33 @@ pub(super) fn what_passes_a_limit_leaves_and_is_made_again(ranks: Ranks<'_>) {
     assert!(left.iter().all(|evicted| *evicted >= 6), "{left:?}");
 }
 
+/// One rank has less room than the others, and holds its parts: what leaves leaves on all, and no other is touched.
+pub(super) fn what_leaves_one_rank_leaves_all(ranks: Ranks<'_>) {
+    let size = ranks.size();
+    let there = ranks.run_ranks(|rank| {
+        let is_first = rank.number() == 0;
+        let arrays = if is_first { 5 } else { 50 };
+        let budget = arrays * ROWS * size_of::<f64>() / size;
+        let builder = Sde::builder().memory_budget_of(NAME, budget);
+        let sde = rank.join(builder).build().unwrap();
+        let held: Vec<_> = (0..20).map(|number| array.call(&sde, number)).collect();
+        let is_there = |number: &usize| {
+            let peek = sde.peek(&array, &inputs! { number: *number }).unwrap();
+            matches!(peek, Peek::Hit { .. })
+        };
+        let there: Vec<_> = (0..20).filter(is_there).collect();
+        assert_eq!(sde.stats().total.evicted as usize, 20 - there.len());
+        drop(held);
+        there
+    });
+    assert!(
+        there.iter().all(|of_rank| *of_rank == there[0]),
+        "{there:?}"
+    );
+    assert!((2..12).contains(&there[0].len()), "{there:?}");
+    assert_eq!(there[0].last(), Some(&19), "the last to be used stays");
+}
+
 /// It is saved before it goes, each part by its rank.
 pub(super) fn what_has_left_is_loaded(ranks: Ranks<'_>) {
     for policy in [SavePolicy::EveryResult, SavePolicy::OnRequest] {

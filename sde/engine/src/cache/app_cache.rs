@@ -8,12 +8,11 @@ use dashmap::DashMap;
 use dashmap::mapref::entry::Entry as Place;
 
 use super::entry::{Entry, Served};
-use super::memory::{Memory, Stays};
+use super::memory::{Memory, Of, Stays};
 use super::run_cost::RunCost;
 use super::run_flight::RunFlight;
 use super::scratches::Scratches;
 use super::stats::Counters;
-use crate::app::TypeIndex;
 use crate::error::Error;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;
@@ -29,8 +28,8 @@ pub(crate) struct AppCache {
     pub(super) map: DashMap<Key, Slot, BuildKeyHasher>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) scratches: Arc<Scratches>,
-    /// What counts its entries, and as which app's, if anything does.
-    pub(crate) counted: Option<(Arc<Memory>, TypeIndex)>,
+    /// What counts its entries, and as whose, if anything does.
+    pub(crate) counted: Option<(Arc<Memory>, Of)>,
     /// What runs took, where work is shared with other processes.
     pub(crate) cost: RunCost,
     /// Whether a run turned out to be non-deterministic: other processes make no use of what this one computes.
@@ -89,7 +88,7 @@ pub(crate) enum Claimed {
 }
 
 impl AppCache {
-    pub(crate) fn new(name: Arc<str>, counted: Option<(Arc<Memory>, TypeIndex)>) -> Self {
+    pub(crate) fn new(name: Arc<str>, counted: Option<(Arc<Memory>, Of)>) -> Self {
         Self {
             name,
             map: DashMap::with_hasher_and_shard_amount(BuildKeyHasher::default(), SHARDS),
@@ -106,11 +105,12 @@ impl AppCache {
 
     /// A cache of the same app for what the ranks of a process set make together. Counted is what happens in all.
     pub(crate) fn of_set(&self) -> Self {
-        Self {
-            counters: Arc::clone(&self.counters),
-            scratches: Arc::clone(&self.scratches),
-            ..Self::new(Arc::clone(&self.name), None)
-        }
+        let memory = self.counted.as_ref().map(|(memory, _)| memory);
+        let counted = memory.map(|memory| (Arc::clone(memory), Of::Ranks));
+        let mut of_set = Self::new(Arc::clone(&self.name), counted);
+        of_set.counters = Arc::clone(&self.counters);
+        of_set.scratches = Arc::clone(&self.scratches);
+        of_set
     }
 
     /// The entry of a key, whatever is left of it. Also while it is being computed again,
@@ -207,9 +207,9 @@ impl AppCache {
         change: impl FnOnce(Option<&Slot>) -> (R, Change),
     ) -> (R, Uncounted) {
         let count = |before: Option<&Slot>, after: Option<&Slot>| {
-            let (memory, app) = self.counted.as_ref()?;
+            let (memory, of) = self.counted.as_ref()?;
             memory.change(
-                *app,
+                *of,
                 before.and_then(Slot::entry),
                 after.and_then(Slot::entry),
             )
@@ -236,6 +236,17 @@ impl AppCache {
                 }
             },
         }
+    }
+
+    /// Whether its entries count for the same budget as those of another.
+    pub(crate) fn counts_with(&self, other: &Self) -> bool {
+        let budget = |cache: &Self| {
+            cache
+                .counted
+                .as_ref()
+                .map(|(memory, _)| Arc::as_ptr(memory))
+        };
+        budget(self) == budget(other)
     }
 
     /// An entry that knows what it takes, if that is counted: before it is put into the map.
@@ -432,13 +443,13 @@ impl AppCache {
 
     /// Has an entry counted that was to leave and stays, or whose cost has changed.
     pub(crate) fn count_again(&self, entry: &Arc<Entry>, why: Stays) {
-        let Some((memory, app)) = &self.counted else {
+        let Some((memory, of)) = &self.counted else {
             return;
         };
         if let Some(slot) = self.map.get(&entry.record.key)
             && slot.entry().is_some_and(|there| Arc::ptr_eq(there, entry))
         {
-            memory.count_again(*app, entry, why);
+            memory.count_again(*of, entry, why);
         }
     }
 
@@ -447,8 +458,8 @@ impl AppCache {
         self.generation.fetch_add(1, Ordering::AcqRel);
         let (mut before, mut uncounted) = (Vec::new(), Vec::new());
         self.map.retain(|_, slot| {
-            if let Some((memory, app)) = &self.counted {
-                uncounted.push(memory.change(*app, slot.entry(), None));
+            if let Some((memory, of)) = &self.counted {
+                uncounted.push(memory.change(*of, slot.entry(), None));
             }
             before.push(slot.clone());
             false
@@ -462,6 +473,17 @@ impl AppCache {
             .iter()
             .filter_map(|slot| slot.entry().cloned())
             .collect()
+    }
+}
+
+/// A process set that ends takes what its ranks made together off the list.
+impl Drop for AppCache {
+    fn drop(&mut self) {
+        if let Some((memory, of)) = &self.counted {
+            for slot in &self.map {
+                memory.change(*of, slot.entry(), None);
+            }
+        }
     }
 }
 

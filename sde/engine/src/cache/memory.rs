@@ -59,6 +59,7 @@ struct List {
     /// All but what is in use or taken.
     bytes: usize,
     taken_bytes: usize,
+    together_bytes: usize,
     entries: usize,
     kept_bytes: usize,
     in_use_bytes: usize,
@@ -71,7 +72,7 @@ type Score = (u8, u64);
 struct Place {
     /// `None` if the place is free.
     entry: Option<Arc<Entry>>,
-    app: TypeIndex,
+    of: Of,
     bytes: usize,
     /// When it was used last, as far as the state knows.
     used: u64,
@@ -87,6 +88,16 @@ pub(crate) enum State {
     InUse,
     /// A victim, of which it is not decided yet.
     Taken,
+    /// It leaves with those of other ranks.
+    Together,
+}
+
+/// Whose an entry is.
+#[derive(Clone, Copy)]
+pub(crate) enum Of {
+    App(TypeIndex),
+    /// Of the ranks of a process set, who have it leave together.
+    Ranks,
 }
 
 /// What is to leave.
@@ -147,7 +158,7 @@ impl Memory {
     /// dropped when it is free again.
     pub(super) fn change(
         &self,
-        app: TypeIndex,
+        of: Of,
         before: Option<&Arc<Entry>>,
         after: Option<&Arc<Entry>>,
     ) -> Option<Arc<Entry>> {
@@ -164,11 +175,12 @@ impl Memory {
             let came = self.budget.max_age.map(|_| Instant::now());
             let came = removed.as_ref().map_or(came, |place| place.came);
             let is_only_a_record = !entry.holds_values() && !entry.is_saved();
-            let state = match is_only_a_record && !self.budget.forgets_records {
-                true => State::Kept,
-                false => State::MayLeave(self.score(&list, entry)),
+            let state = match of {
+                _ if is_only_a_record && !self.budget.forgets_records => State::Kept,
+                Of::Ranks => State::Together,
+                Of::App(_) => State::MayLeave(self.score(&list, entry)),
             };
-            list.insert(app, entry, state, came);
+            list.insert(of, entry, state, came);
         }
         self.look_at_what_is_in_use(&mut list);
         self.note(&list);
@@ -177,16 +189,17 @@ impl Memory {
 
     /// Lists an entry that was a victim and stays, or whose cost has changed. Called with the guard of the map held, which
     /// has it.
-    pub(super) fn count_again(&self, app: TypeIndex, entry: &Arc<Entry>, why: Stays) {
+    pub(super) fn count_again(&self, of: Of, entry: &Arc<Entry>, why: Stays) {
         let mut list = lock(&self.list);
         let before = list.remove(entry);
-        let state = match why {
-            Stays::ForNow => State::MayLeave(self.score(&list, entry)),
-            Stays::Kept => State::Kept,
-            Stays::InUse => State::InUse,
+        let state = match (of, why) {
+            (_, Stays::Kept) => State::Kept,
+            (Of::Ranks, _) => State::Together,
+            (_, Stays::ForNow) => State::MayLeave(self.score(&list, entry)),
+            (_, Stays::InUse) => State::InUse,
         };
         let came = before.as_ref().and_then(|place| place.came);
-        list.insert(app, entry, state, came);
+        list.insert(of, entry, state, came);
         self.note(&list);
         drop(list);
         drop(before);
@@ -202,11 +215,10 @@ impl Memory {
         {
             bytes = bytes.saturating_add(list.places[at as usize].bytes);
             list.set_state(at, State::Taken);
-            let place = &list.places[at as usize];
-            victims.extend(place.entry.clone().map(|entry| Victim {
-                app: place.app,
-                entry,
-            }));
+            let Place { of, entry, .. } = &list.places[at as usize];
+            if let (Of::App(app), Some(entry)) = (*of, entry.clone()) {
+                victims.push(Victim { app, entry });
+            }
         }
         self.note(&list);
         victims
@@ -250,6 +262,15 @@ impl Memory {
             || list.order.len() > self.budget.entries
             || self.is_oldest_too_old(list);
         self.is_over.store(is_over, Ordering::Release);
+    }
+
+    /// How many bytes of what ranks made together are to leave: what is too much, but no more than what is above the half
+    /// of the budget.
+    pub(crate) fn too_much_together(&self) -> usize {
+        let list = lock(&self.list);
+        let limit = self.budget.limit();
+        let above_half = list.together_bytes.saturating_sub(limit / 2);
+        above_half.min(list.bytes.saturating_sub(self.allowed(&list)))
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -329,11 +350,11 @@ pub(crate) enum Stays {
 }
 
 impl List {
-    fn insert(&mut self, app: TypeIndex, entry: &Arc<Entry>, state: State, came: Option<Instant>) {
+    fn insert(&mut self, of: Of, entry: &Arc<Entry>, state: State, came: Option<Instant>) {
         let at = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place {
                 entry: None,
-                app,
+                of,
                 bytes: 0,
                 used: 0,
                 state: State::Kept,
@@ -344,7 +365,7 @@ impl List {
         entry.place.store(at, Ordering::Relaxed);
         self.places[at as usize] = Place {
             entry: Some(Arc::clone(entry)),
-            app,
+            of,
             bytes: entry.known_memory(),
             used: entry.last_use(),
             state,
@@ -411,6 +432,10 @@ impl List {
                 }
             }
             State::Taken => add(&mut self.taken_bytes),
+            State::Together => {
+                add(&mut self.bytes);
+                add(&mut self.together_bytes);
+            }
             State::Kept => {
                 add(&mut self.bytes);
                 add(&mut self.kept_bytes);

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::app_cache::AppCache;
 use super::budget::MemoryBudget;
-use super::memory::Memory;
+use super::memory::{Memory, Of};
 use crate::app::TypeIndex;
 
 /// Chunks double in size, so a few of them hold any number of app types that
@@ -65,7 +65,9 @@ impl CacheTable {
         let chunk =
             self.chunks[chunk].get_or_init(|| (0..1 << chunk).map(|_| OnceLock::new()).collect());
         let memory = self.budgets.get(&**name).unwrap_or(&self.memory);
-        let counted = memory.as_ref().map(|memory| (Arc::clone(memory), index));
+        let counted = memory
+            .as_ref()
+            .map(|memory| (Arc::clone(memory), Of::App(index)));
         chunk[at].get_or_init(|| Arc::new(AppCache::new(Arc::clone(name), counted)))
     }
 

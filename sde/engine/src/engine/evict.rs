@@ -13,6 +13,7 @@ use crate::cache::{AppCache, Entry, Memory, Record, Stays, Victim};
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::printable;
 use crate::event::Event;
+use crate::key::Key;
 use crate::result_map::Named;
 use crate::sync::lock;
 
@@ -43,10 +44,7 @@ impl Engine {
 
     #[cold]
     fn make_room(&self, memory: &Memory) {
-        let rule = Rule {
-            only_saved: memory.budget.only_saved,
-            keeps_records: !memory.budget.forgets_records,
-        };
+        let rule = Rule::of(memory);
         loop {
             let victims = memory.take();
             if victims.is_empty() {
@@ -62,6 +60,29 @@ impl Engine {
             }
         }
         self.warn_of_what_cant_leave(memory);
+    }
+
+    /// Drops what all ranks of a set drop now, also what the program holds a part of: others hold none of it any more.
+    pub(crate) fn evict_together(&self, of: &AppCache, leave: &[(Arc<AppCache>, Key)]) {
+        let Some((memory, _)) = &of.counted else {
+            return;
+        };
+        let rule = Rule::of(memory);
+        self.save_before_dropping(leave.iter().map(|(_, key)| *key));
+        for (cache, key) in leave {
+            if let Some(entry) = cache.entry(key)
+                && let Err(why) = self.evict(
+                    cache,
+                    &entry,
+                    Rule {
+                        although_in_use: true,
+                        ..rule
+                    },
+                )
+            {
+                cache.count_again(&entry, why);
+            }
+        }
     }
 
     /// Drops values of an app until what is left takes so many bytes; gives how many were let go.
@@ -84,6 +105,7 @@ impl Engine {
         let rule = Rule {
             only_saved: false,
             keeps_records: true,
+            although_in_use: false,
         };
         let mut let_go = 0;
         for entry in entries {
@@ -101,7 +123,7 @@ impl Engine {
 
     /// Drops an entry from its cache, or says why it stays.
     fn evict(&self, cache: &AppCache, entry: &Arc<Entry>, rule: Rule) -> Result<(), Stays> {
-        if entry.is_in_use() {
+        if !rule.although_in_use && entry.is_in_use() {
             return Err(Stays::InUse);
         }
         let is_stored = self.is_stored(entry, rule);
@@ -224,6 +246,17 @@ impl Engine {
 struct Rule {
     only_saved: bool,
     keeps_records: bool,
+    although_in_use: bool,
+}
+
+impl Rule {
+    fn of(memory: &Memory) -> Self {
+        Self {
+            only_saved: memory.budget.only_saved,
+            keeps_records: !memory.budget.forgets_records,
+            although_in_use: false,
+        }
+    }
 }
 
 /// So many runs are looked at that one rests on.

@@ -70,9 +70,11 @@ impl Engine {
                 wire: &*wire,
                 target: target.id(),
             };
-            if let Some(entry) = moves.run()? {
-                let app = &entry.record.app;
-                let cache = target.cache(self.caches.get(TypeIndex::of(app), app));
+            let moved = moves.run()?;
+            let app = &received.record.app;
+            let cache = target.cache(self.caches.get(TypeIndex::of(app), app));
+            target.used(&cache, moving.key);
+            if let Some(entry) = moved {
                 cache.record(&Arc::new(entry), cache.generation());
             }
         }

@@ -54,7 +54,7 @@ impl Engine {
     fn take_or_compute(
         &self,
         run: &Run<'_>,
-        ranks: &Ranks,
+        ranks: &ProcessSet,
         call: &mut dyn Call,
         unfit: Option<Error>,
     ) -> Result<Outcome, Error> {
@@ -77,10 +77,17 @@ impl Engine {
             policy,
             next: own,
             has,
+            leave: ranks.too_many(run.cache),
         };
         let header = Header::new(CollectiveOp::Run, run.key, asked(run)).with_body(body);
         let header = header.with_failure(unfit.as_ref());
         let met = ranks.meet_for_run(header, &|| given(run, call))?;
+        let leave = met.iter().map(|other| match other.body {
+            Body::Run { leave, .. } => leave,
+            _ => 0,
+        });
+        let leave = leave.max().unwrap_or(0);
+        self.evict_together(run.cache, &ranks.take_first(run.cache, leave));
         // One run has one name everywhere, which the first rank gives it.
         let next = match met[0].body {
             Body::Run { next, .. } => next,
@@ -90,6 +97,7 @@ impl Engine {
             |other: &Header| matches!(other.body, Body::Run { has: theirs, .. } if theirs == has);
         match held.filter(|_| met.iter().all(alike)) {
             Some(Ok((served, source))) => {
+                ranks.used(run.cache, run.key);
                 if source == Source::Loaded {
                     run.cache.record(&served.entry, generation);
                 }
@@ -146,7 +154,7 @@ impl Engine {
     fn compute_collectively(
         &self,
         run: &Run<'_>,
-        ranks: &Ranks,
+        ranks: &ProcessSet,
         call: &mut dyn Call,
         number: RunId,
     ) -> Result<Outcome, Error> {
@@ -192,7 +200,7 @@ impl Engine {
     fn publish_collectively(
         &self,
         run: &Run<'_>,
-        ranks: &Ranks,
+        ranks: &ProcessSet,
         published: Served,
         met: &[Header],
         claim: Option<Claim<'_>>,
@@ -208,6 +216,7 @@ impl Engine {
             entry,
         };
         if run.options.policy != Policy::Bypass {
+            ranks.used(run.cache, run.key);
             let had_states = run.cache.scratches.remove(&run.scratch_key());
             self.save_collective(ranks, &made.entry, &descriptors, had_states);
             match claim {

@@ -1,6 +1,6 @@
 //! The process sets of one engine, and what belongs to each.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -20,6 +20,7 @@ pub(crate) struct ProcessSet {
     ranks: Ranks,
     /// The caches of distributed apps, by name.
     caches: Mutex<HashMap<Arc<str>, Arc<AppCache>>>,
+    order: Mutex<SharedOrder>,
     /// The ordinary runs that were made while this was the innermost process set, and those of
     /// parts of it that were released.
     fresh: Mutex<Runs>,
@@ -30,6 +31,7 @@ impl ProcessSet {
         Self {
             ranks,
             caches: Mutex::default(),
+            order: Mutex::default(),
             fresh: Mutex::default(),
         }
     }
@@ -70,10 +72,42 @@ impl ProcessSet {
         std::mem::take(&mut lock(&self.fresh))
     }
 
+    /// Takes note of a use that is one on all ranks.
+    pub(crate) fn used(&self, cache: &Arc<AppCache>, key: Key) {
+        lock(&self.order).used(cache, key);
+    }
+
+    /// How many of the results that these ranks made together are to leave for this rank to keep to the budget of an app.
+    pub(crate) fn too_many(&self, of: &AppCache) -> u32 {
+        let Some(memory) = &of.counted else {
+            return 0;
+        };
+        let (too_much, mut bytes, mut number) = (memory.0.too_much_together(), 0, 0);
+        if too_much > 0 {
+            for (cache, key) in lock(&self.order).of_budget(of) {
+                if bytes >= too_much {
+                    break;
+                }
+                bytes += cache.entry(&key).map_or(0, |entry| entry.known_memory());
+                number += 1;
+            }
+        }
+        number
+    }
+
+    /// Takes so many out of the order, which are to leave on all ranks.
+    pub(crate) fn take_first(&self, of: &AppCache, number: u32) -> Vec<(Arc<AppCache>, Key)> {
+        let mut order = lock(&self.order);
+        let first: Vec<_> = order.of_budget(of).take(number as usize).collect();
+        first.iter().for_each(|(_, key)| order.forget(key));
+        first
+    }
+
     /// Gives what it remembers, and the ordinary runs whose results others lack. From here on it keeps nothing, whoever
     /// still has a handle of it.
     pub(crate) fn end(&self) -> (Vec<Arc<Entry>>, Runs) {
         let entries = self.entries();
+        let _order = std::mem::take(&mut *lock(&self.order));
         let _caches = std::mem::take(&mut *lock(&self.caches));
         (entries, self.take_fresh())
     }
@@ -83,6 +117,39 @@ impl ProcessSet {
         if !self.is_world() {
             lock(&self.fresh).extend(more);
         }
+    }
+}
+
+/// What the ranks of a set made together, that which was used longest ago first. It is the same on all of them, whatever each
+/// has yet: it changes only where all are.
+#[derive(Default)]
+struct SharedOrder {
+    uses: u64,
+    by_use: BTreeMap<u64, (Arc<AppCache>, Key)>,
+    last_use: HashMap<Key, u64>,
+}
+
+impl SharedOrder {
+    fn used(&mut self, cache: &Arc<AppCache>, key: Key) {
+        self.forget(&key);
+        self.uses += 1;
+        self.by_use.insert(self.uses, (Arc::clone(cache), key));
+        self.last_use.insert(key, self.uses);
+    }
+
+    fn forget(&mut self, key: &Key) {
+        if let Some(at) = self.last_use.remove(key) {
+            self.by_use.remove(&at);
+        }
+    }
+
+    /// Those that count for the same budget as an app.
+    fn of_budget<'a>(
+        &'a self,
+        of: &'a AppCache,
+    ) -> impl Iterator<Item = (Arc<AppCache>, Key)> + 'a {
+        let all = self.by_use.values().cloned();
+        all.filter(|(cache, _)| cache.counts_with(of))
     }
 }
 

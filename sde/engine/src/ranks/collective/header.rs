@@ -77,6 +77,8 @@ pub(crate) enum Body {
         policy: u8,
         next: RunId,
         has: Has,
+        /// How many of the results that the ranks made together leave, for this rank to keep to its budget.
+        leave: u32,
     },
     /// The process set that this rank goes to or comes from, and its place among those that do too;
     /// whether its store is to be committed by the way.
@@ -119,7 +121,7 @@ pub(crate) fn short(of: &blake3::Hash) -> ShortDigest {
 }
 
 /// How long the message is, and how much of a text fits in it whatever else is said.
-pub(super) const BYTES: usize = 168;
+pub(super) const BYTES: usize = 173;
 const TEXT: usize = 79;
 
 impl Header {
@@ -250,6 +252,7 @@ mod tests {
                 policy: u8::MAX,
                 next: RUN,
                 has: Has::Results(RUN),
+                leave: u32::MAX,
             },
             Body::Part {
                 set: u64::MAX,

@@ -311,6 +311,7 @@ mod tests {
                 policy,
                 next: RUN,
                 has: Has::Nothing,
+                leave: 0,
             })
         };
         assert!(run(1).fits(&run(1)));

@@ -9,6 +9,7 @@
 mod app_cache;
 mod budget;
 mod entry;
+pub mod eviction;
 pub(crate) mod flight;
 mod memory;
 mod merge;

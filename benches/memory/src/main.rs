@@ -1,48 +1,47 @@
 //! What a memory budget saves: a simulator of what leaves first, on fixed traces, beside other policies.
+//!
+//! Without arguments it runs the traces on which the policy was tuned and prints the tables of `docs/benchmarks.md`; with
+//! `--second` those on which it was not, with `--picture FILE` it draws what comes out too. `--scale` measures what
+//! coming and leaving take.
 
 mod bound;
+mod ours;
 mod patterns;
 mod peers;
+mod picture;
 mod random;
+mod results;
+mod scale;
+mod tables;
 mod traces;
 
-use peers::{Cache, Greedy, Moka, QuickCache};
-use traces::{Trace, first, second};
+use std::process::ExitCode;
 
-/// The part of the cost of a trace that is saved.
-fn saved(trace: &Trace, mut cache: impl Cache) -> f64 {
-    let mut saved = 0.0;
-    for number in &trace.requests {
-        let item = trace.items[*number as usize];
-        if cache.get(*number, item) {
-            saved += item.cost as f64;
-        } else {
-            cache.put(*number, item);
+fn main() -> ExitCode {
+    let mut args = std::env::args().skip(1);
+    let mut traces = traces::first;
+    let mut file = None;
+    while let Some(arg) = args.next() {
+        match (&*arg, args.next()) {
+            ("--scale", None) => {
+                scale::print();
+                return ExitCode::SUCCESS;
+            }
+            ("--second", next) => {
+                traces = traces::second;
+                file = next.filter(|next| next == "--picture").and(args.next());
+            }
+            ("--picture", Some(path)) => file = Some(path),
+            _ => {
+                eprintln!("unknown: {arg}; there are --second, --picture FILE and --scale");
+                return ExitCode::FAILURE;
+            }
         }
     }
-    saved / trace.total()
-}
-
-fn main() {
-    let traces = if std::env::args().any(|arg| arg == "--second") {
-        second()
-    } else {
-        first()
-    };
-    for trace in traces {
-        for part in [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0] {
-            let budget = (trace.working_set() as f64 * part) as u64;
-            let items = (trace.items.len() as f64 * part) as usize + 1;
-            println!(
-                "{} {} {part}: {:.4} {:.4} {:.4} {:.4} {:.4}",
-                trace.pattern,
-                trace.costs,
-                saved(&trace, Greedy::lru(budget)),
-                saved(&trace, Greedy::gdsf(budget)),
-                saved(&trace, Moka::new(budget)),
-                saved(&trace, QuickCache::new(budget, items)),
-                bound::bound(&trace, budget) / trace.total()
-            );
-        }
+    let cells = results::of(&traces());
+    print!("{}", tables::of(&cells));
+    if let Some(file) = file {
+        std::fs::write(file, picture::of(&cells)).unwrap();
     }
+    ExitCode::SUCCESS
 }

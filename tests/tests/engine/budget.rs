@@ -160,11 +160,12 @@ fn the_order_of_tags_comes_before_what_things_cost() {
 /// By default, as programs have it.
 #[test]
 fn only_what_is_in_the_store_leaves_unasked() {
+    let budget = MemoryBudget::bytes(500 * KIB).only_saved();
     let folder = tempfile::tempdir().unwrap();
     let watch = Watch::new();
     let sde = Sde::builder()
         .store(DirStore::open(folder.path()).unwrap())
-        .memory_budget(MemoryBudget::bytes(500 * KIB).only_saved())
+        .memory_budget(budget.order(EvictionOrder::LeastRecentlyUsed))
         .observer(watch.clone())
         .build()
         .unwrap();
@@ -395,7 +396,7 @@ fn a_derived_size_is_what_all_fields_take() {
 /// What the program holds is its own: it neither leaves nor fills the budget, once nothing else is left to leave.
 #[test]
 fn what_the_program_holds_fills_no_budget() {
-    let sde = with(MemoryBudget::bytes(500 * KIB));
+    let sde = with(MemoryBudget::bytes(500 * KIB).order(EvictionOrder::LeastRecentlyUsed));
     let held: Vec<_> = (0..20).map(|n| field.call(&sde, n, 100).unwrap()).collect();
     let used = sde.stats().memory.unwrap();
     assert!(

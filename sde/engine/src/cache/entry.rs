@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
+use super::eviction::Uses;
 use super::stats::nanos;
 use crate::app::{
     AppId, AppSetup, Callee, CodeId, Compared, Difference, Nearest, of_callees, of_keys,
@@ -166,7 +167,7 @@ pub(crate) struct Entry {
     deterministic: bool,
     /// What computing it took, with what was nested in it, in nanoseconds.
     pub(crate) nanos: u64,
-    /// When and how often it was used, if that matters; see [`Memory`](super::memory::Memory).
+    /// When and how often it was used, if that matters; see [`Uses`].
     pub(super) uses: AtomicU64,
     /// If there is no other result than one called `result`, and it is held: that one.
     pub(crate) only: Option<ErasedValue>,
@@ -314,7 +315,7 @@ impl Entry {
 
     /// When it was used last, if that is counted.
     pub(crate) fn last_use(&self) -> u64 {
-        self.uses.load(Ordering::Relaxed)
+        Uses::of(&self.uses).last()
     }
 
     /// Whether it holds values, or the way to them.

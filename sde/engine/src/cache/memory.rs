@@ -6,20 +6,23 @@
 //! Lock order: a shard of a map, then a list. Nothing is dropped with either held: destructors may use the cache.
 
 use std::collections::{BTreeSet, VecDeque};
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::budget::{EvictionOrder, MemoryBudget};
 use super::entry::{Entry, NOWHERE};
+use super::eviction::{Eviction, Facts, Uses};
 use crate::app::TypeIndex;
+use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;
 use crate::sync::lock;
 
 /// The entries of all apps that share a budget.
 pub(crate) struct Memory {
     pub(crate) budget: MemoryBudget,
-    /// One later with each entry that comes.
+    /// That of the list's order, for hits.
     tick: AtomicU64,
     is_over: AtomicBool,
     list: Mutex<List>,
@@ -45,13 +48,12 @@ pub struct MemoryUse {
     pub limit: usize,
 }
 
-#[derive(Default)]
 struct List {
     /// By [`Entry::place`].
     places: Vec<Place>,
     free: Vec<u32>,
-    /// What may leave, the first first: by the order of tags, then by the order of the budget.
-    order: BTreeSet<(Score, u32)>,
+    /// What may leave.
+    eviction: Eviction,
     /// What is in use, to be looked at again in turn.
     in_use: VecDeque<u32>,
     /// The same by when it came, if that matters.
@@ -63,26 +65,20 @@ struct List {
     entries: usize,
     kept_bytes: usize,
     in_use_bytes: usize,
-    /// The worth of what left last: what comes is worth more, so that what is there grows old.
-    left: f64,
 }
-
-type Score = (u8, u64);
 
 struct Place {
     /// `None` if the place is free.
     entry: Option<Arc<Entry>>,
     of: Of,
     bytes: usize,
-    /// When it was used last, as far as the state knows.
-    used: u64,
     state: State,
     came: Option<Instant>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-pub(crate) enum State {
-    MayLeave(Score),
+enum State {
+    MayLeave,
     /// Nothing has it but memory.
     Kept,
     InUse,
@@ -116,24 +112,23 @@ impl Memory {
     /// `None` if the budget limits nothing.
     pub(crate) fn new(budget: MemoryBudget) -> Option<Arc<Self>> {
         budget.is_limited().then(|| {
+            let list = List::new(Eviction::new(budget.order, budget.limit() / 64));
             Arc::new(Self {
                 budget,
                 tick: AtomicU64::new(1),
                 is_over: AtomicBool::new(false),
-                list: Mutex::default(),
+                list: Mutex::new(list),
                 nanos_per_kib: AtomicUsize::new(1 << 10),
                 told: AtomicBool::new(false),
             })
         })
     }
 
-    /// Takes note of a use. Written only if something has come since the last: threads that hit one entry again and again
-    /// must not write to the same place.
+    /// Takes note of a use, unless what came first leaves first.
     #[inline]
     pub(crate) fn used(&self, entry: &Entry) {
-        let now = self.tick.load(Ordering::Relaxed);
-        if entry.uses.load(Ordering::Relaxed) != now {
-            entry.uses.store(now, Ordering::Relaxed);
+        if self.budget.order != EvictionOrder::FirstIn {
+            Uses::note(&entry.uses, self.tick.load(Ordering::Relaxed));
         }
     }
 
@@ -167,20 +162,33 @@ impl Memory {
         }
         let mut list = lock(&self.list);
         let removed = before.and_then(|entry| list.remove(entry));
-        if let Some(entry) = after {
-            let now = self.tick.fetch_add(1, Ordering::Relaxed) + 1;
-            if entry.uses.load(Ordering::Relaxed) == 0 {
-                entry.uses.store(now, Ordering::Relaxed);
+        let had = before.filter(|entry| entry.holds_values());
+        match (had, after) {
+            (None, Some(entry)) => {
+                list.eviction.came(number(&entry.record.key), &entry.uses);
+                self.tick.store(list.eviction.tick(), Ordering::Relaxed);
             }
+            (Some(entry), Some(after)) if after.holds_values() => {
+                after
+                    .uses
+                    .store(entry.uses.load(Ordering::Relaxed), Ordering::Relaxed);
+            }
+            (Some(entry), _) => {
+                let uses = Uses::of(&entry.uses);
+                list.eviction.left(number(&entry.record.key), uses);
+            }
+            (None, None) => {}
+        }
+        if let Some(entry) = after {
             let came = self.budget.max_age.map(|_| Instant::now());
             let came = removed.as_ref().map_or(came, |place| place.came);
             let is_only_a_record = !entry.holds_values() && !entry.is_saved();
             let state = match of {
                 _ if is_only_a_record && !self.budget.forgets_records => State::Kept,
                 Of::Ranks => State::Together,
-                Of::App(_) => State::MayLeave(self.score(&list, entry)),
+                Of::App(_) => State::MayLeave,
             };
-            list.insert(of, entry, state, came);
+            self.insert(&mut list, of, entry, state, came);
         }
         self.look_at_what_is_in_use(&mut list);
         self.note(&list);
@@ -195,11 +203,11 @@ impl Memory {
         let state = match (of, why) {
             (_, Stays::Kept) => State::Kept,
             (Of::Ranks, _) => State::Together,
-            (_, Stays::ForNow) => State::MayLeave(self.score(&list, entry)),
+            (_, Stays::ForNow) => State::MayLeave,
             (_, Stays::InUse) => State::InUse,
         };
         let came = before.as_ref().and_then(|place| place.came);
-        list.insert(of, entry, state, came);
+        self.insert(&mut list, of, entry, state, came);
         self.note(&list);
         drop(list);
         drop(before);
@@ -231,19 +239,12 @@ impl Memory {
         }
         let limit = self.allowed(list);
         let slack = (limit / 64).min(PIECE);
-        while list.bytes > limit - slack || list.order.len() > self.budget.entries {
-            let (score, at) = list.order.first().copied()?;
-            let place = &list.places[at as usize];
-            let entry = Arc::clone(place.entry.as_ref()?);
-            if place.used == entry.last_use() {
-                list.left = f64::from_bits(score.1).max(list.left);
-                return Some(at);
-            }
-            let now = State::MayLeave(self.score(list, &entry));
-            list.places[at as usize].used = entry.last_use();
-            list.set_state(at, now);
-        }
-        None
+        let is_over = list.bytes > limit - slack || list.eviction.len() > self.budget.entries;
+        let List {
+            places, eviction, ..
+        } = list;
+        let facts = |at: u32| self.facts(&places[at as usize]);
+        is_over.then(|| eviction.victim(facts)).flatten()
     }
 
     /// How much may be there: the budget, and where more than that can't leave, an eighth besides.
@@ -259,7 +260,7 @@ impl Memory {
 
     fn note(&self, list: &List) {
         let is_over = list.bytes > self.allowed(list)
-            || list.order.len() > self.budget.entries
+            || list.eviction.len() > self.budget.entries
             || self.is_oldest_too_old(list);
         self.is_over.store(is_over, Ordering::Release);
     }
@@ -302,8 +303,9 @@ impl Memory {
                         list.in_use.push_back(at);
                         looks -= 1;
                     } else {
-                        let score = self.score(list, entry);
-                        list.set_state(at, State::MayLeave(score));
+                        let facts = self.facts(place);
+                        list.set_state(at, State::MayLeave);
+                        list.eviction.list(at, facts);
                     }
                 }
                 _ => {}
@@ -311,16 +313,28 @@ impl Memory {
         }
     }
 
-    fn score(&self, list: &List, entry: &Entry) -> Score {
-        let uses = entry.uses.load(Ordering::Relaxed);
-        let score = match self.budget.order {
-            EvictionOrder::FirstIn | EvictionOrder::LeastRecentlyUsed => uses,
-            EvictionOrder::Worth => {
-                let worth = self.cost(entry) as f64 / entry.known_memory().max(1) as f64;
-                (list.left + worth).to_bits()
-            }
+    fn insert(
+        &self,
+        list: &mut List,
+        of: Of,
+        entry: &Arc<Entry>,
+        state: State,
+        came: Option<Instant>,
+    ) {
+        let at = list.insert(of, entry, state, came);
+        if state == State::MayLeave {
+            let facts = self.facts(&list.places[at as usize]);
+            list.eviction.list(at, facts);
+        }
+    }
+
+    fn facts(&self, place: &Place) -> Facts {
+        let of = |entry: &Arc<Entry>| Facts {
+            class: self.class(entry),
+            density: self.cost(entry) as f64 / place.bytes.max(1) as f64,
+            uses: Uses::of(&entry.uses),
         };
-        (self.class(entry), score)
+        place.entry.as_ref().map_or_else(Facts::default, of)
     }
 
     /// Where the results of an entry stand in the order of tags.
@@ -350,13 +364,29 @@ pub(crate) enum Stays {
 }
 
 impl List {
-    fn insert(&mut self, of: Of, entry: &Arc<Entry>, state: State, came: Option<Instant>) {
+    fn new(eviction: Eviction) -> Self {
+        Self {
+            places: Vec::new(),
+            free: Vec::new(),
+            eviction,
+            in_use: VecDeque::new(),
+            by_age: BTreeSet::new(),
+            bytes: 0,
+            taken_bytes: 0,
+            together_bytes: 0,
+            entries: 0,
+            kept_bytes: 0,
+            in_use_bytes: 0,
+        }
+    }
+
+    /// What may leave is to be given its turn yet.
+    fn insert(&mut self, of: Of, entry: &Arc<Entry>, state: State, came: Option<Instant>) -> u32 {
         let at = self.free.pop().unwrap_or_else(|| {
             self.places.push(Place {
                 entry: None,
                 of,
                 bytes: 0,
-                used: 0,
                 state: State::Kept,
                 came,
             });
@@ -367,12 +397,12 @@ impl List {
             entry: Some(Arc::clone(entry)),
             of,
             bytes: entry.known_memory(),
-            used: entry.last_use(),
             state,
             came,
         };
         self.entries += 1;
         self.count(at, true);
+        at
     }
 
     /// Takes an entry off, if it is here.
@@ -424,11 +454,16 @@ impl List {
             false => *sum -= bytes,
         };
         match state {
-            State::MayLeave(score) => {
+            State::MayLeave => {
                 add(&mut self.bytes);
-                change(&mut self.order, (score, at), is_there);
+                if !is_there {
+                    self.eviction.unlist(at);
+                }
                 if let Some(came) = came {
-                    change(&mut self.by_age, (came, at), is_there);
+                    match is_there {
+                        true => self.by_age.insert((came, at)),
+                        false => self.by_age.remove(&(came, at)),
+                    };
                 }
             }
             State::Taken => add(&mut self.taken_bytes),
@@ -450,11 +485,9 @@ impl List {
     }
 }
 
-fn change<T: Ord>(set: &mut BTreeSet<T>, one: T, is_there: bool) {
-    match is_there {
-        true => set.insert(one),
-        false => set.remove(&one),
-    };
+/// A key is a digest: a part of it will do.
+fn number(key: &Key) -> u64 {
+    BuildKeyHasher::default().hash_one(key)
 }
 
 /// What looking in the store takes, in nanoseconds.

@@ -97,7 +97,8 @@ impl Engine {
 
     fn evict_from(&self, cache: &AppCache, keep: usize) -> usize {
         let mut entries = cache.entries();
-        entries.sort_by_key(|entry| (entry.last_use(), entry.record.made_at));
+        // Once each: they may be used meanwhile.
+        entries.sort_by_cached_key(|entry| (entry.last_use(), entry.record.made_at));
         let mut left = entries
             .iter()
             .map(|entry| entry.bytes())

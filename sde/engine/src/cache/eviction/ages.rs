@@ -13,17 +13,12 @@ pub(super) fn octaves(number: u64) -> u32 {
 }
 
 /// The step that an age is in.
-pub(super) fn whole_step(age: u64) -> usize {
+pub(super) fn step(age: u64) -> usize {
     (octaves(age + 1) as usize / 128).min(AGES - 1)
 }
 
-/// The age at which a step begins.
+/// The age at which a step begins: 0, 1/2, 1, 2, 3, 5, 7, 11.. What is one after it in order is the next but one, doubled: an exponent
+/// and the first bit of a mantissa.
 pub(super) fn start(step: usize) -> f64 {
-    power(step as f64 / 2.0) - 1.0
-}
-
-/// Two to the power of a number, by straight lines like [`octaves`].
-pub(super) fn power(number: f64) -> f64 {
-    let whole = number.floor();
-    (1.0 + number - whole) * 2_f64.powi(whole as i32)
+    f64::from_bits((2046 + step as u64) << 51) - 1.0
 }

@@ -12,8 +12,8 @@
 //! Entries that left are counted too, else what leaves early would never be seen to be asked for late. None of them is looked at:
 //! they wait in a count for each kind and age, which flows on to later ages as time passes.
 
-use super::Uses;
-use super::ages::{AGES, power, start, whole_step};
+use super::ages::{AGES, start, step};
+use super::uses::Uses;
 
 pub(super) struct Chances {
     kinds: Vec<Kind>,
@@ -26,21 +26,22 @@ pub(super) struct Chances {
 struct Kind {
     asked: [f64; AGES],
     passed: [f64; AGES],
-    /// What left, by the age that it has now; below zero where more came back than were thought to be there.
-    waiting: [f64; AGES],
+    /// What left, by the age that it has now: how many, and when they were used last in the mean.
+    waiting: [(f64, f64); AGES],
     worth: [f64; AGES],
 }
 
 /// Octaves of the time between uses.
 const OCTAVES: usize = 43;
 
-/// So many times as many ticks as there are entries make what was counted half as much.
+/// So many times as many ticks as there are entries make what was counted half as much, as if there were at least so many.
 const FADES_IN: f64 = 8.0;
+const FEW: f64 = 512.0;
 
-/// What the prior counts for.
+/// What is supposed counts like so many that were seen.
 const PRIOR: f64 = 4.0;
 
-/// The worth is computed anew when a part of all entries has come, and not more often than this.
+/// The worth is computed anew when as many have come as this part of all entries, and at least so many.
 const PART: f64 = 8.0;
 const LEAST: f64 = 16.0;
 
@@ -49,7 +50,7 @@ impl Chances {
         let kind = Kind {
             asked: [0.0; AGES],
             passed: [0.0; AGES],
-            waiting: [0.0; AGES],
+            waiting: [(0.0, 0.0); AGES],
             worth: [0.0; AGES],
         };
         Self {
@@ -61,12 +62,12 @@ impl Chances {
 
     /// What keeping an entry for a tick is worth, of what having it again costs.
     pub(super) fn worth(&self, uses: Uses, tick: u64) -> f64 {
-        self.kinds[kind(uses)].worth[whole_step(tick.saturating_sub(uses.last()))]
+        self.kinds[kind(uses)].worth[age(uses, tick)]
     }
 
     /// It was asked for so many times at an age, and not from one that it was counted for until that.
     pub(super) fn asked(&mut self, uses: Uses, from: u8, age: u64, times: f64) {
-        let at = whole_step(age);
+        let at = step(age);
         self.passed(uses, from, at as u8, times);
         self.kinds[kind(uses)].asked[at] += times;
     }
@@ -81,10 +82,20 @@ impl Chances {
             .for_each(|passed| *passed += times);
     }
 
-    /// It left, or what left came back: one more or one less.
-    pub(super) fn waits(&mut self, uses: Uses, tick: u64, more: f64) {
-        let age = whole_step(tick.saturating_sub(uses.last()));
-        self.kinds[kind(uses)].waiting[age] += more;
+    /// It left.
+    pub(super) fn left(&mut self, uses: Uses, tick: u64) {
+        let waiting = &mut self.kinds[kind(uses)].waiting[age(uses, tick)];
+        add(waiting, (1.0, uses.last() as f64));
+    }
+
+    /// What had left came back. It is one of those that are thought to be of about its age.
+    pub(super) fn came_back(&mut self, uses: Uses, tick: u64) {
+        let (kind, age) = (&mut self.kinds[kind(uses)], age(uses, tick));
+        kind.asked[age] += 1.0;
+        let there = (0..AGES).filter(|at| kind.waiting[*at].0 >= 1.0);
+        if let Some(nearest) = there.min_by_key(|at| at.abs_diff(age)) {
+            kind.waiting[nearest].0 -= 1.0;
+        }
     }
 
     /// Computes what things are worth now, if it is time.
@@ -94,18 +105,18 @@ impl Chances {
         }
         let entries = (entries as f64).max(4.0);
         let passed = (tick - self.at) as f64;
-        let fades = 0.5_f64.powf(passed / (FADES_IN * entries));
+        let fades = 0.5_f64.powf(passed / (FADES_IN * entries.max(FEW)));
         self.at = tick;
         self.next = tick + (entries / PART).max(LEAST) as u64;
         for kind in &mut self.kinds {
-            kind.pass(passed, fades);
+            kind.pass(tick, fades);
         }
-        // Of what was used once nothing is known at first but that of two uses the time between may be long.
         let [once, often @ ..] = &mut self.kinds[..] else {
             return;
         };
-        once.compute(|age| chance(entries, age as f64));
-        // Of the others, that kinds differ in their scale.
+        once.compute(|age| chance(entries, age));
+        // The others are alike but for their scale, as long as nothing else is known: all of them together, by the age in times
+        // between uses.
         let mut all = [[0.0; 2]; AGES + 2 * OCTAVES];
         for (octave, kind) in often.iter().enumerate() {
             for age in 0..AGES {
@@ -115,8 +126,7 @@ impl Chances {
         }
         let relative = |at: usize| {
             let [asked, passed] = all[at];
-            let [from, to] = [0, 1].map(|more| power((at + more) as f64 / 2.0 - OCTAVES as f64));
-            hazard(asked, passed, (to - from) / (1.0 + to))
+            hazard(asked, passed, chance(start(2 * OCTAVES) + 1.0, at))
         };
         let relative: Vec<_> = (0..all.len()).map(relative).collect();
         for (octave, kind) in often.iter_mut().enumerate() {
@@ -125,15 +135,27 @@ impl Chances {
     }
 }
 
-/// The chance that what may come at any age comes in a step: half of it does within `entries` ticks, and half of the rest in twice that.
-fn chance(entries: f64, age: f64) -> f64 {
-    let [from, to] = [0, 1].map(|more| start(age as usize + more));
-    (to - from) / (entries + to)
+/// The chance in a step of age, if half are asked for by the age `half`, and two thirds by twice that: what is supposed where nothing
+/// was seen.
+fn chance(half: f64, step: usize) -> f64 {
+    let [from, to] = [start(step), start(step + 1)];
+    (to - from) / (half + to)
 }
 
 fn hazard(asked: f64, passed: f64, prior: f64) -> f64 {
     let (asked, passed) = (asked.max(0.0), passed.max(0.0));
     (asked + PRIOR * prior) / (asked + passed + PRIOR)
+}
+
+/// Adds some with their mean.
+fn add(to: &mut (f64, f64), (count, mean): (f64, f64)) {
+    let sum = to.0 + count;
+    *to = (sum, (to.0 * to.1 + count * mean) / sum);
+}
+
+/// The step that the age of an entry is in.
+pub(super) fn age(uses: Uses, tick: u64) -> usize {
+    step(tick.saturating_sub(uses.last()))
 }
 
 fn kind(uses: Uses) -> usize {
@@ -143,17 +165,18 @@ fn kind(uses: Uses) -> usize {
 
 impl Kind {
     /// Time has passed: what was counted fades, and what has left is older.
-    fn pass(&mut self, ticks: f64, fades: f64) {
+    fn pass(&mut self, tick: u64, fades: f64) {
         for age in 0..AGES {
             self.asked[age] *= fades;
             self.passed[age] *= fades;
         }
         for age in 0..AGES - 1 {
-            let width = start(age + 1) - start(age);
-            let flows = self.waiting[age] * (ticks / width).min(1.0);
-            self.passed[age] += flows;
-            self.waiting[age] -= flows;
-            self.waiting[age + 1] += flows;
+            let (count, used) = self.waiting[age];
+            if count > 0.0 && tick as f64 - used >= start(age + 1) {
+                self.passed[age] += count;
+                self.waiting[age].0 = 0.0;
+                add(&mut self.waiting[age + 1], (count, used));
+            }
         }
     }
 

@@ -1,16 +1,18 @@
 //! The uses of what has left.
 
-use super::Uses;
+use super::uses::Uses;
 
 /// A table in which a key has one of two slots. If there is no room in it that of the two goes that was used longer ago.
 pub(super) struct History {
     slots: Vec<[(u64, Uses); 2]>,
+    /// How many slots are taken. If that is more than a fourth, there are to be twice as many.
     used: usize,
-    /// How many pairs of slots there are at most.
     most: usize,
 }
 
+/// Pairs of slots.
 const LEAST: usize = 1 << 9;
+const MOST: usize = 1 << 20;
 
 impl History {
     pub(super) fn new(bytes: usize) -> Self {
@@ -18,35 +20,33 @@ impl History {
         Self {
             slots: vec![Default::default(); LEAST],
             used: 0,
-            most: pairs.clamp(LEAST, 1 << 20),
+            most: pairs.clamp(LEAST, MOST),
         }
     }
 
     /// Takes note of one that left.
     pub(super) fn put(&mut self, key: u64, uses: Uses) {
-        if self.used > self.slots.len() && 2 * self.slots.len() <= self.most {
+        if 2 * self.used > self.slots.len() && 2 * self.slots.len() <= self.most {
             let twice = vec![Default::default(); 2 * self.slots.len()];
             self.used = 0;
-            for (key, uses) in std::mem::replace(&mut self.slots, twice)
-                .into_iter()
-                .flatten()
-            {
-                self.put_there(key, uses);
+            for slot in std::mem::replace(&mut self.slots, twice).into_flattened() {
+                if slot.1 != Uses::default() {
+                    self.put_there(slot);
+                }
             }
         }
-        self.put_there(key, uses);
+        self.put_there((key, uses));
     }
 
-    fn put_there(&mut self, key: u64, uses: Uses) {
-        let [one, other] = self.pair(key);
-        let slot = if one.0 != key && other.1.last() < one.1.last() {
+    fn put_there(&mut self, new: (u64, Uses)) {
+        let [one, other] = self.pair(new.0);
+        let older = if other.1.last() < one.1.last() {
             other
         } else {
             one
         };
-        let was_free = slot.1 == Uses::default();
-        *slot = (key, uses);
-        self.used += usize::from(was_free);
+        let before = std::mem::replace(older, new);
+        self.used += usize::from(before.1 == Uses::default());
     }
 
     /// The uses of one that comes, if they are known.

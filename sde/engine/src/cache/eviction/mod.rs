@@ -11,14 +11,15 @@
 mod ages;
 mod chances;
 mod history;
+#[cfg(all(test, not(sde_model)))]
+mod tests;
 mod uses;
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;
 
 use super::budget::EvictionOrder;
-use ages::whole_step;
-use chances::Chances;
+use chances::{Chances, age};
 use history::History;
 pub use uses::Uses;
 
@@ -48,7 +49,7 @@ struct Listed {
 }
 
 /// What is known of an entry outside of the list.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Facts {
     /// Lower ones leave first, whatever the rest says.
     pub class: u8,
@@ -88,26 +89,24 @@ impl Eviction {
         self.order.len()
     }
 
-    /// A value came since it was asked for: `uses` is to be of its entry. The key is any number that is the same for the same values.
+    /// A value came since it was asked for. What was known of its uses before it left goes to the word of its entry. Keys are
+    /// numbers that are the same for the same values, and seldom for others.
     pub fn came(&mut self, key: u64, word: &AtomicU64) {
         self.tick += 1;
         if let Some(uses) = self.history.take(key) {
             uses.write(word);
-            let age = self.tick - uses.last();
-            self.chances.waits(uses, self.tick, -1.0);
-            let from = whole_step(age) as u8;
-            self.chances.asked(uses, from, age, 1.0);
+            self.chances.came_back(uses, self.tick);
         }
         Uses::note(word, self.tick);
     }
 
     /// A value is gone that had come.
     pub fn left(&mut self, key: u64, uses: Uses) {
-        self.chances.waits(uses, self.tick, 1.0);
+        self.chances.left(uses, self.tick);
         self.history.put(key, uses);
     }
 
-    /// Lists an entry, or finds it its turn again.
+    /// Lists an entry, or gives it its turn anew.
     pub fn list(&mut self, at: u32, facts: Facts) {
         self.unlist(at);
         let turn = self.turn(facts);
@@ -118,7 +117,7 @@ impl Eviction {
         self.listed[at as usize] = Some(Listed {
             turn,
             uses,
-            passed: whole_step(self.tick.saturating_sub(uses.last())) as u8,
+            passed: age(uses, self.tick) as u8,
         });
         self.order.insert((turn, at));
     }
@@ -174,14 +173,14 @@ impl Eviction {
 
     fn learn(&mut self, listed: &mut Listed, now: Uses) {
         let before = std::mem::replace(&mut listed.uses, now);
-        if now.last() != before.last() {
+        if now.last() > before.last() {
             let times = now.since(before).max(1);
             let age = (now.last() - before.last()) / times;
             self.chances.asked(before, listed.passed, age, 1.0);
             self.chances.asked(now, 0, age, (times - 1) as f64);
             listed.passed = 0;
         }
-        let until = whole_step(self.tick.saturating_sub(now.last())) as u8;
+        let until = age(now, self.tick) as u8;
         self.chances.passed(now, listed.passed, until, 1.0);
         listed.passed = until;
     }

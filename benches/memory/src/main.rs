@@ -19,7 +19,7 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let mut args = std::env::args().skip(1);
-    let mut traces = traces::first;
+    let mut traces: fn() -> Vec<traces::Trace> = traces::first;
     let mut file = None;
     while let Some(arg) = args.next() {
         match (&*arg, args.next()) {

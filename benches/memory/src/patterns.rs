@@ -102,7 +102,7 @@ pub fn drift(
 ) -> Requests {
     let (mut ranks, zipf) = (random.shuffled(items), Zipf::new(items, exponent));
     let mut request = |number: usize| {
-        if number % every == 0 {
+        if number.is_multiple_of(every) {
             // A popular one, as a rule, and any other.
             let (a, b) = (zipf.draw(random), random.below(items));
             ranks.swap(a, b);

@@ -64,7 +64,7 @@ fn line(svg: &mut String, points: &[[f64; 2]], at: usize) {
 
 fn legend(svg: &mut String) {
     for (at, name) in NAMES.iter().enumerate() {
-        let x = LEFT + 110.0 * at as f64;
+        let x = LEFT + 118.0 * at as f64;
         line(svg, &[[x, 22.0], [x + 24.0, 22.0]], at);
         text(svg, [x + 30.0, 26.0], "start", name);
     }

@@ -57,6 +57,9 @@ const NANOS: f64 = 1e9;
 /// How large items are and what they cost, each by a name.
 type Costs = (&'static str, fn(&mut Random) -> [f64; 2]);
 
+/// What is asked for, by a name.
+type Pattern<'a> = (&'static str, &'a dyn Fn(&mut Random) -> Requests);
+
 const UNIFORM: Costs = ("uniform", |_| [1.0, 1.0]);
 /// Sizes are equal.
 const SKEWED: Costs = ("skewed", |random| [1.0, random.log_normal(2.0)]);
@@ -92,7 +95,7 @@ pub fn first() -> Vec<Trace> {
     let random = &mut Random::new(19_019);
     let zipf =
         |exponent| move |random: &mut Random| patterns::zipf(random, 10_000, exponent, 200_000);
-    let patterns: [(&str, &dyn Fn(&mut Random) -> Requests); 10] = [
+    let patterns: [Pattern; 10] = [
         ("zipf 0.6", &zipf(0.6)),
         ("zipf 0.8", &zipf(0.8)),
         ("zipf 1.0", &zipf(1.0)),
@@ -136,7 +139,7 @@ pub fn second() -> Vec<Trace> {
     let random = &mut Random::new(26_026_026);
     let zipf =
         |exponent| move |random: &mut Random| patterns::zipf(random, 20_000, exponent, 150_000);
-    let patterns: [(&str, &dyn Fn(&mut Random) -> Requests); 11] = [
+    let patterns: [Pattern; 11] = [
         ("zipf 0.7", &zipf(0.7)),
         ("zipf 0.9", &zipf(0.9)),
         ("zipf 1.1", &zipf(1.1)),

@@ -239,7 +239,7 @@ impl Memory {
         }
         let limit = self.allowed(list);
         let slack = (limit / 64).min(PIECE);
-        let is_over = list.bytes > limit - slack || list.eviction.len() > self.budget.entries;
+        let is_over = list.bytes > limit - slack || list.eviction.count() > self.budget.entries;
         let List {
             places, eviction, ..
         } = list;
@@ -260,7 +260,7 @@ impl Memory {
 
     fn note(&self, list: &List) {
         let is_over = list.bytes > self.allowed(list)
-            || list.eviction.len() > self.budget.entries
+            || list.eviction.count() > self.budget.entries
             || self.is_oldest_too_old(list);
         self.is_over.store(is_over, Ordering::Release);
     }

@@ -85,7 +85,7 @@ impl Eviction {
     }
 
     /// How many are listed.
-    pub fn len(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.order.len()
     }
 

@@ -107,7 +107,7 @@ proptest! {
                     }
                 }
             }
-            prop_assert_eq!(cache.eviction.len(), times.len());
+            prop_assert_eq!(cache.eviction.count(), times.len());
         }
     }
 
@@ -118,7 +118,7 @@ proptest! {
         cache.worth = |number| ((number % 3) as u8, f64::from(number % 7));
         for number in steps {
             cache.ask(number);
-            prop_assert_eq!(cache.eviction.len(), cache.there.len());
+            prop_assert_eq!(cache.eviction.count(), cache.there.len());
         }
         while let Some(lowest) = cache.there.keys().map(|one| one % 3).min() {
             prop_assert_eq!(cache.evict().map(|victim| victim % 3), Some(lowest));

@@ -62,7 +62,7 @@ impl Cache {
     fn evict(&mut self) -> Option<u32> {
         let at = self.eviction.victim(facts(&self.there, self.worth))?;
         self.eviction.unlist(at);
-        let uses = self.there.remove(&at).unwrap();
+        let uses = self.there.remove(&at)?;
         self.eviction.left(u64::from(at), Uses::of(&uses));
         Some(at)
     }

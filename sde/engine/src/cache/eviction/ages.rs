@@ -17,8 +17,8 @@ pub(super) fn step(age: u64) -> usize {
     (octaves(age + 1) as usize / 128).min(AGES - 1)
 }
 
-/// The age at which a step begins: 0, 1/2, 1, 2, 3, 5, 7, 11.. What is one after it in order is the next but one, doubled: an exponent
-/// and the first bit of a mantissa.
+/// The age at which a step begins: 0, 1/2, 1, 2, 3, 5, 7, 11.. One more than it doubles every two steps: an exponent and the
+/// first bit of a mantissa.
 pub(super) fn start(step: usize) -> f64 {
     f64::from_bits((2046 + step as u64) << 51) - 1.0
 }

@@ -1,16 +1,16 @@
 //! How likely an entry is asked for, learned from what was asked for before.
 //!
-//! Entries are told apart by how long it was from one of their uses to the next (by octaves; what was used once is a kind of its own) and
-//! by the time since the last use, their age. For each kind and age it is counted how many were asked for at that age, and how
-//! many passed it. The part of those that reached an age that was asked for in it is the hazard of that age.
+//! Entries are told apart by how long it was from one of their uses to the next (by octaves; what was used once is a kind of
+//! its own) and by the time since the last use, their age. For each kind and age it is counted how many were asked for at that
+//! age, and how many passed it. The part of those that reached an age that was asked for in it is the hazard of that age.
 //!
-//! From the hazards follows what keeping an entry is worth: the most, over all times at which one may give it up, of the chance that it is
-//! asked for before, divided by the time that it takes room until then. That is the index of Gittins (1979), which is
-//! the best rule for one place and many candidates; LHD (Beckmann, Chen and Cidon, 2018) takes the whole time to the end instead. It tells a loop
-//! from what is old: what has been waited for long is dear if its time comes, and worth nothing if its time is over.
+//! From the hazards follows what keeping an entry is worth: the most, over all times at which one may give it up, of the chance
+//! that it is asked for before, divided by the time that it takes room until then. That is the index of Gittins (1979), which is
+//! the best rule for one place and many candidates; LHD (Beckmann, Chen and Cidon, 2018) takes the whole time to the end
+//! instead. What is soon due in a loop is worth much, and little once its time is over.
 //!
-//! Entries that left are counted too, else what leaves early would never be seen to be asked for late. None of them is looked at:
-//! they wait in a count for each kind and age, which flows on to later ages as time passes.
+//! What has left is counted too, else what leaves early would never be seen to be asked for late. None of it is looked at: for
+//! each kind and age there is a count, which moves to the next age when its mean does.
 
 use super::ages::{AGES, start, step};
 use super::uses::Uses;
@@ -135,8 +135,8 @@ impl Chances {
     }
 }
 
-/// The chance in a step of age, if half are asked for by the age `half`, and two thirds by twice that: what is supposed where nothing
-/// was seen.
+/// The chance in a step of age, if half are asked for by the age `half`, and two thirds by twice that: what is supposed where
+/// nothing was seen.
 fn chance(half: f64, step: usize) -> f64 {
     let [from, to] = [start(step), start(step + 1)];
     (to - from) / (half + to)

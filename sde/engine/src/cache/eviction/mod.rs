@@ -1,12 +1,12 @@
 //! In what order entries leave.
 //!
-//! A list of what may leave, by numbers that its user gives, in the order in which it is to leave. It knows no lock and no clock:
-//! it is used with a lock held, time is counted in values that came, and all that a hit does is to write to a word of its own entry
-//! ([`Uses`]). The list finds out about hits later, when an entry would be the next to leave, or when it comes by: at each victim a few
-//! entries are looked at in turn.
+//! A list of what may leave, by numbers that its user gives, in the order in which it is to leave. It knows no lock and no
+//! clock: it is used with a lock held, time is counted in values that came, and all that a hit does is to write to a word of its
+//! own entry ([`Uses`]). The list finds out about hits later: when an entry would be the next to leave, and at each victim of a
+//! few entries in turn.
 //!
-//! [`EvictionOrder::Worth`] asks what keeping an entry saves for each byte and tick: what having it again costs, times how likely it is asked for
-//! soon ([`chances`]). Measured beside other policies in `benches/memory`; docs/decisions has what was tried.
+//! [`EvictionOrder::Worth`] asks what keeping an entry saves for each byte and tick: what having it again costs, times how likely
+//! it is asked for soon ([`chances`]). `benches/memory` has it beside other policies, `0026-what-leaves-first.md` what was tried.
 
 mod ages;
 mod chances;
@@ -102,8 +102,10 @@ impl Eviction {
 
     /// A value is gone that had come.
     pub fn left(&mut self, key: u64, uses: Uses) {
-        self.chances.left(uses, self.tick);
-        self.history.put(key, uses);
+        if self.by == EvictionOrder::Worth {
+            self.chances.left(uses, self.tick);
+            self.history.put(key, uses);
+        }
     }
 
     /// Lists an entry, or gives it its turn anew.

@@ -190,6 +190,25 @@ fn history_is_kept_within_its_size_the_latest_longest() {
     assert!(known(&mut history, 1..=900_000) < 64 << 10);
 }
 
+/// What was learned long ago counts for nothing.
+#[test]
+fn what_was_counted_fades() {
+    let word = AtomicU64::new(0);
+    Uses::note(&word, 1);
+    let uses = Uses::of(&word);
+    let mut chances = Chances::new();
+    let worth = |chances: &mut Chances, tick| {
+        chances.keep_up(tick, 1000);
+        chances.worth(uses, 1)
+    };
+    let before = worth(&mut chances, 1);
+    chances.asked(uses, 0, 10, 1000.0);
+    let learned = worth(&mut chances, 1_000);
+    let after = worth(&mut chances, 1_000_000);
+    assert!(learned > 10.0 * before, "{learned} {before}");
+    assert!(after < 1.01 * before, "{after} {before}");
+}
+
 /// A loop that there is no room for: what is there stays, or nothing would ever be hit.
 #[test]
 fn of_a_loop_a_part_stays() {

@@ -9,7 +9,8 @@ use super::ages::octaves;
 /// Time is counted in ticks: one for each value that comes. Uses between two ticks are one, so what is hit again and again
 /// while nothing comes is not written to.
 ///
-/// From the top: 42 bits of the last tick, 14 of the mean time between uses as a logarithm with 8 bits after the point, 8 of the count.
+/// From the top: 42 bits of the last tick, 14 of the mean time between uses as a logarithm with 8 bits after the point, 8 of the
+/// count.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Uses(u64);
 

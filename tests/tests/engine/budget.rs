@@ -261,10 +261,10 @@ fn what_rests_on_what_has_left_costs_more() {
     fn sum(sde: &Handle, number: u64) -> Result<Vec<u8>, sde::Error> {
         let whole = dear.call(sde, number, 10, 850)?;
         let start = Instant::now();
-        while start.elapsed() < Duration::from_micros(1500) {
+        while start.elapsed() < Duration::from_micros(500) {
             std::hint::spin_loop();
         }
-        Ok(whole[..30 * KIB].to_vec())
+        Ok(whole[..10 * KIB].to_vec())
     }
     let watch = Watch::new();
     let builder = Sde::builder()
@@ -281,7 +281,7 @@ fn what_rests_on_what_has_left_costs_more() {
             cost.entry(app.to_string()).or_insert(of);
         }
     }
-    // What took 12 ns a byte left first, what rests on it took 50 by itself and 380 with that, the others 150.
+    // What took 12 ns a byte left first, what rests on it took 50 by itself and 900 with that, the others 150.
     assert!(cost["budget.dear"] >= Duration::from_millis(10), "{cost:?}");
     assert!(!cost.contains_key("budget.sum"), "{cost:?}");
 }

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use sde::Key;
 use sde::key::Digest;
 use sde_archives::inspect::{Computations, Entry, Listed, Standing};
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 use crate::args::{App, Place};
 use crate::failure::Failure;
@@ -17,8 +17,8 @@ use crate::{store, text};
 
 /// What two stores do not have in common
 ///
-/// Entries in one only, and results that are not the same bytes. Compares digests; no value is read. One store is compared
-/// with that of SDE_STORE.
+/// Entries in one only, those that are marked as not to be used in one only, and results that are not the same bytes.
+/// Compares digests. One store is compared with that of SDE_STORE.
 #[derive(Args)]
 pub struct Diff {
     #[command(flatten)]
@@ -34,6 +34,8 @@ pub struct Diff {
 /// A computation that counts.
 struct Computed {
     app: Arc<str>,
+    /// It is marked as not to be used.
+    invalid: bool,
     /// Those that are saved.
     results: Vec<(String, Digest)>,
 }
@@ -46,6 +48,9 @@ type Named = (Key, Arc<str>);
 struct Differences {
     only_first: Vec<Named>,
     only_second: Vec<Named>,
+    /// Marked as not to be used in the first, and not so, or not there, in the second.
+    invalid_first: Vec<Named>,
+    invalid_second: Vec<Named>,
     /// With the results that are not the same.
     different: Vec<(Named, Vec<String>)>,
     same: usize,
@@ -60,9 +65,8 @@ impl Diff {
             true => Differences::of(&first, &first),
             false => Differences::of(&first, &self.entries(&stores[1], out)?),
         };
-        out.found |= !(found.different.is_empty()
-            && found.only_first.is_empty()
-            && found.only_second.is_empty());
+        let lists = found.lists();
+        out.found |= !found.different.is_empty() || lists.iter().any(|(.., list)| !list.is_empty());
         match out.json {
             true => out.object(&found.object()),
             false => found.print(out),
@@ -73,20 +77,27 @@ impl Diff {
     fn entries(&self, path: &Path, out: &mut Output) -> Result<Entries, Failure> {
         let (store, found) = store::read(path, |store| {
             let mut found = Computations::default();
-            store.walk(Some(&Listed::is_entry), |_, item| {
+            let wanted = |listed: &Listed| listed.is_entry() || listed.is_mark();
+            store.walk(Some(&wanted), |_, item| {
                 found.add(item, |entry| {
                     let app = &entry.record.app;
                     let is_wanted = self.app.as_ref().is_none_or(|wanted| wanted.is(app));
                     is_wanted.then(|| Computed::of(&entry))
                 });
             });
-            Ok(found.resolve(Computed::merge))
+            let found = found.resolve(Computed::merge);
+            store.gone |= found.gone;
+            Ok(found)
         })?;
         store::conclude(&store, out)?;
-        // Marks were not asked for.
-        let all = found.all.into_iter();
-        let current = all.filter(|one| one.standing == Standing::Current);
-        Ok(current.map(|one| (one.key, one.of)).collect())
+        let mut entries = Entries::new();
+        for one in found.all {
+            let invalid = one.standing == Standing::Invalid;
+            // The first of a key counts.
+            let computed = Computed { invalid, ..one.of };
+            entries.entry(one.key).or_insert(computed);
+        }
+        Ok(entries)
     }
 }
 
@@ -102,6 +113,7 @@ impl Computed {
         let saved = results.filter_map(|one| Some((one.name.clone(), one.payload.as_ref()?)));
         Self {
             app: Arc::clone(&entry.record.app),
+            invalid: false,
             results: saved.map(|(name, of)| (name, of.checksum())).collect(),
         }
     }
@@ -131,49 +143,80 @@ impl Computed {
 
 impl Differences {
     fn of(first: &Entries, second: &Entries) -> Self {
-        let only = |these: &Entries, those: &Entries| -> Vec<Named> {
-            let missing = these.iter().filter(|(key, _)| !those.contains_key(*key));
-            missing
-                .map(|(key, of)| (*key, Arc::clone(&of.app)))
-                .collect()
+        let list = |these: &Entries, is_in: &dyn Fn(&Key, &Computed) -> bool| -> Vec<Named> {
+            let found = these.iter().filter(|(key, of)| is_in(key, of));
+            let named = found.map(|(key, of)| (*key, Arc::clone(&of.app)));
+            named.collect()
         };
-        let different = first.iter().filter_map(|(key, one)| {
-            let results = one.differing(second.get(key)?);
-            (!results.is_empty()).then(|| ((*key, Arc::clone(&one.app)), results))
-        });
-        let different: Vec<_> = different.collect();
-        let only_first = only(first, second);
+        let only = |these: &Entries, those: &Entries| {
+            list(these, &|key, of| !of.invalid && !those.contains_key(key))
+        };
+        let invalid = |these: &Entries, those: &Entries| {
+            let is_there = |key: &Key| those.get(key).is_some_and(|other| other.invalid);
+            list(these, &|key, of| of.invalid && !is_there(key))
+        };
+        let (mut different, mut same) = (Vec::new(), 0);
+        for (key, one) in first {
+            let other = second.get(key);
+            let Some(other) = other.filter(|other| other.invalid == one.invalid) else {
+                continue;
+            };
+            match one.differing(other) {
+                results if results.is_empty() => same += 1,
+                results => different.push(((*key, Arc::clone(&one.app)), results)),
+            }
+        }
         Self {
-            same: first.len() - only_first.len() - different.len(),
-            only_first,
+            only_first: only(first, second),
             only_second: only(second, first),
+            invalid_first: invalid(first, second),
+            invalid_second: invalid(second, first),
             different,
+            same,
         }
     }
 
+    /// The lists with their names in JSON, and what is printed before and after each entry.
+    fn lists(&self) -> [(&'static str, char, &'static str, &[Named]); 4] {
+        [
+            ("only_first", '-', "", &self.only_first),
+            ("only_second", '+', "", &self.only_second),
+            (
+                "invalid_first",
+                'x',
+                ": invalid in the first",
+                &self.invalid_first,
+            ),
+            (
+                "invalid_second",
+                'x',
+                ": invalid in the second",
+                &self.invalid_second,
+            ),
+        ]
+    }
+
     fn object(&self) -> Json {
-        let only = |list: &[Named]| -> Json {
-            let entries = list.iter();
-            entries
-                .map(|(key, app)| json!({ "key": key, "app": app }))
-                .collect()
-        };
+        let lists = self.lists().map(|(name, .., list)| {
+            let entries = list
+                .iter()
+                .map(|(key, app)| json!({ "key": key, "app": app }));
+            (name.to_owned(), entries.collect::<Json>())
+        });
+        let mut object = Map::from_iter(lists);
         let different = self
             .different
             .iter()
             .map(|((key, app), results)| json!({ "key": key, "app": app, "results": results }));
-        json!({
-            "only_first": only(&self.only_first),
-            "only_second": only(&self.only_second),
-            "different": different.collect::<Vec<_>>(),
-            "same": self.same,
-        })
+        object.insert("different".to_owned(), different.collect());
+        object.insert("same".to_owned(), self.same.into());
+        object.into()
     }
 
     fn print(&self, out: &mut Output) -> Result<(), Failure> {
-        for (sign, list) in [('-', &self.only_first), ('+', &self.only_second)] {
+        for (_, sign, what, list) in self.lists() {
             for (key, app) in list {
-                out.line(format!("{sign} {} {app}", key.short()))?;
+                out.line(format!("{sign} {} {app}{what}", key.short()))?;
             }
         }
         for ((key, app), results) in &self.different {
@@ -182,9 +225,10 @@ impl Differences {
         }
         out.wrapped(
             format!(
-                "{} only in the first (-), {} only in the second (+), {} with other results (!), {} the same",
+                "{} only in the first (-), {} only in the second (+), {} invalid in one (x), {} with other results (!), {} the same",
                 self.only_first.len(),
                 self.only_second.len(),
+                self.invalid_first.len() + self.invalid_second.len(),
                 self.different.len(),
                 text::count(self.same, "entry", "entries")
             ),

@@ -62,10 +62,8 @@ impl Doctor {
             .prefix("sde-doctor-")
             .tempdir_in(&dir);
         let folder = folder.map_err(|error| {
-            // Without the name of a folder that is not there.
-            let cause = error.get_ref().and_then(|inner| inner.source());
-            let why = cause.map_or(error.to_string(), |cause| cause.to_string());
-            let dir = dir.display();
+            // The error as a whole names the folder that was to be made.
+            let (dir, why) = (dir.display(), error.kind());
             Failure::told(format!(
                 "in {dir} nothing can be tried: {why}; name a folder that you may write to"
             ))

@@ -147,25 +147,27 @@ impl Columns {
     /// The columns of these rows, by kind, with their titles: names, and what they are of if another kind has the name
     /// too, or the key.
     pub fn of_rows<'r>(&self, rows: impl Iterator<Item = &'r Cells>) -> Vec<(u32, String)> {
-        let numbers = rows.flatten().map(|(column, _)| *column);
-        let numbers: BTreeSet<u32> = numbers.collect();
-        let mut columns: Vec<u32> = numbers.into_iter().collect();
-        columns.sort_by_key(|column| self.kind(*column));
+        let columns = rows
+            .flatten()
+            .map(|(column, _)| (self.kind(*column), *column));
+        let columns: BTreeSet<(Kind, u32)> = columns.collect();
         let mut kinds: HashMap<&str, usize> = HashMap::from([("key", 1)]);
-        for column in &columns {
-            *kinds.entry(self.name(*column)).or_default() += 1;
+        for (kind, column) in &columns {
+            *kinds.entry(self.name(*column)).or_default() += usize::from(*kind != Kind::LeftOut);
         }
-        let title = |column: u32| {
+        let title = |kind: Kind, column: u32| {
             let name = self.name(column);
-            match (kinds[name], self.kind(column)) {
+            match (kinds[name], kind) {
                 (1, _) | (_, Kind::LeftOut) => name.to_owned(),
                 (_, Kind::Input) => format!("input {name}"),
                 (_, Kind::Setting) => format!("setting {name}"),
                 (_, Kind::Result) => format!("result {name}"),
             }
         };
-        let titled = columns.iter().map(|column| (*column, title(*column)));
-        titled.collect()
+        let columns = columns.into_iter();
+        columns
+            .map(|(kind, column)| (column, title(kind, column)))
+            .collect()
     }
 
     pub fn kind(&self, column: u32) -> Kind {

@@ -45,12 +45,18 @@ type Entries = BTreeMap<Key, Computed>;
 /// An entry: its key and app.
 type Named = (Key, Arc<str>);
 
+/// The lists of entries that are in order in one store only: the name in JSON, and what is printed before and after each
+/// entry.
+const LISTS: [(&str, char, &str); 4] = [
+    ("only_first", '-', ""),
+    ("only_second", '+', ""),
+    ("invalid_first", 'x', ": invalid in the first"),
+    ("invalid_second", 'x', ": invalid in the second"),
+];
+
+#[derive(Default)]
 struct Differences {
-    only_first: Vec<Named>,
-    only_second: Vec<Named>,
-    /// Marked as not to be used in the first, and not so, or not there, in the second.
-    invalid_first: Vec<Named>,
-    invalid_second: Vec<Named>,
+    lists: [Vec<Named>; 4],
     /// With the results that are not the same.
     different: Vec<(Named, Vec<String>)>,
     same: usize,
@@ -65,8 +71,7 @@ impl Diff {
             true => Differences::of(&first, &first),
             false => Differences::of(&first, &self.entries(&stores[1], out)?),
         };
-        let lists = found.lists();
-        out.found |= !found.different.is_empty() || lists.iter().any(|(.., list)| !list.is_empty());
+        out.found |= !found.different.is_empty() || found.lists.iter().any(|list| !list.is_empty());
         match out.json {
             true => out.object(&found.object()),
             false => found.print(out),
@@ -143,65 +148,33 @@ impl Computed {
 
 impl Differences {
     fn of(first: &Entries, second: &Entries) -> Self {
-        let list = |these: &Entries, is_in: &dyn Fn(&Key, &Computed) -> bool| -> Vec<Named> {
-            let found = these.iter().filter(|(key, of)| is_in(key, of));
-            let named = found.map(|(key, of)| (*key, Arc::clone(&of.app)));
-            named.collect()
-        };
-        let only = |these: &Entries, those: &Entries| {
-            list(these, &|key, of| !of.invalid && !those.contains_key(key))
-        };
-        let invalid = |these: &Entries, those: &Entries| {
-            let is_there = |key: &Key| those.get(key).is_some_and(|other| other.invalid);
-            list(these, &|key, of| of.invalid && !is_there(key))
-        };
-        let (mut different, mut same) = (Vec::new(), 0);
-        for (key, one) in first {
-            let other = second.get(key);
-            let Some(other) = other.filter(|other| other.invalid == one.invalid) else {
-                continue;
+        let mut found = Self::default();
+        let all: BTreeMap<&Key, &Computed> = second.iter().chain(first).collect();
+        for (key, any) in all {
+            let named = (*key, Arc::clone(&any.app));
+            let list = match (first.get(key), second.get(key)) {
+                (Some(one), Some(other)) if one.invalid == other.invalid => {
+                    match one.differing(other) {
+                        results if results.is_empty() => found.same += 1,
+                        results => found.different.push((named, results)),
+                    }
+                    continue;
+                }
+                (Some(one), _) if one.invalid => 2,
+                (_, Some(other)) if other.invalid => 3,
+                (Some(_), _) => 0,
+                (None, _) => 1,
             };
-            match one.differing(other) {
-                results if results.is_empty() => same += 1,
-                results => different.push(((*key, Arc::clone(&one.app)), results)),
-            }
+            found.lists[list].push(named);
         }
-        Self {
-            only_first: only(first, second),
-            only_second: only(second, first),
-            invalid_first: invalid(first, second),
-            invalid_second: invalid(second, first),
-            different,
-            same,
-        }
-    }
-
-    /// The lists with their names in JSON, and what is printed before and after each entry.
-    fn lists(&self) -> [(&'static str, char, &'static str, &[Named]); 4] {
-        [
-            ("only_first", '-', "", &self.only_first),
-            ("only_second", '+', "", &self.only_second),
-            (
-                "invalid_first",
-                'x',
-                ": invalid in the first",
-                &self.invalid_first,
-            ),
-            (
-                "invalid_second",
-                'x',
-                ": invalid in the second",
-                &self.invalid_second,
-            ),
-        ]
+        found
     }
 
     fn object(&self) -> Json {
-        let lists = self.lists().map(|(name, .., list)| {
-            let entries = list
-                .iter()
-                .map(|(key, app)| json!({ "key": key, "app": app }));
-            (name.to_owned(), entries.collect::<Json>())
+        let lists = LISTS.iter().zip(&self.lists).map(|((name, ..), list)| {
+            let entries = list.iter();
+            let entries = entries.map(|(key, app)| json!({ "key": key, "app": app }));
+            ((*name).to_owned(), entries.collect::<Json>())
         });
         let mut object = Map::from_iter(lists);
         let different = self
@@ -214,7 +187,7 @@ impl Differences {
     }
 
     fn print(&self, out: &mut Output) -> Result<(), Failure> {
-        for (_, sign, what, list) in self.lists() {
+        for ((_, sign, what), list) in LISTS.iter().zip(&self.lists) {
             for (key, app) in list {
                 out.line(format!("{sign} {} {app}{what}", key.short()))?;
             }
@@ -223,12 +196,11 @@ impl Differences {
             let names = results.join(", ");
             out.wrapped(format!("! {} {app}: {names}", key.short()), 4)?;
         }
+        let [first, second, invalid, invalid_second] = self.lists.each_ref().map(Vec::len);
         out.wrapped(
             format!(
-                "{} only in the first (-), {} only in the second (+), {} invalid in one (x), {} with other results (!), {} the same",
-                self.only_first.len(),
-                self.only_second.len(),
-                self.invalid_first.len() + self.invalid_second.len(),
+                "{first} only in the first (-), {second} only in the second (+), {} invalid in one (x), {} with other results (!), {} the same",
+                invalid + invalid_second,
                 self.different.len(),
                 text::count(self.same, "entry", "entries")
             ),

@@ -42,6 +42,9 @@ fn store() -> (tempfile::TempDir, String) {
     for steps in [0, 1] {
         sde.run(&Steps { steps }, &inputs! {}).unwrap();
     }
+    for steps in 10..40 {
+        scalar.call(&sde, steps).unwrap();
+    }
     sde.finish().unwrap();
     (folder, path.to_str().unwrap().to_owned())
 }
@@ -54,7 +57,7 @@ fn stats_has_each_app_by_its_name() {
     let apps = stats["programs"][0]["apps"].as_object().unwrap();
     let names: Vec<&str> = apps.keys().map(|name| &**name).collect();
     assert_eq!(names, ["Scalar", "cli.Steps", "scalar"]);
-    assert_eq!(apps["scalar"]["computed"], 1);
+    assert_eq!(apps["scalar"]["computed"], 31);
     assert!(apps["scalar"]["time_spent"].is_f64());
 }
 
@@ -81,11 +84,23 @@ fn a_name_does_not_depend_on_other_apps_or_rows() {
         |of: u64| serde_json::json!({ "steps": of }),
         serde_json::json!({}),
     );
-    assert_eq!(listed("scalar"), (steps(3), none.clone()));
+    assert_eq!(listed("scalar"), (steps(39), none.clone()));
     assert_eq!(listed("cli.Steps"), (none, steps(1)));
     let text = sde(["ls", &path]).well();
     assert!(
         text.contains(" steps=3 ") && text.contains(" steps=1 "),
         "{text}"
     );
+}
+
+/// It was that of the runs that were made last, whatever their number.
+#[test]
+fn of_which_app_a_table_is_does_not_depend_on_how_many_rows_it_has() {
+    let (_folder, path) = store();
+    for more in [&[][..], &["-n", "1"], &["-n", "1", "--app", "*"]] {
+        let done = sde([&["table", &path], more].concat());
+        assert_eq!(done.status, 2, "{}", done.out);
+        let apps = "say which with --app: Scalar, cli.Steps, scalar";
+        assert!(done.err.contains(apps), "{}", done.err);
+    }
 }

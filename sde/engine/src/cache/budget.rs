@@ -18,7 +18,7 @@ use crate::result_map::Tag;
 /// | `no_cache`, and what is being computed | is not counted |
 /// | what the program holds too | stays; dropping it would free nothing |
 ///
-/// Where more than the budget can't leave, there is room for an eighth of it besides, and a warning says so once.
+/// Beside what can't leave there is room for an eighth of the budget at least. A warning says, once, that all of it can't leave.
 ///
 /// ```
 /// use sde::{EvictionOrder, MemoryBudget, Sde};
@@ -86,7 +86,7 @@ impl MemoryBudget {
         self
     }
 
-    /// At most so many entries, too.
+    /// At most so many entries that may leave, too: besides those that stay, as the table says.
     pub fn entries(mut self, entries: usize) -> Self {
         self.entries = entries;
         self

@@ -11,6 +11,7 @@ mod budget;
 mod entry;
 pub mod eviction;
 pub(crate) mod flight;
+mod ledger;
 mod memory;
 mod merge;
 mod run_cost;

@@ -149,7 +149,7 @@ impl Archiver for MemoryArchiver {
 
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
         let contents = self.lock();
-        // Of two saves of one run the checkpoint has more.
+        // Owner two saves of one run the checkpoint has more.
         let found = [Selection::Checkpoint, Selection::Archive]
             .iter()
             .filter_map(|selection| contents.entries.get(&(*selection, *key)))

@@ -63,7 +63,7 @@ impl Engine {
     }
 
     /// Drops what all ranks of a set drop now, also what the program holds a part of: others hold none of it any more.
-    pub(crate) fn evict_together(&self, of: &AppCache, leave: &[(Arc<AppCache>, Key)]) {
+    pub(crate) fn evict_collective(&self, of: &AppCache, leave: &[(Arc<AppCache>, Key)]) {
         let Some((memory, _)) = &of.counted else {
             return;
         };
@@ -131,7 +131,11 @@ impl Engine {
         entry.set_saved(is_stored);
         let keeps_record = rule.keeps_records && !is_stored;
         let may_leave = is_stored || !rule.only_saved && (!keeps_record || entry.holds_values());
-        if !may_leave || self.is_to_be_saved(entry) {
+        if self.policy == SavePolicy::Never {
+            self.pending.forget(&Selection::BOTH, entry);
+        }
+        // What a save has yet to write stays.
+        if !may_leave || self.pending.has(&entry.record.key) {
             return Err(Stays::Kept);
         }
         if !is_stored && entry.set_beneath(self.beneath(entry)) {
@@ -190,16 +194,8 @@ impl Engine {
             && entry.record.run == record.run
         {
             entry.set_saved(true);
-            cache.count_again(&entry, Stays::ForNow);
+            cache.count_as_saved(&entry);
         }
-    }
-
-    /// Whether a save has yet to write it.
-    fn is_to_be_saved(&self, entry: &Entry) -> bool {
-        if self.policy == SavePolicy::Never {
-            self.pending.forget(&Selection::BOTH, entry);
-        }
-        self.pending.has(&entry.record.key)
     }
 
     /// What computing takes again that an entry was computed from and that has left too, in nanoseconds.
@@ -230,9 +226,16 @@ impl Engine {
             return;
         }
         self.warn(|| {
-            let what_to_do = match self.archiver() {
-                Some(_) => "what no store has stays in memory",
-                None => "without a store nothing leaves; give one, or a `memory_budget` in bytes",
+            let what_to_do = match (memory.budget.only_saved, self.archiver()) {
+                (false, _) => {
+                    "records stay where no store has them: see `MemoryBudget::forget_records`"
+                }
+                (true, Some(_)) => {
+                    "what is never saved stays, unless a `memory_budget` is given in bytes"
+                }
+                (true, None) => {
+                    "without a store nothing leaves; give one, or a `memory_budget` in bytes"
+                }
             };
             format!(
                 "what is remembered takes {} MiB, as much as it may, and can't leave: {what_to_do}",

@@ -82,7 +82,7 @@ impl ProcessSet {
         let Some(memory) = &of.counted else {
             return 0;
         };
-        let (too_much, mut bytes, mut number) = (memory.0.too_much_together(), 0, 0);
+        let (too_much, mut bytes, mut number) = (memory.0.collective_excess(), 0, 0);
         if too_much > 0 {
             for (cache, key) in lock(&self.order).of_budget(of) {
                 if bytes >= too_much {

@@ -37,7 +37,7 @@ use super::value::{ErasedValue, Value};
 ///
 /// impl MemorySize for Texture {
 ///     fn memory_size(&self) -> usize {
-///         4 * self.width * self.height
+///         size_of::<Self>() + 4 * self.width * self.height
 ///     }
 /// }
 ///
@@ -46,8 +46,8 @@ use super::value::{ErasedValue, Value};
 /// ```
 pub trait MemorySize {
     /// How many bytes are free again when the value is dropped, as well as that is known: itself, and what it owns. Asked
-    /// for once, when a result is published. What is shared with others should be counted by one of them. A value
-    /// that panics here counts as its own fields.
+    /// for once, when a result is published. What several results share, each counts whole: leave it out with
+    /// `#[memory_size(skip)]` where that would be too much. A value that panics here counts as its own fields.
     fn memory_size(&self) -> usize;
 
     /// The same without the value's own fields.

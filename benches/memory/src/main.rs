@@ -1,8 +1,7 @@
-//! What a memory budget saves: a simulator of what leaves first, on fixed traces, beside other policies.
+//! What a memory budget saves: a simulator of what leaves first, beside other policies.
 //!
-//! Without arguments it runs the traces on which the policy was tuned and prints the tables of `docs/benchmarks.md`; with
-//! `--second` those on which it was not, with `--picture FILE` it draws what comes out too. `--scale` measures what
-//! coming and leaving take.
+//! It runs the traces on which the policy was tuned, those on which it was not, and recorded ones, measures what coming and
+//! leaving take, and prints the tables of `docs/benchmarks.md`. With `--picture FILE` it draws what the first traces give.
 
 mod bound;
 mod ours;
@@ -10,6 +9,7 @@ mod patterns;
 mod peers;
 mod picture;
 mod random;
+mod recorded;
 mod results;
 mod scale;
 mod tables;
@@ -18,30 +18,26 @@ mod traces;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    let mut args = std::env::args().skip(1);
-    let mut traces: fn() -> Vec<traces::Trace> = traces::first;
-    let mut file = None;
-    while let Some(arg) = args.next() {
-        match (&*arg, args.next()) {
-            ("--scale", None) => {
-                scale::print();
-                return ExitCode::SUCCESS;
-            }
-            ("--second", next) => {
-                traces = traces::second;
-                file = next.filter(|next| next == "--picture").and(args.next());
-            }
-            ("--picture", Some(path)) => file = Some(path),
-            _ => {
-                eprintln!("unknown: {arg}; there are --second, --picture FILE and --scale");
-                return ExitCode::FAILURE;
-            }
+    let args: Vec<_> = std::env::args().skip(1).collect();
+    let picture = match &*args {
+        [] => None,
+        [name, file] if name == "--picture" => Some(file),
+        _ => {
+            eprintln!("unknown: {}; there is --picture FILE", args.join(" "));
+            return ExitCode::FAILURE;
         }
+    };
+    let first = results::of(&traces::first());
+    if let Some(file) = picture {
+        std::fs::write(file, picture::of(&first)).unwrap();
     }
-    let cells = results::of(&traces());
-    print!("{}", tables::of(&cells));
-    if let Some(file) = file {
-        std::fs::write(file, picture::of(&cells)).unwrap();
-    }
+    let first = tables::of(&first);
+    println!("### Traces on which the policy was tuned\n\n{first}");
+    let second = tables::of(&results::of(&traces::second()));
+    println!("### Traces on which it was not\n\n{second}");
+    let recorded = tables::of(&results::of(&recorded::recorded()));
+    println!("### Recorded traces\n\n{recorded}");
+    println!("### What coming and leaving take\n");
+    scale::print();
     ExitCode::SUCCESS
 }

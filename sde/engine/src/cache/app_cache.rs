@@ -258,6 +258,16 @@ impl AppCache {
         entry
     }
 
+    /// Has an entry counted with what its values take. Once it is published: their sizes may use the cache.
+    fn measure(&self, entry: &Arc<Entry>) {
+        if let Some((memory, _)) = &self.counted
+            && !entry.is_measured()
+        {
+            entry.bytes();
+            memory.measured(entry);
+        }
+    }
+
     /// What having an entry again takes, in nanoseconds.
     pub(crate) fn cost(&self, entry: &Entry) -> u64 {
         self.counted
@@ -289,12 +299,13 @@ impl AppCache {
         when_visible: impl FnOnce(),
     ) -> Arc<Entry> {
         flight.set_given(&made.map);
-        let entry = self.measured(Arc::clone(&made.entry));
-        let visible = self.make_visible(flight, entry, when_visible);
-        flight
+        let visible = self.make_visible(flight, Arc::clone(&made.entry), when_visible);
+        let visible = flight
             .flight
             .complete(Ok(Arc::clone(&visible)))
-            .unwrap_or(visible)
+            .unwrap_or(visible);
+        self.measure(&visible);
+        visible
     }
 
     /// Ends the flight with the entry that was there before it, and what that gives; not if the

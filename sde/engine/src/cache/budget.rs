@@ -86,7 +86,8 @@ impl MemoryBudget {
         self
     }
 
-    /// At most so many entries that may leave, too: besides those that stay, as the table says.
+    /// At most so many entries that may leave, too: besides those that stay, as the table says, and what ranks made
+    /// together.
     pub fn entries(mut self, entries: usize) -> Self {
         self.entries = entries;
         self
@@ -101,7 +102,12 @@ impl MemoryBudget {
     /// Entries whose results all have the first of these tags leave before those with the second, and these before all
     /// others, whatever they cost.
     pub fn first(mut self, tags: impl IntoIterator<Item = Tag>) -> Self {
-        self.first = tags.into_iter().collect();
+        self.first.clear();
+        for tag in tags {
+            if !self.first.contains(&tag) {
+                self.first.push(tag);
+            }
+        }
         self
     }
 

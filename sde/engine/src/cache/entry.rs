@@ -77,6 +77,17 @@ impl Record {
         found
     }
 
+    /// Whether another computation of this key gave the same: it is this one, or both are deterministic, of the same code,
+    /// and made in place of none.
+    pub(crate) fn gives_the_same(&self, other: &Self) -> bool {
+        let may_differ = |record: &Self| record.nondeterministic || record.anew;
+        self.run == other.run
+            || self.id == other.id
+                && self.dependencies == other.dependencies
+                && !may_differ(self)
+                && !may_differ(other)
+    }
+
     /// The run that this one is most like, and in what it differs; see [`Nearest`].
     #[must_use]
     pub fn nearest<'a>(
@@ -301,16 +312,28 @@ impl Entry {
     /// asked once, so not with a lock held: what tells its size is the user's.
     pub(crate) fn bytes(&self) -> usize {
         let all = || self.results.results().iter().map(Named::bytes);
-        *self
-            .bytes
-            .get_or_init(|| all().fold(0, usize::saturating_add))
+        let sum = || all().fold(0, usize::saturating_add);
+        // Not within the cell: a size may ask for another.
+        let known = self.bytes.get().copied();
+        let bytes = known.unwrap_or_else(sum);
+        *self.bytes.get_or_init(|| bytes)
+    }
+
+    /// Whether its values were asked what they take.
+    pub(super) fn is_measured(&self) -> bool {
+        self.bytes.get().is_some()
+    }
+
+    /// The same as far as they were asked.
+    pub(super) fn known_bytes(&self) -> usize {
+        self.bytes.get().copied().unwrap_or(0)
     }
 
     /// About how many bytes it takes with its record and its place in tables, if it was asked before.
     pub(crate) fn known_memory(&self) -> usize {
         let names = size_of_val(self.results.results()) + ResultMap::BLOCK;
-        let bytes = self.bytes.get().copied().unwrap_or(0);
-        bytes + names + self.record.memory() + ENTRY
+        self.known_bytes()
+            .saturating_add(names + self.record.memory() + ENTRY)
     }
 
     /// When it was used last, if that is counted.

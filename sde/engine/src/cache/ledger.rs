@@ -17,6 +17,8 @@ pub(super) struct Ledger {
     pub(super) eviction: Eviction,
     /// What is in use, to be looked at again in turn.
     pub(super) in_use: VecDeque<u32>,
+    /// What stays with its values since nothing else has them, to be given its turn again: a store may have it by now.
+    pub(super) kept: VecDeque<u32>,
     /// The same by when it came, if that matters.
     pub(super) by_age: BTreeSet<(Instant, u32)>,
     /// All but what is in use or taken.
@@ -32,7 +34,9 @@ pub(super) struct Place {
     /// `None` if the place is free.
     pub(super) entry: Option<Arc<Entry>>,
     pub(super) owner: Owner,
+    /// Of values and record, and of the values alone.
     pub(super) bytes: usize,
+    values: usize,
     pub(super) state: State,
     pub(super) came: Option<Instant>,
 }
@@ -64,6 +68,7 @@ impl Ledger {
             free: Vec::new(),
             eviction,
             in_use: VecDeque::new(),
+            kept: VecDeque::new(),
             by_age: BTreeSet::new(),
             bytes: 0,
             taken_bytes: 0,
@@ -87,6 +92,7 @@ impl Ledger {
                 entry: None,
                 owner,
                 bytes: 0,
+                values: 0,
                 state: State::Kept,
                 came,
             });
@@ -97,6 +103,7 @@ impl Ledger {
             entry: Some(Arc::clone(entry)),
             owner,
             bytes: entry.known_memory(),
+            values: entry.known_bytes(),
             state,
             came,
         };
@@ -113,6 +120,27 @@ impl Ledger {
 
     pub(super) fn state(&self, entry: &Arc<Entry>) -> Option<State> {
         self.find(entry).map(|at| self.places[at as usize].state)
+    }
+
+    /// Whether what is in use is yet; `None` of what is not.
+    pub(super) fn is_in_use(&self, at: u32) -> Option<bool> {
+        let place = &self.places[at as usize];
+        let entry = place.entry.as_ref()?;
+        (place.state == State::InUse).then(|| entry.is_in_use())
+    }
+
+    pub(super) fn is_kept(&self, at: u32) -> bool {
+        self.places[at as usize].state == State::Kept
+    }
+
+    /// Counts an entry anew; gives its place if it may leave, which is to be given its turn again.
+    pub(super) fn set_bytes(&mut self, entry: &Arc<Entry>) -> Option<u32> {
+        let at = self.find(entry)?;
+        self.count(at, false);
+        let place = &mut self.places[at as usize];
+        (place.bytes, place.values) = (entry.known_memory(), entry.known_bytes());
+        self.count(at, true);
+        (self.places[at as usize].state == State::MayLeave).then_some(at)
     }
 
     fn find(&self, entry: &Arc<Entry>) -> Option<u32> {
@@ -150,15 +178,19 @@ impl Ledger {
     /// Adds a place to the sums that its state has it in, or takes it off.
     fn count(&mut self, at: u32, is_there: bool) {
         let Place {
-            bytes, state, came, ..
+            bytes,
+            values,
+            state,
+            came,
+            ..
         } = self.places[at as usize];
-        let add = |sum: &mut usize| match is_there {
-            true => *sum += bytes,
-            false => *sum -= bytes,
+        let add = |sum: &mut usize, bytes: usize| match is_there {
+            true => *sum = sum.saturating_add(bytes),
+            false => *sum = sum.saturating_sub(bytes),
         };
         match state {
             State::MayLeave => {
-                add(&mut self.bytes);
+                add(&mut self.bytes, bytes);
                 if !is_there {
                     self.eviction.unlist(at);
                 }
@@ -169,17 +201,22 @@ impl Ledger {
                     };
                 }
             }
-            State::Taken => add(&mut self.taken_bytes),
+            State::Taken => add(&mut self.taken_bytes, bytes),
             State::Collective => {
-                add(&mut self.bytes);
-                add(&mut self.collective_bytes);
+                add(&mut self.bytes, bytes);
+                add(&mut self.collective_bytes, bytes);
             }
             State::Kept => {
-                add(&mut self.bytes);
-                add(&mut self.kept_bytes);
+                add(&mut self.bytes, bytes);
+                add(&mut self.kept_bytes, bytes);
+                if is_there && values > 0 {
+                    self.kept.push_back(at);
+                }
             }
             State::InUse => {
-                add(&mut self.in_use_bytes);
+                // Its record is the cache's.
+                add(&mut self.in_use_bytes, values);
+                add(&mut self.bytes, bytes - values);
                 if is_there {
                     self.in_use.push_back(at);
                 }

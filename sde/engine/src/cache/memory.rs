@@ -99,7 +99,8 @@ impl Memory {
             return entry.own_nanos.saturating_add(entry.beneath());
         }
         let kib = entry.known_memory() / 1024 + 1;
-        FIND + kib as u64 * self.nanos_per_kib.load(Ordering::Relaxed) as u64
+        let nanos_per_kib = self.nanos_per_kib.load(Ordering::Relaxed) as u64;
+        FIND.saturating_add(nanos_per_kib.saturating_mul(kib as u64))
     }
 
     /// Lists what the map has now for a key in place of what it had. Called with the guard of that held. Gives what is to be
@@ -134,7 +135,11 @@ impl Memory {
         }
         if let Some(entry) = after {
             let came = self.budget.max_age.map(|_| Instant::now());
-            let came = removed.as_ref().map_or(came, |place| place.came);
+            let is_same = |place: &Place| {
+                had.is_some_and(|had| had.record.run == entry.record.run)
+                    .then_some(place.came)
+            };
+            let came = removed.as_ref().and_then(is_same).unwrap_or(came);
             let is_only_a_record = !entry.holds_values() && !entry.is_saved();
             let state = match owner {
                 _ if is_only_a_record && !self.budget.forgets_records => State::Kept,
@@ -143,7 +148,7 @@ impl Memory {
             };
             self.insert(&mut list, owner, entry, state, came);
         }
-        self.look_at_what_is_in_use(&mut list);
+        self.look_again(&mut list);
         self.note(&list);
         removed.and_then(|place| place.entry)
     }
@@ -164,6 +169,16 @@ impl Memory {
         self.note(&list);
         drop(list);
         drop(before);
+    }
+
+    /// Counts an entry with what its values take, which is known by now.
+    pub(super) fn measured(&self, entry: &Arc<Entry>) {
+        let mut list = lock(&self.list);
+        if let Some(at) = list.set_bytes(entry) {
+            let facts = self.facts(&list.places[at as usize]);
+            list.eviction.list(at, facts);
+        }
+        self.note(&list);
     }
 
     /// Whether an entry stays since nothing else has it.
@@ -247,29 +262,37 @@ impl Memory {
         }
     }
 
-    /// What is not in use any more may leave again.
-    fn look_at_what_is_in_use(&self, list: &mut Ledger) {
+    /// What is not in use any more may leave again: that which was found in use last is looked at first. What stays for want of
+    /// a store is given its turn again.
+    fn look_again(&self, list: &mut Ledger) {
+        let kept = list.kept.pop_front();
+        self.may_leave_again(list, kept.filter(|at| list.is_kept(*at)));
         let mut in_vain = 0;
         for _ in 0..LOOKS {
-            let next = list.in_use.pop_front();
-            let Some(at) = next.filter(|_| in_vain < LOOKS_IN_VAIN) else {
-                list.in_use.extend(next);
+            let next = match in_vain {
+                0 => list.in_use.pop_back(),
+                LOOKS_IN_VAIN => None,
+                _ => list.in_use.pop_front(),
+            };
+            let Some(at) = next else {
                 break;
             };
-            let place = &list.places[at as usize];
-            match &place.entry {
-                Some(entry) if place.state == State::InUse => {
-                    if entry.is_in_use() {
-                        list.in_use.push_back(at);
-                        in_vain += 1;
-                    } else {
-                        let facts = self.facts(place);
-                        list.set_state(at, State::MayLeave);
-                        list.eviction.list(at, facts);
-                    }
+            match list.is_in_use(at) {
+                Some(true) => {
+                    in_vain += 1;
+                    list.in_use.push_back(at);
                 }
-                _ => {}
+                Some(false) => self.may_leave_again(list, Some(at)),
+                None => {}
             }
+        }
+    }
+
+    fn may_leave_again(&self, list: &mut Ledger, at: Option<u32>) {
+        if let Some(at) = at {
+            let facts = self.facts(&list.places[at as usize]);
+            list.set_state(at, State::MayLeave);
+            list.eviction.list(at, facts);
         }
     }
 

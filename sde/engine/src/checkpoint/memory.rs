@@ -127,6 +127,8 @@ impl MemoryArchiver {
 
 impl Archiver for MemoryArchiver {
     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
+        // Destructors may use the store.
+        let mut _before = Vec::new();
         let mut contents = self.lock();
         if std::mem::take(&mut contents.fail_next) {
             return Err(ArchiveError::Other("told to fail".to_owned()));
@@ -134,7 +136,7 @@ impl Archiver for MemoryArchiver {
         contents.batches += 1;
         for entry in &batch.entries {
             let place = (batch.selection, entry.record.key);
-            contents.entries.insert(place, entry.clone());
+            _before.extend(contents.entries.insert(place, entry.clone()));
             contents.scratch.remove(&entry.record.key);
         }
         for scratch in &batch.scratch {
@@ -149,7 +151,7 @@ impl Archiver for MemoryArchiver {
 
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
         let contents = self.lock();
-        // Owner two saves of one run the checkpoint has more.
+        // Of two saves of one run the checkpoint has more.
         let found = [Selection::Checkpoint, Selection::Archive]
             .iter()
             .filter_map(|selection| contents.entries.get(&(*selection, *key)))

@@ -53,7 +53,8 @@ impl Engine {
             let cache = |victim: Victim| Some((self.caches.at(victim.app)?, victim.entry));
             let victims: Vec<_> = victims.into_iter().filter_map(cache).collect();
             self.save_before_dropping(victims.iter().map(|(_, entry)| entry.record.key));
-            for (cache, entry) in victims {
+            let mut victims = Victims(victims);
+            while let Some((cache, entry)) = victims.0.pop() {
                 if let Err(why) = self.evict(cache, &entry, rule) {
                     cache.count_again(&entry, why);
                 }
@@ -63,13 +64,11 @@ impl Engine {
     }
 
     /// Drops what all ranks of a set drop now, also what the program holds a part of: others hold none of it any more.
-    pub(crate) fn evict_collective(&self, of: &AppCache, leave: &[(Arc<AppCache>, Key)]) {
-        let Some((memory, _)) = &of.counted else {
-            return;
-        };
-        let rule = Rule::of(memory);
+    pub(crate) fn evict_collective(&self, leave: &[(Arc<AppCache>, Key)]) {
         self.save_before_dropping(leave.iter().map(|(_, key)| *key));
         for (cache, key) in leave {
+            let rule = cache.counted.as_ref().map(|(memory, _)| Rule::of(memory));
+            let rule = rule.unwrap_or(Rule::OF_NO_BUDGET);
             if let Some(entry) = cache.entry(key)
                 && let Err(why) = self.evict(
                     cache,
@@ -103,20 +102,16 @@ impl Engine {
             .iter()
             .map(|entry| entry.bytes())
             .fold(0, usize::saturating_add);
-        let rule = Rule {
-            only_saved: false,
-            keeps_records: true,
-            although_in_use: false,
-        };
-        let mut let_go = 0;
+        let rule = Rule::OF_NO_BUDGET;
+        let mut let_go = 0_usize;
         for entry in entries {
             if left <= keep {
                 break;
             }
             self.save_before_dropping([entry.record.key].into_iter());
             if self.evict(cache, &entry, rule).is_ok() {
-                left -= entry.bytes();
-                let_go += entry.bytes();
+                left = left.saturating_sub(entry.bytes());
+                let_go = let_go.saturating_add(entry.bytes());
             }
         }
         let_go
@@ -124,12 +119,10 @@ impl Engine {
 
     /// Drops an entry from its cache, or says why it stays.
     fn evict(&self, cache: &AppCache, entry: &Arc<Entry>, rule: Rule) -> Result<(), Stays> {
-        if !rule.although_in_use && entry.is_in_use() {
-            return Err(Stays::InUse);
-        }
         let is_stored = self.is_stored(entry, rule);
         entry.set_saved(is_stored);
-        let keeps_record = rule.keeps_records && !is_stored;
+        // A store may have what a refreshed run took the place of.
+        let keeps_record = !is_stored && (rule.keeps_records || entry.record.anew);
         let may_leave = is_stored || !rule.only_saved && (!keeps_record || entry.holds_values());
         if self.policy == SavePolicy::Never {
             self.pending.forget(&Selection::BOTH, entry);
@@ -137,6 +130,9 @@ impl Engine {
         // What a save has yet to write stays.
         if !may_leave || self.pending.has(&entry.record.key) {
             return Err(Stays::Kept);
+        }
+        if !rule.although_in_use && entry.is_in_use() {
+            return Err(Stays::InUse);
         }
         if !is_stored && entry.set_beneath(self.beneath(entry)) {
             return Err(Stays::ForNow);
@@ -182,7 +178,7 @@ impl Engine {
             .filter(|named| named.is_held());
         let is_needed =
             |named: &Named| rule.only_saved || named.tags.unwrap_or_default().is_needed();
-        stored.record.run == entry.record.run
+        stored.record.gives_the_same(&entry.record)
             && results.all(|named| !is_needed(named) || is_there(named))
     }
 
@@ -245,6 +241,17 @@ impl Engine {
     }
 }
 
+/// Victims that it was not decided of, since the destructor of one before them panicked, stay.
+struct Victims<'a>(Vec<(&'a Arc<AppCache>, Arc<Entry>)>);
+
+impl Drop for Victims<'_> {
+    fn drop(&mut self) {
+        for (cache, entry) in self.0.drain(..) {
+            cache.count_again(&entry, Stays::ForNow);
+        }
+    }
+}
+
 /// What may leave, and how.
 #[derive(Clone, Copy)]
 struct Rule {
@@ -254,6 +261,12 @@ struct Rule {
 }
 
 impl Rule {
+    const OF_NO_BUDGET: Self = Self {
+        only_saved: false,
+        keeps_records: true,
+        although_in_use: false,
+    };
+
     fn of(memory: &Memory) -> Self {
         Self {
             only_saved: memory.budget.only_saved,

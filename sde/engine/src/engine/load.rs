@@ -188,9 +188,11 @@ pub(crate) fn entry_of(
         run: stored.record.run,
     };
     // Never looked at in this epoch: what its nested runs depended on is checked before use.
-    Entry::new(
+    let entry = Entry::new(
         stored.record,
         ResultMap::from_parts(origin, results),
         u64::MAX,
-    )
+    );
+    entry.set_saved(true);
+    entry
 }

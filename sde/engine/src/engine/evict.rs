@@ -163,7 +163,7 @@ impl Engine {
     fn is_stored(&self, entry: &Entry, rule: Rule) -> bool {
         let found = self
             .archiver()
-            .map(|archiver| archiver.find(&entry.record.key));
+            .map(|archiver| archiver.look(&entry.record.key));
         let Some(Ok(Some(stored))) = found else {
             return false;
         };
@@ -218,7 +218,9 @@ impl Engine {
     /// Warns, once, if more than the budget can't leave.
     fn warn_of_what_cant_leave(&self, memory: &Memory) {
         let used = memory.in_use();
-        if used.kept_bytes < used.limit || memory.told.swap(true, Ordering::Relaxed) {
+        // With a budget of nothing nobody wants more than records.
+        let is_much = used.kept_bytes > used.limit && used.limit > 0;
+        if !is_much || memory.told.swap(true, Ordering::Relaxed) {
             return;
         }
         self.warn(|| {

@@ -194,9 +194,9 @@ impl Engine {
     }
 
     /// Whether a save has yet to write it.
-    fn is_to_be_saved(&self, entry: &Entry) -> bool {
+    fn is_to_be_saved(&self, entry: &Arc<Entry>) -> bool {
         if self.policy == SavePolicy::Never {
-            self.pending.forget(&Selection::BOTH, entry);
+            self.pending.forget([(&Selection::BOTH[..], entry)]);
         }
         self.pending.has(&entry.record.key)
     }

@@ -99,7 +99,10 @@ impl Catalog {
         let mut index = self.index();
         segments.own(&written.segment);
         index.add(&written.segment, written.rows);
-        written.marks.into_iter().for_each(|mark| index.add_mark(mark));
+        written
+            .marks
+            .into_iter()
+            .for_each(|mark| index.add_mark(mark));
     }
 
     /// Takes note of a segment that this process has sealed; the index takes the place of single frames.

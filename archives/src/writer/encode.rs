@@ -3,10 +3,11 @@
 //! The results of one entry and its intermediates have a frame each, so that damage to one costs nothing of the other. Either
 //! lists all results by name, also those whose values are elsewhere or not saved.
 
+use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use sde::key::Digest;
+use sde::key::{BuildKeyHasher, Digest};
 use sde::{
     AppId, ArchiveError, Batch, Codec, Key, Mark, OutputFile, Record, SavedEntry, SavedResult,
     SavedScratch, Selection,
@@ -35,10 +36,14 @@ const IN_BODY: u64 = 64 << 10;
 
 /// The provenance of each app that was encoded last.
 #[derive(Default)]
-pub(crate) struct Provenances(Mutex<HashMap<AppId, LastOfApp>>);
+pub(crate) struct Provenances(Mutex<HashMap<AppId, LastOfApp, BuildKeyHasher>>);
 
-/// A provenance, and the same encoded.
-type LastOfApp = (Arc<Provenance>, Arc<EncodedProvenance>);
+struct LastOfApp {
+    provenance: Provenance,
+    /// The type of each result that has a value.
+    types: Vec<Option<TypeId>>,
+    encoded: Arc<EncodedProvenance>,
+}
 
 /// So many are remembered.
 const MOST: usize = 1 << 12;
@@ -137,18 +142,17 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
                 let (encoded, files) = OutputFile::shown_in(|| cbor::encode(value, codec));
                 if self.save_contents(&files, name)? {
                     place = values.add(encoded, codec, &mut self.left_out, name);
-                    contents.push(files.iter().map(OutputFile::digest).collect());
+                    if !files.is_empty() {
+                        contents.resize(entry.results.len(), Vec::new());
+                        contents[places.len()] = files.iter().map(OutputFile::digest).collect();
+                    }
                 }
             }
-            contents.resize(places.len() + 1, Vec::new());
             places.push(place);
         }
         let bytes = places.iter().flatten().map(ValuePlace::length).sum();
-        if contents.iter().all(Vec::is_empty) {
-            contents.clear();
-            if !(self.accepts)(&entry.record.app, class, bytes) {
-                return Ok(());
-            }
+        if contents.is_empty() && !(self.accepts)(&entry.record.app, class, bytes) {
+            return Ok(());
         }
         let frame = self.entry_frame(entry, class, (&places, &contents), values);
         self.add(frame)
@@ -191,8 +195,9 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     ) -> Result<NewFrame, String> {
         let saved_at = self.catalog.clock.stamp();
         let provenance = self.provenances.of(entry)?;
-        let (elements, mut rest) = entry_rest(&entry.record, saved_at, places, contents)?;
-        values.append_short(&mut rest);
+        let mut rest = Vec::with_capacity(64 + values.short.len());
+        let elements = entry_rest(&mut rest, &entry.record, saved_at, places, contents)?;
+        rest.extend_from_slice(&values.short);
         let header = FrameHeader::new(FrameKind::Entry, class, entry.record.key, saved_at);
         let body = Body::Entry {
             elements,
@@ -214,7 +219,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             value,
         });
         let frame = body.and_then(|mut body| {
-            values.append_short(&mut body);
+            body.extend_from_slice(&values.short);
             let header = (FrameKind::Scratch, Class::Scratch, scratch.key);
             let header = FrameHeader::new(header.0, header.1, header.2, self.catalog.clock.stamp());
             let payload = Payload::Encoded(values.long);
@@ -238,50 +243,55 @@ impl Provenances {
     fn of(&self, entry: &SavedEntry) -> Result<Arc<EncodedProvenance>, String> {
         let record = &entry.record;
         let mut known = lock(&self.0);
-        if let Some((provenance, encoded)) = known.get(&record.id)
-            && is_of(provenance, record, &entry.results)
+        if let Some(last) = known.get(&record.id)
+            && last.is_of(record, &entry.results)
         {
-            return Ok(Arc::clone(encoded));
+            return Ok(Arc::clone(&last.encoded));
         }
         let provenance = provenance(record, &entry.results);
         let encoded = EncodedProvenance::new(provenance.bytes()?);
         if known.len() >= MOST {
             known.clear();
         }
-        known.insert(record.id, (Arc::new(provenance), Arc::clone(&encoded)));
+        let last = LastOfApp {
+            provenance,
+            types: entry.results.iter().map(type_id).collect(),
+            encoded: Arc::clone(&encoded),
+        };
+        known.insert(record.id, last);
         Ok(encoded)
     }
 }
 
-fn is_of(provenance: &Provenance, record: &Record, results: &[SavedResult]) -> bool {
-    let same_input = |(kind, input): (&InputKind, &sde::ValueSummary)| {
-        kind.name == input.name && kind.scalar.as_deref() == type_of(input)
-    };
-    let same_result = |(kind, result): (&ResultKind, &SavedResult)| {
-        let codec = result.value.as_ref().map(|(_, codec)| codec);
-        *kind.name == *result.name
-            && kind.tags == result.tags
-            && kind.stored.is_some() == codec.is_some()
-            && kind
-                .stored
-                .as_ref()
-                .zip(codec)
-                .is_none_or(|(stored, codec)| {
-                    *stored.name == *stored_name(codec.type_name())
-                        && stored.schema == cbor::schema(codec)
-                })
-    };
-    provenance.process == record.run.process
-        && provenance.code == record.code
-        && provenance.app == record.app
-        && (Arc::ptr_eq(&provenance.setup, &record.setup) || provenance.setup == record.setup)
-        && provenance.dependencies == record.dependencies
-        && provenance.host == record.host
-        && provenance.target == record.target
-        && provenance.inputs.len() == record.inputs.len()
-        && provenance.inputs.iter().zip(&record.inputs).all(same_input)
-        && provenance.results.len() == results.len()
-        && provenance.results.iter().zip(results).all(same_result)
+impl LastOfApp {
+    fn is_of(&self, record: &Record, results: &[SavedResult]) -> bool {
+        let Self {
+            provenance, types, ..
+        } = self;
+        let same_input = |(kind, input): (&InputKind, &sde::ValueSummary)| {
+            kind.name == input.name && kind.scalar.as_deref() == type_of(input)
+        };
+        let same_result = |(kind, result): (&ResultKind, &SavedResult)| {
+            *kind.name == *result.name && kind.tags == result.tags
+        };
+        provenance.process == record.run.process
+            && provenance.code == record.code
+            && provenance.app == record.app
+            && (Arc::ptr_eq(&provenance.setup, &record.setup) || provenance.setup == record.setup)
+            && provenance.dependencies == record.dependencies
+            && provenance.host == record.host
+            && provenance.target == record.target
+            && provenance.inputs.len() == record.inputs.len()
+            && provenance.inputs.iter().zip(&record.inputs).all(same_input)
+            && provenance.results.len() == results.len()
+            && provenance.results.iter().zip(results).all(same_result)
+            && types.iter().copied().eq(results.iter().map(type_id))
+    }
+}
+
+/// The type of its value, if it has one: name and schema follow from it.
+fn type_id(result: &SavedResult) -> Option<TypeId> {
+    result.value.as_ref().map(|(_, codec)| codec.type_id())
 }
 
 fn provenance(record: &Record, results: &[SavedResult]) -> Provenance {
@@ -345,7 +355,8 @@ fn name_of(entry: &SavedEntry, result: &SavedResult) -> String {
 /// The values of one frame.
 #[derive(Default)]
 struct Values {
-    short: Vec<Encoded>,
+    /// The bytes of the short ones.
+    short: Vec<u8>,
     long: Vec<Encoded>,
 }
 
@@ -372,7 +383,7 @@ impl Values {
         let length = bytes.length();
         Some(match length <= IN_BODY {
             true => {
-                self.short.push(bytes);
+                bytes.append_to(&mut self.short);
                 ValuePlace::Body(length)
             }
             false => {
@@ -381,10 +392,5 @@ impl Values {
                 ValuePlace::Payload(length, digest)
             }
         })
-    }
-
-    fn append_short(&self, to: &mut Vec<u8>) {
-        let slices = self.short.iter().flat_map(Encoded::slices);
-        slices.for_each(|slice| to.extend_from_slice(slice));
     }
 }

@@ -166,10 +166,7 @@ impl SegmentWriter {
     }
 
     /// Gives everything to the medium that was put; gives that. It is not durable yet.
-    pub(crate) fn flush(
-        &mut self,
-        config: &WriterConfig,
-    ) -> Result<Option<Written>, ArchiveError> {
+    pub(crate) fn flush(&mut self, config: &WriterConfig) -> Result<Option<Written>, ArchiveError> {
         match self.active.is_some() {
             true => self.on_active(WRITING, config, |active| {
                 active.flush()?;

@@ -124,7 +124,8 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         }
         if self.bytes >= self.piece {
             self.bytes = 0;
-            self.save.piece(std::mem::take(&mut self.frames))?;
+            let room = Vec::with_capacity(self.frames.len());
+            self.save.piece(std::mem::replace(&mut self.frames, room))?;
         }
         Ok(())
     }

@@ -231,7 +231,9 @@ impl Pending {
         // What has a newer one is dropped with the vector, when the list is free again.
         for entry in &entries {
             let key = &entry.record.key;
-            let newer = list.find(key).and_then(|(_, slot)| slot[selection as usize].as_ref());
+            let newer = list
+                .find(key)
+                .and_then(|(_, slot)| slot[selection as usize].as_ref());
             if newer.is_none() {
                 list.put(key, slot_of(selection, Arc::clone(entry)));
             }

@@ -66,8 +66,9 @@ impl Engine {
             match selection {
                 // Of an entry without results an archive has the record.
                 Selection::Checkpoint => results.any(|named| tags(named).is_archived()),
-                Selection::Archive => results
-                    .all(|named| !tags(named).is_checkpointed() || tags(named).is_archived()),
+                Selection::Archive => {
+                    results.all(|named| !tags(named).is_checkpointed() || tags(named).is_archived())
+                }
             }
         };
         let is_one_store = archiver.is_one_store();

@@ -95,8 +95,9 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         is_there: impl Fn(&SavedEntry) -> bool,
     ) -> Result<(), ArchiveError> {
         for entry in batch.entries.iter().filter(|entry| !is_there(entry)) {
-            for class in classes(entry, batch.selection) {
-                self.entry(entry, class)?;
+            let results: Vec<_> = entry.results().collect();
+            for class in classes(&results, batch.selection) {
+                self.entry(entry.record(), &results, class)?;
             }
         }
         for scratch in &batch.scratch {
@@ -130,21 +131,26 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         Ok(())
     }
 
-    fn entry(&mut self, entry: &SavedEntry, class: Class) -> Result<(), ArchiveError> {
+    fn entry(
+        &mut self,
+        record: &Record,
+        results: &[SavedResult<'_>],
+        class: Class,
+    ) -> Result<(), ArchiveError> {
         let mut values = Values::default();
-        let mut places = Vec::with_capacity(entry.results.len());
+        let mut places = Vec::with_capacity(results.len());
         let mut contents = Contents::new();
-        for result in &entry.results {
+        for result in results {
             let here = Class::of(result.tags) == Some(class);
-            let value = result.value.as_ref().filter(|_| here);
-            let name = || name_of(entry, result);
+            let value = result.value.filter(|_| here);
+            let name = || name_of(record, result);
             let mut place = None;
             if let Some((value, codec)) = value {
-                let (encoded, files) = OutputFile::shown_in(|| cbor::encode(value, codec));
+                let (encoded, files) = OutputFile::shown_in(|| cbor::encode(value, &codec));
                 if self.save_contents(&files, name)? {
-                    place = values.add(encoded, codec, &mut self.left_out, name);
+                    place = values.add(encoded, &codec, &mut self.left_out, name);
                     if !files.is_empty() {
-                        contents.resize(entry.results.len(), Vec::new());
+                        contents.resize(results.len(), Vec::new());
                         contents[places.len()] = files.iter().map(OutputFile::digest).collect();
                     }
                 }
@@ -152,10 +158,10 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             places.push(place);
         }
         let bytes = places.iter().flatten().map(ValuePlace::length).sum();
-        if contents.is_empty() && !(self.accepts)(&entry.record.app, class, bytes) {
+        if contents.is_empty() && !(self.accepts)(&record.app, class, bytes) {
             return Ok(());
         }
-        let frame = self.entry_frame(entry, class, (&places, &contents), values);
+        let frame = self.entry_frame((record, results), class, (&places, &contents), values);
         self.add(frame)
     }
 
@@ -189,17 +195,17 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
 
     fn entry_frame(
         &self,
-        entry: &SavedEntry,
+        (record, results): (&Record, &[SavedResult<'_>]),
         class: Class,
         (places, contents): (&[Option<ValuePlace>], &Contents),
         values: Values,
     ) -> Result<NewFrame, String> {
         let saved_at = self.catalog.clock.stamp();
-        let provenance = self.provenances.of(entry)?;
+        let provenance = self.provenances.of(record, results)?;
         let mut rest = Vec::with_capacity(64 + values.short.len());
-        let elements = entry_rest(&mut rest, &entry.record, saved_at, places, contents)?;
+        let elements = entry_rest(&mut rest, record, saved_at, places, contents)?;
         rest.extend_from_slice(&values.short);
-        let header = FrameHeader::new(FrameKind::Entry, class, entry.record.key, saved_at);
+        let header = FrameHeader::new(FrameKind::Entry, class, record.key, saved_at);
         let body = Body::Entry {
             elements,
             provenance,
@@ -241,22 +247,25 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
 
 impl Provenances {
     /// That of an entry, encoded. It is compared with the last one of its app, which costs less than to hash it.
-    fn of(&self, entry: &SavedEntry) -> Result<Arc<EncodedProvenance>, String> {
-        let record = &entry.record;
+    fn of(
+        &self,
+        record: &Record,
+        results: &[SavedResult<'_>],
+    ) -> Result<Arc<EncodedProvenance>, String> {
         let mut known = lock(&self.0);
         if let Some(last) = known.get(&record.id)
-            && last.is_of(record, &entry.results)
+            && last.is_of(record, results)
         {
             return Ok(Arc::clone(&last.encoded));
         }
-        let provenance = provenance(record, &entry.results);
+        let provenance = provenance(record, results);
         let encoded = EncodedProvenance::new(provenance.bytes()?);
         if known.len() >= MOST {
             known.clear();
         }
         let last = LastOfApp {
             provenance,
-            types: entry.results.iter().map(type_id).collect(),
+            types: results.iter().map(type_id).collect(),
             encoded: Arc::clone(&encoded),
         };
         known.insert(record.id, last);
@@ -265,14 +274,14 @@ impl Provenances {
 }
 
 impl LastOfApp {
-    fn is_of(&self, record: &Record, results: &[SavedResult]) -> bool {
+    fn is_of(&self, record: &Record, results: &[SavedResult<'_>]) -> bool {
         let Self {
             provenance, types, ..
         } = self;
         let same_input = |(kind, input): (&InputKind, &sde::ValueSummary)| {
             kind.name == input.name && kind.scalar.as_deref() == type_of(input)
         };
-        let same_result = |(kind, result): (&ResultKind, &SavedResult)| {
+        let same_result = |(kind, result): (&ResultKind, &SavedResult<'_>)| {
             *kind.name == *result.name && kind.tags == result.tags
         };
         provenance.process == record.run.process
@@ -291,19 +300,19 @@ impl LastOfApp {
 }
 
 /// The type of its value, if it has one: name and schema follow from it.
-fn type_id(result: &SavedResult) -> Option<TypeId> {
-    result.value.as_ref().map(|(_, codec)| codec.type_id())
+fn type_id(result: &SavedResult<'_>) -> Option<TypeId> {
+    result.value.map(|(_, codec)| codec.type_id())
 }
 
-fn provenance(record: &Record, results: &[SavedResult]) -> Provenance {
+fn provenance(record: &Record, results: &[SavedResult<'_>]) -> Provenance {
     let input = |input: &sde::ValueSummary| InputKind {
         name: input.name.clone(),
         scalar: type_of(input).map(str::to_owned),
     };
-    let result = |result: &SavedResult| ResultKind {
-        name: Arc::from(&*result.name),
+    let result = |result: &SavedResult<'_>| ResultKind {
+        name: Arc::from(result.name),
         tags: result.tags,
-        stored: result.value.as_ref().map(|(_, codec)| type_info(codec)),
+        stored: result.value.map(|(_, codec)| type_info(&codec)),
     };
     Provenance {
         app: Arc::clone(&record.app),
@@ -332,11 +341,15 @@ fn type_info(codec: &Codec) -> TypeInfo {
 
 /// The classes that an entry has something for. An archive has the record of every
 /// entry, also of one that has no values in it.
-fn classes(entry: &SavedEntry, selection: Selection) -> impl Iterator<Item = Class> + use<> {
+fn classes(
+    results: &[SavedResult<'_>],
+    selection: Selection,
+) -> impl Iterator<Item = Class> + use<> {
     let has = |class: Class| {
-        let of_class =
-            |result: &SavedResult| Class::of(result.tags) == Some(class) && result.value.is_some();
-        entry.results.iter().any(of_class)
+        let of_class = |result: &SavedResult<'_>| {
+            Class::of(result.tags) == Some(class) && result.value.is_some()
+        };
+        results.iter().any(of_class)
     };
     let intermediate = selection == Selection::Checkpoint && has(Class::Intermediate);
     let result = has(Class::Result) || !intermediate;
@@ -347,8 +360,7 @@ fn classes(entry: &SavedEntry, selection: Selection) -> impl Iterator<Item = Cla
     classes.into_iter().flatten()
 }
 
-fn name_of(entry: &SavedEntry, result: &SavedResult) -> String {
-    let record = &entry.record;
+fn name_of(record: &Record, result: &SavedResult<'_>) -> String {
     let (app, key) = (&record.app, record.key.short());
     format!("result {:?} of {app} [{key}]", result.name)
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use sde::{
-    Archiver, Batch, Codec, ErasedValue, Policy, Record, RunId, SavedEntry, SavedResult, Sde,
-    Selection, Source, Tags, inputs,
+    Archiver, Batch, Codec, ErasedValue, Policy, Record, RunId, SavedEntry, Sde, Selection, Source,
+    Tags, inputs,
 };
 use sde_archives::{DirStore, Retention};
 
@@ -13,15 +13,8 @@ use super::kit::{copy, energy, engine, sde};
 
 /// Saves a computation with one result.
 fn save(store: &DirStore, record: Record, value: (ErasedValue, Codec)) {
-    let result = SavedResult {
-        name: "result".into(),
-        tags: Tags::NONE,
-        value: Some(value),
-    };
-    let entry = SavedEntry {
-        record: record.into(),
-        results: vec![result],
-    };
+    let result = ("result", Tags::NONE, Some(value));
+    let entry = SavedEntry::new(record, Selection::Archive, [result]);
     let batch = Batch {
         selection: Selection::Archive,
         entries: vec![entry],

@@ -4,10 +4,10 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex};
 
-use super::archiver::{Mark, SavedEntry, SavedResult, Selection};
+use super::archiver::{Mark, SavedEntry, Selection};
 use crate::cache::Entry;
 use crate::key::{BuildKeyHasher, Key};
-use crate::result_map::{Content, Named};
+use crate::result_map::Named;
 use crate::sync::lock;
 
 /// The entries and marks that a save has yet to write.
@@ -260,34 +260,7 @@ fn only_taken(entry: &Arc<Entry>, selection: Selection) -> Arc<Entry> {
 /// Entries as a batch has them.
 pub(crate) fn saved(entries: &[Arc<Entry>], selection: Selection) -> Vec<SavedEntry> {
     let entries = entries.iter();
-    entries.map(|entry| saved_entry(entry, selection)).collect()
-}
-
-/// An entry with the values that the selection takes.
-fn saved_entry(entry: &Entry, selection: Selection) -> SavedEntry {
-    let value = |named: &Named| {
-        let value = match &named.content {
-            Content::Held(value) => value.clone(),
-            Content::Stored(stored) => stored.get().ok()?.clone(),
-            Content::Elsewhere(_) | Content::Gone(_) => return None,
-        };
-        Some((value, named.codec?))
-    };
-    let results = entry
-        .results
-        .results()
-        .iter()
-        .map(|named| {
-            let tags = named.tags.unwrap_or_default();
-            SavedResult {
-                name: named.name.clone(),
-                tags,
-                value: selection.takes(tags).then(|| value(named)).flatten(),
-            }
-        })
-        .collect();
-    SavedEntry {
-        record: Arc::clone(&entry.record),
-        results,
-    }
+    entries
+        .map(|entry| SavedEntry::of(entry, selection))
+        .collect()
 }

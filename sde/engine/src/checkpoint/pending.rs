@@ -264,3 +264,78 @@ pub(crate) fn saved(entries: &[Arc<Entry>], selection: Selection) -> Vec<SavedEn
         .map(|entry| SavedEntry::of(entry, selection))
         .collect()
 }
+
+#[cfg(all(test, not(sde_model)))]
+mod tests {
+    use super::*;
+    use crate::cache::Record;
+    use crate::cache::tests::entry;
+
+    /// The entry of this number under a key that begins and ends so.
+    fn with_key(number: u64, begin: u64, end: u8) -> Arc<Entry> {
+        let entry = entry(number);
+        let mut key = [end; 32];
+        key[..8].copy_from_slice(&begin.to_le_bytes());
+        let key = Key::from_bytes(key);
+        Arc::new(entry.with_record(Arc::new(Record {
+            key,
+            ..Record::clone(&entry.record)
+        })))
+    }
+
+    fn numbers(taken: (Vec<Arc<Entry>>, Vec<Mark>)) -> Vec<u64> {
+        taken
+            .0
+            .iter()
+            .map(|entry| entry.record.run.number)
+            .collect()
+    }
+
+    fn take(pending: &Pending, of: Selection, most: usize) -> Vec<u64> {
+        numbers(pending.take(of, most, usize::MAX))
+    }
+
+    #[test]
+    fn what_has_left_the_list_takes_no_memory_for_long() {
+        let pending = Pending::default();
+        for number in 1..10_000 {
+            let entry = with_key(number, number, 0);
+            pending.add(&entry);
+            assert!(pending.has(&entry.record.key));
+            pending.forget([(&Selection::BOTH[..], &entry)]);
+            assert!(!pending.has(&entry.record.key));
+        }
+        let list = lock(&pending.entries);
+        assert!(list.in_order.is_empty());
+        assert!(list.places.len() <= ROOM, "{}", list.places.len());
+    }
+
+    #[test]
+    fn the_newer_entry_of_a_key_takes_the_place_of_the_older_and_no_other_does() {
+        let pending = Pending::default();
+        // These begin alike.
+        let (one, other) = (with_key(1, 7, 1), with_key(2, 7, 2));
+        pending.add(&one);
+        pending.add(&other);
+        pending.add(&with_key(3, 7, 2));
+        assert_eq!(take(&pending, Selection::Checkpoint, 9), [1, 3]);
+        // Only the newer is looked for by its key; what was taken together is found where it lies.
+        pending.forget([(&Selection::BOTH[..], &one), (&Selection::BOTH[..], &other)]);
+        assert_eq!(take(&pending, Selection::Archive, 9), [3]);
+    }
+
+    #[test]
+    fn what_was_taken_and_not_saved_comes_back_unless_there_is_a_newer_one() {
+        let pending = Pending::default();
+        let entries = [1, 2, 3].map(|number| with_key(number, number, 0));
+        entries.iter().for_each(|entry| pending.add(entry));
+        let (taken, marks) = pending.take(Selection::Checkpoint, 2, usize::MAX);
+        pending.add(&with_key(4, 2, 0));
+        pending.put_back(Selection::Checkpoint, taken, marks);
+        assert_eq!(pending.number(Selection::Checkpoint), 3);
+        assert_eq!(take(&pending, Selection::Checkpoint, 9), [1, 4, 3]);
+        assert_eq!(take(&pending, Selection::Archive, 9), [1, 4, 3]);
+        assert_eq!(pending.number(Selection::Archive), 0);
+        assert!(lock(&pending.entries).in_order.is_empty());
+    }
+}

@@ -316,7 +316,7 @@ impl Engine {
 const FIRST_PART: usize = 64;
 
 /// So many are the longest: what a batch says of its entries takes memory too.
-const LONGEST_PART: usize = 1 << 13;
+const LONGEST_PART: usize = 1 << 14;
 
 /// A part of this many bytes in memory has no more entries: a limit may drop them, and the save holds them.
 const PART_BYTES: usize = 16 << 20;

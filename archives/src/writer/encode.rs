@@ -19,7 +19,7 @@ use crate::cbor::metadata::to_bytes;
 use crate::cbor::{self, Encoded};
 use crate::format::class::{Class, Part};
 use crate::format::frame::{FrameHeader, FrameKind};
-use crate::format::id::UniqueId;
+use crate::format::id::{UniqueId, now};
 use crate::format::metadata::{
     Contents, InputKind, Provenance, ResultKind, ScratchBody, TypeInfo, ValuePlace, entry_rest,
 };
@@ -52,6 +52,8 @@ const MOST: usize = 1 << 12;
 pub(crate) struct BatchEncoder<'scope, 'env: 'scope> {
     catalog: &'env Catalog,
     provenances: &'env Provenances,
+    /// When the batch is saved.
+    now: u64,
     /// The contents that are among the frames.
     contents: HashSet<Key>,
     save: PipelinedWriter<'scope, 'env>,
@@ -77,6 +79,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     ) -> Self {
         Self {
             piece: PIECE.min(segment_size),
+            now: now(&*catalog.vfs),
             catalog,
             provenances,
             contents: HashSet::new(),
@@ -200,7 +203,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         (places, contents): (&[Option<ValuePlace>], &Contents),
         values: Values,
     ) -> Result<NewFrame, String> {
-        let saved_at = self.catalog.clock.stamp();
+        let saved_at = self.catalog.clock.stamp_at(self.now);
         let provenance = self.provenances.of(record, results)?;
         let mut rest = Vec::with_capacity(64 + values.short.len());
         let elements = entry_rest(&mut rest, record, saved_at, places, contents)?;

@@ -98,7 +98,9 @@ impl Unsaved {
 
     /// Takes the entry of one computation off lists. It is looked for at this place first; gives the next.
     fn remove(&mut self, of: &[Selection], entry: &Entry, place: u64) -> (Slot, u64) {
-        let is_same = |one: &Arc<Entry>| one.record.run == entry.record.run;
+        // A run may have an entry under more than one key: of a distributed result, a part and the list of parts.
+        let id = |entry: &Entry| (entry.record.run, entry.record.key);
+        let is_same = |one: &Arc<Entry>| id(one) == id(entry);
         let is_here = |slot: &mut Slot| slot.iter().flatten().any(is_same);
         let place = match self.slot(place).is_some_and(is_here) {
             true => place,
@@ -322,6 +324,17 @@ mod tests {
         // Only the newer is looked for by its key; what was taken together is found where it lies.
         pending.forget([(&Selection::BOTH[..], &one), (&Selection::BOTH[..], &other)]);
         assert_eq!(take(&pending, Selection::Archive, 9), [3]);
+    }
+
+    #[test]
+    fn of_two_entries_of_one_run_only_the_one_that_is_saved_goes() {
+        let pending = Pending::default();
+        let (part, list) = (with_key(1, 1, 0), with_key(1, 2, 0));
+        pending.add(&part);
+        pending.add(&list);
+        pending.forget([(&Selection::BOTH[..], &list)]);
+        assert!(pending.has(&part.record.key));
+        assert!(!pending.has(&list.record.key));
     }
 
     #[test]

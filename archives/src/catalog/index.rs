@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+use foldhash::fast::RandomState;
 use sde::{Key, Mark};
 
 use super::filter::Filter;
@@ -62,7 +63,7 @@ pub(crate) struct Index {
     numbers: HashMap<usize, u32>,
     /// Those frames; those of one prefix are linked.
     loose: Vec<Loose>,
-    first: HashMap<u64, u32>,
+    first: HashMap<u64, u32, RandomState>,
     marks: Vec<Mark>,
 }
 

@@ -93,24 +93,16 @@ impl Catalog {
     }
 
     /// Takes note of what this process has written.
-    pub(crate) fn note_written(&self, written: Vec<Written>) {
-        if written.is_empty() {
-            return;
-        }
+    pub(crate) fn note_written(&self, written: Written) {
         // Before the index knows of it: nobody is to read it a second time.
         let mut segments = lock(&self.segments);
         let mut index = self.index();
-        let mut last: Option<UniqueId> = None;
-        for one in written {
-            if last != Some(one.segment.id) {
-                last = Some(one.segment.id);
-                segments.own(&one.segment);
-            }
-            index.add(&one.segment, [one.row]);
-            if let Some(mark) = one.mark {
-                index.add_mark(mark);
-            }
-        }
+        segments.own(&written.segment);
+        index.add(&written.segment, written.rows);
+        written
+            .marks
+            .into_iter()
+            .for_each(|mark| index.add_mark(mark));
     }
 
     /// Takes note of a segment that this process has sealed; the index takes the place of single frames.
@@ -129,9 +121,16 @@ impl Catalog {
     }
 }
 
-/// A frame that others can read. It may not be durable yet: what is durable `SegmentWriter::durable` says.
+/// Frames that others can read, and the marks in them. They may not be durable yet: what is durable
+/// `SegmentWriter::durable` says.
 pub(crate) struct Written {
     pub(crate) segment: Arc<Segment>,
-    pub(crate) row: Row,
-    pub(crate) mark: Option<Mark>,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) marks: Vec<Mark>,
+}
+
+impl Written {
+    pub(crate) fn frames(&self) -> impl Iterator<Item = (&Arc<Segment>, &Row)> {
+        self.rows.iter().map(|row| (&self.segment, row))
+    }
 }

@@ -34,7 +34,7 @@ impl Encoded {
     pub(super) fn new() -> Self {
         Self {
             pieces: Vec::new(),
-            last: Vec::with_capacity(64),
+            last: Vec::with_capacity(128),
         }
     }
 
@@ -71,6 +71,14 @@ impl Encoded {
     pub(crate) fn slices(&self) -> impl Iterator<Item = &[u8]> {
         let pieces = self.pieces.iter().map(Piece::bytes);
         pieces.chain([self.last.as_slice()])
+    }
+
+    /// Appends all of it; what is in one piece is not copied if it comes first.
+    pub(crate) fn append_to(self, to: &mut Vec<u8>) {
+        match to.is_empty() && self.pieces.is_empty() {
+            true => *to = self.last,
+            false => self.slices().for_each(|slice| to.extend_from_slice(slice)),
+        }
     }
 
     /// How many bytes it has.

@@ -65,7 +65,7 @@ impl Drain {
         let noted = Arc::clone(&written);
         Self {
             catalog: Arc::clone(catalog),
-            writer: GroupCommit::new(config, move |new| lock(&noted).extend(new)),
+            writer: GroupCommit::new(config, move |new| lock(&noted).push(new)),
             written,
             told: Mutex::default(),
         }
@@ -142,12 +142,12 @@ impl Drain {
         mut facts: VecDeque<Option<&EntryFacts>>,
         provenances: &HashMap<ProvenanceId, Arc<EncodedProvenance>>,
     ) -> Result<(), ArchiveError> {
-        for one in written {
+        for (segment, row) in written.iter().flat_map(Written::frames) {
             let place = Place {
-                segment: Arc::clone(&one.segment),
-                at: one.row.at(),
+                segment: Arc::clone(segment),
+                at: row.at(),
             };
-            let is_back = match one.row.kind() {
+            let is_back = match row.kind() {
                 Some(FrameKind::Entry) => match facts.pop_front().flatten() {
                     Some(expected) => entry_facts(&self.catalog, &place, provenances)
                         .map(|found| found == *expected),
@@ -159,7 +159,7 @@ impl Drain {
                 _ => Ok(true),
             };
             if !is_back.map_err(|trouble: Trouble| ArchiveError::from(trouble))? {
-                let path = one.segment.path.display();
+                let path = segment.path.display();
                 return Err(ArchiveError::Other(format!(
                     "what was written to {path} reads otherwise; the files it was made of stay, see whether the disk is sound"
                 )));

@@ -111,14 +111,14 @@ impl Listing {
         for one in written {
             let of = rows.entry(one.segment.id);
             let (_, rows) = of.or_insert_with(|| (&one.segment, Vec::new()));
-            rows.push(one.row);
+            rows.extend(&one.rows);
         }
         let stretch = |(id, (segment, rows)): (UniqueId, (&Segment, Vec<Row>))| {
             Some(Stretch::new(segment, from(&id), ends(&id)?, rows))
         };
         Self {
             segments: rows.into_iter().filter_map(stretch).collect(),
-            marks: written.iter().filter_map(|one| one.mark.clone()).collect(),
+            marks: written.iter().flat_map(|one| one.marks.clone()).collect(),
             replaced: Vec::new(),
         }
     }

@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sde::{
-    Archiver, Batch, Codec, ErasedValue, Key, MemoryArchiver, Record, SavedEntry, SavedResult,
-    SavedScratch, Sde, Selection, Tag, Tags, inputs,
+    Archiver, Batch, Codec, ErasedValue, Key, MemoryArchiver, Record, SavedEntry, SavedScratch,
+    Sde, Selection, Tag, Tags, inputs,
 };
 
 use super::bring::{self, Brought, Outgoing};
@@ -360,18 +360,18 @@ fn batch(record: &Record, number: u64) -> Batch {
     let mut record = record.clone();
     record.key = key(2 * number);
     record.run.number = number;
-    let result = |name: &'static str, tags| SavedResult {
-        name: name.into(),
-        tags,
-        value: Some((ErasedValue::new(number), Codec::of::<u64>())),
-    };
+    let value = || Some((ErasedValue::new(number), Codec::of::<u64>()));
     let intermediate = Tags::NONE.with(Tag::Intermediate);
     Batch {
         selection: Selection::Checkpoint,
-        entries: vec![SavedEntry {
-            record: record.into(),
-            results: vec![result("value", Tags::NONE), result("rest", intermediate)],
-        }],
+        entries: vec![SavedEntry::new(
+            record,
+            Selection::Checkpoint,
+            [
+                ("value", Tags::NONE, value()),
+                ("rest", intermediate, value()),
+            ],
+        )],
         scratch: vec![SavedScratch {
             app: "model.unfinished".into(),
             key: key(2 * number + 1),

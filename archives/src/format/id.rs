@@ -90,7 +90,11 @@ impl Clock {
 
     /// A time later than all others given or seen.
     pub(crate) fn stamp(&self) -> u64 {
-        let now = now(&*self.vfs);
+        self.stamp_at(now(&*self.vfs))
+    }
+
+    /// The same, for one of many things that are saved at a time.
+    pub(crate) fn stamp_at(&self, now: u64) -> u64 {
         let later = |last: u64| now.max(last.saturating_add(1));
         let last = self
             .last

@@ -7,6 +7,7 @@
 //! Elements at the end that say nothing are left out; readers pass over more than they know. The short values follow,
 //! one after the other, up to the end of the body.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -42,7 +43,7 @@ pub(crate) struct Provenance {
 /// What is known of an input apart from its value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct InputKind {
-    pub(crate) name: String,
+    pub(crate) name: Cow<'static, str>,
     /// Its type by [`Scalar::type_name`], if it is one.
     #[serde(default, rename = "type", skip_serializing_if = "Option::is_none")]
     pub(crate) scalar: Option<String>,
@@ -135,21 +136,21 @@ const ANEW: u64 = 2;
 /// How many elements the array has at most.
 const ELEMENTS: usize = 10;
 
-/// The body of an entry without its provenance, to be written: how many elements there are, and their bytes.
+/// Appends the body of an entry without its provenance; gives how many elements it has.
 pub(crate) fn entry_rest(
+    to: &mut Vec<u8>,
     record: &Record,
     saved_at: u64,
     values: &[Option<ValuePlace>],
     contents: &Contents,
-) -> Result<(u8, Vec<u8>), String> {
-    let mut to = Vec::with_capacity(64);
-    push(&mut to, &record.run.number)?;
-    push(&mut to, &nanos_after(record.made_at, saved_at))?;
+) -> Result<u8, String> {
+    push(to, &record.run.number)?;
+    push(to, &nanos_after(record.made_at, saved_at))?;
     push(
-        &mut to,
+        to,
         &u64::try_from(record.took.as_nanos()).unwrap_or(u64::MAX),
     )?;
-    push(&mut to, &values)?;
+    push(to, &values)?;
     let flags =
         u64::from(record.nondeterministic) * NONDETERMINISTIC + u64::from(record.anew) * ANEW;
     let left_out = match () {
@@ -161,22 +162,21 @@ pub(crate) fn entry_rest(
         () => 5,
     };
     if left_out < 5 {
-        let inputs: Vec<_> = record.inputs.iter().map(InputToWrite).collect();
-        push(&mut to, &inputs)?;
+        push(to, &InputsToWrite(&record.inputs))?;
     }
     if left_out < 4 {
-        push(&mut to, &record.calls)?;
+        push(to, &record.calls)?;
     }
     if left_out < 3 {
-        push(&mut to, &flags)?;
+        push(to, &flags)?;
     }
     if left_out < 2 {
-        push(&mut to, contents)?;
+        push(to, contents)?;
     }
     if left_out < 1 {
-        push(&mut to, &record.thread)?;
+        push(to, &record.thread)?;
     }
-    Ok(((ELEMENTS - left_out) as u8, to))
+    Ok((ELEMENTS - left_out) as u8)
 }
 
 /// An entry's body taken apart: how many elements it has, its provenance, by digest or the bytes of it, and what follows.
@@ -304,7 +304,7 @@ impl InputBody {
         let (short, digest) = match self {
             Self::Summary(short, digest) => (short.clone(), *digest),
             Self::Scalar(plain) => match self.scalar(kind) {
-                Some(scalar) => return scalar.summary(&kind.name),
+                Some(scalar) => return scalar.summary(kind.name.clone()),
                 // A type that a later release may add.
                 None => (format!("{plain:?}"), Digest::from_bytes([0; 32])),
             },
@@ -370,6 +370,14 @@ pub(crate) fn provenance_key(id: &ProvenanceId) -> Key {
     let mut key = [0; 32];
     key[..16].copy_from_slice(id);
     Key::from_bytes(key)
+}
+
+struct InputsToWrite<'a>(&'a [ValueSummary]);
+
+impl Serialize for InputsToWrite<'_> {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_seq(self.0.iter().map(InputToWrite))
+    }
 }
 
 struct InputToWrite<'a>(&'a ValueSummary);

@@ -109,7 +109,7 @@ impl DirStore {
             return Ok(false);
         }
         for entry in &batch.entries {
-            let key = &entry.record.key;
+            let key = &entry.record().key;
             let found = resolve(&self.0.catalog, &self.candidates(key), key)?.entry;
             if !found.is_some_and(|found| is_stored(&found, entry)) {
                 return Ok(false);
@@ -121,9 +121,9 @@ impl DirStore {
 
 /// Whether a stored entry is this computation, with all its values.
 fn is_stored(found: &StoredEntry, entry: &SavedEntry) -> bool {
-    let has = |result: &SavedResult| {
+    let has = |result: SavedResult<'_>| {
         let mut there = found.results.iter();
         result.value.is_none() || there.any(|one| one.name == result.name && one.payload.is_some())
     };
-    found.record.run == entry.record.run && entry.results.iter().all(has)
+    found.record.run == entry.record().run && entry.results().all(has)
 }

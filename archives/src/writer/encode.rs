@@ -3,10 +3,11 @@
 //! The results of one entry and its intermediates have a frame each, so that damage to one costs nothing of the other. Either
 //! lists all results by name, also those whose values are elsewhere or not saved.
 
+use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, Mutex};
 
-use sde::key::Digest;
+use sde::key::{BuildKeyHasher, Digest};
 use sde::{
     AppId, ArchiveError, Batch, Codec, Key, Mark, OutputFile, Record, SavedEntry, SavedResult,
     SavedScratch, Selection,
@@ -18,7 +19,7 @@ use crate::cbor::metadata::to_bytes;
 use crate::cbor::{self, Encoded};
 use crate::format::class::{Class, Part};
 use crate::format::frame::{FrameHeader, FrameKind};
-use crate::format::id::UniqueId;
+use crate::format::id::{UniqueId, now};
 use crate::format::metadata::{
     Contents, InputKind, Provenance, ResultKind, ScratchBody, TypeInfo, ValuePlace, entry_rest,
 };
@@ -35,10 +36,14 @@ const IN_BODY: u64 = 64 << 10;
 
 /// The provenance of each app that was encoded last.
 #[derive(Default)]
-pub(crate) struct Provenances(Mutex<HashMap<AppId, LastOfApp>>);
+pub(crate) struct Provenances(Mutex<HashMap<AppId, LastOfApp, BuildKeyHasher>>);
 
-/// A provenance, and the same encoded.
-type LastOfApp = (Arc<Provenance>, Arc<EncodedProvenance>);
+struct LastOfApp {
+    provenance: Provenance,
+    /// The type of each result that has a value.
+    types: Vec<Option<TypeId>>,
+    encoded: Arc<EncodedProvenance>,
+}
 
 /// So many are remembered.
 const MOST: usize = 1 << 12;
@@ -47,6 +52,8 @@ const MOST: usize = 1 << 12;
 pub(crate) struct BatchEncoder<'scope, 'env: 'scope> {
     catalog: &'env Catalog,
     provenances: &'env Provenances,
+    /// When the batch is saved.
+    now: u64,
     /// The contents that are among the frames.
     contents: HashSet<Key>,
     save: PipelinedWriter<'scope, 'env>,
@@ -72,6 +79,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     ) -> Self {
         Self {
             piece: PIECE.min(segment_size),
+            now: now(&*catalog.vfs),
             catalog,
             provenances,
             contents: HashSet::new(),
@@ -90,8 +98,9 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         is_there: impl Fn(&SavedEntry) -> bool,
     ) -> Result<(), ArchiveError> {
         for entry in batch.entries.iter().filter(|entry| !is_there(entry)) {
-            for class in classes(entry, batch.selection) {
-                self.entry(entry, class)?;
+            let results: Vec<_> = entry.results().collect();
+            for class in classes(&results, batch.selection) {
+                self.entry(entry.record(), &results, class)?;
             }
         }
         for scratch in &batch.scratch {
@@ -119,38 +128,43 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         }
         if self.bytes >= self.piece {
             self.bytes = 0;
-            self.save.piece(std::mem::take(&mut self.frames))?;
+            let room = Vec::with_capacity(self.frames.len());
+            self.save.piece(std::mem::replace(&mut self.frames, room))?;
         }
         Ok(())
     }
 
-    fn entry(&mut self, entry: &SavedEntry, class: Class) -> Result<(), ArchiveError> {
+    fn entry(
+        &mut self,
+        record: &Record,
+        results: &[SavedResult<'_>],
+        class: Class,
+    ) -> Result<(), ArchiveError> {
         let mut values = Values::default();
-        let mut places = Vec::with_capacity(entry.results.len());
+        let mut places = Vec::with_capacity(results.len());
         let mut contents = Contents::new();
-        for result in &entry.results {
+        for result in results {
             let here = Class::of(result.tags) == Some(class);
-            let value = result.value.as_ref().filter(|_| here);
-            let name = || name_of(entry, result);
+            let value = result.value.filter(|_| here);
+            let name = || name_of(record, result);
             let mut place = None;
             if let Some((value, codec)) = value {
-                let (encoded, files) = OutputFile::shown_in(|| cbor::encode(value, codec));
+                let (encoded, files) = OutputFile::shown_in(|| cbor::encode(value, &codec));
                 if self.save_contents(&files, name)? {
-                    place = values.add(encoded, codec, &mut self.left_out, name);
-                    contents.push(files.iter().map(OutputFile::digest).collect());
+                    place = values.add(encoded, &codec, &mut self.left_out, name);
+                    if !files.is_empty() {
+                        contents.resize(results.len(), Vec::new());
+                        contents[places.len()] = files.iter().map(OutputFile::digest).collect();
+                    }
                 }
             }
-            contents.resize(places.len() + 1, Vec::new());
             places.push(place);
         }
         let bytes = places.iter().flatten().map(ValuePlace::length).sum();
-        if contents.iter().all(Vec::is_empty) {
-            contents.clear();
-            if !(self.accepts)(&entry.record.app, class, bytes) {
-                return Ok(());
-            }
+        if contents.is_empty() && !(self.accepts)(&record.app, class, bytes) {
+            return Ok(());
         }
-        let frame = self.entry_frame(entry, class, (&places, &contents), values);
+        let frame = self.entry_frame((record, results), class, (&places, &contents), values);
         self.add(frame)
     }
 
@@ -184,16 +198,17 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
 
     fn entry_frame(
         &self,
-        entry: &SavedEntry,
+        (record, results): (&Record, &[SavedResult<'_>]),
         class: Class,
         (places, contents): (&[Option<ValuePlace>], &Contents),
         values: Values,
     ) -> Result<NewFrame, String> {
-        let saved_at = self.catalog.clock.stamp();
-        let provenance = self.provenances.of(entry)?;
-        let (elements, mut rest) = entry_rest(&entry.record, saved_at, places, contents)?;
-        values.append_short(&mut rest);
-        let header = FrameHeader::new(FrameKind::Entry, class, entry.record.key, saved_at);
+        let saved_at = self.catalog.clock.stamp_at(self.now);
+        let provenance = self.provenances.of(record, results)?;
+        let mut rest = Vec::with_capacity(64 + values.short.len());
+        let elements = entry_rest(&mut rest, record, saved_at, places, contents)?;
+        rest.extend_from_slice(&values.short);
+        let header = FrameHeader::new(FrameKind::Entry, class, record.key, saved_at);
         let body = Body::Entry {
             elements,
             provenance,
@@ -214,7 +229,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             value,
         });
         let frame = body.and_then(|mut body| {
-            values.append_short(&mut body);
+            body.extend_from_slice(&values.short);
             let header = (FrameKind::Scratch, Class::Scratch, scratch.key);
             let header = FrameHeader::new(header.0, header.1, header.2, self.catalog.clock.stamp());
             let payload = Payload::Encoded(values.long);
@@ -235,64 +250,72 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
 
 impl Provenances {
     /// That of an entry, encoded. It is compared with the last one of its app, which costs less than to hash it.
-    fn of(&self, entry: &SavedEntry) -> Result<Arc<EncodedProvenance>, String> {
-        let record = &entry.record;
+    fn of(
+        &self,
+        record: &Record,
+        results: &[SavedResult<'_>],
+    ) -> Result<Arc<EncodedProvenance>, String> {
         let mut known = lock(&self.0);
-        if let Some((provenance, encoded)) = known.get(&record.id)
-            && is_of(provenance, record, &entry.results)
+        if let Some(last) = known.get(&record.id)
+            && last.is_of(record, results)
         {
-            return Ok(Arc::clone(encoded));
+            return Ok(Arc::clone(&last.encoded));
         }
-        let provenance = provenance(record, &entry.results);
+        let provenance = provenance(record, results);
         let encoded = EncodedProvenance::new(provenance.bytes()?);
         if known.len() >= MOST {
             known.clear();
         }
-        known.insert(record.id, (Arc::new(provenance), Arc::clone(&encoded)));
+        let last = LastOfApp {
+            provenance,
+            types: results.iter().map(type_id).collect(),
+            encoded: Arc::clone(&encoded),
+        };
+        known.insert(record.id, last);
         Ok(encoded)
     }
 }
 
-fn is_of(provenance: &Provenance, record: &Record, results: &[SavedResult]) -> bool {
-    let same_input = |(kind, input): (&InputKind, &sde::ValueSummary)| {
-        kind.name == input.name && kind.scalar.as_deref() == type_of(input)
-    };
-    let same_result = |(kind, result): (&ResultKind, &SavedResult)| {
-        let codec = result.value.as_ref().map(|(_, codec)| codec);
-        *kind.name == *result.name
-            && kind.tags == result.tags
-            && kind.stored.is_some() == codec.is_some()
-            && kind
-                .stored
-                .as_ref()
-                .zip(codec)
-                .is_none_or(|(stored, codec)| {
-                    *stored.name == *stored_name(codec.type_name())
-                        && stored.schema == cbor::schema(codec)
-                })
-    };
-    provenance.process == record.run.process
-        && provenance.code == record.code
-        && provenance.app == record.app
-        && (Arc::ptr_eq(&provenance.setup, &record.setup) || provenance.setup == record.setup)
-        && provenance.dependencies == record.dependencies
-        && provenance.host == record.host
-        && provenance.target == record.target
-        && provenance.inputs.len() == record.inputs.len()
-        && provenance.inputs.iter().zip(&record.inputs).all(same_input)
-        && provenance.results.len() == results.len()
-        && provenance.results.iter().zip(results).all(same_result)
+impl LastOfApp {
+    fn is_of(&self, record: &Record, results: &[SavedResult<'_>]) -> bool {
+        let Self {
+            provenance, types, ..
+        } = self;
+        let same_input = |(kind, input): (&InputKind, &sde::ValueSummary)| {
+            kind.name == input.name && kind.scalar.as_deref() == type_of(input)
+        };
+        let same_result = |(kind, result): (&ResultKind, &SavedResult<'_>)| {
+            *kind.name == *result.name && kind.tags == result.tags
+        };
+        provenance.process == record.run.process
+            && provenance.code == record.code
+            && provenance.app == record.app
+            && (Arc::ptr_eq(&provenance.setup, &record.setup) || provenance.setup == record.setup)
+            && provenance.dependencies == record.dependencies
+            && provenance.host == record.host
+            && provenance.target == record.target
+            && provenance.inputs.len() == record.inputs.len()
+            && provenance.inputs.iter().zip(&record.inputs).all(same_input)
+            && provenance.results.len() == results.len()
+            && provenance.results.iter().zip(results).all(same_result)
+            && types.iter().copied().eq(results.iter().map(type_id))
+    }
 }
 
-fn provenance(record: &Record, results: &[SavedResult]) -> Provenance {
+/// The type of its value, if it has one: name and schema follow from it.
+fn type_id(result: &SavedResult<'_>) -> Option<TypeId> {
+    result.value.map(|(_, codec)| codec.type_id())
+}
+
+fn provenance(record: &Record, results: &[SavedResult<'_>]) -> Provenance {
     let input = |input: &sde::ValueSummary| InputKind {
         name: input.name.clone(),
         scalar: type_of(input).map(str::to_owned),
     };
-    let result = |result: &SavedResult| ResultKind {
-        name: Arc::from(&*result.name),
+    let result = |result: &SavedResult<'_>| ResultKind {
+        name: Arc::from(result.name),
         tags: result.tags,
-        stored: result.value.as_ref().map(|(_, codec)| type_info(codec)),
+        stored: result.value.map(|(_, codec)| type_info(&codec)),
     };
     Provenance {
         app: Arc::clone(&record.app),
@@ -321,11 +344,15 @@ fn type_info(codec: &Codec) -> TypeInfo {
 
 /// The classes that an entry has something for. An archive has the record of every
 /// entry, also of one that has no values in it.
-fn classes(entry: &SavedEntry, selection: Selection) -> impl Iterator<Item = Class> + use<> {
+fn classes(
+    results: &[SavedResult<'_>],
+    selection: Selection,
+) -> impl Iterator<Item = Class> + use<> {
     let has = |class: Class| {
-        let of_class =
-            |result: &SavedResult| Class::of(result.tags) == Some(class) && result.value.is_some();
-        entry.results.iter().any(of_class)
+        let of_class = |result: &SavedResult<'_>| {
+            Class::of(result.tags) == Some(class) && result.value.is_some()
+        };
+        results.iter().any(of_class)
     };
     let intermediate = selection == Selection::Checkpoint && has(Class::Intermediate);
     let result = has(Class::Result) || !intermediate;
@@ -336,8 +363,7 @@ fn classes(entry: &SavedEntry, selection: Selection) -> impl Iterator<Item = Cla
     classes.into_iter().flatten()
 }
 
-fn name_of(entry: &SavedEntry, result: &SavedResult) -> String {
-    let record = &entry.record;
+fn name_of(record: &Record, result: &SavedResult<'_>) -> String {
     let (app, key) = (&record.app, record.key.short());
     format!("result {:?} of {app} [{key}]", result.name)
 }
@@ -345,7 +371,8 @@ fn name_of(entry: &SavedEntry, result: &SavedResult) -> String {
 /// The values of one frame.
 #[derive(Default)]
 struct Values {
-    short: Vec<Encoded>,
+    /// The bytes of the short ones.
+    short: Vec<u8>,
     long: Vec<Encoded>,
 }
 
@@ -372,7 +399,7 @@ impl Values {
         let length = bytes.length();
         Some(match length <= IN_BODY {
             true => {
-                self.short.push(bytes);
+                bytes.append_to(&mut self.short);
                 ValuePlace::Body(length)
             }
             false => {
@@ -381,10 +408,5 @@ impl Values {
                 ValuePlace::Payload(length, digest)
             }
         })
-    }
-
-    fn append_short(&self, to: &mut Vec<u8>) {
-        let slices = self.short.iter().flat_map(Encoded::slices);
-        slices.for_each(|slice| to.extend_from_slice(slice));
     }
 }

@@ -59,7 +59,7 @@ struct Queue {
 pub(crate) type Durable = (Arc<Segment>, u64);
 
 /// Takes note of frames that can be read.
-type Note = Box<dyn Fn(Vec<Written>) + Send + Sync>;
+type Note = Box<dyn Fn(Written) + Send + Sync>;
 
 /// The writers of a store, and the queue before them.
 pub(crate) struct GroupCommit {
@@ -82,7 +82,7 @@ impl GroupCommit {
     /// What can be read is noted before anything else is written, or sealed.
     pub(crate) fn new(
         config: WriterConfig,
-        note: impl Fn(Vec<Written>) + Send + Sync + 'static,
+        note: impl Fn(Written) + Send + Sync + 'static,
     ) -> Self {
         Self {
             config,
@@ -164,7 +164,7 @@ impl GroupCommit {
         for (part, writer) in Part::ALL.into_iter().zip(&mut *writers) {
             // Another thread may have put a piece of its save there. If this fails it is told.
             if let Ok(put) = writer.sync(&self.config) {
-                (self.note)(put);
+                put.into_iter().for_each(&self.note);
                 let sealed = writer.seal(length(part));
                 sealed
                     .into_iter()
@@ -258,7 +258,7 @@ impl GroupCommit {
                         _ => writer.flush(&self.config),
                     };
                     match readable {
-                        Ok(put) => (self.note)(put),
+                        Ok(put) => put.into_iter().for_each(&self.note),
                         Err(error) => *failed = Some(error),
                     }
                 }

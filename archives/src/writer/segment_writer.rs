@@ -24,7 +24,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use sde::{ArchiveError, Key};
+use sde::{ArchiveError, Key, Mark};
 
 use crate::catalog::Written;
 use crate::cbor::metadata::to_bytes;
@@ -91,9 +91,12 @@ struct ActiveSegment {
     synced: bool,
     /// Up to where it is.
     durable: u64,
+    /// Its frames.
     rows: Vec<Row>,
-    /// The frames that were put since the last sync.
-    put: Vec<Written>,
+    /// How many of them were given out as written.
+    told: usize,
+    /// The marks in those that were not.
+    marks: Vec<Mark>,
     /// The provenances of its entries, and where each is to be written next.
     provenances: HashMap<ProvenanceId, Option<u64>>,
 }
@@ -163,23 +166,24 @@ impl SegmentWriter {
     }
 
     /// Gives everything to the medium that was put; gives that. It is not durable yet.
-    pub(crate) fn flush(&mut self, config: &WriterConfig) -> Result<Vec<Written>, ArchiveError> {
+    pub(crate) fn flush(&mut self, config: &WriterConfig) -> Result<Option<Written>, ArchiveError> {
         match self.active.is_some() {
             true => self.on_active(WRITING, config, |active| {
                 active.flush()?;
-                Ok(std::mem::take(&mut active.put))
+                Ok(Some(active.tell()))
             }),
-            false => Ok(Vec::new()),
+            false => Ok(None),
         }
     }
 
     /// Makes everything durable that was put; gives what was not given before.
-    pub(crate) fn sync(&mut self, config: &WriterConfig) -> Result<Vec<Written>, ArchiveError> {
+    pub(crate) fn sync(&mut self, config: &WriterConfig) -> Result<Option<Written>, ArchiveError> {
         if self.active.as_ref().is_none_or(ActiveSegment::is_durable) {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         self.on_active(WRITING, config, ActiveSegment::flush)?;
         self.on_active("syncing", config, |active| active.sync(config))
+            .map(Some)
     }
 
     /// Seals the segment if it is as long as this; gives its index.
@@ -256,7 +260,8 @@ impl ActiveSegment {
             synced: false,
             durable: 0,
             rows: Vec::new(),
-            put: Vec::new(),
+            told: 0,
+            marks: Vec::new(),
             provenances: HashMap::new(),
         };
         if let Ok(about) = to_bytes(&About::this()) {
@@ -280,21 +285,22 @@ impl ActiveSegment {
         let header = frame.body.with_parts(shared, put);
         frame.payload.each(|piece| self.take(piece))?;
         self.end += payload;
-        self.note(&header, at, frame.mark.clone());
+        self.rows.push(Row::new(&header, at));
+        self.marks.extend(frame.mark.clone());
         if self.buffer.len() >= WRITE {
             self.flush()?;
         }
         Ok(())
     }
 
-    fn note(&mut self, header: &FrameHeader, at: u64, mark: Option<sde::Mark>) {
-        let row = Row::new(header, at);
-        self.rows.push(row);
-        self.put.push(Written {
+    /// What was written since it was told last.
+    fn tell(&mut self) -> Written {
+        let from = std::mem::replace(&mut self.told, self.rows.len());
+        Written {
             segment: Arc::clone(&self.segment),
-            row,
-            mark,
-        });
+            rows: self.rows[from..].to_vec(),
+            marks: std::mem::take(&mut self.marks),
+        }
     }
 
     /// Appends a frame to what is to be given to the medium, without its payload.
@@ -331,7 +337,7 @@ impl ActiveSegment {
         let header = FrameHeader::new(FrameKind::Provenance, Class::Result, key, 0);
         let at = self.end;
         let header = self.append(header, 0, &[&provenance.bytes]);
-        self.note(&header, at, None);
+        self.rows.push(Row::new(&header, at));
     }
 
     /// Appends part of a payload: what is long from where it lies, what is short with what
@@ -368,7 +374,7 @@ impl ActiveSegment {
         Ok(())
     }
 
-    fn sync(&mut self, config: &WriterConfig) -> io::Result<Vec<Written>> {
+    fn sync(&mut self, config: &WriterConfig) -> io::Result<Written> {
         self.file.sync()?;
         self.synced = true;
         self.small_syncs = match self.written - self.durable < SPARE {
@@ -385,7 +391,7 @@ impl ActiveSegment {
         }
         self.is_still_there(vfs)?;
         self.durable = self.end;
-        Ok(std::mem::take(&mut self.put))
+        Ok(self.tell())
     }
 
     /// Somebody may have removed the file, or taken it for one of a process that has
@@ -446,7 +452,7 @@ mod tests {
             let body = Body::Bytes(vec![0xf6]);
             let frame = NewFrame::new(Part::Entries, header_of(FrameKind::Uses), body).unwrap();
             writer.put(&frame, &config).unwrap();
-            writer.sync(&config).unwrap().remove(0).segment
+            writer.sync(&config).unwrap().unwrap().segment
         };
         let mut writer = SegmentWriter::new(Part::Entries);
         let parents = put(&mut writer);

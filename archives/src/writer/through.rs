@@ -76,5 +76,5 @@ impl State {
 }
 
 fn id(entry: &SavedEntry) -> (Key, RunId) {
-    (entry.record.key, entry.record.run)
+    (entry.record().key, entry.record().run)
 }

@@ -6,7 +6,7 @@ use std::time::{Duration, UNIX_EPOCH};
 
 use sde::{
     Archiver, Batch, Codec, ErasedValue, Key, Mark, MemoryArchiver, Record, RunId, SavedEntry,
-    SavedResult, SavedScratch, Sde, Selection, Storable, Tag, Tags, inputs,
+    SavedScratch, Sde, Selection, Storable, Tag, Tags, inputs,
 };
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -94,34 +94,22 @@ pub fn text(number: u64, version: u64) -> String {
 
 /// One entry with results of each kind.
 pub fn entry(number: u64, version: u64, selection: Selection) -> SavedEntry {
-    let intermediate = Tags::NONE.with(Tag::Intermediate);
-    SavedEntry {
-        record: record(number, version).into(),
-        results: vec![
-            result(VALUE, Tags::NONE, numbers(number, version, 0), selection),
-            result(
-                AUXILIARY,
-                intermediate,
-                numbers(number, version, 1),
-                selection,
-            ),
-            result(TEXT, Tags::NONE, text(number, version), selection),
-        ],
-    }
+    entry_of(record(number, version), number, version, selection)
 }
 
-fn result<T: Storable>(
-    name: &'static str,
-    tags: Tags,
-    value: T,
-    selection: Selection,
-) -> SavedResult {
-    let value = (ErasedValue::new(value), Codec::of::<T>());
-    SavedResult {
-        name: name.into(),
-        tags,
-        value: selection.takes(tags).then_some(value),
-    }
+/// The same, made as a record has it.
+pub fn entry_of(record: Record, number: u64, version: u64, selection: Selection) -> SavedEntry {
+    let intermediate = Tags::NONE.with(Tag::Intermediate);
+    let results = [
+        (VALUE, Tags::NONE, value(numbers(number, version, 0))),
+        (AUXILIARY, intermediate, value(numbers(number, version, 1))),
+        (TEXT, Tags::NONE, value(text(number, version))),
+    ];
+    SavedEntry::new(record, selection, results)
+}
+
+pub fn value<T: Storable>(value: T) -> Option<(ErasedValue, Codec)> {
+    Some((ErasedValue::new(value), Codec::of::<T>()))
 }
 
 /// The state of an unfinished run after so many steps.

@@ -32,8 +32,9 @@ fn job(sim: &Sim, number: u64) {
 fn job_on(sim: &Sim, store: DirStore, number: u64) {
     sim.pass_time(Duration::from_secs(60));
     let mut batch = made::batch(Selection::Checkpoint);
-    let mut entry = made::entry(number, 1, batch.selection);
-    Arc::make_mut(&mut entry.record).made_at = sim.now();
+    let mut record = made::record(number, 1);
+    record.made_at = sim.now();
+    let entry = made::entry_of(record, number, 1, batch.selection);
     batch.entries.push(entry);
     assert!(store.find(&made::key(number)).unwrap().is_none());
     store.save(&batch).unwrap();

@@ -5,10 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use sde::{
-    Archiver, Batch, Codec, ErasedValue, OneProcess, SavedEntry, SavedResult, Selection, Storable,
-    Tags,
-};
+use sde::{Archiver, Batch, OneProcess, SavedEntry, Selection, Storable, Tags};
 use sde_archives::inspect::Inspection;
 use sde_archives::{DirStore, Options};
 
@@ -19,12 +16,8 @@ use crate::kit::{Call, Gate, HOME, Order, Sim, Then, made};
 const SIZE: u64 = 4096;
 
 fn entry<T: Storable>(number: u64, value: T) -> SavedEntry {
-    let value = Some((ErasedValue::new(value), Codec::of::<T>()));
-    let (name, tags) = (made::VALUE.into(), Tags::NONE);
-    SavedEntry {
-        record: made::record(number, 1).into(),
-        results: vec![SavedResult { name, tags, value }],
-    }
+    let result = (made::VALUE, Tags::NONE, made::value(value));
+    SavedEntry::new(made::record(number, 1), Selection::Checkpoint, [result])
 }
 
 /// An entry that is as long as a part.

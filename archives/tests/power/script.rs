@@ -178,7 +178,7 @@ impl Script {
         }
         let whole = batch.selection == Selection::Checkpoint;
         for entry in &batch.entries {
-            let run = entry.record.run;
+            let run = entry.record().run;
             let versions = self.truth.entries.entry(run.process).or_default();
             versions.acknowledged = run.number;
             versions.whole = whole;

@@ -16,18 +16,14 @@ struct Ahead(DirStore, Duration);
 
 impl Archiver for Ahead {
     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
-        let result = |result: &SavedResult| SavedResult {
-            name: result.name.clone(),
-            tags: result.tags,
-            value: result.value.clone(),
+        let result = |result: SavedResult<'_>| {
+            let value = result.value.map(|(value, codec)| (value.clone(), codec));
+            (result.name.to_owned(), result.tags, value)
         };
         let entry = |entry: &SavedEntry| {
-            let mut record = Record::clone(&entry.record);
+            let mut record = Record::clone(entry.record());
             record.made_at += self.1;
-            SavedEntry {
-                record: record.into(),
-                results: entry.results.iter().map(result).collect(),
-            }
+            SavedEntry::new(record, batch.selection, entry.results().map(result))
         };
         self.0.save(&Batch {
             selection: batch.selection,

@@ -352,9 +352,7 @@ fn costs_that_no_sum_holds_are_no_reason_to_panic() {
     }
     let hostile = |mut record: sde::Record| {
         record.took = std::time::Duration::MAX;
-        let results = Vec::new();
-        let record = record.into();
-        SavedEntry { record, results }
+        SavedEntry::new::<String>(record, Selection::Archive, [])
     };
     let batch = Batch {
         selection: Selection::Archive,

@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use sde::{
     App, AppError, AppInfo, Archiver, Batch, Codec, ErasedValue, Fingerprint, Handle, Inputs,
-    Policy, Record, ResultMap, ResultSpec, RunId, SavedEntry, SavedResult, Sde, Selection, Source,
-    Tags, inputs,
+    Policy, Record, ResultMap, ResultSpec, RunId, SavedEntry, Sde, Selection, Source, Tags, inputs,
 };
 use sde_archives::{DirStore, Retention};
 use serde_json::json;
@@ -15,15 +14,8 @@ use super::kit::{copy, energy, engine, sde};
 
 /// Saves a computation with one result.
 fn save(store: &DirStore, record: Record, value: (ErasedValue, Codec)) {
-    let result = SavedResult {
-        name: "result".into(),
-        tags: Tags::NONE,
-        value: Some(value),
-    };
-    let entry = SavedEntry {
-        record: record.into(),
-        results: vec![result],
-    };
+    let result = ("result", Tags::NONE, Some(value));
+    let entry = SavedEntry::new(record, Selection::Archive, [result]);
     let batch = Batch {
         selection: Selection::Archive,
         entries: vec![entry],

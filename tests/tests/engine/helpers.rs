@@ -107,7 +107,10 @@ fn counted(run: impl FnOnce(&Handle)) -> Vec<String> {
     run(&sde);
     let records = sde.records();
     let helpers = &records.last().expect("it ran").setup.helpers;
-    helpers.iter().map(|helper| helper.name.clone()).collect()
+    helpers
+        .iter()
+        .map(|helper| helper.name.to_string())
+        .collect()
 }
 
 #[test]

@@ -31,7 +31,7 @@ impl Archiver for Noting {
             meanwhile();
             return Err(ArchiveError::Other("told to fail".to_owned()));
         }
-        let records = batch.entries.iter().map(|entry| Arc::clone(&entry.record));
+        let records = batch.entries.iter().map(|entry| Arc::clone(entry.record()));
         let saved = (batch.selection, records.collect());
         self.batches.lock().unwrap().push(saved);
         Ok(Saved::default())

@@ -289,7 +289,7 @@ fn named_slots(setup: &AppSetup) -> impl Iterator<Item = (String, &SlotSummary)>
 }
 
 fn named_values(values: &[ValueSummary]) -> impl Iterator<Item = (String, &ValueSummary)> {
-    values.iter().map(|value| (value.name.clone(), value))
+    values.iter().map(|value| (value.name.to_string(), value))
 }
 
 /// Its version or source, without its helpers.

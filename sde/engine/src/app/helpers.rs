@@ -140,11 +140,11 @@ fn counting(words: &'static str, linked: &Named) -> Vec<ValueSummary> {
             .or_default()
             .push(&helper.digest);
     }
-    let summary = |(name, digests)| {
+    let summary = |(name, digests): (String, _)| {
         let digest = digest_of(digests);
         let short = CodeId::Source(digest).to_string();
         ValueSummary {
-            name,
+            name: name.into(),
             short,
             digest,
             scalar: None,

@@ -103,7 +103,7 @@ fn of_setting(name: &str, setting: &Setting) -> ValueSummary {
         to.digest()
     });
     ValueSummary {
-        name: name.to_owned(),
+        name: name.to_owned().into(),
         short: setting.short(),
         digest: digest.unwrap_or(Digest::from_bytes([0; 32])),
         scalar: setting.scalar(),

@@ -8,12 +8,14 @@ use std::time::{Duration, SystemTime};
 
 use super::announced::{Announced, Holder};
 use super::journal::Journal;
-use crate::cache::Record;
+use crate::cache::{Entry, Record};
 use crate::error::ArchiveError;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
 use crate::ranks::group::ProcessGroup;
-use crate::result_map::{Codec, ErasedValue, Payload, Tags};
+use crate::result_map::{
+    Codec, Content, ErasedValue, NOT_KEPT, Named, Origin, Payload, ResultMap, Tags,
+};
 
 /// A durable home of entries.
 ///
@@ -268,22 +270,79 @@ impl Saved {
 /// One entry to save. Its run's scratch, if any was saved, is of no use any more.
 #[derive(Clone)]
 pub struct SavedEntry {
-    /// How it was made; the cache holds the same record.
-    pub record: Arc<Record>,
-    /// All its results; those without a value are named only.
-    pub results: Vec<SavedResult>,
+    /// The cache holds the same.
+    entry: Arc<Entry>,
+    selection: Selection,
 }
 
 /// One result to save.
-#[derive(Clone)]
-pub struct SavedResult {
+#[derive(Clone, Copy)]
+pub struct SavedResult<'a> {
     /// Its name.
-    pub name: Cow<'static, str>,
+    pub name: &'a str,
     /// Its tags.
     pub tags: Tags,
     /// The value and how to write it; `None` if this selection leaves it out, or
     /// it is gone.
-    pub value: Option<(ErasedValue, Codec)>,
+    pub value: Option<(&'a ErasedValue, Codec)>,
+}
+
+impl SavedEntry {
+    /// One that no engine has made: its record and its results, those without a value named only.
+    #[must_use]
+    pub fn new<N: Into<Cow<'static, str>>>(
+        record: Record,
+        selection: Selection,
+        results: impl IntoIterator<Item = (N, Tags, Option<(ErasedValue, Codec)>)>,
+    ) -> Self {
+        let named = |(name, tags, value): (N, _, Option<_>)| Named {
+            name: name.into(),
+            tags: Some(tags),
+            codec: value.as_ref().map(|(_, codec)| *codec),
+            size: None,
+            content: value.map_or(Content::Gone(NOT_KEPT), |(value, _)| Content::Held(value)),
+        };
+        let origin = Origin {
+            app: Arc::clone(&record.app),
+            key: record.key,
+            run: record.run,
+        };
+        let results = ResultMap::from_parts(origin, results.into_iter().map(named).collect());
+        let entry = Entry::new(Arc::new(record), results, 0);
+        Self::of(&Arc::new(entry), selection)
+    }
+
+    /// An entry of a cache, with the values that the selection takes.
+    pub(crate) fn of(entry: &Arc<Entry>, selection: Selection) -> Self {
+        Self {
+            entry: Arc::clone(entry),
+            selection,
+        }
+    }
+
+    /// How it was made; the cache holds the same record.
+    #[must_use]
+    pub fn record(&self) -> &Arc<Record> {
+        &self.entry.record
+    }
+
+    /// All its results; those without a value are named only.
+    pub fn results(&self) -> impl ExactSizeIterator<Item = SavedResult<'_>> {
+        self.entry.results.results().iter().map(|named| {
+            let tags = named.tags.unwrap_or_default();
+            let value = match &named.content {
+                _ if !self.selection.takes(tags) => None,
+                Content::Held(value) => Some(value),
+                Content::Stored(stored) => stored.get().ok(),
+                Content::Elsewhere(_) | Content::Gone(_) => None,
+            };
+            SavedResult {
+                name: &named.name,
+                tags,
+                value: value.zip(named.codec),
+            }
+        })
+    }
 }
 
 /// One scratch state to save.

@@ -64,9 +64,9 @@ impl MemoryArchiver {
         let contents = self.lock();
         let mut names = Vec::new();
         for ((saved_in, _), entry) in &contents.entries {
-            let results = entry.results.iter();
+            let results = entry.results();
             for result in results.filter(|one| *saved_in == selection && one.value.is_some()) {
-                names.push((entry.record.app.to_string(), result.name.to_string()));
+                names.push((entry.record().app.to_string(), result.name.to_owned()));
             }
         }
         names.sort();
@@ -135,9 +135,10 @@ impl Archiver for MemoryArchiver {
         }
         contents.batches += 1;
         for entry in &batch.entries {
-            let place = (batch.selection, entry.record.key);
+            let key = entry.record().key;
+            let place = (batch.selection, key);
             _before.extend(contents.entries.insert(place, entry.clone()));
-            contents.scratch.remove(&entry.record.key);
+            contents.scratch.remove(&key);
         }
         for scratch in &batch.scratch {
             let first = || (Arc::clone(&scratch.app), Vec::new());
@@ -156,25 +157,25 @@ impl Archiver for MemoryArchiver {
             .iter()
             .filter_map(|selection| contents.entries.get(&(*selection, *key)))
             .max_by_key(|entry| {
-                let values = entry.results.iter().filter(|one| one.value.is_some());
-                (entry.record.made_at, values.count())
+                let values = entry.results().filter(|one| one.value.is_some());
+                (entry.record().made_at, values.count())
             });
         let archived = |record: &Record| {
             let copy = contents.entries.get(&(Selection::Archive, *key));
-            copy.is_some_and(|archived| archived.record.run == record.run)
+            copy.is_some_and(|archived| archived.record().run == record.run)
         };
-        let stored = |result: &SavedResult| StoredResult {
-            name: result.name.to_string(),
+        let stored = |result: SavedResult<'_>| StoredResult {
+            name: result.name.to_owned(),
             tags: result.tags,
-            payload: result.value.as_ref().map(|(value, codec)| {
-                let has_files = !in_value(codec, value).is_empty();
+            payload: result.value.map(|(value, codec)| {
+                let has_files = !in_value(&codec, value).is_empty();
                 Arc::new(InMemory(value.clone(), has_files)) as _
             }),
         };
         Ok(found.map(|entry| StoredEntry {
-            archived: archived(&entry.record),
-            record: Arc::clone(&entry.record),
-            results: entry.results.iter().map(stored).collect(),
+            archived: archived(entry.record()),
+            record: Arc::clone(entry.record()),
+            results: entry.results().map(stored).collect(),
         }))
     }
 
@@ -192,7 +193,7 @@ impl Archiver for MemoryArchiver {
 
     fn records(&self, app: &str, each: &mut dyn FnMut(&Record)) -> Result<(), ArchiveError> {
         let contents = self.lock();
-        let records = contents.entries.values().map(|entry| &entry.record);
+        let records = contents.entries.values().map(SavedEntry::record);
         let of_app: Vec<_> = records
             .filter(|record| &*record.app == app)
             .cloned()

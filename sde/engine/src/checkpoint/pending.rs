@@ -1,14 +1,13 @@
 //! What has changed since the last save.
 
-use std::borrow::Borrow;
 use std::collections::{HashMap, VecDeque};
-use std::hash::{Hash, Hasher};
+use std::hash::BuildHasher;
 use std::sync::{Arc, Mutex};
 
-use super::archiver::{Mark, SavedEntry, SavedResult, Selection};
-use crate::cache::{Entry, Record};
+use super::archiver::{Mark, SavedEntry, Selection};
+use crate::cache::Entry;
 use crate::key::{BuildKeyHasher, Key};
-use crate::result_map::{Content, Named};
+use crate::result_map::Named;
 use crate::sync::lock;
 
 /// The entries and marks that a save has yet to write.
@@ -25,7 +24,9 @@ struct Unsaved {
     in_order: VecDeque<Slot>,
     /// The place of the first of them.
     begin: u64,
-    places: HashMap<ByKey, u64, BuildKeyHasher>,
+    /// The place of a key by how it begins, the last of those that begin alike: then an older entry is not found here, and
+    /// is saved in its turn. What has left the list goes from here some time later.
+    places: HashMap<u64, u64, BuildKeyHasher>,
     /// The place of the first that a selection may lack.
     first: [u64; 2],
 }
@@ -33,41 +34,18 @@ struct Unsaved {
 /// What the selections lack of one key, by their numbers.
 type Slot = [Option<Arc<Entry>>; 2];
 
-/// A record that is found by its key, and takes a quarter of that.
-struct ByKey(Arc<Record>);
-
-impl Borrow<Key> for ByKey {
-    fn borrow(&self) -> &Key {
-        &self.0.key
-    }
-}
-
-impl Hash for ByKey {
-    fn hash<H: Hasher>(&self, state: &mut H) {
-        self.0.key.hash(state);
-    }
-}
-
-impl PartialEq for ByKey {
-    fn eq(&self, other: &Self) -> bool {
-        self.0.key == other.0.key
-    }
-}
-
-impl Eq for ByKey {}
-
-/// A list that is empty keeps room for so many entries at most.
+/// So many places may be of what has left the list, besides as many as it has.
 const ROOM: usize = 1024;
 
 impl Unsaved {
     /// Puts an entry in the place of its key, or last, for each selection that it is given for. Gives those in whose place
     /// it comes.
-    fn put(&mut self, record: &Arc<Record>, new: Slot) -> Slot {
-        let place = match self.places.get(&record.key) {
-            Some(place) => *place,
+    fn put(&mut self, key: &Key, new: Slot) -> Slot {
+        let place = match self.find(key) {
+            Some((place, _)) => place,
             None => {
                 let place = self.end();
-                self.places.insert(ByKey(Arc::clone(record)), place);
+                self.places.insert(prefix(key), place);
                 self.in_order.push_back(Slot::default());
                 place
             }
@@ -86,25 +64,23 @@ impl Unsaved {
         self.begin + self.in_order.len() as u64
     }
 
-    fn index(&self, place: u64) -> usize {
-        place.saturating_sub(self.begin) as usize
-    }
-
     fn slot(&mut self, place: u64) -> Option<&mut Slot> {
-        let index = self.index(place);
-        self.in_order.get_mut(index)
+        let index = place.checked_sub(self.begin)?;
+        self.in_order.get_mut(index as usize)
     }
 
-    fn get(&self, of: Selection, key: &Key) -> Option<&Arc<Entry>> {
-        let index = self.index(*self.places.get(key)?);
-        self.in_order.get(index)?[of as usize].as_ref()
+    /// What is lacked of a key, and its place.
+    fn find(&self, key: &Key) -> Option<(u64, &Slot)> {
+        let place = *self.places.get(&prefix(key))?;
+        let slot = self.in_order.get(place.checked_sub(self.begin)? as usize)?;
+        let is_of_key = |entry: &Arc<Entry>| entry.record.key == *key;
+        let is_here = slot.iter().flatten().any(is_of_key);
+        is_here.then_some((place, slot))
     }
 
     fn number(&self, of: Selection) -> usize {
-        let slots = self
-            .in_order
-            .iter()
-            .skip(self.index(self.first[of as usize]));
+        let from = self.first[of as usize].saturating_sub(self.begin);
+        let slots = self.in_order.iter().skip(from as usize);
         slots.filter(|slot| slot[of as usize].is_some()).count()
     }
 
@@ -117,40 +93,53 @@ impl Unsaved {
             .filter_map(|(slot, place)| Some((place, slot[of as usize].take()?)));
         let taken = taken.next();
         self.first[of as usize] = taken.as_ref().map_or(self.end(), |(place, _)| place + 1);
-        let (place, entry) = taken?;
-        self.tidy(place, &entry.record.key);
-        Some(entry)
+        taken.map(|(_, entry)| entry)
     }
 
-    /// Takes the entry of one computation.
-    fn remove(&mut self, of: &[Selection], entry: &Entry) -> Option<Slot> {
-        let key = &entry.record.key;
-        let place = *self.places.get(key)?;
-        let slot = self.slot(place)?;
+    /// Takes the entry of one computation off lists. It is looked for at this place first; gives the next.
+    fn remove(&mut self, of: &[Selection], entry: &Entry, place: u64) -> (Slot, u64) {
+        // A run may have an entry under more than one key: of a distributed result, a part and the list of parts.
+        let id = |entry: &Entry| (entry.record.run, entry.record.key);
+        let is_same = |one: &Arc<Entry>| id(one) == id(entry);
+        let is_here = |slot: &mut Slot| slot.iter().flatten().any(is_same);
+        let place = match self.slot(place).is_some_and(is_here) {
+            true => place,
+            false => match self.find(&entry.record.key) {
+                Some((place, _)) => place,
+                None => return (Slot::default(), place),
+            },
+        };
         let mut taken = Slot::default();
         for of in of {
-            let one = &mut slot[*of as usize];
-            taken[*of as usize] = one.take_if(|one| one.record.run == entry.record.run);
+            let slot = self.slot(place).map(|slot| &mut slot[*of as usize]);
+            taken[*of as usize] = slot.and_then(|slot| slot.take_if(|one| is_same(one)));
         }
-        self.tidy(place, key);
-        Some(taken)
+        (taken, place + 1)
     }
 
-    /// Drops a slot if no selection lacks anything of it.
-    fn tidy(&mut self, place: u64, key: &Key) {
+    /// Drops the slots in front of which no selection lacks anything, and what has long left the list.
+    fn tidy(&mut self) {
         let is_empty = |slot: &Slot| slot.iter().all(Option::is_none);
-        if !self.slot(place).is_some_and(|slot| is_empty(slot)) {
-            return;
-        }
-        self.places.remove(key);
         while self.in_order.front().is_some_and(is_empty) {
             self.in_order.pop_front();
             self.begin += 1;
         }
-        if self.places.is_empty() && self.places.capacity() > ROOM {
-            self.places = HashMap::default();
+        if self.places.len() > 2 * self.in_order.len() + ROOM {
+            let begin = self.begin;
+            let slots = &self.in_order;
+            let is_lacked = |place: u64| {
+                let index = place.checked_sub(begin)? as usize;
+                slots.get(index).filter(|slot| !is_empty(slot))
+            };
+            self.places.retain(|_, place| is_lacked(*place).is_some());
+            self.places.shrink_to(ROOM);
         }
     }
+}
+
+/// How a key begins.
+fn prefix(key: &Key) -> u64 {
+    BuildKeyHasher::default().hash_one(key)
 }
 
 impl Pending {
@@ -167,7 +156,7 @@ impl Pending {
 
     fn put(&self, entry: &Entry, slot: Slot) {
         // Dropped when the list is free again: destructors may use the cache.
-        let _before = lock(&self.entries).put(&entry.record, slot);
+        let _before = lock(&self.entries).put(&entry.record.key, slot);
     }
 
     pub(crate) fn add_mark(&self, mark: Mark) {
@@ -187,7 +176,7 @@ impl Pending {
         most_bytes: usize,
     ) -> (Vec<Arc<Entry>>, Vec<Mark>) {
         let mut list = lock(&self.entries);
-        let mut taken = Vec::new();
+        let mut taken = Vec::with_capacity(most.min(list.in_order.len()));
         let mut bytes = 0_usize;
         while taken.len() < most
             && bytes < most_bytes
@@ -196,25 +185,40 @@ impl Pending {
             bytes = bytes.saturating_add(entry.known_memory());
             taken.push(entry);
         }
+        list.tidy();
         (taken, std::mem::take(&mut *lock(&self.marks)))
     }
 
     /// Whether a selection lacks the entry of a key.
     pub(crate) fn has(&self, key: &Key) -> bool {
-        lock(&self.entries).places.contains_key(key)
+        lock(&self.entries).find(key).is_some()
     }
 
     /// The entries of these keys that a selection lacks.
     pub(crate) fn of(&self, selection: Selection, keys: &[Key]) -> Vec<Arc<Entry>> {
         let list = lock(&self.entries);
-        let found = keys.iter().filter_map(|key| list.get(selection, key));
-        found.cloned().collect()
+        let slots = keys.iter().filter_map(|key| list.find(key));
+        let found = slots.filter_map(|(_, slot)| slot[selection as usize].clone());
+        found.collect()
     }
 
-    /// Takes an entry off lists, because it is saved or never to be.
-    pub(crate) fn forget(&self, selections: &[Selection], entry: &Entry) {
-        // Dropped when the list is free again.
-        let _before = lock(&self.entries).remove(selections, entry);
+    /// Takes entries off lists, because they are saved or never to be.
+    pub(crate) fn forget<'a>(
+        &self,
+        entries: impl IntoIterator<Item = (&'a [Selection], &'a Arc<Entry>)>,
+    ) {
+        let mut before = Vec::new();
+        let mut list = lock(&self.entries);
+        // What is saved together lies there together.
+        let mut place = list.begin;
+        for (of, entry) in entries {
+            let (taken, next) = list.remove(of, entry, place);
+            before.push(taken);
+            place = next;
+        }
+        list.tidy();
+        // Before what was taken is dropped: destructors may use the cache.
+        drop(list);
     }
 
     /// Puts back what could not be saved, but for what has a newer entry since.
@@ -228,8 +232,12 @@ impl Pending {
         let mut list = lock(&self.entries);
         // What has a newer one is dropped with the vector, when the list is free again.
         for entry in &entries {
-            if list.get(selection, &entry.record.key).is_none() {
-                list.put(&entry.record, slot_of(selection, Arc::clone(entry)));
+            let key = &entry.record.key;
+            let newer = list
+                .find(key)
+                .and_then(|(_, slot)| slot[selection as usize].as_ref());
+            if newer.is_none() {
+                list.put(key, slot_of(selection, Arc::clone(entry)));
             }
         }
     }
@@ -254,34 +262,93 @@ fn only_taken(entry: &Arc<Entry>, selection: Selection) -> Arc<Entry> {
 /// Entries as a batch has them.
 pub(crate) fn saved(entries: &[Arc<Entry>], selection: Selection) -> Vec<SavedEntry> {
     let entries = entries.iter();
-    entries.map(|entry| saved_entry(entry, selection)).collect()
+    entries
+        .map(|entry| SavedEntry::of(entry, selection))
+        .collect()
 }
 
-/// An entry with the values that the selection takes.
-fn saved_entry(entry: &Entry, selection: Selection) -> SavedEntry {
-    let value = |named: &Named| {
-        let value = match &named.content {
-            Content::Held(value) => value.clone(),
-            Content::Stored(stored) => stored.get().ok()?.clone(),
-            Content::Elsewhere(_) | Content::Gone(_) => return None,
-        };
-        Some((value, named.codec?))
-    };
-    let results = entry
-        .results
-        .results()
-        .iter()
-        .map(|named| {
-            let tags = named.tags.unwrap_or_default();
-            SavedResult {
-                name: named.name.clone(),
-                tags,
-                value: selection.takes(tags).then(|| value(named)).flatten(),
-            }
-        })
-        .collect();
-    SavedEntry {
-        record: Arc::clone(&entry.record),
-        results,
+#[cfg(all(test, not(sde_model)))]
+mod tests {
+    use super::*;
+    use crate::cache::Record;
+    use crate::cache::tests::entry;
+
+    /// The entry of this number under a key that begins and ends so.
+    fn with_key(number: u64, begin: u64, end: u8) -> Arc<Entry> {
+        let entry = entry(number);
+        let mut key = [end; 32];
+        key[..8].copy_from_slice(&begin.to_le_bytes());
+        let key = Key::from_bytes(key);
+        Arc::new(entry.with_record(Arc::new(Record {
+            key,
+            ..Record::clone(&entry.record)
+        })))
+    }
+
+    fn numbers(taken: (Vec<Arc<Entry>>, Vec<Mark>)) -> Vec<u64> {
+        taken
+            .0
+            .iter()
+            .map(|entry| entry.record.run.number)
+            .collect()
+    }
+
+    fn take(pending: &Pending, of: Selection, most: usize) -> Vec<u64> {
+        numbers(pending.take(of, most, usize::MAX))
+    }
+
+    #[test]
+    fn what_has_left_the_list_takes_no_memory_for_long() {
+        let pending = Pending::default();
+        for number in 1..10_000 {
+            let entry = with_key(number, number, 0);
+            pending.add(&entry);
+            assert!(pending.has(&entry.record.key));
+            pending.forget([(&Selection::BOTH[..], &entry)]);
+            assert!(!pending.has(&entry.record.key));
+        }
+        let list = lock(&pending.entries);
+        assert!(list.in_order.is_empty());
+        assert!(list.places.len() <= ROOM, "{}", list.places.len());
+    }
+
+    #[test]
+    fn the_newer_entry_of_a_key_takes_the_place_of_the_older_and_no_other_does() {
+        let pending = Pending::default();
+        // These begin alike.
+        let (one, other) = (with_key(1, 7, 1), with_key(2, 7, 2));
+        pending.add(&one);
+        pending.add(&other);
+        pending.add(&with_key(3, 7, 2));
+        assert_eq!(take(&pending, Selection::Checkpoint, 9), [1, 3]);
+        // Only the newer is looked for by its key; what was taken together is found where it lies.
+        pending.forget([(&Selection::BOTH[..], &one), (&Selection::BOTH[..], &other)]);
+        assert_eq!(take(&pending, Selection::Archive, 9), [3]);
+    }
+
+    #[test]
+    fn of_two_entries_of_one_run_only_the_one_that_is_saved_goes() {
+        let pending = Pending::default();
+        let (part, list) = (with_key(1, 1, 0), with_key(1, 2, 0));
+        pending.add(&part);
+        pending.add(&list);
+        pending.forget([(&Selection::BOTH[..], &list)]);
+        assert!(pending.has(&part.record.key));
+        assert!(!pending.has(&list.record.key));
+    }
+
+    #[test]
+    fn what_was_taken_and_not_saved_comes_back_unless_there_is_a_newer_one() {
+        let pending = Pending::default();
+        let entries = [1, 2, 3].map(|number| with_key(number, number, 0));
+        entries.iter().for_each(|entry| pending.add(entry));
+        let (taken, marks) = pending.take(Selection::Checkpoint, 2, usize::MAX);
+        pending.add(&with_key(4, 2, 0));
+        pending.put_back(Selection::Checkpoint, taken, marks);
+        assert_eq!(pending.number(Selection::Checkpoint), 3);
+        assert_eq!(take(&pending, Selection::Checkpoint, 9), [1, 4, 3]);
+        assert_eq!(take(&pending, Selection::Archive, 9), [1, 4, 3]);
+        assert_eq!(pending.number(Selection::Archive), 0);
+        assert!(lock(&pending.entries).in_order.is_empty());
     }
 }

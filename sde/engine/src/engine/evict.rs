@@ -125,7 +125,7 @@ impl Engine {
         let keeps_record = !is_stored && (rule.keeps_records || entry.record.anew);
         let may_leave = is_stored || !rule.only_saved && (!keeps_record || entry.holds_values());
         if self.policy == SavePolicy::Never {
-            self.pending.forget(&Selection::BOTH, entry);
+            self.pending.forget([(&Selection::BOTH[..], entry)]);
         }
         // What a save has yet to write stays.
         if !may_leave || self.pending.has(&entry.record.key) {

@@ -61,26 +61,27 @@ impl Engine {
     /// Takes entries off the lists of what is to be saved.
     fn are_saved(&self, archiver: &dyn Archiver, selection: Selection, entries: &[Arc<Entry>]) {
         let tags = |named: &Named| named.tags.unwrap_or_default();
-        for entry in entries {
-            self.count_as_saved(&entry.record);
+        let has_all = |entry: &Entry| {
             let mut results = entry.results.results().iter();
-            let (other, has_all) = match selection {
+            match selection {
                 // Of an entry without results an archive has the record.
-                Selection::Checkpoint => (
-                    Selection::Archive,
-                    results.any(|named| tags(named).is_archived()),
-                ),
-                Selection::Archive => (
-                    Selection::Checkpoint,
-                    results
-                        .all(|named| !tags(named).is_checkpointed() || tags(named).is_archived()),
-                ),
-            };
-            let both = [selection, other];
-            let is_in_both = archiver.is_one_store() && has_all;
-            let of = if is_in_both { &both[..] } else { &both[..1] };
-            self.pending.forget(of, entry);
-        }
+                Selection::Checkpoint => results.any(|named| tags(named).is_archived()),
+                Selection::Archive => {
+                    results.all(|named| !tags(named).is_checkpointed() || tags(named).is_archived())
+                }
+            }
+        };
+        let is_one_store = archiver.is_one_store();
+        let this = std::slice::from_ref(&selection);
+        let of = |entry| match is_one_store && has_all(entry) {
+            true => &Selection::BOTH,
+            false => this,
+        };
+        entries
+            .iter()
+            .for_each(|entry| self.count_as_saved(&entry.record));
+        self.pending
+            .forget(entries.iter().map(|entry| (of(entry), entry)));
     }
 
     /// Saves what is about to be dropped from memory and is to be saved sooner or later. What can't be saved is
@@ -318,7 +319,7 @@ impl Engine {
 const FIRST_PART: usize = 64;
 
 /// So many are the longest: what a batch says of its entries takes memory too.
-const LONGEST_PART: usize = 1 << 13;
+const LONGEST_PART: usize = 1 << 14;
 
 /// A part of this many bytes in memory has no more entries: a limit may drop them, and the save holds them.
 const PART_BYTES: usize = 16 << 20;

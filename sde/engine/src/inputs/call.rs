@@ -4,6 +4,8 @@
 //! stack, so a hit on them allocates nothing; [`Inputs`](super::Inputs) own theirs. Both are
 //! calls.
 
+use std::borrow::Cow;
+
 use crate::app::{App, Cost, Handle};
 use crate::error::AppError;
 use crate::event::Source;
@@ -64,7 +66,7 @@ pub trait Call {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct ValueSummary {
     /// Its name.
-    pub name: String,
+    pub name: Cow<'static, str>,
     /// The value in at most some eighty characters.
     pub short: String,
     /// The digest of its encoding; zeros if it could not be encoded any more.
@@ -77,7 +79,7 @@ pub struct ValueSummary {
 impl From<Field> for ValueSummary {
     fn from((name, short, digest, scalar): Field) -> Self {
         Self {
-            name,
+            name: name.into(),
             short,
             digest,
             scalar,
@@ -95,22 +97,30 @@ impl Scalar {
     /// assert_eq!(summary.short, "\"6-31G*\"");
     /// ```
     #[must_use]
-    pub fn summary(&self, name: &str) -> ValueSummary {
-        field(name, self).into()
+    pub fn summary(&self, name: impl Into<Cow<'static, str>>) -> ValueSummary {
+        let name = name.into();
+        let (_, short, digest, scalar) = field(&name, self);
+        ValueSummary {
+            name,
+            short,
+            digest,
+            scalar,
+        }
     }
 }
 
 /// The readable line of one argument. Used by the macros.
 #[doc(hidden)]
 pub fn summary(
-    name: &str,
+    name: impl Into<Cow<'static, str>>,
     value: &impl Fingerprint,
     cursor: &mut EncodedCursor<'_>,
 ) -> ValueSummary {
+    let name = name.into();
     ValueSummary {
-        name: name.to_owned(),
         short: describe(value),
-        digest: Digest::from_bytes(cursor.digest(name, value)),
+        digest: Digest::from_bytes(cursor.digest(&name, value)),
+        name,
         scalar: value.to_scalar(),
     }
 }

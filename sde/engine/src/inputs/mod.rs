@@ -228,7 +228,7 @@ impl Inputs {
 
     pub(crate) fn summaries(&self, cursor: &mut EncodedCursor<'_>) -> Vec<ValueSummary> {
         let items = &self.0.items;
-        let one = |input: &Input| Some(input.value.any()?.summary(&input.name, cursor));
+        let one = |input: &Input| Some(input.value.any()?.summary(input.name.clone(), cursor));
         let mut summaries = Vec::with_capacity(items.len());
         summaries.extend(items.iter().filter_map(one));
         summaries

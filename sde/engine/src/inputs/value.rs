@@ -1,6 +1,7 @@
 //! The value of an input, whose type only its maker knew.
 
 use std::any::Any;
+use std::borrow::Cow;
 
 use super::call::{ValueSummary, summary};
 use crate::key::{EncodedCursor, Encoder, Fingerprint, FingerprintError, describe};
@@ -9,7 +10,7 @@ use crate::result_map::ErasedValue;
 /// What can be done with a value of any type.
 pub(super) trait AnyInput: Any {
     fn encode(&self, name: &str, to: &mut Encoder<'_>) -> Result<(), FingerprintError>;
-    fn summary(&self, name: &str, cursor: &mut EncodedCursor<'_>) -> ValueSummary;
+    fn summary(&self, name: Cow<'static, str>, cursor: &mut EncodedCursor<'_>) -> ValueSummary;
     fn short(&self) -> String;
 }
 
@@ -18,7 +19,7 @@ impl<T: Fingerprint + 'static> AnyInput for T {
         to.named(name, self)
     }
 
-    fn summary(&self, name: &str, cursor: &mut EncodedCursor<'_>) -> ValueSummary {
+    fn summary(&self, name: Cow<'static, str>, cursor: &mut EncodedCursor<'_>) -> ValueSummary {
         summary(name, self, cursor)
     }
 

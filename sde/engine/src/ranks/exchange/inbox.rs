@@ -4,6 +4,7 @@
 //! stays: small values side by side, as they were sent, large ones in blocks of their own. An entry is
 //! read when a run asks for it.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -242,8 +243,8 @@ impl PackedEntry {
 
     fn record(&self, common: &Record, head: Head<'_>) -> Record {
         let names = common.inputs.iter().map(|input| input.name.clone());
-        let input = |(name, value): (String, InputValue<'_>)| match value {
-            InputValue::Scalar(scalar) => scalar.summary(&name),
+        let input = |(name, value): (Cow<'static, str>, InputValue<'_>)| match value {
+            InputValue::Scalar(scalar) => scalar.summary(name),
             InputValue::Summary(short, digest) => ValueSummary {
                 name,
                 short: short.into_owned(),

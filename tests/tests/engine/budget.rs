@@ -1,14 +1,15 @@
 //! What a memory budget counts, and what leaves.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use sde::store::DirStore;
 use sde::{
-    Event, EvictionOrder, Handle, MemoryBudget, MemorySize, Policy, SavePolicy, Sde, Tag, Value,
-    inputs,
+    Event, EvictionOrder, Handle, MemoryArchiver, MemoryBudget, MemorySize, Policy, SavePolicy,
+    Sde, Tag, Value, inputs,
 };
-use sde_tests::Watch;
+use sde_tests::{Lie, Lying, Watch};
 
 const KIB: usize = 1 << 10;
 
@@ -447,4 +448,81 @@ fn sums_are_exact_after_any_stress() {
         let left = (used.bytes, used.entries, used.kept_bytes, used.in_use_bytes);
         assert_eq!(left, (0, 0, 0, 0));
     }
+}
+
+/// The store has what was replaced, and nothing the new one.
+#[test]
+fn what_was_refreshed_is_not_replaced_by_what_was_before_it() {
+    static VERSION: AtomicU64 = AtomicU64::new(1);
+    #[sde::app(name = "budget.versions")]
+    fn versions(number: u64) -> Vec<u64> {
+        vec![VERSION.load(Ordering::Relaxed) + 10 * number; 1000]
+    }
+    let store = MemoryArchiver::new();
+    let first = Sde::builder().store(store.clone()).build().unwrap();
+    versions.call(&first, 1).unwrap();
+    first.finish().unwrap();
+    VERSION.store(2, Ordering::Relaxed);
+    let builder = Sde::builder().store(store).save(SavePolicy::Never);
+    let budget = MemoryBudget::bytes(10 * KIB).forget_records();
+    let sde = builder.memory_budget(budget).build().unwrap();
+    let inputs = inputs! { number: 1_u64 };
+    let request = sde.request(&versions, &inputs).policy(Policy::Refresh);
+    request.run().unwrap();
+    for number in 0..10 {
+        field.call(&sde, number, 100).unwrap();
+    }
+    assert_eq!(versions.call(&sde, 1).unwrap()[0], 12);
+}
+
+/// As when a disk is full for a while.
+#[test]
+fn what_stayed_for_want_of_a_store_leaves_when_there_is_one() {
+    let store = Lying::new();
+    store.tell(Lie::SaveFails);
+    let budget = MemoryBudget::bytes(500 * KIB).only_saved();
+    let builder = Sde::builder().store(store.clone()).memory_budget(budget);
+    let sde = builder.build().unwrap();
+    for number in 0..30 {
+        field.call(&sde, number, 100).unwrap();
+    }
+    assert!(sde.stats().memory.unwrap().kept_bytes > 2500 * KIB);
+    store.be_honest();
+    for number in 100..200 {
+        field.call(&sde, number, 100).unwrap();
+    }
+    let used = sde.stats().memory.unwrap();
+    assert!(used.bytes < 600 * KIB, "{used:?}");
+}
+
+/// Many small values are held, and large ones come and go.
+#[test]
+fn what_is_held_hides_nothing_that_is_let_go() {
+    let sde = with(MemoryBudget::bytes(1000 * KIB));
+    let held: Vec<_> = (0..300).map(|n| field.call(&sde, n, 8).unwrap()).collect();
+    for number in 1000..1100 {
+        field.call(&sde, number, 950).unwrap();
+    }
+    let used = sde.stats().memory.unwrap();
+    assert!(used.in_use_bytes < 8000 * KIB, "{used:?}");
+    drop(held);
+}
+
+#[test]
+fn a_type_that_holds_its_like_has_a_size() {
+    #[derive(MemorySize)]
+    struct Tree<T> {
+        branches: Vec<Tree<T>>,
+        of: T,
+    }
+    let leaf = |of: u8| Tree {
+        branches: Vec::new(),
+        of,
+    };
+    let tree = Tree {
+        branches: vec![leaf(1)],
+        of: 2_u8,
+    };
+    assert_eq!(tree.memory_size(), 2 * size_of::<Tree<u8>>());
+    assert_eq!(tree.branches[0].of + tree.of, 3);
 }

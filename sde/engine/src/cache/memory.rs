@@ -57,9 +57,10 @@ pub(crate) struct Victim {
 /// What has to go goes in pieces of so many bytes: a store that it is saved to first makes a copy.
 const PIECE: usize = 16 << 20;
 
-/// So many of what is in use are looked at each time that something comes, and so many in vain.
-const LOOKS: usize = 32;
+/// What is in use is looked at so often in vain each time that something comes, or as many bytes of it as came, but no more
+/// than so often.
 const LOOKS_IN_VAIN: usize = 2;
+const MOST_LOOKS: usize = 256;
 
 impl Memory {
     /// `None` if the budget limits nothing.
@@ -148,7 +149,7 @@ impl Memory {
             };
             self.insert(&mut list, owner, entry, state, came);
         }
-        self.look_again(&mut list);
+        self.look_again(&mut list, 0);
         self.note(&list);
         removed.and_then(|place| place.entry)
     }
@@ -178,6 +179,7 @@ impl Memory {
             let facts = self.facts(&list.places[at as usize]);
             list.eviction.list(at, facts);
         }
+        self.look_again(&mut list, entry.known_bytes());
         self.note(&list);
     }
 
@@ -262,21 +264,20 @@ impl Memory {
         }
     }
 
-    /// What is not in use any more may leave again: that which was found in use last is looked at first. What stays for want of
-    /// a store is given its turn again.
-    fn look_again(&self, list: &mut Ledger) {
+    /// What is not in use any more may leave again: at least as much is looked at as has come, if that is not very many. What
+    /// stays for want of a store is given its turn again.
+    fn look_again(&self, list: &mut Ledger, came: usize) {
         let kept = list.kept.pop_front();
         self.may_leave_again(list, kept.filter(|at| list.is_kept(*at)));
-        let mut in_vain = 0;
-        for _ in 0..LOOKS {
-            let next = match in_vain {
-                0 => list.in_use.pop_back(),
-                LOOKS_IN_VAIN => None,
-                _ => list.in_use.pop_front(),
-            };
-            let Some(at) = next else {
+        let (mut in_vain, mut bytes) = (0, 0_usize);
+        for _ in 0..MOST_LOOKS {
+            let is_enough = in_vain >= LOOKS_IN_VAIN && bytes >= came;
+            let next = list.in_use.pop_front();
+            let Some(at) = next.filter(|_| !is_enough) else {
+                next.into_iter().for_each(|at| list.in_use.push_front(at));
                 break;
             };
+            bytes = bytes.saturating_add(list.places[at as usize].bytes);
             match list.is_in_use(at) {
                 Some(true) => {
                     in_vain += 1;

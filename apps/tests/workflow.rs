@@ -4,7 +4,7 @@
 use sde::{Inputs, Instance, Peek, Sde, inputs};
 use sde_apps::basis::{BasisSet, Harmonics};
 use sde_apps::hartree_fock::{Damped, Rhf};
-use sde_apps::molecule::Molecule;
+use sde_apps::molecule::{Molecule, Scan};
 
 fn water() -> Inputs {
     let xyz = "3\n\nO 0 0 0.1173\nH 0 0.7572 -0.4692\nH 0 -0.7572 -0.4692\n";
@@ -44,6 +44,25 @@ fn another_convergence_method_gives_the_same_energy_under_another_key() {
     // The integrals are those of all three.
     assert_eq!(stats.apps["ElectronRepulsion"].computed, 1);
     assert!(stats.apps["Damped"].computed > stats.apps["Diis"].computed);
+}
+
+/// What has left memory is computed again, of the same bits.
+#[test]
+fn a_scan_within_a_memory_budget_gives_the_same_energies() {
+    let scan = "bond 1 2 0.9 1.1 5".parse::<Scan>().unwrap();
+    let scan = water().with("scan", scan);
+    let energies = |builder: sde::Builder| {
+        let sde = builder.build().unwrap();
+        let results = sde.run(&sde_apps::hartree_fock::Scan, &scan).unwrap();
+        let energies = results.get::<Vec<f64>>("energies").unwrap();
+        let bits: Vec<u64> = energies.iter().map(|energy| energy.to_bits()).collect();
+        (bits, sde.stats().total.evicted)
+    };
+    let (unlimited, _) = energies(Sde::builder());
+    let (limited, evicted) = energies(Sde::builder().memory_budget(20_000));
+    assert_eq!(unlimited.len(), 5);
+    assert_eq!(limited, unlimited);
+    assert!(evicted > 20, "{evicted}");
 }
 
 #[test]

@@ -88,7 +88,7 @@ pub fn rows(settings: Settings) -> Vec<Row> {
         reference_time: measured.nanoseconds(reference),
     };
     vec![
-        row(KERNEL, REFERENCE, Aim::AtMost(1.15)),
+        row(KERNEL, REFERENCE, Aim::AtMost(0.7)),
         row(SAME, REFERENCE_SAME, Aim::AtMost(1.15)),
         row(LAUNCH, REFERENCE_SAME, Aim::Shown),
     ]

@@ -1,8 +1,10 @@
 //! Arguments that several commands have.
 
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 
@@ -38,6 +40,11 @@ impl Place {
         let (store, first) = match (&self.first, &self.store) {
             (Some(first), None) if first.is_dir() || named.is_err() && !is_alone => {
                 (first.clone(), None)
+            }
+            (Some(first), None) if named.is_err() => {
+                return Err(Failure::told(format!(
+                    "which store? {first:?} is no directory: name that of the store before the key, or have SDE_STORE name it"
+                )));
             }
             (first, _) => (named?, first.as_deref().map(text).transpose()?),
         };
@@ -101,5 +108,23 @@ impl App {
             Some(beginning) => app.starts_with(beginning),
             None => app == self.0,
         }
+    }
+
+    /// Whether it can be no more than one.
+    pub fn is_one(&self) -> bool {
+        !self.0.ends_with('*')
+    }
+
+    /// It is a mistake if there are apps, and none is meant.
+    pub fn known(&self, apps: &BTreeSet<Arc<str>>) -> Result<(), Failure> {
+        if apps.is_empty() || apps.iter().any(|app| self.is(app)) {
+            return Ok(());
+        }
+        let apps: Vec<&str> = apps.iter().map(|app| &**app).collect();
+        Err(Failure::told(format!(
+            "no app here is called {:?}; there are: {}",
+            self.0,
+            apps.join(", ")
+        )))
     }
 }

@@ -24,6 +24,8 @@ pub enum Kind {
     /// A field or a parameter of an app.
     Setting,
     Result,
+    /// A result that is no scalar, with its type: its cells are not shown.
+    LeftOut,
 }
 
 /// The columns that were met.
@@ -31,9 +33,7 @@ pub enum Kind {
 pub struct Columns {
     /// In the order in which they were met.
     all: Vec<(Kind, Rc<str>)>,
-    known: [HashMap<Rc<str>, u32>; 3],
-    /// What has no cell: results that are no scalars, with their types.
-    pub left_out: BTreeSet<String>,
+    known: [HashMap<Rc<str>, u32>; 4],
 }
 
 /// Longer values are not looked into: nobody has a table of them.
@@ -43,11 +43,11 @@ const LONGEST: u64 = 64 << 10;
 const LONGEST_TEXT: usize = 64;
 
 impl Columns {
-    /// The cells of what a run was given: inputs first, then fields and parameters of its app and of those in its slots.
+    /// The cells of what a run was given: fields and parameters of its app and of those in its slots, then inputs.
     pub fn given(&mut self, entry: &Entry) -> Cells {
         let (mut cells, record) = (Cells::new(), &entry.record);
-        self.values(Kind::Input, "", &record.inputs, &mut cells);
         self.settings("", &record.setup, &mut cells);
+        self.values(Kind::Input, "", &record.inputs, &mut cells);
         cells
     }
 
@@ -82,7 +82,7 @@ impl Columns {
             let type_name = text::type_name(payload.type_name());
             match payload.value(LONGEST) {
                 Ok(value) => self.value(&saved.name, value, &type_name, cells),
-                Err(_) => self.leave_out(&saved.name, &type_name),
+                Err(_) => self.leave_out(&saved.name, &type_name, cells),
             }
         }
     }
@@ -119,17 +119,18 @@ impl Columns {
                 }
                 return;
             }
-            _ => return self.leave_out(name, type_name),
+            _ => return self.leave_out(name, type_name, cells),
         };
         cells.push((self.column(Kind::Result, name), cell));
     }
 
-    fn leave_out(&mut self, name: &str, type_name: &str) {
+    fn leave_out(&mut self, name: &str, type_name: &str, cells: &mut Cells) {
         let of_type = match type_name {
             "" => String::new(),
             name => format!(" ({name})"),
         };
-        self.left_out.insert(format!("{name}{of_type}"));
+        let column = self.column(Kind::LeftOut, &format!("{name}{of_type}"));
+        cells.push((column, Cell::Bool(false)));
     }
 
     fn column(&mut self, kind: Kind, name: &str) -> u32 {
@@ -143,29 +144,38 @@ impl Columns {
         column
     }
 
-    /// All columns, in the order in which they are shown.
-    pub fn sorted(&self) -> Vec<u32> {
-        let mut all: Vec<u32> = (0..self.all.len() as u32).collect();
-        all.sort_by_key(|column| self.all[*column as usize].0);
-        all
-    }
-
-    /// What the columns are called: by their names, and what they are of if another kind has the name too, or the key.
-    pub fn titles(&self) -> Vec<String> {
-        let title = |(kind, name): &(Kind, Rc<str>)| {
-            let known = self.known.iter().filter(|known| known.contains_key(name));
-            match (known.count() == 1 && &**name != "key", kind) {
-                (true, _) => name.to_string(),
-                (false, Kind::Input) => format!("input {name}"),
-                (false, Kind::Setting) => format!("setting {name}"),
-                (false, Kind::Result) => format!("result {name}"),
+    /// The columns of these rows, by kind, with their titles: names, and what they are of if another kind has the name
+    /// too, or the key.
+    pub fn of_rows<'r>(&self, rows: impl Iterator<Item = &'r Cells>) -> Vec<(u32, String)> {
+        let columns = rows
+            .flatten()
+            .map(|(column, _)| (self.kind(*column), *column));
+        let columns: BTreeSet<(Kind, u32)> = columns.collect();
+        let mut kinds: HashMap<&str, usize> = HashMap::from([("key", 1)]);
+        for (kind, column) in &columns {
+            *kinds.entry(self.name(*column)).or_default() += usize::from(*kind != Kind::LeftOut);
+        }
+        let title = |kind: Kind, column: u32| {
+            let name = self.name(column);
+            match (kinds[name], kind) {
+                (1, _) | (_, Kind::LeftOut) => name.to_owned(),
+                (_, Kind::Input) => format!("input {name}"),
+                (_, Kind::Setting) => format!("setting {name}"),
+                (_, Kind::Result) => format!("result {name}"),
             }
         };
-        self.all.iter().map(title).collect()
+        let columns = columns.into_iter();
+        columns
+            .map(|(kind, column)| (column, title(kind, column)))
+            .collect()
     }
 
     pub fn kind(&self, column: u32) -> Kind {
         self.all[column as usize].0
+    }
+
+    pub fn name(&self, column: u32) -> &str {
+        &self.all[column as usize].1
     }
 }
 

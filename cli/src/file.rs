@@ -1,17 +1,24 @@
 //! Files that are written: whole, or not there.
 
 use std::fs::File;
-use std::io::{self, BufWriter};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
-use crate::failure::Failure;
+use sde_archives::inspect::Payload;
 
-/// Has `write` write a file beside, then gives it its name: nobody finds half of it.
+use crate::failure::Failure;
+use crate::output::Output;
+
+/// Has `write` write a file beside, then gives it its name: nobody finds half of it. `-` is standard output.
 pub fn write(
     path: &Path,
     force: bool,
-    write: impl FnOnce(&mut BufWriter<&mut File>) -> Result<(), Failure>,
+    out: &mut Output,
+    write: impl FnOnce(&mut dyn Write) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        return write(out.raw());
+    }
     let failed =
         |error: io::Error| Failure::told(format!("{} can't be written: {error}", path.display()));
     // A rename would put a file in the place of a device, for all who use it.
@@ -45,4 +52,12 @@ pub fn write(
         false => beside.persist_noclobber(path),
     };
     named.map(drop).map_err(|error| failed(error.error))
+}
+
+/// Writes the bytes of a payload from a place on.
+pub fn copy(payload: &Payload, at: u64, to: &mut impl Write) -> Result<(), Failure> {
+    let mut from = payload.reader()?;
+    io::copy(&mut (&mut from).take(at), &mut io::sink())?;
+    io::copy(&mut from, to)?;
+    Ok(())
 }

@@ -10,7 +10,7 @@ use crate::json;
 /// A computation, from all frames that have part of it.
 pub struct Found {
     pub entry: Entry,
-    pub places: Vec<Place>,
+    pub places: Vec<Location>,
     /// Why it must not be used.
     pub mark: Option<Mark>,
     pub uses: Option<EntryUses>,
@@ -18,13 +18,13 @@ pub struct Found {
 
 /// Where a frame of it lies.
 #[derive(Serialize)]
-pub struct Place {
+pub struct Location {
     pub file: String,
     pub class: &'static str,
     pub at: u64,
 }
 
-/// A value up to this size is read to find out which computation counts, as the engine does.
+/// A value up to this size is read to find out from which frame to take it.
 const CHECKED: u64 = 16 << 20;
 
 /// All computations of the one key that begins so, the one that counts first.
@@ -41,16 +41,13 @@ pub fn find(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Failure> {
     let is_of_key = |listed: &Listed| listed.is_entry() || listed.is_mark();
     let wanted = |listed: &Listed| listed.is_uses() || is_of_key(listed) && begins(listed.prefix());
     let mut found = Computations::default();
-    let mut is_gone = false;
     store.walk(Some(&wanted), |segment, mut item| {
-        match &mut item {
-            Item::Entry(entry) => is_gone |= entry.check(CHECKED),
-            Item::Uses { uses, .. } => uses.retain(|one| begins(one.prefix)),
-            _ => {}
+        if let Item::Uses { uses, .. } = &mut item {
+            uses.retain(|one| begins(one.prefix));
         }
         found.add(item, |entry| {
             let fits = entry.record.key.to_string().starts_with(&prefix);
-            let place = Place {
+            let place = Location {
                 file: segment.path().to_owned(),
                 class: json::class(entry.class),
                 at: entry.place.start,
@@ -58,15 +55,20 @@ pub fn find(store: &mut Snapshot, prefix: &str) -> Result<Vec<Found>, Failure> {
             fits.then(|| vec![(entry, place)])
         });
     });
-    store.gone |= is_gone;
     let mut found = found.resolve(Vec::append);
+    store.gone |= found.gone;
     let all = std::mem::take(&mut found.all);
     let mut keys: Vec<Key> = all.iter().map(|one| one.key).collect();
     keys.dedup();
     if keys.len() != 1 {
         return Err(not_one(&prefix, &keys));
     }
-    let whole = all.into_iter().filter_map(|one| {
+    let whole = all.into_iter().filter_map(|mut one| {
+        if one.of.len() > 1 {
+            for (part, _) in &mut one.of {
+                store.gone |= part.check(CHECKED);
+            }
+        }
         let (mark, uses) = (found.mark(&one).cloned(), found.uses(&one.key));
         let mut parts = one.of.into_iter();
         let (mut entry, place) = parts.next()?;

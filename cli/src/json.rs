@@ -30,7 +30,7 @@ pub fn record(record: &Record) -> Json {
 }
 
 /// What a part of a record shows serde: with the names of variants as those of fields, durations in seconds, and without
-/// the scalars, which texts are made of.
+/// the scalars, which texts are made of. It must have no maps: their keys would change.
 pub fn tidy(part: &impl Serialize) -> Json {
     fn tidied(json: Json) -> Json {
         match json {

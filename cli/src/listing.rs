@@ -1,7 +1,7 @@
 //! The computations of a store that are chosen, a line each: what `ls` and `table` show.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use clap::Args;
@@ -13,7 +13,8 @@ use sde_archives::inspect::{
 };
 
 use crate::args::App;
-use crate::columns::{Cell, Cells, Columns};
+use crate::columns::{Cells, Columns};
+use crate::failure::Failure;
 use crate::time;
 
 #[derive(Args)]
@@ -122,7 +123,6 @@ pub struct Listing {
     /// Whether there may be more.
     pub is_part: bool,
     pub columns: Columns,
-    titles: Vec<String>,
     pub found: Resolved<Line>,
 }
 
@@ -132,21 +132,27 @@ pub type Keep<'a> = &'a dyn Fn(&Entry, &mut Columns) -> Cells;
 impl Listing {
     /// The chosen lines that are wanted; of those made last at least so many, if there are as many and that is said. No
     /// more is read for that than it takes: the frames that were saved last, and all that there is of their keys; more of
-    /// them, if of those too few are wanted.
+    /// them, if of those too few are wanted. An app that is asked for has to be there, if any is.
     pub fn of(
         store: &mut Snapshot,
         choice: &Choice,
         last: Option<usize>,
         wanted: impl Fn(&Line) -> bool,
         keep: Keep<'_>,
-    ) -> Self {
+    ) -> Result<Self, Failure> {
         let mut frames = last.unwrap_or(0).saturating_mul(2).saturating_add(16);
         loop {
             let keys = last.and_then(|_| store.latest(frames));
-            let mut listing = Self::of_keys(store, keys.as_ref(), choice, keep);
+            let (mut listing, apps) = Self::of_keys(store, keys.as_ref(), choice, keep);
             listing.lines.retain(&wanted);
-            if keys.is_none() || last.is_some_and(|last| listing.lines.len() >= last) {
-                return listing;
+            if last.is_some_and(|last| listing.lines.len() >= last) {
+                return Ok(listing);
+            }
+            if keys.is_none() {
+                let wanted = choice.app.as_ref();
+                return wanted
+                    .map_or(Ok(()), |app| app.known(&apps))
+                    .map(|()| listing);
             }
             frames = frames.saturating_mul(8);
         }
@@ -157,7 +163,8 @@ impl Listing {
         keys: Option<&HashSet<u64>>,
         choice: &Choice,
         keep: Keep<'_>,
-    ) -> Self {
+    ) -> (Self, BTreeSet<Arc<str>>) {
+        let mut apps = BTreeSet::new();
         let mut columns = Columns::default();
         let mut found = Computations::default();
         let is_of_keys = |listed: &Listed| {
@@ -167,6 +174,7 @@ impl Listing {
         let is_of_app = |app: &str| choice.app.as_ref().is_none_or(|chosen| chosen.is(app));
         store.walk(wanted, |_, item| {
             found.add(item, |entry| {
+                apps.insert(Arc::clone(&entry.record.app));
                 is_of_app(&entry.record.app).then(|| {
                     let cells = keep(&entry, &mut columns);
                     Line::of(entry, cells)
@@ -174,6 +182,7 @@ impl Listing {
             });
         });
         let mut found = found.resolve(Line::merge);
+        store.gone |= found.gone;
         let all = std::mem::take(&mut found.all).into_iter();
         let standing = all.map(|one| Line {
             standing: Some(one.standing),
@@ -181,6 +190,7 @@ impl Listing {
         });
         let mut lines: Vec<Line> = standing.collect();
         let unfinished = found.unfinished.iter().map(Line::unfinished);
+        apps.extend(unfinished.clone().map(|line| line.app));
         lines.extend(unfinished.filter(|line| is_of_app(&line.app)));
         lines.retain(|line| {
             choice.since.is_none_or(|since| line.made_at >= since)
@@ -188,28 +198,12 @@ impl Listing {
         });
         // The key is always different, so that the order is the same each time.
         lines.sort_unstable_by_key(|line| (Reverse(line.made_at), line.key));
-        Self {
+        let listing = Self {
             lines,
             is_part: keys.is_some(),
-            titles: columns.titles(),
             columns,
             found,
-        }
-    }
-
-    /// The titles of the columns in which lines differ.
-    pub fn varying(&self) -> HashSet<&str> {
-        let mut first: HashMap<&str, &Cell> = HashMap::new();
-        let cells = self.lines.iter().flat_map(|line| self.titled(line));
-        cells
-            .filter(|(title, cell)| first.entry(title).or_insert(cell) != cell)
-            .map(|(title, _)| title)
-            .collect()
-    }
-
-    /// The cells of a line with the titles of their columns.
-    pub fn titled<'l>(&'l self, line: &'l Line) -> impl Iterator<Item = (&'l str, &'l Cell)> {
-        let cells = line.cells.iter();
-        cells.map(|(column, cell)| (&*self.titles[*column as usize], cell))
+        };
+        (listing, apps)
     }
 }

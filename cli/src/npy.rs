@@ -1,7 +1,7 @@
 //! NumPy's files: `.npy` is a line that says what the array has, and the array; `.npz` an archive of such.
 
 use std::collections::HashMap;
-use std::io::{self, Read, Write};
+use std::io::Write;
 
 use sde::bulk::{NumberType, Order};
 use sde_archives::inspect::{Numbers, Payload, Value};
@@ -9,7 +9,7 @@ use zip::CompressionMethod;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
 use crate::failure::Failure;
-use crate::{json, text};
+use crate::{file, json, text};
 
 /// An array that NumPy can read.
 pub struct Array {
@@ -84,7 +84,7 @@ impl Array {
         to.write_all(&self.header())?;
         match &self.data {
             Data::Held(bytes) => to.write_all(bytes)?,
-            Data::Stored(payload, at) => copy(payload, *at, to)?,
+            Data::Stored(payload, at) => file::copy(payload, *at, to)?,
         }
         Ok(())
     }
@@ -109,14 +109,6 @@ impl Array {
         header.extend_from_slice(text.as_bytes());
         header
     }
-}
-
-/// Writes the bytes of a payload from a place on.
-pub fn copy(payload: &Payload, at: u64, to: &mut impl Write) -> Result<(), Failure> {
-    let mut from = payload.reader()?;
-    io::copy(&mut (&mut from).take(at), &mut io::sink())?;
-    io::copy(&mut from, to)?;
-    Ok(())
 }
 
 /// Writes an archive of arrays with these names.

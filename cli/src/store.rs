@@ -2,17 +2,42 @@
 
 use std::path::Path;
 
+use sde::ArchiveError;
 use sde_archives::inspect::{Inspection, Snapshot};
 
 use crate::failure::Failure;
 use crate::output::{Output, warn};
+
+/// Why a store can't be opened, for who looks into it: what a library says is for programs that may make one.
+pub fn not_opened(path: &Path, error: ArchiveError) -> Failure {
+    let why = match error {
+        ArchiveError::Open { source, doing, .. } => format!("{doing} failed: {source}"),
+        ArchiveError::NotAStore { .. } if !path.exists() => "there is nothing".to_owned(),
+        ArchiveError::NotAStore { .. } if !path.is_dir() => "it is a file".to_owned(),
+        ArchiveError::NotAStore { .. } if !path.join("FORMAT").exists() => {
+            "there is nothing of a store in it, or its FORMAT file is lost".to_owned()
+        }
+        error => return error.into(),
+    };
+    let is_variable = std::env::var_os("SDE_STORE").is_some_and(|name| name == *path);
+    let by = if is_variable {
+        ", which SDE_STORE names,"
+    } else {
+        ""
+    };
+    let path = path.display();
+    Failure::told(format!(
+        "{path}{by} is not a store that can be opened: {why}; name the directory that a program has as its store"
+    ))
+}
 
 /// Opens a store and reads what is asked for; once more if files are removed meanwhile.
 pub fn read<T>(
     path: &Path,
     what: impl FnMut(&mut Snapshot) -> Result<T, Failure>,
 ) -> Result<(Snapshot, T), Failure> {
-    let (store, found) = Inspection::open(path)?.read(what)?;
+    let store = Inspection::open(path).map_err(|error| not_opened(path, error))?;
+    let (store, found) = store.read(what)?;
     if store.gone {
         warn(
             "files were removed each time that this was read: some of what is there may be missing",
@@ -37,8 +62,8 @@ fn tell_damage(store: &Snapshot) {
     for (path, version) in store.other_formats() {
         warn(format!("left out: {}", of_format(&path, version)));
     }
-    if let Some(why) = store.inspection().format_damage() {
-        warn(format!("this is a damaged store: {why}"));
+    if store.inspection().format_damage().is_some() {
+        warn(format!("this is a damaged store: {NO_FORMAT}"));
     }
     if let Some(first) = store.damages.first() {
         let more = match store.damages.len() - 1 {
@@ -52,6 +77,10 @@ fn tell_damage(store: &Snapshot) {
         ));
     }
 }
+
+/// What a person is told of a store without its `FORMAT` file.
+pub const NO_FORMAT: &str =
+    "its FORMAT file is lost or damaged; that of any store of the same release does";
 
 /// What a person is told of a file of another format.
 pub fn of_format(path: &str, version: u32) -> String {

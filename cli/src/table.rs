@@ -11,7 +11,7 @@ use crate::text::{self, clean};
 use crate::time;
 
 /// A table of these rows.
-pub struct Table<'a, R> {
+pub struct TextTable<'a, R> {
     rows: &'a [R],
     columns: Vec<Column<'a, R>>,
 }
@@ -49,7 +49,7 @@ const GAP: &str = "  ";
 /// In a pipe nothing is cut, and one very long name does not make every line as long.
 const PADDED: usize = 48;
 
-impl<'a, R> Table<'a, R> {
+impl<'a, R> TextTable<'a, R> {
     pub const fn of(rows: &'a [R]) -> Self {
         let columns = Vec::new();
         Self { rows, columns }
@@ -131,7 +131,7 @@ pub fn write_objects(rows: &[impl Serialize], out: &mut Output) -> Result<(), Fa
     let plain = members.filter(|(_, member)| !member.is_array() && !member.is_object());
     let titled = plain.map(|(name, _)| (name.as_str(), title(name)));
     let titles: Vec<(&str, String)> = titled.collect();
-    let mut table = Table::of(&rows);
+    let mut table = TextTable::of(&rows);
     for (at, (name, title)) in titles.iter().enumerate() {
         let cell = |row: &Json| member(name, &row[*name]);
         let is_text = rows.iter().all(|row| !row[*name].is_number());

@@ -129,9 +129,12 @@ fn check_lengths(group: &dyn ProcessGroup) {
     }
 }
 
-/// Each rank says two things to each, itself too.
+/// Each rank says two things to each, itself too, unless it is alone.
 fn check_notes(group: &dyn ProcessGroup) {
     let (rank, size) = (group.rank(), group.size());
+    if size == 1 {
+        return;
+    }
     for to in 0..size {
         group.post(to, [255; 16]).unwrap();
         group.post(to, [to as u8; 16]).unwrap();

@@ -13,8 +13,8 @@ use sde::{Record, RunId, Tags};
 ///
 /// - One whose results are there counts before one of which only intermediates are, or a result is
 ///   damaged: its save was cut short, and what it was to take the place of is not to be lost for
-///   that. Values are looked at where they are given out or copied; where they are only listed, what a
-///   frame says to be there is taken for whole.
+///   that. The values of a key with several computations are looked at to know that: all by a compaction, and else those
+///   of up to 16 MiB; of longer ones what a frame says to be there is taken for whole.
 /// - Of those the one whose record has the latest `made_at` counts. What takes the place of an entry is made
 ///   later than it, whatever the clocks say: the engine sees to that.
 /// - Of two that were made at one time that counts whose last frame was saved later. One computation may lie

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use sde::{Key, Mark, RunId};
 
 use super::item::{Entry, EntryUses, Item, SavedJournal, Scratch};
+use super::payload::Payload;
 use crate::format::index_block::prefix;
 use crate::format::precedence::Precedence;
 
@@ -47,7 +48,8 @@ use crate::format::precedence::Precedence;
 /// ```
 #[derive(Debug)]
 pub struct Computations<T> {
-    frames: Vec<Computation<T>>,
+    /// With those of their values on which it depends which counts, and that were not checked with the frame.
+    frames: Vec<(Computation<T>, Vec<Payload>)>,
     marks: HashMap<(Key, RunId), Mark>,
     states: HashMap<Key, Scratch>,
     uses: HashMap<u64, EntryUses>,
@@ -89,6 +91,8 @@ pub struct Resolved<T> {
     pub unfinished: Vec<Scratch>,
     /// What each process has done, as it told last; those that began last first.
     pub journals: Vec<Box<SavedJournal>>,
+    /// Whether a value was to be checked whose file is not there any more: then what it held has been put elsewhere.
+    pub gone: bool,
     marks: HashMap<(Key, RunId), Mark>,
     uses: HashMap<u64, EntryUses>,
 }
@@ -110,13 +114,15 @@ impl<T> Computations<T> {
     pub fn add(&mut self, item: Item, keep: impl FnOnce(Entry) -> Option<T>) {
         match item {
             Item::Entry(entry) => {
-                let (key, precedence) = (entry.record.key, entry.precedence());
-                self.frames.extend(keep(*entry).map(|of| Computation {
+                let (key, precedence, unchecked) =
+                    (entry.record.key, entry.precedence(), entry.unchecked());
+                let computation = keep(*entry).map(|of| Computation {
                     key,
                     precedence,
                     standing: Standing::Current,
                     of,
-                }));
+                });
+                self.frames.extend(computation.map(|one| (one, unchecked)));
             }
             Item::Mark { mark, .. } => {
                 let known = self.marks.entry((mark.key, mark.run));
@@ -154,15 +160,25 @@ impl<T> Computations<T> {
 
     /// Brings the frames of each computation together, of which `merge` takes the later into the first, and says
     /// which counts.
+    ///
+    /// Where a key has several, their values are checked from the highest on until one is whole, those of up to 16 MiB, as
+    /// the engine does. A key with one computation costs nothing.
     pub fn resolve(mut self, mut merge: impl FnMut(&mut T, &mut T)) -> Resolved<T> {
-        for frame in &self.frames {
+        for (frame, _) in &self.frames {
             let states = self.states.get(&frame.key);
             if states.is_some_and(|state| state.saved_at <= frame.precedence.saved_at) {
                 self.states.remove(&frame.key);
             }
         }
-        let mut all = self.frames;
-        all.sort_unstable_by_key(|one| (one.key, one.precedence.run, one.precedence.saved_at));
+        let mut frames = self.frames;
+        frames.sort_unstable_by_key(|(one, _)| {
+            (one.key, one.precedence.run, one.precedence.saved_at)
+        });
+        let mut gone = false;
+        for of_key in frames.chunk_by_mut(|(one, _), (other, _)| one.key == other.key) {
+            gone |= lower_damaged(of_key);
+        }
+        let mut all: Vec<_> = frames.into_iter().map(|(one, _)| one).collect();
         all.dedup_by(|frame, first| {
             let id = |one: &Computation<T>| (one.key, one.precedence.run);
             let is_same = id(frame) == id(first);
@@ -191,10 +207,35 @@ impl<T> Computations<T> {
             all,
             unfinished,
             journals,
+            gone,
             marks: self.marks,
             uses: self.uses,
         }
     }
+}
+
+/// Has frames of one key count after others whose values are damaged, as far as it takes to know which counts; gives
+/// whether a file is not there any more.
+fn lower_damaged<T>(frames: &mut [(Computation<T>, Vec<Payload>)]) -> bool {
+    let runs = frames.chunk_by(|(one, _), (other, _)| one.precedence.run == other.precedence.run);
+    let has_several = runs.count() > 1;
+    let mut gone = false;
+    let mut is_damaged = |payload: Payload| {
+        payload.check(|_| ()).map_or_else(
+            |error| {
+                gone |= error.is_not_found();
+                true
+            },
+            |damage| damage.is_some(),
+        )
+    };
+    while has_several
+        && let Some((one, values)) = frames.iter_mut().max_by_key(|(one, _)| one.precedence)
+        && std::mem::take(values).into_iter().any(&mut is_damaged)
+    {
+        one.precedence.has_results = false;
+    }
+    gone
 }
 
 impl<T> Resolved<T> {

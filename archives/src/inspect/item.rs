@@ -9,6 +9,7 @@ use super::payload::Payload;
 use crate::format::about::Capacity;
 use crate::format::class::Class;
 use crate::format::precedence::Precedence;
+use crate::read::frame::CHECKED_WHEN_FOUND;
 
 /// One thing in a segment.
 #[derive(Clone, Debug)]
@@ -97,15 +98,21 @@ impl Entry {
     pub fn precedence(&self) -> Precedence {
         let results = self.results.iter();
         let results = results.map(|one| (one.tags, one.payload.is_some()));
-        let mut precedence = Precedence::new(&self.record, self.saved_at, results);
-        let mut damaged = self.results.iter().filter(|one| one.damage.is_some());
-        precedence.has_results &= !damaged.any(|one| one.tags.is_archived());
-        precedence
+        Precedence::new(&self.record, self.saved_at, results)
     }
 
-    /// Reads its values of up to so many bytes, and takes note of those that are damaged: the entry of such counts
-    /// after others. The engine does so up to 16 MiB when it looks for an entry. Gives whether a file is not there any
-    /// more: then what it held has been put elsewhere.
+    /// The values that give it its precedence, and were not checked with the frame: those that the engine checks when it
+    /// looks for an entry.
+    pub(super) fn unchecked(&self) -> Vec<Payload> {
+        let archived = self.results.iter().filter(|one| one.tags.is_archived());
+        let payloads = archived.filter_map(|one| one.payload.as_ref());
+        let is_unchecked =
+            |one: &&Payload| one.held.is_none() && one.length() <= CHECKED_WHEN_FOUND;
+        payloads.filter(is_unchecked).cloned().collect()
+    }
+
+    /// Reads its values of up to so many bytes, and takes note of those that are damaged. Gives whether a file is not
+    /// there any more: then what it held has been put elsewhere.
     pub fn check(&mut self, limit: u64) -> bool {
         let mut is_gone = false;
         for saved in &mut self.results {

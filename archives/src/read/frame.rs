@@ -22,7 +22,7 @@ use crate::vfs::{Vfs, VfsFile};
 
 /// A value up to this size is checked as soon as its entry is found, so that
 /// a damaged one is a miss. A larger one is checked when it is asked for.
-const CHECKED_WHEN_FOUND: u64 = 16 << 20;
+pub(crate) const CHECKED_WHEN_FOUND: u64 = 16 << 20;
 
 /// So many provenances are kept in memory.
 const PROVENANCES: usize = 1 << 12;

@@ -418,6 +418,10 @@ impl Archiver for DirStore {
         self.commit_all(ranks)
     }
 
+    fn look(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+        self.look(key)
+    }
+
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
         let found = self.look(key)?;
         if let (Some(uses), Some(_)) = (&self.0.uses, &found) {

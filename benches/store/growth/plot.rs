@@ -29,7 +29,7 @@ pub fn write(path: &Path, measured: &[Measured]) -> Result<(), Box<dyn Error>> {
         measured,
         "ns",
         "nanoseconds for each entry",
-        10.0..100_000.0,
+        10.0..1_000_000.0,
     )?;
     draw(
         &right,
@@ -60,6 +60,8 @@ fn draw(
     let mut mesh = chart.configure_mesh();
     mesh.x_desc("entries")
         .y_desc(unit)
+        .max_light_lines(0)
+        .x_labels(5)
         .x_label_formatter(&power)
         .y_label_formatter(&power)
         .draw()?;

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use sde::Key;
 use sde::key::Digest;
 use sde_archives::inspect::{Computations, Entry, Listed, Standing};
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 use crate::args::{App, Place};
 use crate::failure::Failure;
@@ -17,8 +17,8 @@ use crate::{store, text};
 
 /// What two stores do not have in common
 ///
-/// Entries in one only, and results that are not the same bytes. Compares digests; no value is read. One store is compared
-/// with that of SDE_STORE.
+/// Entries in one only, those that are marked as not to be used in one only, and results that are not the same bytes.
+/// Compares digests. One store is compared with that of SDE_STORE.
 #[derive(Args)]
 pub struct Diff {
     #[command(flatten)]
@@ -34,6 +34,8 @@ pub struct Diff {
 /// A computation that counts.
 struct Computed {
     app: Arc<str>,
+    /// It is marked as not to be used.
+    invalid: bool,
     /// Those that are saved.
     results: Vec<(String, Digest)>,
 }
@@ -43,9 +45,18 @@ type Entries = BTreeMap<Key, Computed>;
 /// An entry: its key and app.
 type Named = (Key, Arc<str>);
 
+/// The lists of entries that are in order in one store only: the name in JSON, and what is printed before and after each
+/// entry.
+const LISTS: [(&str, char, &str); 4] = [
+    ("only_first", '-', ""),
+    ("only_second", '+', ""),
+    ("invalid_first", 'x', ": invalid in the first"),
+    ("invalid_second", 'x', ": invalid in the second"),
+];
+
+#[derive(Default)]
 struct Differences {
-    only_first: Vec<Named>,
-    only_second: Vec<Named>,
+    lists: [Vec<Named>; 4],
     /// With the results that are not the same.
     different: Vec<(Named, Vec<String>)>,
     same: usize,
@@ -60,9 +71,7 @@ impl Diff {
             true => Differences::of(&first, &first),
             false => Differences::of(&first, &self.entries(&stores[1], out)?),
         };
-        out.found |= !(found.different.is_empty()
-            && found.only_first.is_empty()
-            && found.only_second.is_empty());
+        out.found |= !found.different.is_empty() || found.lists.iter().any(|list| !list.is_empty());
         match out.json {
             true => out.object(&found.object()),
             false => found.print(out),
@@ -73,20 +82,27 @@ impl Diff {
     fn entries(&self, path: &Path, out: &mut Output) -> Result<Entries, Failure> {
         let (store, found) = store::read(path, |store| {
             let mut found = Computations::default();
-            store.walk(Some(&Listed::is_entry), |_, item| {
+            let wanted = |listed: &Listed| listed.is_entry() || listed.is_mark();
+            store.walk(Some(&wanted), |_, item| {
                 found.add(item, |entry| {
                     let app = &entry.record.app;
                     let is_wanted = self.app.as_ref().is_none_or(|wanted| wanted.is(app));
                     is_wanted.then(|| Computed::of(&entry))
                 });
             });
-            Ok(found.resolve(Computed::merge))
+            let found = found.resolve(Computed::merge);
+            store.gone |= found.gone;
+            Ok(found)
         })?;
         store::conclude(&store, out)?;
-        // Marks were not asked for.
-        let all = found.all.into_iter();
-        let current = all.filter(|one| one.standing == Standing::Current);
-        Ok(current.map(|one| (one.key, one.of)).collect())
+        let mut entries = Entries::new();
+        for one in found.all {
+            let invalid = one.standing == Standing::Invalid;
+            // The first of a key counts.
+            let computed = Computed { invalid, ..one.of };
+            entries.entry(one.key).or_insert(computed);
+        }
+        Ok(entries)
     }
 }
 
@@ -102,6 +118,7 @@ impl Computed {
         let saved = results.filter_map(|one| Some((one.name.clone(), one.payload.as_ref()?)));
         Self {
             app: Arc::clone(&entry.record.app),
+            invalid: false,
             results: saved.map(|(name, of)| (name, of.checksum())).collect(),
         }
     }
@@ -131,60 +148,59 @@ impl Computed {
 
 impl Differences {
     fn of(first: &Entries, second: &Entries) -> Self {
-        let only = |these: &Entries, those: &Entries| -> Vec<Named> {
-            let missing = these.iter().filter(|(key, _)| !those.contains_key(*key));
-            missing
-                .map(|(key, of)| (*key, Arc::clone(&of.app)))
-                .collect()
-        };
-        let different = first.iter().filter_map(|(key, one)| {
-            let results = one.differing(second.get(key)?);
-            (!results.is_empty()).then(|| ((*key, Arc::clone(&one.app)), results))
-        });
-        let different: Vec<_> = different.collect();
-        let only_first = only(first, second);
-        Self {
-            same: first.len() - only_first.len() - different.len(),
-            only_first,
-            only_second: only(second, first),
-            different,
+        let mut found = Self::default();
+        let all: BTreeMap<&Key, &Computed> = second.iter().chain(first).collect();
+        for (key, any) in all {
+            let named = (*key, Arc::clone(&any.app));
+            let list = match (first.get(key), second.get(key)) {
+                (Some(one), Some(other)) if one.invalid == other.invalid => {
+                    match one.differing(other) {
+                        results if results.is_empty() => found.same += 1,
+                        results => found.different.push((named, results)),
+                    }
+                    continue;
+                }
+                (Some(one), _) if one.invalid => 2,
+                (_, Some(other)) if other.invalid => 3,
+                (Some(_), _) => 0,
+                (None, _) => 1,
+            };
+            found.lists[list].push(named);
         }
+        found
     }
 
     fn object(&self) -> Json {
-        let only = |list: &[Named]| -> Json {
+        let lists = LISTS.iter().zip(&self.lists).map(|((name, ..), list)| {
             let entries = list.iter();
-            entries
-                .map(|(key, app)| json!({ "key": key, "app": app }))
-                .collect()
-        };
+            let entries = entries.map(|(key, app)| json!({ "key": key, "app": app }));
+            ((*name).to_owned(), entries.collect::<Json>())
+        });
+        let mut object = Map::from_iter(lists);
         let different = self
             .different
             .iter()
             .map(|((key, app), results)| json!({ "key": key, "app": app, "results": results }));
-        json!({
-            "only_first": only(&self.only_first),
-            "only_second": only(&self.only_second),
-            "different": different.collect::<Vec<_>>(),
-            "same": self.same,
-        })
+        object.insert("different".to_owned(), different.collect());
+        object.insert("same".to_owned(), self.same.into());
+        object.into()
     }
 
     fn print(&self, out: &mut Output) -> Result<(), Failure> {
-        for (sign, list) in [('-', &self.only_first), ('+', &self.only_second)] {
+        for ((_, sign, what), list) in LISTS.iter().zip(&self.lists) {
             for (key, app) in list {
-                out.line(format!("{sign} {} {app}", key.short()))?;
+                out.line(format!("{sign} {} {app}{what}", key.short()))?;
             }
         }
         for ((key, app), results) in &self.different {
             let names = results.join(", ");
             out.wrapped(format!("! {} {app}: {names}", key.short()), 4)?;
         }
+        let [first, second, invalid, invalid_second] = self.lists.each_ref().map(Vec::len);
         out.wrapped(
             format!(
-                "{} only in the first (-), {} only in the second (+), {} with other results (!), {} the same",
-                self.only_first.len(),
-                self.only_second.len(),
+                "{first} only in the first (-), {second} only in the second (+), {} invalid in one (x), {} with other results (!), {} the same",
+                invalid + invalid_second,
                 self.different.len(),
                 text::count(self.same, "entry", "entries")
             ),

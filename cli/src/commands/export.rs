@@ -28,9 +28,9 @@ pub struct Export {
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
     /// What to write; without it what FILE ends in says: .cbor, .json, .npy or .npz
-    #[arg(long)]
+    #[arg(long, conflicts_with = "json")]
     format: Option<Format>,
-    /// Which of several output files to write, from 1 on
+    /// Which of several output files to write with --format raw, from 1 on
     #[arg(long, value_name = "N")]
     file: Option<usize>,
     /// FILE may be there already, and is replaced
@@ -72,12 +72,8 @@ impl Export {
             };
             Ok((job, is_all))
         })?;
-        match self.output.as_deref() {
-            Some(path) if path != Path::new("-") => {
-                file::write(path, self.force, |to| job.write(to))?;
-            }
-            _ => job.write(out.raw())?,
-        }
+        let path = self.output.as_deref().unwrap_or(Path::new("-"));
+        file::write(path, self.force, out, |mut to| job.write(&mut to))?;
         out.found |= !is_all;
         store::conclude(&store, out)
     }
@@ -86,11 +82,24 @@ impl Export {
         let ending = self.output.as_ref().and_then(|path| path.extension());
         let by_ending = ending.and_then(|ending| Format::from_str(ending.to_str()?, true).ok());
         let asked = out.json.then_some(Format::Json);
-        self.format.or(asked).or(by_ending).ok_or_else(|| {
-            Failure::told(
-                "which format? Name a file that ends in .cbor, .json, .npy or .npz with -o, or say --format",
-            )
-        })
+        let format = match (self.format.or(asked), by_ending) {
+            // An output file may have any name.
+            (Some(Format::Raw), _) => Format::Raw,
+            (Some(asked), Some(ending)) if asked != ending => {
+                return Err(Failure::told(
+                    "FILE ends in another format than that which is asked for; give it the ending of that, or none",
+                ));
+            }
+            (asked, by_ending) => asked.or(by_ending).ok_or_else(|| {
+                Failure::told(
+                    "which format? Name a file that ends in .cbor, .json, .npy or .npz with -o, or say --format",
+                )
+            })?,
+        };
+        match (format, self.file) {
+            (Format::Raw, _) | (_, None) => Ok(format),
+            _ => Err(Failure::told("--file is for --format raw")),
+        }
     }
 }
 

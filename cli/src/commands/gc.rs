@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::args::Place;
 use crate::failure::Failure;
 use crate::output::Output;
-use crate::{text, time};
+use crate::{store, text, time};
 
 /// Makes room: the only command that changes a store
 ///
@@ -64,7 +64,7 @@ impl Gc {
     pub fn run(&self, out: &mut Output) -> Result<(), Failure> {
         let path = self.place.only()?;
         // Opening makes a store of an empty folder; that is not what was asked for.
-        Inspection::open(&path)?;
+        Inspection::open(&path).map_err(|error| store::not_opened(&path, error))?;
         let mut options = Options::new().without_environment().grace(self.grace);
         if self.trust_others {
             options = options.trust_others();
@@ -72,7 +72,9 @@ impl Gc {
         if self.dry_run {
             options = options.read_only();
         }
-        let done = options.open(path)?.compact(&self.retention()?)?;
+        let opened = options.open(&path);
+        let opened = opened.map_err(|error| store::not_opened(&path, error))?;
+        let done = opened.compact(&self.retention()?)?;
         if done.busy {
             return Err(Failure::told(
                 "somebody else is making room in this store; nothing was done, try again later",

@@ -1,6 +1,7 @@
 //! `sde ls`: what is in a store.
 
 use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
 
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
@@ -9,11 +10,11 @@ use sde_archives::inspect::Standing;
 use serde_json::{Map, Value as Json, json};
 
 use crate::args::Place;
-use crate::columns::{self, Columns};
+use crate::columns::{self, Cell, Columns, Kind};
 use crate::failure::Failure;
 use crate::listing::{Choice, Line, Listing};
 use crate::output::Output;
-use crate::table::Table;
+use crate::table::TextTable;
 use crate::{json, store, text, time};
 
 /// What is in a store: a line for each entry, the latest first
@@ -59,7 +60,7 @@ impl Ls {
         let last = self.limit.filter(|_| self.sort == Sort::Time);
         let (store, mut listing) = store::read(&self.place.only()?, |store| {
             let keep = &|entry: &_, columns: &mut Columns| columns.given(entry);
-            Ok(Listing::of(store, &self.choice, last, wanted, keep))
+            Listing::of(store, &self.choice, last, wanted, keep)
         })?;
         let lines = &mut listing.lines;
         match self.sort {
@@ -97,19 +98,21 @@ fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failur
         true => line.results.to_string(),
         false => format!("{}/{}", line.saved(), line.results),
     };
-    let varying = listing.varying();
+    let varying = varying(lines);
     // What is the same in all lines tells the least.
     let given = |line: &Line| {
-        let titled = listing.titled(line);
+        let cells = line.cells.iter();
         let (first, last): (Vec<_>, Vec<_>) =
-            titled.partition(|(title, _)| varying.contains(title));
-        let given = first.iter().chain(&last);
-        let given = given.map(|(title, cell)| format!("{title}={}", columns::text(cell)));
+            cells.partition(|(column, _)| varying.contains(column));
+        let given = first.into_iter().chain(last).map(|(column, cell)| {
+            let name = listing.columns.name(*column);
+            format!("{name}={}", columns::text(cell))
+        });
         given.collect::<Vec<_>>().join(" ")
     };
     let hits = |line: &Line| uses(line).map(|uses| uses.count.to_string());
     let last = |line: &Line| uses(line).map(|uses| time::minute(time::of_nanos(uses.last)));
-    Table::of(lines)
+    TextTable::of(lines)
         .left("APP", 10, |line| line.app.to_string())
         .least(12)
         .left("VERSION", 2, version)
@@ -137,16 +140,32 @@ fn print(listing: &Listing, total: usize, out: &mut Output) -> Result<(), Failur
     out.line(format!("{shown}{of}, {size}"))
 }
 
+/// The columns in which lines differ.
+fn varying(lines: &[Line]) -> HashSet<u32> {
+    let mut first: HashMap<u32, &Cell> = HashMap::new();
+    let cells = lines.iter().flat_map(|line| &line.cells);
+    let differing = cells.filter(|(column, cell)| **first.entry(*column).or_insert(cell) != *cell);
+    differing.map(|(column, _)| *column).collect()
+}
+
 fn object(line: &Line, listing: &Listing) -> Json {
-    let given = listing.titled(line);
-    let given = given.map(|(title, cell)| (title.to_owned(), columns::json(cell)));
+    let columns = &listing.columns;
+    let given = |kind: Kind| -> Map<String, Json> {
+        let cells = line.cells.iter();
+        let of_kind = cells.filter(|(column, _)| columns.kind(*column) == kind);
+        let named = of_kind.map(|(column, cell)| (columns.name(*column), cell));
+        named
+            .map(|(name, cell)| (name.to_owned(), columns::json(cell)))
+            .collect()
+    };
     let classes = Class::ALL.into_iter().filter(|class| line.has(*class));
     let uses = listing.found.uses(&line.key);
     json!({
         "app": line.app,
         "code": json::tidy(&line.code),
         "key": line.key,
-        "inputs": given.collect::<Map<_, _>>(),
+        "inputs": given(Kind::Input),
+        "settings": given(Kind::Setting),
         "made_at": line.made_at,
         "seconds": line.seconds,
         "results": line.results,

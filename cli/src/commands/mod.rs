@@ -12,6 +12,8 @@ mod stats;
 mod table;
 mod verify;
 
+use std::io::Write;
+
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 
@@ -68,8 +70,10 @@ impl Command {
             Self::Gc(gc) => gc.run(out),
             Self::Doctor(doctor) => doctor.run(out),
             Self::Completions { shell } => {
-                clap_complete::generate(*shell, &mut Program::command(), "sde", out.raw());
-                Ok(())
+                // It panics where it can't write.
+                let mut script = Vec::new();
+                clap_complete::generate(*shell, &mut Program::command(), "sde", &mut script);
+                Ok(out.raw().write_all(&script)?)
             }
         }
     }

@@ -7,7 +7,7 @@ use sde::bulk::NumberType;
 use sde_archives::inspect::{Item, Listed, Payload, Saved, Snapshot, Value};
 
 use crate::failure::Failure;
-use crate::npy;
+use crate::file;
 
 /// What is written.
 pub enum Raw {
@@ -34,7 +34,8 @@ impl Raw {
             return Err(Failure::told(why));
         };
         match (&result.payload, &result.contents[..], number) {
-            (Some(payload), [], _) => Self::value(payload, limit),
+            (Some(payload), [], None) => Self::value(payload, limit),
+            (_, [], _) => Err(Failure::told("it has no output files; leave out --file")),
             (_, [only], None | Some(1)) => content(store, *only),
             (_, files, Some(number)) if (1..=files.len()).contains(&number) => {
                 content(store, files[number - 1])
@@ -68,7 +69,7 @@ impl Raw {
     pub fn write(&self, to: &mut impl Write) -> Result<(), Failure> {
         match self {
             Self::Held(bytes) => Ok(to.write_all(bytes)?),
-            Self::Stored(payload, at) => npy::copy(payload, *at, to),
+            Self::Stored(payload, at) => file::copy(payload, *at, to),
         }
     }
 }

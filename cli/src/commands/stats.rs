@@ -11,7 +11,7 @@ use sde_archives::inspect::{
 };
 use sde_archives::{Capacity, Class, Retention};
 use serde::Serialize;
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
 use crate::args::Place;
 use crate::failure::Failure;
@@ -123,6 +123,7 @@ impl Report {
             });
         });
         let found = found.resolve(|kept, more| kept.bytes += more.bytes);
+        store.gone |= found.gone;
         let mut apps: BTreeMap<Arc<str>, OfApp> = BTreeMap::new();
         let mut before = None;
         for one in &found.all {
@@ -279,6 +280,9 @@ fn program(saved: &SavedJournal) -> Json {
     let (about, journal) = (&saved.about, &saved.journal);
     let apps = journal.apps.values();
     let total = apps.fold(AppStats::default(), |sum, one| sum.plus(*one));
+    // Names of apps are nothing to tidy.
+    let apps = journal.apps.iter();
+    let apps = apps.map(|(name, of)| (name.clone(), json::tidy(of)));
     json!({
         "started_at": time::of(journal.started),
         "program": about.program,
@@ -290,7 +294,7 @@ fn program(saved: &SavedJournal) -> Json {
         "host": about.host,
         "rank": journal.rank.map(|(rank, _)| rank),
         "ranks": journal.rank.map(|(_, ranks)| ranks),
-        "apps": json::tidy(&journal.apps),
+        "apps": apps.collect::<Map<_, _>>(),
         "process": format!("{:016x}", journal.process),
     })
 }

@@ -9,12 +9,13 @@ use sde::key::Plain;
 use sde_archives::inspect::{Entry, Standing, Value};
 use serde_json::Map;
 
-use crate::args::Place;
+use crate::args::{App, Place};
 use crate::columns::{self, Cell, Columns, Kind};
 use crate::failure::Failure;
 use crate::listing::{Choice, Line, Listing};
 use crate::npy::{self, Array};
 use crate::output::{Output, warn};
+use crate::table::TextTable;
 use crate::{file, store, text};
 
 /// The runs of an app, a row each: what they were given, and what came of them
@@ -30,13 +31,13 @@ pub struct Table {
     /// In the order of this column, in place of that in which the runs were made
     #[arg(long, value_name = "COLUMN")]
     sort: Option<String>,
-    /// Only the last N rows; in the order of time no more is read than it takes
+    /// Only the last N rows; in the order of time, and of one --app, no more is read than it takes
     #[arg(short = 'n', long, value_name = "N")]
     limit: Option<usize>,
     /// As comma-separated values
     #[arg(long, conflicts_with_all = ["json", "npz"])]
     csv: bool,
-    /// To a file for numpy.load, an array for each column
+    /// To a file for numpy.load, an array for each column; `-` is standard output
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "json")]
     npz: Option<PathBuf>,
     /// FILE may be there already, and is replaced
@@ -53,12 +54,16 @@ impl Table {
                 cells
             };
             let wanted = |line: &Line| line.standing == Some(Standing::Current);
-            let last = self.limit.filter(|_| self.sort.is_none());
-            Ok(Listing::of(store, &self.choice, last, wanted, &keep))
+            // The last of several apps may be of one by chance.
+            let is_one = self.choice.app.as_ref().is_some_and(App::is_one);
+            let last = self.limit.filter(|_| self.sort.is_none() && is_one);
+            Listing::of(store, &self.choice, last, wanted, &keep)
         })?;
         let rows = Rows::of(rows, self)?;
         if let Some(path) = &self.npz {
-            file::write(path, self.force, |to| npy::write_npz(rows.arrays(), to))?;
+            file::write(path, self.force, out, |mut to| {
+                npy::write_npz(rows.arrays(), &mut to)
+            })?;
         } else if self.csv {
             rows.csv(out)?;
         } else if out.json {
@@ -67,10 +72,10 @@ impl Table {
             rows.print(out)?;
         }
         out.flush()?;
-        if !rows.columns.left_out.is_empty() {
-            let left_out = &rows.columns.left_out;
-            let mut names: Vec<&str> = left_out.iter().take(TOLD).map(|name| &**name).collect();
-            names.extend((left_out.len() > TOLD).then_some("…"));
+        if !rows.left_out.is_empty() {
+            let names = rows.left_out.iter().map(|(_, name)| name.as_str());
+            let mut names: Vec<&str> = names.take(TOLD).collect();
+            names.extend((rows.left_out.len() > TOLD).then_some("…"));
             let names = names.join(", ");
             warn(format!(
                 "left out, as they are no numbers, truth values or short texts: {names}; `sde export` writes them"
@@ -87,8 +92,9 @@ const TOLD: usize = 20;
 struct Rows {
     lines: Vec<Line>,
     columns: Columns,
-    /// Their numbers and titles.
+    /// Numbers and titles of those that are shown.
     titles: Vec<(u32, String)>,
+    left_out: Vec<(u32, String)>,
 }
 
 impl Rows {
@@ -105,28 +111,33 @@ impl Rows {
             )));
         }
         lines.reverse();
-        let titles = columns.sorted().into_iter();
-        let named = columns.titles();
-        let titles: Vec<_> = titles
-            .map(|one| (one, named[one as usize].clone()))
-            .collect();
+        let titles = |lines: &[Line]| {
+            let titles = columns.of_rows(lines.iter().map(|line| &line.cells));
+            let is_left_out = |(column, _): &(u32, String)| columns.kind(*column) == Kind::LeftOut;
+            titles.into_iter().partition(|one| !is_left_out(one))
+        };
         if let Some(by) = &asked.sort {
-            let known = titles.iter().find(|(_, title)| title == by);
-            let Some((by, _)) = known else {
-                let titles: Vec<&str> = titles.iter().map(|(_, title)| &**title).collect();
-                return Err(Failure::told(format!(
-                    "there is no column {by:?}; there are: {}",
-                    titles.join(", ")
-                )));
-            };
-            lines.sort_by(|a, b| compare(cell(a, *by), cell(b, *by)));
+            let (known, _): (Vec<_>, _) = titles(&lines);
+            let column = known.iter().find(|(_, title)| title == by);
+            match column {
+                Some((by, _)) => lines.sort_by(|a, b| compare(cell(a, *by), cell(b, *by))),
+                None if by == "key" => lines.sort_by_key(|line| line.key),
+                None => {
+                    let titles: Vec<&str> = known.iter().map(|(_, title)| &**title).collect();
+                    let titles = titles.join(", ");
+                    let why = format!("there is no column {by:?}; there are: {titles}, key");
+                    return Err(Failure::told(why));
+                }
+            }
         }
         let over = lines.len() - lines.len().min(asked.limit.unwrap_or(usize::MAX));
         lines.drain(..over);
+        let (titles, left_out) = titles(&lines);
         Ok(Self {
             lines,
             columns,
             titles,
+            left_out,
         })
     }
 
@@ -135,7 +146,7 @@ impl Rows {
             return out.line("no entries");
         }
         let count = self.titles.len();
-        let mut table = crate::table::Table::of(&self.lines);
+        let mut table = TextTable::of(&self.lines);
         for (at, (column, title)) in self.titles.iter().enumerate() {
             let mut cells = self.lines.iter().map(|line| cell(line, *column));
             let first = cells.next().flatten();

@@ -27,7 +27,7 @@ pub struct Verify {
     #[command(flatten)]
     place: Place,
     /// Nothing but the exit status
-    #[arg(short, long)]
+    #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
     /// It is fine that the store belongs to someone else, that others can write to it, and that something in it is a link
     #[arg(long)]
@@ -45,9 +45,9 @@ struct Report {
     values: usize,
     scratch: usize,
     bytes: u64,
-    damaged: Vec<Found>,
+    damaged: Vec<Finding>,
     /// What writers left that were killed in the middle of a write: nothing that is missed.
-    unfinished: Vec<Found>,
+    unfinished: Vec<Finding>,
     /// What a later release has written, and was not verified.
     #[serde(serialize_with = "other_formats")]
     other_format: Vec<(String, u32)>,
@@ -58,7 +58,7 @@ struct Report {
 }
 
 #[derive(Serialize)]
-struct Found {
+struct Finding {
     file: String,
     from: u64,
     to: u64,
@@ -136,7 +136,7 @@ impl Search {
                 let why = "what an output file held is missing";
                 report
                     .damaged
-                    .push(Found::new(Damage::new("entries", 0..0, why), Some(of)));
+                    .push(Finding::new(Damage::new("entries", 0..0, why), Some(of)));
             }
         }
         report.whole = report.damaged.is_empty() && report.other_format.is_empty();
@@ -185,7 +185,7 @@ impl Search {
             let why = error.to_string();
             Some(Damage::new(payload.path(), payload.place(), why))
         });
-        let found = damage.map(|damage| Found::new(damage, Some(of.to_owned())));
+        let found = damage.map(|damage| Finding::new(damage, Some(of.to_owned())));
         self.report.damaged.extend(found);
     }
 
@@ -204,19 +204,19 @@ impl Search {
         }
         let inspection = store.inspection();
         let format = inspection.format_damage();
-        let format = format.map(|why| Damage::new("FORMAT", 0..0, why));
+        let format = format.map(|_| Damage::new("FORMAT", 0..0, store::NO_FORMAT));
         let misplaced = inspection.misplaced().unwrap_or_default();
         let damages = format.into_iter().chain(misplaced).chain(lost);
         let damages = damages.chain(store.manifests.damaged());
         for damage in damages.chain(std::mem::take(&mut store.damages)) {
             let of = damage.key.map(|key| format!("entry {}", key.short()));
-            self.report.damaged.push(Found::new(damage, of));
+            self.report.damaged.push(Finding::new(damage, of));
         }
     }
 
     fn ending(&mut self, segment: &SegmentFile, walked: &Walked) {
         let place = walked.end..walked.end + walked.torn;
-        let ending = |why| Found::new(Damage::new(segment.path(), place, why), None);
+        let ending = |why| Finding::new(Damage::new(segment.path(), place, why), None);
         if segment.is_being_written() {
             self.report.notes.push(format!(
                 "{} is being written; its last {} are not a whole frame yet",
@@ -250,7 +250,7 @@ fn bar(bytes: u64) -> ProgressBar {
     }
 }
 
-impl Found {
+impl Finding {
     fn new(damage: Damage, of: Option<String>) -> Self {
         Self {
             file: damage.path,

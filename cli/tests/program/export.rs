@@ -279,4 +279,8 @@ fn what_has_no_bytes_of_its_own_is_not_written_raw() {
         assert_eq!(output.status.code(), Some(2));
         assert!(output.stdout.is_empty());
     }
+    let numbered = ["--format", "raw", "--file", "7"];
+    let label = sample.run("export", &[&[&*key, "report"], &numbered[..]].concat());
+    assert_eq!(label.status, 2);
+    assert!(label.err.contains("no output files"), "{}", label.err);
 }

@@ -1,4 +1,4 @@
-//! Stores with something else in the place of a folder.
+//! Stores with something else in the place of a folder, or without their `FORMAT` file.
 
 use super::kit::Sample;
 
@@ -28,4 +28,23 @@ fn a_file_in_the_place_of_a_folder_is_told_of_and_the_rest_is_listed() {
         assert_eq!(gc.status, 2);
         assert!(gc.err.contains("move it away"), "{}", gc.err);
     }
+}
+
+/// The advice was to name an empty directory.
+#[test]
+fn a_store_without_its_format_file_is_told_how_to_get_one() {
+    let sample = Sample::new();
+    let format = sample.path.join("FORMAT");
+    let text = std::fs::read(&format).unwrap();
+    std::fs::remove_file(&format).unwrap();
+    for command in ["ls", "verify"] {
+        let done = sample.run(command, &[]);
+        let advice = "FORMAT file is lost or damaged; that of any store of the same release does";
+        assert_eq!(done.status, 1);
+        assert!((done.out + &done.err).contains(advice), "{command}");
+    }
+    let gc = sample.run("gc", &[]);
+    assert!(gc.err.contains("its FORMAT file is lost;"), "{}", gc.err);
+    std::fs::write(&format, text).unwrap();
+    sample.run("verify", &[]).well();
 }

@@ -6,6 +6,8 @@ use serde_json::Value;
 
 use super::kit::{Sample, program, sde, sde_wide};
 
+const GUIDE: &str = include_str!("../../../docs/guide/05-program.md");
+
 fn columns(text: &str) -> usize {
     // Only characters of one column are in the sample's texts.
     text.lines()
@@ -212,46 +214,43 @@ fn json_can_be_read_and_says_what_is_documented() {
     let sample = Sample::new();
     let key = sample.keys.solver.to_string();
     let path = sample.path.to_str().unwrap();
-    let members = |object: &Value| -> String {
-        let names = object.as_object().unwrap().keys();
-        let names: std::collections::BTreeSet<&str> = names.map(|name| &**name).collect();
-        names.into_iter().collect::<Vec<_>>().join(" ")
+    let members = |object: &Value| -> BTreeSet<String> {
+        object.as_object().unwrap().keys().cloned().collect()
     };
-    for (command, arguments, expected) in [
-        (
-            "ls",
-            &["--limit", "1"][..],
-            "app bytes classes code hits inputs key last_use made_at results saved seconds state",
-        ),
-        (
-            "show",
-            &[&*key],
-            "bytes hits invalid last_use record results saved",
-        ),
-        ("explain", &[&*key], "differences earlier entry"),
-        (
-            "verify",
-            &[],
-            "bytes damaged entries manifests notes other_format refused scratch segments store unfinished values whole",
-        ),
-        ("diff", &[path], "different only_first only_second same"),
-        (
-            "stats",
-            &[],
-            "allowed apps bytes classes damaged files generations invalidated programs total unfinished writers",
-        ),
-        (
-            "gc",
-            &["--dry-run"],
-            "bytes_after bytes_before dry_run freed given_up removed replaced written",
-        ),
+    let documented = |command: &str| -> BTreeSet<String> {
+        let (_, tables) = GUIDE.split_once("## JSON\n").unwrap();
+        let begins = format!("| `{command}` | ");
+        let row = tables.lines().find_map(|line| line.strip_prefix(&begins));
+        // What is in parentheses is said of members, not one.
+        let parts = row.unwrap().split('(');
+        let outside = parts.map(|part| part.rsplit(')').next().unwrap());
+        let names = outside.collect::<String>();
+        names
+            .split('`')
+            .skip(1)
+            .step_by(2)
+            .map(str::to_owned)
+            .collect()
+    };
+    for (command, arguments) in [
+        ("ls", &["--limit", "1"][..]),
+        ("table", &["--app", "cli.energy", "-n", "1"]),
+        ("show", &[&*key]),
+        ("explain", &[&*key]),
+        ("verify", &[]),
+        ("diff", &[path]),
+        ("stats", &[]),
+        ("gc", &["--dry-run"]),
+        ("doctor", &[]),
     ] {
         let done = sample.run(command, &[arguments, &["--json"]].concat());
         assert_eq!(done.status, 0, "{command}: {}", done.err);
-        assert_eq!(members(&done.json()), expected, "{command}");
+        let mut documented = documented(command);
+        if command == "table" {
+            documented.extend(["basis", "charge", "result"].map(str::to_owned));
+        }
+        assert_eq!(members(&done.json()), documented, "{command}");
     }
-    let doctor = sde(["doctor", path, "--json"]);
-    assert_eq!(members(&doctor.json()), "checks directory file_system good");
     let stats = sample.run("stats", &["--json"]).json();
     assert_eq!(stats["unfinished"], 1);
     assert_eq!(stats["invalidated"], 1);
@@ -305,6 +304,7 @@ fn what_makes_no_sense_is_status_2() {
     let path = sample.path.to_str().unwrap();
     let empty = tempfile::tempdir().unwrap();
     let empty = empty.path().to_str().unwrap();
+    let file = &format!("{path}/FORMAT");
     for (arguments, said) in [
         (&[][..], "Usage: sde"),
         (&["fly"], "unrecognized subcommand 'fly'"),
@@ -315,9 +315,22 @@ fn what_makes_no_sense_is_status_2() {
         (&["ls", path, "--since", "soon"], "it is no time"),
         (&["ls", path, "--class", "gold"], "intermediate"),
         (&["ls", path, "-n", "many"], "invalid value 'many'"),
-        (&["ls", "/nowhere/at/all"], "not a store"),
-        (&["ls", empty], "there is nothing"),
-        (&["gc", empty], "there is nothing"),
+        (
+            &["ls", path, "--app", "Nope"],
+            "no app here is called \"Nope\"; there are: cli.Solver, cli.energy, cli.evil",
+        ),
+        (&["table", path, "--app", "Nope*"], "cli.Solver"),
+        (
+            &["ls", "/nowhere/at/all"],
+            "there is nothing; name the directory",
+        ),
+        (&["ls", file], "it is a file; name the directory"),
+        (&["ls", empty], "nothing of a store in it"),
+        (&["gc", empty], "nothing of a store in it"),
+        (
+            &["show", "/nowhere/at/all"],
+            "\"/nowhere/at/all\" is no directory",
+        ),
         (
             &["gc", path, "--max-bytes", "much"],
             "--max-bytes is \"much\"",
@@ -327,7 +340,23 @@ fn what_makes_no_sense_is_status_2() {
         (&["explain", path], "which entry?"),
         (&["diff", path], "two stores"),
         (&["export", path, "00"], "which format?"),
-        (&["doctor", "/nowhere/at/all"], "nothing can be tried"),
+        (
+            &["export", path, "00", "--json", "-o", "x.npz"],
+            "FILE ends in another format",
+        ),
+        (
+            &["export", path, "00", "--json", "--format", "npz"],
+            "cannot be used with",
+        ),
+        (
+            &["export", path, "00", "--json", "--file", "7"],
+            "--file is for --format raw",
+        ),
+        (&["verify", path, "-q", "--json"], "cannot be used with"),
+        (
+            &["doctor", "/nowhere/at/all"],
+            "in /nowhere/at/all nothing can be tried: entity not found; name",
+        ),
         (&["completions", "dos"], "zsh"),
     ] {
         let done = sde(arguments);
@@ -347,13 +376,12 @@ fn every_command_has_help_and_its_line_in_the_guide() {
         .filter_map(|line| line.split_whitespace().next())
         .collect();
     assert!(names.contains(&"ls") && names.len() > 10, "{all}");
-    let guide = include_str!("../../../docs/guide/05-program.md");
     for name in names.into_iter().filter(|name| *name != "help") {
         let help = sde_wide(80, [name, "--help"]).well();
         assert!(help.contains(&format!("Usage: sde {name} ")), "{help}");
         // An ordinary terminal shows it as it is: it lost the ends of long lines.
         assert!(columns(&help) <= 80, "{help}");
-        assert!(guide.contains(&format!("\n| `sde {name} ")), "{name}");
+        assert!(GUIDE.contains(&format!("\n| `sde {name} ")), "{name}");
     }
     assert!(sde(["--version"]).well().starts_with("sde 0."));
 }
@@ -372,15 +400,30 @@ fn a_shell_is_told_of_all_commands() {
 #[test]
 fn a_closed_pipe_ends_it_quietly() {
     let sample = Sample::new();
-    for command in ["ls", "stats", "verify"] {
+    let (path, key) = (sample.path.to_str().unwrap(), sample.keys.small.to_string());
+    for line in [
+        &["ls", path][..],
+        &["table", path, "--app", "cli.energy"],
+        &["table", path, "--app", "cli.energy", "--npz", "-"],
+        &["show", path, &key],
+        &["explain", path, &key],
+        &["export", path, &key, "--json"],
+        &["stats", path],
+        &["verify", path],
+        &["diff", path, path],
+        &["gc", path, "-n"],
+        &["doctor", path],
+        &["completions", "bash"],
+        &["completions", "elvish"],
+    ] {
         let mut program = program();
         let (reader, writer) = std::io::pipe().unwrap();
-        program.args(sample.line(command, &[])).stdout(writer);
+        program.args(line).stdout(writer);
         // Closed before anything can be written.
         drop(reader);
         let output = program.output().unwrap();
-        assert_eq!(output.status.code(), Some(0), "{command}");
-        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{command}");
+        assert_eq!(String::from_utf8_lossy(&output.stderr), "", "{line:?}");
+        assert_eq!(output.status.code(), Some(0), "{line:?}");
     }
 }
 

@@ -12,6 +12,7 @@ mod export;
 mod folders;
 mod kit;
 mod look;
+mod names;
 mod part;
 mod rank;
 mod rooms;

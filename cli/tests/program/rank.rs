@@ -4,10 +4,11 @@ use std::path::Path;
 use std::time::Duration;
 
 use sde::{
-    Archiver, Batch, Codec, ErasedValue, Policy, Record, RunId, SavedEntry, Sde, Selection, Source,
-    Tags, inputs,
+    App, AppError, AppInfo, Archiver, Batch, Codec, ErasedValue, Fingerprint, Handle, Inputs,
+    Policy, Record, ResultMap, ResultSpec, RunId, SavedEntry, Sde, Selection, Source, Tags, inputs,
 };
 use sde_archives::{DirStore, Retention};
+use serde_json::json;
 
 use super::kit::{copy, energy, engine, sde};
 
@@ -98,15 +99,28 @@ fn of_several_that_were_made_at_one_time_all_take_that_which_was_saved_last() {
 /// The values of this length lie beside the body of their frame, with digests of their own.
 const LONG: usize = 20_000;
 
-#[sde::app(name = "cli.long", version = "1")]
-fn long(number: f64) -> Vec<f64> {
-    vec![number + super::kit::OFFSET.get(); LONG]
+/// Has a long result and a short one.
+#[derive(Fingerprint)]
+struct Long;
+
+impl App for Long {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("cli.long", "1")
+            .result(ResultSpec::new::<Vec<f64>>("result"))
+            .result(ResultSpec::new::<f64>("first"))
+    }
+
+    fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        let first = inputs.get::<f64>("number")? + super::kit::OFFSET.get();
+        let results = ResultMap::new().with("result", vec![first; LONG]);
+        Ok(results.with("first", first))
+    }
 }
 
-/// A store in a folder with a run of `long`: its engine, and its key.
+/// A store in a folder with a run of `Long`: its engine, and its key.
 fn with_long(path: &Path, number: f64) -> (Sde, String) {
     let sde = engine(path);
-    let outcome = sde.request(&long, &inputs! { number: number }).run();
+    let outcome = sde.request(&Long, &inputs! { number: number }).run();
     let key = outcome.unwrap().key.to_string();
     (sde, key)
 }
@@ -127,20 +141,54 @@ fn exported(store: &Path, key: &str, damaged: &[f64]) -> Option<f64> {
     (done.status < 2).then(|| done.json()[0].as_f64().unwrap())
 }
 
-/// As the engine does: what was to take the place of a computation is not to cost it.
+/// What each command that chooses a computation says of it.
+fn said(store: &Path, before: &Path, key: &str) -> Vec<serde_json::Value> {
+    let [store, before] = [store, before].map(|path| path.to_str().unwrap());
+    let done = |command: &str, more: &[&str]| {
+        let done = sde([&[command, store], more, &["--json"]].concat());
+        assert_eq!(done.status, 0, "{}{}", done.out, done.err);
+        done.json()
+    };
+    let shown = done("show", &[key]);
+    vec![
+        done("ls", &[])["made_at"].clone(),
+        shown["record"]["made_at"].clone(),
+        done("explain", &[key])["entry"]["made_at"].clone(),
+        done("table", &[])["first"].clone(),
+        shown["results"][1]["short"].clone(),
+        done("export", &[key, "first"]),
+        sde(["diff", store, before, "--json"]).json()["same"].clone(),
+    ]
+}
+
+/// As the engine does: what was to take the place of a computation is not to cost it. `ls`, `table` and `diff` took it.
 #[test]
 fn one_whose_result_is_damaged_counts_after_others() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("store");
+    let before = folder.path().join("before");
     let (sde, key) = with_long(&path, 1.0);
+    sde.checkpoint().unwrap();
+    copy(&path, &before);
     super::kit::OFFSET.set(1.0);
     let inputs = inputs! { number: 1.0 };
-    let again = sde.request(&long, &inputs).policy(Policy::Refresh);
+    let again = sde.request(&Long, &inputs).policy(Policy::Refresh);
     again.run().unwrap();
     sde.finish().unwrap();
     drop(sde);
+    let first = said(&before, &before, &key);
+    assert_eq!(first[3..], [json!(1.0), json!("1.0"), json!(1.0), json!(1)]);
     assert_eq!(exported(&path, &key, &[]), Some(2.0));
+    let second = said(&path, &before, &key);
+    assert_eq!(
+        second[3..],
+        [json!(2.0), json!("2.0"), json!(2.0), json!(0)]
+    );
+    assert_eq!(second[..3], vec![second[0].clone(); 3]);
     assert_eq!(exported(&path, &key, &[2.0]), Some(1.0));
+    assert_eq!(said(&path, &before, &key), first);
+    let outcome = engine(&path).request(&Long, &inputs).run().unwrap();
+    assert_eq!(*outcome.results.get::<f64>("first").unwrap(), 1.0);
     assert_eq!(exported(&path, &key, &[1.0]), None);
 }
 

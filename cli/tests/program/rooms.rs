@@ -48,6 +48,32 @@ fn diff_tells_what_is_where_and_what_is_otherwise() {
     assert_eq!(both(&["--app", "cli.Solver"]).status, 0);
 }
 
+/// It counted as good.
+#[test]
+fn diff_tells_what_is_invalid_in_one_store() {
+    let sample = Sample::new();
+    let folder = tempfile::tempdir().unwrap();
+    let other = folder.path().join("other");
+    copy(&sample.path, &other);
+    let sde_of_other = engine(&other);
+    let small = sample.keys.small;
+    sde_of_other.invalidate(&small, "a bad disk").unwrap();
+    drop(sde_of_other);
+    let [first, second] = [&sample.path, &other].map(|path| path.to_str().unwrap());
+    let done = sde(["diff", first, second]);
+    let line = format!("x {} cli.energy: invalid in the second\n", small.short());
+    assert!(done.out.starts_with(&line), "{}", done.out);
+    assert_eq!(done.status, 1);
+    let json = sde(["diff", second, first, "--json"]).json();
+    assert_eq!(json["invalid_first"][0]["key"], small.to_string());
+    // What is invalid in both is no difference.
+    assert_eq!(json["invalid_first"].as_array().unwrap().len(), 1);
+    assert_eq!(
+        (&json["same"], &json["only_first"]),
+        (&4.into(), &[(); 0].into())
+    );
+}
+
 /// It was read twice, and what somebody saved in between was a difference.
 #[test]
 #[cfg(unix)]

@@ -194,10 +194,11 @@ pub use sde_macros::helper;
 
 pub use sde_macros::{Distributed, Fingerprint, MemorySize};
 
-/// What the macros need; not for direct use.
+/// What the macros need, and the simulator of what leaves memory; not for direct use.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::app::{FunctionCode, LinkedHelper, ResolvedOnce};
+    pub use crate::cache::eviction::{Eviction, Facts, Uses};
     pub use crate::console::show_warning;
     pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};
     pub use crate::error::said;

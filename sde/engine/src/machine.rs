@@ -118,4 +118,53 @@ mod tests {
         let late = SystemTime::UNIX_EPOCH + Duration::from_secs(1);
         assert_eq!(writable(late), late);
     }
+
+    /// The memory of a machine with 64 GiB, with these groups and limits.
+    fn memory_with(groups: &str, limits: &[(&str, &str)]) -> Option<usize> {
+        let root = tempfile::tempdir().unwrap();
+        let meminfo = "MemTotal:       67108864 kB\nMemFree:        1 kB\n";
+        let files = [("proc/meminfo", meminfo), ("proc/self/cgroup", groups)];
+        for (path, text) in files.iter().chain(limits) {
+            let path = root.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        memory(root.path())
+    }
+
+    #[test]
+    fn the_least_of_the_machine_and_its_control_groups_is_what_there_is() {
+        const GIB: usize = 1 << 30;
+        assert_eq!(memory_with("", &[]), Some(64 * GIB));
+        let job = "sys/fs/cgroup/slurm/job/memory.max";
+        let step = "sys/fs/cgroup/slurm/job/step/memory.max";
+        let groups = "0::/slurm/job/step\n";
+        assert_eq!(memory_with(groups, &[(step, "max\n")]), Some(64 * GIB));
+        let both = [(step, "max\n"), (job, "4294967296\n")];
+        assert_eq!(memory_with(groups, &both), Some(4 * GIB));
+        let first = "sys/fs/cgroup/memory/job/memory.limit_in_bytes";
+        let groups = "4:cpu:/\n3:memory,hugetlb:/job\n0::/other\n";
+        assert_eq!(memory_with(groups, &[(first, "1073741824")]), Some(GIB));
+        let unlimited = [(first, "9223372036854771712")];
+        assert_eq!(memory_with(groups, &unlimited), Some(64 * GIB));
+    }
+
+    #[test]
+    fn launchers_say_how_many_tasks_are_here() {
+        let tasks = |given: &[(&str, &str)]| {
+            tasks_here(|name| {
+                let found = given.iter().find(|(of, _)| *of == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert_eq!(tasks(&[]), 1);
+        assert_eq!(tasks(&[("OMPI_COMM_WORLD_LOCAL_SIZE", "4")]), 4);
+        assert_eq!(tasks(&[("MPI_LOCALNRANKS", "0")]), 1);
+        let on = |node, list| tasks(&[("SLURM_NODEID", node), ("SLURM_STEP_TASKS_PER_NODE", list)]);
+        assert_eq!(
+            ["0", "1", "2", "3"].map(|node| on(node, "4(x2),3")),
+            [4, 4, 3, 1]
+        );
+        assert_eq!(["4(x", "x", "", "(x2)"].map(|list| on("0", list)), [1; 4]);
+    }
 }

@@ -25,6 +25,9 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
         }
     };
     let mut generics = input.generics.clone();
+    for parameter in generics.type_params_mut() {
+        parameter.bounds.push(syn::parse_quote!(::sde::MemorySize));
+    }
     let mut arms = TokenStream::new();
     for (path, fields) in variants {
         let mut bindings = Vec::new();
@@ -36,13 +39,6 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
             let variable = format_ident!("__field_{place}");
             bindings.push(quote!(#member: #variable));
             counted.push(variable);
-            if !input.generics.params.is_empty() {
-                let ty = &field.ty;
-                let clause = generics.make_where_clause();
-                clause
-                    .predicates
-                    .push(syn::parse_quote!(#ty: ::sde::MemorySize));
-            }
         }
         arms.extend(quote! {
             #path { #(#bindings,)* .. } => 0_usize #(.saturating_add(::sde::MemorySize::owned_size(#counted)))*,

@@ -30,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("sde-tests", &["sde", "sde-apps"]),
     ("sde-tests-program", &["sde"]),
     ("sde-benches", &["sde-engine"]),
+    ("sde-benches-memory", &["sde-engine"]),
     (
         "sde-benches-store",
         &["sde-engine", "sde-archives", "sde-benches"],

@@ -29,6 +29,7 @@ const PROGRAMS: &[&str] = &[
     "sde-tests",
     "sde-tests-program",
     "sde-benches",
+    "sde-benches-memory",
     "sde-benches-mpi",
     "sde-benches-opencl",
     "sde-benches-store",

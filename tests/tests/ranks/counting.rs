@@ -150,7 +150,7 @@ fn map(sde: &Sde, points: std::ops::Range<u64>) {
 }
 
 /// What a meeting takes of each rank, and what of a point that one rank tells the others of.
-const MEETING: usize = 168;
+const MEETING: usize = 173;
 const POINT: usize = 100;
 
 /// Found by reckoning: where all ranks had all 10^5 points, 1,000 ranks sent 4.9 GB to each of them to find that out.

@@ -62,8 +62,11 @@ impl Doctor {
             .prefix("sde-doctor-")
             .tempdir_in(&dir);
         let folder = folder.map_err(|error| {
-            let dir = dir.display();
-            Failure::told(format!("in {dir} nothing can be tried: {error}"))
+            // The error as a whole names the folder that was to be made.
+            let (dir, why) = (dir.display(), error.kind());
+            Failure::told(format!(
+                "in {dir} nothing can be tried: {why}; name a folder that you may write to"
+            ))
         })?;
         let tried = CHECKS.iter().map(|(check, without, needed, try_it)| {
             let why = try_it(folder.path()).err();

@@ -8,7 +8,8 @@ use dashmap::DashMap;
 use dashmap::mapref::entry::Entry as Place;
 
 use super::entry::{Entry, Served};
-use super::memory::{Memory, Of, Stays};
+use super::ledger::Owner;
+use super::memory::{Memory, Stays};
 use super::run_cost::RunCost;
 use super::run_flight::RunFlight;
 use super::scratches::Scratches;
@@ -29,7 +30,7 @@ pub(crate) struct AppCache {
     pub(crate) counters: Arc<Counters>,
     pub(crate) scratches: Arc<Scratches>,
     /// What counts its entries, and as whose, if anything does.
-    pub(crate) counted: Option<(Arc<Memory>, Of)>,
+    pub(crate) counted: Option<(Arc<Memory>, Owner)>,
     /// What runs took, where work is shared with other processes.
     pub(crate) cost: RunCost,
     /// Whether a run turned out to be non-deterministic: other processes make no use of what this one computes.
@@ -88,7 +89,7 @@ pub(crate) enum Claimed {
 }
 
 impl AppCache {
-    pub(crate) fn new(name: Arc<str>, counted: Option<(Arc<Memory>, Of)>) -> Self {
+    pub(crate) fn new(name: Arc<str>, counted: Option<(Arc<Memory>, Owner)>) -> Self {
         Self {
             name,
             map: DashMap::with_hasher_and_shard_amount(BuildKeyHasher::default(), SHARDS),
@@ -106,7 +107,7 @@ impl AppCache {
     /// A cache of the same app for what the ranks of a process set make together. Counted is what happens in all.
     pub(crate) fn of_set(&self) -> Self {
         let memory = self.counted.as_ref().map(|(memory, _)| memory);
-        let counted = memory.map(|memory| (Arc::clone(memory), Of::Ranks));
+        let counted = memory.map(|memory| (Arc::clone(memory), Owner::Ranks));
         let mut of_set = Self::new(Arc::clone(&self.name), counted);
         of_set.counters = Arc::clone(&self.counters);
         of_set.scratches = Arc::clone(&self.scratches);
@@ -125,9 +126,9 @@ impl AppCache {
         let Some(read) = entry.with_read() else {
             return entry;
         };
-        let read = self.asked(Arc::new(read));
+        let read = self.measured(Arc::new(read));
         if let Some((memory, _)) = &self.counted {
-            memory.read(entry.read_time());
+            memory.note_read_time(entry.read_time());
         }
         let (stands, _before) = self.change(entry.record.key, |slot| match slot {
             Some(Slot::Ready(there)) if Arc::ptr_eq(there, &entry) => {
@@ -207,9 +208,9 @@ impl AppCache {
         change: impl FnOnce(Option<&Slot>) -> (R, Change),
     ) -> (R, Uncounted) {
         let count = |before: Option<&Slot>, after: Option<&Slot>| {
-            let (memory, of) = self.counted.as_ref()?;
+            let (memory, owner) = self.counted.as_ref()?;
             memory.change(
-                *of,
+                *owner,
                 before.and_then(Slot::entry),
                 after.and_then(Slot::entry),
             )
@@ -250,11 +251,21 @@ impl AppCache {
     }
 
     /// An entry that knows what it takes, if that is counted: before it is put into the map.
-    fn asked(&self, entry: Arc<Entry>) -> Arc<Entry> {
+    fn measured(&self, entry: Arc<Entry>) -> Arc<Entry> {
         if self.counted.is_some() {
             entry.bytes();
         }
         entry
+    }
+
+    /// Has an entry counted with what its values take. Once it is published: their sizes may use the cache.
+    fn measure(&self, entry: &Arc<Entry>) {
+        if let Some((memory, _)) = &self.counted
+            && !entry.is_measured()
+        {
+            entry.bytes();
+            memory.measured(entry);
+        }
     }
 
     /// What having an entry again takes, in nanoseconds.
@@ -288,12 +299,13 @@ impl AppCache {
         when_visible: impl FnOnce(),
     ) -> Arc<Entry> {
         flight.set_given(&made.map);
-        let entry = self.asked(Arc::clone(&made.entry));
-        let visible = self.make_visible(flight, entry, when_visible);
-        flight
+        let visible = self.make_visible(flight, Arc::clone(&made.entry), when_visible);
+        let visible = flight
             .flight
             .complete(Ok(Arc::clone(&visible)))
-            .unwrap_or(visible)
+            .unwrap_or(visible);
+        self.measure(&visible);
+        visible
     }
 
     /// Ends the flight with the entry that was there before it, and what that gives; not if the
@@ -356,7 +368,7 @@ impl AppCache {
     ///
     /// Says whether it is there: not if the contents were swapped since `generation`.
     pub(crate) fn record(&self, entry: &Arc<Entry>, generation: u64) -> bool {
-        let entry = self.asked(Arc::clone(entry));
+        let entry = self.measured(Arc::clone(entry));
         let (recorded, _before) = self.change(entry.record.key, |slot| {
             let entry = Arc::clone(&entry);
             match slot {
@@ -403,7 +415,7 @@ impl AppCache {
             let mut before = entry;
             // Until what is there is what was looked at.
             while before.results.results().iter().any(&drop) {
-                let after = self.asked(Arc::new(before.without(&drop, why)));
+                let after = self.measured(Arc::new(before.without(&drop, why)));
                 match self.replace(&before, Some(after)) {
                     Some(there) => before = there,
                     None => break,
@@ -430,7 +442,7 @@ impl AppCache {
     /// Drops an entry, or its values only, unless it is being computed again or was replaced; says whether it did.
     pub(crate) fn evict(&self, entry: &Arc<Entry>, keeps_record: bool) -> bool {
         let without = keeps_record.then(|| entry.without(|_| true, EVICTED));
-        let after = without.map(|without| self.asked(Arc::new(without)));
+        let after = without.map(|without| self.measured(Arc::new(without)));
         let is_it = |slot: Option<&Slot>| matches!(slot, Some(Slot::Ready(there)) if Arc::ptr_eq(there, entry));
         let (is_evicted, _before) =
             self.change(entry.record.key, |slot| match (is_it(slot), after) {
@@ -441,15 +453,24 @@ impl AppCache {
         is_evicted
     }
 
-    /// Has an entry counted that was to leave and stays, or whose cost has changed.
+    /// An entry that stayed for want of a store may leave now.
+    pub(crate) fn count_as_saved(&self, entry: &Arc<Entry>) {
+        if let Some((memory, _)) = &self.counted
+            && memory.keeps(entry)
+        {
+            self.count_again(entry, Stays::ForNow);
+        }
+    }
+
+    /// Has an entry counted that was to leave and stays.
     pub(crate) fn count_again(&self, entry: &Arc<Entry>, why: Stays) {
-        let Some((memory, of)) = &self.counted else {
+        let Some((memory, owner)) = &self.counted else {
             return;
         };
         if let Some(slot) = self.map.get(&entry.record.key)
             && slot.entry().is_some_and(|there| Arc::ptr_eq(there, entry))
         {
-            memory.count_again(*of, entry, why);
+            memory.count_again(*owner, entry, why);
         }
     }
 
@@ -458,8 +479,8 @@ impl AppCache {
         self.generation.fetch_add(1, Ordering::AcqRel);
         let (mut before, mut uncounted) = (Vec::new(), Vec::new());
         self.map.retain(|_, slot| {
-            if let Some((memory, of)) = &self.counted {
-                uncounted.push(memory.change(*of, slot.entry(), None));
+            if let Some((memory, owner)) = &self.counted {
+                uncounted.push(memory.change(*owner, slot.entry(), None));
             }
             before.push(slot.clone());
             false
@@ -479,9 +500,9 @@ impl AppCache {
 /// A process set that ends takes what its ranks made together off the list.
 impl Drop for AppCache {
     fn drop(&mut self) {
-        if let Some((memory, of)) = &self.counted {
+        if let Some((memory, owner)) = &self.counted {
             for slot in &self.map {
-                memory.change(*of, slot.entry(), None);
+                memory.change(*owner, slot.entry(), None);
             }
         }
     }

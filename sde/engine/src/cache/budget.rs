@@ -18,7 +18,7 @@ use crate::result_map::Tag;
 /// | `no_cache`, and what is being computed | is not counted |
 /// | what the program holds too | stays; dropping it would free nothing |
 ///
-/// Where more than the budget can't leave, there is room for an eighth of it besides, and a warning says so once.
+/// Beside what can't leave there is room for an eighth of the budget at least. A warning says, once, that all of it can't leave.
 ///
 /// ```
 /// use sde::{EvictionOrder, MemoryBudget, Sde};
@@ -86,7 +86,8 @@ impl MemoryBudget {
         self
     }
 
-    /// At most so many entries, too.
+    /// At most so many entries that may leave, too: besides those that stay, as the table says, and what ranks made
+    /// together.
     pub fn entries(mut self, entries: usize) -> Self {
         self.entries = entries;
         self
@@ -101,7 +102,12 @@ impl MemoryBudget {
     /// Entries whose results all have the first of these tags leave before those with the second, and these before all
     /// others, whatever they cost.
     pub fn first(mut self, tags: impl IntoIterator<Item = Tag>) -> Self {
-        self.first = tags.into_iter().collect();
+        self.first.clear();
+        for tag in tags {
+            if !self.first.contains(&tag) {
+                self.first.push(tag);
+            }
+        }
         self
     }
 

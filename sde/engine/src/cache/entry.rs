@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
+use super::eviction::Uses;
 use super::stats::nanos;
 use crate::app::{
     AppId, AppSetup, Callee, CodeId, Compared, Difference, Nearest, of_callees, of_keys,
@@ -74,6 +75,17 @@ impl Record {
         };
         found.extend(of_callees(&earlier.dependencies, &self.dependencies));
         found
+    }
+
+    /// Whether another computation of this key gave the same: it is this one, or both are deterministic, of the same code,
+    /// and made in place of none.
+    pub(crate) fn gives_the_same(&self, other: &Self) -> bool {
+        let may_differ = |record: &Self| record.nondeterministic || record.anew;
+        self.run == other.run
+            || self.id == other.id
+                && self.dependencies == other.dependencies
+                && !may_differ(self)
+                && !may_differ(other)
     }
 
     /// The run that this one is most like, and in what it differs; see [`Nearest`].
@@ -166,7 +178,7 @@ pub(crate) struct Entry {
     deterministic: bool,
     /// What computing it took, with what was nested in it, in nanoseconds.
     pub(crate) nanos: u64,
-    /// When and how often it was used, if that matters; see [`Memory`](super::memory::Memory).
+    /// When and how often it was used, if that matters; see [`Uses`].
     pub(super) uses: AtomicU64,
     /// If there is no other result than one called `result`, and it is held: that one.
     pub(crate) only: Option<ErasedValue>,
@@ -300,21 +312,33 @@ impl Entry {
     /// asked once, so not with a lock held: what tells its size is the user's.
     pub(crate) fn bytes(&self) -> usize {
         let all = || self.results.results().iter().map(Named::bytes);
-        *self
-            .bytes
-            .get_or_init(|| all().fold(0, usize::saturating_add))
+        let sum = || all().fold(0, usize::saturating_add);
+        // Not within the cell: a size may ask for another.
+        let known = self.bytes.get().copied();
+        let bytes = known.unwrap_or_else(sum);
+        *self.bytes.get_or_init(|| bytes)
+    }
+
+    /// Whether its values were asked what they take.
+    pub(super) fn is_measured(&self) -> bool {
+        self.bytes.get().is_some()
+    }
+
+    /// The same as far as they were asked.
+    pub(super) fn known_bytes(&self) -> usize {
+        self.bytes.get().copied().unwrap_or(0)
     }
 
     /// About how many bytes it takes with its record and its place in tables, if it was asked before.
     pub(crate) fn known_memory(&self) -> usize {
         let names = size_of_val(self.results.results()) + ResultMap::BLOCK;
-        let bytes = self.bytes.get().copied().unwrap_or(0);
-        bytes + names + self.record.memory() + ENTRY
+        self.known_bytes()
+            .saturating_add(names + self.record.memory() + ENTRY)
     }
 
     /// When it was used last, if that is counted.
     pub(crate) fn last_use(&self) -> u64 {
-        self.uses.load(Ordering::Relaxed)
+        Uses::of(&self.uses).last()
     }
 
     /// Whether it holds values, or the way to them.

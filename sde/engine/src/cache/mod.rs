@@ -9,7 +9,9 @@
 mod app_cache;
 mod budget;
 mod entry;
+pub mod eviction;
 pub(crate) mod flight;
+mod ledger;
 mod memory;
 mod merge;
 mod run_cost;

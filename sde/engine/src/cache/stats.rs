@@ -126,7 +126,7 @@ impl Counters {
                 .iter()
                 .chain([&self.shared])
                 .map(|line| line[count as usize].load(Ordering::Relaxed))
-                .sum::<u64>()
+                .fold(0, u64::saturating_add)
         };
         AppStats {
             recent_hits: sum(Count::Recent),

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use super::app_cache::AppCache;
 use super::budget::MemoryBudget;
-use super::memory::{Memory, Of};
+use super::ledger::Owner;
+use super::memory::Memory;
 use crate::app::TypeIndex;
 
 /// Chunks double in size, so a few of them hold any number of app types that
@@ -67,7 +68,7 @@ impl CacheTable {
         let memory = self.budgets.get(&**name).unwrap_or(&self.memory);
         let counted = memory
             .as_ref()
-            .map(|memory| (Arc::clone(memory), Of::App(index)));
+            .map(|memory| (Arc::clone(memory), Owner::App(index)));
         chunk[at].get_or_init(|| Arc::new(AppCache::new(Arc::clone(name), counted)))
     }
 

@@ -88,6 +88,14 @@ pub trait Archiver: Send + Sync {
     /// If the store can't be read.
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError>;
 
+    /// The same where it is no use of the entry: to see whether it is there, or what is to be replaced.
+    ///
+    /// # Errors
+    /// As [`find`](Self::find).
+    fn look(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+        self.find(key)
+    }
+
     /// The newest scratch state of this key, unless its run has finished since.
     ///
     /// # Errors

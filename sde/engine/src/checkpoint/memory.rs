@@ -127,6 +127,8 @@ impl MemoryArchiver {
 
 impl Archiver for MemoryArchiver {
     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
+        // Destructors may use the store.
+        let mut _before = Vec::new();
         let mut contents = self.lock();
         if std::mem::take(&mut contents.fail_next) {
             return Err(ArchiveError::Other("told to fail".to_owned()));
@@ -134,9 +136,8 @@ impl Archiver for MemoryArchiver {
         contents.batches += 1;
         for entry in &batch.entries {
             let key = entry.record().key;
-            contents
-                .entries
-                .insert((batch.selection, key), entry.clone());
+            let place = (batch.selection, key);
+            _before.extend(contents.entries.insert(place, entry.clone()));
             contents.scratch.remove(&key);
         }
         for scratch in &batch.scratch {

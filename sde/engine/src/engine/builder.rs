@@ -296,7 +296,6 @@ impl Builder {
     }
 }
 
-/// Without ranks nobody would ever commit a store that they opened together.
 /// How many ranks are on the machine of this one.
 fn ranks_here(group: Option<&dyn ProcessGroup>) -> usize {
     let nodes = group.map_or_else(Vec::new, |group| group.nodes());
@@ -304,6 +303,7 @@ fn ranks_here(group: Option<&dyn ProcessGroup>) -> usize {
     nodes.iter().filter(|node| Some(*node) == here).count()
 }
 
+/// Without ranks nobody would ever commit a store that they opened together.
 fn check_ranks(archiver: &dyn Archiver, are_there: bool) -> Result<(), Error> {
     if are_there || !archiver.commits_together() {
         return Ok(());

@@ -53,7 +53,8 @@ impl Engine {
             let cache = |victim: Victim| Some((self.caches.at(victim.app)?, victim.entry));
             let victims: Vec<_> = victims.into_iter().filter_map(cache).collect();
             self.save_before_dropping(victims.iter().map(|(_, entry)| entry.record.key));
-            for (cache, entry) in victims {
+            let mut victims = Victims(victims);
+            while let Some((cache, entry)) = victims.0.pop() {
                 if let Err(why) = self.evict(cache, &entry, rule) {
                     cache.count_again(&entry, why);
                 }
@@ -63,13 +64,11 @@ impl Engine {
     }
 
     /// Drops what all ranks of a set drop now, also what the program holds a part of: others hold none of it any more.
-    pub(crate) fn evict_together(&self, of: &AppCache, leave: &[(Arc<AppCache>, Key)]) {
-        let Some((memory, _)) = &of.counted else {
-            return;
-        };
-        let rule = Rule::of(memory);
+    pub(crate) fn evict_collective(&self, leave: &[(Arc<AppCache>, Key)]) {
         self.save_before_dropping(leave.iter().map(|(_, key)| *key));
         for (cache, key) in leave {
+            let rule = cache.counted.as_ref().map(|(memory, _)| Rule::of(memory));
+            let rule = rule.unwrap_or(Rule::OF_NO_BUDGET);
             if let Some(entry) = cache.entry(key)
                 && let Err(why) = self.evict(
                     cache,
@@ -97,25 +96,22 @@ impl Engine {
 
     fn evict_from(&self, cache: &AppCache, keep: usize) -> usize {
         let mut entries = cache.entries();
-        entries.sort_by_key(|entry| (entry.last_use(), entry.record.made_at));
+        // Once each: they may be used meanwhile.
+        entries.sort_by_cached_key(|entry| (entry.last_use(), entry.record.made_at));
         let mut left = entries
             .iter()
             .map(|entry| entry.bytes())
             .fold(0, usize::saturating_add);
-        let rule = Rule {
-            only_saved: false,
-            keeps_records: true,
-            although_in_use: false,
-        };
-        let mut let_go = 0;
+        let rule = Rule::OF_NO_BUDGET;
+        let mut let_go = 0_usize;
         for entry in entries {
             if left <= keep {
                 break;
             }
             self.save_before_dropping([entry.record.key].into_iter());
             if self.evict(cache, &entry, rule).is_ok() {
-                left -= entry.bytes();
-                let_go += entry.bytes();
+                left = left.saturating_sub(entry.bytes());
+                let_go = let_go.saturating_add(entry.bytes());
             }
         }
         let_go
@@ -123,15 +119,20 @@ impl Engine {
 
     /// Drops an entry from its cache, or says why it stays.
     fn evict(&self, cache: &AppCache, entry: &Arc<Entry>, rule: Rule) -> Result<(), Stays> {
-        if !rule.although_in_use && entry.is_in_use() {
-            return Err(Stays::InUse);
-        }
         let is_stored = self.is_stored(entry, rule);
         entry.set_saved(is_stored);
-        let keeps_record = rule.keeps_records && !is_stored;
+        // A store may have what a refreshed run took the place of.
+        let keeps_record = !is_stored && (rule.keeps_records || entry.record.anew);
         let may_leave = is_stored || !rule.only_saved && (!keeps_record || entry.holds_values());
-        if !may_leave || self.is_to_be_saved(entry) {
+        if self.policy == SavePolicy::Never {
+            self.pending.forget([(&Selection::BOTH[..], entry)]);
+        }
+        // What a save has yet to write stays.
+        if !may_leave || self.pending.has(&entry.record.key) {
             return Err(Stays::Kept);
+        }
+        if !rule.although_in_use && entry.is_in_use() {
+            return Err(Stays::InUse);
         }
         if !is_stored && entry.set_beneath(self.beneath(entry)) {
             return Err(Stays::ForNow);
@@ -162,7 +163,7 @@ impl Engine {
     fn is_stored(&self, entry: &Entry, rule: Rule) -> bool {
         let found = self
             .archiver()
-            .map(|archiver| archiver.find(&entry.record.key));
+            .map(|archiver| archiver.look(&entry.record.key));
         let Some(Ok(Some(stored))) = found else {
             return false;
         };
@@ -177,7 +178,7 @@ impl Engine {
             .filter(|named| named.is_held());
         let is_needed =
             |named: &Named| rule.only_saved || named.tags.unwrap_or_default().is_needed();
-        stored.record.run == entry.record.run
+        stored.record.gives_the_same(&entry.record)
             && results.all(|named| !is_needed(named) || is_there(named))
     }
 
@@ -189,16 +190,8 @@ impl Engine {
             && entry.record.run == record.run
         {
             entry.set_saved(true);
-            cache.count_again(&entry, Stays::ForNow);
+            cache.count_as_saved(&entry);
         }
-    }
-
-    /// Whether a save has yet to write it.
-    fn is_to_be_saved(&self, entry: &Arc<Entry>) -> bool {
-        if self.policy == SavePolicy::Never {
-            self.pending.forget([(&Selection::BOTH[..], entry)]);
-        }
-        self.pending.has(&entry.record.key)
     }
 
     /// What computing takes again that an entry was computed from and that has left too, in nanoseconds.
@@ -225,19 +218,39 @@ impl Engine {
     /// Warns, once, if more than the budget can't leave.
     fn warn_of_what_cant_leave(&self, memory: &Memory) {
         let used = memory.in_use();
-        if used.kept_bytes < used.limit || memory.told.swap(true, Ordering::Relaxed) {
+        // With a budget of nothing nobody wants more than records.
+        let is_much = used.kept_bytes > used.limit && used.limit > 0;
+        if !is_much || memory.told.swap(true, Ordering::Relaxed) {
             return;
         }
         self.warn(|| {
-            let what_to_do = match self.archiver() {
-                Some(_) => "what no store has stays in memory",
-                None => "without a store nothing leaves; give one, or a `memory_budget` in bytes",
+            let what_to_do = match (memory.budget.only_saved, self.archiver()) {
+                (false, _) => {
+                    "records stay where no store has them: see `MemoryBudget::forget_records`"
+                }
+                (true, Some(_)) => {
+                    "what is never saved stays, unless a `memory_budget` is given in bytes"
+                }
+                (true, None) => {
+                    "without a store nothing leaves; give one, or a `memory_budget` in bytes"
+                }
             };
             format!(
                 "what is remembered takes {} MiB, as much as it may, and can't leave: {what_to_do}",
                 used.kept_bytes >> 20
             )
         });
+    }
+}
+
+/// Victims that it was not decided of, since the destructor of one before them panicked, stay.
+struct Victims<'a>(Vec<(&'a Arc<AppCache>, Arc<Entry>)>);
+
+impl Drop for Victims<'_> {
+    fn drop(&mut self) {
+        for (cache, entry) in self.0.drain(..) {
+            cache.count_again(&entry, Stays::ForNow);
+        }
     }
 }
 
@@ -250,6 +263,12 @@ struct Rule {
 }
 
 impl Rule {
+    const OF_NO_BUDGET: Self = Self {
+        only_saved: false,
+        keeps_records: true,
+        although_in_use: false,
+    };
+
     fn of(memory: &Memory) -> Self {
         Self {
             only_saved: memory.budget.only_saved,

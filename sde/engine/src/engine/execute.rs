@@ -106,8 +106,8 @@ impl Engine {
             Err(_) => stretch.end("panicked"),
         }
         let (took, own) = time.end();
-        let said = Duration::from_nanos(frame.said.load(Ordering::Relaxed));
         run.cache.counters.spent(own);
+        let said = Duration::from_nanos(frame.said.load(Ordering::Relaxed));
         if self.sharing.is_some() && matches!(returned, Ok(Ok(_))) {
             run.cache.cost.note(own);
         }
@@ -143,7 +143,7 @@ impl Engine {
         Ran {
             returned,
             record,
-            own,
+            own: own.max(said),
             heard,
             gave_up,
             epoch,

@@ -95,7 +95,10 @@ impl Engine {
     fn find_stored(&self, run: &Run<'_>) -> Option<StoredEntry> {
         let archiver = self.archiver()?;
         let stretch = crate::stretch!("load", app = &*run.cache.name, key = %run.key.short());
-        let found = archiver.find(&run.key);
+        let found = match run.options.policy {
+            Policy::Refresh => archiver.look(&run.key),
+            _ => archiver.find(&run.key),
+        };
         match &found {
             Ok(Some(_)) => stretch.end("found"),
             Ok(None) => stretch.end("not there"),
@@ -188,9 +191,11 @@ pub(crate) fn entry_of(
         run: stored.record.run,
     };
     // Never looked at in this epoch: what its nested runs depended on is checked before use.
-    Entry::new(
+    let entry = Entry::new(
         stored.record,
         ResultMap::from_parts(origin, results),
         u64::MAX,
-    )
+    );
+    entry.set_saved(true);
+    entry
 }

@@ -178,6 +178,8 @@ impl Engine {
         selection: Selection,
         save: &mut Save,
     ) -> Result<bool, ArchiveError> {
+        // Dropped when others may save again: destructors may, too.
+        let (entries, batch);
         // From the collecting on: a second thread that finds nothing left must
         // not say that it is saved before it is.
         let _one_at_a_time = lock(&self.one_saves);
@@ -189,12 +191,13 @@ impl Engine {
             return Ok(false);
         }
         let most = save.at_once.min(save.left);
-        let (entries, marks) = self.pending.take(selection, most, PART_BYTES);
+        let (taken, marks) = self.pending.take(selection, most, PART_BYTES);
+        entries = taken;
         let scratch = match selection {
             Selection::Checkpoint if save.is_empty => self.unsaved_scratch(),
             _ => Vec::new(),
         };
-        let batch = Batch {
+        batch = Batch {
             selection,
             entries: saved(&entries, selection),
             scratch,

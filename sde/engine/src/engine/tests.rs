@@ -1,4 +1,5 @@
-//! What other ranks sent is not in memory twice: as bytes, and as the values that were read from them.
+//! What only the inside tells: what other ranks sent is not in memory twice, as bytes, and as the values that were read from them;
+//! what a budget counts is what caches hold.
 
 use super::handle::Handle;
 use crate::app::{App, AppInfo, ResultSpec};
@@ -11,6 +12,10 @@ use crate::{Policy, Sde};
 
 struct Twice;
 
+impl Twice {
+    const NAME: &str = "in_memory_once.twice";
+}
+
 impl Fingerprint for Twice {
     fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
         to.structure("Twice", |_| Ok(()))
@@ -19,7 +24,7 @@ impl Fingerprint for Twice {
 
 impl App for Twice {
     fn info(&self) -> AppInfo {
-        AppInfo::new("in_memory_once.twice", "1").result(ResultSpec::new::<u64>("result"))
+        AppInfo::new(Self::NAME, "1").result(ResultSpec::new::<u64>("result"))
     }
 
     fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
@@ -55,4 +60,37 @@ fn what_was_sent_is_let_go_when_a_run_has_taken_it_up() {
         let computed = sde.stats().total.computed;
         assert_eq!(computed, if first { 3 } else { 0 });
     });
+}
+
+/// Whatever threads do at once.
+#[test]
+fn what_a_budget_counts_is_what_the_cache_holds() {
+    let budget = 40_000;
+    let sde = Sde::builder().memory_budget(budget).build().unwrap();
+    let inputs = |x: u64| Inputs::new().with("x", x);
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let sde = &sde;
+            scope.spawn(move || {
+                for round in 0..200_u64 {
+                    let x = (thread * 7 + round * 13) % 50;
+                    match round % 7 {
+                        0 => drop(sde.clean_cache(Twice::NAME, [])),
+                        1 => drop(sde.evict(Twice::NAME, 10)),
+                        2 => drop(
+                            sde.request(&Twice, &inputs(x))
+                                .policy(Policy::Refresh)
+                                .run(),
+                        ),
+                        _ => drop(sde.run(&Twice, &inputs(x)).unwrap()),
+                    }
+                }
+            });
+        }
+    });
+    let entries = sde.engine().caches.all().flat_map(|cache| cache.entries());
+    let held: usize = entries.map(|entry| entry.known_memory()).sum();
+    let counted = sde.stats().memory.unwrap();
+    assert!(held > budget / 2, "{held}");
+    assert_eq!(counted.bytes + counted.in_use_bytes, held);
 }

@@ -204,8 +204,8 @@ impl ProcessGroup for OneProcess {
         Ok(message.to_vec())
     }
 
-    fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
-        fill(0, all, (counts == [mine.len()]).then_some(mine))
+    fn all_gather(&self, mine: &[u8], _: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
+        fill(0, all, Some(mine))
     }
 
     fn exchange(

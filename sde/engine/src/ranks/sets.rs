@@ -82,13 +82,15 @@ impl ProcessSet {
         let Some(memory) = &of.counted else {
             return 0;
         };
-        let (too_much, mut bytes, mut number) = (memory.0.too_much_together(), 0, 0);
+        let (too_much, mut bytes, mut number) = (memory.0.collective_excess(), 0, 0);
         if too_much > 0 {
-            for (cache, key) in lock(&self.order).of_budget(of) {
+            for (cache, key) in lock(&self.order).by_use.values() {
                 if bytes >= too_much {
                     break;
                 }
-                bytes += cache.entry(&key).map_or(0, |entry| entry.known_memory());
+                if cache.counts_with(of) {
+                    bytes += cache.entry(key).map_or(0, |entry| entry.known_memory());
+                }
                 number += 1;
             }
         }
@@ -96,9 +98,14 @@ impl ProcessSet {
     }
 
     /// Takes so many out of the order, which are to leave on all ranks.
-    pub(crate) fn take_first(&self, of: &AppCache, number: u32) -> Vec<(Arc<AppCache>, Key)> {
+    pub(crate) fn take_first(&self, number: u32) -> Vec<(Arc<AppCache>, Key)> {
         let mut order = lock(&self.order);
-        let first: Vec<_> = order.of_budget(of).take(number as usize).collect();
+        let first: Vec<_> = order
+            .by_use
+            .values()
+            .take(number as usize)
+            .cloned()
+            .collect();
         first.iter().for_each(|(_, key)| order.forget(key));
         first
     }
@@ -141,15 +148,6 @@ impl SharedOrder {
         if let Some(at) = self.last_use.remove(key) {
             self.by_use.remove(&at);
         }
-    }
-
-    /// Those that count for the same budget as an app.
-    fn of_budget<'a>(
-        &'a self,
-        of: &'a AppCache,
-    ) -> impl Iterator<Item = (Arc<AppCache>, Key)> + 'a {
-        let all = self.by_use.values().cloned();
-        all.filter(|(cache, _)| cache.counts_with(of))
     }
 }
 

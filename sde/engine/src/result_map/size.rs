@@ -1,6 +1,7 @@
 //! How much memory a value takes.
 
 use std::any::Any;
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet, VecDeque};
 use std::mem::needs_drop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -37,7 +38,7 @@ use super::value::{ErasedValue, Value};
 ///
 /// impl MemorySize for Texture {
 ///     fn memory_size(&self) -> usize {
-///         4 * self.width * self.height
+///         size_of::<Self>() + 4 * self.width * self.height
 ///     }
 /// }
 ///
@@ -46,8 +47,8 @@ use super::value::{ErasedValue, Value};
 /// ```
 pub trait MemorySize {
     /// How many bytes are free again when the value is dropped, as well as that is known: itself, and what it owns. Asked
-    /// for once, when a result is published. What is shared with others should be counted by one of them. A value
-    /// that panics here counts as its own fields.
+    /// for once, when a result is published. What several results share, each counts whole: leave it out with
+    /// `#[memory_size(skip)]` where that would be too much. A value that panics here counts as its own fields.
     fn memory_size(&self) -> usize;
 
     /// The same without the value's own fields.
@@ -197,8 +198,16 @@ tuples! { A; A B; A B C; A B C D; A B C D E; A B C D E F; }
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SizeOf(fn(&ErasedValue) -> usize);
 
-/// More than any machine has: sums of many that lie stay sums.
-const MOST: usize = 1 << 48;
+/// So many sizes may be asked for, one within another.
+const MOST_WITHIN: u8 = 4;
+
+/// Much for one value: sums of many that lie stay sums.
+const MOST: usize = 1 << 40;
+
+thread_local! {
+    /// How many sizes this thread is asking for, one within another.
+    static ASKING: Cell<u8> = const { Cell::new(0) };
+}
 
 impl SizeOf {
     /// Of lists and arrays of numbers what they hold, of all else that owns memory the length of its encoding.
@@ -230,8 +239,16 @@ impl SizeOf {
         Self(size)
     }
 
+    /// A size may use the cache, and have others asked for; one that never ends so counts as nothing.
     pub(crate) fn of(self, value: &ErasedValue) -> usize {
-        (self.0)(value).min(MOST)
+        let within = ASKING.get();
+        if within == MOST_WITHIN {
+            return 0;
+        }
+        ASKING.set(within + 1);
+        let size = (self.0)(value).min(MOST);
+        ASKING.set(within);
+        size
     }
 }
 

@@ -55,7 +55,8 @@ impl<T: Element> DistArray<T> {
     /// ```
     ///
     /// # Cost
-    /// A copy of the block; messages to and from those ranks only that have something of what is around it.
+    /// A copy of the block; messages to and from those ranks only that have something of what is around it. Planning them
+    /// looks at the blocks of all ranks.
     ///
     /// # Errors
     /// The same on all ranks, if one does something else, or asks for something else. On this rank, if the array lies

@@ -1,0 +1,80 @@
+//! The results as Markdown.
+
+use std::fmt::Write;
+
+use super::results::{Cell, NAMES};
+
+/// Below this part of the best a cell counts as lost.
+const LOST: f64 = 0.98;
+
+pub fn of(cells: &[Cell]) -> String {
+    let mut text = String::new();
+    lost(&mut text, cells);
+    let header = NAMES.join(" | ");
+    writeln!(
+        text,
+        "\n| traces | {header} |\n|---|---:|---:|---:|---:|---:|---:|"
+    )
+    .unwrap();
+    for name in names(cells, |cell| &cell.pattern) {
+        row(&mut text, name, cells, |cell| cell.pattern == name);
+    }
+    for name in names(cells, |cell| cell.costs) {
+        let title = format!("costs {name}");
+        row(&mut text, &title, cells, |cell| cell.costs == name);
+    }
+    row(&mut text, "**all**", cells, |_| true);
+    text
+}
+
+/// Each name once, in the order in which they come.
+pub fn names<'a>(cells: &'a [Cell], name: impl Fn(&'a Cell) -> &'a str) -> Vec<&'a str> {
+    let mut names = Vec::new();
+    for cell in cells {
+        if !names.contains(&name(cell)) {
+            names.push(name(cell));
+        }
+    }
+    names
+}
+
+/// What is saved in the mean over some cells.
+pub fn mean<'a>(cells: impl Iterator<Item = &'a Cell>) -> [f64; 6] {
+    let (mut sum, mut count) = ([0.0; 6], 0.0);
+    for cell in cells {
+        sum = std::array::from_fn(|at| sum[at] + cell.saved[at]);
+        count += 1.0;
+    }
+    sum.map(|sum| sum / count)
+}
+
+fn row(text: &mut String, title: &str, cells: &[Cell], is_in: impl Fn(&Cell) -> bool) {
+    let means = mean(cells.iter().filter(|cell| is_in(cell)));
+    let means = means.map(|mean| format!("{:.1} %", 100.0 * mean));
+    writeln!(text, "| {title} | {} |", means.join(" | ")).unwrap();
+}
+
+fn lost(text: &mut String, cells: &[Cell]) {
+    let ratio = |cell: &Cell| cell.ours() / cell.best().0;
+    let mut lost: Vec<_> = cells.iter().filter(|cell| ratio(cell) < LOST).collect();
+    lost.sort_by(|one, other| ratio(one).total_cmp(&ratio(other)));
+    let (few, all) = (lost.len(), cells.len());
+    writeln!(text, "Below {LOST} of the best other: {few} of {all}.\n").unwrap();
+    text.push_str(
+        "| trace | costs | budget | SDE | best other | ratio |\n|---|---|---:|---:|---:|---:|\n",
+    );
+    for cell in lost {
+        let (best, name) = cell.best();
+        writeln!(
+            text,
+            "| {} | {} | {} % | {:.1} % | {name}, {:.1} % | {:.3} |",
+            cell.pattern,
+            cell.costs,
+            100.0 * cell.budget,
+            100.0 * cell.ours(),
+            100.0 * best,
+            ratio(cell)
+        )
+        .unwrap();
+    }
+}

@@ -1,0 +1,284 @@
+//! What leaves, beside the plainest program that says the same, and on sequences of which one knows what should stay.
+
+use std::collections::HashMap;
+use std::sync::atomic::AtomicU64;
+
+use proptest::prelude::*;
+
+use super::ages::{octaves, start, step};
+use super::history::History;
+use super::*;
+
+/// What may be asked for in a cache with room for some values.
+struct Cache {
+    eviction: Eviction,
+    room: usize,
+    there: HashMap<u32, AtomicU64>,
+    /// Class, and cost for each byte.
+    worth: fn(u32) -> (u8, f64),
+}
+
+fn facts(there: &HashMap<u32, AtomicU64>, worth: fn(u32) -> (u8, f64)) -> impl Fn(u32) -> Facts {
+    move |number| {
+        let (class, density) = worth(number);
+        let uses = Uses::of(&there[&number]);
+        Facts {
+            class,
+            density,
+            uses,
+        }
+    }
+}
+
+impl Cache {
+    fn new(by: EvictionOrder, room: usize) -> Self {
+        Self {
+            eviction: Eviction::new(by, 0),
+            room,
+            there: HashMap::new(),
+            worth: |_| (0, 1.0),
+        }
+    }
+
+    /// Whether it was there.
+    fn ask(&mut self, number: u32) -> bool {
+        if let Some(uses) = self.there.get(&number) {
+            if self.eviction.by != EvictionOrder::FirstIn {
+                Uses::note(uses, self.eviction.tick());
+            }
+            return true;
+        }
+        let uses = AtomicU64::new(0);
+        self.eviction.came(u64::from(number), &uses);
+        self.there.insert(number, uses);
+        self.eviction
+            .list(number, facts(&self.there, self.worth)(number));
+        while self.there.len() > self.room {
+            self.evict();
+        }
+        false
+    }
+
+    fn evict(&mut self) -> Option<u32> {
+        let at = self.eviction.victim(facts(&self.there, self.worth))?;
+        self.eviction.unlist(at);
+        let uses = self.there.remove(&at)?;
+        self.eviction.left(u64::from(at), Uses::of(&uses));
+        Some(at)
+    }
+
+    fn hits(&mut self, requests: impl IntoIterator<Item = u32>) -> usize {
+        requests.into_iter().filter(|one| self.ask(*one)).count()
+    }
+}
+
+proptest! {
+    /// Whatever is asked for, hit and taken off: what leaves has the lowest class, and of that the earliest time.
+    #[test]
+    fn orders_are_those_of_times(by_use: bool, steps in prop::collection::vec((0..40_u32, 0..10_u8), 1..400)) {
+        let by = match by_use {
+            true => EvictionOrder::LeastRecentlyUsed,
+            false => EvictionOrder::FirstIn,
+        };
+        let mut cache = Cache::new(by, 100);
+        cache.worth = |number| ((number % 2) as u8, 1.0);
+        let mut times = HashMap::new();
+        let mut now = 0;
+        for (number, step) in steps {
+            match step {
+                0 => {
+                    let turn = |number: &u32| (number % 2, times[number]);
+                    let first = times.keys().map(turn).min();
+                    let victim = cache.evict();
+                    prop_assert_eq!(victim.as_ref().map(turn), first);
+                    victim.and_then(|victim| times.remove(&victim));
+                }
+                1 => {
+                    cache.eviction.unlist(number);
+                    cache.there.remove(&number);
+                    times.remove(&number);
+                }
+                _ => {
+                    let was_there = cache.ask(number);
+                    prop_assert_eq!(was_there, times.contains_key(&number));
+                    now += u64::from(!was_there);
+                    if !was_there || by_use {
+                        times.insert(number, now);
+                    }
+                }
+            }
+            prop_assert_eq!(cache.eviction.count(), times.len());
+        }
+    }
+
+    /// What leaves was listed, of the lowest class, and all leave in the end.
+    #[test]
+    fn all_leave_by_class(steps in prop::collection::vec(0..60_u32, 1..400)) {
+        let mut cache = Cache::new(EvictionOrder::Worth, 30);
+        cache.worth = |number| ((number % 3) as u8, f64::from(number % 7));
+        for number in steps {
+            cache.ask(number);
+            prop_assert_eq!(cache.eviction.count(), cache.there.len());
+        }
+        while let Some(lowest) = cache.there.keys().map(|one| one % 3).min() {
+            prop_assert_eq!(cache.evict().map(|victim| victim % 3), Some(lowest));
+        }
+        prop_assert_eq!(cache.evict(), None);
+    }
+
+    #[test]
+    fn an_age_is_in_its_step(age in 0..1_u64 << 41) {
+        prop_assert!(start(step(age)) <= age as f64);
+        prop_assert!((age as f64) < start(step(age) + 1));
+    }
+}
+
+#[test]
+fn uses_between_two_ticks_are_one() {
+    let word = AtomicU64::new(0);
+    for tick in [7, 7, 7, 23, 23, 39] {
+        Uses::note(&word, tick);
+    }
+    let uses = Uses::of(&word);
+    assert_eq!((uses.last(), uses.count()), (39, 3));
+    assert_eq!(uses.interval(), Some(4.0));
+    assert_eq!(octaves(16), 4 << 8);
+}
+
+/// The mean follows, and what is often used is counted right between two looks.
+#[test]
+fn a_word_has_room_for_many_uses() {
+    let word = AtomicU64::new(0);
+    for tick in 1..=1000 {
+        let before = Uses::of(&word);
+        Uses::note(&word, 100 * tick);
+        assert_eq!(Uses::of(&word).since(before), 1);
+        assert_eq!(Uses::of(&word).last(), 100 * tick);
+    }
+    let seldom = Uses::of(&word).interval().unwrap();
+    for tick in 0..100 {
+        Uses::note(&word, 100_001 + tick);
+    }
+    let often = Uses::of(&word).interval().unwrap();
+    assert!(seldom > 6.0 && often < 0.1, "{seldom} {often}");
+}
+
+#[test]
+fn history_is_kept_within_its_size_the_latest_longest() {
+    let uses = |tick| {
+        let word = AtomicU64::new(0);
+        Uses::note(&word, tick);
+        Uses::of(&word)
+    };
+    // Digests, as it were.
+    let key = |number: u64| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(32);
+    let mut history = History::new(1 << 20);
+    for number in 1..=10_000 {
+        history.put(key(number), uses(number));
+    }
+    let known = |history: &mut History, numbers: std::ops::RangeInclusive<u64>| {
+        numbers
+            .filter(|number| history.take(key(*number)) == Some(uses(*number)))
+            .count()
+    };
+    assert!(known(&mut history, 1..=10_000) > 8_500);
+    assert_eq!(known(&mut history, 1..=10_000), 0, "each is taken once");
+    for number in 1..=1_000_000 {
+        history.put(key(number), uses(number));
+    }
+    assert!(known(&mut history, 999_001..=1_000_000) > 990);
+    assert!(known(&mut history, 1..=900_000) < 64 << 10);
+}
+
+/// What was learned long ago counts for nothing.
+#[test]
+fn what_was_counted_fades() {
+    let word = AtomicU64::new(0);
+    Uses::note(&word, 1);
+    let uses = Uses::of(&word);
+    let mut chances = Chances::new();
+    let worth = |chances: &mut Chances, tick| {
+        chances.keep_up(tick, 1000);
+        chances.worth(uses, 1)
+    };
+    let before = worth(&mut chances, 1);
+    chances.asked(uses, 0, 10, 1000.0);
+    let learned = worth(&mut chances, 1_000);
+    let after = worth(&mut chances, 1_000_000);
+    assert!(learned > 10.0 * before, "{learned} {before}");
+    assert!(after < 1.01 * before, "{after} {before}");
+}
+
+/// A loop that there is no room for: what is there stays, or nothing would ever be hit.
+#[test]
+fn of_a_loop_a_part_stays() {
+    let loops = || (0..60).flat_map(|_| 0..200);
+    let mut cache = Cache::new(EvictionOrder::Worth, 100);
+    let hits = cache.hits(loops());
+    assert!(hits > 60 * 200 * 2 / 5, "{hits}");
+    assert_eq!(
+        Cache::new(EvictionOrder::LeastRecentlyUsed, 100).hits(loops()),
+        0
+    );
+}
+
+/// What is asked for once passes by.
+#[test]
+fn a_scan_takes_nothing_away() {
+    let mut cache = Cache::new(EvictionOrder::Worth, 100);
+    // 90 that are asked for again and again, and one in two that is new.
+    let mut new = 1000..;
+    let mut round = |round: u32| {
+        (0..90_u32)
+            .flat_map(|one| [(one * 7 + round) % 90, new.next().unwrap()])
+            .collect::<Vec<_>>()
+    };
+    cache.hits((0..30).flat_map(&mut round));
+    let hits = cache.hits((0..30).flat_map(&mut round));
+    assert!(hits > 30 * 85, "{hits}");
+}
+
+/// Old habits are forgotten.
+#[test]
+fn what_is_not_asked_for_any_more_leaves() {
+    let mut cache = Cache::new(EvictionOrder::Worth, 100);
+    let rounds = |from: u32| (0..50).flat_map(move |_| from..from + 80);
+    cache.hits((0..50).flat_map(|round| (0..80).chain(10_000 + 100 * round..10_100 + 100 * round)));
+    let hits = cache.hits(rounds(5_000));
+    assert!(hits > 80 * 40, "{hits}");
+}
+
+/// Of what is asked for alike that stays which costs more for its bytes.
+#[test]
+fn what_is_dear_stays() {
+    let mut cache = Cache::new(EvictionOrder::Worth, 100);
+    cache.worth = |number| (0, if number % 2 == 0 { 10.0 } else { 1.0 });
+    let mut number = 1_u32;
+    let mut random = || {
+        number = number.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (number >> 8) % 190
+    };
+    cache.hits((0..5_000).map(|_| random()));
+    let dear = cache.there.keys().filter(|number| *number % 2 == 0).count();
+    assert!(dear > 85, "{dear}");
+}
+
+/// Costs may change while it is listed: they are looked up when its turn comes.
+#[test]
+fn what_costs_more_than_was_known_stays() {
+    let mut eviction = Eviction::new(EvictionOrder::Worth, 0);
+    let words = [AtomicU64::new(0), AtomicU64::new(0)];
+    let facts = |at: u32, density| Facts {
+        class: 0,
+        density,
+        uses: Uses::of(&words[at as usize]),
+    };
+    for (at, density) in [(0, 1.0), (1, 2.0)] {
+        eviction.came(u64::from(at), &words[at as usize]);
+        eviction.list(at, facts(at, density));
+    }
+    assert_eq!(
+        eviction.victim(|at| facts(at, 3.0 - f64::from(at))),
+        Some(1)
+    );
+}

@@ -1,0 +1,226 @@
+//! What is counted of the entries of a budget: a place for each, and sums that are exact by what state each is in.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use super::entry::{Entry, NOWHERE};
+use super::eviction::Eviction;
+use crate::app::TypeIndex;
+
+pub(super) struct Ledger {
+    /// By [`Entry::place`].
+    pub(super) places: Vec<Place>,
+    free: Vec<u32>,
+    /// What may leave.
+    pub(super) eviction: Eviction,
+    /// What is in use, to be looked at again in turn.
+    pub(super) in_use: VecDeque<u32>,
+    /// What stays with its values since nothing else has them, to be given its turn again: a store may have it by now.
+    pub(super) kept: VecDeque<u32>,
+    /// The same by when it came, if that matters.
+    pub(super) by_age: BTreeSet<(Instant, u32)>,
+    /// All but what is in use or taken.
+    pub(super) bytes: usize,
+    pub(super) taken_bytes: usize,
+    pub(super) collective_bytes: usize,
+    pub(super) entries: usize,
+    pub(super) kept_bytes: usize,
+    pub(super) in_use_bytes: usize,
+}
+
+pub(super) struct Place {
+    /// `None` if the place is free.
+    pub(super) entry: Option<Arc<Entry>>,
+    pub(super) owner: Owner,
+    /// Of values and record, and of the values alone.
+    pub(super) bytes: usize,
+    values: usize,
+    pub(super) state: State,
+    pub(super) came: Option<Instant>,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum State {
+    MayLeave,
+    /// Nothing has it but memory.
+    Kept,
+    InUse,
+    /// A victim, of which it is not decided yet.
+    Taken,
+    /// It leaves with those of other ranks.
+    Collective,
+}
+
+/// Whose an entry is.
+#[derive(Clone, Copy)]
+pub(crate) enum Owner {
+    App(TypeIndex),
+    /// The ranks of a process set, who have it leave together.
+    Ranks,
+}
+
+impl Ledger {
+    pub(super) fn new(eviction: Eviction) -> Self {
+        Self {
+            places: Vec::new(),
+            free: Vec::new(),
+            eviction,
+            in_use: VecDeque::new(),
+            kept: VecDeque::new(),
+            by_age: BTreeSet::new(),
+            bytes: 0,
+            taken_bytes: 0,
+            collective_bytes: 0,
+            entries: 0,
+            kept_bytes: 0,
+            in_use_bytes: 0,
+        }
+    }
+
+    /// What may leave is to be given its turn yet.
+    pub(super) fn insert(
+        &mut self,
+        owner: Owner,
+        entry: &Arc<Entry>,
+        state: State,
+        came: Option<Instant>,
+    ) -> u32 {
+        let at = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Place {
+                entry: None,
+                owner,
+                bytes: 0,
+                values: 0,
+                state: State::Kept,
+                came,
+            });
+            (self.places.len() - 1) as u32
+        });
+        entry.place.store(at, Ordering::Relaxed);
+        self.places[at as usize] = Place {
+            entry: Some(Arc::clone(entry)),
+            owner,
+            bytes: entry.known_memory(),
+            values: entry.known_bytes(),
+            state,
+            came,
+        };
+        self.entries += 1;
+        self.count(at, true);
+        at
+    }
+
+    /// Takes an entry off, if it is here.
+    pub(super) fn remove(&mut self, entry: &Arc<Entry>) -> Option<Place> {
+        let at = self.find(entry)?;
+        self.free_place(at)
+    }
+
+    pub(super) fn state(&self, entry: &Arc<Entry>) -> Option<State> {
+        self.find(entry).map(|at| self.places[at as usize].state)
+    }
+
+    /// Whether what is in use is yet; `None` of what is not.
+    pub(super) fn is_in_use(&self, at: u32) -> Option<bool> {
+        let place = &self.places[at as usize];
+        let entry = place.entry.as_ref()?;
+        (place.state == State::InUse).then(|| entry.is_in_use())
+    }
+
+    pub(super) fn is_kept(&self, at: u32) -> bool {
+        self.places[at as usize].state == State::Kept
+    }
+
+    /// Counts an entry anew; gives its place if it may leave, which is to be given its turn again.
+    pub(super) fn set_bytes(&mut self, entry: &Arc<Entry>) -> Option<u32> {
+        let at = self.find(entry)?;
+        self.count(at, false);
+        let place = &mut self.places[at as usize];
+        (place.bytes, place.values) = (entry.known_memory(), entry.known_bytes());
+        self.count(at, true);
+        (self.places[at as usize].state == State::MayLeave).then_some(at)
+    }
+
+    fn find(&self, entry: &Arc<Entry>) -> Option<u32> {
+        let at = entry.place.load(Ordering::Relaxed);
+        let here = self.places.get(at as usize)?.entry.as_ref()?;
+        Arc::ptr_eq(here, entry).then_some(at)
+    }
+
+    fn free_place(&mut self, at: u32) -> Option<Place> {
+        self.count(at, false);
+        self.entries -= 1;
+        self.free.push(at);
+        let place = &mut self.places[at as usize];
+        let free = Place {
+            entry: None,
+            state: State::Kept,
+            came: None,
+            ..*place
+        };
+        let place = std::mem::replace(place, free);
+        place
+            .entry
+            .as_ref()?
+            .place
+            .store(NOWHERE, Ordering::Relaxed);
+        Some(place)
+    }
+
+    pub(super) fn set_state(&mut self, at: u32, state: State) {
+        self.count(at, false);
+        self.places[at as usize].state = state;
+        self.count(at, true);
+    }
+
+    /// Adds a place to the sums that its state has it in, or takes it off.
+    fn count(&mut self, at: u32, is_there: bool) {
+        let Place {
+            bytes,
+            values,
+            state,
+            came,
+            ..
+        } = self.places[at as usize];
+        let add = |sum: &mut usize, bytes: usize| match is_there {
+            true => *sum = sum.saturating_add(bytes),
+            false => *sum = sum.saturating_sub(bytes),
+        };
+        match state {
+            State::MayLeave => {
+                add(&mut self.bytes, bytes);
+                if !is_there {
+                    self.eviction.unlist(at);
+                }
+                if let Some(came) = came {
+                    match is_there {
+                        true => self.by_age.insert((came, at)),
+                        false => self.by_age.remove(&(came, at)),
+                    };
+                }
+            }
+            State::Taken => add(&mut self.taken_bytes, bytes),
+            State::Collective => {
+                add(&mut self.bytes, bytes);
+                add(&mut self.collective_bytes, bytes);
+            }
+            State::Kept => {
+                add(&mut self.bytes, bytes);
+                add(&mut self.kept_bytes, bytes);
+                if is_there && values > 0 {
+                    self.kept.push_back(at);
+                }
+            }
+            State::InUse => {
+                // Its record is the cache's.
+                add(&mut self.in_use_bytes, values);
+                add(&mut self.bytes, bytes - values);
+                if is_there {
+                    self.in_use.push_back(at);
+                }
+            }
+        }
+    }
+}

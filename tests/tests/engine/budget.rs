@@ -487,7 +487,7 @@ fn what_stayed_for_want_of_a_store_leaves_when_there_is_one() {
         field.call(&sde, number, 100).unwrap();
     }
     assert!(sde.stats().memory.unwrap().kept_bytes > 2500 * KIB);
-    store.be_honest();
+    store.tell(Lie::None);
     for number in 100..200 {
         field.call(&sde, number, 100).unwrap();
     }

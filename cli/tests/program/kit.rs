@@ -130,6 +130,9 @@ pub fn sample(path: &Path) -> Keys {
         .policy(Policy::Refresh)
         .run()
         .unwrap();
+    // A use: it is had from the store.
+    sde.clean_cache("cli.energy", []).unwrap();
+    run(&again);
     sde.invalidate(&invalid, "bad memory in node 7").unwrap();
     let solver = Instance::new(Solver {
         order: 4,

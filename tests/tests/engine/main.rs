@@ -36,6 +36,7 @@ mod same_name;
 mod save_policies;
 mod scratch;
 mod shared_work;
+mod sizes;
 mod slots;
 mod stores;
 mod stress;

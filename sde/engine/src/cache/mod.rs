@@ -8,6 +8,7 @@
 
 mod app_cache;
 mod budget;
+mod counted;
 mod entry;
 pub mod eviction;
 pub(crate) mod flight;

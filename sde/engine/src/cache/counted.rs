@@ -1,0 +1,102 @@
+//! What a cache tells the memory budget that counts its entries.
+
+use std::sync::Arc;
+
+use super::app_cache::{AppCache, Change, Slot};
+use super::entry::Entry;
+use super::memory::Stays;
+
+impl AppCache {
+    /// Whether its entries count for the same budget as those of another.
+    pub(crate) fn counts_with(&self, other: &Self) -> bool {
+        let budget = |cache: &Self| {
+            cache
+                .counted
+                .as_ref()
+                .map(|(memory, _)| Arc::as_ptr(memory))
+        };
+        budget(self) == budget(other)
+    }
+
+    /// An entry that knows what it takes, if that is counted: before it is put into the map.
+    pub(super) fn measured(&self, entry: Arc<Entry>) -> Arc<Entry> {
+        if self.counted.is_some() {
+            entry.bytes();
+        }
+        entry
+    }
+
+    /// Has an entry counted with what its values take. Once it is published: their sizes may use the cache.
+    pub(super) fn measure(&self, entry: &Arc<Entry>) {
+        if let Some((memory, _)) = &self.counted
+            && !entry.is_measured()
+        {
+            entry.bytes();
+            memory.measured(entry);
+        }
+    }
+
+    /// What having an entry again takes, in nanoseconds.
+    pub(crate) fn cost(&self, entry: &Entry) -> u64 {
+        self.counted
+            .as_ref()
+            .map_or(entry.nanos, |(memory, _)| memory.cost(entry))
+    }
+
+    /// Takes note of a use, if uses matter.
+    #[inline]
+    pub(crate) fn used(&self, entry: &Entry) {
+        if let Some((memory, _)) = &self.counted {
+            memory.used(entry);
+        }
+    }
+
+    /// Drops an entry, or its values only, unless it is being computed again or was replaced; says whether it did.
+    pub(crate) fn evict(&self, entry: &Arc<Entry>, keeps_record: bool) -> bool {
+        let without = keeps_record.then(|| entry.without(|_| true, EVICTED));
+        let after = without.map(|without| self.measured(Arc::new(without)));
+        let is_it = |slot: Option<&Slot>| matches!(slot, Some(Slot::Ready(there)) if Arc::ptr_eq(there, entry));
+        let (is_evicted, _before) =
+            self.change(entry.record.key, |slot| match (is_it(slot), after) {
+                (false, _) => (false, Change::Keep),
+                (true, Some(after)) => (true, Change::Put(Slot::Ready(after))),
+                (true, None) => (true, Change::Remove),
+            });
+        is_evicted
+    }
+
+    /// An entry that stayed for want of a store may leave now.
+    pub(crate) fn count_as_saved(&self, entry: &Arc<Entry>) {
+        if let Some((memory, _)) = &self.counted
+            && memory.keeps(entry)
+        {
+            self.count_again(entry, Stays::ForNow);
+        }
+    }
+
+    /// Has an entry counted that was to leave and stays.
+    pub(crate) fn count_again(&self, entry: &Arc<Entry>, why: Stays) {
+        let Some((memory, owner)) = &self.counted else {
+            return;
+        };
+        if let Some(slot) = self.map.get(&entry.record.key)
+            && slot.entry().is_some_and(|there| Arc::ptr_eq(there, entry))
+        {
+            memory.count_again(*owner, entry, why);
+        }
+    }
+}
+
+/// A process set that ends takes what its ranks made together off the list.
+impl Drop for AppCache {
+    fn drop(&mut self) {
+        if let Some((memory, owner)) = &self.counted {
+            for slot in &self.map {
+                memory.change(*owner, slot.entry(), None);
+            }
+        }
+    }
+}
+
+/// Why a value is gone that made room.
+pub(crate) const EVICTED: &str = "it was dropped to make room";

@@ -1,0 +1,125 @@
+//! What values take, as they tell it or not.
+
+use sde::{MemoryBudget, MemorySize, Sde, Value};
+
+const KIB: usize = 1 << 10;
+
+#[sde::app(name = "sizes.field")]
+fn field(number: u64, kib: usize) -> Vec<u8> {
+    vec![number as u8; kib * KIB]
+}
+
+fn bytes(sde: &Sde) -> usize {
+    sde.stats().memory.unwrap().bytes
+}
+
+fn with(budget: MemoryBudget) -> Sde {
+    Sde::builder().memory_budget(budget).build().unwrap()
+}
+
+#[derive(serde::Serialize, serde::Deserialize)]
+struct Lies(u64);
+
+impl MemorySize for Lies {
+    fn memory_size(&self) -> usize {
+        match self.0 {
+            0 => usize::MAX,
+            1 => panic!("it has no size"),
+            2 => {
+                // It may use the cache.
+                let sde = HERE.with_borrow(Clone::clone).unwrap();
+                field.call(&sde, 77, 1).unwrap().len()
+            }
+            _ => 0,
+        }
+    }
+}
+
+thread_local! {
+    static HERE: std::cell::RefCell<Option<Sde>> = const { std::cell::RefCell::new(None) };
+}
+
+#[test]
+fn sizes_that_lie_or_panic_or_call_do_no_harm() {
+    #[sde::app(sized)]
+    fn lies(number: u64) -> Lies {
+        Lies(number)
+    }
+    let sde = with(MemoryBudget::bytes(500 * KIB));
+    HERE.set(Some(sde.clone()));
+    for _ in 0..3 {
+        for number in 0..20 {
+            assert_eq!(lies.call(&sde, number).unwrap().0, number);
+            field.call(&sde, number, 10).unwrap();
+        }
+    }
+    HERE.set(None);
+    assert!(bytes(&sde) <= 500 * KIB);
+    assert!(
+        sde.stats().apps["sizes.field"].computed <= 21,
+        "one liar threw all out"
+    );
+}
+
+/// Of what tells no size the encoding is taken, of lists of numbers what they hold.
+#[test]
+fn what_tells_no_size_counts_with_its_encoding() {
+    #[sde::app]
+    fn texts(number: u64) -> Vec<String> {
+        (0..100).map(|n| format!("{:>1000}", n + number)).collect()
+    }
+    let sde = with(MemoryBudget::bytes(1000 * KIB));
+    let before = bytes(&sde);
+    texts.call(&sde, 1).unwrap();
+    let counted = bytes(&sde) - before;
+    assert!((100_000..110_000).contains(&counted), "{counted}");
+}
+
+#[test]
+fn a_derived_size_is_what_all_fields_take() {
+    #[derive(MemorySize)]
+    struct Mesh<T> {
+        points: Vec<[f64; 3]>,
+        names: Option<Box<str>>,
+        of: T,
+        #[memory_size(skip)]
+        shared: std::rc::Rc<Vec<u8>>,
+    }
+    #[derive(MemorySize)]
+    enum Shape {
+        Point,
+        Named(String),
+        Cells { cells: Vec<Shape> },
+    }
+    let mesh = Mesh {
+        points: vec![[0.0; 3]; 10],
+        names: Some("water".into()),
+        of: (1_u8, vec![1_u16; 7]),
+        shared: std::rc::Rc::new(vec![0; 1000]),
+    };
+    assert_eq!(mesh.memory_size(), size_of_val(&mesh) + 240 + 5 + 14);
+    assert_eq!(mesh.shared.len(), 1000);
+    let cells = vec![Shape::Point, Shape::Named("abc".to_owned())];
+    let shape = Shape::Cells { cells };
+    assert_eq!(shape.memory_size(), 3 * size_of::<Shape>() + 3);
+    assert_eq!(Value::new(7_u64).memory_size(), size_of::<usize>() + 8);
+}
+
+#[test]
+fn a_type_that_holds_its_like_has_a_size() {
+    #[derive(MemorySize)]
+    struct Tree<T> {
+        branches: Vec<Tree<T>>,
+        of: T,
+    }
+    let leaf = |of: u8| Tree {
+        branches: Vec::new(),
+        of,
+    };
+    let tree = Tree {
+        branches: vec![leaf(1)],
+        of: 2_u8,
+    };
+    assert_eq!(tree.memory_size(), 2 * size_of::<Tree<u8>>());
+    assert_eq!(tree.branches[0].of + tree.of, 3);
+}

@@ -7,7 +7,7 @@ use std::time::Duration;
 use sde::store::DirStore;
 use sde::{
     Event, EvictionOrder, Handle, MemoryArchiver, MemoryBudget, Policy, SavePolicy, Sde, Tag,
-    inputs,
+    Value, inputs,
 };
 use sde_tests::{Lie, Lying, Watch};
 
@@ -414,4 +414,41 @@ fn what_is_held_hides_nothing_that_is_let_go() {
     let used = sde.stats().memory.unwrap();
     assert!(used.in_use_bytes < 8000 * KIB, "{used:?}");
     drop(held);
+}
+
+/// A run that gives on what another gave. Nobody holds any of it.
+#[test]
+fn what_entries_share_leaves() {
+    #[sde::app(name = "budget.given_on")]
+    fn given_on(sde: &Handle, number: u64) -> Result<Value<Vec<u8>>, sde::Error> {
+        field.call(sde, number, 100)
+    }
+    let sde = with(MemoryBudget::bytes(500 * KIB));
+    for number in 0..50 {
+        given_on.call(&sde, number).unwrap();
+    }
+    let used = sde.stats().memory.unwrap();
+    assert!(
+        used.in_use_bytes < 300 * KIB && used.bytes <= used.limit,
+        "{used:?}"
+    );
+}
+
+/// What was too much and stayed is not forgotten.
+#[test]
+fn what_stays_is_saved_when_that_is_asked_for() {
+    let store = MemoryArchiver::new();
+    let builder = Sde::builder().store(store.clone()).save(SavePolicy::Never);
+    let budget = MemoryBudget::bytes(200 * KIB).only_saved();
+    let sde = builder.memory_budget(budget).build().unwrap();
+    for number in 0..10 {
+        field.call(&sde, number, 100).unwrap();
+    }
+    sde.checkpoint().unwrap();
+    drop(sde);
+    let sde = Sde::builder().store(store).build().unwrap();
+    for number in 0..10 {
+        field.call(&sde, number, 100).unwrap();
+    }
+    assert_eq!(sde.stats().total.computed, 0);
 }

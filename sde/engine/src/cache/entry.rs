@@ -346,18 +346,29 @@ impl Entry {
         self.results.results().iter().any(Named::is_held)
     }
 
-    /// Whether anything but the cache holds a value of it.
+    /// Whether anything but caches holds a value of it: other entries may share one.
     pub(crate) fn is_in_use(&self) -> bool {
         let in_use = |named: &Named| match &named.content {
-            Content::Held(value) => {
-                let only = self.only.as_ref();
-                let twice = only.is_some_and(|only| only.ptr_eq(value));
-                value.holders() > 1 + usize::from(twice)
-            }
+            Content::Held(value) => value.holders() > value.in_caches().max(self.holds(value)),
             Content::Stored(stored) => stored.is_in_use(),
             Content::Elsewhere(_) | Content::Gone(_) => false,
         };
         self.results.is_shared() || self.results.results().iter().any(in_use)
+    }
+
+    /// How often the entry holds a value of it.
+    fn holds(&self, value: &ErasedValue) -> usize {
+        let only = self.only.as_ref();
+        1 + usize::from(only.is_some_and(|only| only.ptr_eq(value)))
+    }
+
+    /// Its values are, or are no more, in one cache more, as far as that is counted.
+    pub(super) fn note_listed(&self, is_listed: bool) {
+        for named in self.results.results() {
+            if let Content::Held(value) = &named.content {
+                value.note_in_caches(self.holds(value), is_listed);
+            }
+        }
     }
 
     /// The map for a caller who asks for the named results, or for all that are neither

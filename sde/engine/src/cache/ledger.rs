@@ -99,6 +99,7 @@ impl Ledger {
             (self.places.len() - 1) as u32
         });
         entry.place.store(at, Ordering::Relaxed);
+        entry.note_listed(true);
         self.places[at as usize] = Place {
             entry: Some(Arc::clone(entry)),
             owner,
@@ -129,8 +130,10 @@ impl Ledger {
         (place.state == State::InUse).then(|| entry.is_in_use())
     }
 
+    /// Whether something stays there with its values. The number of a place may outlive what was there.
     pub(super) fn is_kept(&self, at: u32) -> bool {
-        self.places[at as usize].state == State::Kept
+        let place = &self.places[at as usize];
+        place.entry.is_some() && place.values > 0 && place.state == State::Kept
     }
 
     /// Counts an entry anew; gives its place if it may leave, which is to be given its turn again.
@@ -161,11 +164,9 @@ impl Ledger {
             ..*place
         };
         let place = std::mem::replace(place, free);
-        place
-            .entry
-            .as_ref()?
-            .place
-            .store(NOWHERE, Ordering::Relaxed);
+        let entry = place.entry.as_ref()?;
+        entry.place.store(NOWHERE, Ordering::Relaxed);
+        entry.note_listed(false);
         Some(place)
     }
 
@@ -185,8 +186,8 @@ impl Ledger {
             ..
         } = self.places[at as usize];
         let add = |sum: &mut usize, bytes: usize| match is_there {
-            true => *sum = sum.saturating_add(bytes),
-            false => *sum = sum.saturating_sub(bytes),
+            true => *sum += bytes,
+            false => *sum -= bytes,
         };
         match state {
             State::MayLeave => {

@@ -51,9 +51,8 @@ impl Engine {
                 break;
             }
             let cache = |victim: Victim| Some((self.caches.at(victim.app)?, victim.entry));
-            let victims: Vec<_> = victims.into_iter().filter_map(cache).collect();
-            self.save_before_dropping(victims.iter().map(|(_, entry)| entry.record.key));
-            let mut victims = Victims(victims);
+            let mut victims = Victims(victims.into_iter().filter_map(cache).collect());
+            self.save_before_dropping(victims.0.iter().map(|(_, entry)| entry.record.key));
             while let Some((cache, entry)) = victims.0.pop() {
                 if let Err(why) = self.evict(cache, &entry, rule) {
                     cache.count_again(&entry, why);
@@ -124,11 +123,9 @@ impl Engine {
         // A store may have what a refreshed run took the place of.
         let keeps_record = !is_stored && (rule.keeps_records || entry.record.anew);
         let may_leave = is_stored || !rule.only_saved && (!keeps_record || entry.holds_values());
-        if self.policy == SavePolicy::Never {
-            self.pending.forget([(&Selection::BOTH[..], entry)]);
-        }
-        // What a save has yet to write stays.
-        if !may_leave || self.pending.has(&entry.record.key) {
+        let is_to_be_saved =
+            self.policy != SavePolicy::Never && self.pending.has(&entry.record.key);
+        if !may_leave || is_to_be_saved {
             return Err(Stays::Kept);
         }
         if !rule.although_in_use && entry.is_in_use() {
@@ -140,6 +137,9 @@ impl Engine {
         let cost = cache.cost(entry);
         if !cache.evict(entry, keeps_record) {
             return Err(Stays::InUse);
+        }
+        if self.policy == SavePolicy::Never {
+            self.pending.forget([(&Selection::BOTH[..], entry)]);
         }
         if !keeps_record {
             self.note_forgotten(&entry.record);
@@ -243,7 +243,7 @@ impl Engine {
     }
 }
 
-/// Victims that it was not decided of, since the destructor of one before them panicked, stay.
+/// Victims that it was not decided of, since a store or the destructor of one before them panicked, stay.
 struct Victims<'a>(Vec<(&'a Arc<AppCache>, Arc<Entry>)>);
 
 impl Drop for Victims<'_> {

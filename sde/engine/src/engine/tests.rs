@@ -8,7 +8,7 @@ use crate::inputs::Inputs;
 use crate::key::{Encoder, Fingerprint, FingerprintError};
 use crate::ranks::{ProcessGroup, ThreadGroup};
 use crate::result_map::{Json, ResultMap};
-use crate::{Policy, Sde};
+use crate::{MemoryArchiver, MemoryBudget, Policy, Sde};
 
 struct Twice;
 
@@ -62,35 +62,53 @@ fn what_was_sent_is_let_go_when_a_run_has_taken_it_up() {
     });
 }
 
-/// Whatever threads do at once.
+/// Whatever threads do at once, and whether what is too much may leave or not.
 #[test]
 fn what_a_budget_counts_is_what_the_cache_holds() {
-    let budget = 40_000;
-    let sde = Sde::builder().memory_budget(budget).build().unwrap();
+    let budgets = [
+        MemoryBudget::bytes(40_000),
+        MemoryBudget::bytes(20_000).only_saved(),
+    ];
     let inputs = |x: u64| Inputs::new().with("x", x);
-    std::thread::scope(|scope| {
-        for thread in 0..8 {
-            let sde = &sde;
-            scope.spawn(move || {
-                for round in 0..200_u64 {
-                    let x = (thread * 7 + round * 13) % 50;
-                    match round % 7 {
-                        0 => drop(sde.clean_cache(Twice::NAME, [])),
-                        1 => drop(sde.evict(Twice::NAME, 10)),
-                        2 => drop(
-                            sde.request(&Twice, &inputs(x))
-                                .policy(Policy::Refresh)
-                                .run(),
-                        ),
-                        _ => drop(sde.run(&Twice, &inputs(x)).unwrap()),
+    for budget in budgets {
+        let sde = Sde::builder().memory_budget(budget).build().unwrap();
+        sde.run(&Twice, &inputs(0)).unwrap();
+        std::thread::scope(|scope| {
+            for thread in 0..8 {
+                let sde = &sde;
+                scope.spawn(move || {
+                    for round in 0..200_u64 {
+                        let x = (thread * 7 + round * 13) % 50;
+                        match round % 7 {
+                            0 => sde.clean_cache(Twice::NAME, []).unwrap(),
+                            1 => drop(sde.evict(Twice::NAME, 10)),
+                            2 => drop(
+                                sde.request(&Twice, &inputs(x))
+                                    .policy(Policy::Refresh)
+                                    .run(),
+                            ),
+                            _ => drop(sde.run(&Twice, &inputs(x)).unwrap()),
+                        }
                     }
-                }
-            });
+                });
+            }
+        });
+        let held = || {
+            let entries = sde.engine().caches.all().flat_map(|cache| cache.entries());
+            entries.map(|entry| entry.known_memory()).sum::<usize>()
+        };
+        let counted = || sde.stats().memory.unwrap();
+        assert!(held() > counted().limit / 2);
+        assert_eq!(counted().bytes + counted().in_use_bytes, held());
+        // All of it goes at once, whatever state it is in.
+        for x in 0..50 {
+            sde.run(&Twice, &inputs(x)).unwrap();
         }
-    });
-    let entries = sde.engine().caches.all().flat_map(|cache| cache.entries());
-    let held: usize = entries.map(|entry| entry.known_memory()).sum();
-    let counted = sde.stats().memory.unwrap();
-    assert!(held > budget / 2, "{held}");
-    assert_eq!(counted.bytes + counted.in_use_bytes, held);
+        sde.load(MemoryArchiver::new()).unwrap();
+        for x in 0..5 {
+            sde.run(&Twice, &inputs(x)).unwrap();
+        }
+        assert_eq!(counted().bytes + counted().in_use_bytes, held());
+        assert!(counted().kept_bytes <= counted().bytes);
+    }
 }

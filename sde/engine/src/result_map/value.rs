@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt;
 use std::ops::Deref;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use crate::key::{
@@ -32,6 +33,8 @@ pub struct Value<T: ?Sized>(Arc<Shared<T>>);
 struct Shared<T: ?Sized> {
     /// What a parent's encoding has of this value; made when first asked for.
     commitment: OnceLock<Commitment>,
+    /// How often entries hold it that a memory budget counts.
+    in_caches: AtomicUsize,
     value: T,
 }
 
@@ -40,6 +43,7 @@ impl<T> Value<T> {
     pub fn new(value: T) -> Self {
         Self(Arc::new(Shared {
             commitment: OnceLock::new(),
+            in_caches: AtomicUsize::new(0),
             value,
         }))
     }
@@ -139,10 +143,21 @@ impl<'de, T: serde::Deserialize<'de>> serde::Deserialize<'de> for Value<T> {
     }
 }
 
+/// What can be asked of a shared value of whatever type.
+trait AnyShared: Any + Send + Sync {
+    fn in_caches(&self) -> &AtomicUsize;
+}
+
+impl<T: Send + Sync + 'static> AnyShared for Shared<T> {
+    fn in_caches(&self) -> &AtomicUsize {
+        &self.in_caches
+    }
+}
+
 /// A [`Value`] whose type is known only at run time.
 #[derive(Clone)]
 pub struct ErasedValue {
-    any: Arc<dyn Any + Send + Sync>,
+    any: Arc<dyn AnyShared>,
     type_name: &'static str,
 }
 
@@ -155,19 +170,21 @@ impl ErasedValue {
     /// The value as a `T`, if that is what it is.
     #[must_use]
     pub fn downcast<T: Send + Sync + 'static>(&self) -> Option<Value<T>> {
-        Arc::clone(&self.any).downcast().ok().map(Value)
+        self.clone().into_value()
     }
 
     /// The same for a handle that is not needed any more: it counts as one holder of the value all the time.
     #[must_use]
     pub fn into_value<T: Send + Sync + 'static>(self) -> Option<Value<T>> {
-        self.any.downcast().ok().map(Value)
+        let any: Arc<dyn Any + Send + Sync> = self.any;
+        any.downcast().ok().map(Value)
     }
 
     /// The value as a `T`, without sharing it, if that is what it is.
     #[must_use]
     pub fn downcast_ref<T: Send + Sync + 'static>(&self) -> Option<&T> {
-        Some(&self.any.downcast_ref::<Shared<T>>()?.value)
+        let any: &dyn Any = &*self.any;
+        Some(&any.downcast_ref::<Shared<T>>()?.value)
     }
 
     /// The name of the type it has, for messages.
@@ -185,6 +202,18 @@ impl ErasedValue {
     /// How many hold the value.
     pub(crate) fn holders(&self) -> usize {
         Arc::strong_count(&self.any)
+    }
+
+    /// How many of them are entries that a memory budget counts.
+    pub(crate) fn in_caches(&self) -> usize {
+        self.any.in_caches().load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_in_caches(&self, times: usize, are_there: bool) {
+        match are_there {
+            true => self.any.in_caches().fetch_add(times, Ordering::Relaxed),
+            false => self.any.in_caches().fetch_sub(times, Ordering::Relaxed),
+        };
     }
 
     /// How many bytes the value's own fields take, without what they own.
@@ -218,7 +247,7 @@ impl fmt::Debug for ErasedValue {
 /// A value that lives only as long as others hold it.
 #[derive(Clone, Debug)]
 pub(crate) struct WeakValue {
-    any: Weak<dyn Any + Send + Sync>,
+    any: Weak<dyn AnyShared>,
     type_name: &'static str,
 }
 

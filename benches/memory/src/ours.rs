@@ -2,7 +2,7 @@
 
 use std::sync::atomic::AtomicU64;
 
-use sde::__private::{Eviction, Facts, Uses};
+use sde::__private::{Candidate, Eviction, Uses};
 use sde::EvictionOrder;
 
 use super::peers::Cache;
@@ -42,9 +42,9 @@ fn key(number: u32) -> u64 {
     super::random::Random::new(u64::from(number)).next()
 }
 
-fn facts(places: &[Place], at: u32) -> Facts {
+fn candidate(places: &[Place], at: u32) -> Candidate {
     let place = &places[at as usize];
-    Facts {
+    Candidate {
         class: 0,
         density: place.item.cost as f64 / place.item.bytes as f64,
         uses: Uses::of(&place.uses),
@@ -76,9 +76,9 @@ impl Cache for Ours {
         };
         self.place_of[number as usize] = Some(at);
         self.bytes += item.bytes;
-        self.eviction.list(at, facts(&self.places, at));
+        self.eviction.list(at, candidate(&self.places, at));
         while self.bytes > self.budget
-            && let Some(at) = self.eviction.victim(|at| facts(&self.places, at))
+            && let Some(at) = self.eviction.victim(|at| candidate(&self.places, at))
         {
             let place = &self.places[at as usize];
             self.eviction.unlist(at);

@@ -198,7 +198,7 @@ pub use sde_macros::{Distributed, Fingerprint, MemorySize};
 #[doc(hidden)]
 pub mod __private {
     pub use crate::app::{FunctionCode, LinkedHelper, ResolvedOnce};
-    pub use crate::cache::eviction::{Eviction, Facts, Uses};
+    pub use crate::cache::eviction::{Candidate, Eviction, Uses};
     pub use crate::console::show_warning;
     pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};
     pub use crate::error::said;

@@ -14,8 +14,8 @@ use crate::inputs::ValueSummary;
 use crate::key::Key;
 use crate::result_map::{Content, ErasedValue, NOT_KEPT, Named, Origin, ResultMap};
 
-/// The [place](Entry::place) of an entry that is in no list.
-pub(super) const NOWHERE: u32 = u32::MAX;
+/// The [account](Entry::account) of an entry that is in no list.
+pub(super) const NO_ACCOUNT: u32 = u32::MAX;
 
 /// How one entry was made: the record of a calculation, which stays when its
 /// values are gone.
@@ -187,10 +187,10 @@ pub(crate) struct Entry {
     /// What computing it took by itself, in nanoseconds.
     pub(crate) own_nanos: u64,
     /// What computing again takes that it rests on and has left too, as far as it was looked for.
-    beneath_nanos: AtomicU64,
+    dependencies_nanos: AtomicU64,
     bytes: OnceLock<usize>,
-    /// Its place in the list of what a budget counts; written with that locked.
-    pub(super) place: AtomicU32,
+    /// Its account with the budget that counts it; written with that locked.
+    pub(super) account: AtomicU32,
     /// Whether a store has it, as far as is known.
     is_saved: AtomicBool,
 }
@@ -233,9 +233,9 @@ impl Entry {
             results,
             own_nanos: nanos(record.took),
             record,
-            beneath_nanos: AtomicU64::new(0),
+            dependencies_nanos: AtomicU64::new(0),
             bytes: OnceLock::new(),
-            place: AtomicU32::new(NOWHERE),
+            account: AtomicU32::new(NO_ACCOUNT),
             is_saved: AtomicBool::new(false),
         }
     }
@@ -295,13 +295,13 @@ impl Entry {
     }
 
     /// What computing again takes that it rests on and has left too, in nanoseconds, as far as it was looked for.
-    pub(super) fn beneath(&self) -> u64 {
-        self.beneath_nanos.load(Ordering::Relaxed)
+    pub(super) fn dependencies_nanos(&self) -> u64 {
+        self.dependencies_nanos.load(Ordering::Relaxed)
     }
 
     /// Takes note of that; says whether it is more than was known.
-    pub(crate) fn set_beneath(&self, nanos: u64) -> bool {
-        self.beneath_nanos.swap(nanos, Ordering::Relaxed) < nanos
+    pub(crate) fn set_dependencies_nanos(&self, nanos: u64) -> bool {
+        self.dependencies_nanos.swap(nanos, Ordering::Relaxed) < nanos
     }
 
     pub(crate) fn set_saved(&self, is_saved: bool) {

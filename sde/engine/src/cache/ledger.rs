@@ -1,17 +1,17 @@
-//! What is counted of the entries of a budget: a place for each, and sums that are exact by what state each is in.
+//! What is counted of the entries of a budget: an account for each, and sums that are exact by what state each is in.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use super::entry::{Entry, NOWHERE};
+use super::entry::{Entry, NO_ACCOUNT};
 use super::eviction::Eviction;
 use crate::app::TypeIndex;
 
 pub(super) struct Ledger {
-    /// By [`Entry::place`].
-    pub(super) places: Vec<Place>,
+    /// By [`Entry::account`].
+    pub(super) accounts: Vec<Account>,
     free: Vec<u32>,
     /// What may leave.
     pub(super) eviction: Eviction,
@@ -30,8 +30,8 @@ pub(super) struct Ledger {
     pub(super) in_use_bytes: usize,
 }
 
-pub(super) struct Place {
-    /// `None` if the place is free.
+pub(super) struct Account {
+    /// `None` if it is closed.
     pub(super) entry: Option<Arc<Entry>>,
     pub(super) owner: Owner,
     /// Of values and record, and of the values alone.
@@ -64,7 +64,7 @@ pub(crate) enum Owner {
 impl Ledger {
     pub(super) fn new(eviction: Eviction) -> Self {
         Self {
-            places: Vec::new(),
+            accounts: Vec::new(),
             free: Vec::new(),
             eviction,
             in_use: VecDeque::new(),
@@ -88,7 +88,7 @@ impl Ledger {
         came: Option<Instant>,
     ) -> u32 {
         let at = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place {
+            self.accounts.push(Account {
                 entry: None,
                 owner,
                 bytes: 0,
@@ -96,11 +96,11 @@ impl Ledger {
                 state: State::Kept,
                 came,
             });
-            (self.places.len() - 1) as u32
+            (self.accounts.len() - 1) as u32
         });
-        entry.place.store(at, Ordering::Relaxed);
+        entry.account.store(at, Ordering::Relaxed);
         entry.note_listed(true);
-        self.places[at as usize] = Place {
+        self.accounts[at as usize] = Account {
             entry: Some(Arc::clone(entry)),
             owner,
             bytes: entry.known_memory(),
@@ -114,77 +114,77 @@ impl Ledger {
     }
 
     /// Takes an entry off, if it is here.
-    pub(super) fn remove(&mut self, entry: &Arc<Entry>) -> Option<Place> {
+    pub(super) fn remove(&mut self, entry: &Arc<Entry>) -> Option<Account> {
         let at = self.find(entry)?;
-        self.free_place(at)
+        self.close(at)
     }
 
     pub(super) fn state(&self, entry: &Arc<Entry>) -> Option<State> {
-        self.find(entry).map(|at| self.places[at as usize].state)
+        self.find(entry).map(|at| self.accounts[at as usize].state)
     }
 
     /// Whether what is in use is yet; `None` of what is not.
     pub(super) fn is_in_use(&self, at: u32) -> Option<bool> {
-        let place = &self.places[at as usize];
-        let entry = place.entry.as_ref()?;
-        (place.state == State::InUse).then(|| entry.is_in_use())
+        let account = &self.accounts[at as usize];
+        let entry = account.entry.as_ref()?;
+        (account.state == State::InUse).then(|| entry.is_in_use())
     }
 
-    /// Whether something stays there with its values. The number of a place may outlive what was there.
+    /// Whether something stays there with its values. The number of an account may outlive what it was for.
     pub(super) fn is_kept(&self, at: u32) -> bool {
-        let place = &self.places[at as usize];
-        place.entry.is_some() && place.values > 0 && place.state == State::Kept
+        let account = &self.accounts[at as usize];
+        account.entry.is_some() && account.values > 0 && account.state == State::Kept
     }
 
-    /// Counts an entry anew; gives its place if it may leave, which is to be given its turn again.
+    /// Counts an entry anew; gives its account if it may leave, which is to be given its turn again.
     pub(super) fn set_bytes(&mut self, entry: &Arc<Entry>) -> Option<u32> {
         let at = self.find(entry)?;
         self.count(at, false);
-        let place = &mut self.places[at as usize];
-        (place.bytes, place.values) = (entry.known_memory(), entry.known_bytes());
+        let account = &mut self.accounts[at as usize];
+        (account.bytes, account.values) = (entry.known_memory(), entry.known_bytes());
         self.count(at, true);
-        (self.places[at as usize].state == State::MayLeave).then_some(at)
+        (self.accounts[at as usize].state == State::MayLeave).then_some(at)
     }
 
     fn find(&self, entry: &Arc<Entry>) -> Option<u32> {
-        let at = entry.place.load(Ordering::Relaxed);
-        let here = self.places.get(at as usize)?.entry.as_ref()?;
+        let at = entry.account.load(Ordering::Relaxed);
+        let here = self.accounts.get(at as usize)?.entry.as_ref()?;
         Arc::ptr_eq(here, entry).then_some(at)
     }
 
-    fn free_place(&mut self, at: u32) -> Option<Place> {
+    fn close(&mut self, at: u32) -> Option<Account> {
         self.count(at, false);
         self.entries -= 1;
         self.free.push(at);
-        let place = &mut self.places[at as usize];
-        let free = Place {
+        let account = &mut self.accounts[at as usize];
+        let free = Account {
             entry: None,
             state: State::Kept,
             came: None,
-            ..*place
+            ..*account
         };
-        let place = std::mem::replace(place, free);
-        let entry = place.entry.as_ref()?;
-        entry.place.store(NOWHERE, Ordering::Relaxed);
+        let account = std::mem::replace(account, free);
+        let entry = account.entry.as_ref()?;
+        entry.account.store(NO_ACCOUNT, Ordering::Relaxed);
         entry.note_listed(false);
-        Some(place)
+        Some(account)
     }
 
     pub(super) fn set_state(&mut self, at: u32, state: State) {
         self.count(at, false);
-        self.places[at as usize].state = state;
+        self.accounts[at as usize].state = state;
         self.count(at, true);
     }
 
-    /// Adds a place to the sums that its state has it in, or takes it off.
+    /// Adds an account to the sums that its state has it in, or takes it off.
     fn count(&mut self, at: u32, is_there: bool) {
-        let Place {
+        let Account {
             bytes,
             values,
             state,
             came,
             ..
-        } = self.places[at as usize];
+        } = self.accounts[at as usize];
         let add = |sum: &mut usize, bytes: usize| match is_there {
             true => *sum += bytes,
             false => *sum -= bytes,

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use super::budget::{EvictionOrder, MemoryBudget};
 use super::entry::Entry;
-use super::eviction::{Eviction, Facts, Uses};
-use super::ledger::{Ledger, Owner, Place, State};
+use super::eviction::{Candidate, Eviction, Uses};
+use super::ledger::{Account, Ledger, Owner, State};
 use crate::app::TypeIndex;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;
@@ -97,7 +97,7 @@ impl Memory {
     /// What having an entry again takes, in nanoseconds.
     pub(crate) fn cost(&self, entry: &Entry) -> u64 {
         if !entry.is_saved() {
-            return entry.own_nanos.saturating_add(entry.beneath());
+            return entry.own_nanos.saturating_add(entry.dependencies_nanos());
         }
         let kib = entry.known_memory() / 1024 + 1;
         let nanos_per_kib = self.nanos_per_kib.load(Ordering::Relaxed) as u64;
@@ -136,9 +136,9 @@ impl Memory {
         }
         if let Some(entry) = after {
             let came = self.budget.max_age.map(|_| Instant::now());
-            let is_same = |place: &Place| {
+            let is_same = |account: &Account| {
                 had.is_some_and(|had| had.record.run == entry.record.run)
-                    .then_some(place.came)
+                    .then_some(account.came)
             };
             let came = removed.as_ref().and_then(is_same).unwrap_or(came);
             let is_only_a_record = !entry.holds_values() && !entry.is_saved();
@@ -151,7 +151,7 @@ impl Memory {
         }
         self.look_again(&mut list, 0);
         self.note(&list);
-        removed.and_then(|place| place.entry)
+        removed.and_then(|account| account.entry)
     }
 
     /// Lists an entry that was a victim and stays, or whose cost has changed. Called with the guard of the map held, which
@@ -165,7 +165,7 @@ impl Memory {
             (_, Stays::ForNow) => State::MayLeave,
             (_, Stays::InUse) => State::InUse,
         };
-        let came = before.as_ref().and_then(|place| place.came);
+        let came = before.as_ref().and_then(|account| account.came);
         self.insert(&mut list, owner, entry, state, came);
         self.note(&list);
         drop(list);
@@ -176,8 +176,8 @@ impl Memory {
     pub(super) fn measured(&self, entry: &Arc<Entry>) {
         let mut list = lock(&self.list);
         if let Some(at) = list.set_bytes(entry) {
-            let facts = self.facts(&list.places[at as usize]);
-            list.eviction.list(at, facts);
+            let candidate = self.candidate(&list.accounts[at as usize]);
+            list.eviction.list(at, candidate);
         }
         self.look_again(&mut list, entry.known_bytes());
         self.note(&list);
@@ -196,9 +196,9 @@ impl Memory {
         while bytes < PIECE
             && let Some(at) = self.next(&mut list)
         {
-            bytes = bytes.saturating_add(list.places[at as usize].bytes);
+            bytes = bytes.saturating_add(list.accounts[at as usize].bytes);
             list.set_state(at, State::Taken);
-            let Place { owner, entry, .. } = &list.places[at as usize];
+            let Account { owner, entry, .. } = &list.accounts[at as usize];
             if let (Owner::App(app), Some(entry)) = (*owner, entry.clone()) {
                 victims.push(Victim { app, entry });
             }
@@ -216,10 +216,10 @@ impl Memory {
         let slack = (limit / 64).min(PIECE);
         let is_over = list.bytes > limit - slack || list.eviction.count() > self.budget.entries;
         let Ledger {
-            places, eviction, ..
+            accounts, eviction, ..
         } = list;
-        let facts = |at: u32| self.facts(&places[at as usize]);
-        is_over.then(|| eviction.victim(facts)).flatten()
+        let candidate = |at: u32| self.candidate(&accounts[at as usize]);
+        is_over.then(|| eviction.victim(candidate)).flatten()
     }
 
     /// How much may be there: the budget, and where more than that can't leave, an eighth besides.
@@ -277,7 +277,7 @@ impl Memory {
                 next.into_iter().for_each(|at| list.in_use.push_front(at));
                 break;
             };
-            bytes = bytes.saturating_add(list.places[at as usize].bytes);
+            bytes = bytes.saturating_add(list.accounts[at as usize].bytes);
             match list.is_in_use(at) {
                 Some(true) => {
                     in_vain += 1;
@@ -291,9 +291,9 @@ impl Memory {
 
     fn may_leave_again(&self, list: &mut Ledger, at: Option<u32>) {
         if let Some(at) = at {
-            let facts = self.facts(&list.places[at as usize]);
+            let candidate = self.candidate(&list.accounts[at as usize]);
             list.set_state(at, State::MayLeave);
-            list.eviction.list(at, facts);
+            list.eviction.list(at, candidate);
         }
     }
 
@@ -307,18 +307,18 @@ impl Memory {
     ) {
         let at = list.insert(owner, entry, state, came);
         if state == State::MayLeave {
-            let facts = self.facts(&list.places[at as usize]);
-            list.eviction.list(at, facts);
+            let candidate = self.candidate(&list.accounts[at as usize]);
+            list.eviction.list(at, candidate);
         }
     }
 
-    fn facts(&self, place: &Place) -> Facts {
-        let of = |entry: &Arc<Entry>| Facts {
+    fn candidate(&self, account: &Account) -> Candidate {
+        let of = |entry: &Arc<Entry>| Candidate {
             class: self.class(entry),
-            density: self.cost(entry) as f64 / place.bytes.max(1) as f64,
+            density: self.cost(entry) as f64 / account.bytes.max(1) as f64,
             uses: Uses::of(&entry.uses),
         };
-        place.entry.as_ref().map_or_else(Facts::default, of)
+        account.entry.as_ref().map_or_else(Candidate::default, of)
     }
 
     /// Where the results of an entry stand in the order of tags.

@@ -38,12 +38,12 @@ impl Engine {
         if let Some((memory, _)) = &cache.counted
             && memory.is_over()
         {
-            self.make_room(memory);
+            self.evict_over_budget(memory);
         }
     }
 
     #[cold]
-    fn make_room(&self, memory: &Memory) {
+    fn evict_over_budget(&self, memory: &Memory) {
         let rule = Rule::of(memory);
         loop {
             let victims = memory.take();
@@ -131,7 +131,7 @@ impl Engine {
         if !rule.although_in_use && entry.is_in_use() {
             return Err(Stays::InUse);
         }
-        if !is_stored && entry.set_beneath(self.beneath(entry)) {
+        if !is_stored && entry.set_dependencies_nanos(self.dependencies_nanos(entry)) {
             return Err(Stays::ForNow);
         }
         let cost = cache.cost(entry);
@@ -195,12 +195,12 @@ impl Engine {
     }
 
     /// What computing takes again that an entry was computed from and that has left too, in nanoseconds.
-    fn beneath(&self, entry: &Entry) -> u64 {
+    fn dependencies_nanos(&self, entry: &Entry) -> u64 {
         let mut sum = 0_u64;
         let mut seen = HashSet::new();
         let mut next: Vec<_> = entry.record.calls.clone();
         while let Some((app, key)) = next.pop()
-            && seen.len() < MOST_BENEATH
+            && seen.len() < MOST_DEPENDENCIES
         {
             let callee = self.caches.named(&app).and_then(|cache| cache.entry(&key));
             if let Some(callee) = callee
@@ -279,4 +279,4 @@ impl Rule {
 }
 
 /// So many runs are looked at that one rests on.
-const MOST_BENEATH: usize = 1000;
+const MOST_DEPENDENCIES: usize = 1000;

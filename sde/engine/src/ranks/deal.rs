@@ -25,7 +25,7 @@ use crate::sync::{lock, unpoisoned};
 
 /// What ranks say to one another: the first three to the rank that deals, the others to those that compute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Says {
+enum DealMessage {
     /// There is nothing left to begin.
     Idle,
     /// What was asked for: half of what there was.
@@ -40,7 +40,7 @@ enum Says {
     End,
 }
 
-impl Says {
+impl DealMessage {
     /// With the list that it is about: a rank may say that it has nothing left when the first has just said that it is the end.
     fn to_note(&self, list: u64) -> Note {
         let mut note = Note::default();
@@ -78,30 +78,30 @@ impl Dealer {
     }
 
     /// What is to be said to which ranks when one has said something.
-    fn hear(&mut self, rank: usize, said: Says) -> Vec<(usize, Says)> {
+    fn hear(&mut self, rank: usize, said: DealMessage) -> Vec<(usize, DealMessage)> {
         let mut says = Vec::new();
         match (said, self.asked[rank]) {
-            (Says::Idle, _) => {
+            (DealMessage::Idle, _) => {
                 self.left[rank] = 0;
                 self.idle.push_back(rank);
             }
-            (Says::Half(range), Some(taker)) => {
+            (DealMessage::Half(range), Some(taker)) => {
                 self.asked[rank] = None;
                 self.left[rank] = range.len();
                 match range.is_empty() {
                     true => self.idle.push_front(taker),
                     false => {
                         self.left[taker] = range.len();
-                        says.push((taker, Says::Take(range)));
+                        says.push((taker, DealMessage::Take(range)));
                     }
                 }
             }
-            (Says::Stop, _) => return self.end(),
+            (DealMessage::Stop, _) => return self.end(),
             _ => {}
         }
         while let Some((giver, place)) = self.giver().zip(self.taker()) {
             self.asked[giver] = self.idle.remove(place);
-            says.push((giver, Says::Split));
+            says.push((giver, DealMessage::Split));
         }
         let is_nothing_left = self.left.iter().all(|left| *left == 0);
         match is_nothing_left && self.asked.iter().all(Option::is_none) {
@@ -110,8 +110,10 @@ impl Dealer {
         }
     }
 
-    fn end(&self) -> Vec<(usize, Says)> {
-        (0..self.left.len()).map(|rank| (rank, Says::End)).collect()
+    fn end(&self) -> Vec<(usize, DealMessage)> {
+        (0..self.left.len())
+            .map(|rank| (rank, DealMessage::End))
+            .collect()
     }
 
     /// The rank with most left, of those that are not asked already.
@@ -214,7 +216,7 @@ pub(super) struct Agent<'a> {
     /// On the first rank.
     dealer: Option<Dealer>,
     /// What that says to itself.
-    own: VecDeque<Says>,
+    own: VecDeque<DealMessage>,
     said_idle: bool,
     said_stop: bool,
 }
@@ -246,10 +248,10 @@ impl<'a> Agent<'a> {
         loop {
             let (is_idle, is_stopped) = self.share.look(|state| (state.is_idle(), state.stopped));
             if is_stopped && !std::mem::replace(&mut self.said_stop, true) {
-                self.say(0, Says::Stop)?;
+                self.say(0, DealMessage::Stop)?;
             }
             if is_idle && !std::mem::replace(&mut self.said_idle, true) {
-                self.say(0, Says::Idle)?;
+                self.say(0, DealMessage::Idle)?;
             }
             let Some((rank, said)) = self.hear()? else {
                 self.sleep(sleep);
@@ -258,31 +260,31 @@ impl<'a> Agent<'a> {
             };
             sleep = SHORTEST;
             match said {
-                Says::Idle | Says::Half(_) | Says::Stop => {
+                DealMessage::Idle | DealMessage::Half(_) | DealMessage::Stop => {
                     let says = self.dealer.as_mut().map(|dealer| dealer.hear(rank, said));
                     for (rank, says) in says.into_iter().flatten() {
                         self.say(rank, says)?;
                     }
                 }
-                Says::Split => {
+                DealMessage::Split => {
                     let half = self.share.change(|state| {
                         let middle = state.left.start + state.left.len() / 2;
                         let half = middle..state.left.end;
                         state.left.end = middle;
                         half
                     });
-                    self.say(0, Says::Half(half))?;
+                    self.say(0, DealMessage::Half(half))?;
                 }
-                Says::Take(range) => {
+                DealMessage::Take(range) => {
                     self.said_idle = false;
                     self.share.change(|state| state.left = range);
                 }
-                Says::End => return Ok(()),
+                DealMessage::End => return Ok(()),
             }
         }
     }
 
-    fn say(&mut self, rank: usize, says: Says) -> Result<(), Error> {
+    fn say(&mut self, rank: usize, says: DealMessage) -> Result<(), Error> {
         match rank == self.ranks.rank() {
             true => self.own.push_back(says),
             false => self.ranks.post(rank, says.to_note(self.list))?,
@@ -291,12 +293,12 @@ impl<'a> Agent<'a> {
     }
 
     /// What another rank has said, or this one to itself.
-    fn hear(&mut self) -> Result<Option<(usize, Says)>, Error> {
+    fn hear(&mut self) -> Result<Option<(usize, DealMessage)>, Error> {
         if let Some(said) = self.own.pop_front() {
             return Ok(Some((self.ranks.rank(), said)));
         }
         while let Some((rank, note)) = self.ranks.poll()? {
-            if let Some(said) = Says::from_note(&note, self.list) {
+            if let Some(said) = DealMessage::from_note(&note, self.list) {
                 return Ok(Some((rank, said)));
             }
         }
@@ -323,51 +325,64 @@ mod tests {
     fn a_note_comes_as_it_was_said() {
         let longest = || MOST - 1..MOST;
         let list = u64::from(u32::MAX);
-        for says in [Says::Idle, Says::Half(longest()), Says::Take(longest())] {
+        for says in [
+            DealMessage::Idle,
+            DealMessage::Half(longest()),
+            DealMessage::Take(longest()),
+        ] {
             let note = says.to_note(list);
-            assert_eq!(Says::from_note(&note, list), Some(says));
-            assert_eq!(Says::from_note(&note, list - 256), None);
+            assert_eq!(DealMessage::from_note(&note, list), Some(says));
+            assert_eq!(DealMessage::from_note(&note, list - 256), None);
         }
-        assert_eq!(Says::from_note(&[255; 16], 255), None);
+        assert_eq!(DealMessage::from_note(&[255; 16], 255), None);
     }
 
     /// Three ranks, of which one has all.
     #[test]
     fn who_is_idle_gets_half_of_what_another_has_until_nobody_has_any() {
         let mut dealer = Dealer::new(&[0..4, 4..4, 4..4]);
-        assert_eq!(dealer.hear(1, Says::Idle), [(0, Says::Split)]);
-        assert_eq!(dealer.hear(2, Says::Idle), []);
-        let said = dealer.hear(0, Says::Half(2..4));
-        assert_eq!(said, [(1, Says::Take(2..4)), (1, Says::Split)]);
+        assert_eq!(dealer.hear(1, DealMessage::Idle), [(0, DealMessage::Split)]);
+        assert_eq!(dealer.hear(2, DealMessage::Idle), []);
+        let said = dealer.hear(0, DealMessage::Half(2..4));
+        assert_eq!(
+            said,
+            [(1, DealMessage::Take(2..4)), (1, DealMessage::Split)]
+        );
         // It has begun one of the two meanwhile.
-        let said = dealer.hear(1, Says::Half(3..4));
-        assert_eq!(said, [(2, Says::Take(3..4))]);
+        let said = dealer.hear(1, DealMessage::Half(3..4));
+        assert_eq!(said, [(2, DealMessage::Take(3..4))]);
         // What another has at most it may have begun.
-        assert_eq!(dealer.hear(2, Says::Idle), [(0, Says::Split)]);
-        assert_eq!(dealer.hear(0, Says::Half(2..2)), [(1, Says::Split)]);
+        assert_eq!(dealer.hear(2, DealMessage::Idle), [(0, DealMessage::Split)]);
+        assert_eq!(
+            dealer.hear(0, DealMessage::Half(2..2)),
+            [(1, DealMessage::Split)]
+        );
         // Two ranks may still compute.
-        let ends = [0, 1, 2].map(|rank| (rank, Says::End));
-        assert_eq!(dealer.hear(1, Says::Half(4..4)), ends);
+        let ends = [0, 1, 2].map(|rank| (rank, DealMessage::End));
+        assert_eq!(dealer.hear(1, DealMessage::Half(4..4)), ends);
     }
 
     /// Found by a sweep on four ranks, in which one was taken for empty by what it had answered before it got something.
     #[test]
     fn who_is_asked_gets_nothing_before_it_has_answered() {
         let mut dealer = Dealer::new(&[0..8, 8..16, 16..24]);
-        assert_eq!(dealer.hear(2, Says::Idle), [(1, Says::Split)]);
-        assert_eq!(dealer.hear(1, Says::Idle), []);
-        let said = dealer.hear(1, Says::Half(16..16));
-        assert_eq!(said, [(0, Says::Split)]);
-        let said = dealer.hear(0, Says::Half(4..8));
-        assert_eq!(said, [(2, Says::Take(4..8)), (2, Says::Split)]);
-        let said = dealer.hear(2, Says::Half(6..8));
-        assert_eq!(said, [(1, Says::Take(6..8))]);
+        assert_eq!(dealer.hear(2, DealMessage::Idle), [(1, DealMessage::Split)]);
+        assert_eq!(dealer.hear(1, DealMessage::Idle), []);
+        let said = dealer.hear(1, DealMessage::Half(16..16));
+        assert_eq!(said, [(0, DealMessage::Split)]);
+        let said = dealer.hear(0, DealMessage::Half(4..8));
+        assert_eq!(
+            said,
+            [(2, DealMessage::Take(4..8)), (2, DealMessage::Split)]
+        );
+        let said = dealer.hear(2, DealMessage::Half(6..8));
+        assert_eq!(said, [(1, DealMessage::Take(6..8))]);
     }
 
     #[test]
     fn a_panic_ends_it_for_all() {
         let mut dealer = Dealer::new(&[0..4, 4..8]);
-        let ends = [0, 1].map(|rank| (rank, Says::End));
-        assert_eq!(dealer.hear(1, Says::Stop), ends);
+        let ends = [0, 1].map(|rank| (rank, DealMessage::End));
+        assert_eq!(dealer.hear(1, DealMessage::Stop), ends);
     }
 }

@@ -28,8 +28,8 @@ pub struct Eviction {
     by: EvictionOrder,
     tick: u64,
     /// By number.
-    listed: Vec<Option<Listed>>,
-    order: BTreeSet<(Turn, u32)>,
+    listed: Vec<Option<Tracked>>,
+    order: BTreeSet<(Priority, u32)>,
     chances: Chances,
     history: History,
     /// The next to be looked at.
@@ -37,11 +37,11 @@ pub struct Eviction {
 }
 
 /// By the class, then by what it is worth or when it was used. Of numbers that are not negative the bits have the same order.
-type Turn = (u8, u64);
+type Priority = (u8, u64);
 
 #[derive(Clone, Copy)]
-struct Listed {
-    turn: Turn,
+struct Tracked {
+    priority: Priority,
     /// What was known of its uses when it was looked at last.
     uses: Uses,
     /// Until what age it was counted as not asked for.
@@ -50,7 +50,7 @@ struct Listed {
 
 /// What is known of an entry outside of the list.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Facts {
+pub struct Candidate {
     /// Lower ones leave first, whatever the rest says.
     pub class: u8,
     /// What having it again costs, for each byte; in any unit, but not below zero.
@@ -108,38 +108,38 @@ impl Eviction {
         }
     }
 
-    /// Lists an entry, or gives it its turn anew.
-    pub fn list(&mut self, at: u32, facts: Facts) {
+    /// Lists an entry, or gives it its priority anew.
+    pub fn list(&mut self, at: u32, candidate: Candidate) {
         self.unlist(at);
-        let turn = self.turn(facts);
-        let uses = facts.uses;
+        let priority = self.priority(candidate);
+        let uses = candidate.uses;
         if self.listed.len() <= at as usize {
             self.listed.resize(at as usize + 1, None);
         }
-        self.listed[at as usize] = Some(Listed {
-            turn,
+        self.listed[at as usize] = Some(Tracked {
+            priority,
             uses,
             passed: age(uses, self.tick) as u8,
         });
-        self.order.insert((turn, at));
+        self.order.insert((priority, at));
     }
 
     /// Takes an entry off, if it is listed.
     pub fn unlist(&mut self, at: u32) {
         let listed = self.listed.get_mut(at as usize).and_then(Option::take);
         if let Some(listed) = listed {
-            self.order.remove(&(listed.turn, at));
+            self.order.remove(&(listed.priority, at));
         }
     }
 
-    /// Who is the first to leave; it stays listed. `facts` is asked about listed ones.
-    pub fn victim(&mut self, facts: impl Fn(u32) -> Facts) -> Option<u32> {
+    /// Who is the first to leave; it stays listed. `candidate` is asked about listed ones.
+    pub fn victim(&mut self, candidate: impl Fn(u32) -> Candidate) -> Option<u32> {
         if self.by == EvictionOrder::Worth {
             self.chances.keep_up(self.tick, self.order.len());
             for _ in 0..LOOKS {
                 self.hand = (self.hand + 1) % self.listed.len().max(1);
                 if self.listed.get(self.hand).is_some_and(Option::is_some) {
-                    self.look(self.hand as u32, &facts);
+                    self.look(self.hand as u32, &candidate);
                 }
             }
         }
@@ -148,32 +148,32 @@ impl Eviction {
             let (_, at) = *self.order.first()?;
             tries += 1;
             let is_enough = self.by == EvictionOrder::Worth && tries > TRIES;
-            if is_enough || !self.look(at, &facts) {
+            if is_enough || !self.look(at, &candidate) {
                 return self.order.first().map(|(_, at)| *at);
             }
         }
     }
 
-    /// Finds out what became of an entry since it was looked at, and gives it its turn; says whether that is later than it was.
-    fn look(&mut self, at: u32, facts: impl Fn(u32) -> Facts) -> bool {
+    /// Finds out what became of an entry since it was looked at, and gives it its priority; says whether that is later than it was.
+    fn look(&mut self, at: u32, candidate: impl Fn(u32) -> Candidate) -> bool {
         let Some(mut listed) = self.listed[at as usize] else {
             return false;
         };
-        let before = listed.turn;
-        let facts = facts(at);
+        let before = listed.priority;
+        let candidate = candidate(at);
         if self.by == EvictionOrder::Worth {
-            self.learn(&mut listed, facts.uses);
+            self.learn(&mut listed, candidate.uses);
         }
-        listed.turn = self.turn(facts);
+        listed.priority = self.priority(candidate);
         self.listed[at as usize] = Some(listed);
-        if listed.turn != before {
+        if listed.priority != before {
             self.order.remove(&(before, at));
-            self.order.insert((listed.turn, at));
+            self.order.insert((listed.priority, at));
         }
-        listed.turn > before
+        listed.priority > before
     }
 
-    fn learn(&mut self, listed: &mut Listed, now: Uses) {
+    fn learn(&mut self, listed: &mut Tracked, now: Uses) {
         let before = std::mem::replace(&mut listed.uses, now);
         if now.last() > before.last() {
             let times = now.since(before).max(1);
@@ -187,13 +187,13 @@ impl Eviction {
         listed.passed = until;
     }
 
-    fn turn(&self, facts: Facts) -> Turn {
-        let turn = match self.by {
-            EvictionOrder::FirstIn | EvictionOrder::LeastRecentlyUsed => facts.uses.last(),
+    fn priority(&self, candidate: Candidate) -> Priority {
+        let priority = match self.by {
+            EvictionOrder::FirstIn | EvictionOrder::LeastRecentlyUsed => candidate.uses.last(),
             EvictionOrder::Worth => {
-                (self.chances.worth(facts.uses, self.tick) * facts.density).to_bits()
+                (self.chances.worth(candidate.uses, self.tick) * candidate.density).to_bits()
             }
         };
-        (facts.class, turn)
+        (candidate.class, priority)
     }
 }

@@ -18,11 +18,14 @@ struct Cache {
     worth: fn(u32) -> (u8, f64),
 }
 
-fn facts(there: &HashMap<u32, AtomicU64>, worth: fn(u32) -> (u8, f64)) -> impl Fn(u32) -> Facts {
+fn candidate(
+    there: &HashMap<u32, AtomicU64>,
+    worth: fn(u32) -> (u8, f64),
+) -> impl Fn(u32) -> Candidate {
     move |number| {
         let (class, density) = worth(number);
         let uses = Uses::of(&there[&number]);
-        Facts {
+        Candidate {
             class,
             density,
             uses,
@@ -52,7 +55,7 @@ impl Cache {
         self.eviction.came(u64::from(number), &uses);
         self.there.insert(number, uses);
         self.eviction
-            .list(number, facts(&self.there, self.worth)(number));
+            .list(number, candidate(&self.there, self.worth)(number));
         while self.there.len() > self.room {
             self.evict();
         }
@@ -60,7 +63,7 @@ impl Cache {
     }
 
     fn evict(&mut self) -> Option<u32> {
-        let at = self.eviction.victim(facts(&self.there, self.worth))?;
+        let at = self.eviction.victim(candidate(&self.there, self.worth))?;
         self.eviction.unlist(at);
         let uses = self.there.remove(&at)?;
         self.eviction.left(u64::from(at), Uses::of(&uses));
@@ -87,10 +90,10 @@ proptest! {
         for (number, step) in steps {
             match step {
                 0 => {
-                    let turn = |number: &u32| (number % 2, times[number]);
-                    let first = times.keys().map(turn).min();
+                    let priority = |number: &u32| (number % 2, times[number]);
+                    let first = times.keys().map(priority).min();
                     let victim = cache.evict();
-                    prop_assert_eq!(victim.as_ref().map(turn), first);
+                    prop_assert_eq!(victim.as_ref().map(priority), first);
                     victim.and_then(|victim| times.remove(&victim));
                 }
                 1 => {
@@ -268,17 +271,17 @@ fn what_is_dear_stays() {
 fn what_costs_more_than_was_known_stays() {
     let mut eviction = Eviction::new(EvictionOrder::Worth, 0);
     let words = [AtomicU64::new(0), AtomicU64::new(0)];
-    let facts = |at: u32, density| Facts {
+    let candidate = |at: u32, density| Candidate {
         class: 0,
         density,
         uses: Uses::of(&words[at as usize]),
     };
     for (at, density) in [(0, 1.0), (1, 2.0)] {
         eviction.came(u64::from(at), &words[at as usize]);
-        eviction.list(at, facts(at, density));
+        eviction.list(at, candidate(at, density));
     }
     assert_eq!(
-        eviction.victim(|at| facts(at, 3.0 - f64::from(at))),
+        eviction.victim(|at| candidate(at, 3.0 - f64::from(at))),
         Some(1)
     );
 }

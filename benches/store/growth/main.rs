@@ -1,11 +1,12 @@
-//! What an operation takes, and an entry, with 10^3 to 10^7 entries.
+//! What an operation takes, and an entry, with 10^3 to 10^7 entries; and resident memory beside what a budget counts.
 //!
-//! `cargo bench -p sde-benches-store --bench growth` prints the table in Markdown and writes the plots to `docs/growth.svg`. Each
+//! `cargo bench -p sde-benches-store --bench growth` prints the tables in Markdown and writes the plots to `docs/growth.svg`. Each
 //! number of entries has a process of its own, whose memory is that of so many entries. A number after `--` is the largest; without `cargo bench` the
 //! smallest is tried, and no plot written.
 
 mod measured;
 mod plot;
+mod resident;
 
 use std::process::Command;
 
@@ -14,35 +15,46 @@ use measured::{MEASURED, Measured};
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let number = |argument: &String| argument.parse::<usize>().ok();
-    let is_thorough = arguments.iter().any(|argument| argument == "--bench");
-    if let Some(entries) = arguments
-        .iter()
-        .find_map(|one| number(&one.strip_prefix("entries=")?.to_owned()))
-    {
+    let of = |name| {
+        arguments
+            .iter()
+            .find_map(|one| one.strip_prefix(name)?.parse().ok())
+    };
+    if let Some(entries) = of("entries=") {
         return measured::measure(entries).print();
     }
+    if let Some(case) = of("resident=") {
+        return resident::measure(resident::CASES[case]);
+    }
+    let is_thorough = arguments.iter().any(|argument| argument == "--bench");
     let largest = arguments.iter().find_map(number);
     let largest = largest.unwrap_or(if is_thorough { 10_000_000 } else { 1000 });
-    let sizes = (3..)
-        .map(|power| 10_usize.pow(power))
-        .take_while(|size| *size <= largest);
-    let measured: Vec<Measured> = sizes.map(in_a_process).collect();
+    let sizes = (3..).map(|power| 10_usize.pow(power));
+    let sizes = sizes.take_while(|size| *size <= largest);
+    let measured: Vec<_> = sizes
+        .map(|entries| Measured::read(&in_a_process(&format!("entries={entries}"))))
+        .collect();
     print_table(&measured);
     if is_thorough {
         let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/growth.svg");
         plot::write(path.as_ref(), &measured).unwrap();
+        resident::print_head();
+        for case in 0..resident::CASES.len() {
+            print!("{}", in_a_process(&format!("resident={case}")));
+        }
     }
 }
 
-fn in_a_process(entries: usize) -> Measured {
+/// What this program prints with an argument.
+fn in_a_process(argument: &str) -> String {
     let mut child = Command::new(std::env::current_exe().unwrap());
-    let output = child.arg(format!("entries={entries}")).output().unwrap();
+    let output = child.arg(argument).output().unwrap();
     assert!(
         output.status.success(),
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    Measured::read(&String::from_utf8(output.stdout).unwrap())
+    String::from_utf8(output.stdout).unwrap()
 }
 
 fn print_table(measured: &[Measured]) {

@@ -125,7 +125,7 @@ fn time(what: impl FnOnce()) -> Duration {
 }
 
 /// How many bytes of this process are in memory.
-fn resident() -> usize {
+pub fn resident() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap();
     statm
         .split_whitespace()

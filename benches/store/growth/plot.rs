@@ -29,7 +29,7 @@ pub fn write(path: &Path, measured: &[Measured]) -> Result<(), Box<dyn Error>> {
         measured,
         "ns",
         "nanoseconds for each entry",
-        10.0..1_000_000.0,
+        1.0..1_000_000.0,
     )?;
     draw(
         &right,

@@ -18,7 +18,8 @@ use crate::result_map::Tag;
 /// | `no_cache`, and what is being computed | is not counted |
 /// | what the program holds too | stays; dropping it would free nothing |
 ///
-/// Beside what can't leave there is room for an eighth of the budget at least. A warning says, once, that all of it can't leave.
+/// Where what can't leave takes most of the budget, an eighth of it besides is left for the rest; where it takes more than all of
+/// it, a warning says so, once.
 ///
 /// ```
 /// use sde::{EvictionOrder, MemoryBudget, Sde};

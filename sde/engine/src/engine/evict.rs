@@ -9,6 +9,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Engine;
+use super::stats::bytes;
 use crate::cache::{AppCache, Entry, Memory, Record, Stays, Victim};
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::printable;
@@ -236,8 +237,9 @@ impl Engine {
                 }
             };
             format!(
-                "what is remembered takes {} MiB, as much as it may, and can't leave: {what_to_do}",
-                used.kept_bytes >> 20
+                "of what is remembered {} can't leave memory, more than the budget of {}: {what_to_do}",
+                bytes(used.kept_bytes),
+                bytes(used.limit)
             )
         });
     }

@@ -186,7 +186,8 @@ fn time(time: Duration) -> String {
     }
 }
 
-fn bytes(bytes: usize) -> String {
+/// A number of bytes for people.
+pub(super) fn bytes(bytes: usize) -> String {
     match bytes {
         usize::MAX => "any number".to_owned(),
         bytes if bytes >= 10 << 30 => format!("{} GiB", bytes >> 30),

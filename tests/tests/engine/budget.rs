@@ -412,7 +412,8 @@ fn what_is_held_hides_nothing_that_is_let_go() {
         field.call(&sde, number, 950).unwrap();
     }
     let used = sde.stats().memory.unwrap();
-    assert!(used.in_use_bytes < 8000 * KIB, "{used:?}");
+    // What is held, and the last value that came and the one before it.
+    assert!(used.in_use_bytes < (2400 + 2 * 950 + 100) * KIB, "{used:?}");
     drop(held);
 }
 

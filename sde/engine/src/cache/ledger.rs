@@ -1,6 +1,6 @@
 //! What is counted of the entries of a budget: an account for each, and sums that are exact by what state each is in.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -15,11 +15,12 @@ pub(super) struct Ledger {
     free: Vec<u32>,
     /// What may leave.
     pub(super) eviction: Eviction,
-    /// What is in use, to be looked at again in turn.
-    pub(super) in_use: VecDeque<u32>,
+    /// What is in use, to be looked at again in turn; and of it what came here since the last look, and may have gone again.
+    pub(super) in_use: Turns,
+    pub(super) set_aside: Vec<u32>,
     /// What stays with its values since nothing else has them, to be given its turn again: a store may have it by now.
-    pub(super) kept: VecDeque<u32>,
-    /// The same by when it came, if that matters.
+    pub(super) kept: Turns,
+    /// What may leave by when it came, if that matters.
     pub(super) by_age: BTreeSet<(Instant, u32)>,
     /// All but what is in use or taken.
     pub(super) bytes: usize,
@@ -67,8 +68,9 @@ impl Ledger {
             accounts: Vec::new(),
             free: Vec::new(),
             eviction,
-            in_use: VecDeque::new(),
-            kept: VecDeque::new(),
+            in_use: Turns::default(),
+            set_aside: Vec::new(),
+            kept: Turns::default(),
             by_age: BTreeSet::new(),
             bytes: 0,
             taken_bytes: 0,
@@ -123,17 +125,11 @@ impl Ledger {
         self.find(entry).map(|at| self.accounts[at as usize].state)
     }
 
-    /// Whether what is in use is yet; `None` of what is not.
+    /// Whether what was set aside as in use still is; `None` of what was not.
     pub(super) fn is_in_use(&self, at: u32) -> Option<bool> {
         let account = &self.accounts[at as usize];
         let entry = account.entry.as_ref()?;
         (account.state == State::InUse).then(|| entry.is_in_use())
-    }
-
-    /// Whether something stays there with its values. The number of an account may outlive what it was for.
-    pub(super) fn is_kept(&self, at: u32) -> bool {
-        let account = &self.accounts[at as usize];
-        account.entry.is_some() && account.values > 0 && account.state == State::Kept
     }
 
     /// Counts an entry anew; gives its account if it may leave, which is to be given its turn again.
@@ -210,18 +206,47 @@ impl Ledger {
             State::Kept => {
                 add(&mut self.bytes, bytes);
                 add(&mut self.kept_bytes, bytes);
-                if is_there && values > 0 {
-                    self.kept.push_back(at);
+                if values > 0 {
+                    self.kept.set(at, is_there);
                 }
             }
             State::InUse => {
                 // Its record is the cache's.
                 add(&mut self.in_use_bytes, values);
                 add(&mut self.bytes, bytes - values);
+                self.in_use.set(at, is_there);
                 if is_there {
-                    self.in_use.push_back(at);
+                    self.set_aside.push(at);
                 }
             }
         }
+    }
+}
+
+/// Accounts that have their turn one after the other.
+#[derive(Default)]
+pub(super) struct Turns {
+    accounts: BTreeSet<u32>,
+    /// Whose turn it is: of these, or of those that come after.
+    next: u32,
+}
+
+impl Turns {
+    pub(super) fn next(&mut self) -> Option<u32> {
+        let after = self.accounts.range(self.next..).next();
+        let at = *after.or_else(|| self.accounts.first())?;
+        self.next = at + 1;
+        Some(at)
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.accounts.len()
+    }
+
+    fn set(&mut self, at: u32, is_there: bool) {
+        match is_there {
+            true => self.accounts.insert(at),
+            false => self.accounts.remove(&at),
+        };
     }
 }

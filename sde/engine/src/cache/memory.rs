@@ -264,37 +264,41 @@ impl Memory {
         }
     }
 
-    /// What is not in use any more may leave again: at least as much is looked at as has come, if that is not very many. What
-    /// stays for want of a store is given its turn again.
+    /// What is not in use any more may leave again. What was set aside since the last look is looked at first: a caller lets
+    /// go what came last before anything else. Then the others in turn, at least as much as has come, if that is not very
+    /// many. What stays for want of a store is given its turn again.
     fn look_again(&self, list: &mut Ledger, came: usize) {
-        let kept = list.kept.pop_front();
-        self.may_leave_again(list, kept.filter(|at| list.is_kept(*at)));
+        if let Some(at) = list.kept.next() {
+            self.may_leave_again(list, at);
+        }
+        for at in std::mem::take(&mut list.set_aside) {
+            self.is_still_in_use(list, at);
+        }
         let (mut in_vain, mut bytes) = (0, 0_usize);
-        for _ in 0..MOST_LOOKS {
-            let is_enough = in_vain >= LOOKS_IN_VAIN && bytes >= came;
-            let next = list.in_use.pop_front();
-            let Some(at) = next.filter(|_| !is_enough) else {
-                next.into_iter().for_each(|at| list.in_use.push_front(at));
+        for _ in 0..MOST_LOOKS.min(list.in_use.len()) {
+            if in_vain >= LOOKS_IN_VAIN && bytes >= came {
                 break;
-            };
-            bytes = bytes.saturating_add(list.accounts[at as usize].bytes);
-            match list.is_in_use(at) {
-                Some(true) => {
-                    in_vain += 1;
-                    list.in_use.push_back(at);
-                }
-                Some(false) => self.may_leave_again(list, Some(at)),
-                None => {}
+            }
+            if let Some(at) = list.in_use.next() {
+                bytes = bytes.saturating_add(list.accounts[at as usize].bytes);
+                in_vain += usize::from(self.is_still_in_use(list, at));
             }
         }
     }
 
-    fn may_leave_again(&self, list: &mut Ledger, at: Option<u32>) {
-        if let Some(at) = at {
-            let candidate = self.candidate(&list.accounts[at as usize]);
-            list.set_state(at, State::MayLeave);
-            list.eviction.list(at, candidate);
+    /// Looks at what was in use; what is free may leave again.
+    fn is_still_in_use(&self, list: &mut Ledger, at: u32) -> bool {
+        let is_in_use = list.is_in_use(at);
+        if is_in_use == Some(false) {
+            self.may_leave_again(list, at);
         }
+        is_in_use == Some(true)
+    }
+
+    fn may_leave_again(&self, list: &mut Ledger, at: u32) {
+        let candidate = self.candidate(&list.accounts[at as usize]);
+        list.set_state(at, State::MayLeave);
+        list.eviction.list(at, candidate);
     }
 
     fn insert(

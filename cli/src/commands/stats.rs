@@ -262,6 +262,12 @@ impl Report {
             "{waited} loaded after a wait for another process, {beside} computed beside one"
         );
         let has_shared = waited + beside > 0;
+        let (bytes, again) = (text::size(of.evicted_bytes), of.evicted_time.as_secs_f64());
+        let evicted = format!(
+            "{} with {bytes} left memory; having all of it again takes {}",
+            text::count(of.evicted as usize, "entry", "entries"),
+            text::duration(again)
+        );
         let fields = [
             ("hits", hits),
             (
@@ -273,6 +279,7 @@ impl Report {
         fields
             .into_iter()
             .chain(has_shared.then_some(("sharing", sharing)))
+            .chain((of.evicted > 0).then_some(("evicted", evicted)))
     }
 }
 

@@ -61,6 +61,23 @@ fn stats_has_each_app_by_its_name() {
     assert!(apps["scalar"]["time_spent"].is_f64());
 }
 
+/// What left memory, and what it costs to have again, was in JSON only.
+#[test]
+fn stats_tells_what_was_evicted() {
+    let (folder, path) = store();
+    assert!(!sde(["stats", &path]).well().contains("evicted"));
+    let engine = engine(&folder.path().join("store"));
+    scalar.call(&engine, 10).unwrap();
+    engine.evict("scalar", 0);
+    engine.finish().unwrap();
+    let text = sde(["stats", &path]).well();
+    let line = text
+        .lines()
+        .find(|line| line.starts_with("evicted"))
+        .unwrap();
+    assert!(line.starts_with("evicted   1 entry with "), "{text}");
+}
+
 /// An input was called `input steps` as soon as another app had a field `steps`.
 #[test]
 fn a_name_does_not_depend_on_other_apps_or_rows() {

@@ -76,7 +76,7 @@ impl MemoryBudget {
         }
     }
 
-    /// No limit: what is remembered stays.
+    /// No limit of bytes. With [`entries`](Self::entries) or [`max_age`](Self::max_age) what no store has leaves too.
     pub fn unlimited() -> Self {
         Self::bytes(usize::MAX)
     }

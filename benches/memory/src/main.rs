@@ -31,12 +31,14 @@ fn main() -> ExitCode {
     if let Some(file) = picture {
         std::fs::write(file, picture::of(&first)).unwrap();
     }
-    let first = tables::of(&first);
-    println!("### Traces on which the policy was tuned\n\n{first}");
-    let second = tables::of(&results::of(&traces::second()));
-    println!("### Traces on which it was not\n\n{second}");
-    let recorded = tables::of(&results::of(&recorded::recorded()));
-    println!("### Recorded traces\n\n{recorded}");
+    println!(
+        "{}",
+        tables::of("traces on which the policy was tuned", &first)
+    );
+    let second = results::of(&traces::second());
+    println!("{}", tables::of("traces on which it was not", &second));
+    let recorded = results::of(&recorded::recorded());
+    println!("{}", tables::of("recorded traces", &recorded));
     println!("### What coming and leaving take\n");
     scale::print();
     ExitCode::SUCCESS

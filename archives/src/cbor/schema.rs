@@ -12,8 +12,8 @@ use std::any::TypeId;
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use sde::Codec;
 use sde::key::Digest;
+use sde::{Codec, ErasedValue};
 use serde::de::value::StrDeserializer;
 use serde::de::{
     DeserializeSeed, Deserializer, EnumAccess, IntoDeserializer, MapAccess, SeqAccess,
@@ -33,6 +33,8 @@ const PASSES: usize = 200;
 /// The digest of what a type looks like. It is worked out once for each type.
 pub(crate) fn schema(codec: &Codec) -> Digest {
     static KNOWN: Mutex<Option<HashMap<TypeId, Digest>>> = Mutex::new(None);
+    /// What types made of the answers. A destructor may save, or remove what the value names: none of it is ever dropped.
+    static MADE: Mutex<Vec<ErasedValue>> = Mutex::new(Vec::new());
     let of = codec.type_id();
     let known = |known: &Option<HashMap<_, Digest>>| known.as_ref()?.get(&of).copied();
     let lock = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -44,7 +46,11 @@ pub(crate) fn schema(codec: &Codec) -> Digest {
         let mut from = <dyn erased_serde::Deserializer<'_>>::erase(tracer);
         codec
             .decode(&mut from)
-            .map(drop)
+            .map(|value| {
+                MADE.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push(value)
+            })
             .map_err(|error| error.to_string())
     });
     lock().get_or_insert_with(HashMap::new).insert(of, digest);

@@ -69,3 +69,22 @@ fn types_that_refuse_or_panic_have_one_too() {
         schema(&Codec::of::<std::net::IpAddr>())
     );
 }
+
+/// A destructor may save, and wait for the save that asks for the schema; or remove what the value names.
+#[test]
+fn what_the_schema_is_worked_out_with_is_never_dropped() {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    static DROPPED: AtomicUsize = AtomicUsize::new(0);
+    #[derive(Serialize, Deserialize)]
+    enum Scratch {
+        File(String),
+        Folder { name: String },
+    }
+    impl Drop for Scratch {
+        fn drop(&mut self) {
+            DROPPED.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+    schema(&Codec::of::<Scratch>());
+    assert_eq!(DROPPED.load(Ordering::Relaxed), 0);
+}

@@ -389,11 +389,14 @@ fn what_stayed_for_want_of_a_store_leaves_when_there_is_one() {
     let store = Lying::new();
     store.tell(Lie::SaveFails);
     let budget = MemoryBudget::bytes(500 * KIB).only_saved();
+    let watch = Watch::new();
     let builder = Sde::builder().store(store.clone()).memory_budget(budget);
-    let sde = builder.build().unwrap();
+    let sde = builder.observer(watch.clone()).build().unwrap();
     for number in 0..30 {
         field.call(&sde, number, 100).unwrap();
     }
+    let about_saving = |text: &String| text.contains("could not be saved");
+    assert_eq!(watch.warnings().into_iter().filter(about_saving).count(), 1);
     assert!(sde.stats().memory.unwrap().kept_bytes > 2500 * KIB);
     store.tell(Lie::None);
     for number in 100..200 {

@@ -1,7 +1,7 @@
 //! Setting up an engine.
 
 use std::collections::HashMap;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, RwLock};
 use std::time::{Duration, SystemTime};
 
@@ -282,6 +282,7 @@ impl Builder {
             max_depth: self.max_depth,
             wire,
             sets: Sets::default(),
+            evictions_fail: AtomicBool::new(false),
             forgotten: Mutex::default(),
         };
         let sde = Sde::of(engine, group.map(|group| (group, self.rank_patience)));

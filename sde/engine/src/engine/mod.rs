@@ -48,7 +48,7 @@ pub use stats::Stats;
 
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, RwLock};
 use std::time::{Duration, SystemTime};
 
@@ -131,6 +131,8 @@ pub(crate) struct Engine {
     /// How values are written for other ranks; `None` without a process group.
     wire: Option<Arc<dyn Wire>>,
     pub(crate) sets: Sets,
+    /// Whether what was to be evicted could not be saved the last time, which was told.
+    evictions_fail: AtomicBool,
     /// The apps that runs rest on whose records have left memory.
     forgotten: Mutex<BTreeSet<Arc<str>>>,
 }

@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Engine;
@@ -99,12 +100,17 @@ impl Engine {
         let all: Vec<Key> = parts.chain(keys.iter().copied()).collect();
         for selection in Selection::BOTH {
             let entries = self.pending.of(selection, &all);
-            if !entries.is_empty()
-                && let Err(error) = self.save_some(&*archiver, selection, &entries)
-            {
-                self.warn(|| {
-                    format!("what was to be evicted could not be saved, and stays: {error}")
-                });
+            if entries.is_empty() {
+                continue;
+            }
+            let saved = self.save_some(&*archiver, selection, &entries);
+            let has_failed_before = self.evictions_fail.swap(saved.is_err(), Ordering::Relaxed);
+            if let Err(error) = saved {
+                if !has_failed_before {
+                    self.warn(|| {
+                        format!("what was to be evicted could not be saved, and stays: {error}")
+                    });
+                }
                 return;
             }
         }

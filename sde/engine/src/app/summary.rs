@@ -95,6 +95,22 @@ impl AppSetup {
             .collect();
         setup
     }
+
+    /// About how many bytes it takes.
+    pub(crate) fn memory(&self) -> usize {
+        let summaries = [
+            &self.fields,
+            &self.parameters,
+            &self.transparent,
+            &self.helpers,
+        ];
+        let summary = |one: &ValueSummary| size_of_val(one) + one.owned();
+        let slot = |one: &SlotSummary| size_of_val(one) + one.slot.len() + one.setup.memory();
+        size_of::<Self>()
+            + self.short.len()
+            + summaries.into_iter().flatten().map(summary).sum::<usize>()
+            + self.slots.iter().map(slot).sum::<usize>()
+    }
 }
 
 fn of_setting(name: &str, setting: &Setting) -> ValueSummary {

@@ -10,7 +10,7 @@ use crate::app::{
     AppId, AppSetup, Callee, CodeId, Compared, Difference, Nearest, of_callees, of_keys,
 };
 use crate::event::RunId;
-use crate::inputs::ValueSummary;
+use crate::inputs::{BLOCK, ValueSummary};
 use crate::key::Key;
 use crate::result_map::{Content, ErasedValue, NOT_KEPT, Named, Origin, ResultMap};
 
@@ -142,14 +142,15 @@ impl Record {
         callees.chain([Arc::clone(&self.app)])
     }
 
-    /// About how many bytes it takes, without what records share.
+    /// About how many bytes it takes, with its share of what records share: as many as there are now.
     fn memory(&self) -> usize {
-        let of_summary = |one: &ValueSummary| one.name.len() + one.short.len() + 2 * BLOCK;
-        let summaries = self.inputs.iter().map(of_summary).sum::<usize>();
+        let summaries = self.inputs.iter().map(ValueSummary::owned).sum::<usize>();
         let lists = size_of_val(&*self.inputs)
             + size_of_val(&*self.calls)
             + size_of_val(&*self.dependencies);
-        size_of::<Self>() + lists + summaries
+        // An app that is there holds it too.
+        let records = (Arc::strong_count(&self.setup) - 1).max(1);
+        size_of::<Self>() + lists + summaries + self.setup.memory() / records
     }
 
     pub(crate) fn compared(&self) -> Compared<'_> {
@@ -194,9 +195,6 @@ pub(crate) struct Entry {
     /// Whether a store has it, as far as is known.
     is_saved: AtomicBool,
 }
-
-/// What an allocation takes besides what is in it, about.
-const BLOCK: usize = 24;
 
 /// What an entry takes besides its values and the lists of its record: its allocations, its place in the map, which
 /// is half empty at the worst, and in the list of what may leave.
@@ -329,11 +327,15 @@ impl Entry {
         self.bytes.get().copied().unwrap_or(0)
     }
 
-    /// About how many bytes it takes with its record and its place in tables, if it was asked before.
-    pub(crate) fn known_memory(&self) -> usize {
+    /// About how many bytes its record and its places in tables take.
+    pub(super) fn record_memory(&self) -> usize {
         let names = size_of_val(self.results.results()) + ResultMap::BLOCK;
-        self.known_bytes()
-            .saturating_add(names + self.record.memory() + ENTRY)
+        names + self.record.memory() + ENTRY
+    }
+
+    /// About how many bytes all of it takes, as far as its values were asked.
+    pub(crate) fn known_memory(&self) -> usize {
+        self.known_bytes().saturating_add(self.record_memory())
     }
 
     /// When it was used last, if that is counted.

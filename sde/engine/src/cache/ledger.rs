@@ -35,8 +35,8 @@ pub(super) struct Account {
     /// `None` if it is closed.
     pub(super) entry: Option<Arc<Entry>>,
     pub(super) owner: Owner,
-    /// Of values and record, and of the values alone.
-    pub(super) bytes: usize,
+    /// What its record takes, with places in tables, and what its values take as far as that was known.
+    record: usize,
     values: usize,
     pub(super) state: State,
     pub(super) came: Option<Instant>,
@@ -60,6 +60,12 @@ pub(crate) enum Owner {
     App(TypeIndex),
     /// The ranks of a process set, who have it leave together.
     Ranks,
+}
+
+impl Account {
+    pub(super) fn bytes(&self) -> usize {
+        self.record.saturating_add(self.values)
+    }
 }
 
 impl Ledger {
@@ -93,7 +99,7 @@ impl Ledger {
             self.accounts.push(Account {
                 entry: None,
                 owner,
-                bytes: 0,
+                record: 0,
                 values: 0,
                 state: State::Kept,
                 came,
@@ -105,7 +111,7 @@ impl Ledger {
         self.accounts[at as usize] = Account {
             entry: Some(Arc::clone(entry)),
             owner,
-            bytes: entry.known_memory(),
+            record: entry.record_memory(),
             values: entry.known_bytes(),
             state,
             came,
@@ -136,8 +142,7 @@ impl Ledger {
     pub(super) fn set_bytes(&mut self, entry: &Arc<Entry>) -> Option<u32> {
         let at = self.find(entry)?;
         self.count(at, false);
-        let account = &mut self.accounts[at as usize];
-        (account.bytes, account.values) = (entry.known_memory(), entry.known_bytes());
+        self.accounts[at as usize].values = entry.known_bytes();
         self.count(at, true);
         (self.accounts[at as usize].state == State::MayLeave).then_some(at)
     }
@@ -174,13 +179,14 @@ impl Ledger {
 
     /// Adds an account to the sums that its state has it in, or takes it off.
     fn count(&mut self, at: u32, is_there: bool) {
+        let account = &self.accounts[at as usize];
+        let (bytes, record) = (account.bytes(), account.record);
         let Account {
-            bytes,
             values,
             state,
             came,
             ..
-        } = self.accounts[at as usize];
+        } = *account;
         let add = |sum: &mut usize, bytes: usize| match is_there {
             true => *sum += bytes,
             false => *sum -= bytes,
@@ -213,7 +219,7 @@ impl Ledger {
             State::InUse => {
                 // Its record is the cache's.
                 add(&mut self.in_use_bytes, values);
-                add(&mut self.bytes, bytes - values);
+                add(&mut self.bytes, record);
                 self.in_use.set(at, is_there);
                 if is_there {
                     self.set_aside.push(at);

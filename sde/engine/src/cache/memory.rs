@@ -160,8 +160,8 @@ impl Memory {
         let mut list = lock(&self.list);
         let before = list.remove(entry);
         let state = match (owner, why) {
-            (_, Stays::Kept) => State::Kept,
             (Owner::Ranks, _) => State::Collective,
+            (_, Stays::Kept) => State::Kept,
             (_, Stays::ForNow) => State::MayLeave,
             (_, Stays::InUse) => State::InUse,
         };
@@ -196,7 +196,7 @@ impl Memory {
         while bytes < PIECE
             && let Some(at) = self.next(&mut list)
         {
-            bytes = bytes.saturating_add(list.accounts[at as usize].bytes);
+            bytes = bytes.saturating_add(list.accounts[at as usize].bytes());
             list.set_state(at, State::Taken);
             let Account { owner, entry, .. } = &list.accounts[at as usize];
             if let (Owner::App(app), Some(entry)) = (*owner, entry.clone()) {
@@ -280,7 +280,7 @@ impl Memory {
                 break;
             }
             if let Some(at) = list.in_use.next() {
-                bytes = bytes.saturating_add(list.accounts[at as usize].bytes);
+                bytes = bytes.saturating_add(list.accounts[at as usize].bytes());
                 in_vain += usize::from(self.is_still_in_use(list, at));
             }
         }
@@ -319,7 +319,7 @@ impl Memory {
     fn candidate(&self, account: &Account) -> Candidate {
         let of = |entry: &Arc<Entry>| Candidate {
             class: self.class(entry),
-            density: self.cost(entry) as f64 / account.bytes.max(1) as f64,
+            density: self.cost(entry) as f64 / account.bytes().max(1) as f64,
             uses: Uses::of(&entry.uses),
         };
         account.entry.as_ref().map_or_else(Candidate::default, of)

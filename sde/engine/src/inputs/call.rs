@@ -76,6 +76,16 @@ pub struct ValueSummary {
     pub scalar: Option<Scalar>,
 }
 
+/// What an allocation takes besides what is in it, about.
+pub(crate) const BLOCK: usize = 24;
+
+impl ValueSummary {
+    /// About how many bytes it owns.
+    pub(crate) fn owned(&self) -> usize {
+        self.name.len() + self.short.len() + 2 * BLOCK
+    }
+}
+
 impl From<Field> for ValueSummary {
     fn from((name, short, digest, scalar): Field) -> Self {
         Self {

@@ -3,6 +3,7 @@
 mod call;
 mod value;
 
+pub(crate) use call::BLOCK;
 pub use call::{Call, ValueSummary, summary};
 
 use std::borrow::Cow;

@@ -14,7 +14,7 @@ fn zeros(length: usize) -> Vec<f64> {
 }
 
 /// What one entry takes besides its values, about.
-const ENTRY: usize = 1_500;
+const ENTRY: usize = 1_650;
 
 fn limited(bytes: usize) -> (Sde, EventLog) {
     let log = EventLog::new();

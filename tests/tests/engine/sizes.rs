@@ -1,6 +1,9 @@
 //! What values take, as they tell it or not.
 
-use sde::{MemoryBudget, MemorySize, Sde, Value};
+use sde::{
+    App, AppError, AppInfo, Handle, Inputs, MemoryArchiver, MemoryBudget, MemorySize, ResultMap,
+    ResultSpec, Sde, Value, inputs,
+};
 
 const KIB: usize = 1 << 10;
 
@@ -122,4 +125,67 @@ fn a_type_that_holds_its_like_has_a_size() {
     };
     assert_eq!(tree.memory_size(), 2 * size_of::<Tree<u8>>());
     assert_eq!(tree.branches[0].of + tree.of, 3);
+}
+
+/// What is sparse takes much more than its encoding.
+#[derive(serde::Serialize, serde::Deserialize, MemorySize)]
+struct Sparse(Vec<Option<u64>>);
+
+#[sde::app(name = "sizes.sparse", sized)]
+fn sparse(number: u64) -> Sparse {
+    Sparse(vec![None; 4096 + number as usize])
+}
+
+/// Two results, of which one is read as a rule.
+#[derive(sde::Fingerprint)]
+struct Two;
+
+impl App for Two {
+    fn info(&self) -> AppInfo {
+        let cells = ResultSpec::new::<Sparse>("sparse").sized::<Sparse>();
+        let number = ResultSpec::new::<u64>("number");
+        AppInfo::new("sizes.Two", "1").result(cells).result(number)
+    }
+
+    fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
+        let number = *inputs.get::<u64>("number")?;
+        let cells = Sparse(vec![None; 4096]);
+        Ok(ResultMap::new()
+            .with("sparse", cells)
+            .with("number", number))
+    }
+}
+
+/// It counted with the length of its encoding until it was asked for again, and for ever if one of its results was not.
+#[test]
+fn what_is_read_from_a_store_counts_with_what_it_takes() {
+    let store = MemoryArchiver::new();
+    let open = |budget| {
+        let builder = Sde::builder().store(store.clone());
+        builder.memory_budget(budget).build().unwrap()
+    };
+    let large = || MemoryBudget::bytes(1 << 30).only_saved();
+    let all = |sde: &Sde| {
+        for number in 0..30 {
+            sparse.call(sde, number).unwrap();
+            let results = sde.run(&Two, &inputs! { number: number }).unwrap();
+            results.get::<Sparse>("sparse").unwrap();
+        }
+        // It is looked at when something comes.
+        for number in 100..110 {
+            sparse.call(sde, number).unwrap();
+        }
+        bytes(sde)
+    };
+    let sde = open(large());
+    let computed = all(&sde);
+    sde.finish().unwrap();
+    let read = all(&open(large()));
+    assert!(read > computed * 3 / 4, "{read} of {computed}");
+    // Hits make room too.
+    let sde = open(MemoryBudget::bytes(computed / 2).only_saved());
+    all(&sde);
+    all(&sde);
+    assert!(bytes(&sde) <= computed / 2, "{} of {computed}", bytes(&sde));
+    assert_eq!(sde.stats().total.computed, 0);
 }

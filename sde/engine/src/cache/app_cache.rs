@@ -120,8 +120,8 @@ impl AppCache {
         self.look_ready(key, Arc::clone)
     }
 
-    /// Holds what was read of an entry, so that it is found as fast as what was computed; the entry that stands
-    /// afterwards.
+    /// Holds what was read of an entry by now, so that it is found as fast as what was computed, and counts as that; the entry
+    /// that stands afterwards.
     pub(crate) fn hold_read(&self, entry: Arc<Entry>) -> Arc<Entry> {
         let Some(read) = entry.with_read() else {
             return entry;

@@ -448,19 +448,23 @@ impl Entry {
         })
     }
 
-    /// The same entry with what was read from the store held like what was computed, if all of it was read.
+    /// The same entry with what was read from the store by now held like what was computed; `None` if nothing was.
     pub(super) fn with_read(&self) -> Option<Self> {
         let results = self.results.results();
-        let is_unread = |named: &Named| matches!(&named.content, Content::Stored(stored) if stored.if_read().is_none());
-        if self.whole || self.has_files || results.iter().any(is_unread) {
+        let read = |named: &Named| match &named.content {
+            Content::Stored(stored) => stored.if_read().map(Content::Held),
+            _ => None,
+        };
+        if self.whole || self.has_files || !results.iter().any(|named| read(named).is_some()) {
             return None;
         }
-        let results = self.results.replacing(|named| match &named.content {
-            Content::Stored(stored) => Some(held_or_gone(stored.if_read())),
-            _ => None,
-        });
-        let read = self.with(Arc::clone(&self.record), results);
-        read.whole.then_some(read)
+        Some(self.with(Arc::clone(&self.record), self.results.replacing(read)))
+    }
+
+    /// Whether a value of it may yet be read from a store.
+    pub(super) fn may_be_read(&self) -> bool {
+        let may_be_read = |named: &Named| matches!(&named.content, Content::Stored(stored) if !stored.is_damaged());
+        !self.has_files && self.results.results().iter().any(may_be_read)
     }
 
     /// The same entry without the values for which `drop` says so.

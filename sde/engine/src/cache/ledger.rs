@@ -1,8 +1,8 @@
 //! What is counted of the entries of a budget: an account for each, and sums that are exact by what state each is in.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
 use std::time::Instant;
 
 use super::entry::{Entry, NO_ACCOUNT};
@@ -20,6 +20,8 @@ pub(super) struct Ledger {
     pub(super) set_aside: Vec<u32>,
     /// What stays with its values since nothing else has them, to be given its turn again: a store may have it by now.
     pub(super) kept: Turns,
+    /// What came from a store and counts with the length of its encoding, until it is read. It may be gone.
+    pub(super) unread: VecDeque<(TypeIndex, Weak<Entry>)>,
     /// What may leave by when it came, if that matters.
     pub(super) by_age: BTreeSet<(Instant, u32)>,
     /// All but what is in use or taken.
@@ -77,6 +79,7 @@ impl Ledger {
             in_use: Turns::default(),
             set_aside: Vec::new(),
             kept: Turns::default(),
+            unread: VecDeque::new(),
             by_age: BTreeSet::new(),
             bytes: 0,
             taken_bytes: 0,

@@ -7,7 +7,7 @@
 
 use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use super::budget::{EvictionOrder, MemoryBudget};
@@ -25,6 +25,8 @@ pub(crate) struct Memory {
     /// That of the list's order, for hits.
     tick: AtomicU64,
     is_over: AtomicBool,
+    /// Whether something may have been read from a store that counts with the length of its encoding.
+    has_unread: AtomicBool,
     list: Mutex<Ledger>,
     /// What reading from the store takes, as far as was seen.
     nanos_per_kib: AtomicUsize,
@@ -48,14 +50,17 @@ pub struct MemoryUse {
     pub limit: usize,
 }
 
-/// What is to leave.
-pub(crate) struct Victim {
+/// An entry, and the app in whose cache it is.
+pub(crate) struct Listed {
     pub(crate) app: TypeIndex,
     pub(crate) entry: Arc<Entry>,
 }
 
 /// What has to go goes in pieces of so many bytes: a store that it is saved to first makes a copy.
 const PIECE: usize = 16 << 20;
+
+/// So much of what came from a store is looked at each time.
+const UNREAD_LOOKS: usize = 4;
 
 /// What is in use is looked at so often in vain each time that something comes, or as many bytes of it as came, but no more
 /// than so often.
@@ -71,6 +76,7 @@ impl Memory {
                 budget,
                 tick: AtomicU64::new(1),
                 is_over: AtomicBool::new(false),
+                has_unread: AtomicBool::new(false),
                 list: Mutex::new(list),
                 nanos_per_kib: AtomicUsize::new(1 << 10),
                 told: AtomicBool::new(false),
@@ -148,6 +154,11 @@ impl Memory {
                 Owner::App(_) => State::MayLeave,
             };
             self.insert(&mut list, owner, entry, state, came);
+            if let Owner::App(app) = owner
+                && entry.may_be_read()
+            {
+                list.unread.push_back((app, Arc::downgrade(entry)));
+            }
         }
         self.look_again(&mut list, 0);
         self.note(&list);
@@ -189,7 +200,7 @@ impl Memory {
     }
 
     /// A piece of what has to leave.
-    pub(crate) fn take(&self) -> Vec<Victim> {
+    pub(crate) fn take(&self) -> Vec<Listed> {
         let mut list = lock(&self.list);
         let mut victims = Vec::new();
         let mut bytes = 0_usize;
@@ -200,7 +211,7 @@ impl Memory {
             list.set_state(at, State::Taken);
             let Account { owner, entry, .. } = &list.accounts[at as usize];
             if let (Owner::App(app), Some(entry)) = (*owner, entry.clone()) {
-                victims.push(Victim { app, entry });
+                victims.push(Listed { app, entry });
             }
         }
         self.note(&list);
@@ -238,6 +249,8 @@ impl Memory {
             || list.eviction.count() > self.budget.entries
             || self.is_oldest_too_old(list);
         self.is_over.store(is_over, Ordering::Release);
+        self.has_unread
+            .store(!list.unread.is_empty(), Ordering::Relaxed);
     }
 
     /// How many bytes of what ranks made together are to leave: what is too much, but no more than what is above the half
@@ -251,6 +264,31 @@ impl Memory {
 
     pub(crate) fn is_over(&self) -> bool {
         self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Some of what came from a store and was not read when that was seen last: more of these than come. Whose nothing was
+    /// read yet is to be given back.
+    pub(crate) fn take_unread(&self) -> Vec<Listed> {
+        if !self.has_unread.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let mut list = lock(&self.list);
+        let some = list.unread.len().min(UNREAD_LOOKS);
+        let taken: Vec<_> = list.unread.drain(..some).collect();
+        self.note(&list);
+        drop(list);
+        let there = |(app, entry): (TypeIndex, Weak<Entry>)| {
+            let entry = entry.upgrade()?;
+            Some(Listed { app, entry })
+        };
+        taken.into_iter().filter_map(there).collect()
+    }
+
+    pub(crate) fn give_back_unread(&self, unread: &Listed) {
+        let mut list = lock(&self.list);
+        let entry = Arc::downgrade(&unread.entry);
+        list.unread.push_back((unread.app, entry));
+        self.note(&list);
     }
 
     pub(crate) fn in_use(&self) -> MemoryUse {

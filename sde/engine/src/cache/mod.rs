@@ -29,7 +29,7 @@ pub use budget::{EvictionOrder, MemoryBudget};
 pub use entry::Record;
 pub(crate) use entry::{Entry, Served};
 pub use memory::MemoryUse;
-pub(crate) use memory::{Memory, Stays, Victim};
+pub(crate) use memory::{Listed, Memory, Stays};
 pub(crate) use merge::merge;
 pub(crate) use run_cost::SHORT;
 pub(crate) use run_flight::RunFlight;

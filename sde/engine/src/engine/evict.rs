@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::Engine;
 use super::stats::bytes;
-use crate::cache::{AppCache, Entry, Memory, Record, Stays, Victim};
+use crate::cache::{AppCache, Entry, Listed, Memory, Record, Stays};
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::printable;
 use crate::event::Event;
@@ -34,12 +34,25 @@ impl Engine {
     }
 
     /// Makes room if what counts with this cache takes too much.
-    #[inline]
     pub(super) fn keep_within_budget(&self, cache: &AppCache) {
-        if let Some((memory, _)) = &cache.counted
-            && memory.is_over()
-        {
+        let Some((memory, _)) = &cache.counted else {
+            return;
+        };
+        self.count_what_was_read(memory);
+        if memory.is_over() {
             self.evict_over_budget(memory);
+        }
+    }
+
+    /// What came from a store counts with the length of its encoding, and once it was read with what it takes.
+    fn count_what_was_read(&self, memory: &Memory) {
+        for unread in memory.take_unread() {
+            let cache = self.caches.at(unread.app);
+            let stands = cache.map(|cache| cache.hold_read(Arc::clone(&unread.entry)));
+            // What was replaced since leaves the list when nobody holds it any more.
+            if stands.is_some_and(|stands| Arc::ptr_eq(&stands, &unread.entry)) {
+                memory.give_back_unread(&unread);
+            }
         }
     }
 
@@ -51,7 +64,7 @@ impl Engine {
             if victims.is_empty() {
                 break;
             }
-            let cache = |victim: Victim| Some((self.caches.at(victim.app)?, victim.entry));
+            let cache = |listed: Listed| Some((self.caches.at(listed.app)?, listed.entry));
             let mut victims = Victims(victims.into_iter().filter_map(cache).collect());
             self.save_before_dropping(victims.0.iter().map(|(_, entry)| entry.record.key));
             while let Some((cache, entry)) = victims.0.pop() {

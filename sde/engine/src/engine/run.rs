@@ -54,6 +54,7 @@ impl Engine {
                 if let Some(parent) = &parent {
                     self.tell_parent(parent, app, &served.entry);
                 }
+                self.keep_within_budget(cache);
                 Ok(Some(self.outcome(cache, *served, Source::Map)))
             }
             Ok(Looked::Absent(keyed)) => {

@@ -132,14 +132,15 @@ impl Engine {
 
     /// Drops an entry from its cache, or says why it stays.
     fn evict(&self, cache: &AppCache, entry: &Arc<Entry>, rule: Rule) -> Result<(), Stays> {
-        let is_stored = self.is_stored(entry, rule);
+        let keys = self.saved_under([entry.record.key].into_iter());
+        let is_pending = keys.iter().any(|key| self.pending.has(key));
+        // What a store has of the key may be a list of parts, of which this one is not there yet.
+        let is_stored = !is_pending && self.is_stored(entry, rule);
         entry.set_saved(is_stored);
         // A store may have what a refreshed run took the place of.
         let keeps_record = !is_stored && (rule.keeps_records || entry.record.anew);
         let may_leave = is_stored || !rule.only_saved && (!keeps_record || entry.holds_values());
-        let is_to_be_saved =
-            self.policy != SavePolicy::Never && self.pending.has(&entry.record.key);
-        if !may_leave || is_to_be_saved {
+        if !may_leave || is_pending && self.policy != SavePolicy::Never {
             return Err(Stays::Kept);
         }
         if !rule.although_in_use && entry.is_in_use() {
@@ -152,8 +153,8 @@ impl Engine {
         if !cache.evict(entry, keeps_record) {
             return Err(Stays::InUse);
         }
-        if self.policy == SavePolicy::Never {
-            self.pending.forget([(&Selection::BOTH[..], entry)]);
+        if is_pending {
+            self.forget_pending(entry, &keys);
         }
         if !keeps_record {
             self.note_forgotten(&entry.record);
@@ -166,6 +167,18 @@ impl Engine {
             cost: Duration::from_nanos(cost),
         });
         Ok(())
+    }
+
+    /// What is never saved, and leaves, is not to be saved any more.
+    fn forget_pending(&self, entry: &Entry, keys: &[Key]) {
+        for selection in Selection::BOTH {
+            let pending = self.pending.of(selection, keys);
+            let same = pending
+                .iter()
+                .filter(|one| one.record.run == entry.record.run);
+            self.pending
+                .forget(same.map(|one| (std::slice::from_ref(&selection), one)));
+        }
     }
 
     /// The works of what was forgotten are to be cited all the same.

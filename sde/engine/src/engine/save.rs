@@ -85,19 +85,24 @@ impl Engine {
             .forget(entries.iter().map(|entry| (of(entry), entry)));
     }
 
+    /// The keys that entries of these keys are saved under: of what ranks made together a part, and a list of the parts. The
+    /// parts first: a list must not be there without them.
+    pub(super) fn saved_under(&self, keys: impl Iterator<Item = Key>) -> Vec<Key> {
+        let keys: Vec<Key> = keys.collect();
+        let ranks: BTreeSet<usize> = self.sets.all().iter().map(|set| set.rank()).collect();
+        let parts = ranks
+            .iter()
+            .flat_map(|rank| keys.iter().map(|key| part_key(key, *rank)));
+        parts.chain(keys.iter().copied()).collect()
+    }
+
     /// Saves what is about to be dropped from memory and is to be saved sooner or later. What can't be saved is
     /// held by the list of what is to be saved, and stays.
     pub(super) fn save_before_dropping(&self, keys: impl Iterator<Item = Key>) {
         let Some(archiver) = self.archiver().filter(|_| self.policy != SavePolicy::Never) else {
             return;
         };
-        let keys: Vec<Key> = keys.collect();
-        // A part first: a list must not be there without it.
-        let ranks: BTreeSet<usize> = self.sets.all().iter().map(|set| set.rank()).collect();
-        let parts = ranks
-            .iter()
-            .flat_map(|rank| keys.iter().map(|key| part_key(key, *rank)));
-        let all: Vec<Key> = parts.chain(keys.iter().copied()).collect();
+        let all = self.saved_under(keys);
         for selection in Selection::BOTH {
             let entries = self.pending.of(selection, &all);
             if entries.is_empty() {

@@ -207,8 +207,8 @@ impl Handle {
         })
     }
 
-    /// Drops remembered values of an app, those that were used longest ago first, until what is left
-    /// takes at most `keep` bytes; gives how many bytes that let go. For apps whose values fill
+    /// Drops remembered values of an app, those that were used longest ago first (without a [budget](crate::MemoryBudget) that
+    /// looks at uses, those that were made first), until what is left takes at most `keep` bytes; gives how many bytes that let go. For apps whose values fill
     /// something that is scarce, a device's memory for one, when there is none left.
     ///
     /// Nothing changes but what has to be computed, or read from the store, again. What the program

@@ -12,7 +12,7 @@ use super::subset::Transfer;
 use crate::app::{App, ResolvedOnce, ThreadContext};
 use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
-use crate::ranks::collective::Ranks;
+use crate::ranks::collective::{CollectiveOp, Header, Ranks};
 use crate::result_map::Value;
 use crate::sync::{lock, unpoisoned};
 
@@ -130,9 +130,11 @@ impl Handle {
         mut each: impl FnMut(usize, Value<T>),
     ) -> Result<(), Error> {
         let (mut first, all) = (0, Transfer::all());
+        let header = Header::keyless(CollectiveOp::Agree, &app.resolved.name);
+        let threads = ranks.gather_all(header, &self.engine().helpers().threads())?;
+        let at_once = AT_ONCE * threads.iter().sum::<usize>();
         loop {
-            let length = AT_ONCE * ranks.size() * self.engine().helpers().threads();
-            let list: Vec<Inputs> = items.by_ref().take(length).collect();
+            let list: Vec<Inputs> = items.by_ref().take(at_once).collect();
             if list.is_empty() {
                 return Ok(());
             }

@@ -46,6 +46,30 @@ pub(super) fn what_passes_a_limit_leaves_and_is_made_again(ranks: Ranks<'_>) {
     assert!(left.iter().all(|evicted| *evicted >= 6), "{left:?}");
 }
 
+#[sde::app(name = "ranks.memory.other", distributed, tags(distributed))]
+fn other(sde: &Handle, number: usize) -> Result<DistArray<f64>, sde::Error> {
+    DistArray::from_fn(sde, &[ROWS], |at| (at[0] + number) as f64)
+}
+
+/// What was used longest ago of all that ranks made together left, whatever budget it counts for.
+pub(super) fn who_is_over_a_budget_takes_nothing_from_another(ranks: Ranks<'_>) {
+    let size = ranks.size();
+    ranks.run_ranks(|rank| {
+        let arrays = |count: usize| count * ROWS * size_of::<f64>() / size;
+        let builder = Sde::builder().memory_budget_of(NAME, arrays(40));
+        let builder = builder.memory_budget_of("ranks.memory.other", arrays(4));
+        let sde = rank.join(builder).build().unwrap();
+        make(&sde, 0..4);
+        for number in 0..10 {
+            other.call(&sde, number).unwrap();
+        }
+        let evicted = sde.stats().total.evicted;
+        assert!((6..10).contains(&evicted), "{evicted}");
+        make(&sde, 0..4);
+        assert_eq!(sde.stats().total.computed, 14);
+    });
+}
+
 /// One rank has less room than the others, and holds its parts: what leaves leaves on all, and no other is touched.
 pub(super) fn what_leaves_one_rank_leaves_all(ranks: Ranks<'_>) {
     let size = ranks.size();

@@ -17,6 +17,7 @@ use crate::result_map::Tag;
 /// | what no store has: `expendable`, or there is none | if the budget was given in bytes; the record stays, unless records may be [forgotten](Self::forget_records) |
 /// | `no_cache`, and what is being computed | is not counted |
 /// | what the program holds too | stays; dropping it would free nothing |
+/// | what ranks made together | what was used longest ago first, whatever the order, the tags and the costs; also what the program holds |
 ///
 /// Where what can't leave takes most of the budget, an eighth of it besides is left for the rest; where it takes more than all of
 /// it, a warning says so, once.

@@ -182,6 +182,7 @@ impl Builder {
     }
 
     /// The same for one app. If the program has shown no app of that name when the last [`Sde`] goes, a warning says so.
+    /// On several ranks all name the same apps: of what they made together the same leaves on all of them.
     pub fn memory_budget_of(
         mut self,
         app: impl Into<String>,

@@ -87,7 +87,7 @@ impl Engine {
             _ => 0,
         });
         let leave = leave.max().unwrap_or(0);
-        self.evict_collective(&ranks.take_first(leave));
+        self.evict_collective(&ranks.take_first(run.cache, leave));
         // One run has one name everywhere, which the first rank gives it.
         let next = match met[0].body {
             Body::Run { next, .. } => next,

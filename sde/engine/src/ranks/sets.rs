@@ -77,35 +77,30 @@ impl ProcessSet {
         lock(&self.order).used(cache, key);
     }
 
-    /// How many of the results that these ranks made together are to leave for this rank to keep to the budget of an app.
+    /// How many of the results that these ranks made together, and that count for the budget of an app, are to leave for
+    /// this rank to keep to it.
     pub(crate) fn too_many(&self, of: &AppCache) -> u32 {
         let Some(memory) = &of.counted else {
             return 0;
         };
         let (too_much, mut bytes, mut number) = (memory.0.collective_excess(), 0, 0);
         if too_much > 0 {
-            for (cache, key) in lock(&self.order).by_use.values() {
+            for (cache, key) in lock(&self.order).counting_with(of) {
                 if bytes >= too_much {
                     break;
                 }
-                if cache.counts_with(of) {
-                    bytes += cache.entry(key).map_or(0, |entry| entry.known_memory());
-                }
+                bytes += cache.entry(key).map_or(0, |entry| entry.known_memory());
                 number += 1;
             }
         }
         number
     }
 
-    /// Takes so many out of the order, which are to leave on all ranks.
-    pub(crate) fn take_first(&self, number: u32) -> Vec<(Arc<AppCache>, Key)> {
+    /// Takes so many that count for the budget of an app out of the order, which are to leave on all ranks.
+    pub(crate) fn take_first(&self, of: &AppCache, number: u32) -> Vec<(Arc<AppCache>, Key)> {
         let mut order = lock(&self.order);
-        let first: Vec<_> = order
-            .by_use
-            .values()
-            .take(number as usize)
-            .cloned()
-            .collect();
+        let first = order.counting_with(of).take(number as usize);
+        let first: Vec<_> = first.cloned().collect();
         first.iter().for_each(|(_, key)| order.forget(key));
         first
     }
@@ -142,6 +137,12 @@ impl SharedOrder {
         self.uses += 1;
         self.by_use.insert(self.uses, (Arc::clone(cache), key));
         self.last_use.insert(key, self.uses);
+    }
+
+    /// Those that count for the budget of an app, which are the same on all ranks that give the same apps one of their own.
+    fn counting_with(&self, of: &AppCache) -> impl Iterator<Item = &(Arc<AppCache>, Key)> {
+        let counting = move |(cache, _): &&(Arc<AppCache>, Key)| cache.counts_with(of);
+        self.by_use.values().filter(counting)
     }
 
     fn forget(&mut self, key: &Key) {

@@ -54,7 +54,6 @@ pub struct Counts {
     hits: u64,
     waits: u64,
     loads: u64,
-    /// Those of several ranks too.
     duplicates: u64,
     ranks: u64,
     saved: u64,
@@ -73,11 +72,7 @@ impl Counts {
             ranks: 1,
             saved,
         };
-        let mut sum = Self {
-            // All ranks know these.
-            duplicates: stats.on_several_ranks,
-            ..Self::default()
-        };
+        let mut sum = Self::default();
         for one in sde.gather("statistics", own)? {
             sum.computed += one.computed;
             sum.hits += one.hits;

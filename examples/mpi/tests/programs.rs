@@ -18,48 +18,59 @@ fn job(ranks: usize, program: &str, arguments: &[&str]) -> Job {
     run(&mut command)
 }
 
-/// The energies as they were printed, and a number of the statistics by its name.
-fn scan(ranks: usize, more: &[&str]) -> (Vec<String>, impl Fn(&str) -> u64 + use<>) {
-    let arguments = [&SCAN[..], more].concat();
-    let job = job(ranks, WATER_SCAN, &arguments);
-    job.succeeded();
-    let said: Value = serde_json::from_str(&job.stdout).expect("one JSON object");
-    let points = said["points"].as_array().expect("points").clone();
-    let energies = points.iter().map(|point| point["energy"].to_string());
-    let count = move |name: &str| said["stats"][name].as_u64().expect("a number");
-    (energies.collect(), count)
+/// What a scan prints and tells.
+struct Scan {
+    /// As they were printed.
+    energies: Vec<String>,
+    stats: Value,
+    /// Of all ranks, each with its app and key, in order.
+    computed: Vec<String>,
 }
 
-#[test]
-fn water_scan_gives_the_same_bits_on_any_number_of_ranks() {
-    let (alone, of_one) = scan(1, &[]);
-    assert_eq!(alone.len(), 5);
-    for ranks in [2, 4] {
-        let (energies, count) = scan(ranks, &[]);
-        assert_eq!(energies, alone, "{ranks} ranks");
-        assert_eq!(count("ranks"), ranks as u64);
-        // The scan itself is run by all of them; what else was computed twice is told.
-        let scans = ranks as u64 - 1;
-        let computed = count("computed") - count("duplicates") - scans;
-        assert_eq!(computed, of_one("computed"), "{ranks} ranks");
+impl Scan {
+    fn of(ranks: usize, more: &[&str]) -> Self {
+        let job = job(ranks, WATER_SCAN, &[&SCAN[..], more].concat());
+        job.succeeded();
+        let said: Value = serde_json::from_str(&job.stdout).expect("one JSON object");
+        let points = said["points"].as_array().expect("points");
+        let computed = job.stderr.lines().filter_map(|line| {
+            let (_, run) = line.split_once(": computed ")?;
+            Some(run.to_owned())
+        });
+        let mut computed: Vec<_> = computed.collect();
+        computed.sort_unstable();
+        Self {
+            energies: points
+                .iter()
+                .map(|point| point["energy"].to_string())
+                .collect(),
+            stats: said["stats"].clone(),
+            computed,
+        }
+    }
+
+    /// A number of the statistics by its name.
+    fn count(&self, name: &str) -> u64 {
+        self.stats[name].as_u64().expect("a number")
     }
 }
 
-/// Those of `par_map` itself; what a point needs may be computed for two points at a time.
+/// Each point is computed once over all ranks. The scan itself is run by all of them, and what a point needs may be
+/// computed for two points at a time.
 #[test]
-fn each_point_is_computed_once_over_all_ranks() {
+fn water_scan_gives_the_same_bits_on_any_number_of_ranks() {
+    let mut alone = Scan::of(1, &["--verbose"]);
+    assert_eq!(alone.energies.len(), 5);
+    assert_eq!(alone.count("computed"), alone.computed.len() as u64);
+    alone.computed.dedup();
     for ranks in [2, 4] {
-        let job = job(ranks, WATER_SCAN, &[&SCAN[..], &["--verbose"]].concat());
-        job.succeeded();
-        let points = job.stderr.lines().filter_map(|line| {
-            let (_, run) = line.split_once(": computed Rhf ")?;
-            (run.len() == 12).then_some(run)
-        });
-        let mut points: Vec<_> = points.collect();
-        points.sort_unstable();
-        let told = points.len();
-        points.dedup();
-        assert_eq!((told, points.len()), (5, 5), "{ranks} ranks: {job:#?}");
+        let mut scan = Scan::of(ranks, &["--verbose"]);
+        assert_eq!(scan.energies, alone.energies, "{ranks} ranks");
+        assert_eq!(scan.count("ranks"), ranks as u64);
+        let points = |run: &&String| run.starts_with("Rhf ");
+        assert_eq!(scan.computed.iter().filter(points).count(), 5);
+        scan.computed.dedup();
+        assert_eq!(scan.computed, alone.computed, "{ranks} ranks");
     }
 }
 
@@ -68,11 +79,11 @@ fn water_scan_goes_on_on_another_number_of_ranks() {
     let folder = tempfile::tempdir().expect("a folder");
     let store = folder.path().join("store");
     let store = store.to_str().expect("a path in Unicode");
-    let (first, _) = scan(3, &["--store", store]);
+    let first = Scan::of(3, &["--store", store]);
     for ranks in [1, 2, 4] {
-        let (again, count) = scan(ranks, &["--store", store]);
-        assert_eq!(again, first);
-        assert_eq!(count("computed"), 0, "{ranks} ranks");
+        let again = Scan::of(ranks, &["--store", store]);
+        assert_eq!(again.energies, first.energies);
+        assert_eq!(again.count("computed"), 0, "{ranks} ranks");
     }
 }
 

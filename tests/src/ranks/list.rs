@@ -157,7 +157,7 @@ macro_rules! for_each_test_of_ranks {
                 each_key_is_computed_once_over_all_ranks_and_all_have_all: Each(&[1, 2, 3, 4, 8]),
                 in_a_distributed_app_too_and_in_an_ordinary_one_each_rank_for_itself: Each(&[3]),
                 what_fails_is_the_same_error_on_all_ranks_and_stops_nothing: Each(&[3]),
-                what_several_ranks_compute_beneath_is_counted: Each(&[2]),
+                what_items_share_each_rank_computes_that_needs_it: Each(&[2]),
                 non_deterministic_results_are_the_same_on_all_ranks: Each(&[3]),
                 what_is_missing_is_not_compared_with_all_that_is_stored: Each(&[1, 2]),
                 what_is_random_on_one_rank_is_so_on_all: Each(&[1, 3]),

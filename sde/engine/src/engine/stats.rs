@@ -49,9 +49,6 @@ pub struct Stats {
     pub apps: BTreeMap<String, AppStats>,
     /// The sum over all apps.
     pub total: AppStats,
-    /// How often something was computed in [`par_map`](crate::Handle::par_map) that another rank had
-    /// computed too: runs nested in different items.
-    pub on_several_ranks: u64,
     /// How much memory the entries take that count for all apps together, if that has a
     /// [budget](crate::Builder::memory_budget).
     pub memory: Option<MemoryUse>,
@@ -64,7 +61,6 @@ pub struct Stats {
 impl Engine {
     pub(super) fn stats(&self) -> Stats {
         let mut stats = Stats {
-            on_several_ranks: self.sets.duplicates(),
             recent_bytes: self.recent.bytes(),
             memory: self.caches.memory().map(Memory::in_use),
             ..Stats::default()
@@ -153,10 +149,7 @@ impl fmt::Display for Stats {
                 used.entries
             )?;
         }
-        match self.on_several_ranks {
-            0 => Ok(()),
-            count => write!(f, "\n{count} of them were computed on another rank too"),
-        }
+        Ok(())
     }
 }
 
@@ -223,12 +216,6 @@ a\\u{1b}[2J slow one         3          0       2    2.5s      -
 fast                     1000         20       0  15.0µs      -
 all                      1003         20       2    2.5s      -";
         assert_eq!(stats.to_string(), expected);
-        stats.on_several_ranks = 2;
-        assert!(
-            stats
-                .to_string()
-                .ends_with("-\n2 of them were computed on another rank too")
-        );
         assert_eq!(Stats::default().to_string().lines().count(), 2);
     }
 }

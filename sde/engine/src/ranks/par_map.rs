@@ -2,10 +2,10 @@
 //!
 //! The ranks find out together what nobody has yet, [deal](super::deal) that out, and compute it, each with its
 //! own threads. Then each gets what the others computed. What runs within an item is the
-//! affair of the rank that computes it: two ranks may compute the same there, which is counted.
+//! affair of the rank that computes it: two ranks may compute the same there.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap, HashSet};
+use std::collections::{BinaryHeap, HashMap};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -52,9 +52,8 @@ impl Engine {
         let plan = self.plan(ranks, app, list)?;
         let (mut computed, mut failures, mut left) = Default::default();
         if !plan.missing.is_empty() {
-            let watch = self.sets.watch_computed();
             computed = self.compute_dealt(from, ranks, app, list, &plan.missing)?;
-            failures = self.tell_computed(ranks, watch.computed(), &computed)?;
+            failures = self.tell_failed(ranks, &computed)?;
         }
         if plan.is_any_given || !plan.missing.is_empty() {
             left = self.give_out(ranks, app, &plan, &computed, transfer)?;
@@ -171,27 +170,18 @@ impl Engine {
             || matches!(self.stored_refusal(resolved, &key), Some(Ok(_)))
     }
 
-    /// Tells all ranks what was computed, of which is counted what several have, and which of the items failed, and
-    /// why.
-    fn tell_computed(
+    /// Tells all ranks which of the items failed, and why.
+    fn tell_failed(
         &self,
         ranks: &Ranks,
-        keys: Vec<Key>,
         computed: &HashMap<usize, Item>,
     ) -> Result<HashMap<usize, Error>, Error> {
         let failed = |(at, item): (&usize, &Item)| Some((*at, chain(item.as_ref().err()?)));
         let failed: Vec<(usize, String)> = computed.iter().filter_map(failed).collect();
-        // Enough of a key to count what is there twice.
-        let start =
-            |key: &Key| u64::from_le_bytes(*key.as_bytes().first_chunk().unwrap_or(&[0; 8]));
-        let keys: Vec<u64> = keys.iter().map(start).collect();
-        let header = Header::keyless(CollectiveOp::Exchange, "what was computed");
-        let all = ranks.gather_all(header, &(keys, failed))?;
-        let mut seen = HashSet::new();
+        let header = Header::keyless(CollectiveOp::Exchange, "what failed");
+        let all = ranks.gather_all(header, &failed)?;
         let mut failures = HashMap::new();
-        for (rank, (keys, failed)) in all.into_iter().enumerate() {
-            let again = keys.into_iter().filter(|key| !seen.insert(*key)).count();
-            self.sets.add_duplicates(again as u64);
+        for (rank, failed) in all.into_iter().enumerate() {
             let rank = ranks.in_program(rank);
             for (at, text) in failed {
                 let message = crate::error::told(&text);

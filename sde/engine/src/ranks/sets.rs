@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Deref;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use super::collective::Ranks;
@@ -173,10 +172,6 @@ pub(crate) struct Sets {
     pub(crate) received: Received,
     /// What others have computed and this rank has not got.
     left: Mutex<BTreeSet<Key>>,
-    /// What was computed since `par_map` began to watch.
-    computed: Mutex<Option<Vec<Key>>>,
-    /// How often something was computed that another rank computed too.
-    duplicates: AtomicU64,
 }
 
 impl Sets {
@@ -207,9 +202,6 @@ impl Sets {
     /// Takes note of an ordinary run, if its results are to be given to others some day: within
     /// a part of the ranks.
     pub(crate) fn note_fresh(&self, app: &Arc<str>, key: Key) {
-        if let Some(computed) = &mut *lock(&self.computed) {
-            computed.push(key);
-        }
         let innermost = lock(&self.nested).last().cloned();
         if let Some(innermost) = innermost {
             innermost.add_fresh([(Arc::clone(app), key)]);
@@ -246,20 +238,6 @@ impl Sets {
         keys
     }
 
-    /// Takes note of what is computed, as long as that lives.
-    pub(crate) fn watch_computed(&self) -> Watch<'_> {
-        *lock(&self.computed) = Some(Vec::new());
-        Watch(self)
-    }
-
-    pub(crate) fn add_duplicates(&self, more: u64) {
-        self.duplicates.fetch_add(more, Ordering::Relaxed);
-    }
-
-    pub(crate) fn duplicates(&self) -> u64 {
-        self.duplicates.load(Ordering::Relaxed)
-    }
-
     /// Forgets everything.
     pub(crate) fn forget_all(&self) {
         self.received.forget_all();
@@ -271,21 +249,6 @@ impl Sets {
     pub(crate) fn entries(&self) -> Vec<Arc<Entry>> {
         let all = self.all();
         all.iter().flat_map(|set| set.entries()).collect()
-    }
-}
-
-/// Takes note of what is computed. A panic ends it too: nobody would take what is noted.
-pub(crate) struct Watch<'a>(&'a Sets);
-
-impl Watch<'_> {
-    pub(crate) fn computed(self) -> Vec<Key> {
-        lock(&self.0.computed).take().unwrap_or_default()
-    }
-}
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        *lock(&self.0.computed) = None;
     }
 }
 
@@ -330,18 +293,5 @@ mod tests {
             assert!(set.caches().is_empty());
             assert_eq!(set.take_fresh(), []);
         }
-    }
-
-    #[test]
-    fn what_is_computed_is_noted_as_long_as_somebody_watches() {
-        let (sets, app) = (Sets::default(), Arc::from("app"));
-        let keys = [1, 2].map(|byte| Key::from_bytes([byte; 32]));
-        let watch = sets.watch_computed();
-        sets.note_fresh(&app, keys[0]);
-        assert_eq!(watch.computed(), keys[..1]);
-        // As a panic does.
-        drop(sets.watch_computed());
-        sets.note_fresh(&app, keys[1]);
-        assert_eq!(*lock(&sets.computed), None);
     }
 }

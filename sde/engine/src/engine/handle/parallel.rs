@@ -45,9 +45,8 @@ impl Handle {
     /// what nobody remembers is dealt out to the ranks (by what each run costs, if the app
     /// tells), each of these keys is computed once over all of them, and afterwards every rank
     /// has every result. A rank that has nothing left takes of another what that has not begun, so where there are more
-    /// items than ranks they run on threads that are not this one. What two ranks compute within different items is counted
-    /// ([`Stats::on_several_ranks`](crate::Stats::on_several_ranks)). Progress is that of the rank's own
-    /// share, and says so: others may still compute when it is full.
+    /// items than ranks they run on threads that are not this one. What items share, each rank
+    /// computes that needs it. Progress is that of the rank's own share, and says so: others may still compute when it is full.
     ///
     /// # Panics
     /// If a run panics, after the runs that had begun have ended.

@@ -220,12 +220,9 @@ impl<T: Element> DistArray<T> {
             );
             return Err(refused(why));
         }
-        let local = Move {
-            ranks,
-            from: self.layout.blocks(),
-            to: layout.blocks(),
-        }
-        .run(&self.local, header(CollectiveOp::Move, &layout, &[]))?;
+        let header = header(CollectiveOp::Move, &layout, &[]);
+        let of_rank = Move::of_all(ranks.rank(), self.layout.blocks(), layout.blocks());
+        let local = of_rank.run(ranks, &self.local, header)?;
         let moved = Self::of(Arc::new(layout), ranks.rank(), local, ranks.id());
         if let Some(origin) = self.origin.get() {
             // It is new, so this is the first.
@@ -242,13 +239,9 @@ impl<T: Element> DistArray<T> {
         let Some(ranks) = self.here(sde, "gathers")? else {
             return Ok(self.local.clone());
         };
-        let whole = Block::whole(self.shape());
-        Move {
-            ranks,
-            from: self.layout.blocks(),
-            to: &vec![whole; ranks.size()],
-        }
-        .run(&self.local, header(CollectiveOp::Gather, &self.layout, &[]))
+        let whole = vec![Block::whole(self.shape()); ranks.size()];
+        let header = header(CollectiveOp::Gather, &self.layout, &[]);
+        Move::of_all(ranks.rank(), self.layout.blocks(), &whole).run(ranks, &self.local, header)
     }
 
     pub(super) fn set(&self) -> u64 {
@@ -275,9 +268,8 @@ impl<T: Element> DistArray<T> {
 /// That all ranks are to do this, and mean this layout and these numbers.
 pub(super) fn header(op: CollectiveOp, layout: &Layout, numbers: &[usize]) -> Header {
     let mut hasher = blake3::Hasher::new();
-    let blocks = layout.blocks().iter();
-    let blocks = blocks.flat_map(|block| block.offset.iter().chain(&block.extent));
-    for number in numbers.iter().chain(blocks) {
+    hasher.update(layout.digest().as_bytes());
+    for number in numbers {
         hasher.update(&(*number as u64).to_le_bytes());
     }
     let key = Key::from_bytes(*hasher.finalize().as_bytes());

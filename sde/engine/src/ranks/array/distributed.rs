@@ -50,12 +50,8 @@ impl<T: Element> Distributed for DistArray<T> {
                 to[*rank] = layout.block(place);
             }
         }
-        let local = Move {
-            ranks: over.ranks,
-            from: &from,
-            to: &to,
-        }
-        .run(
+        let local = Move::of_all(over.rank(), &from, &to).run(
+            over.ranks,
             part.map_or(&[][..], |part| part.local()),
             header(CollectiveOp::Move, &Layout::rows(&shape, 1), &[]),
         )?;

@@ -2,6 +2,7 @@
 
 use super::block::{Block, fits};
 use crate::error::Error;
+use crate::key::Digest;
 
 /// The shape of an array, and a block of it for each rank. Blocks may be uneven and empty; each
 /// element is in one of them.
@@ -20,9 +21,25 @@ use crate::error::Error;
 pub struct Layout {
     shape: Vec<usize>,
     blocks: Vec<Block>,
+    /// Of all of this: at each step of an iteration ranks make sure that they mean one layout.
+    digest: Digest,
 }
 
 impl Layout {
+    fn new(shape: &[usize], blocks: Vec<Block>) -> Self {
+        let numbers = blocks.iter();
+        let numbers = numbers.flat_map(|block| block.offset.iter().chain(&block.extent));
+        let numbers = shape.iter().chain(numbers);
+        let bytes: Vec<_> = numbers
+            .flat_map(|number| (*number as u64).to_le_bytes())
+            .collect();
+        Self {
+            shape: shape.to_vec(),
+            blocks,
+            digest: Digest::from_bytes(*blake3::hash(&bytes).as_bytes()),
+        }
+    }
+
     /// Each rank has some consecutive indices of the first dimension, the first ranks one more
     /// where that does not come out even. Ranks beyond the length of the dimension have nothing.
     #[must_use]
@@ -31,10 +48,7 @@ impl Layout {
         if let Some(first) = parts.first_mut() {
             *first = ranks;
         }
-        Self {
-            shape: shape.to_vec(),
-            blocks: grid(shape, &parts),
-        }
+        Self::new(shape, grid(shape, &parts))
     }
 
     /// Each dimension is cut into so many parts; the last one runs fastest over the ranks.
@@ -46,10 +60,7 @@ impl Layout {
             let why = format!("a grid of {parts:?} does not cut an array of shape {shape:?}");
             return Err(refused(why));
         }
-        Ok(Self {
-            shape: shape.to_vec(),
-            blocks: grid(shape, parts),
-        })
+        Ok(Self::new(shape, grid(shape, parts)))
     }
 
     /// A block for each rank.
@@ -78,18 +89,12 @@ impl Layout {
             let why = format!("the blocks have {count} of {} elements", whole.len());
             return Err(refused(why));
         }
-        Ok(Self {
-            shape: shape.to_vec(),
-            blocks,
-        })
+        Ok(Self::new(shape, blocks))
     }
 
     /// One block of an array, of which the others are elsewhere.
     pub(super) fn part_of(shape: &[usize], block: Block) -> Self {
-        Self {
-            shape: shape.to_vec(),
-            blocks: vec![block],
-        }
+        Self::new(shape, vec![block])
     }
 
     /// The lengths of the array.
@@ -113,6 +118,10 @@ impl Layout {
 
     pub(super) fn blocks(&self) -> &[Block] {
         &self.blocks
+    }
+
+    pub(super) fn digest(&self) -> &Digest {
+        &self.digest
     }
 }
 

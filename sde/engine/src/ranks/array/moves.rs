@@ -17,13 +17,14 @@ use crate::ranks::collective::{Body, Header, Ranks};
 /// What a rank packs in a turn, in bytes.
 const TURN: usize = 1 << 20;
 
-/// Where elements come from and go to.
-pub(super) struct Move<'a> {
-    pub(super) ranks: &'a Ranks,
-    /// So many blocks of each rank: the places at which its elements lie.
-    pub(super) from: &'a [Block],
-    /// A block for each rank; those that get nothing have an empty one.
-    pub(super) to: &'a [Block],
+/// What one rank sends, gets and keeps.
+pub(super) struct Move {
+    /// The places at which its own elements lie.
+    own: Vec<Block>,
+    /// What it is to have.
+    target: Block,
+    sends: Vec<Piece>,
+    gets: Vec<Piece>,
 }
 
 /// What one other rank gets of a block, or has of it.
@@ -33,6 +34,11 @@ struct Piece {
 }
 
 impl Piece {
+    fn new(rank: usize, lines: impl Iterator<Item = Lines>) -> Option<Self> {
+        let lines: Vec<_> = lines.collect();
+        (!lines.is_empty()).then_some(Self { rank, lines })
+    }
+
     fn len(&self) -> usize {
         self.lines.iter().map(Lines::len).sum()
     }
@@ -62,36 +68,58 @@ impl Piece {
 /// What goes between this rank and another in a turn: where it lies in a block.
 type Part = (usize, Vec<Range<usize>>);
 
-impl Move<'_> {
+impl Move {
+    /// Of what one rank has at these places and is to have, before it is told of others.
+    pub(super) fn new(own: Vec<Block>, target: Block) -> Self {
+        Self {
+            own,
+            target,
+            sends: Vec::new(),
+            gets: Vec::new(),
+        }
+    }
+
+    /// One of all ranks, each of which has a block and is to have another. It may be empty.
+    pub(super) fn of_all(rank: usize, from: &[Block], to: &[Block]) -> Self {
+        let own = std::slice::from_ref(&from[rank]);
+        let mut of_rank = Self::new(own.to_vec(), to[rank].clone());
+        for (other, (from, to)) in from.iter().zip(to).enumerate() {
+            if other != rank {
+                of_rank.add(other, own, to, std::slice::from_ref(from));
+            }
+        }
+        of_rank
+    }
+
+    /// Adds another rank, which is to have `to` and has something at the places `from`; this one has something for it at
+    /// `own`. Both ranks take the places in one order.
+    pub(super) fn add(&mut self, rank: usize, own: &[Block], to: &Block, from: &[Block]) {
+        let met = own.iter().filter(|block| block.meets(to));
+        let lines = met.map(|block| block.lines(&block.shared(to)));
+        self.sends.extend(Piece::new(rank, lines));
+        let met = from.iter().filter(|block| block.meets(&self.target));
+        let lines = met.map(|block| self.target.lines(&block.shared(&self.target)));
+        self.gets.extend(Piece::new(rank, lines));
+    }
+
     /// What this rank has afterwards. The header says what all are about to do.
-    pub(super) fn run<T: Element>(&self, local: &[T], header: Header) -> Result<Vec<T>, Error> {
-        let own = self.blocks_of(self.ranks.rank());
-        let target = &self.to[self.ranks.rank()];
-        let sends = self.pieces(|rank| {
-            let to = &self.to[rank];
-            let met = own.iter().filter(|block| block.meets(to));
-            met.map(|block| block.lines(&block.shared(to))).collect()
-        });
-        let gets = self.pieces(|rank| {
-            let met = self
-                .blocks_of(rank)
-                .iter()
-                .filter(|block| block.meets(target));
-            met.map(|block| target.lines(&block.shared(target)))
-                .collect()
-        });
-        let turns = self.turns::<T>(&sends, &gets, header)?;
-        let mut moved = self.ranks.zeroed("an array", target.len())?;
-        for block in own {
-            copy(block, local, target, &mut moved);
+    pub(super) fn run<T: Element>(
+        &self,
+        ranks: &Ranks,
+        local: &[T],
+        header: Header,
+    ) -> Result<Vec<T>, Error> {
+        let turns = self.turns::<T>(ranks, header)?;
+        let mut moved = ranks.zeroed("an array", self.target.len())?;
+        for block in &self.own {
+            copy(block, local, &self.target, &mut moved);
         }
         let (mut packed, mut received) = (Vec::new(), Vec::new());
         for turn in 0..turns {
-            let send = send_of(local, &parts(&sends, turn, turns), &mut packed);
-            let gets = parts(&gets, turn, turns);
+            let send = send_of(local, &parts(&self.sends, turn, turns), &mut packed);
+            let gets = parts(&self.gets, turn, turns);
             let mut receive = receive_of(&mut moved, &gets, &mut received);
-            self.ranks
-                .exchange_bytes("the parts of an array", &send, &mut receive)?;
+            ranks.exchange_bytes("the parts of an array", &send, &mut receive)?;
             let mut rest = &received[..];
             for run in gets.iter().filter(is_packed).flat_map(|(_, runs)| runs) {
                 let (line, others) = rest.split_at(run.len());
@@ -102,30 +130,15 @@ impl Move<'_> {
         Ok(moved)
     }
 
-    fn blocks_of(&self, rank: usize) -> &[Block] {
-        let of_each = self.from.len() / self.to.len();
-        &self.from[rank * of_each..][..of_each]
-    }
-
-    /// What each other rank shares with this one.
-    fn pieces(&self, lines: impl Fn(usize) -> Vec<Lines>) -> Vec<Piece> {
-        let others = (0..self.to.len()).filter(|rank| *rank != self.ranks.rank());
-        let piece = |rank: usize| {
-            let lines = lines(rank);
-            (!lines.is_empty()).then_some(Piece { rank, lines })
-        };
-        others.filter_map(piece).collect()
-    }
-
     /// In how many turns all ranks exchange what they pack.
-    fn turns<T>(&self, sends: &[Piece], gets: &[Piece], header: Header) -> Result<usize, Error> {
+    fn turns<T>(&self, ranks: &Ranks, header: Header) -> Result<usize, Error> {
         let packed = |pieces: &[Piece]| pieces.iter().map(Piece::packed).sum::<usize>();
-        let most = packed(sends).max(packed(gets));
-        let own = match sends.is_empty() && gets.is_empty() {
+        let most = packed(&self.sends).max(packed(&self.gets));
+        let own = match self.sends.is_empty() && self.gets.is_empty() {
             true => 0,
             false => most.saturating_mul(size_of::<T>()).div_ceil(TURN).max(1),
         };
-        let met = self.ranks.meet(header.with_body(Body::Turns(own)))?;
+        let met = ranks.meet(header.with_body(Body::Turns(own)))?;
         let turns = met.iter().map(|header| match header.body {
             Body::Turns(turns) => turns,
             _ => 0,

@@ -55,8 +55,8 @@ impl<T: Element> DistArray<T> {
     /// ```
     ///
     /// # Cost
-    /// A copy of the block; messages to and from those ranks only that have something of what is around it. Planning them
-    /// looks at the blocks of all ranks.
+    /// A copy of the block; messages to and from those ranks only that have something of what is around it. Who these are is
+    /// found by a look at the block of each rank.
     ///
     /// # Errors
     /// The same on all ranks, if one does something else, or asks for something else. On this rank, if the array lies
@@ -73,16 +73,13 @@ impl<T: Element> DistArray<T> {
         let target = halo.around(&block);
         let mut local = match self.here(sde, "pads")? {
             Some(ranks) => {
-                let blocks = self.layout.blocks();
-                let from: Vec<_> = blocks.iter().flat_map(|block| halo.places(block)).collect();
-                let to: Vec<_> = blocks.iter().map(|block| halo.around(block)).collect();
                 let header = header(CollectiveOp::Move, &self.layout, &halo.numbers());
-                let (from, to) = (&from, &to);
-                Move { ranks, from, to }.run(&self.local, header)?
+                let of_rank = halo.around_all(ranks.rank(), self.layout.blocks());
+                of_rank.run(ranks, &self.local, header)?
             }
             None => {
                 let mut local = vec![T::zeroed(); target.len()];
-                for place in halo.places(&block) {
+                for place in halo.places(&block, &block) {
                     copy(&place, &self.local, &target, &mut local);
                 }
                 local
@@ -175,25 +172,58 @@ impl<'a, T: Element> Halo<'a, T> {
         }
     }
 
-    /// All places at which the elements of a block lie.
-    fn places(&self, block: &Block) -> Vec<Block> {
+    /// What goes between a rank and those that have something of what is around its block, which are those around whose
+    /// blocks it has something.
+    fn around_all(&self, rank: usize, blocks: &[Block]) -> Move {
+        let own = &blocks[rank];
+        let mut of_rank = Move::new(self.places(own, own), self.around(own));
+        for (other, block) in blocks.iter().enumerate() {
+            if other != rank && self.are_near(own, block) {
+                let places = self.places(own, block);
+                of_rank.add(
+                    other,
+                    &places,
+                    &self.around(block),
+                    &self.places(block, own),
+                );
+            }
+        }
+        of_rank
+    }
+
+    fn are_near(&self, one: &Block, other: &Block) -> bool {
+        let mut axes = 0..self.shape.len();
+        let is_any = axes.all(|axis| self.starts(axis, one, other).next().is_some());
+        is_any && !one.is_empty() && !other.is_empty()
+    }
+
+    /// All places at which elements of a block lie around another.
+    fn places(&self, block: &Block, other: &Block) -> Vec<Block> {
         let mut places = vec![block.clone()];
         for axis in 0..self.shape.len() {
-            let starts = match self.is_periodic(axis) {
-                true => [0, 1, 2].map(|times| times * self.shape[axis]).to_vec(),
-                false => vec![self.widths[axis]],
-            };
             let moved = |place: Block| {
-                let at = |start: &usize| {
+                self.starts(axis, block, other).map(move |start| {
                     let mut place = place.clone();
                     place.offset[axis] += start;
                     place
-                };
-                starts.iter().map(at).collect::<Vec<_>>()
+                })
             };
             places = places.into_iter().flat_map(moved).collect();
         }
         places
+    }
+
+    /// Where an array begins of which the block has in this dimension something that lies around the other.
+    fn starts(&self, axis: usize, block: &Block, other: &Block) -> impl Iterator<Item = usize> {
+        let first = self.start(axis) + other.offset[axis] - self.widths[axis];
+        let end = first + other.extent[axis] + 2 * self.widths[axis];
+        let (length, offset, extent) = (self.shape[axis], block.offset[axis], block.extent[axis]);
+        let (lowest, count) = match self.is_periodic(axis) {
+            true => (0, 3),
+            false => (self.widths[axis], 1),
+        };
+        let starts = (0..count).map(move |times| lowest + times * length);
+        starts.filter(move |start| start + offset < end && first < start + offset + extent)
     }
 
     /// Fills in what lies beyond the edges that are not periodic.
@@ -291,5 +321,39 @@ impl<T> std::fmt::Debug for Padded<T> {
 impl<T> std::fmt::Debug for Near<'_, T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Near({} of {:?})", self.place, self.padded)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+
+    /// Prints the row of docs/scaling.md.
+    #[test]
+    #[ignore = "long: it prints how long planning takes on 10,000 ranks"]
+    fn what_planning_takes() {
+        for (shape, parts) in [
+            (&[6400, 6400][..], &[100, 100][..]),
+            (&[640_000, 64], &[10_000, 1]),
+            (&[1600, 1280, 1280], &[25, 20, 20]),
+        ] {
+            let layout = Layout::grid(shape, parts).unwrap();
+            for edge in [Edge::Constant(0.0), Edge::Periodic] {
+                let (widths, edges) = (vec![1; shape.len()], vec![edge; shape.len()]);
+                let halo = Halo::<f64>::new(shape, &widths, &edges).unwrap();
+                let begun = Instant::now();
+                let times = 100;
+                for rank in 0..times {
+                    let numbers = halo.numbers();
+                    let _header =
+                        std::hint::black_box(header(CollectiveOp::Move, &layout, &numbers));
+                    std::hint::black_box(halo.around_all(rank * 100, layout.blocks()));
+                }
+                let each = begun.elapsed() / times as u32;
+                println!("{parts:?}, {edge:?}: {each:.1?} a step");
+            }
+        }
     }
 }

@@ -163,12 +163,7 @@ impl<T: Element> DistArray<T> {
         let own = &from[ranks.rank()];
         let header = header(CollectiveOp::Gather, &self.layout, &[length]);
         let from = &from;
-        let end = Move {
-            ranks,
-            from,
-            to: &to,
-        }
-        .run(&self.local, header)?;
+        let end = Move::of_all(ranks.rank(), from, &to).run(ranks, &self.local, header)?;
         let first = own.offset[0].next_multiple_of(length);
         let skipped = (first - own.offset[0]).min(self.local.len());
         let pieces = self.local[skipped..].chunks_exact(length);

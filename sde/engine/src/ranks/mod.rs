@@ -44,6 +44,6 @@ pub use group::renumbered;
 pub use group::{GroupError, Note, OneProcess, ProcessGroup, Subgroup};
 pub(crate) use parts::part_key;
 pub(crate) use save::{bind, with_parts};
-pub(crate) use scratch::{PartOps, StateKind, state_key};
+pub(crate) use scratch::{StateKind, state_key};
 pub(crate) use sets::{ProcessSet, Sets};
 pub use threads::ThreadGroup;

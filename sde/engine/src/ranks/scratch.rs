@@ -3,28 +3,28 @@
 //! Each rank keeps states of its own, and saves them alone. What it goes on from must be one state of all: else one
 //! rank would be a step ahead, or go on from what another job left. So a state says which run made it and after how
 //! many meetings, which ranks that make the same calls find alike without a word. All tell what they have when
-//! they load, and take the newest that all have.
-//!
-//! States that are parts of one value are put together again by any number of ranks, as what is saved of such a value.
+//! they load, and take the newest of which the parts of all ranks that made it are there, and fit together: each its own, of
+//! states that are the same that of the lowest rank, and those that are parts of one value are put together again by any
+//! number of ranks, as what is saved of such a value.
 //!
 //! That there is one in common whenever ranks are killed, takes two rules. In memory each rank keeps the last two,
 //! and only the first after a meeting: no rank is further ahead than one of these. And a state is saved when all have
 //! met that had saved the one before ([`Ranks::want_state`]), so that the last two in the store share one too.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::array::{Distributed, Placement, SavedParts};
+use super::array::{DistOps, Placement};
 use super::collective::{CollectiveOp, Header, Ranks, ShortDigest, not_here, short};
 use super::parts::part_key;
-use super::values::{decode_sent, encode_to_send};
+use super::values::gather_values;
 use crate::app::{DependencySnapshot, Frame, Handle};
 use crate::cache::ScratchState;
 use crate::checkpoint::SavePolicy;
 use crate::engine::Engine;
-use crate::error::{AppError, ArchiveError, Error};
+use crate::error::{ArchiveError, Error};
 use crate::event::RunId;
 use crate::key::{Digest, Key};
 use crate::result_map::{Codec, ErasedValue, Storable, Value};
@@ -49,26 +49,26 @@ struct Part<T: Storable> {
 pub(crate) enum StateKind<T> {
     Own,
     Replicated,
-    Parts(PartOps<T>),
+    /// Parts of one value, with what makes a copy of one.
+    Parts(DistOps, fn(&T) -> T),
 }
 
-/// What a state can do that is a part.
-pub(crate) struct PartOps<T> {
-    descriptor: fn(&T) -> Vec<u64>,
-    check: fn(&[Vec<u64>]) -> Result<(), AppError>,
-    assemble: fn(&SavedParts<'_, T>, usize, usize) -> Result<T, AppError>,
-    bind: fn(&T, &Placement),
-    clone: fn(&T) -> T,
-}
+impl<T: Storable> StateKind<T> {
+    /// What tells whether a part fits others; `None` if it fits none.
+    fn descriptor(&self, part: &Part<T>) -> Option<Vec<u64>> {
+        match self {
+            Self::Own => Some(Vec::new()),
+            Self::Replicated => part.digest().map(|of| bytemuck::pod_collect_to_vec(&of)),
+            Self::Parts(..) => part.descriptor.clone(),
+        }
+    }
 
-impl<T: Distributed + Clone> PartOps<T> {
-    pub(crate) fn of() -> Self {
-        Self {
-            descriptor: T::part_descriptor,
-            check: T::check,
-            assemble: T::assemble,
-            bind: T::bind,
-            clone: T::clone,
+    /// Whether so many ranks may go on from a state of which the parts of all ranks that made it have these descriptors.
+    fn fit(&self, descriptors: &[Vec<u64>], ranks: usize) -> bool {
+        match self {
+            Self::Own => descriptors.len() == ranks,
+            Self::Replicated => descriptors.iter().all(|of| *of == descriptors[0]),
+            Self::Parts(ops, _) => (ops.check)(descriptors).is_ok(),
         }
     }
 }
@@ -80,9 +80,6 @@ struct Moment {
     number: u64,
     ranks: usize,
 }
-
-/// A state that is found, and when it was made.
-type State<T> = Option<(Moment, Value<T>)>;
 
 /// Where the states of a rank are kept: those of the lowest with the run itself, so that they are gone with its result,
 /// which it saves. States of others are of no use without.
@@ -108,14 +105,29 @@ impl Moment {
 impl<T: Storable> Part<T> {
     /// The digest of the state, if it can be encoded.
     fn digest(&self) -> Option<ShortDigest> {
-        self.digest
-            .or_else(|| self.state.as_ref().and_then(digest_of))
+        self.digest.or_else(|| {
+            let bytes = postcard::to_allocvec(&**self.state.as_ref()?).ok()?;
+            Some(short(&blake3::hash(&bytes)))
+        })
+    }
+
+    /// The same, where the lowest rank has saved the state.
+    fn without_state(&self) -> Self {
+        Self {
+            rests_on: self.rests_on.clone(),
+            state: None,
+            digest: self.digest(),
+            descriptor: None,
+            ..*self
+        }
     }
 }
 
-fn digest_of<T: Storable>(state: &Value<T>) -> Option<ShortDigest> {
-    let bytes = postcard::to_allocvec(&**state).ok()?;
-    Some(short(&blake3::hash(&bytes)))
+fn scratch_of<T: Storable>(part: Part<T>) -> ScratchState {
+    ScratchState {
+        value: ErasedValue::new(part),
+        codec: Codec::of::<Part<T>>(),
+    }
 }
 
 impl Handle {
@@ -131,15 +143,12 @@ impl Handle {
         if let (Some(ranks), SavePolicy::EveryResult) = (states.ranks, states.engine.policy) {
             ranks.want_state();
         }
-        let is_own = matches!(kind, StateKind::Own);
+        let is_elsewhere = states.rank > 0 && matches!(kind, StateKind::Replicated);
         let mut parts = states.found::<T>(states.rank);
-        parts.retain(|part| part.state.is_some() || !is_own && states.rank > 0);
+        parts.retain(|part| part.state.is_some() || is_elsewhere);
         let told = states.tell(&parts.iter().map(|part| part.moment).collect::<Vec<_>>())?;
-        let state = match kind {
-            StateKind::Own => states.own(&parts, &told),
-            StateKind::Replicated => states.replicated(&mut parts, &told)?,
-            StateKind::Parts(ops) => states.assembled(ops, &mut parts, &told)?,
-        };
+        states.find_others(&mut parts, &told);
+        let state = states.newest(kind, &parts, &told)?;
         if let Some((moment, _)) = &state {
             for part in parts.iter().filter(|part| part.moment == *moment) {
                 frame.dependencies.inherit(&part.rests_on);
@@ -165,39 +174,32 @@ impl Handle {
         let Some(number) = frame.states.next(others.map(Ranks::meetings)) else {
             return Ok(());
         };
-        let descriptor = match kind {
-            StateKind::Parts(ops) => Some((ops.descriptor)(&state)),
-            StateKind::Own | StateKind::Replicated => None,
+        let part = Part {
+            moment: Moment {
+                run: states.run,
+                number,
+                ranks: states.size,
+            },
+            rank: states.rank,
+            rests_on: frame.dependencies.snapshot(),
+            descriptor: match kind {
+                StateKind::Parts(ops, _) => (ops.part_descriptor)(&state.clone().into()),
+                StateKind::Own | StateKind::Replicated => None,
+            },
+            state: Some(state),
+            digest: None,
         };
-        let scratch_of = |state: Option<Value<T>>, digest| {
-            let part = Part {
-                moment: Moment {
-                    run: states.run,
-                    number,
-                    ranks: states.size,
-                },
-                rank: states.rank,
-                rests_on: frame.dependencies.snapshot(),
-                state,
-                digest,
-                descriptor: descriptor.clone(),
-            };
-            ScratchState {
-                value: ErasedValue::new(part),
-                codec: Codec::of::<Part<T>>(),
-            }
-        };
+        let is_every = states.engine.policy == SavePolicy::EveryResult;
+        let is_saved = others.map_or(is_every, Ranks::takes_state);
+        let is_elsewhere = states.rank > 0 && matches!(kind, StateKind::Replicated);
+        let without_state = (is_saved && is_elsewhere).then(|| scratch_of(part.without_state()));
         let key = state_key(&frame.key, states.rank);
-        let kept = scratch_of(Some(state.clone()), None);
+        let kept = scratch_of(part);
         let scratches = &states.engine.cache_of(&frame.resolved).scratches;
         scratches.set(key, kept.clone(), 1, others.is_some());
-        let is_every = states.engine.policy == SavePolicy::EveryResult;
-        if others.map_or(is_every, Ranks::takes_state) {
-            let written = match matches!(kind, StateKind::Replicated) && states.rank > 0 {
-                true => scratch_of(None, digest_of(&state)),
-                false => kept.clone(),
-            };
-            states.engine.write_state(frame, key, &kept, &written);
+        if is_saved {
+            let written = without_state.as_ref().unwrap_or(&kept);
+            states.engine.write_state(frame, key, &kept, written);
             if let (Some(ranks), true) = (others, is_every) {
                 ranks.want_state();
             }
@@ -260,94 +262,61 @@ impl<'a> States<'a> {
         all.filter(is_of_rank).filter(may_go_on).collect()
     }
 
-    /// The newest state that all ranks have, each its own.
-    fn own<T: Storable>(&self, parts: &[Value<Part<T>>], told: &[Vec<Moment>]) -> State<T> {
-        let is_of_all = |moment: &&Moment| {
-            let all_have = told.iter().all(|of_rank| of_rank.contains(moment));
-            moment.ranks == self.size && all_have
-        };
-        let moment = *told[0].iter().find(is_of_all)?;
-        let part = parts.iter().find(|part| part.moment == moment)?;
-        Some((moment, part.state.clone()?))
-    }
-
-    /// The newest state of which each rank that made it has kept the same.
-    fn replicated<T: Storable>(
+    /// The newest state of which all parts are there and fit together, as this rank goes on from it, and when it was made.
+    fn newest<T: Storable>(
         &self,
-        parts: &mut Vec<Value<Part<T>>>,
+        kind: &StateKind<T>,
+        parts: &[Value<Part<T>>],
         told: &[Vec<Moment>],
-    ) -> Result<State<T>, Error> {
-        self.find_others(parts, told);
-        let found = parts
-            .iter()
-            .map(|part| (part.moment, (part.rank, part.digest())));
-        let all = self.told_by_all(found)?;
-        let is_whole = |moment: &&Moment| {
-            let digests: BTreeSet<_> = all
-                .get(moment)
-                .into_iter()
-                .flat_map(BTreeMap::values)
-                .collect();
-            all.get(moment).is_some_and(|of| of.len() == moment.ranks)
-                && digests.len() == 1
-                && !digests.contains(&None)
-        };
-        let Some(moment) = told[0].iter().find(is_whole) else {
-            return Ok(None);
-        };
-        let own = parts
-            .iter()
-            .find(|part| (part.moment, part.rank) == (*moment, self.rank));
-        let state = self.share_lowest(own.and_then(|own| own.state.clone()))?;
-        Ok(state.map(|state| (*moment, state)))
-    }
-
-    /// This rank's part of the newest state of which all parts are there, put together; none on any rank, if
-    /// that can't be done on one.
-    fn assembled<T: Storable>(
-        &self,
-        ops: &PartOps<T>,
-        parts: &mut Vec<Value<Part<T>>>,
-        told: &[Vec<Moment>],
-    ) -> Result<State<T>, Error> {
-        self.find_others(parts, told);
-        let found = parts
-            .iter()
-            .map(|part| (part.moment, (part.rank, part.descriptor.clone())));
-        let all = self.told_by_all(found)?;
+    ) -> Result<Option<(Moment, Value<T>)>, Error> {
+        let mut all: BTreeMap<Moment, BTreeMap<usize, Option<Vec<u64>>>> = BTreeMap::new();
+        let found = parts.iter();
+        let found = found.map(|part| (part.moment, part.rank, kind.descriptor(part)));
+        for (moment, rank, descriptor) in self.tell(&found.collect::<Vec<_>>())?.concat() {
+            all.entry(moment).or_default().insert(rank, descriptor);
+        }
         let whole = told[0].iter().find_map(|moment| {
-            let descriptors = all
-                .get(moment)?
-                .values()
-                .cloned()
-                .collect::<Option<Vec<_>>>()?;
-            let is_whole = descriptors.len() == moment.ranks && (ops.check)(&descriptors).is_ok();
+            let of_ranks = all.get(moment)?.values().cloned();
+            let descriptors: Vec<_> = of_ranks.collect::<Option<_>>()?;
+            let is_whole = descriptors.len() == moment.ranks && kind.fit(&descriptors, self.size);
             is_whole.then_some((*moment, descriptors))
         });
         let Some((moment, descriptors)) = whole else {
             return Ok(None);
         };
-        let state_of = |parts: &[Value<Part<T>>], rank: usize| {
-            let part = parts
-                .iter()
-                .find(|part| (part.moment, part.rank) == (moment, rank));
-            part.and_then(|part| Some((ops.clone)(part.state.as_ref()?)))
+        let state = match kind {
+            StateKind::Own => state_of(parts, moment, self.rank),
+            StateKind::Replicated => self.share_lowest(state_of(parts, moment, self.rank))?,
+            StateKind::Parts(ops, clone) => {
+                let read = |rank: usize| {
+                    let state = state_of(parts, moment, rank)
+                        .or_else(|| state_of(&self.found(rank), moment, rank));
+                    let missing = || ArchiveError::Damaged {
+                        why: format!("the state of rank {rank} is missing"),
+                    };
+                    Ok(ErasedValue::new(clone(&*state.ok_or_else(missing)?)))
+                };
+                let made = (ops.assemble)(&descriptors, &read, self.rank, self.size).ok();
+                self.placed(ops, made, moment)?
+            }
         };
-        let read = |rank: usize| {
-            let state = state_of(parts, rank).or_else(|| state_of(&self.found(rank), rank));
-            state.ok_or_else(|| ArchiveError::Damaged {
-                why: format!("the state of rank {rank} is missing"),
-            })
+        Ok(state.map(|state| (moment, state)))
+    }
+
+    /// A part that was put together, in its place; none on any rank, if that could not be done on one.
+    fn placed<T: Storable>(
+        &self,
+        ops: &DistOps,
+        made: Option<ErasedValue>,
+        moment: Moment,
+    ) -> Result<Option<Value<T>>, Error> {
+        let all = self.tell(&made.is_some())?;
+        let Some(state) = made.filter(|_| all.iter().all(|is_there| *is_there)) else {
+            return Ok(None);
         };
-        let assembled =
-            (ops.assemble)(&SavedParts::new(&descriptors, &read), self.rank, self.size).ok();
-        let all = self.tell(&assembled.is_some())?;
-        let assembled = assembled.filter(|_| all.iter().all(|is_there| *is_there));
-        Ok(assembled.map(|state| {
-            let set = self.ranks.map_or(0, Ranks::id);
-            (ops.bind)(&state, &Placement::new(set, moment.origin(&self.frame.key)));
-            (moment, Value::new(state))
-        }))
+        let set = self.ranks.map_or(0, Ranks::id);
+        (ops.bind)(&state, &Placement::new(set, moment.origin(&self.frame.key)));
+        Ok(state.downcast())
     }
 
     /// Adds the parts of ranks that are not here now: each rank looks for those of several, if they were more.
@@ -363,34 +332,14 @@ impl<'a> States<'a> {
         }
     }
 
-    /// What all ranks have found of each moment, by the rank whose state it is.
-    fn told_by_all<M: Serialize + DeserializeOwned + Clone>(
-        &self,
-        found: impl Iterator<Item = (Moment, (usize, M))>,
-    ) -> Result<BTreeMap<Moment, BTreeMap<usize, M>>, Error> {
-        let mut all: BTreeMap<Moment, BTreeMap<usize, M>> = BTreeMap::new();
-        for (moment, (rank, of)) in self.tell(&found.collect::<Vec<_>>())?.concat() {
-            all.entry(moment).or_default().insert(rank, of);
-        }
-        Ok(all)
-    }
-
     /// Gives all ranks the state that the lowest has.
     fn share_lowest<T: Storable>(&self, own: Option<Value<T>>) -> Result<Option<Value<T>>, Error> {
         let Some(ranks) = self.ranks.filter(|_| self.size > 1) else {
             return Ok(own);
         };
-        let wire = self.engine.wire()?;
-        let sent = own.as_ref().filter(|_| self.rank == 0);
-        let bytes = sent.map_or(Ok(Vec::new()), |own| {
-            encode_to_send(&*wire, &self.what, own)
-        });
-        let (bytes, _) = ranks.gather(self.header(), bytes)?;
-        let state = match own.filter(|_| self.rank == 0) {
-            Some(own) => Ok(own),
-            None => decode_sent(&*wire, &self.what, &bytes),
-        };
-        ranks.agree(&self.what, state).map(Some)
+        let own = Value::new(own.filter(|_| self.rank == 0));
+        let all = gather_values(ranks, &*self.engine.wire()?, &self.what, own)?;
+        Ok(Option::clone(&all[0]))
     }
 
     fn warn<T>(&self, told: &[Vec<Moment>], kind: &StateKind<T>) {
@@ -405,11 +354,21 @@ impl<'a> States<'a> {
             (StateKind::Replicated, _) => {
                 "no state is there of all ranks and the same on all".to_owned()
             }
-            (StateKind::Parts(_), _) => "no state is there with all of its parts".to_owned(),
+            (StateKind::Parts(..), _) => "no state is there with all of its parts".to_owned(),
         };
         self.engine.warn(|| {
             let run = self.frame.label();
             format!("the scratch of {run} is not gone on from: {why}; all ranks start afresh")
         });
     }
+}
+
+fn state_of<T: Storable>(
+    parts: &[Value<Part<T>>],
+    moment: Moment,
+    rank: usize,
+) -> Option<Value<T>> {
+    let mut parts = parts.iter();
+    let part = parts.find(|part| (part.moment, part.rank) == (moment, rank))?;
+    part.state.clone()
 }

@@ -25,7 +25,7 @@ pub(crate) fn gather_values<T: Storable>(
     ranks.agree(what, decoded)
 }
 
-pub(crate) fn encode_to_send<T: Storable>(
+fn encode_to_send<T: Storable>(
     wire: &dyn Wire,
     what: &str,
     value: &Value<T>,
@@ -36,11 +36,7 @@ pub(crate) fn encode_to_send<T: Storable>(
     Ok(to.into_bytes())
 }
 
-pub(crate) fn decode_sent<T: Storable>(
-    wire: &dyn Wire,
-    what: &str,
-    bytes: &[u8],
-) -> Result<Value<T>, Error> {
+fn decode_sent<T: Storable>(wire: &dyn Wire, what: &str, bytes: &[u8]) -> Result<Value<T>, Error> {
     let value = wire.decode(bytes, &Codec::of::<T>());
     let value = value.map_err(|source| not_sent(what, source))?;
     value.downcast().ok_or_else(|| not_sent(what, wrong_type()))

@@ -6,7 +6,8 @@ use super::Handle;
 use crate::app::{DependencySnapshot, Frame};
 use crate::cache::ScratchState;
 use crate::error::Error;
-use crate::ranks::{Distributed, PartOps, StateKind};
+use crate::ranks::array::DistOps;
+use crate::ranks::{Distributed, StateKind};
 use crate::result_map::{Codec, ErasedValue, Storable, Value};
 
 /// The scratch space of the run that a handle belongs to.
@@ -131,7 +132,7 @@ impl<'a, T: Storable> Scratch<'a, T> {
         T: Distributed + Clone,
     {
         Self {
-            kind: StateKind::Parts(PartOps::of()),
+            kind: StateKind::Parts(DistOps::of::<T>(), T::clone),
             ..self
         }
     }

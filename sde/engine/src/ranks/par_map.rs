@@ -88,18 +88,16 @@ impl Engine {
         let has = |key: &Option<Key>| !nondeterministic && self.has(&app.resolved, *key);
         let held: Vec<bool> = keys.iter().map(has).collect();
         let header = Header::new(CollectiveOp::RankMap, all, &*app.resolved.name);
-        let of_ranks = held_by(ranks, header, &held)?;
-        let has = |(_, held): &&(usize, Vec<bool>), at: usize| held[at];
+        let holders = holders(ranks, header, &held)?;
         let (mut gives, mut missing, mut is_any_given) = (Vec::new(), Vec::new(), false);
-        for at in 0..list.len() {
-            let mut holders = of_ranks.iter().filter(|of_rank| has(of_rank, at));
-            match holders.next() {
-                None => missing.push(at),
-                Some((rank, _)) if holders.count() + 1 < of_ranks.len() => {
+        for (at, holder) in holders.into_iter().enumerate() {
+            match holder {
+                Holder::None => missing.push(at),
+                Holder::Lowest(rank) => {
                     is_any_given = true;
-                    gives.extend((*rank == ranks.rank()).then_some(at));
+                    gives.extend((rank == ranks.rank()).then_some(at));
                 }
-                Some(_) => {}
+                Holder::All => {}
             }
         }
         Ok(Plan {
@@ -265,39 +263,54 @@ impl Engine {
     }
 }
 
-/// For each rank whose list is another than that of those before it: that rank, and of each item whether it has it.
+/// Who has an item.
+#[derive(Clone, Copy)]
+enum Holder {
+    None,
+    /// This rank, and not all others.
+    Lowest(usize),
+    All,
+}
+
+/// Who has each of the items of which this rank has these.
 ///
-/// Most often all have the same, and then the meeting tells it. Else it is said in runs, once.
-fn held_by(ranks: &Ranks, header: Header, held: &[bool]) -> Result<Vec<(usize, Vec<bool>)>, Error> {
-    let mut bytes = Vec::with_capacity(held.len());
-    bytes.extend(held.iter().map(|held| u8::from(*held)));
-    let digest = short(&blake3::hash(&bytes));
-    let (op, key, what) = (header.op, header.key, header.what.clone());
-    let met = ranks.meet(header.with_body(Body::Held(digest)))?;
-    let first = |rank: &usize| {
-        met[..*rank]
-            .iter()
-            .all(|other| other.body != met[*rank].body)
+/// Most often all have the same, and then the meeting tells it. Else it is said in runs, which are short where each rank
+/// has computed a piece of a long list, once for all that have the same.
+fn holders(ranks: &Ranks, header: Header, held: &[bool]) -> Result<Vec<Holder>, Error> {
+    let bytes: Vec<u8> = held.iter().map(|held| u8::from(*held)).collect();
+    let own = short(&blake3::hash(&bytes));
+    let again = Header::new(header.op, header.key, header.what.clone());
+    let met = ranks.meet(header.with_body(Body::Held(own)))?;
+    let digest = |header: &Header| match header.body {
+        Body::Held(digest) => Some(digest),
+        _ => None,
     };
-    let first: Vec<usize> = (0..met.len()).filter(first).collect();
-    if first.len() == 1 {
-        return Ok(vec![(0, held.to_vec())]);
+    let all = ranks.gather_distinct(again, &met, digest, || {
+        let runs: Vec<usize> = held.chunk_by(|a, b| a == b).map(<[bool]>::len).collect();
+        (held.first() == Some(&true), runs)
+    })?;
+    let Some(all) = all else {
+        let of_all = |held: &bool| if *held { Holder::All } else { Holder::None };
+        return Ok(held.iter().map(of_all).collect());
+    };
+    let mut counts = vec![(0, 0); held.len()];
+    for (rank, (starts, runs)) in &all {
+        let (mut rest, mut is_held) = (&mut counts[..], *starts);
+        for run in runs {
+            let (items, others) = rest.split_at_mut((*run).min(rest.len()));
+            for (lowest, count) in items.iter_mut().filter(|_| is_held) {
+                *lowest = if *count == 0 { *rank } else { *lowest };
+                *count += 1;
+            }
+            (rest, is_held) = (others, !is_held);
+        }
     }
-    let is_first = first.contains(&ranks.rank());
-    let runs: Vec<usize> = held.chunk_by(|a, b| a == b).map(<[bool]>::len).collect();
-    let mine = is_first.then(|| (held.first() == Some(&true), runs));
-    let all = ranks.gather_all(Header::new(op, key, what), &mine)?;
-    let mut of_ranks = Vec::with_capacity(first.len());
-    for rank in first {
-        let said = all[rank].iter().flat_map(|(starts, runs)| {
-            let runs = runs.iter().enumerate();
-            runs.flat_map(move |(n, run)| std::iter::repeat_n((n % 2 == 0) == *starts, *run))
-        });
-        let mut said: Vec<bool> = said.take(held.len()).collect();
-        said.resize(held.len(), false);
-        of_ranks.push((rank, said));
-    }
-    Ok(of_ranks)
+    let holder = |(lowest, count): (usize, usize)| match count {
+        0 => Holder::None,
+        count if count < all.len() => Holder::Lowest(lowest),
+        _ => Holder::All,
+    };
+    Ok(counts.into_iter().map(holder).collect())
 }
 
 /// Which rank begins with which of these items: each next one, the costliest first where the app

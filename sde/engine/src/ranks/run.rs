@@ -243,22 +243,27 @@ impl Engine {
         own: Arc<Entry>,
         met: &[Header],
     ) -> Result<Arc<Entry>, Error> {
-        let dependencies = |header: &Header| match header.body {
+        let digest = |header: &Header| match header.body {
             Body::Made { dependencies, .. } => Some(dependencies),
             _ => None,
         };
-        let first = dependencies(&met[0]);
-        if met.iter().all(|other| dependencies(other) == first) {
-            return Ok(own);
-        }
-        let mut record = Record::clone(&own.record);
-        let mine: Dependencies = (record.dependencies, record.nondeterministic, record.anew);
         let header = Header::keyless(CollectiveOp::Agree, "what a run rests on");
-        let all = ranks.gather_all(header, &mine)?;
-        let dependencies = all.iter().flat_map(|of_rank| of_rank.0.iter().cloned());
+        let all = ranks.gather_distinct(header, met, digest, || -> Dependencies {
+            let record = &own.record;
+            (
+                record.dependencies.clone(),
+                record.nondeterministic,
+                record.anew,
+            )
+        })?;
+        let Some(all) = all else { return Ok(own) };
+        let mut record = Record::clone(&own.record);
+        let dependencies = all
+            .iter()
+            .flat_map(|(_, of_rank)| of_rank.0.iter().cloned());
         record.dependencies = dependencies.collect::<BTreeSet<_>>().into_iter().collect();
-        record.nondeterministic = all.iter().any(|of_rank| of_rank.1);
-        record.anew = all.iter().any(|of_rank| of_rank.2);
+        record.nondeterministic = all.iter().any(|(_, of_rank)| of_rank.1);
+        record.anew = all.iter().any(|(_, of_rank)| of_rank.2);
         Ok(Arc::new(own.with_record(Arc::new(record))))
     }
 }

@@ -2,12 +2,14 @@
 //!
 //! Each rank says at a meeting how many bytes it has, so that all know what arrives.
 
+use std::collections::HashSet;
+
 use bytemuck::Zeroable;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Ranks;
-use super::header::{Body, Header};
+use super::header::{Body, Header, ShortDigest};
 use crate::bulk::try_zeroed;
 use crate::error::{ArchiveError, Error, ErrorKind};
 
@@ -37,7 +39,35 @@ impl Ranks {
             .collect())
     }
 
-    /// The same, where a rank may have an error in the place of what it says; `None` in this rank's own place.
+    /// Gives all ranks what each has of which a digest was told when they met: of ranks with one digest the first says it.
+    /// `None` where all have the same, and then nothing is sent.
+    ///
+    /// # Errors
+    /// As [`gather_all`](Self::gather_all).
+    pub(crate) fn gather_distinct<T: Clone + Serialize + DeserializeOwned>(
+        &self,
+        header: Header,
+        met: &[Header],
+        digest: impl Fn(&Header) -> Option<ShortDigest>,
+        mine: impl FnOnce() -> T,
+    ) -> Result<Option<Vec<(usize, T)>>, Error> {
+        let first = digest(&met[0]);
+        if met.iter().all(|other| digest(other) == first) {
+            return Ok(None);
+        }
+        let mut seen = HashSet::new();
+        let mut digests = met.iter().map(|other| seen.insert(digest(other)));
+        let is_first = digests.nth(self.rank()) == Some(true);
+        let all = self.gather_all(header, &is_first.then(mine))?;
+        let of_ranks = all.into_iter().enumerate();
+        Ok(Some(
+            of_ranks
+                .filter_map(|(rank, said)| Some((rank, said?)))
+                .collect(),
+        ))
+    }
+
+    /// The same as [`gather_all`](Self::gather_all), where a rank may have an error in the place of what it says; `None` in this rank's own place.
     pub(crate) fn gather_others<T: Serialize + DeserializeOwned>(
         &self,
         header: Header,

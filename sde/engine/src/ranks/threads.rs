@@ -4,6 +4,7 @@
 //! Ranks number their rounds, so one that is slow to take what it was given is not in the way
 //! of the next round.
 
+use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -48,21 +49,12 @@ struct State {
 
 /// What the ranks have put down, and how many have taken what is theirs.
 struct Round {
-    given: Vec<Option<Arc<Contribution>>>,
+    given: Vec<Option<Given>>,
     taken: usize,
 }
 
-/// What one rank gives in a round.
-#[derive(Default)]
-struct Contribution {
-    bytes: Vec<u8>,
-    /// For `exchange`: what goes to which rank.
-    messages: Vec<(usize, Vec<u8>)>,
-    /// For `split`: color and key.
-    choice: Option<(u32, i64)>,
-    /// Then: the new group, given by its first rank.
-    subgroup: Option<Arc<Shared>>,
-}
+/// What one rank gives in a round, of the type that the operation has.
+type Given = Arc<dyn Any + Send + Sync>;
 
 impl ThreadGroup {
     /// A group of this many ranks, all on one node; one object for each rank.
@@ -104,12 +96,12 @@ impl ThreadGroup {
     }
 
     /// Puts down what this rank gives, waits for the others, and gives what they put down.
-    fn round(
+    fn round<T: Any + Send + Sync>(
         &self,
-        given: Contribution,
+        given: T,
         mut waiting: impl FnMut(&[usize]),
         patience: Duration,
-    ) -> Result<Vec<Arc<Contribution>>, GroupError> {
+    ) -> Result<Vec<Arc<T>>, GroupError> {
         let number = self.rounds.fetch_add(1, Ordering::Relaxed);
         let shared = &*self.shared;
         let mut state = shared.lock();
@@ -123,7 +115,8 @@ impl ThreadGroup {
         loop {
             let missing = state.missing(number);
             if missing.is_empty() {
-                return Ok(state.take(number, size));
+                let given = state.take(number, size).into_iter().enumerate();
+                return given.map(|(rank, given)| of_type(rank, given)).collect();
             }
             if let Some(rank) = missing.iter().copied().find(|rank| state.left[*rank]) {
                 return Err(GroupError::Left { rank });
@@ -142,7 +135,7 @@ impl ThreadGroup {
         }
     }
 
-    fn simple_round(&self, given: Contribution) -> Result<Vec<Arc<Contribution>>, GroupError> {
+    fn simple_round<T: Any + Send + Sync>(&self, given: T) -> Result<Vec<Arc<T>>, GroupError> {
         self.round(given, |_| {}, Duration::from_secs(60))
     }
 }
@@ -177,7 +170,7 @@ impl State {
     }
 
     /// What all have given. The last one to take it clears the place.
-    fn take(&mut self, number: u64, size: usize) -> Vec<Arc<Contribution>> {
+    fn take(&mut self, number: u64, size: usize) -> Vec<Given> {
         let Some(round) = self.rounds.get_mut(&number) else {
             return Vec::new();
         };
@@ -190,13 +183,9 @@ impl State {
     }
 }
 
-impl Contribution {
-    fn bytes(bytes: &[u8]) -> Self {
-        Self {
-            bytes: bytes.to_vec(),
-            ..Self::default()
-        }
-    }
+fn of_type<T: Any + Send + Sync>(rank: usize, given: Given) -> Result<Arc<T>, GroupError> {
+    let why = || format!("rank {rank} calls another operation of the group");
+    given.downcast().map_err(|_| GroupError::Other(why()))
 }
 
 impl ProcessGroup for ThreadGroup {
@@ -218,25 +207,24 @@ impl ProcessGroup for ThreadGroup {
         patience: Duration,
         late: &mut dyn FnMut(&[usize]),
     ) -> Result<Vec<u8>, GroupError> {
-        let given = self.round(Contribution::bytes(message), late, patience)?;
-        let other = given.iter().position(|g| g.bytes.len() != message.len());
-        if let Some(rank) = other {
-            return Err(GroupError::Length {
+        let given = self.round(message.to_vec(), late, patience)?;
+        match given.iter().position(|of| of.len() != message.len()) {
+            Some(rank) => Err(GroupError::Length {
                 rank,
-                given: given[rank].bytes.len(),
+                given: given[rank].len(),
                 expected: message.len(),
-            });
+            }),
+            None => Ok(given.iter().flat_map(|of| of.iter().copied()).collect()),
         }
-        Ok(given.iter().flat_map(|g| g.bytes.iter().copied()).collect())
     }
 
     fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
-        let given = self.simple_round(Contribution::bytes(mine))?;
+        let given = self.simple_round(mine.to_vec())?;
         let mut rest = all;
         for (rank, given) in given.iter().enumerate() {
             let count = counts.get(rank).copied().unwrap_or(0);
             let (place, others) = rest.split_at_mut(count.min(rest.len()));
-            fill(rank, place, Some(&given.bytes))?;
+            fill(rank, place, Some(given))?;
             rest = others;
         }
         fill(self.rank, rest, Some(&[]))
@@ -248,30 +236,19 @@ impl ProcessGroup for ThreadGroup {
         receive: &mut [(usize, &mut [u8])],
     ) -> Result<(), GroupError> {
         let messages = send.iter().map(|(to, message)| (*to, message.to_vec()));
-        let given = self.simple_round(Contribution {
-            messages: messages.collect(),
-            ..Contribution::default()
-        })?;
-        for (from, given) in given.iter().enumerate() {
-            let messages = given
-                .messages
-                .iter()
-                .map(|(to, message)| (*to, &message[..]));
+        let given = self.simple_round(messages.collect::<Vec<_>>())?;
+        for (from, messages) in given.iter().enumerate() {
+            let messages = messages.iter().map(|(to, message)| (*to, &message[..]));
             deliver(from, messages, self.rank, receive)?;
         }
         Ok(())
     }
 
     fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
-        let choices = self.simple_round(Contribution {
-            choice: color.map(|color| (color, key)),
-            ..Contribution::default()
-        })?;
-        let place = |rank: usize| {
-            let (of_rank, key) = choices[rank].choice?;
-            (Some(of_rank) == color).then_some((key, rank))
-        };
-        let mut members: Vec<_> = (0..choices.len()).filter_map(place).collect();
+        let choices = self.simple_round((color, key))?;
+        let of_color = choices.iter().enumerate();
+        let of_color = of_color.filter(|(_, choice)| choice.0 == color && color.is_some());
+        let mut members: Vec<_> = of_color.map(|(rank, choice)| (choice.1, rank)).collect();
         members.sort_unstable();
         let members: Vec<_> = members.into_iter().map(|(_, rank)| rank).collect();
         // The first of them makes the group, and the others take it from him.
@@ -279,13 +256,8 @@ impl ProcessGroup for ThreadGroup {
             let nodes = members.iter().map(|rank| self.shared.nodes[*rank]);
             Shared::new(renumbered(nodes))
         });
-        let made = self.simple_round(Contribution {
-            subgroup: makes,
-            ..Contribution::default()
-        })?;
-        let shared = members
-            .first()
-            .and_then(|first| made[*first].subgroup.clone());
+        let made = self.simple_round(makes)?;
+        let shared = members.first().and_then(|first| (*made[*first]).clone());
         let rank = members.iter().position(|rank| *rank == self.rank);
         Ok(shared.zip(rank).map(|(shared, rank)| {
             Box::new(Self {

@@ -14,8 +14,8 @@ pub struct Rank(Box<dyn ProcessGroup>);
 impl Rank {
     /// This rank of a group.
     #[must_use]
-    pub fn of(group: impl ProcessGroup + 'static) -> Self {
-        Self(Box::new(group))
+    pub fn of(group: impl Into<Box<dyn ProcessGroup>>) -> Self {
+        Self(group.into())
     }
 
     /// Which of the ranks it is.

@@ -193,15 +193,16 @@ impl Builder {
     }
 
     /// Runs the program on these ranks; the calling thread is the one that may do things together
-    /// with other ranks. `wire` says how values are written for them: `sde_archives::Cbor`.
+    /// with other ranks. `wire` says how values are written for them: `sde_archives::Cbor`. What a split of a group gives can be
+    /// the group too.
     ///
     /// Without this the program runs on one process, and all that is collective is done alone.
     pub fn process_group(
         mut self,
-        group: impl ProcessGroup + 'static,
+        group: impl Into<Box<dyn ProcessGroup>>,
         wire: impl Wire + 'static,
     ) -> Self {
-        self.process_group = Some((Box::new(group), Arc::new(wire)));
+        self.process_group = Some((group.into(), Arc::new(wire)));
         self
     }
 

@@ -85,68 +85,9 @@ pub type Note = [u8; 16];
 /// What a split gives to one rank.
 pub type Subgroup = Option<Box<dyn ProcessGroup>>;
 
-/// Has a group do all but meet by another one.
-macro_rules! all_but_meet_by {
-    ($self:ident => $group:expr) => {
-        fn rank(&$self) -> usize {
-            $group.rank()
-        }
-
-        fn size(&$self) -> usize {
-            $group.size()
-        }
-
-        fn nodes(&$self) -> Vec<usize> {
-            $group.nodes()
-        }
-
-        fn all_gather(
-            &$self,
-            mine: &[u8],
-            counts: &[usize],
-            all: &mut [u8],
-        ) -> Result<(), GroupError> {
-            $group.all_gather(mine, counts, all)
-        }
-
-        fn exchange(
-            &$self,
-            send: &[(usize, &[u8])],
-            receive: &mut [(usize, &mut [u8])],
-        ) -> Result<(), GroupError> {
-            $group.exchange(send, receive)
-        }
-
-        fn split(&$self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
-            $group.split(color, key)
-        }
-
-        fn post(&$self, rank: usize, note: Note) -> Result<(), GroupError> {
-            $group.post(rank, note)
-        }
-
-        fn poll(&$self) -> Result<Option<(usize, Note)>, GroupError> {
-            $group.poll()
-        }
-
-        fn leave(&$self) {
-            $group.leave();
-        }
-    };
-}
-pub(super) use all_but_meet_by;
-
-/// What a split gives can be an engine's group too.
-impl<G: ProcessGroup + ?Sized> ProcessGroup for Box<G> {
-    all_but_meet_by!(self => (**self));
-
-    fn meet(
-        &self,
-        message: &[u8],
-        patience: Duration,
-        late: &mut dyn FnMut(&[usize]),
-    ) -> Result<Vec<u8>, GroupError> {
-        (**self).meet(message, patience, late)
+impl<G: ProcessGroup + 'static> From<G> for Box<dyn ProcessGroup> {
+    fn from(group: G) -> Self {
+        Box::new(group)
     }
 }
 

@@ -3,7 +3,6 @@
 use std::sync::atomic::Ordering;
 
 use super::header::{BYTES, CollectiveOp, Header};
-use super::patient::seldom;
 use super::{Ranks, RunInputs, differ, not_here};
 use crate::error::{Error, ErrorKind};
 use crate::ranks::group::GroupError;
@@ -81,8 +80,7 @@ impl Ranks {
     }
 
     fn headers_of_all(&self, own: &Header, what: &str) -> Result<Vec<Header>, Error> {
-        let mut late = seldom(|ranks| self.tell_late(what, ranks));
-        let met = self.group.meet(&own.to_bytes(), self.patience, &mut late);
+        let met = self.meet_patiently(&own.to_bytes(), what);
         let met = met.map_err(|error| self.break_off(what, error))?;
         let headers: Option<Vec<_>> = met.chunks(BYTES).map(Header::from_bytes).collect();
         let headers = headers.filter(|headers| headers.len() == self.size());

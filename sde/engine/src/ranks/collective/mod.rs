@@ -23,8 +23,6 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use patient::Patient;
-
 use crate::error::{Error, ErrorKind};
 use crate::ranks::group::{GroupError, Note, ProcessGroup};
 use crate::sync::lock;
@@ -201,11 +199,6 @@ impl Ranks {
         }
     }
 
-    fn tell_late(&self, doing: &str, ranks: &[usize]) {
-        let ranks: Vec<_> = ranks.iter().map(|rank| self.in_program(*rank)).collect();
-        (self.late)(doing, &ranks);
-    }
-
     pub(super) fn break_off(&self, doing: &str, source: GroupError) -> Error {
         let doing = doing.to_owned();
         let source = match source {
@@ -222,16 +215,6 @@ impl Ranks {
     pub(crate) fn give_up(&self, doing: &str, why: String) -> Error {
         self.leave();
         self.break_off(doing, GroupError::Other(why))
-    }
-
-    /// Has something done that calls for operations of the group itself. Collective.
-    pub(crate) fn with_group<T>(&self, doing: &str, job: impl FnOnce(&dyn ProcessGroup) -> T) -> T {
-        let late = |ranks: &[usize]| self.tell_late(doing, ranks);
-        job(&Patient {
-            group: &*self.group,
-            patience: self.patience,
-            late: &late,
-        })
     }
 
     /// The group of the ranks that give this color.

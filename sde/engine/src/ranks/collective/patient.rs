@@ -2,29 +2,51 @@
 
 use std::time::Duration;
 
-use crate::ranks::group::{GroupError, Note, ProcessGroup, Subgroup, all_but_meet_by};
+use super::Ranks;
+use crate::ranks::group::{GroupError, Note, ProcessGroup, Subgroup};
 
-/// Tells of who is late the first time, and whenever it has been twice as long since: of a rank that is late for
-/// hours some ten times.
-pub(super) fn seldom(tell: impl Fn(&[usize])) -> impl FnMut(&[usize]) {
-    let mut times = 0_u32;
-    move |ranks| {
-        times = times.saturating_add(1);
-        if times.is_power_of_two() {
-            tell(ranks);
-        }
+impl Ranks {
+    /// Has something done that calls for operations of the group itself. Collective.
+    pub(crate) fn with_group<T>(&self, doing: &str, job: impl FnOnce(&dyn ProcessGroup) -> T) -> T {
+        job(&Patient { ranks: self, doing })
+    }
+
+    /// The messages of all ranks. Of who is late is told the first time, and whenever it has been twice as long since: of a
+    /// rank that is late for hours some ten times.
+    pub(super) fn meet_patiently(
+        &self,
+        message: &[u8],
+        doing: &str,
+    ) -> Result<Vec<u8>, GroupError> {
+        let mut times = 0_u32;
+        self.group.meet(message, self.patience, &mut |ranks| {
+            times = times.saturating_add(1);
+            if times.is_power_of_two() {
+                let ranks: Vec<_> = ranks.iter().map(|rank| self.in_program(*rank)).collect();
+                (self.late)(doing, &ranks);
+            }
+        })
     }
 }
 
 /// A group whose meetings say who is late, whatever the caller would have it say.
-pub(super) struct Patient<'a> {
-    pub(super) group: &'a dyn ProcessGroup,
-    pub(super) patience: Duration,
-    pub(super) late: &'a (dyn Fn(&[usize]) + Send + Sync),
+struct Patient<'a> {
+    ranks: &'a Ranks,
+    doing: &'a str,
 }
 
 impl ProcessGroup for Patient<'_> {
-    all_but_meet_by!(self => self.group);
+    fn rank(&self) -> usize {
+        self.ranks.rank()
+    }
+
+    fn size(&self) -> usize {
+        self.ranks.size()
+    }
+
+    fn nodes(&self) -> Vec<usize> {
+        self.ranks.group.nodes()
+    }
 
     fn meet(
         &self,
@@ -32,7 +54,34 @@ impl ProcessGroup for Patient<'_> {
         _: Duration,
         _: &mut dyn FnMut(&[usize]),
     ) -> Result<Vec<u8>, GroupError> {
-        let mut late = seldom(self.late);
-        self.group.meet(message, self.patience, &mut late)
+        self.ranks.meet_patiently(message, self.doing)
+    }
+
+    fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
+        self.ranks.group.all_gather(mine, counts, all)
+    }
+
+    fn exchange(
+        &self,
+        send: &[(usize, &[u8])],
+        receive: &mut [(usize, &mut [u8])],
+    ) -> Result<(), GroupError> {
+        self.ranks.group.exchange(send, receive)
+    }
+
+    fn split(&self, color: Option<u32>, key: i64) -> Result<Subgroup, GroupError> {
+        self.ranks.group.split(color, key)
+    }
+
+    fn post(&self, rank: usize, note: Note) -> Result<(), GroupError> {
+        self.ranks.group.post(rank, note)
+    }
+
+    fn poll(&self) -> Result<Option<(usize, Note)>, GroupError> {
+        self.ranks.group.poll()
+    }
+
+    fn leave(&self) {
+        self.ranks.group.leave();
     }
 }

@@ -134,25 +134,38 @@ impl Engine {
             let computed = from.in_parallel(mine, &label, |sde, at| compute(sde, *at));
             return Ok(mine.iter().copied().zip(computed).collect());
         }
-        let (mut order, mut places) = (Vec::with_capacity(missing.len()), Vec::new());
-        for share in shares {
-            places.push(order.len()..order.len() + share.len());
-            order.extend(share);
-        }
+        self.compute_shared(from, ranks, &shares, &label, |at| compute(from, at))
+    }
+
+    /// The same, where ranks take of one another what those have not begun.
+    fn compute_shared(
+        &self,
+        from: &Handle,
+        ranks: &Ranks,
+        shares: &[Vec<usize>],
+        label: &str,
+        compute: impl Fn(usize) -> Item + Sync,
+    ) -> Result<HashMap<usize, Item>, Error> {
+        let (order, mut end) = (shares.concat(), 0);
+        let places = shares.iter().map(|share| {
+            let start = end;
+            end += share.len();
+            start..end
+        });
         let share = Share::default();
         let computed: Mutex<HashMap<usize, Item>> = Mutex::default();
-        let mut agent = Agent::new(ranks, &share, &places);
-        self.progress(&label, 0, share.left(), false);
+        let mut agent = Agent::new(ranks, &share, &places.collect::<Vec<_>>());
+        self.progress(label, 0, share.left(), false);
         let work = || {
             let _on_panic = StopOnPanic(&share);
             while let Some(place) = share.next() {
-                let item = compute(from, order[place]);
+                let item = compute(order[place]);
                 let done = {
                     let mut computed = lock(&computed);
                     computed.insert(order[place], item);
                     computed.len()
                 };
-                self.progress(&label, done, done + share.left(), false);
+                self.progress(label, done, done + share.left(), false);
             }
         };
         let led = from.share_led(work, || agent.run());

@@ -71,52 +71,61 @@ impl Engine {
             Some(Err(_)) => Has::Failure,
             None => Has::Nothing,
         };
-        let own = self.next_run();
-        let policy = run.options.policy as u8;
-        let body = Body::Run {
-            policy,
-            next: own,
-            has,
-            leave: ranks.too_many(run.cache),
-        };
-        let header = Header::new(CollectiveOp::Run, run.key, asked(run)).with_body(body);
-        let header = header.with_failure(unfit.as_ref());
-        let met = ranks.meet_for_run(header, &|| given(run, call))?;
-        let leave = met.iter().map(|other| match other.body {
-            Body::Run { leave, .. } => leave,
-            _ => 0,
-        });
-        let leave = leave.max().unwrap_or(0);
-        self.evict_collective(&ranks.take_first(run.cache, leave));
-        // One run has one name everywhere, which the first rank gives it.
-        let next = match met[0].body {
-            Body::Run { next, .. } => next,
-            _ => own,
-        };
-        let alike =
-            |other: &Header| matches!(other.body, Body::Run { has: theirs, .. } if theirs == has);
-        match held.filter(|_| met.iter().all(alike)) {
+        let (next, all_have) = self.meet_to_begin(run, ranks, call, unfit.as_ref(), has)?;
+        match held.filter(|_| all_have) {
             Some(Ok((served, source))) => {
                 ranks.used(run.cache, run.key);
                 if source == Source::Loaded {
                     run.cache.record(&served.entry, generation);
                 }
-                return Ok(self.conclude(run, served, source));
+                Ok(self.conclude(run, served, source))
             }
-            Some(Err(error)) => return Err(error),
-            None => {}
-        }
-        if run.options.policy == Policy::OnlyIfRemembered {
-            let app = Arc::clone(&run.app.resolved.name);
-            let why = "not every rank has it".to_owned();
-            return Err(ErrorKind::NotRemembered {
-                app,
-                key: run.key,
-                why,
+            Some(Err(error)) => Err(error),
+            None if run.options.policy == Policy::OnlyIfRemembered => {
+                let app = Arc::clone(&run.app.resolved.name);
+                let (key, why) = (run.key, "not every rank has it".to_owned());
+                Err(ErrorKind::NotRemembered { app, key, why }.into())
             }
-            .into());
+            None => self.compute_collectively(run, ranks, call, next),
         }
-        self.compute_collectively(run, ranks, call, next)
+    }
+
+    /// All ranks make sure that they are to make one run, and evict the same. Gives what the run is called, if it begins now, and
+    /// whether all have the same of it.
+    fn meet_to_begin(
+        &self,
+        run: &Run<'_>,
+        ranks: &ProcessSet,
+        call: &dyn Call,
+        unfit: Option<&Error>,
+        has: Has,
+    ) -> Result<(RunId, bool), Error> {
+        let own = self.next_run();
+        let body = Body::Run {
+            policy: run.options.policy as u8,
+            next: own,
+            has,
+            leave: ranks.too_many(run.cache),
+        };
+        let header = Header::new(CollectiveOp::Run, run.key, asked(run)).with_body(body);
+        let met = ranks.meet_for_run(header.with_failure(unfit), &|| given(run, call))?;
+        let (mut first, mut most, mut all_have) = (own, 0, true);
+        for (rank, other) in met.iter().enumerate() {
+            if let Body::Run {
+                next,
+                has: theirs,
+                leave,
+                ..
+            } = other.body
+            {
+                // One run has one name everywhere, which the first rank gives it.
+                first = if rank == 0 { next } else { first };
+                most = most.max(leave);
+                all_have &= theirs == has;
+            }
+        }
+        self.evict_collective(&ranks.take_first(run.cache, most));
+        Ok((first, all_have))
     }
 
     /// What this rank has of the run, in memory or in the store.

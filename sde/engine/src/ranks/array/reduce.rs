@@ -149,21 +149,12 @@ impl<T: Element> DistArray<T> {
             let by_rows = Layout::rows(self.shape(), ranks.size());
             return self.redistribute(sde, by_rows)?.pieces(sde, length, each);
         };
-        // The end of its last piece is on the ranks after it.
-        let end_of_last = |block: &Block| {
-            let (first, end) = (block.offset[0].next_multiple_of(length), block.end(0));
-            let after = end.next_multiple_of(length).min(whole.len());
-            let extent = if first < end { after - end } else { 0 };
-            Block {
-                offset: vec![end],
-                extent: vec![extent],
-            }
-        };
-        let to: Vec<Block> = from.iter().map(end_of_last).collect();
-        let own = &from[ranks.rank()];
+        let all = whole.len();
+        let to = from.iter().map(|block| end_of_last(block, length, all));
+        let of_rank = Move::of_all(ranks.rank(), &from, &to.collect::<Vec<_>>());
         let header = header(CollectiveOp::Gather, &self.layout, &[length]);
-        let from = &from;
-        let end = Move::of_all(ranks.rank(), from, &to).run(ranks, &self.local, header)?;
+        let end = of_rank.run(ranks, &self.local, header)?;
+        let own = &from[ranks.rank()];
         let first = own.offset[0].next_multiple_of(length);
         let skipped = (first - own.offset[0]).min(self.local.len());
         let pieces = self.local[skipped..].chunks_exact(length);
@@ -173,6 +164,17 @@ impl<T: Element> DistArray<T> {
             .zip(pieces)
             .for_each(|(number, piece)| each(number as u64, piece));
         Ok(())
+    }
+}
+
+/// Where the last piece that begins in a block of elements by rows goes on: on the ranks after it.
+fn end_of_last(block: &Block, length: usize, all: usize) -> Block {
+    let (first, end) = (block.offset[0].next_multiple_of(length), block.end(0));
+    let after = end.next_multiple_of(length).min(all);
+    let extent = if first < end { after - end } else { 0 };
+    Block {
+        offset: vec![end],
+        extent: vec![extent],
     }
 }
 

@@ -7,45 +7,25 @@
 use std::sync::Arc;
 
 use super::array::{DistOps, Placement, Redistribution};
-use super::collective::{CollectiveOp, Header, Ranks};
-use super::parts::{Descriptors, origin_of};
+use super::collective::{CollectiveOp, Header};
+use super::parts::origin_of;
 use crate::app::{AppInfo, ResultSpec, Synchronize};
 use crate::cache::{Entry, Record};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::engine::Transfer;
 use crate::error::{AppError, Error, ErrorKind};
-use crate::key::Key;
-use crate::result_map::{Content, Named, Origin, ResultMap, Stored, Tags, Wire};
-
-/// Which ranks had results, and which are to have them, all numbered as in the larger set.
-pub(super) struct SetChange<'a> {
-    pub(super) ranks: &'a Ranks,
-    /// The old process sets, each with its ranks in their order.
-    pub(super) from: Vec<Vec<usize>>,
-    pub(super) to: Vec<Vec<usize>>,
-    pub(super) transfer: &'a Transfer,
-}
-
-/// An entry that moves.
-pub(super) struct Moving {
-    pub(super) key: Key,
-    pub(super) from: Vec<usize>,
-    /// For each result the descriptors of the parts, in the order of `from`.
-    pub(super) descriptors: Descriptors,
-    /// How many bytes all parts have.
-    pub(super) bytes: u64,
-}
+use crate::result_map::{Content, Named, Origin, ResultMap, Stored, Tags};
 
 /// An entry that moves, as one rank sees it.
 pub(super) struct EntryMove<'a> {
-    pub(super) change: &'a SetChange<'a>,
-    pub(super) moving: &'a Moving,
+    /// Which ranks had it and are to have it, and the descriptors of the parts of its results.
+    pub(super) over: Redistribution<'a>,
+    pub(super) transfer: &'a Transfer,
     /// What this rank has of it.
     pub(super) own: Option<&'a Entry>,
     /// What is the same on all ranks that had it.
     pub(super) received: &'a StoredEntry,
     pub(super) info: &'a AppInfo,
-    pub(super) wire: &'a dyn Wire,
     /// The process set that this rank goes on with.
     pub(super) target: u64,
 }
@@ -71,17 +51,6 @@ impl EntryMove<'_> {
         Placement::new(self.target, origin_of(self.record(), name))
     }
 
-    fn redistribution(&self, descriptors: Vec<Vec<u64>>) -> Redistribution<'_> {
-        Redistribution {
-            ranks: self.change.ranks,
-            wire: self.wire,
-            from: &self.moving.from,
-            to: &self.change.to,
-            results: &self.moving.descriptors,
-            descriptors,
-        }
-    }
-
     /// Compares how a step went that all ranks take.
     fn end<T>(&self, went: Result<T, AppError>) -> Result<T, Error> {
         let record = self.record();
@@ -94,7 +63,7 @@ impl EntryMove<'_> {
         });
         let what = format!("the redistribution of {}", record.app);
         let header = Header::new(CollectiveOp::End, record.key, what);
-        self.change
+        self.over
             .ranks
             .meet(header.with_failure(went.as_ref().err()))?;
         went
@@ -106,9 +75,8 @@ impl EntryMove<'_> {
         if self.info.results.iter().all(stays) {
             return Ok(None);
         }
-        let _level = self.change.ranks.level();
-        let over = self.redistribution(Vec::new());
-        let made = synchronize(self.own.map(|entry| &entry.results), &over);
+        let _level = self.over.ranks.level();
+        let made = synchronize(self.own.map(|entry| &entry.results), &self.over);
         let made = made.and_then(|map| map.map(|map| self.of_app(&map)).transpose());
         self.end(made)
     }
@@ -170,16 +138,14 @@ impl EntryMove<'_> {
     /// This rank's new part of a distributed result.
     fn parts(&self, spec: &ResultSpec, ops: DistOps, tags: Tags) -> Result<Content, Error> {
         let name = &*spec.name;
-        let descriptors = self.moving.descriptors.get(name);
-        let Some(descriptors) = descriptors.filter(|_| !self.leaves(name, tags)) else {
+        if !self.over.results.contains_key(name) || self.leaves(name, tags) {
             return Ok(Content::Gone(LEFT));
-        };
+        }
         let part = self
             .own
             .and_then(|entry| entry.results.get_erased(name).ok());
-        let _level = self.change.ranks.level();
-        let moved =
-            (ops.redistribute_parts)(part.as_ref(), &self.redistribution(descriptors.clone()));
+        let _level = self.over.ranks.level();
+        let moved = (ops.redistribute_parts)(part.as_ref(), &self.over.of_result(name));
         let Some(value) = self.end(moved)? else {
             return Ok(Content::Gone("no part of it is on this rank"));
         };
@@ -208,7 +174,7 @@ impl EntryMove<'_> {
     }
 
     fn leaves(&self, name: &str, tags: Tags) -> bool {
-        self.change.transfer.leaves(&self.record().app, name, tags)
+        self.transfer.leaves(&self.record().app, name, tags)
     }
 
     fn entry(&self, results: Vec<Named>) -> Entry {

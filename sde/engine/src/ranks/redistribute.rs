@@ -10,20 +10,40 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use super::entry_move::{EntryMove, Moving, SetChange};
+use super::array::Redistribution;
+use super::collective::{CollectiveOp, Header, Ranks};
+use super::entry_move::EntryMove;
 use super::exchange::{Exchange, PackedEntry};
-use super::parts::{OwnDescriptors, joined};
+use super::parts::{Descriptors, OwnDescriptors, joined};
 use super::save::own_descriptors;
 use super::sets::ProcessSet;
 use crate::app::{AppInfo, TypeIndex};
 use crate::cache::Entry;
 use crate::checkpoint::StoredEntry;
-use crate::engine::Engine;
+use crate::engine::{Engine, Transfer};
 use crate::error::Error;
 use crate::event::RunId;
 use crate::key::Key;
-use crate::ranks::collective::{CollectiveOp, Header, Ranks};
 use crate::result_map::{Named, Tag, Tags};
+
+/// Which ranks had results, and which are to have them, all numbered as in the larger set.
+pub(super) struct SetChange<'a> {
+    pub(super) ranks: &'a Ranks,
+    /// The old process sets, each with its ranks in their order.
+    pub(super) from: Vec<Vec<usize>>,
+    pub(super) to: Vec<Vec<usize>>,
+    pub(super) transfer: &'a Transfer,
+}
+
+/// An entry that moves.
+struct Moving {
+    key: Key,
+    from: Vec<usize>,
+    /// For each result the descriptors of the parts, in the order of `from`.
+    descriptors: Descriptors,
+    /// How many bytes all parts have.
+    bytes: u64,
+}
 
 /// What a rank tells of an entry that it has.
 #[derive(Clone, serde::Serialize, serde::Deserialize)]
@@ -62,12 +82,18 @@ impl Engine {
                 continue;
             };
             let moves = EntryMove {
-                change,
-                moving,
+                over: Redistribution {
+                    ranks: change.ranks,
+                    wire: &*wire,
+                    from: &moving.from,
+                    to: &change.to,
+                    results: &moving.descriptors,
+                    descriptors: Vec::new(),
+                },
+                transfer: change.transfer,
                 own: held.get(&moving.key).map(|entry| &**entry),
                 received,
                 info,
-                wire: &*wire,
                 target: target.id(),
             };
             let moved = moves.run()?;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::collective::{Body, CollectiveOp, Header, Ranks};
-use super::entry_move::SetChange;
 use super::group::ProcessGroup;
+use super::redistribute::SetChange;
 use super::sets::{ProcessSet, Runs};
 use crate::cache::Entry;
 use crate::engine::{Engine, Transfer};

@@ -40,17 +40,12 @@ impl Received {
         known.reserve(entries.len());
         for entry in entries {
             let key = entry.offer().key;
-            let now = Arrived::Packed(entry);
-            let before = known.insert(key, now);
-            let Some(before) = before.and_then(|before| before.unpack()) else {
-                continue;
+            let before = known.remove(&key).and_then(|before| before.unpack());
+            let now = match before {
+                Some(before) => Arrived::Unpacked(filled(entry.unpack().ok(), before)),
+                None => Arrived::Packed(entry),
             };
-            let mut entry = known
-                .get(&key)
-                .and_then(Arrived::unpack)
-                .unwrap_or_else(|| before.clone());
-            fill(&mut entry, &before);
-            known.insert(key, Arrived::Unpacked(entry));
+            known.insert(key, now);
         }
     }
 
@@ -119,12 +114,16 @@ fn has_any(entry: &StoredEntry) -> bool {
     entry.results.iter().any(|result| result.payload.is_some())
 }
 
-/// Takes over the values that another has and it lacks.
-fn fill(entry: &mut StoredEntry, before: &StoredEntry) {
+/// An entry, if it is one, with the values that came of it before and that it lacks.
+fn filled(entry: Option<StoredEntry>, before: StoredEntry) -> StoredEntry {
+    let Some(mut entry) = entry else {
+        return before;
+    };
     let lacking = entry.results.iter_mut();
     for result in lacking.filter(|result| result.payload.is_none()) {
         let mut had = before.results.iter();
         let had = had.find(|had| had.name == result.name);
         result.payload = had.and_then(|had| had.payload.clone());
     }
+    entry
 }

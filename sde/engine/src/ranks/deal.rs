@@ -1,14 +1,14 @@
 //! Points that are dealt out as ranks become free.
 //!
-//! Each rank begins with a share of the list. One that has none left to begin says so to the first rank, which has the
-//! rank with most left give the last half of it. So a rank that takes long for one point loses those that it has not begun;
+//! Each rank begins with a share of the list. One that has no more to begin says so to the first rank, which has the
+//! rank with most give the last half of what remains. So a rank that takes long for one point loses those that it has not begun;
 //! where all points cost the same, little is said.
 //!
 //! A rank must answer while it computes. So its own thread, the only one that may talk to other ranks, computes nothing
 //! meanwhile: it hands on notes, and sleeps in between. What a rank has not begun is always a range of the list, of which its
 //! threads take the first and others are given the last.
 //!
-//! The end is when nothing is left on any rank, whatever is still computed: then the first rank says so, and threads that wait
+//! The end is when nothing remains on any rank, whatever is still computed: then the first rank says so, and threads that wait
 //! for points are free for what these points share.
 
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ use crate::sync::{lock, unpoisoned};
 /// What ranks say to one another: the first three to the rank that deals, the others to those that compute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum DealMessage {
-    /// There is nothing left to begin.
+    /// There is nothing more to begin.
     Idle,
     /// What was asked for: half of what there was.
     Half(Range<usize>),
@@ -41,7 +41,7 @@ enum DealMessage {
 }
 
 impl DealMessage {
-    /// With the list that it is about: a rank may say that it has nothing left when the first has just said that it is the end.
+    /// With the list that it is about: a rank may say that it has no more when the first has just said that it is the end.
     fn to_note(&self, list: u64) -> Note {
         let mut note = Note::default();
         // It fits, whatever it says.
@@ -62,7 +62,7 @@ pub(super) const MOST: usize = u32::MAX as usize;
 /// What the first rank knows of all.
 struct Dealer {
     /// How much each has at most that it has not begun.
-    left: Vec<usize>,
+    remaining: Vec<usize>,
     /// For whom a rank was asked for half of it.
     asked: Vec<Option<usize>>,
     idle: VecDeque<usize>,
@@ -71,7 +71,7 @@ struct Dealer {
 impl Dealer {
     fn new(shares: &[Range<usize>]) -> Self {
         Self {
-            left: shares.iter().map(Range::len).collect(),
+            remaining: shares.iter().map(Range::len).collect(),
             asked: vec![None; shares.len()],
             idle: VecDeque::new(),
         }
@@ -82,16 +82,16 @@ impl Dealer {
         let mut says = Vec::new();
         match (said, self.asked[rank]) {
             (DealMessage::Idle, _) => {
-                self.left[rank] = 0;
+                self.remaining[rank] = 0;
                 self.idle.push_back(rank);
             }
             (DealMessage::Half(range), Some(taker)) => {
                 self.asked[rank] = None;
-                self.left[rank] = range.len();
+                self.remaining[rank] = range.len();
                 match range.is_empty() {
                     true => self.idle.push_front(taker),
                     false => {
-                        self.left[taker] = range.len();
+                        self.remaining[taker] = range.len();
                         says.push((taker, DealMessage::Take(range)));
                     }
                 }
@@ -103,24 +103,24 @@ impl Dealer {
             self.asked[giver] = self.idle.remove(place);
             says.push((giver, DealMessage::Split));
         }
-        let is_nothing_left = self.left.iter().all(|left| *left == 0);
-        match is_nothing_left && self.asked.iter().all(Option::is_none) {
+        let nothing_remains = self.remaining.iter().all(|count| *count == 0);
+        match nothing_remains && self.asked.iter().all(Option::is_none) {
             true => self.end(),
             false => says,
         }
     }
 
     fn end(&self) -> Vec<(usize, DealMessage)> {
-        (0..self.left.len())
+        (0..self.remaining.len())
             .map(|rank| (rank, DealMessage::End))
             .collect()
     }
 
-    /// The rank with most left, of those that are not asked already.
+    /// The rank where most remains, of those that are not asked already.
     fn giver(&self) -> Option<usize> {
-        let has = |rank: &usize| self.left[*rank] > 0 && self.asked[*rank].is_none();
-        let ranks = (0..self.left.len()).filter(has);
-        ranks.max_by_key(|rank| self.left[*rank])
+        let has = |rank: &usize| self.remaining[*rank] > 0 && self.asked[*rank].is_none();
+        let ranks = (0..self.remaining.len()).filter(has);
+        ranks.max_by_key(|rank| self.remaining[*rank])
     }
 
     /// Which of the idle ranks is to get something: none that has been asked for what it had, since its answer would be
@@ -142,7 +142,7 @@ pub(super) struct Share {
 #[derive(Default)]
 struct State {
     /// What is not begun.
-    left: Range<usize>,
+    remaining: Range<usize>,
     /// How many threads wait for more.
     waiting: usize,
     /// Nothing more is begun.
@@ -153,7 +153,7 @@ struct State {
 
 impl State {
     fn is_idle(&self) -> bool {
-        self.left.is_empty() && self.waiting > 0
+        self.remaining.is_empty() && self.waiting > 0
     }
 }
 
@@ -162,23 +162,23 @@ impl Share {
     pub(super) fn next(&self) -> Option<usize> {
         let mut state = lock(&self.state);
         state.waiting += 1;
-        if state.left.is_empty() {
+        if state.remaining.is_empty() {
             // Once: of two threads that wait each would wake the other for ever.
             self.changed.notify_all();
         }
-        while state.left.is_empty() && !state.ended && !state.stopped {
+        while state.remaining.is_empty() && !state.ended && !state.stopped {
             state = unpoisoned(self.changed.wait(state));
         }
         state.waiting -= 1;
         match state.ended || state.stopped {
             true => None,
-            false => state.left.next(),
+            false => state.remaining.next(),
         }
     }
 
     /// How much is not begun.
-    pub(super) fn left(&self) -> usize {
-        self.look(|state| state.left.len())
+    pub(super) fn remaining(&self) -> usize {
+        self.look(|state| state.remaining.len())
     }
 
     fn look<R>(&self, look: impl FnOnce(&State) -> R) -> R {
@@ -224,7 +224,7 @@ pub(super) struct Agent<'a> {
 impl<'a> Agent<'a> {
     /// All ranks come to this with the same shares.
     pub(super) fn new(ranks: &'a Ranks, share: &'a Share, shares: &[Range<usize>]) -> Self {
-        share.change(|state| state.left = shares[ranks.rank()].clone());
+        share.change(|state| state.remaining = shares[ranks.rank()].clone());
         Self {
             ranks,
             share,
@@ -268,16 +268,16 @@ impl<'a> Agent<'a> {
                 }
                 DealMessage::Split => {
                     let half = self.share.change(|state| {
-                        let middle = state.left.start + state.left.len() / 2;
-                        let half = middle..state.left.end;
-                        state.left.end = middle;
+                        let middle = state.remaining.start + state.remaining.len() / 2;
+                        let half = middle..state.remaining.end;
+                        state.remaining.end = middle;
                         half
                     });
                     self.say(0, DealMessage::Half(half))?;
                 }
                 DealMessage::Take(range) => {
                     self.said_idle = false;
-                    self.share.change(|state| state.left = range);
+                    self.share.change(|state| state.remaining = range);
                 }
                 DealMessage::End => return Ok(()),
             }

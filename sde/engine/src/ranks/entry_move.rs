@@ -31,7 +31,7 @@ pub(super) struct EntryMove<'a> {
 }
 
 /// Why a value is not there afterwards.
-const LEFT: &str = "it was left behind when the process set changed";
+const STAYED: &str = "it was left behind when the process set changed";
 
 impl EntryMove<'_> {
     /// Moves the entry; gives what this rank has of it afterwards.
@@ -71,7 +71,7 @@ impl EntryMove<'_> {
 
     /// As the app says.
     fn by_app(&self, synchronize: Synchronize) -> Result<Option<Entry>, Error> {
-        let stays = |spec: &ResultSpec| self.leaves(&spec.name, spec.tags);
+        let stays = |spec: &ResultSpec| self.stays(&spec.name, spec.tags);
         if self.info.results.iter().all(stays) {
             return Ok(None);
         }
@@ -87,7 +87,7 @@ impl EntryMove<'_> {
         for spec in &self.info.results {
             let name = &*spec.name;
             let content = match map.get_erased(name) {
-                Ok(_) if self.leaves(name, spec.tags) => Content::Gone(LEFT),
+                Ok(_) if self.stays(name, spec.tags) => Content::Gone(STAYED),
                 Ok(value) if value.type_name() == spec.type_name => {
                     if let Some(ops) = spec.parts {
                         let before = self.own.and_then(|own| own.results.get_erased(name).ok());
@@ -110,7 +110,7 @@ impl EntryMove<'_> {
                     return Err(AppError::message(why));
                 }
                 Err(_) if spec.parts.is_none() => self.replica(spec, self.arrived(name)),
-                Err(_) => Content::Gone(LEFT),
+                Err(_) => Content::Gone(STAYED),
             };
             let mut given = map.results().iter();
             let given = given.find(|given| given.name == name);
@@ -138,8 +138,8 @@ impl EntryMove<'_> {
     /// This rank's new part of a distributed result.
     fn parts(&self, spec: &ResultSpec, ops: DistOps, tags: Tags) -> Result<Content, Error> {
         let name = &*spec.name;
-        if !self.over.results.contains_key(name) || self.leaves(name, tags) {
-            return Ok(Content::Gone(LEFT));
+        if !self.over.results.contains_key(name) || self.stays(name, tags) {
+            return Ok(Content::Gone(STAYED));
         }
         let part = self
             .own
@@ -164,7 +164,7 @@ impl EntryMove<'_> {
         let value = arrived.and_then(|result| result.payload.clone());
         match value.zip(spec.codec) {
             Some((value, codec)) => Content::Stored(Stored::new(value, codec)),
-            None => Content::Gone(LEFT),
+            None => Content::Gone(STAYED),
         }
     }
 
@@ -173,8 +173,8 @@ impl EntryMove<'_> {
         results.find(|result| result.name == name)
     }
 
-    fn leaves(&self, name: &str, tags: Tags) -> bool {
-        self.transfer.leaves(&self.record().app, name, tags)
+    fn stays(&self, name: &str, tags: Tags) -> bool {
+        self.transfer.stays(&self.record().app, name, tags)
     }
 
     fn entry(&self, results: Vec<Named>) -> Entry {

@@ -1,6 +1,6 @@
 //! Giving ordinary results to other ranks: when a process set is released, after `par_map`, and where they are fetched.
 //!
-//! What is too large, or left by the [`Transfer`], stays where it was computed; of that the others have the keys. Where
+//! What is too large, or stays by the [`Transfer`], is where it was computed; of that the others have the keys. Where
 //! all ranks come by again each tells which of them it wants now, and a rank that has one of these offers it.
 
 use std::collections::BTreeSet;
@@ -21,8 +21,8 @@ const FETCHED: &str = "what is fetched";
 
 impl Engine {
     /// The keys of what others have computed and this rank has not got.
-    pub(crate) fn left_elsewhere(&self) -> Vec<Key> {
-        self.sets.left(|key| !self.holds(key))
+    pub(crate) fn keys_elsewhere(&self) -> Vec<Key> {
+        self.sets.elsewhere(|key| !self.holds(key))
     }
 
     /// Has each rank get what it asks for; gives back what this one still lacks.
@@ -83,8 +83,8 @@ impl Engine {
         let exchanged = exchange.run(
             made,
             |entry, to| {
-                let leaves = |name: &str, tags| transfer.leaves(&entry.record.app, name, tags);
-                self.pack(entry, leaves, |bytes| transfer.is_too_large(bytes), to);
+                let stays = |name: &str, tags| transfer.stays(&entry.record.app, name, tags);
+                self.pack(entry, stays, |bytes| transfer.is_too_large(bytes), to);
             },
             |rank, offer| {
                 let has = || match self.held_run(&offer.key) {
@@ -99,8 +99,9 @@ impl Engine {
         let (random, ordinary) = exchanged.came.into_iter().partition(random);
         self.sets.received.put(ordinary);
         random.iter().for_each(|entry| self.record_received(entry));
-        self.sets.leave(exchanged.left.iter().map(|left| left.key));
-        Ok(exchanged.left)
+        self.sets
+            .note_elsewhere(exchanged.stayed.iter().map(|offer| offer.key));
+        Ok(exchanged.stayed)
     }
 
     /// What no run will look up is recorded; what else another rank sent waits for a run to ask for it.
@@ -118,16 +119,16 @@ impl Engine {
         cache.record(&Arc::new(entry), generation);
     }
 
-    /// Adds an entry to what is sent, without the values that are left, unless it is too large or
+    /// Adds an entry to what is sent, without the values that stay, unless it is too large or
     /// can't be turned into bytes: then it stays here.
     pub(super) fn pack<'e>(
         &self,
         entry: &'e Entry,
-        leaves: impl Fn(&str, Tags) -> bool,
+        stays: impl Fn(&str, Tags) -> bool,
         is_too_large: impl Fn(u64) -> bool,
         to: &mut Outbox<'e>,
     ) {
-        if let Err(error) = to.add(entry, leaves, is_too_large) {
+        if let Err(error) = to.add(entry, stays, is_too_large) {
             self.warn(|| {
                 let (app, key) = (&entry.record.app, entry.record.key.short());
                 format!("{app} [{key}] could not be sent to other ranks: {error}")

@@ -50,15 +50,16 @@ impl Engine {
         // What is waited for other ranks is no body's own time.
         let _nested = NestedCall::begin();
         let plan = self.plan(ranks, app, list)?;
-        let (mut computed, mut failures, mut left) = Default::default();
+        let (mut computed, mut failures, mut stayed) = Default::default();
         if !plan.missing.is_empty() {
             computed = self.compute_dealt(from, ranks, app, list, &plan.missing)?;
             failures = self.tell_failed(ranks, &computed)?;
         }
         if plan.is_any_given || !plan.missing.is_empty() {
-            left = self.give_out(ranks, app, &plan, &computed, transfer)?;
+            stayed = self.give_out(ranks, app, &plan, &computed, transfer)?;
         }
-        let left: HashMap<Key, Offer> = left.into_iter().map(|left| (left.key, left)).collect();
+        let stayed: HashMap<Key, Offer> =
+            stayed.into_iter().map(|offer| (offer.key, offer)).collect();
         let items = (0..list.len()).map(|at| {
             if let Some(item) = computed.get(&at) {
                 return item.clone();
@@ -66,7 +67,7 @@ impl Engine {
             if let Some(error) = failures.get(&at) {
                 return Err(error.clone());
             }
-            self.item(from, app, list[at], plan.keys[at], &left)
+            self.item(from, app, list[at], plan.keys[at], &stayed)
         });
         Ok(items.collect())
     }
@@ -155,7 +156,7 @@ impl Engine {
         let share = Share::default();
         let computed: Mutex<HashMap<usize, Item>> = Mutex::default();
         let mut agent = Agent::new(ranks, &share, &places.collect::<Vec<_>>());
-        self.progress(label, 0, share.left(), false);
+        self.progress(label, 0, share.remaining(), false);
         let work = || {
             let _on_panic = StopOnPanic(&share);
             while let Some(place) = share.next() {
@@ -165,7 +166,7 @@ impl Engine {
                     computed.insert(order[place], item);
                     computed.len()
                 };
-                self.progress(label, done, done + share.left(), false);
+                self.progress(label, done, done + share.remaining(), false);
             }
         };
         let led = from.share_led(work, || agent.run());
@@ -202,7 +203,7 @@ impl Engine {
         Ok(failures)
     }
 
-    /// Gives all ranks the results that one of them has; gives back those that were left
+    /// Gives all ranks the results that one of them has; gives back those that stayed
     /// where they are.
     fn give_out(
         &self,
@@ -228,12 +229,12 @@ impl Engine {
         app: &CalledApp<'_>,
         inputs: &Inputs,
         key: Option<Key>,
-        left: &HashMap<Key, Offer>,
+        stayed: &HashMap<Key, Offer>,
     ) -> Item {
-        if let Some(left) = key.and_then(|key| left.get(&key))
+        if let Some(offer) = key.and_then(|key| stayed.get(&key))
             && !self.has(&app.resolved, key)
         {
-            return Ok(self.elsewhere(app, left));
+            return Ok(self.elsewhere(app, offer));
         }
         if let (true, Some(key)) = (app.resolved.nondeterministic, key) {
             // What other ranks made is recorded, and never looked up.
@@ -246,14 +247,14 @@ impl Engine {
     }
 
     /// The results of a run that is with another rank only, or some of whose values are.
-    fn elsewhere(&self, app: &CalledApp<'_>, left: &Offer) -> ResultMap {
+    fn elsewhere(&self, app: &CalledApp<'_>, offer: &Offer) -> ResultMap {
         let origin = Origin {
             app: Arc::clone(&app.resolved.name),
-            key: left.key,
-            run: left.run,
+            key: offer.key,
+            run: offer.run,
         };
-        let known = self.cache_of(&app.resolved).entry(&left.key);
-        let here = match self.sets.received.find(&left.key) {
+        let known = self.cache_of(&app.resolved).entry(&offer.key);
+        let here = match self.sets.received.find(&offer.key) {
             Some(stored) => {
                 let entry = entry_of(&app.resolved.info.results, stored, known.as_deref());
                 Some(entry.results)

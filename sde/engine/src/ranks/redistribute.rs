@@ -137,7 +137,7 @@ impl Engine {
         let info = self.catalog.info_of(&record.app, &record.code);
         let moves = |name: &str| {
             let tags = entry.results.tags(name).unwrap_or_default();
-            !change.transfer.leaves(&record.app, name, tags)
+            !change.transfer.stays(&record.app, name, tags)
         };
         let bytes = info.iter().flat_map(|info| &info.results).map(|spec| {
             let value = entry.results.get_erased(&spec.name).ok();
@@ -180,13 +180,13 @@ impl Engine {
             &sent,
             |entry, to| {
                 let record = &entry.record;
-                let leaves = |name: &str, tags: Tags| {
+                let stays = |name: &str, tags: Tags| {
                     tags.contains(Tag::Distributed)
-                        || change.transfer.leaves(&record.app, name, tags)
+                        || change.transfer.stays(&record.app, name, tags)
                 };
                 let parts = bytes.get(&record.key).copied().unwrap_or(0);
                 let is_too_large = |own| change.transfer.is_too_large(parts.saturating_add(own));
-                self.pack(entry, leaves, is_too_large, to);
+                self.pack(entry, stays, is_too_large, to);
             },
             |_, _| true,
         )?;

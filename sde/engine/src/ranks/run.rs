@@ -105,7 +105,7 @@ impl Engine {
             policy: run.options.policy as u8,
             next: own,
             has,
-            leave: ranks.too_many(run.cache),
+            evict: ranks.too_many(run.cache),
         };
         let header = Header::new(CollectiveOp::Run, run.key, asked(run)).with_body(body);
         let met = ranks.meet_for_run(header.with_failure(unfit), &|| given(run, call))?;
@@ -114,13 +114,13 @@ impl Engine {
             if let Body::Run {
                 next,
                 has: theirs,
-                leave,
+                evict,
                 ..
             } = other.body
             {
                 // One run has one name everywhere, which the first rank gives it.
                 first = if rank == 0 { next } else { first };
-                most = most.max(leave);
+                most = most.max(evict);
                 all_have &= theirs == has;
             }
         }

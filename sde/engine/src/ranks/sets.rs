@@ -76,7 +76,7 @@ impl ProcessSet {
         lock(&self.order).used(cache, key);
     }
 
-    /// How many of the results that these ranks made together, and that count for the budget of an app, are to leave for
+    /// How many of the results that these ranks made together, and that count for the budget of an app, are to be evicted for
     /// this rank to keep to it.
     pub(crate) fn too_many(&self, of: &AppCache) -> u32 {
         let Some(memory) = &of.counted else {
@@ -95,7 +95,7 @@ impl ProcessSet {
         number
     }
 
-    /// Takes so many that count for the budget of an app out of the order, which are to leave on all ranks.
+    /// Takes so many that count for the budget of an app out of the order, which all ranks are to evict.
     pub(crate) fn take_first(&self, of: &AppCache, number: u32) -> Vec<(Arc<AppCache>, Key)> {
         let mut order = lock(&self.order);
         let first = order.counting_with(of).take(number as usize);
@@ -171,7 +171,7 @@ pub(crate) struct Sets {
     nested: Mutex<Vec<Arc<ProcessSet>>>,
     pub(crate) received: Received,
     /// What others have computed and this rank has not got.
-    left: Mutex<BTreeSet<Key>>,
+    elsewhere: Mutex<BTreeSet<Key>>,
 }
 
 impl Sets {
@@ -224,24 +224,24 @@ impl Sets {
     }
 
     /// Takes note of what stayed on other ranks.
-    pub(crate) fn leave(&self, keys: impl Iterator<Item = Key>) {
-        lock(&self.left).extend(keys);
+    pub(crate) fn note_elsewhere(&self, keys: impl Iterator<Item = Key>) {
+        lock(&self.elsewhere).extend(keys);
     }
 
     /// What stayed on other ranks, as far as `is_still` says that it is not here now.
-    pub(crate) fn left(&self, is_still: impl Fn(&Key) -> bool) -> Vec<Key> {
+    pub(crate) fn elsewhere(&self, is_still: impl Fn(&Key) -> bool) -> Vec<Key> {
         // What is here now may go again, and is of this rank's own concern then.
-        let mut left = std::mem::take(&mut *lock(&self.left));
-        left.retain(is_still);
-        let keys = left.iter().copied().collect();
-        lock(&self.left).append(&mut left);
+        let mut stayed = std::mem::take(&mut *lock(&self.elsewhere));
+        stayed.retain(is_still);
+        let keys = stayed.iter().copied().collect();
+        lock(&self.elsewhere).append(&mut stayed);
         keys
     }
 
     /// Forgets everything.
     pub(crate) fn forget_all(&self) {
         self.received.forget_all();
-        lock(&self.left).clear();
+        lock(&self.elsewhere).clear();
         self.all().iter().for_each(|set| set.clear());
     }
 

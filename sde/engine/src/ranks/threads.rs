@@ -42,7 +42,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     rounds: HashMap<u64, Round>,
-    left: Vec<bool>,
+    /// Which ranks have left.
+    gone: Vec<bool>,
     /// For each rank what others have posted to it.
     posted: Vec<VecDeque<(usize, Note)>>,
 }
@@ -118,7 +119,7 @@ impl ThreadGroup {
                 let given = state.take(number, size).into_iter().enumerate();
                 return given.map(|(rank, given)| of_type(rank, given)).collect();
             }
-            if let Some(rank) = missing.iter().copied().find(|rank| state.left[*rank]) {
+            if let Some(rank) = missing.iter().copied().find(|rank| state.gone[*rank]) {
                 return Err(GroupError::Left { rank });
             }
             let waited = shared.changed.wait_timeout(state, patience);
@@ -144,7 +145,7 @@ impl Shared {
     fn new(nodes: Vec<usize>) -> Arc<Self> {
         let size = nodes.len();
         let state = State {
-            left: vec![false; size],
+            gone: vec![false; size],
             posted: vec![VecDeque::new(); size],
             ..State::default()
         };
@@ -277,7 +278,7 @@ impl ProcessGroup for ThreadGroup {
         let mut state = self.shared.lock();
         match (
             state.posted[self.rank].pop_front(),
-            state.left.iter().position(|left| *left),
+            state.gone.iter().position(|gone| *gone),
         ) {
             (None, Some(rank)) => Err(GroupError::Left { rank }),
             (posted, _) => Ok(posted),
@@ -285,7 +286,7 @@ impl ProcessGroup for ThreadGroup {
     }
 
     fn leave(&self) {
-        self.shared.lock().left[self.rank] = true;
+        self.shared.lock().gone[self.rank] = true;
         self.shared.changed.notify_all();
     }
 }

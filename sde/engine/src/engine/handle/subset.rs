@@ -60,7 +60,7 @@ impl Transfer {
         self
     }
 
-    pub(crate) fn leaves(&self, app: &str, result: &str, tags: Tags) -> bool {
+    pub(crate) fn stays(&self, app: &str, result: &str, tags: Tags) -> bool {
         self.filter
             .as_ref()
             .is_some_and(|filter| !filter(app, result, tags))
@@ -135,7 +135,7 @@ impl Handle {
     /// of them; without what this rank has got since. [`fetch`](Self::fetch) gets it. Not collective.
     #[must_use]
     pub fn elsewhere(&self) -> Vec<Key> {
-        self.engine().left_elsewhere()
+        self.engine().keys_elsewhere()
     }
 
     /// Has each rank get what it asks for from another that has it in memory: results that were

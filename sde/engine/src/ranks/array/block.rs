@@ -161,10 +161,10 @@ impl Lines {
     ) -> impl Iterator<Item = Range<usize>> {
         let mut next = elements.start;
         std::iter::from_fn(move || {
-            let left = elements.end.checked_sub(next).filter(|left| *left > 0)?;
+            let remaining = elements.end.checked_sub(next).filter(|count| *count > 0)?;
             let offset = next % self.length;
             let start = self.start(next / self.length) + offset;
-            let count = (self.length - offset).min(left).min(most);
+            let count = (self.length - offset).min(remaining).min(most);
             next += count;
             Some(start..start + count)
         })

@@ -77,8 +77,8 @@ pub(crate) enum Body {
         policy: u8,
         next: RunId,
         has: Has,
-        /// How many of the results that the ranks made together leave, for this rank to keep to its budget.
-        leave: u32,
+        /// How many of the results that the ranks made together are to be evicted for this rank to keep to its budget.
+        evict: u32,
     },
     /// The process set that this rank goes to or comes from, and its place among those that do too;
     /// whether its store is to be committed by the way.
@@ -252,7 +252,7 @@ mod tests {
                 policy: u8::MAX,
                 next: RUN,
                 has: Has::Results(RUN),
-                leave: u32::MAX,
+                evict: u32::MAX,
             },
             Body::Part {
                 set: u64::MAX,
@@ -311,7 +311,7 @@ mod tests {
                 policy,
                 next: RUN,
                 has: Has::Nothing,
-                leave: 0,
+                evict: 0,
             })
         };
         assert!(run(1).fits(&run(1)));

@@ -82,7 +82,7 @@ pub(crate) struct Exchange<'a> {
 pub(crate) struct Exchanged {
     pub(crate) came: Vec<PackedEntry>,
     /// What this rank lacks and nobody sent, or not all of it.
-    pub(crate) left: Vec<Offer>,
+    pub(crate) stayed: Vec<Offer>,
 }
 
 /// What all ranks together pack in one go, in bytes, and what each of many packs at least.
@@ -114,7 +114,7 @@ impl Exchange<'_> {
                     let counts = rank == own || counts(&mut lowest, rank, offer);
                     let wants = counts && wants(rank, offer);
                     if wants && matches!(offer.sent, Sent::Nothing | Sent::Chosen) {
-                        exchanged.left.push(offer.clone());
+                        exchanged.stayed.push(offer.clone());
                     }
                     wants && offer.sent != Sent::Nothing
                 };

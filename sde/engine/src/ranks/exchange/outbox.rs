@@ -98,16 +98,16 @@ impl<'e> Outbox<'e> {
         }
     }
 
-    /// Adds an entry. Values that can't be sent (`no_cache` ones, those without a codec, and those of which `leaves` says so)
+    /// Adds an entry. Values that can't be sent (`no_cache` ones, those without a codec, and those of which `stays` says so)
     /// are named only. One that is too large, or of which a value can't be turned into bytes, is offered without any.
     pub(crate) fn add(
         &mut self,
         entry: &'e Entry,
-        leaves: impl Fn(&str, Tags) -> bool,
+        stays: impl Fn(&str, Tags) -> bool,
         is_too_large: impl Fn(u64) -> bool,
     ) -> Result<(), ArchiveError> {
         let before = (self.len(), self.large.len());
-        let values = self.values(entry, &leaves);
+        let values = self.values(entry, &stays);
         let written = values.and_then(|values| self.head(entry, &values).map(|()| values));
         let lengths =
             |pieces: &Vec<Cow<'_, [u8]>>| pieces.iter().map(|piece| piece.len() as u64).collect();
@@ -117,7 +117,7 @@ impl<'e> Outbox<'e> {
             nondeterministic: entry.record.nondeterministic,
             sent: written
                 .as_ref()
-                .map_or(Sent::Nothing, |values| sent(entry, values, &leaves)),
+                .map_or(Sent::Nothing, |values| sent(entry, values, &stays)),
             small: (self.len() - before.0) as u64,
             large: self.large[before.1..].iter().map(lengths).collect(),
         };
@@ -133,7 +133,7 @@ impl<'e> Outbox<'e> {
     fn values(
         &mut self,
         entry: &'e Entry,
-        leaves: &impl Fn(&str, Tags) -> bool,
+        stays: &impl Fn(&str, Tags) -> bool,
     ) -> Result<Vec<ValuePlace>, ArchiveError> {
         let mut places = Vec::with_capacity(entry.results.results().len());
         for named in entry.results.results() {
@@ -143,7 +143,7 @@ impl<'e> Outbox<'e> {
                 Content::Elsewhere(_) | Content::Gone(_) => None,
             };
             let tags = named.tags.unwrap_or_default();
-            let codec = named.codec.filter(|_| !leaves(&named.name, tags));
+            let codec = named.codec.filter(|_| !stays(&named.name, tags));
             let Some((value, codec)) = value.zip(codec) else {
                 places.push(ValuePlace::None);
                 continue;
@@ -326,14 +326,14 @@ impl ResultKind {
 }
 
 /// What is sent of an entry of which these values are.
-fn sent(entry: &Entry, values: &[ValuePlace], leaves: impl Fn(&str, Tags) -> bool) -> Sent {
+fn sent(entry: &Entry, values: &[ValuePlace], stays: impl Fn(&str, Tags) -> bool) -> Sent {
     let is_sent = |place: &ValuePlace| !matches!(place, ValuePlace::None);
     let results = entry.results.results().iter().zip(values);
     let lacking = results
         .filter(|(named, place)| !is_sent(place) && named.tags.unwrap_or_default().is_needed());
     let mut is_whole = values.iter().any(is_sent);
     for (named, _) in lacking {
-        if leaves(&named.name, named.tags.unwrap_or_default()) {
+        if stays(&named.name, named.tags.unwrap_or_default()) {
             return Sent::Chosen;
         }
         is_whole = false;

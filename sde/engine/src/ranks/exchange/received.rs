@@ -19,7 +19,7 @@ pub(crate) struct Received(Mutex<KeyMap<Arrived>>);
 
 enum Arrived {
     Packed(PackedEntry),
-    /// What came of it at different times, or is left of it.
+    /// What came of it at different times, or remains of it.
     Unpacked(StoredEntry),
 }
 
@@ -73,7 +73,7 @@ impl Received {
         self.lock().len()
     }
 
-    /// Drops values of an app, and the entries of which none is left.
+    /// Drops values of an app, and the entries of which none remains.
     pub(crate) fn clean(&self, app: &str, goes: impl Fn(Tags) -> bool) {
         self.lock().retain(|_, entry| {
             let is_of = match entry {

@@ -1,7 +1,7 @@
 //! What ranks made together is in a cache like any other: limits, cleaning and looking hold for it.
 
 use sde::store::DirStore;
-use sde::{DistArray, Handle, Peek, SavePolicy, Sde, Tag, inputs};
+use sde::{DistArray, Handle, MemoryBudget, Peek, SavePolicy, Sde, Tag, inputs};
 
 use super::{Rank, Ranks, names};
 
@@ -51,11 +51,15 @@ fn other(sde: &Handle, number: usize) -> Result<DistArray<f64>, sde::Error> {
     DistArray::from_fn(sde, &[ROWS], |at| (at[0] + number) as f64)
 }
 
-/// What was used longest ago of all that ranks made together left, whatever budget it counts for.
+/// What was used longest ago of all that ranks made together left, whatever budget it counts for. Only the first rank has
+/// limits.
 pub(super) fn who_is_over_a_budget_takes_nothing_from_another(ranks: Ranks<'_>) {
     let size = ranks.size();
     ranks.run_ranks(|rank| {
-        let arrays = |count: usize| count * ROWS * size_of::<f64>() / size;
+        let arrays = |count: usize| match rank.number() {
+            0 => MemoryBudget::bytes(count * ROWS * size_of::<f64>() / size),
+            _ => MemoryBudget::unlimited(),
+        };
         let builder = Sde::builder().memory_budget_of(NAME, arrays(40));
         let builder = builder.memory_budget_of("ranks.memory.other", arrays(4));
         let sde = rank.join(builder).build().unwrap();

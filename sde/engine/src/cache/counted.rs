@@ -7,17 +7,6 @@ use super::entry::Entry;
 use super::memory::Stays;
 
 impl AppCache {
-    /// Whether its entries count for the same budget as those of another.
-    pub(crate) fn counts_with(&self, other: &Self) -> bool {
-        let budget = |cache: &Self| {
-            cache
-                .counted
-                .as_ref()
-                .map(|(memory, _)| Arc::as_ptr(memory))
-        };
-        budget(self) == budget(other)
-    }
-
     /// An entry that knows what it takes, if that is counted: before it is put into the map.
     pub(super) fn measured(&self, entry: Arc<Entry>) -> Arc<Entry> {
         if self.counted.is_some() {

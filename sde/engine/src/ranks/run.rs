@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::save::{bind, check_replicas, has_parts};
 use super::sets::ProcessSet;
 use crate::app::{Callee, Handle, ResolvedApp};
-use crate::cache::{Entry, Record, Served};
+use crate::cache::{AppCache, Entry, Record, Served};
 use crate::engine::{CalledApp, Claim, Engine, Keyed, Options, Outcome, Policy, Run, Unpublished};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
@@ -105,7 +105,7 @@ impl Engine {
             policy: run.options.policy as u8,
             next: own,
             has,
-            evict: ranks.too_many(run.cache),
+            evict: ranks.too_many(run.cache, self.counting_with(run.cache)),
         };
         let header = Header::new(CollectiveOp::Run, run.key, asked(run)).with_body(body);
         let met = ranks.meet_for_run(header.with_failure(unfit), &|| given(run, call))?;
@@ -124,8 +124,16 @@ impl Engine {
                 all_have &= theirs == has;
             }
         }
-        self.evict_collective(&ranks.take_first(run.cache, most));
+        self.evict_collective(&ranks.take_first(most, self.counting_with(run.cache)));
         Ok((first, all_have))
+    }
+
+    /// Which caches count for the budget that a cache counts for: by the names that budgets were given for, whatever these are
+    /// on this rank, so that all ranks find the same.
+    fn counting_with(&self, of: &AppCache) -> impl Fn(&AppCache) -> bool {
+        let has_own = |cache: &AppCache| self.caches.budgets().any(|(app, _)| **app == *cache.name);
+        let of_all = !has_own(of);
+        move |cache| cache.name == of.name || of_all && !has_own(cache)
     }
 
     /// What this rank has of the run, in memory or in the store.

@@ -76,15 +76,15 @@ impl ProcessSet {
         lock(&self.order).used(cache, key);
     }
 
-    /// How many of the results that these ranks made together, and that count for the budget of an app, are to be evicted for
-    /// this rank to keep to it.
-    pub(crate) fn too_many(&self, of: &AppCache) -> u32 {
+    /// How many of the results that these ranks made together, of those that `count` for the budget of an app, are to be
+    /// evicted for this rank to keep to it.
+    pub(crate) fn too_many(&self, of: &AppCache, count: impl Fn(&AppCache) -> bool) -> u32 {
         let Some(memory) = &of.counted else {
             return 0;
         };
         let (too_much, mut bytes, mut number) = (memory.0.collective_excess(), 0, 0);
         if too_much > 0 {
-            for (cache, key) in lock(&self.order).counting_with(of) {
+            for (cache, key) in lock(&self.order).of(count) {
                 if bytes >= too_much {
                     break;
                 }
@@ -95,11 +95,14 @@ impl ProcessSet {
         number
     }
 
-    /// Takes so many that count for the budget of an app out of the order, which all ranks are to evict.
-    pub(crate) fn take_first(&self, of: &AppCache, number: u32) -> Vec<(Arc<AppCache>, Key)> {
+    /// Takes so many of those that `count` for one budget out of the order, which all ranks are to evict.
+    pub(crate) fn take_first(
+        &self,
+        number: u32,
+        count: impl Fn(&AppCache) -> bool,
+    ) -> Vec<(Arc<AppCache>, Key)> {
         let mut order = lock(&self.order);
-        let first = order.counting_with(of).take(number as usize);
-        let first: Vec<_> = first.cloned().collect();
+        let first: Vec<_> = order.of(count).take(number as usize).cloned().collect();
         first.iter().for_each(|(_, key)| order.forget(key));
         first
     }
@@ -138,10 +141,9 @@ impl SharedOrder {
         self.last_use.insert(key, self.uses);
     }
 
-    /// Those that count for the budget of an app, which are the same on all ranks that give the same apps one of their own.
-    fn counting_with(&self, of: &AppCache) -> impl Iterator<Item = &(Arc<AppCache>, Key)> {
-        let counting = move |(cache, _): &&(Arc<AppCache>, Key)| cache.counts_with(of);
-        self.by_use.values().filter(counting)
+    /// Those of some apps.
+    fn of(&self, apps: impl Fn(&AppCache) -> bool) -> impl Iterator<Item = &(Arc<AppCache>, Key)> {
+        self.by_use.values().filter(move |(cache, _)| apps(cache))
     }
 
     fn forget(&mut self, key: &Key) {

@@ -84,6 +84,17 @@ impl Watch {
         reasons.collect()
     }
 
+    /// How many entries were saved.
+    #[must_use]
+    pub fn saved(&self) -> usize {
+        let events = self.lock();
+        let saved = events.iter().map(|event| match event {
+            Event::Saved { entries, .. } => *entries,
+            _ => 0,
+        });
+        saved.sum()
+    }
+
     /// The warnings, in order.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {

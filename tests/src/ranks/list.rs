@@ -71,6 +71,7 @@ macro_rules! for_each_test_of_ranks {
                 what_passes_a_limit_leaves_and_is_made_again: Each(&[1, 2, 3]),
                 who_is_over_a_budget_takes_nothing_from_another: Each(&[1, 2, 3]),
                 what_leaves_one_rank_leaves_all: Each(&[2, 3]),
+                what_left_is_not_to_be_saved: Each(&[1, 2, 3]),
                 what_has_left_is_loaded: Each(&[1, 2, 3]),
                 what_was_cleaned_is_loaded: Each(&[2, 3]),
                 of_what_came_that_goes_which_is_cleaned: Each(&[2, 3]),

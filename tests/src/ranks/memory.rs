@@ -4,6 +4,7 @@ use sde::store::DirStore;
 use sde::{DistArray, Handle, MemoryBudget, Peek, SavePolicy, Sde, Tag, inputs};
 
 use super::{Rank, Ranks, names};
+use crate::Watch;
 
 const ROWS: usize = 1024;
 const NAME: &str = "ranks.memory.array";
@@ -99,6 +100,27 @@ pub(super) fn what_leaves_one_rank_leaves_all(ranks: Ranks<'_>) {
     );
     assert!((2..12).contains(&there[0].len()), "{there:?}");
     assert_eq!(there[0].last(), Some(&19), "the last to be used stays");
+}
+
+/// What is never saved unless that is asked for was held by the list of what is to be saved, on all ranks but the first.
+pub(super) fn what_left_is_not_to_be_saved(ranks: Ranks<'_>) {
+    let folder = ranks.folder();
+    let store = folder.path().join("store");
+    let size = ranks.size();
+    let saved = ranks.run_ranks(|rank| {
+        let watch = Watch::new();
+        let limit = 4 * ROWS * size_of::<f64>() / size;
+        let builder = Sde::builder().memory_budget_of(NAME, limit);
+        let builder = builder.store(DirStore::open(&store).unwrap());
+        let builder = builder.save(SavePolicy::Never).observer(watch.clone());
+        let sde = rank.join(builder).build().unwrap();
+        make(&sde, 0..30);
+        assert!(sde.stats().total.evicted > 20);
+        sde.checkpoint_all().unwrap();
+        watch.saved()
+    });
+    // A part, and on the first a list of the parts.
+    assert!(saved.iter().all(|entries| *entries < 20), "{saved:?}");
 }
 
 /// It is saved before it goes, each part by its rank.

@@ -4,6 +4,7 @@
 mod alone;
 mod counting;
 mod dealing;
+mod evicting;
 mod known_to_fail;
 mod late;
 

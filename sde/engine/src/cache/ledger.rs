@@ -18,7 +18,8 @@ pub(super) struct Ledger {
     /// What is in use, to be looked at again in turn; and of it what came here since the last look, and may have gone again.
     pub(super) in_use: Turns,
     pub(super) set_aside: Vec<u32>,
-    /// What stays with its values since nothing else has them, to be given its turn again: a store may have it by now.
+    /// What an app has that stays with its values since nothing else has them, to be given its turn again: a store may have it
+    /// by now.
     pub(super) kept: Turns,
     /// What came from a store and counts with the length of its encoding, until it is read. It may be gone.
     pub(super) unread: VecDeque<(TypeIndex, Weak<Entry>)>,
@@ -185,6 +186,7 @@ impl Ledger {
         let account = &self.accounts[at as usize];
         let (bytes, record) = (account.bytes(), account.record);
         let Account {
+            owner,
             values,
             state,
             came,
@@ -215,7 +217,7 @@ impl Ledger {
             State::Kept => {
                 add(&mut self.bytes, bytes);
                 add(&mut self.kept_bytes, bytes);
-                if values > 0 {
+                if values > 0 && matches!(owner, Owner::App(_)) {
                     self.kept.set(at, is_there);
                 }
             }

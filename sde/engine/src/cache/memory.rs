@@ -171,8 +171,8 @@ impl Memory {
         let mut list = lock(&self.list);
         let before = list.remove(entry);
         let state = match (owner, why) {
-            (Owner::Ranks, _) => State::Collective,
             (_, Stays::Kept) => State::Kept,
+            (Owner::Ranks, _) => State::Collective,
             (_, Stays::ForNow) => State::MayLeave,
             (_, Stays::InUse) => State::InUse,
         };

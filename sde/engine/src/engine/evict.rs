@@ -15,6 +15,7 @@ use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::printable;
 use crate::event::Event;
 use crate::key::Key;
+use crate::ranks::ProcessSet;
 use crate::result_map::Named;
 use crate::sync::lock;
 
@@ -77,22 +78,24 @@ impl Engine {
     }
 
     /// Drops what all ranks of a set drop now, also what the program holds a part of: others hold none of it any more.
-    pub(crate) fn evict_collective(&self, leave: &[(Arc<AppCache>, Key)]) {
-        self.save_before_dropping(leave.iter().map(|(_, key)| *key));
-        for (cache, key) in leave {
+    pub(crate) fn evict_collective(
+        &self,
+        set: &ProcessSet,
+        leave: Vec<(Arc<AppCache>, Arc<Entry>)>,
+    ) {
+        if leave.is_empty() {
+            return;
+        }
+        self.save_before_dropping(leave.iter().map(|(_, entry)| entry.record.key));
+        for (cache, entry) in leave {
             let rule = cache.counted.as_ref().map(|(memory, _)| Rule::of(memory));
-            let rule = rule.unwrap_or(Rule::OF_NO_BUDGET);
-            if let Some(entry) = cache.entry(key)
-                && let Err(why) = self.evict(
-                    cache,
-                    &entry,
-                    Rule {
-                        although_in_use: true,
-                        ..rule
-                    },
-                )
-            {
+            let rule = Rule {
+                although_in_use: true,
+                ..rule.unwrap_or(Rule::OF_NO_BUDGET)
+            };
+            if let Err(why) = self.evict(&cache, &entry, rule) {
                 cache.count_again(&entry, why);
+                set.note_not_evicted(cache, &entry);
             }
         }
     }

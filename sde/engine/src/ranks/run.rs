@@ -124,7 +124,7 @@ impl Engine {
                 all_have &= theirs == has;
             }
         }
-        self.evict_collective(&ranks.take_first(most, self.counting_with(run.cache)));
+        self.evict_collective(ranks, ranks.take_first(most, self.counting_with(run.cache)));
         Ok((first, all_have))
     }
 

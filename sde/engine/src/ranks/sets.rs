@@ -1,8 +1,8 @@
 //! The process sets of one engine, and what belongs to each.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::ops::Deref;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::collective::Ranks;
 use super::exchange::Received;
@@ -20,6 +20,8 @@ pub(crate) struct ProcessSet {
     /// The caches of distributed apps, by name.
     caches: Mutex<HashMap<Arc<str>, Arc<AppCache>>>,
     order: Mutex<SharedOrder>,
+    /// What this rank could not evict when all were to, since no store had it: it is tried again.
+    not_evicted: Mutex<VecDeque<(Arc<AppCache>, Weak<Entry>)>>,
     /// The ordinary runs that were made while this was the innermost process set, and those of
     /// parts of it that were released.
     fresh: Mutex<Runs>,
@@ -31,6 +33,7 @@ impl ProcessSet {
             ranks,
             caches: Mutex::default(),
             order: Mutex::default(),
+            not_evicted: Mutex::default(),
             fresh: Mutex::default(),
         }
     }
@@ -95,16 +98,28 @@ impl ProcessSet {
         number
     }
 
-    /// Takes so many of those that `count` for one budget out of the order, which all ranks are to evict.
+    /// Takes so many of those that `count` for one budget out of the order, which all ranks are to evict, with some that this
+    /// one could not before.
     pub(crate) fn take_first(
         &self,
         number: u32,
         count: impl Fn(&AppCache) -> bool,
-    ) -> Vec<(Arc<AppCache>, Key)> {
+    ) -> Vec<(Arc<AppCache>, Arc<Entry>)> {
         let mut order = lock(&self.order);
         let first: Vec<_> = order.of(count).take(number as usize).cloned().collect();
         first.iter().for_each(|(_, key)| order.forget(key));
-        first
+        drop(order);
+        let first = first.into_iter();
+        let first = first.filter_map(|(cache, key)| Some((Arc::clone(&cache), cache.entry(&key)?)));
+        let mut not_evicted = lock(&self.not_evicted);
+        let some = not_evicted.len().min(TRIED_AGAIN);
+        let again = not_evicted.drain(..some);
+        let again = again.filter_map(|(cache, entry)| Some((cache, entry.upgrade()?)));
+        first.chain(again).collect()
+    }
+
+    pub(crate) fn note_not_evicted(&self, cache: Arc<AppCache>, entry: &Arc<Entry>) {
+        lock(&self.not_evicted).push_back((cache, Arc::downgrade(entry)));
     }
 
     /// Gives what it remembers, and the ordinary runs whose results others lack. From here on it keeps nothing, whoever
@@ -112,6 +127,7 @@ impl ProcessSet {
     pub(crate) fn end(&self) -> (Vec<Arc<Entry>>, Runs) {
         let entries = self.entries();
         let _order = std::mem::take(&mut *lock(&self.order));
+        let _not_evicted = std::mem::take(&mut *lock(&self.not_evicted));
         let _caches = std::mem::take(&mut *lock(&self.caches));
         (entries, self.take_fresh())
     }
@@ -123,6 +139,9 @@ impl ProcessSet {
         }
     }
 }
+
+/// So many that could not be evicted are tried again at each meeting.
+const TRIED_AGAIN: usize = 4;
 
 /// What the ranks of a set made together, that which was used longest ago first. It is the same on all of them, whatever each
 /// has yet: it changes only where all are.

@@ -48,7 +48,6 @@ pub(crate) fn derive(input: &DeriveInput) -> syn::Result<TokenStream> {
     let (impl_generics, type_generics, where_clause) = generics.split_for_impl();
     let functions = [
         part_descriptor(&fields),
-        bytes(&fields),
         redistribute_parts(&fields),
         assemble(&fields),
         check(&fields),
@@ -125,22 +124,6 @@ fn part_descriptor(fields: &[Field]) -> TokenStream {
     quote! {
         fn part_descriptor(&self) -> ::std::vec::Vec<u64> {
             ::sde::__private::join_descriptors(&[#(#descriptors),*])
-        }
-    }
-}
-
-fn bytes(fields: &[Field]) -> TokenStream {
-    let bytes = fields.iter().map(
-        |Field {
-             member, is_same, ..
-         }| match is_same {
-            true => quote!(::std::mem::size_of_val(&self.#member)),
-            false => quote!(::sde::Distributed::bytes(&self.#member)),
-        },
-    );
-    quote! {
-        fn bytes(&self) -> usize {
-            0_usize #(.saturating_add(#bytes))*
         }
     }
 }

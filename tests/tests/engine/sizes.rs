@@ -1,8 +1,8 @@
 //! What values take, as they tell it or not.
 
 use sde::{
-    App, AppError, AppInfo, Handle, Inputs, MemoryArchiver, MemoryBudget, MemorySize, ResultMap,
-    ResultSpec, Sde, Value, inputs,
+    App, AppError, AppInfo, DistArray, Distributed, Handle, Inputs, MemoryArchiver, MemoryBudget,
+    MemorySize, ResultMap, ResultSpec, Sde, Value, inputs,
 };
 
 const KIB: usize = 1 << 10;
@@ -188,4 +188,33 @@ fn what_is_read_from_a_store_counts_with_what_it_takes() {
     all(&sde);
     assert!(bytes(&sde) <= computed / 2, "{} of {computed}", bytes(&sde));
     assert_eq!(sde.stats().total.computed, 0);
+}
+
+/// A part counts like anything else that can be saved, or as it says.
+#[test]
+fn parts_of_distributed_values_count() {
+    const LENGTH: usize = 10_000;
+    #[derive(Distributed, MemorySize, serde::Serialize, serde::Deserialize)]
+    struct Fields {
+        one: DistArray<f64>,
+        other: DistArray<f64>,
+    }
+    fn fields(sde: &Handle) -> Result<Fields, sde::Error> {
+        let one = DistArray::from_fn(sde, &[LENGTH], |at| at[0] as f64)?;
+        let other = one.map(|x| -x);
+        Ok(Fields { one, other })
+    }
+    #[sde::app(distributed, tags(distributed))]
+    fn encoded(sde: &Handle) -> Result<Fields, sde::Error> {
+        fields(sde)
+    }
+    #[sde::app(distributed, sized, tags(distributed))]
+    fn told(sde: &Handle) -> Result<Fields, sde::Error> {
+        fields(sde)
+    }
+    let sde = with(MemoryBudget::bytes(1 << 30));
+    encoded.call(&sde).unwrap();
+    assert!(bytes(&sde) > 2 * 8 * LENGTH);
+    told.call(&sde).unwrap();
+    assert!(bytes(&sde) > 4 * 8 * LENGTH);
 }

@@ -294,11 +294,9 @@ impl ResultSpec {
     /// that are [`distributed`](AppInfo::distributed).
     #[must_use]
     pub fn distributed<T: Distributed>(name: impl Into<Cow<'static, str>>) -> Self {
-        let parts = DistOps::of::<T>();
         Self {
             tags: Tag::Distributed.into(),
-            size: SizeOf::by(parts.bytes),
-            parts: Some(parts),
+            parts: Some(DistOps::of::<T>()),
             ..Self::new::<T>(name)
         }
     }

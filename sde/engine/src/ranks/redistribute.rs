@@ -141,10 +141,8 @@ impl Engine {
         };
         let bytes = info.iter().flat_map(|info| &info.results).map(|spec| {
             let value = entry.results.get_erased(&spec.name).ok();
-            let value = value.filter(|_| moves(&spec.name));
-            value
-                .zip(spec.parts)
-                .map_or(0, |(value, ops)| (ops.bytes)(&value) as u64)
+            let value = value.filter(|_| spec.parts.is_some() && moves(&spec.name));
+            value.map_or(0, |value| spec.size.of(&value) as u64)
         });
         HeldEntry {
             run: record.run,

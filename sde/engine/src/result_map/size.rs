@@ -234,11 +234,6 @@ impl SizeOf {
         Self(|value| with_fields(value, T::owned_size))
     }
 
-    /// What this says of the value.
-    pub(crate) const fn by(size: fn(&ErasedValue) -> usize) -> Self {
-        Self(size)
-    }
-
     /// A size may use the cache, and have others asked for; one that never ends so counts as nothing.
     pub(crate) fn of(self, value: &ErasedValue) -> usize {
         let within = ASKING.get();

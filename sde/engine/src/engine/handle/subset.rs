@@ -41,8 +41,7 @@ impl Transfer {
     }
 
     /// Only the entries whose values have no more bytes than this together, as they are sent. Of a
-    /// value that lies on several ranks all parts count, each with what it says
-    /// ([`Distributed::bytes`](crate::Distributed::bytes)).
+    /// value that lies on several ranks all parts count, each with its [size](crate::MemorySize).
     #[must_use]
     pub fn at_most(mut self, bytes: u64) -> Self {
         self.limit = Some(bytes);

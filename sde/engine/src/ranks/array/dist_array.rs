@@ -11,6 +11,7 @@ use crate::bulk::Element;
 use crate::error::{Error, ErrorKind};
 use crate::key::{Digest, Key};
 use crate::ranks::collective::{CollectiveOp, Header, Ranks};
+use crate::result_map::MemorySize;
 
 /// An array of numbers of one to three (or more) dimensions, of which each rank of a process set
 /// has a [`Block`].
@@ -50,6 +51,13 @@ pub struct DistArray<T> {
     pub(super) set: AtomicU64,
     /// What it is known by as an input.
     pub(super) origin: OnceLock<Digest>,
+}
+
+/// This rank's part.
+impl<T: Element> MemorySize for DistArray<T> {
+    fn memory_size(&self) -> usize {
+        size_of::<Self>() + self.local.capacity() * size_of::<T>()
+    }
 }
 
 impl<T: Element> DistArray<T> {

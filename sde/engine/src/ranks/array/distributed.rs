@@ -26,10 +26,6 @@ impl<T: Element> Distributed for DistArray<T> {
         numbers.map(|number| *number as u64).collect()
     }
 
-    fn bytes(&self) -> usize {
-        size_of_val(self.local())
-    }
-
     fn redistribute_parts(
         part: Option<&Self>,
         over: &Redistribution<'_>,

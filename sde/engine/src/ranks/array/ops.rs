@@ -16,7 +16,6 @@ type Read<'a> = &'a dyn Fn(usize) -> Result<ErasedValue, ArchiveError>;
 #[derive(Clone, Copy)]
 pub(crate) struct DistOps {
     pub(crate) part_descriptor: fn(&ErasedValue) -> Option<Vec<u64>>,
-    pub(crate) bytes: fn(&ErasedValue) -> usize,
     pub(crate) redistribute_parts: RedistributeFn,
     pub(crate) assemble: AssembleFn,
     pub(crate) bind: fn(&ErasedValue, &Placement),
@@ -27,7 +26,6 @@ impl DistOps {
     pub(crate) const fn of<T: Distributed>() -> Self {
         Self {
             part_descriptor: |value| Some(value.downcast_ref::<T>()?.part_descriptor()),
-            bytes: |value| value.downcast_ref::<T>().map_or(0, T::bytes),
             redistribute_parts: |part, over| {
                 let part = part.and_then(|part| part.downcast_ref::<T>());
                 Ok(T::redistribute_parts(part, over)?.map(ErasedValue::new))

@@ -59,12 +59,6 @@ pub trait Distributed: Storable + Sized {
     /// of one value together must be whole; see [`check`](Self::check).
     fn part_descriptor(&self) -> Vec<u64>;
 
-    /// How many bytes this part has, for the limit of [`Transfer::at_most`](crate::Transfer::at_most);
-    /// what lies in the value itself, if the type does not say more.
-    fn bytes(&self) -> usize {
-        size_of::<Self>()
-    }
-
     /// Gives each rank that goes on its part, made from those of the ranks that had the value.
     /// Collective over all ranks of `over`; `part` is `None` on those that had none, and the result
     /// may be `None` on those that go on without.

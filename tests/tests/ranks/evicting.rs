@@ -39,3 +39,29 @@ fn what_could_not_be_saved_leaves_when_it_can() {
         assert!(used.bytes < 3 * LIMIT / 2, "{used:?}");
     });
 }
+
+#[sde::app(name = "ranks.evicting.field")]
+fn field(number: usize) -> Vec<u8> {
+    vec![number as u8; 10 << 10]
+}
+
+/// It grew as long as the program ran.
+#[test]
+fn what_others_sent_and_nobody_asks_for_has_its_part_of_the_budget() {
+    const LIMIT: usize = 500 << 10;
+    Ranks::of(&Threads, 2).run_ranks(|rank| {
+        let own = rank.number();
+        let builder = Sde::builder().memory_budget(MemoryBudget::bytes(LIMIT).forget_records());
+        let sde = rank.join(builder).build().unwrap();
+        for round in 0..20 {
+            let mut numbers = (0..10).map(|n| 1000 * round + 100 * own + n);
+            let compute =
+                |part: &Handle| numbers.try_for_each(|number| field.call(part, number).map(drop));
+            sde.split_for(own as u32, 0, compute).unwrap();
+            let used = sde.stats().memory.unwrap();
+            // What came last is there in any case.
+            let most = LIMIT + LIMIT / 8 + (110 << 10);
+            assert!(used.bytes + used.received_bytes < most, "{used:?}");
+        }
+    });
+}

@@ -46,6 +46,8 @@ pub struct MemoryUse {
     pub kept_bytes: usize,
     /// Bytes besides, of entries whose values the program was found to hold too when it was their turn to leave.
     pub in_use_bytes: usize,
+    /// Bytes besides, of what other ranks sent and nobody has asked for yet.
+    pub received_bytes: usize,
     /// The budget.
     pub limit: usize,
 }
@@ -253,6 +255,12 @@ impl Memory {
             .store(!list.unread.is_empty(), Ordering::Relaxed);
     }
 
+    /// How many bytes there is room for besides what is counted: at least an eighth of the budget.
+    pub(crate) fn room(&self) -> usize {
+        let limit = self.budget.limit();
+        limit.saturating_sub(lock(&self.list).bytes).max(limit / 8)
+    }
+
     /// How many bytes of what ranks made together are to leave: what is too much, but no more than what is above the half
     /// of the budget.
     pub(crate) fn collective_excess(&self) -> usize {
@@ -298,6 +306,7 @@ impl Memory {
             entries: list.entries,
             kept_bytes: list.kept_bytes,
             in_use_bytes: list.in_use_bytes,
+            received_bytes: 0,
             limit: self.budget.limit(),
         }
     }

@@ -65,6 +65,9 @@ impl Engine {
             memory: self.caches.memory().map(Memory::in_use),
             ..Stats::default()
         };
+        if let Some(memory) = &mut stats.memory {
+            memory.received_bytes = self.sets.received.bytes();
+        }
         for (app, memory) in self.caches.budgets() {
             let used = memory.map(Memory::in_use);
             stats.memory_of.extend(used.map(|used| (app.clone(), used)));

@@ -45,7 +45,7 @@ fn what_was_sent_is_let_go_when_a_run_has_taken_it_up() {
             }
         }
         part.release().unwrap();
-        let waiting = || sde.engine().sets.received.waiting();
+        let waiting = || sde.engine().sets.received.waiting().len();
         let expected = |left: usize| if first { 0 } else { left };
         assert_eq!(waiting(), expected(3));
         let map = sde.run(&Twice, &inputs(1)).unwrap();

@@ -97,11 +97,30 @@ impl Engine {
         )?;
         let random = |entry: &PackedEntry| entry.offer().nondeterministic;
         let (random, ordinary) = exchanged.came.into_iter().partition(random);
+        self.drop_received_over_budget();
         self.sets.received.put(ordinary);
         random.iter().for_each(|entry| self.record_received(entry));
         self.sets
             .note_elsewhere(exchanged.stayed.iter().map(|offer| offer.key));
         Ok(exchanged.stayed)
+    }
+
+    /// What other ranks sent before and nobody has asked for goes where the budget has no room for it: they have it, and it
+    /// can be computed again.
+    fn drop_received_over_budget(&self) {
+        let Some(memory) = self.caches.memory() else {
+            return;
+        };
+        if self.sets.received.bytes() <= memory.room() {
+            return;
+        }
+        for (key, run) in self.sets.received.waiting() {
+            let look = || self.archiver()?.look(&key).ok()?;
+            let is_stored = || look().is_some_and(|stored| stored.record.run == run);
+            if !memory.budget.only_saved || is_stored() {
+                self.sets.received.forget(&key);
+            }
+        }
     }
 
     /// What no run will look up is recorded; what else another rank sent waits for a run to ask for it.

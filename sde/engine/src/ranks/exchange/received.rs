@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, MutexGuard};
 
-use super::{KeyMap, PackedEntry};
+use super::{KeyMap, PackedEntry, as_usize};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::event::RunId;
 use crate::key::Key;
@@ -33,6 +33,26 @@ impl Arrived {
     }
 }
 
+impl Arrived {
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Packed(entry) => as_usize(entry.offer().bytes()),
+            Self::Unpacked(entry) => {
+                let payloads = entry.results.iter().filter_map(|one| one.payload.as_ref());
+                let lengths = payloads.map(|payload| as_usize(payload.stored_bytes()));
+                lengths.fold(0, usize::saturating_add)
+            }
+        }
+    }
+
+    fn run(&self) -> RunId {
+        match self {
+            Self::Packed(entry) => entry.offer().run,
+            Self::Unpacked(entry) => entry.record.run,
+        }
+    }
+}
+
 impl Received {
     /// Keeps entries, each with the values that came of it before and did not come now.
     pub(crate) fn put(&self, entries: Vec<PackedEntry>) {
@@ -47,6 +67,24 @@ impl Received {
             };
             known.insert(key, now);
         }
+    }
+
+    /// How many bytes were sent of what waits.
+    pub(crate) fn bytes(&self) -> usize {
+        let known = self.lock();
+        known
+            .values()
+            .map(Arrived::bytes)
+            .fold(0, usize::saturating_add)
+    }
+
+    /// What waits: its keys and runs.
+    pub(crate) fn waiting(&self) -> Vec<(Key, RunId)> {
+        let known = self.lock();
+        known
+            .iter()
+            .map(|(key, entry)| (*key, entry.run()))
+            .collect()
     }
 
     pub(crate) fn find(&self, key: &Key) -> Option<StoredEntry> {
@@ -65,12 +103,6 @@ impl Received {
     /// Forgets an entry, since the cache has it now.
     pub(crate) fn forget(&self, key: &Key) {
         let _entry = self.lock().remove(key);
-    }
-
-    /// How many are waiting.
-    #[cfg(test)]
-    pub(crate) fn waiting(&self) -> usize {
-        self.lock().len()
     }
 
     /// Drops values of an app, and the entries of which none remains.

@@ -67,7 +67,8 @@ impl Ranks {
         ))
     }
 
-    /// The same as [`gather_all`](Self::gather_all), where a rank may have an error in the place of what it says; `None` in this rank's own place.
+    /// The same as [`gather_all`](Self::gather_all), where a rank may have an error in the place of what it says; `None` in this
+    /// rank's own place.
     pub(crate) fn gather_others<T: Serialize + DeserializeOwned>(
         &self,
         header: Header,

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use sde::store::DirStore;
 use sde::{
-    App, AppError, AppInfo, Event, EvictionOrder, Fingerprint, Handle, Inputs, MemoryArchiver,
-    MemoryBudget, Policy, ResultMap, ResultSpec, SavePolicy, Sde, Tag, Value, inputs,
+    Event, EvictionOrder, Handle, MemoryArchiver, MemoryBudget, Policy, SavePolicy, Sde, Tag,
+    Value, inputs,
 };
 use sde_tests::{Lie, Lying, Watch};
 
@@ -455,47 +455,4 @@ fn what_stays_is_saved_when_that_is_asked_for() {
         field.call(&sde, number, 100).unwrap();
     }
     assert_eq!(sde.stats().total.computed, 0);
-}
-
-/// A thread lists an entry again while the one that published it learns what it takes: the sums underflowed.
-#[test]
-fn what_becomes_known_while_it_is_counted_is_counted_once() {
-    let sde = with(MemoryBudget::bytes(1).forget_records());
-    std::thread::scope(|scope| {
-        for thread in 0..4_u64 {
-            let sde = &sde;
-            scope.spawn(move || {
-                for number in 0..4000 {
-                    field.call(sde, 4 * number + thread, 16).unwrap();
-                }
-            });
-        }
-    });
-    field.call(&sde, u64::MAX, 1).unwrap();
-    let used = sde.stats().memory.unwrap();
-    assert!(used.bytes < 4 * KIB, "{used:?}");
-}
-
-/// Each run of an app that is made anew has its settings for itself.
-#[test]
-fn settings_count() {
-    #[derive(Fingerprint)]
-    struct Titled(String);
-    impl App for Titled {
-        fn info(&self) -> AppInfo {
-            AppInfo::new("budget.Titled", "1").result(ResultSpec::new::<u64>("length"))
-        }
-        fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
-            Ok(ResultMap::new().with("length", self.0.len() as u64))
-        }
-    }
-    let counted = |length: usize| {
-        let sde = with(MemoryBudget::bytes(1 << 30));
-        for number in 0..100 {
-            let title = Titled(format!("{number:0length$}"));
-            sde.run(&title, &inputs! {}).unwrap();
-        }
-        sde.stats().memory.unwrap().bytes
-    };
-    assert!(counted(60) > counted(10) + 100 * 40);
 }

@@ -1,8 +1,8 @@
 //! What values take, as they tell it or not.
 
 use sde::{
-    App, AppError, AppInfo, DistArray, Distributed, Handle, Inputs, MemoryArchiver, MemoryBudget,
-    MemorySize, ResultMap, ResultSpec, Sde, Value, inputs,
+    App, AppError, AppInfo, DistArray, Distributed, Fingerprint, Handle, Inputs, MemoryArchiver,
+    MemoryBudget, MemorySize, ResultMap, ResultSpec, Sde, Value, inputs,
 };
 
 const KIB: usize = 1 << 10;
@@ -137,7 +137,7 @@ fn sparse(number: u64) -> Sparse {
 }
 
 /// Two results, of which one is read as a rule.
-#[derive(sde::Fingerprint)]
+#[derive(Fingerprint)]
 struct Two;
 
 impl App for Two {
@@ -217,4 +217,47 @@ fn parts_of_distributed_values_count() {
     assert!(bytes(&sde) > 2 * 8 * LENGTH);
     told.call(&sde).unwrap();
     assert!(bytes(&sde) > 4 * 8 * LENGTH);
+}
+
+/// A thread lists an entry again while the one that published it learns what it takes: the sums underflowed.
+#[test]
+fn what_becomes_known_while_it_is_counted_is_counted_once() {
+    let sde = with(MemoryBudget::bytes(1).forget_records());
+    std::thread::scope(|scope| {
+        for thread in 0..4_u64 {
+            let sde = &sde;
+            scope.spawn(move || {
+                for number in 0..4000 {
+                    field.call(sde, 4 * number + thread, 16).unwrap();
+                }
+            });
+        }
+    });
+    field.call(&sde, u64::MAX, 1).unwrap();
+    let used = sde.stats().memory.unwrap();
+    assert!(used.bytes < 4 * KIB, "{used:?}");
+}
+
+/// Each run of an app that is made anew has its settings for itself.
+#[test]
+fn settings_count() {
+    #[derive(Fingerprint)]
+    struct Titled(String);
+    impl App for Titled {
+        fn info(&self) -> AppInfo {
+            AppInfo::new("budget.Titled", "1").result(ResultSpec::new::<u64>("length"))
+        }
+        fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+            Ok(ResultMap::new().with("length", self.0.len() as u64))
+        }
+    }
+    let counted = |length: usize| {
+        let sde = with(MemoryBudget::bytes(1 << 30));
+        for number in 0..100 {
+            let title = Titled(format!("{number:0length$}"));
+            sde.run(&title, &inputs! {}).unwrap();
+        }
+        sde.stats().memory.unwrap().bytes
+    };
+    assert!(counted(60) > counted(10) + 100 * 40);
 }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use super::app_cache::{AppCache, Claimed};
-use super::entry::{Entry, Record, Served};
+use super::entry::{Entry, Served};
+use super::record::Record;
 use crate::app::{AppId, CodeId};
 use crate::event::RunId;
 use crate::key::{Digest, Key};

@@ -95,8 +95,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
         }
         state.phase = Phase::Complete(outcome.clone());
         self.complete.store(true, Ordering::Release);
-        drop(state);
-        self.changed.notify_all();
+        self.free_and_wake(state);
         outcome
     }
 
@@ -117,8 +116,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
             state.abandoned = may_be_retried && self.waiting() == 0;
             self.complete.store(true, Ordering::Release);
         }
-        drop(state);
-        self.changed.notify_all();
+        self.free_and_wake(state);
         hand_over
     }
 
@@ -170,6 +168,15 @@ impl<V: Clone, E: Clone> Flight<V, E> {
         // or asleep; never between the two.
         let _state = self.lock();
         self.changed.notify_all();
+    }
+
+    /// To wake nobody is a system call too.
+    fn free_and_wake(&self, state: MutexGuard<'_, State<V, E>>) {
+        let is_awaited = self.waiting() > 0;
+        drop(state);
+        if is_awaited {
+            self.changed.notify_all();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, State<V, E>> {

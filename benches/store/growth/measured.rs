@@ -46,12 +46,18 @@ fn square(number: u64) -> u64 {
     number * number
 }
 
+/// For a store: on another disk, if `SDE_BENCH_DIR` says which.
+pub fn folder() -> tempfile::TempDir {
+    let own = || env!("CARGO_TARGET_TMPDIR").into();
+    let below = std::env::var_os("SDE_BENCH_DIR").unwrap_or_else(own);
+    tempfile::tempdir_in(below).unwrap()
+}
+
 /// So many operations are timed at least, and at most where each is like the other.
 const TIMED: usize = 100_000;
 
 pub fn measure(entries: usize) -> Measured {
-    let folder =
-        tempfile::tempdir_in(std::env::var_os("SDE_BENCH_DIR").unwrap_or(".".into())).unwrap();
+    let folder = folder();
     let store = || DirStore::open(folder.path()).unwrap();
     let each = |took: Duration, of: usize| took.as_nanos() as f64 / of as f64;
 

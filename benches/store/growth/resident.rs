@@ -7,7 +7,7 @@ use std::time::Duration;
 use sde::{MemoryBudget, Sde};
 use sde_archives::DirStore;
 
-use crate::measured::resident;
+use crate::measured::{folder, resident};
 
 const MIB: usize = 1 << 20;
 const BUDGET: usize = 512 * MIB;
@@ -30,7 +30,7 @@ pub fn print_head() {
 
 /// Prints a row, in MiB.
 pub fn measure((kib, only_saved): (usize, bool)) {
-    let folder = tempfile::tempdir_in(".").unwrap();
+    let folder = folder();
     let budget = MemoryBudget::bytes(BUDGET);
     let sde = match only_saved {
         true => {

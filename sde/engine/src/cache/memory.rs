@@ -30,8 +30,8 @@ pub(crate) struct Memory {
     list: Mutex<Ledger>,
     /// What reading from the store takes, as far as was seen.
     nanos_per_kib: AtomicUsize,
-    /// Whether it was told that too much can't leave.
-    pub(crate) told: AtomicBool,
+    /// Whether a warning said that too much can't leave.
+    pub(crate) has_warned: AtomicBool,
 }
 
 /// How much is counted.
@@ -81,7 +81,7 @@ impl Memory {
                 has_unread: AtomicBool::new(false),
                 list: Mutex::new(list),
                 nanos_per_kib: AtomicUsize::new(1 << 10),
-                told: AtomicBool::new(false),
+                has_warned: AtomicBool::new(false),
             })
         })
     }

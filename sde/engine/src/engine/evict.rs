@@ -250,7 +250,7 @@ impl Engine {
         let used = memory.in_use();
         // With a budget of nothing nobody wants more than records.
         let is_much = used.kept_bytes > used.limit && used.limit > 0;
-        if !is_much || memory.told.swap(true, Ordering::Relaxed) {
+        if !is_much || memory.has_warned.swap(true, Ordering::Relaxed) {
             return;
         }
         self.warn(|| {

@@ -3,7 +3,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use sde::store::Cbor;
-use sde::{Error, ErrorKind, EventLog, GroupError, Inputs, Sde, ThreadGroup};
+use sde::{Error, ErrorKind, EventLog, GroupError, Inputs, ProcessGroup, Sde, ThreadGroup};
 use sde_tests::{Counter, LIMIT, Watchdog, number, x, y};
 
 /// Every fourth point is costly, and all of those begin with one rank: they end when all of them have been begun, and all
@@ -87,4 +87,24 @@ fn a_point_that_panics_ends_it_on_all_ranks() {
         matches!(other, Some(ErrorKind::Ranks { source, .. }) if *source == left),
         "{errors:?}"
     );
+}
+
+#[sde::app(name = "ranks.dealing.half")]
+fn half(number: u64) -> u64 {
+    number / 2
+}
+
+/// Nodes may have other numbers of cores: the same call was refused on all ranks.
+#[test]
+fn ranks_of_other_numbers_of_threads_take_the_same_items() {
+    let _in_time = Watchdog::new("items one by one on two ranks", LIMIT);
+    ThreadGroup::run(2, |group| {
+        let threads = 1 + group.rank();
+        let sde = Sde::builder().threads(threads).process_group(group, Cbor);
+        let sde = sde.build().unwrap();
+        let mut sum = 0;
+        half.par_call_each(&sde, 0..50_u64, |_, value| sum += *value)
+            .unwrap();
+        assert_eq!(sum, 600);
+    });
 }

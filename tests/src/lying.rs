@@ -41,6 +41,15 @@ impl Lying {
         Self::default()
     }
 
+    /// Another way to the same store, which lies for itself.
+    #[must_use]
+    pub fn another(&self) -> Self {
+        Self {
+            truth: self.truth.clone(),
+            ..Self::default()
+        }
+    }
+
     /// Has it lie like this from here on.
     pub fn tell(&self, lie: Lie) {
         *self.lie() = lie;

@@ -40,6 +40,25 @@ fn what_could_not_be_saved_leaves_when_it_can() {
     });
 }
 
+/// The list of the parts was saved by another rank, and what one could not save was dropped.
+#[test]
+fn a_part_that_is_in_no_store_stays() {
+    let store = Lying::new();
+    let stores = [store.clone(), store.another()];
+    stores[1].tell(Lie::SaveFails);
+    Ranks::of(&Threads, 2).run_ranks(|rank| {
+        let own = rank.number();
+        let store = stores[own].clone();
+        let budget = MemoryBudget::bytes(200 << 10).only_saved();
+        let builder = Sde::builder().store(store).memory_budget(budget);
+        let sde = rank.join(builder).build().unwrap();
+        for number in 0..20 {
+            array.call(&sde, number).unwrap();
+        }
+        assert_eq!(sde.stats().total.evicted > 0, own == 0);
+    });
+}
+
 #[sde::app(name = "ranks.evicting.field")]
 fn field(number: usize) -> Vec<u8> {
     vec![number as u8; 10 << 10]

@@ -274,8 +274,8 @@ impl Memory {
         self.is_over.load(Ordering::Acquire)
     }
 
-    /// Some of what came from a store and was not read when that was seen last: more of these than come. Whose nothing was
-    /// read yet is to be given back.
+    /// Takes some of what came from a store and may have been read since it was looked at last, more than comes at a time. What
+    /// was not is to be given back.
     pub(crate) fn take_unread(&self) -> Vec<Listed> {
         if !self.has_unread.load(Ordering::Relaxed) {
             return Vec::new();

@@ -20,8 +20,8 @@ use std::time::{Duration, SystemTime};
 
 use sde::key::Digest;
 use sde::{
-    Announced, ArchiveError, Archiver, Batch, Holder, Journal, Key, Mark, Payload, ProcessGroup,
-    Record, Saved, Selection, StoredEntry,
+    Announced, ArchiveError, Archiver, Batch, EncodedSave, Holder, Journal, Key, Mark, Payload,
+    ProcessGroup, Record, Saved, Selection, StoredEntry,
 };
 
 use crate::catalog::Catalog;
@@ -39,6 +39,7 @@ use crate::read::trouble::Trouble;
 use crate::sync::lock;
 use crate::vfs::Vfs;
 use crate::writer::encode::{BatchEncoder, Provenances};
+use crate::writer::frame::NewFrame;
 use crate::writer::group_commit::{GroupCommit, Until};
 use crate::writer::pipeline::PipelinedWriter;
 use crate::writer::segment_writer::WriterConfig;
@@ -252,18 +253,44 @@ impl DirStore {
 
     /// Writes what a batch has and is not there; gives why values were left out.
     fn write_batch(&self, batch: &Batch, until: Until) -> Result<Vec<ArchiveError>, ArchiveError> {
-        let inner = &*self.0;
-        let (writer, catalog) = (&inner.writer, &*inner.catalog);
-        let accepts = |app: &str, class, bytes| inner.room.retention.accepts(app, class, bytes);
         std::thread::scope(|scope| {
-            let pipeline = PipelinedWriter::new(writer, until, scope);
-            let segment_size = writer.config().segment_size;
-            let provenances = &inner.provenances;
-            let mut encoder =
-                BatchEncoder::new(catalog, provenances, pipeline, segment_size, &accepts);
-            encoder.batch(batch, |entry| writer.through.has(entry))?;
-            encoder.finish()
+            let save = PipelinedWriter::new(&self.0.writer, until, scope);
+            let (_, left_out) = self.encode_batch(batch, Some(save))?;
+            Ok(left_out)
         })
+    }
+
+    /// What a batch has and is not there, as frames, if nothing writes them meanwhile; and why values were left out.
+    fn encode_batch<'scope, 'env: 'scope>(
+        &'env self,
+        batch: &Batch,
+        save: Option<PipelinedWriter<'scope, 'env>>,
+    ) -> Result<(Vec<NewFrame>, Vec<ArchiveError>), ArchiveError> {
+        let inner = &*self.0;
+        let (writer, catalog, provenances) = (&inner.writer, &*inner.catalog, &inner.provenances);
+        let retention = &inner.room.retention;
+        let mut encoder = BatchEncoder::new(catalog, provenances, writer, save, retention);
+        encoder.batch(batch, |entry| writer.through.has(entry))?;
+        encoder.finish()
+    }
+
+    /// Makes a batch durable by what writes it, which is done once more if room had to be made.
+    fn save_by(
+        &self,
+        batch: &Batch,
+        write: impl Fn() -> Result<Vec<ArchiveError>, ArchiveError>,
+    ) -> Result<Saved, ArchiveError> {
+        let inner = &*self.0;
+        inner.writer.check_through();
+        let saved = self.with_room(&inner.room.retention, &mut 0, write);
+        if saved.is_err() {
+            self.check_there()?;
+        }
+        let left_out = saved?;
+        inner.writer.through.saved(batch);
+        *lock(&inner.unvouched) = true;
+        self.seal_what_is_long();
+        Ok(Saved::without(left_out))
     }
 
     pub(crate) fn candidates(&self, key: &Key) -> Vec<KnownFrame> {
@@ -335,20 +362,23 @@ impl Archiver for DirStore {
         if batch.is_empty() {
             return Ok(Saved::default());
         }
-        let inner = &*self.0;
-        inner.writer.check_through();
-        let retention = &inner.room.retention;
-        let saved = self.with_room(retention, &mut 0, || {
-            self.write_batch(batch, Until::Durable)
-        });
-        if saved.is_err() {
-            self.check_there()?;
+        self.save_by(batch, || self.write_batch(batch, Until::Durable))
+    }
+
+    fn encode<'a>(&'a self, batch: &'a Batch) -> Result<EncodedSave<'a>, ArchiveError> {
+        if self.0.read_only {
+            return Ok(Box::new(|| self.save(batch)));
         }
-        let left_out = saved?;
-        inner.writer.through.saved(batch);
-        *lock(&inner.unvouched) = true;
-        self.seal_what_is_long();
-        Ok(Saved::without(left_out))
+        let (frames, left_out) = self.encode_batch(batch, None)?;
+        let frames = Arc::new(frames);
+        Ok(Box::new(move || {
+            self.check_writable()?;
+            self.save_by(batch, || {
+                let save = self.0.writer.begin_entries(Until::Durable);
+                save.finish(Arc::clone(&frames))?;
+                Ok(left_out.clone())
+            })
+        }))
     }
 
     fn keep_journal(&self, journal: Journal) {

@@ -17,6 +17,7 @@ use crate::catalog::Catalog;
 use crate::catalog::contents::content_key;
 use crate::cbor::metadata::to_bytes;
 use crate::cbor::{self, Encoded};
+use crate::compact::Retention;
 use crate::format::class::{Class, Part};
 use crate::format::frame::{FrameHeader, FrameKind};
 use crate::format::id::{UniqueId, now};
@@ -26,6 +27,7 @@ use crate::format::metadata::{
 use crate::format::stored_name::stored_name;
 use crate::sync::lock;
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload, changed};
+use crate::writer::group_commit::GroupCommit;
 use crate::writer::pipeline::PipelinedWriter;
 
 /// How much is encoded at most before it is handed on to be written.
@@ -51,34 +53,34 @@ const MOST: usize = 1 << 12;
 /// What turns a batch into frames, and hands them on before they fill the memory.
 pub(crate) struct BatchEncoder<'scope, 'env: 'scope> {
     catalog: &'env Catalog,
+    writer: &'env GroupCommit,
     provenances: &'env Provenances,
     /// When the batch is saved.
     now: u64,
     /// The contents that are among the frames.
     contents: HashSet<Key>,
-    save: PipelinedWriter<'scope, 'env>,
+    /// What writes them meanwhile; `None` if all are wanted before any is written.
+    save: Option<PipelinedWriter<'scope, 'env>>,
     frames: Vec<NewFrame>,
     bytes: u64,
     piece: u64,
     /// Why each value was left out that has no bytes.
     left_out: Vec<ArchiveError>,
-    accepts: &'env Accepts<'env>,
+    retention: &'env Retention,
 }
-
-/// Whether an entry of this app is kept whose values of a class have so many bytes.
-type Accepts<'a> = dyn Fn(&str, Class, u64) -> bool + 'a;
 
 impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     /// Pieces are as long as a segment, if that is not long.
     pub(crate) fn new(
         catalog: &'env Catalog,
         provenances: &'env Provenances,
-        save: PipelinedWriter<'scope, 'env>,
-        segment_size: u64,
-        accepts: &'env Accepts<'env>,
+        writer: &'env GroupCommit,
+        save: Option<PipelinedWriter<'scope, 'env>>,
+        retention: &'env Retention,
     ) -> Self {
         Self {
-            piece: PIECE.min(segment_size),
+            piece: PIECE.min(writer.config().segment_size),
+            writer,
             now: now(&*catalog.vfs),
             catalog,
             provenances,
@@ -87,7 +89,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             frames: Vec::new(),
             bytes: 0,
             left_out: Vec::new(),
-            accepts,
+            retention,
         }
     }
 
@@ -109,11 +111,14 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         batch.marks.iter().try_for_each(|mark| self.mark(mark))
     }
 
-    /// Writes what is left, so that all of it is durable, or only readable if the save goes no further; gives what was
-    /// left out.
-    pub(crate) fn finish(self) -> Result<Vec<ArchiveError>, ArchiveError> {
-        self.save.finish(self.frames)?;
-        Ok(self.left_out)
+    /// Writes what is left, so that all of it is durable, or only readable if the save goes no further. Gives the frames if
+    /// nothing writes them, and what was left out.
+    pub(crate) fn finish(self) -> Result<(Vec<NewFrame>, Vec<ArchiveError>), ArchiveError> {
+        let frames = match self.save {
+            Some(save) => save.finish(self.frames).map(|()| Vec::new())?,
+            None => self.frames,
+        };
+        Ok((frames, self.left_out))
     }
 
     fn add(&mut self, frame: Result<NewFrame, String>) -> Result<(), ArchiveError> {
@@ -126,10 +131,12 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
                 "an entry could not be saved, its metadata has no bytes: {why}"
             ))),
         }
-        if self.bytes >= self.piece {
+        if self.bytes >= self.piece
+            && let Some(save) = &mut self.save
+        {
             self.bytes = 0;
             let room = Vec::with_capacity(self.frames.len());
-            self.save.piece(std::mem::replace(&mut self.frames, room))?;
+            save.piece(std::mem::replace(&mut self.frames, room))?;
         }
         Ok(())
     }
@@ -161,7 +168,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             places.push(place);
         }
         let bytes = places.iter().flatten().map(ValuePlace::length).sum();
-        if contents.is_empty() && !(self.accepts)(&record.app, class, bytes) {
+        if contents.is_empty() && !self.retention.accepts(&record.app, class, bytes) {
             return Ok(());
         }
         let frame = self.entry_frame((record, results), class, (&places, &contents), values);
@@ -178,7 +185,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     ) -> Result<bool, ArchiveError> {
         for file in files {
             let key = content_key(&file.digest());
-            let is_written_to = |id: &UniqueId| self.save.to().is_written_to(id);
+            let is_written_to = |id: &UniqueId| self.writer.is_written_to(id);
             if self.contents.contains(&key) || self.catalog.has_content_in(&key, is_written_to) {
                 continue;
             }
@@ -255,14 +262,15 @@ impl Provenances {
         record: &Record,
         results: &[SavedResult<'_>],
     ) -> Result<Arc<EncodedProvenance>, String> {
-        let mut known = lock(&self.0);
-        if let Some(last) = known.get(&record.id)
+        if let Some(last) = lock(&self.0).get(&record.id)
             && last.is_of(record, results)
         {
             return Ok(Arc::clone(&last.encoded));
         }
+        // With the lock free: the schema of a type is learned from its own code.
         let provenance = provenance(record, results);
         let encoded = EncodedProvenance::new(provenance.bytes()?);
+        let mut known = lock(&self.0);
         if known.len() >= MOST {
             known.clear();
         }

@@ -23,7 +23,7 @@ use crate::writer::through::Through;
 /// What one thread wants written.
 struct Job {
     number: u64,
-    frames: Vec<NewFrame>,
+    frames: Arc<Vec<NewFrame>>,
     until: Until,
     begun: Begun,
 }
@@ -199,7 +199,7 @@ impl GroupCommit {
     }
 
     /// Writes a job, and those of others that wait; gives what came of it.
-    fn submit(&self, frames: Vec<NewFrame>, until: Until, begun: Begun) -> Outcome {
+    fn submit(&self, frames: Arc<Vec<NewFrame>>, until: Until, begun: Begun) -> Outcome {
         let mut queue = lock(&self.queue);
         let number = queue.next;
         queue.next += 1;
@@ -243,7 +243,7 @@ impl GroupCommit {
         let mut writers = self.writers();
         let mut failed: [Option<ArchiveError>; 2] = [None, None];
         let before = writers.each_ref().map(SegmentWriter::abandoned);
-        for frame in jobs.iter().flat_map(|job| &job.frames) {
+        for frame in jobs.iter().flat_map(|job| &*job.frames) {
             let part = frame.part.number();
             if failed[part].is_none() {
                 failed[part] = writers[part].put(frame, &self.config).err();
@@ -312,12 +312,14 @@ impl Drop for Stop<'_> {
 impl Save<'_> {
     /// Writes a piece. It is not durable yet.
     pub(crate) fn piece(&mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
-        self.begun = self.to.submit(frames, Until::Put, self.begun)?;
+        self.begun = self.to.submit(Arc::new(frames), Until::Put, self.begun)?;
         Ok(())
     }
 
     /// Writes the last piece and makes all of them durable, or only readable if it goes no further.
-    pub(crate) fn finish(self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
-        self.to.submit(frames, self.until, self.begun).map(drop)
+    pub(crate) fn finish(self, frames: impl Into<Arc<Vec<NewFrame>>>) -> Result<(), ArchiveError> {
+        self.to
+            .submit(frames.into(), self.until, self.begun)
+            .map(drop)
     }
 }

@@ -48,10 +48,6 @@ impl<'scope, 'env> PipelinedWriter<'scope, 'env> {
         }
     }
 
-    pub(crate) fn to(&self) -> &GroupCommit {
-        self.to
-    }
-
     /// Hands on a piece. It may fail later, and then the next call or the last says so.
     pub(crate) fn piece(&mut self, frames: Vec<NewFrame>) -> Result<(), ArchiveError> {
         let (to, until, scope) = (self.to, self.until, self.scope);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::key::Key;
-use crate::sync::lock;
+use crate::sync::{MutexGuard, lock};
 
 /// One computation: which process made it, and the how-manieth it was there.
 ///
@@ -288,7 +288,7 @@ impl EventLog {
             .count()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Event>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Event>> {
         lock(&self.0)
     }
 }

@@ -43,8 +43,8 @@ pub use app::{
 };
 pub use cache::{AppStats, EvictionOrder, MemoryBudget, MemoryUse, Record};
 pub use checkpoint::{
-    Announced, Archiver, Batch, Holder, Journal, Mark, MemoryArchiver, SavePolicy, Saved,
-    SavedEntry, SavedResult, SavedScratch, Selection, SharedWork, StoredEntry, StoredResult,
+    Announced, Archiver, Batch, EncodedSave, Holder, Journal, Mark, MemoryArchiver, SavePolicy,
+    Saved, SavedEntry, SavedResult, SavedScratch, Selection, SharedWork, StoredEntry, StoredResult,
 };
 pub use engine::{
     AppSource, Apps, Builder, Invalidated, Outcome, Peek, Policy, Request, Scratch, Sde, Stats,

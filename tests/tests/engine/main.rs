@@ -46,6 +46,7 @@ mod time_spent;
 mod turns;
 mod two_engines;
 mod unsaved;
+mod user_code;
 mod volatile;
 
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 
-use crate::sync::lock;
+use crate::sync::{MutexGuard, lock};
 
 /// A computation that callers wait for, each until its request is cancelled.
 pub(crate) trait Wake: Send + Sync {
@@ -61,7 +61,7 @@ impl CancelToken {
         waiting.push(waiter);
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Weak<dyn Wake>>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<Weak<dyn Wake>>> {
         lock(&self.0.waiting)
     }
 }

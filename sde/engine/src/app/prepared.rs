@@ -147,7 +147,12 @@ impl ResolvedApp {
 
     /// What a record keeps of how the app is set up. `app` is the one that this is of.
     pub(crate) fn setup(&self, app: &dyn App) -> &Arc<AppSetup> {
-        self.setup.get_or_init(|| Arc::new(AppSetup::of(app, self)))
+        // Not within the cell: what describes a setting is code of users.
+        let make = || Arc::new(AppSetup::of(app, self));
+        self.setup.get().unwrap_or_else(|| {
+            let made = make();
+            self.setup.get_or_init(|| made)
+        })
     }
 
     /// What the app declares about the result of that name.

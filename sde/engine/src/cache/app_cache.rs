@@ -17,6 +17,7 @@ use super::stats::Counters;
 use crate::error::Error;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;
+use crate::sync::Held;
 
 /// Into how many parts the map is divided, each with a lock of its own. Readers of one part
 /// write to its lock, so threads that hit different keys must seldom meet in one; a part
@@ -66,8 +67,19 @@ impl Slot {
     }
 }
 
-/// What the map and the list held before, to be dropped.
-pub(super) type Uncounted = (Option<Slot>, Option<Arc<Entry>>);
+/// What the map and the list held before, to be dropped with no lock held and nobody waiting: destructors may use the engine.
+pub(crate) type Before = (Option<Slot>, Option<Arc<Entry>>);
+
+/// Whose results are to be those of a key.
+pub(crate) enum Decision {
+    /// The caller's: it is to [show](AppCache::show) them. They are not kept if the key is no more the flight's.
+    Won {
+        flight: Arc<RunFlight>,
+        is_kept: bool,
+    },
+    /// Those of this entry.
+    Lost(Arc<Entry>),
+}
 
 /// What becomes of what the map holds for a key.
 pub(super) enum Change {
@@ -155,6 +167,7 @@ impl AppCache {
         key: &Key,
         look: impl FnOnce(&Arc<Entry>) -> R,
     ) -> Option<R> {
+        let _held = Held::of::<Slot>();
         self.map.get(key)?.entry().map(look)
     }
 
@@ -206,7 +219,8 @@ impl AppCache {
         &self,
         key: Key,
         change: impl FnOnce(Option<&Slot>) -> (R, Change),
-    ) -> (R, Uncounted) {
+    ) -> (R, Before) {
+        let _held = Held::of::<Slot>();
         let count = |before: Option<&Slot>, after: Option<&Slot>| {
             let (memory, owner) = self.counted.as_ref()?;
             memory.change(
@@ -243,25 +257,75 @@ impl AppCache {
         Arc::new(RunFlight::new(key, self.generation()))
     }
 
-    /// Makes the entry visible and wakes the waiters. If another publication of
-    /// the same flight was first, that one stands; gives what stands. If the flight
-    /// failed while another call computed beside it, that one's entry is none the worse. Those who wait get the map that was
-    /// made; `when_visible` is done with the map's guard
-    /// held, before any thread finds the entry.
-    pub(crate) fn publish(
+    /// Decides whose results are to be those of a key: of several calls that compute one flight, the first that asks. A call
+    /// whose flight has failed meanwhile, for another that computed it, takes on a new one.
+    pub(crate) fn decide(&self, flight: &Arc<RunFlight>, entry: &Arc<Entry>) -> (Decision, Before) {
+        self.change(flight.key, |slot| {
+            if let Err(winner) = flight.flight.decide(Arc::clone(entry)) {
+                return (Decision::Lost(winner), Change::Keep);
+            }
+            let won = |flight: &Arc<RunFlight>, is_kept| Decision::Won {
+                flight: Arc::clone(flight),
+                is_kept,
+            };
+            let is_current = self.is_current(flight);
+            match slot {
+                _ if !is_current => (won(flight, false), Change::Keep),
+                Some(Slot::Flying(flying, _)) if Arc::ptr_eq(flying, flight) => {
+                    (won(flight, true), Change::Keep)
+                }
+                Some(Slot::Flying(other, _)) if !other.flight.is_complete() => {
+                    (won(flight, false), Change::Keep)
+                }
+                Some(Slot::Ready(first)) if first.lacks().is_none() => {
+                    (Decision::Lost(Arc::clone(first)), Change::Keep)
+                }
+                slot => {
+                    let flight = self.new_flight(flight.key);
+                    // Nobody else has it yet.
+                    let _ = flight.flight.decide(Arc::clone(entry));
+                    let previous = slot.and_then(Slot::entry).cloned();
+                    let flying = Slot::Flying(Arc::clone(&flight), previous);
+                    (won(&flight, true), Change::Put(flying))
+                }
+            }
+        })
+    }
+
+    /// The entry that a key is about to have.
+    pub(crate) fn decided(&self, key: &Key) -> Option<Arc<Entry>> {
+        let flight = match &*self.map.get(key)? {
+            Slot::Flying(flight, _) => Arc::clone(flight),
+            Slot::Ready(_) | Slot::Failed(..) => return None,
+        };
+        flight.flight.decided()
+    }
+
+    /// Makes an entry visible that was [decided](Self::decide) on, if it is kept, and wakes those who wait, who get the map that
+    /// was made. `when_visible` is done with the map's guard held, before any thread finds the entry.
+    pub(crate) fn show(
         &self,
         flight: &RunFlight,
         made: &Served,
+        is_kept: bool,
         when_visible: impl FnOnce(),
-    ) -> Arc<Entry> {
+    ) -> Before {
         flight.set_given(&made.map);
-        let visible = self.make_visible(flight, Arc::clone(&made.entry), when_visible);
-        let visible = flight
-            .flight
-            .complete(Ok(Arc::clone(&visible)))
-            .unwrap_or(visible);
-        self.measure(&visible);
-        visible
+        let entry = || Arc::clone(&made.entry);
+        let show = |slot: Option<&Slot>| match slot {
+            // With the guard held: the thread that swaps the contents raises the generation
+            // first and needs this guard to take the entry out.
+            Some(Slot::Flying(flying, _))
+                if std::ptr::eq(&**flying, flight) && self.is_current(flight) =>
+            {
+                when_visible();
+                ((), Change::Put(Slot::Ready(entry())))
+            }
+            _ => ((), Change::Keep),
+        };
+        let before = is_kept.then(|| self.change(flight.key, show).1);
+        let _ = flight.flight.complete(Ok(entry()));
+        before.unwrap_or_default()
     }
 
     /// Ends the flight with the entry that was there before it, and what that gives; not if the
@@ -270,7 +334,9 @@ impl AppCache {
         let entry = &before.entry;
         let (is_there, _before) = self.change(flight.key, |slot| match slot {
             Some(Slot::Flying(flying, Some(there)))
-                if std::ptr::eq(&**flying, flight) && Arc::ptr_eq(there, entry) =>
+                if std::ptr::eq(&**flying, flight)
+                    && Arc::ptr_eq(there, entry)
+                    && flight.flight.decided().is_none() =>
             {
                 (true, Change::Put(Slot::Ready(Arc::clone(entry))))
             }
@@ -291,32 +357,6 @@ impl AppCache {
     /// Counts how often the contents were swapped.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
-    }
-
-    pub(super) fn make_visible(
-        &self,
-        flight: &RunFlight,
-        entry: Arc<Entry>,
-        when_visible: impl FnOnce(),
-    ) -> Arc<Entry> {
-        let put = |entry: Arc<Entry>| (Arc::clone(&entry), Change::Put(Slot::Ready(entry)));
-        let (visible, _before) = self.change(flight.key, |slot| {
-            // With the guard held: the thread that swaps the contents raises the generation
-            // first and needs this guard to take the entry out.
-            let current = self.is_current(flight);
-            when_visible();
-            match slot {
-                Some(Slot::Flying(flying, _)) if std::ptr::eq(&**flying, flight) => put(entry),
-                // Another call computed the same beside this flight and was faster.
-                Some(Slot::Ready(first)) if current && first.lacks().is_none() => {
-                    (Arc::clone(first), Change::Keep)
-                }
-                // What that one published was cleaned since; this caller is still to get it whole.
-                Some(Slot::Ready(_)) | None if current => put(entry),
-                _ => (entry, Change::Keep),
-            }
-        });
-        visible
     }
 
     /// Puts an entry there without a flight: the latest record of a
@@ -347,6 +387,8 @@ impl AppCache {
             return;
         }
         let ((), _before) = self.change(flight.key, |slot| match (slot, keep) {
+            // Another has results, which are on their way to a disk.
+            _ if flight.flight.decided().is_some() => ((), Change::Keep),
             (Some(Slot::Flying(flying, _)), _) if !std::ptr::eq(&**flying, flight) => {
                 ((), Change::Keep)
             }
@@ -366,7 +408,13 @@ impl AppCache {
 
     /// Drops the values for which `drop` says so, and remembered failures.
     pub(crate) fn clean(&self, drop: impl Fn(&Named) -> bool, why: &'static str) {
-        self.map.retain(|_, slot| !matches!(slot, Slot::Failed(..)));
+        let mut failed = Vec::new();
+        self.map.retain(|_, slot| {
+            let has_failed = matches!(slot, Slot::Failed(..));
+            failed.extend(has_failed.then(|| slot.clone()));
+            !has_failed
+        });
+        std::mem::drop(failed);
         for entry in self.entries() {
             let mut before = entry;
             // Until what is there is what was looked at.

@@ -7,22 +7,16 @@ use super::entry::Entry;
 use super::memory::Stays;
 
 impl AppCache {
-    /// An entry that knows what it takes, if that is counted: before it is put into the map.
-    pub(super) fn measured(&self, entry: Arc<Entry>) -> Arc<Entry> {
+    /// Asks the values of an entry what they take, if that is counted: before the entry is put into the map.
+    pub(crate) fn measure(&self, entry: &Entry) {
         if self.counted.is_some() {
             entry.bytes();
         }
-        entry
     }
 
-    /// Has an entry counted with what its values take. Once it is published: their sizes may use the cache.
-    pub(super) fn measure(&self, entry: &Arc<Entry>) {
-        if let Some((memory, _)) = &self.counted
-            && !entry.is_measured()
-        {
-            entry.bytes();
-            memory.measured(entry);
-        }
+    pub(super) fn measured(&self, entry: Arc<Entry>) -> Arc<Entry> {
+        self.measure(&entry);
+        entry
     }
 
     /// What having an entry again takes, in nanoseconds.

@@ -167,11 +167,6 @@ impl Entry {
         *self.bytes.get_or_init(|| bytes)
     }
 
-    /// Whether its values were asked what they take.
-    pub(super) fn is_measured(&self) -> bool {
-        self.bytes.get().is_some()
-    }
-
     /// The same as far as they were asked.
     pub(super) fn known_bytes(&self) -> usize {
         self.bytes.get().copied().unwrap_or(0)

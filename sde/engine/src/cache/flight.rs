@@ -16,9 +16,12 @@
 //! It completes once; the first outcome wins. A runner that never comes back would
 //! leave the others waiting, so the engine's claim guard always ends in
 //! [`complete`](Flight::complete) or [`fail`](Flight::fail), by panic too.
+//!
+//! Several may compute one flight. The first that [decides](Flight::decide) it may then write its value to a disk before
+//! it completes the flight. From there on nobody takes over, fails the flight or gives up waiting for it.
 
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::sync::{Condvar, Mutex, MutexGuard, unpoisoned};
+use crate::sync::modelled::{Condvar, Mutex, MutexGuard, lock, wait};
 
 /// A computation in progress that ends in a `V` or an `E`.
 pub(crate) struct Flight<V, E> {
@@ -33,6 +36,8 @@ pub(crate) struct Flight<V, E> {
 
 struct State<V, E> {
     phase: Phase<V, E>,
+    /// The value that the flight is to complete with.
+    decided: Option<V>,
     taken_over: bool,
     /// It failed for now while nobody waited. Who finds that has come too late to
     /// take over, and too early to have that error for his own.
@@ -68,7 +73,16 @@ pub(crate) trait Patience {
     /// Sleeps until woken, or for as long as there is patience.
     #[cfg(not(sde_model))]
     fn sleep<'a, T>(&self, on: &Condvar, guard: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
-        unpoisoned(on.wait(guard))
+        wait(on, guard)
+    }
+}
+
+/// The patience of who waits for what can't fail to come.
+pub(crate) struct Forever;
+
+impl Patience for Forever {
+    fn is_over(&self) -> bool {
+        false
     }
 }
 
@@ -78,6 +92,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
         Self {
             state: Mutex::new(State {
                 phase: Phase::Running,
+                decided: None,
                 taken_over: false,
                 abandoned: false,
             }),
@@ -85,6 +100,23 @@ impl<V: Clone, E: Clone> Flight<V, E> {
             complete: AtomicBool::new(false),
             waiting: AtomicUsize::new(0),
         }
+    }
+
+    /// Takes the flight's outcome on; an error gives the value that another runner has decided on.
+    pub(crate) fn decide(&self, value: V) -> Result<(), V> {
+        let mut state = self.lock();
+        match (&state.decided, &state.phase) {
+            (Some(winner), _) | (None, Phase::Complete(Ok(winner))) => Err(winner.clone()),
+            (None, _) => {
+                state.decided = Some(value);
+                Ok(())
+            }
+        }
+    }
+
+    /// The value that the flight is to complete with, once that is decided.
+    pub(crate) fn decided(&self) -> Option<V> {
+        self.lock().decided.clone()
     }
 
     /// Ends the flight with this outcome, unless it has one. Gives the winner.
@@ -101,11 +133,14 @@ impl<V: Clone, E: Clone> Flight<V, E> {
 
     /// The runner failed. If it `may_be_retried`, others wait, and none has
     /// taken over before, one of them takes over; else the flight completes with the
-    /// error. Says whether one does.
+    /// error. Says whether the flight goes on: by that one, or since it is decided.
     pub(crate) fn fail(&self, error: E, may_be_retried: bool) -> bool {
         let mut state = self.lock();
         if matches!(state.phase, Phase::Complete(_)) {
             return false;
+        }
+        if state.decided.is_some() {
+            return true;
         }
         let hand_over = may_be_retried && self.waiting() > 0 && !state.taken_over;
         if hand_over {
@@ -128,6 +163,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
             match &state.phase {
                 Phase::Complete(_) if state.abandoned => break Waited::TooLate,
                 Phase::Complete(outcome) => break Waited::Complete(outcome.clone()),
+                _ if state.decided.is_some() => state = wait(&self.changed, state),
                 _ if patience.is_over() => break Waited::Stopped,
                 Phase::Vacant(_) => {
                     state.phase = Phase::Running;
@@ -180,7 +216,7 @@ impl<V: Clone, E: Clone> Flight<V, E> {
     }
 
     fn lock(&self) -> MutexGuard<'_, State<V, E>> {
-        unpoisoned(self.state.lock())
+        lock(&self.state)
     }
 
     #[cfg(not(sde_model))]
@@ -198,6 +234,6 @@ impl<V: Clone, E: Clone> Flight<V, E> {
         _: &impl Patience,
         state: MutexGuard<'a, State<V, E>>,
     ) -> MutexGuard<'a, State<V, E>> {
-        unpoisoned(self.changed.wait(state))
+        wait(&self.changed, state)
     }
 }

@@ -142,15 +142,6 @@ impl Ledger {
         (account.state == State::InUse).then(|| entry.is_in_use())
     }
 
-    /// Counts an entry anew; gives its account if it may leave, which is to be given its turn again.
-    pub(super) fn set_bytes(&mut self, entry: &Arc<Entry>) -> Option<u32> {
-        let at = self.find(entry)?;
-        self.count(at, false);
-        self.accounts[at as usize].values = entry.known_bytes();
-        self.count(at, true);
-        (self.accounts[at as usize].state == State::MayLeave).then_some(at)
-    }
-
     fn find(&self, entry: &Arc<Entry>) -> Option<u32> {
         let at = entry.account.load(Ordering::Relaxed);
         let here = self.accounts.get(at as usize)?.entry.as_ref()?;

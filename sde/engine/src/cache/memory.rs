@@ -162,7 +162,8 @@ impl Memory {
                 list.unread.push_back((app, Arc::downgrade(entry)));
             }
         }
-        self.look_again(&mut list, 0);
+        let came = after.filter(|_| had.is_none());
+        self.look_again(&mut list, came.map_or(0, |entry| entry.known_bytes()));
         self.note(&list);
         removed.and_then(|account| account.entry)
     }
@@ -183,17 +184,6 @@ impl Memory {
         self.note(&list);
         drop(list);
         drop(before);
-    }
-
-    /// Counts an entry with what its values take, which is known by now.
-    pub(super) fn measured(&self, entry: &Arc<Entry>) {
-        let mut list = lock(&self.list);
-        if let Some(at) = list.set_bytes(entry) {
-            let candidate = self.candidate(&list.accounts[at as usize]);
-            list.eviction.list(at, candidate);
-        }
-        self.look_again(&mut list, entry.known_bytes());
-        self.note(&list);
     }
 
     /// Whether an entry stays since nothing else has it.

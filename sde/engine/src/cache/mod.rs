@@ -25,7 +25,7 @@ mod table;
 pub(crate) mod tests;
 pub(crate) mod waits;
 
-pub(crate) use app_cache::{AppCache, Claimed};
+pub(crate) use app_cache::{AppCache, Before, Claimed, Decision};
 pub use budget::{EvictionOrder, MemoryBudget};
 pub(crate) use entry::{Entry, Served};
 pub use memory::MemoryUse;

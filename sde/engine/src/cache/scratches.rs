@@ -4,12 +4,12 @@
 //! are gone once the run has its results, and are never taken for one.
 
 use std::collections::HashMap;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::{Codec, ErasedValue};
-use crate::sync::lock;
+use crate::sync::{MutexGuard, lock};
 
 /// One saved state and how to write it.
 #[derive(Clone)]
@@ -57,13 +57,10 @@ impl Scratches {
         drop(states);
     }
 
-    /// Says whether there were any.
-    pub(crate) fn remove(&self, key: &Key) -> bool {
-        let _old = match self.used.load(Ordering::Acquire) {
-            true => self.lock().remove(key),
-            false => None,
-        };
-        _old.is_some()
+    /// Takes the states of a run away; gives them, whose destructors may use the engine.
+    pub(crate) fn remove(&self, key: &Key) -> Option<impl Sized + use<>> {
+        let is_used = self.used.load(Ordering::Acquire);
+        is_used.then(|| self.lock().remove(key)).flatten()
     }
 
     pub(crate) fn take_all(&self) -> impl Sized + use<> {

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::app_cache::{AppCache, Claimed};
+use super::app_cache::{AppCache, Claimed, Decision};
 use super::entry::{Entry, Served};
 use super::record::Record;
+use super::run_flight::RunFlight;
 use crate::app::{AppId, CodeId};
+use crate::error::Error;
 use crate::event::RunId;
 use crate::key::{Digest, Key};
 use crate::result_map::{Codec, Content, ErasedValue, Named, Origin, ResultMap, Tag, Tags};
@@ -58,34 +60,64 @@ fn served(entry: Arc<Entry>) -> Served {
     Served { entry, map }
 }
 
-/// Two computations of one flight; gives the cache, and what won after the second was published.
-/// In between the first is visible, and its flight is not complete.
-fn published(between: impl FnOnce(&AppCache)) -> (AppCache, Arc<Entry>) {
-    let cache = AppCache::new("app".into(), None);
-    let Claimed::Mine(flight, None) = cache.claim(key(), None, |_| false) else {
-        unreachable!("nobody else is there");
-    };
-    cache.make_visible(&flight, entry(1), || ());
-    between(&cache);
-    let winner = cache.publish(&flight, &served(entry(2)), || ());
-    (cache, winner)
+fn flight(cache: &AppCache) -> Arc<RunFlight> {
+    match cache.claim(key(), None, |_| false) {
+        Claimed::Mine(flight, None) => flight,
+        _ => unreachable!("nobody else is there"),
+    }
 }
 
+/// Whether these results stand, which are shown then.
+fn stands(cache: &AppCache, flight: &Arc<RunFlight>, entry: Arc<Entry>) -> bool {
+    match cache.decide(flight, &entry).0 {
+        Decision::Won { flight, is_kept } => {
+            cache.show(&flight, &served(entry), is_kept, || ());
+            true
+        }
+        Decision::Lost(_) => false,
+    }
+}
+
+/// The second was saved before it was decided that the first stands, so that the store gave another value than memory.
 #[test]
-fn the_first_stands() {
-    let (cache, winner) = published(|_| ());
-    assert_eq!(winner.record.run.number, 1);
+fn the_first_that_decides_stands_before_it_is_visible() {
+    let cache = AppCache::new("app".into(), None);
+    let flight = flight(&cache);
+    let first = entry(1);
+    let (decision, _) = cache.decide(&flight, &first);
+    assert!(matches!(decision, Decision::Won { is_kept: true, .. }));
+    assert!(
+        matches!(cache.decide(&flight, &entry(2)).0, Decision::Lost(winner) if Arc::ptr_eq(&winner, &first))
+    );
+    assert!(cache.entry(&key()).is_none());
+    assert_eq!(cache.decided(&key()).map(|e| e.record.run.number), Some(1));
+    cache.show(&flight, &served(first), true, || ());
+    assert!(!stands(&cache, &flight, entry(3)));
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
 }
 
-/// Found by the long stress test: the second was told that the first stands, of which the values
-/// were gone.
+/// One that computed beside a flight that failed takes on another; of two such the first stands.
 #[test]
-fn the_second_stands_if_the_first_was_cleaned() {
-    let (cache, winner) = published(|cache| cache.clean(|_| true, "cleaned"));
-    assert_eq!(winner.record.run.number, 2);
-    assert_eq!(winner.lacks(), None);
-    assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(2));
+fn what_was_computed_beside_a_flight_that_failed_is_none_the_worse() {
+    let cache = AppCache::new("app".into(), None);
+    let flight = flight(&cache);
+    cache.fail(&flight, &Error::invalid_argument("a test"), false, None);
+    assert!(stands(&cache, &flight, entry(1)));
+    assert!(!stands(&cache, &flight, entry(2)));
+    assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
+}
+
+/// A flight that is decided does not fail any more: what it was decided on is on its way to the disk.
+#[test]
+fn the_holder_fails_and_what_was_decided_stands() {
+    let cache = AppCache::new("app".into(), None);
+    let flight = flight(&cache);
+    let beside = entry(1);
+    let (_decision, _) = cache.decide(&flight, &beside);
+    cache.fail(&flight, &Error::invalid_argument("a test"), false, Some(0));
+    assert!(!flight.flight.is_complete());
+    cache.show(&flight, &served(beside), true, || ());
+    assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
 }
 
 /// Found by threads beside a cleaning: one had claimed what a raised epoch asked to be looked at
@@ -107,12 +139,10 @@ fn what_was_cleaned_is_not_put_back() {
 #[test]
 fn what_a_publication_ends_is_ended_before_those_who_wait_wake() {
     let cache = AppCache::new("app".into(), None);
-    let Claimed::Mine(flight, None) = cache.claim(key(), None, |_| false) else {
-        unreachable!("nobody else is there");
-    };
+    let flight = flight(&cache);
     let mut was_complete = None;
     let look = || was_complete = Some(flight.flight.is_complete());
-    cache.publish(&flight, &served(entry(1)), look);
+    cache.show(&flight, &served(entry(1)), true, look);
     assert_eq!(was_complete, Some(false));
     assert!(flight.flight.is_complete());
 }

@@ -28,7 +28,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Mutex, MutexGuard, unpoisoned};
+use crate::sync::modelled::{Mutex, MutexGuard, lock};
 
 /// Something that can be waited for.
 pub(crate) trait Awaited {
@@ -193,7 +193,7 @@ impl<N: PartialEq + Clone, T: Awaited> Waits<N, T> {
     }
 
     fn lock(&self) -> MutexGuard<'_, Edges<N, T>> {
-        unpoisoned(self.edges.lock())
+        lock(&self.edges)
     }
 }
 

@@ -34,6 +34,16 @@ pub trait Archiver: Send + Sync {
     /// If it can't be saved. What was saved before is still there.
     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError>;
 
+    /// Turns the batch into bytes now, so that writing them calls no code of the values' types: others wait for a result
+    /// that is being written. Gives what writes them, once, as [`save`](Self::save) would; calling the engine from there is an
+    /// error. A store that does not say so encodes as it writes.
+    ///
+    /// # Errors
+    /// If nothing can be saved.
+    fn encode<'a>(&'a self, batch: &'a Batch) -> Result<EncodedSave<'a>, ArchiveError> {
+        Ok(Box::new(|| self.save(batch)))
+    }
+
     /// Takes what this process has done so far, to be written with one of the next [commits](Self::commit) in place of what
     /// it was given before. Nothing rests on it.
     fn keep_journal(&self, journal: Journal) {
@@ -187,6 +197,9 @@ pub trait Archiver: Send + Sync {
     /// What and where it is, for messages.
     fn describe(&self) -> String;
 }
+
+/// Writes an [encoded](Archiver::encode) batch.
+pub type EncodedSave<'a> = Box<dyn FnOnce() -> Result<Saved, ArchiveError> + 'a>;
 
 /// Which part of what is remembered is saved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -1,7 +1,7 @@
 //! A store in memory, for tests and for trying things out.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use super::archiver::{
     Archiver, Batch, Mark, Saved, SavedEntry, SavedResult, Selection, StoredEntry, StoredResult,
@@ -11,7 +11,7 @@ use crate::error::ArchiveError;
 use crate::key::Key;
 use crate::output_file::in_value;
 use crate::result_map::{Codec, ErasedValue, Payload};
-use crate::sync::lock;
+use crate::sync::{MutexGuard, lock};
 
 /// Keeps what is saved for as long as it, or a clone of it, lives.
 ///
@@ -127,8 +127,8 @@ impl MemoryArchiver {
 
 impl Archiver for MemoryArchiver {
     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
-        // Destructors may use the store.
-        let mut _before = Vec::new();
+        // Dropped when the contents are free again.
+        let (mut _before, mut _states) = (Vec::new(), Vec::new());
         let mut contents = self.lock();
         if std::mem::take(&mut contents.fail_next) {
             return Err(ArchiveError::Other("told to fail".to_owned()));
@@ -138,12 +138,13 @@ impl Archiver for MemoryArchiver {
             let key = entry.record().key;
             let place = (batch.selection, key);
             _before.extend(contents.entries.insert(place, entry.clone()));
-            contents.scratch.remove(&key);
+            let superseded = contents.scratch.remove(&key);
+            _states.extend(superseded.into_iter().flat_map(|(_, states)| states));
         }
         for scratch in &batch.scratch {
             let first = || (Arc::clone(&scratch.app), Vec::new());
             let (_, states) = contents.scratch.entry(scratch.key).or_insert_with(first);
-            states.truncate(1);
+            _states.extend(states.drain(states.len().min(1)..));
             states.insert(0, scratch.value.clone());
         }
         contents.marks.extend(batch.marks.iter().cloned());
@@ -151,18 +152,19 @@ impl Archiver for MemoryArchiver {
     }
 
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
-        let contents = self.lock();
+        let of_key = {
+            let contents = self.lock();
+            Selection::BOTH.map(|selection| contents.entries.get(&(selection, *key)).cloned())
+        };
         // Of two saves of one run the checkpoint has more.
-        let found = [Selection::Checkpoint, Selection::Archive]
-            .iter()
-            .filter_map(|selection| contents.entries.get(&(*selection, *key)))
-            .max_by_key(|entry| {
-                let values = entry.results().filter(|one| one.value.is_some());
-                (entry.record().made_at, values.count())
-            });
+        let found = of_key.iter().flatten().max_by_key(|entry| {
+            let values = entry.results().filter(|one| one.value.is_some());
+            (entry.record().made_at, values.count())
+        });
         let archived = |record: &Record| {
-            let copy = contents.entries.get(&(Selection::Archive, *key));
-            copy.is_some_and(|archived| archived.record().run == record.run)
+            let copy = &of_key[Selection::Archive as usize];
+            let is_it = |archived: &SavedEntry| archived.record().run == record.run;
+            copy.as_ref().is_some_and(is_it)
         };
         let stored = |result: SavedResult<'_>| StoredResult {
             name: result.name.to_owned(),

@@ -17,12 +17,12 @@ use std::time::Duration;
 
 pub use announced::{Announced, Holder};
 pub use archiver::{
-    Archiver, Batch, Mark, Saved, SavedEntry, SavedResult, SavedScratch, Selection, StoredEntry,
-    StoredResult,
+    Archiver, Batch, EncodedSave, Mark, Saved, SavedEntry, SavedResult, SavedScratch, Selection,
+    StoredEntry, StoredResult,
 };
 pub use journal::Journal;
 pub use memory::MemoryArchiver;
-pub(crate) use pending::{Pending, saved};
+pub(crate) use pending::{Pending, Replaced, saved};
 
 /// Whether processes that use one store at the same time share the work.
 ///

@@ -34,6 +34,12 @@ struct Unsaved {
 /// What the selections lack of one key, by their numbers.
 type Slot = [Option<Arc<Entry>>; 2];
 
+/// What the lists held before of a key, to be dropped when nobody waits for it.
+#[must_use]
+pub(crate) struct Replaced(
+    #[expect(dead_code, reason = "it is held until it may be dropped")] Slot,
+);
+
 /// So many places may be of what has left the list, besides as many as it has.
 const ROOM: usize = 1024;
 
@@ -143,20 +149,16 @@ fn prefix(key: &Key) -> u64 {
 }
 
 impl Pending {
-    /// Notes a new entry for both selections.
-    pub(crate) fn add(&self, entry: &Arc<Entry>) {
-        let both = [Selection::Checkpoint, Selection::Archive];
-        self.put(entry, both.map(|of| Some(only_taken(entry, of))));
+    /// Notes a new entry for both selections; gives what it replaces, whose destructors may use the engine.
+    pub(crate) fn add(&self, entry: &Arc<Entry>) -> Replaced {
+        let both = Selection::BOTH.map(|of| Some(only_taken(entry, of)));
+        Replaced(lock(&self.entries).put(&entry.record.key, both))
     }
 
-    /// Notes an entry that one selection lacks.
-    pub(crate) fn add_to(&self, selection: Selection, entry: &Arc<Entry>) {
-        self.put(entry, slot_of(selection, only_taken(entry, selection)));
-    }
-
-    fn put(&self, entry: &Entry, slot: Slot) {
-        // Dropped when the list is free again: destructors may use the cache.
-        let _before = lock(&self.entries).put(&entry.record.key, slot);
+    /// Notes an entry that one selection lacks; gives what it replaces.
+    pub(crate) fn add_to(&self, selection: Selection, entry: &Arc<Entry>) -> Replaced {
+        let slot = slot_of(selection, only_taken(entry, selection));
+        Replaced(lock(&self.entries).put(&entry.record.key, slot))
     }
 
     pub(crate) fn add_mark(&self, mark: Mark) {
@@ -302,7 +304,7 @@ mod tests {
         let pending = Pending::default();
         for number in 1..10_000 {
             let entry = with_key(number, number, 0);
-            pending.add(&entry);
+            drop(pending.add(&entry));
             assert!(pending.has(&entry.record.key));
             pending.forget([(&Selection::BOTH[..], &entry)]);
             assert!(!pending.has(&entry.record.key));
@@ -317,9 +319,9 @@ mod tests {
         let pending = Pending::default();
         // These begin alike.
         let (one, other) = (with_key(1, 7, 1), with_key(2, 7, 2));
-        pending.add(&one);
-        pending.add(&other);
-        pending.add(&with_key(3, 7, 2));
+        drop(pending.add(&one));
+        drop(pending.add(&other));
+        drop(pending.add(&with_key(3, 7, 2)));
         assert_eq!(take(&pending, Selection::Checkpoint, 9), [1, 3]);
         // Only the newer is looked for by its key; what was taken together is found where it lies.
         pending.forget([(&Selection::BOTH[..], &one), (&Selection::BOTH[..], &other)]);
@@ -330,8 +332,8 @@ mod tests {
     fn of_two_entries_of_one_run_only_the_one_that_is_saved_goes() {
         let pending = Pending::default();
         let (part, list) = (with_key(1, 1, 0), with_key(1, 2, 0));
-        pending.add(&part);
-        pending.add(&list);
+        drop(pending.add(&part));
+        drop(pending.add(&list));
         pending.forget([(&Selection::BOTH[..], &list)]);
         assert!(pending.has(&part.record.key));
         assert!(!pending.has(&list.record.key));
@@ -341,9 +343,9 @@ mod tests {
     fn what_was_taken_and_not_saved_comes_back_unless_there_is_a_newer_one() {
         let pending = Pending::default();
         let entries = [1, 2, 3].map(|number| with_key(number, number, 0));
-        entries.iter().for_each(|entry| pending.add(entry));
+        entries.iter().for_each(|entry| drop(pending.add(entry)));
         let (taken, marks) = pending.take(Selection::Checkpoint, 2, usize::MAX);
-        pending.add(&with_key(4, 2, 0));
+        drop(pending.add(&with_key(4, 2, 0)));
         pending.put_back(Selection::Checkpoint, taken, marks);
         assert_eq!(pending.number(Selection::Checkpoint), 3);
         assert_eq!(take(&pending, Selection::Checkpoint, 9), [1, 4, 3]);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::Engine;
 use super::run_state::Run;
+use super::save::is_writing;
 use crate::app::{ancestry, depth_here};
 use crate::error::{Error, ErrorKind};
 use crate::key::FingerprintError;
@@ -12,7 +13,8 @@ use crate::result_map::no_result;
 impl Engine {
     /// That nothing keeps a run that is not remembered from being made.
     pub(crate) fn admit(&self, run: &Run<'_>) -> Result<(), Error> {
-        let refused = not_ready(run)
+        let refused = within_a_store()
+            .or_else(|| not_ready(run))
             .or_else(|| distributed_input(run))
             .or_else(|| own_cycle(run))
             .or_else(|| unknown_name(run))
@@ -33,6 +35,15 @@ impl Engine {
             .into()
         })
     }
+}
+
+/// A store that writes a result asks for one.
+fn within_a_store() -> Option<Error> {
+    is_writing().then(|| {
+        Error::invalid_argument(
+            "a store calls the engine while it writes a result that others wait for; it is to ask when it encodes, or not at all",
+        )
+    })
 }
 
 fn not_ready(run: &Run<'_>) -> Option<Error> {

@@ -14,7 +14,7 @@ use crate::app::{Frame, ancestry};
 use crate::cache::{Entry, SHORT};
 use crate::checkpoint::{Announced, Archiver, Batch, Selection, saved};
 use crate::key::Key;
-use crate::sync::{lock, unpoisoned};
+use crate::sync::{lock, wait, wait_timeout};
 
 /// What keeps a run announced for as long as it lives.
 type Held = Box<dyn Send + Sync>;
@@ -181,7 +181,7 @@ impl Drop for Announcer {
         let is_other = |queue: &Queue| queue.thread.is_some_and(|(_, thread)| thread != own);
         let mut queue = lock(&self.0.queue);
         while queue.has_thread() && is_other(&queue) {
-            queue = unpoisoned(self.0.changed.wait(queue));
+            queue = wait(&self.0.changed, queue);
         }
     }
 }
@@ -219,7 +219,7 @@ impl Shared {
             };
             let left = at.saturating_duration_since(Instant::now());
             if !left.is_zero() {
-                queue = unpoisoned(self.changed.wait_timeout(queue, left)).0;
+                queue = wait_timeout(&self.changed, queue, left).0;
                 continue;
             }
             let later = later.upgrade();
@@ -266,9 +266,14 @@ impl Shared {
 
 impl Later {
     fn announce(&self) {
+        if !matches!(*lock(&self.state), State::Running) {
+            return;
+        }
+        // With the state free: the run may end meanwhile, and does not wait for a disk. Then this is taken back.
+        let announced = self.archiver.announce(&self.key);
         let mut state = lock(&self.state);
         if matches!(*state, State::Running) {
-            *state = State::Announced(self.archiver.announce(&self.key));
+            *state = State::Announced(announced);
         }
     }
 }

@@ -5,14 +5,14 @@
 //! error that says to copy it first.
 
 use std::collections::BTreeMap;
-use std::sync::{RwLock, RwLockReadGuard};
+use std::sync::RwLock;
 
 use super::Engine;
 use super::handle::CalledApp;
 use crate::app::{AppId, AppInfo, Instance, Prepared, Setting, SubApp, prepare};
 use crate::error::{Error, ErrorKind, join_names, printable};
 use crate::key::Fingerprint;
-use crate::sync::{read, write};
+use crate::sync::{Guard, read, write};
 
 #[derive(Default)]
 pub(super) struct AppStore(RwLock<BTreeMap<String, Registered>>);
@@ -28,7 +28,7 @@ struct Registered {
 }
 
 impl AppStore {
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<String, Registered>> {
+    fn read(&self) -> Guard<std::sync::RwLockReadGuard<'_, BTreeMap<String, Registered>>> {
         read(&self.0)
     }
 
@@ -69,10 +69,9 @@ impl AppStore {
         path.push(name.to_owned());
         let prepared = prepare(&self.instance(name)?, &engine.find_named(), path)?;
         path.pop();
-        let mut apps = write(&self.0);
-        if let Some(registered) = apps.get_mut(name) {
-            registered.prepared = Some((epoch, prepared.clone()));
-        }
+        let _before = write(&self.0)
+            .get_mut(name)
+            .and_then(|registered| registered.prepared.replace((epoch, prepared.clone())));
         Ok(prepared)
     }
 
@@ -115,14 +114,15 @@ impl AppStore {
                 let name = name.to_owned();
                 return Err(ErrorKind::Frozen { name }.into());
             }
-            let changed = change(before.instance)?;
+            let mut changed = change(before.instance)?;
+            let mut prepared = None;
             let mut apps = write(&self.0);
             if let Some(registered) = apps.get_mut(name)
                 && registered.changes == before.changes
                 && !registered.frozen
             {
-                registered.instance = changed;
-                registered.prepared = None;
+                std::mem::swap(&mut registered.instance, &mut changed);
+                std::mem::swap(&mut registered.prepared, &mut prepared);
                 registered.changes += 1;
                 return Ok(());
             }

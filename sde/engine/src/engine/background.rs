@@ -4,12 +4,14 @@
 //! engine only while it saves, so that an engine that is dropped ends it.
 
 use std::io;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, Weak};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use super::Engine;
+use super::publish::panic_message;
 use crate::checkpoint::{SavePolicy, Selection};
-use crate::sync::{lock, unpoisoned};
+use crate::sync::{MutexGuard, lock, wait, wait_timeout};
 
 /// The thread, if it is there, and what it is to do.
 #[derive(Default)]
@@ -97,8 +99,8 @@ impl Shared {
             }
             state = match until.map(|until| until.saturating_duration_since(Instant::now())) {
                 Some(Duration::ZERO) => return true,
-                Some(left) => unpoisoned(self.changed.wait_timeout(state, left)).0,
-                None => unpoisoned(self.changed.wait(state)),
+                Some(left) => wait_timeout(&self.changed, state, left).0,
+                None => wait(&self.changed, state),
             };
         }
     }
@@ -116,11 +118,17 @@ pub(super) fn pause(policy: SavePolicy, last_took: Duration) -> Option<Duration>
 impl Engine {
     /// A checkpoint whose caller can't be told of an error.
     pub(super) fn checkpoint_or_warn(&self, when: &str) {
-        if self.archiver().is_some()
-            && let Err(error) = self.save(Selection::Checkpoint, false)
-        {
-            self.warn(|| format!("a checkpoint {when} failed: {error}; the next one tries again"));
+        if self.archiver().is_none() {
+            return;
         }
+        // The thread goes on: a value's destructor may panic.
+        let save = || self.save(Selection::Checkpoint, false);
+        let why = match catch_unwind(AssertUnwindSafe(save)) {
+            Ok(Ok(())) => return,
+            Ok(Err(error)) => error.to_string(),
+            Err(panic) => format!("it panicked: {}", panic_message(&*panic)),
+        };
+        self.warn(|| format!("a checkpoint {when} failed: {why}; the next one tries again"));
     }
 }
 

@@ -2,7 +2,7 @@
 //! result still rests on them.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::{Arc, OnceLock, RwLock, RwLockReadGuard};
+use std::sync::{Arc, OnceLock, RwLock};
 
 use super::Engine;
 use crate::app::{
@@ -16,7 +16,10 @@ use crate::sync::{read, write};
 /// Name -> what the linker collected, and what was prepared or run. Several, if functions
 /// in different modules have one name, or a program has two versions of an app:
 /// each is current for as long as it is part of the program.
-pub(crate) struct AppCatalog(RwLock<HashMap<Arc<str>, Vec<CatalogEntry>>>);
+pub(crate) struct AppCatalog(RwLock<HashMap<Arc<str>, OfName>>);
+
+/// Those of one name. Shared, so that they are looked at without the lock: their defaults are fingerprinted by code of users.
+type OfName = Arc<Vec<Arc<CatalogEntry>>>;
 
 /// An app as this program has it.
 struct CatalogEntry {
@@ -47,37 +50,40 @@ impl CatalogEntry {
 
     /// As they were when first asked for.
     fn kept(&self) -> Defaults {
-        *self.defaults.get_or_init(|| Defaults::of(&self.info))
+        self.defaults.get().copied().unwrap_or_else(|| {
+            let made = Defaults::of(&self.info);
+            *self.defaults.get_or_init(|| made)
+        })
     }
 }
 
 impl AppCatalog {
     /// What the linker collected.
     pub(super) fn linked() -> Self {
-        let mut apps: HashMap<Arc<str>, Vec<CatalogEntry>> = HashMap::new();
+        let mut apps: HashMap<Arc<str>, OfName> = HashMap::new();
         for info in linked_apps() {
             let of_name = apps.entry(Arc::from(info.name())).or_default();
-            of_name.push(CatalogEntry::new(info));
+            Arc::make_mut(of_name).push(Arc::new(CatalogEntry::new(info)));
         }
         Self(RwLock::new(apps))
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Vec<CatalogEntry>>> {
-        read(&self.0)
+    fn of_name(&self, app: &str) -> OfName {
+        read(&self.0).get(app).cloned().unwrap_or_default()
     }
 
     pub(super) fn citations(&self, app: &str) -> Vec<String> {
-        let apps = self.read();
-        let entries = apps.get(app).into_iter().flatten();
+        let entries = self.of_name(app);
+        let entries = entries.iter();
         let citations: BTreeSet<&str> = entries.flat_map(|entry| entry.info.citations()).collect();
         citations.into_iter().map(str::to_owned).collect()
     }
 
     /// What an app says of itself, if it is here.
     pub(crate) fn info_of(&self, app: &str, code: &CodeId) -> Option<AppInfo> {
-        let apps = self.read();
-        let of_code = |entry: &&CatalogEntry| entry.info.code() == code;
-        Some(apps.get(app)?.iter().find(of_code)?.info.clone())
+        let entries = self.of_name(app);
+        let of_code = |entry: &&Arc<CatalogEntry>| entry.info.code() == code;
+        Some(entries.iter().find(of_code)?.info.clone())
     }
 
     /// Why an app that was run is not what this program has, and whether that are only its defaults.
@@ -87,8 +93,7 @@ impl AppCatalog {
         code: &CodeId,
         defaults: Option<Digest>,
     ) -> Option<(bool, String)> {
-        let apps = self.read();
-        let entries = apps.get(app).map_or(&[][..], Vec::as_slice);
+        let entries = self.of_name(app);
         if entries.iter().any(|entry| entry.is(code, defaults)) {
             return None;
         }
@@ -110,9 +115,7 @@ impl AppCatalog {
 
     /// Whether a file is among the defaults of an app of this name.
     fn is_volatile(&self, app: &str) -> bool {
-        let apps = self.read();
-        let mut entries = apps.get(app).into_iter().flatten();
-        entries.any(|entry| entry.kept().volatile)
+        self.of_name(app).iter().any(|entry| entry.kept().volatile)
     }
 
     /// Notes an app. That can only make more results current, never fewer, so the
@@ -121,13 +124,13 @@ impl AppCatalog {
         if self.changed(name, info.code(), defaults).is_some() {
             let mut apps = write(&self.0);
             let of_name = apps.entry(Arc::clone(name)).or_default();
-            of_name.push(CatalogEntry::new(info.clone()));
+            Arc::make_mut(of_name).push(Arc::new(CatalogEntry::new(info.clone())));
         }
     }
 
     /// The names of all apps.
     pub(super) fn names(&self) -> Vec<String> {
-        self.read().keys().map(ToString::to_string).collect()
+        read(&self.0).keys().map(ToString::to_string).collect()
     }
 }
 

@@ -64,11 +64,9 @@ impl<'a> Claim<'a> {
         self.cache.fail(&self.flight, error, retry, keep);
     }
 
-    /// Ends it with an entry, and what that gives to those who wait; gives the entry that stands.
-    pub(crate) fn publish(mut self, made: &Served, when_visible: impl FnOnce()) -> Arc<Entry> {
-        let winner = self.cache.publish(&self.flight, made, when_visible);
+    /// Another has ended it, or is about to.
+    pub(crate) fn has_ended(mut self) {
         self.ended = true;
-        winner
     }
 
     /// Ends it with what was there before; gives the claim back if that was cleaned since.
@@ -223,9 +221,11 @@ impl Engine {
         if self.sharing.is_some() && record.calls.is_empty() {
             run.cache.cost.note(record.took);
         }
-        let winner = claim.publish(&loaded, || ());
+        run.cache.measure(&loaded.entry);
+        let settled = self.settle(run, &claim.flight, loaded, |_| ());
+        claim.has_ended();
         self.sets.received.forget(&run.key);
-        Claimed::Found(loaded.or_winner(&winner, run.options.names), Source::Loaded)
+        Claimed::Found(settled.served, Source::Loaded)
     }
 
     /// Gives what is there by now, or in the store, and claims nothing.

@@ -17,9 +17,9 @@ use crate::inputs::Call;
 use crate::key::EncodedCursor;
 use crate::machine;
 use crate::result_map::ResultMap;
-use crate::sync::thread_number;
+use crate::sync::{thread_number, user_code};
 
-/// A body that has ended, and its frame with it.
+/// A body that has ended.
 pub(crate) struct Ran {
     /// What it returned, or its panic.
     pub(super) returned: thread::Result<Result<ResultMap, AppError>>,
@@ -78,7 +78,7 @@ impl Engine {
         &self,
         run: &Run<'_>,
         call: &mut dyn Call,
-        begun: Begun,
+        begun: &Begun,
         number: RunId,
     ) -> Ran {
         let (resolved, frame) = (&run.app.resolved, &begun.frame);
@@ -95,6 +95,7 @@ impl Engine {
             Some(Arc::clone(frame)),
             run.from.shared_ranks().cloned(),
         );
+        user_code("a body");
         let inputs = call.summaries(&mut EncodedCursor::new(&run.encoded));
         let made_at = machine::now();
         let time = BodyTime::begin();

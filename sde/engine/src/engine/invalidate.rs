@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, RwLock};
 
 use super::Engine;
-use crate::cache::{Entry, Record};
+use crate::cache::{AppCache, Entry, Record};
 use crate::checkpoint::Mark;
 use crate::error::{Error, ErrorKind, printable};
 use crate::event::RunId;
@@ -129,7 +129,9 @@ impl Engine {
     }
 
     fn run_of(&self, key: &Key) -> Result<RunId, Error> {
-        let in_memory = self.caches.all().find_map(|cache| cache.entry(key));
+        // What is decided is what callers are about to get.
+        let of = |cache: &Arc<AppCache>| cache.decided(key).or_else(|| cache.entry(key));
+        let in_memory = self.caches.all().find_map(of);
         if let Some(entry) = in_memory.or_else(|| self.sets.entry(key).next()) {
             return Ok(entry.record.run);
         }

@@ -86,7 +86,7 @@ impl Engine {
         let served = self.served(&entry, run.options.names).map_err(Some)?;
         // An archive is to have what this program used, whatever process computed it.
         if !archived {
-            self.pending.add_to(Selection::Archive, &entry);
+            drop(self.pending.add_to(Selection::Archive, &entry));
         }
         Ok(served)
     }

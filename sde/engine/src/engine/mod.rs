@@ -43,6 +43,7 @@ pub use invalidate::Invalidated;
 pub(crate) use load::entry_of;
 pub(crate) use publish::Unpublished;
 pub(crate) use run_state::{Keyed, Run};
+pub(crate) use save::{NewSave, NewSaved};
 pub use sde::Sde;
 pub use stats::Stats;
 
@@ -62,7 +63,7 @@ use crate::last_value::Recent;
 use crate::parallel::Helpers;
 use crate::ranks::{Sets, not_here};
 use crate::result_map::Wire;
-use crate::sync::read;
+use crate::sync::{read, user_code};
 
 /// A run as the waiting graph knows it: its key, and its name for messages.
 #[derive(Clone)]
@@ -109,10 +110,7 @@ pub(crate) struct Engine {
     pub(crate) policy: SavePolicy,
     background: background::Background,
     pending: Pending,
-    /// Held for reading by each thread that saves, for writing while the store is exchanged.
-    saving: RwLock<()>,
-    /// Held by the one who saves what is new.
-    one_saves: Mutex<()>,
+    saver: save::Saver,
     invalidations: invalidate::Invalidations,
     process: u64,
     started: SystemTime,
@@ -182,6 +180,7 @@ impl Engine {
         if self.observers.is_empty() {
             return;
         }
+        user_code("an observer");
         let event = event();
         for observer in &self.observers {
             let told = catch_unwind(AssertUnwindSafe(|| observer.observe(&event)));
@@ -207,7 +206,9 @@ impl Engine {
         self.tell(|| Event::Warning { message });
     }
 
+    /// The store, which is not to be called with a lock held: it may be one of the user's.
     pub(crate) fn archiver(&self) -> Option<Arc<dyn Archiver>> {
+        user_code("a store");
         read(&self.archiver).clone()
     }
 

@@ -7,10 +7,12 @@ use std::time::{Duration, SystemTime};
 
 use super::Engine;
 use super::claim::Role;
-use super::execute::Ran;
+use super::execute::{Begun, Ran};
 use super::handle::Policy;
 use super::run_state::Run;
-use crate::cache::{Entry, Record, RunFlight, Served, merge};
+use super::save::NewSave;
+use crate::cache::flight::Forever;
+use crate::cache::{Before, Decision, Entry, Record, RunFlight, Served, merge};
 use crate::error::{AppError, Error, ErrorKind, Failure};
 use crate::event::Source;
 use crate::ranks::bind;
@@ -46,13 +48,26 @@ impl Unpublished {
     }
 }
 
+/// What came of results when it was decided whose stand.
+pub(crate) struct Settled<S> {
+    /// What the caller gets.
+    pub(crate) served: Served,
+    /// What came of writing the caller's results, if they stand and are kept.
+    pub(crate) written: Option<S>,
+    /// To be dropped last: destructors may use the engine.
+    _before: [Before; 2],
+}
+
 impl Engine {
     /// Checks what a body returned, records it and makes it visible; what its caller gets
     /// of that. A panic of the body goes on here.
+    ///
+    /// Code of users runs before it is decided whose results stand, where asking for the run itself is a cycle, and after
+    /// nobody waits for them any more.
     pub(super) fn publish(
         &self,
         run: &Run<'_>,
-        ran: Ran,
+        (ran, begun): (Ran, Begun),
         role: Role<'_>,
         previous: Option<&Entry>,
     ) -> Result<(Served, Source), Error> {
@@ -60,6 +75,7 @@ impl Engine {
         let own = match self.publishable(run, ran, previous) {
             Ok(made) => made,
             Err(unpublished) => {
+                drop(begun);
                 if let Role::Holder(claim) = role {
                     claim.fail(&unpublished.error, unpublished.failure, epoch);
                 }
@@ -69,40 +85,75 @@ impl Engine {
                 return Err(unpublished.resume_panic());
             }
         };
-        let (winner, source) = match role {
+        run.cache.measure(&own.entry);
+        let is_kept = !matches!(role, Role::Alone { keep: None });
+        let save = is_kept.then(|| self.new_save(&own.entry)).flatten();
+        let encoded = save.as_ref().map(NewSave::encode);
+        drop(begun);
+        let write = |entry: &Arc<Entry>| {
+            let states = run.cache.scratches.remove(&run.key);
+            (states, self.save_new(entry, encoded))
+        };
+        let (settled, source) = match role {
             Role::Holder(mut claim) => {
-                self.note_new(run, &claim.flight, &own.entry);
                 let announced = claim.announced.take();
-                let flight = Arc::clone(&claim.flight);
-                let winner = claim.publish(&own, || self.forget_replaced(run));
-                self.give(run, &flight, announced, &own.entry);
-                (winner, Source::Computed)
+                let settled = self.settle(run, &claim.flight, own, write);
+                let is_current = run.cache.is_current(&claim.flight);
+                claim.has_ended();
+                self.give(run, is_current, announced, &settled.served.entry);
+                (settled, Source::Computed)
             }
             Role::Beside(flight) => {
-                let forget = || self.forget_replaced(run);
-                let winner = run.cache.publish(&flight, &own, forget);
-                // What lost is not saved: the record in memory and that in the
-                // store are to be of one computation.
-                if Arc::ptr_eq(&own.entry, &winner) {
-                    self.note_new(run, &flight, &own.entry);
-                }
-                (winner, Source::Duplicate)
+                let settled = self.settle(run, &flight, own, write);
+                (settled, Source::Duplicate)
             }
             Role::Alone { keep } => {
-                if keep.is_some_and(|generation| run.cache.record(&own.entry, generation)) {
-                    self.save_new(&own.entry);
+                let is_recorded = |generation| run.cache.record(&own.entry, generation);
+                if keep.is_some_and(is_recorded) {
+                    self.tell_new(&own.entry, write(&own.entry).1);
                 }
                 return Ok((own, Source::Computed));
             }
         };
-        Ok((own.or_winner(&winner, run.options.names), source))
+        let Settled {
+            served, written, ..
+        } = settled;
+        if let Some((_states, saved)) = written {
+            self.tell_new(&served.entry, saved);
+        }
+        Ok((served, source))
     }
 
-    /// Has a new entry saved, unless it was begun before another store was loaded.
-    fn note_new(&self, run: &Run<'_>, flight: &RunFlight, entry: &Arc<Entry>) {
-        run.cache.scratches.remove(&run.key);
-        if run.cache.is_current(flight) {
-            self.save_new(entry);
+    /// Ends a flight with these results, or with those of a call that was first. Only what stands is written, and nobody gets it
+    /// before it is: a call that was not first waits for that. From the decision on no code of users runs until the flight is
+    /// complete.
+    pub(crate) fn settle<S>(
+        &self,
+        run: &Run<'_>,
+        flight: &Arc<RunFlight>,
+        own: Served,
+        write: impl FnOnce(&Arc<Entry>) -> S,
+    ) -> Settled<S> {
+        let (decision, before) = run.cache.decide(flight, &own.entry);
+        match decision {
+            Decision::Won { flight, is_kept } => {
+                let written = is_kept.then(|| write(&own.entry));
+                let forget = || self.forget_replaced(run);
+                let shown = run.cache.show(&flight, &own, is_kept, forget);
+                Settled {
+                    served: own,
+                    written,
+                    _before: [before, shown],
+                }
+            }
+            Decision::Lost(winner) => {
+                flight.flight.wait(&Forever);
+                Settled {
+                    served: own.or_winner(&winner, run.options.names),
+                    written: None,
+                    _before: [before, Before::default()],
+                }
+            }
         }
     }
 
@@ -222,7 +273,7 @@ fn later_than(
 }
 
 /// The text of a panic, if it has one.
-fn panic_message(panic: &(dyn Any + Send)) -> String {
+pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())

@@ -98,7 +98,7 @@ impl Engine {
             run.cache.cost.expect(expected.time);
         }
         // Before the claim: who waits for another run to be gone holds up nobody.
-        let _exclusive = self.exclusive(run)?;
+        let exclusive = self.exclusive(run)?;
         let (served, source) = match self.claim(run)? {
             Claimed::Found(served, source) => (served, source),
             Claimed::Compute {
@@ -106,8 +106,9 @@ impl Engine {
                 begun,
                 previous,
             } => {
-                let ran = self.execute(run, call, begun, self.next_run());
-                self.publish(run, ran, role, previous.as_deref())?
+                let ran = self.execute(run, call, &begun, self.next_run());
+                drop(exclusive);
+                self.publish(run, (ran, begun), role, previous.as_deref())?
             }
         };
         Ok(self.conclude(run, served, source))

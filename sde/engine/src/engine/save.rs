@@ -3,35 +3,112 @@
 //! A store may be removed while a program is saving to it. What the program still has in memory is then saved again, as
 //! if it were new. The rest is lost, so the save that finds it out is an error all the same.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use super::Engine;
+use super::publish::panic_message;
 use crate::cache::Entry;
-use crate::checkpoint::{Archiver, Batch, SavePolicy, Saved, Selection, saved};
+use crate::checkpoint::{
+    Archiver, Batch, EncodedSave, Replaced, SavePolicy, Saved, Selection, saved,
+};
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Event;
 use crate::key::Key;
 use crate::ranks::{CollectiveOp, Header, Ranks, part_key};
 use crate::result_map::Named;
-use crate::sync::{lock, read};
+use crate::sync::{lock, wait};
+
+/// A new entry that is to be on the disk before anybody gets it.
+pub(crate) struct NewSave {
+    archiver: Arc<dyn Archiver>,
+    batch: Batch,
+}
+
+impl NewSave {
+    /// Calls the code by which the values' types turn into bytes.
+    pub(crate) fn encode(&self) -> Encoded<'_> {
+        caught(|| self.archiver.encode(&self.batch))
+    }
+}
+
+/// A new entry in bytes.
+pub(crate) type Encoded<'a> = Result<EncodedSave<'a>, ArchiveError>;
+
+/// What is to be told of a new entry.
+pub(crate) struct NewSaved {
+    written: Option<Result<(Saved, Duration), ArchiveError>>,
+    /// To be dropped when it is told.
+    _replaced: Option<Replaced>,
+}
+
+thread_local! {
+    /// Whether this thread writes a result that others wait for.
+    static WRITES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Whether this thread writes a result that others wait for: what it asks of the engine then may wait for itself.
+pub(super) fn is_writing() -> bool {
+    WRITES.get()
+}
 
 impl Engine {
-    /// Takes note of a new entry, and saves it at once where that is the policy.
-    pub(crate) fn save_new(&self, entry: &Arc<Entry>) {
+    /// The way to the store of a new entry, where each is saved before anybody gets it.
+    pub(crate) fn new_save(&self, entry: &Arc<Entry>) -> Option<NewSave> {
+        let archiver = self
+            .archiver()
+            .filter(|_| self.policy == SavePolicy::EveryResult)?;
+        let selection = Selection::Checkpoint;
+        let batch = Batch {
+            entries: saved(std::slice::from_ref(entry), selection),
+            ..Batch::new(selection)
+        };
+        Some(NewSave { archiver, batch })
+    }
+
+    /// Takes note of a new entry, and writes it where that is the policy. No code of users runs.
+    pub(crate) fn save_new(&self, entry: &Arc<Entry>, encoded: Option<Encoded<'_>>) -> NewSaved {
         self.sets.note_fresh(&entry.record.app, entry.record.key);
         let Some(archiver) = self.archiver() else {
+            return NewSaved {
+                written: None,
+                _replaced: None,
+            };
+        };
+        let replaced = self.pending.add(entry);
+        let written = encoded.map(|encoded| {
+            let write = encoded?;
+            let start = Instant::now();
+            WRITES.set(true);
+            let saved = caught(write);
+            WRITES.set(false);
+            Ok((saved?, start.elapsed()))
+        });
+        if matches!(written, Some(Ok(_))) {
+            self.are_saved(
+                &*archiver,
+                Selection::Checkpoint,
+                std::slice::from_ref(entry),
+            );
+        }
+        NewSaved {
+            written,
+            _replaced: Some(replaced),
+        }
+    }
+
+    /// Tells what came of saving a new entry.
+    pub(crate) fn tell_new(&self, entry: &Entry, saved: NewSaved) {
+        let Some(written) = saved.written else {
             return;
         };
-        self.pending.add(entry);
-        if self.policy != SavePolicy::EveryResult {
-            return;
-        }
-        if let Err(error) = self.save_some(&*archiver, Selection::Checkpoint, &[Arc::clone(entry)])
-        {
+        if let Err(error) = self.tell_written(Selection::Checkpoint, (1, 0), written) {
             self.warn(|| {
                 format!(
                     "{} [{}] was computed but could not be saved: {error}; the next save tries again",
@@ -193,8 +270,7 @@ impl Engine {
         let (entries, batch);
         // From the collecting on: a second thread that finds nothing left must
         // not say that it is saved before it is.
-        let _one_at_a_time = lock(&self.one_saves);
-        let _same_store = read(&self.saving);
+        let _turn = self.saver.turn()?;
         let is_same = |now: Arc<dyn Archiver>| Arc::ptr_eq(&now, archiver);
         if !self.archiver().is_some_and(is_same) {
             // What there was to save is forgotten.
@@ -225,7 +301,9 @@ impl Engine {
                     save.add(&batch, written);
                 }
                 Err(error) => {
-                    self.pending.put_back(selection, entries, batch.marks);
+                    if self.archiver().is_some_and(is_same) {
+                        self.pending.put_back(selection, entries, batch.marks);
+                    }
                     let scratch: Vec<_> = batch.scratch.iter().map(|one| one.key).collect();
                     for cache in self.caches.all() {
                         cache.scratches.put_back(scratch.iter().copied());
@@ -237,8 +315,10 @@ impl Engine {
         if is_last {
             // Also if nothing was left to write: results may have been saved one by one.
             let stretch = crate::stretch!("commit", kind = selection.name());
-            archiver.keep_journal(self.journal());
-            archiver.commit(selection)?;
+            caught(|| {
+                archiver.keep_journal(self.journal());
+                archiver.commit(selection)
+            })?;
             stretch.end("committed");
         }
         Ok(!is_last)
@@ -276,10 +356,7 @@ impl Engine {
         archiver: &dyn Archiver,
         batch: &Batch,
     ) -> Result<Option<ArchiveError>, ArchiveError> {
-        // Many threads at once: the store may write them together.
-        let same_store = read(&self.saving);
         let written = write(archiver, batch);
-        drop(same_store);
         let counts = (batch.entries.len(), batch.scratch.len());
         self.tell_written(batch.selection, counts, written)
     }
@@ -318,7 +395,9 @@ impl Engine {
         }
         for cache in self.caches.all() {
             let entries = cache.entries();
-            entries.iter().for_each(|entry| self.pending.add(entry));
+            entries
+                .iter()
+                .for_each(|entry| drop(self.pending.add(entry)));
             cache.scratches.none_is_saved();
         }
         let marks = self.invalidations.all().into_iter();
@@ -387,7 +466,52 @@ fn write(archiver: &dyn Archiver, batch: &Batch) -> Result<(Saved, Duration), Ar
     let kind = batch.selection.name();
     let stretch = crate::stretch!("save", kind, entries = batch.entries.len());
     let start = Instant::now();
-    let saved = archiver.save(batch)?;
+    let saved = caught(|| archiver.save(batch))?;
     stretch.end("saved");
     Ok((saved, start.elapsed()))
+}
+
+/// What a store says. If it panics, that is what it says: what was to be saved is so still, and the thread goes on.
+fn caught<T>(ask: impl FnOnce() -> Result<T, ArchiveError>) -> Result<T, ArchiveError> {
+    let said = catch_unwind(AssertUnwindSafe(ask));
+    said.unwrap_or_else(|panic| {
+        let message = panic_message(&*panic);
+        Err(ArchiveError::Other(format!(
+            "the store panicked: {message}"
+        )))
+    })
+}
+
+/// Which thread saves what is new. It calls code of users meanwhile, so it holds no lock.
+#[derive(Default)]
+pub(super) struct Saver {
+    thread: Mutex<Option<ThreadId>>,
+    changed: Condvar,
+}
+
+/// A thread's turn to save.
+struct Turn<'a>(&'a Saver);
+
+impl Saver {
+    /// Waits for a turn; an error if this thread has it.
+    fn turn(&self) -> Result<Turn<'_>, ArchiveError> {
+        let this = std::thread::current().id();
+        let mut thread = lock(&self.thread);
+        while let Some(other) = *thread {
+            if other == this {
+                let why = "a value's own code asks for a save while the value is being saved";
+                return Err(ArchiveError::Other(why.to_owned()));
+            }
+            thread = wait(&self.changed, thread);
+        }
+        *thread = Some(this);
+        Ok(Turn(self))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.thread) = None;
+        self.0.changed.notify_all();
+    }
 }

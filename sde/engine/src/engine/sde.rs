@@ -335,7 +335,6 @@ impl Sde {
         let engine = self.engine();
         // Dropped when others may save again: destructors may use the engine.
         let (_old, _unsaved);
-        let _nobody_saves = write(&engine.saving);
         // Until nothing is left of the old store, what is marked in either is refused.
         let only_old = engine.invalidations.add(invalidations);
         *write(&engine.archiver) = Some(Arc::new(archiver));

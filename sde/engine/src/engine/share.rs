@@ -13,7 +13,7 @@ use super::announce::{Announcement, Announcer};
 use super::handle::{CalledApp, Policy};
 use super::run_state::Run;
 use crate::app::{ResolvedApp, ThreadContext};
-use crate::cache::{Count, Entry, RunFlight, SHORT, Served};
+use crate::cache::{Count, Entry, SHORT, Served};
 use crate::checkpoint::{Announced, Archiver, Holder, SavePolicy};
 use crate::error::{Error, ErrorKind};
 use crate::event::Event;
@@ -204,7 +204,7 @@ impl Engine {
     pub(super) fn give(
         &self,
         run: &Run<'_>,
-        flight: &RunFlight,
+        is_current: bool,
         announced: Option<Announcement>,
         entry: &Arc<Entry>,
     ) {
@@ -218,7 +218,7 @@ impl Engine {
             Some(Announcement::Beside) => run.cache.counters.add(Count::BesideOthers, 1),
             // With every result saved it is there by now.
             Some(Announcement::Held(held)) if self.policy != SavePolicy::EveryResult => {
-                let is_to_be_had = !entry.record.nondeterministic && run.cache.is_current(flight);
+                let is_to_be_had = !entry.record.nondeterministic && is_current;
                 if let (true, Some(archiver)) = (is_to_be_had, self.archiver()) {
                     sharing.announcer.write(archiver, Arc::clone(entry), held);
                 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 #[cfg(not(sde_model))]
-use std::sync::{Condvar, MutexGuard};
+use std::sync::Condvar;
 use std::time::Instant;
 
 use super::admit::cancelled;
@@ -19,7 +19,7 @@ use crate::error::{Error, ErrorKind};
 use crate::event::{Event, RunId, Source};
 use crate::sync::atomic::{AtomicBool, Ordering};
 #[cfg(not(sde_model))]
-use crate::sync::unpoisoned;
+use crate::sync::{MutexGuard, wait, wait_timeout};
 
 /// How often a key may be on one stack. Redundant computing under work stealing
 /// nests as deep as there are jobs to steal; an app that calls itself through an
@@ -222,10 +222,10 @@ impl Patience for WaitPatience<'_> {
     #[cfg(not(sde_model))]
     fn sleep<'g, T>(&self, on: &Condvar, guard: MutexGuard<'g, T>) -> MutexGuard<'g, T> {
         match self.deadline {
-            None => unpoisoned(on.wait(guard)),
+            None => wait(on, guard),
             Some(deadline) => {
                 let left = deadline.saturating_duration_since(Instant::now());
-                unpoisoned(on.wait_timeout(guard, left)).0
+                wait_timeout(on, guard, left).0
             }
         }
     }

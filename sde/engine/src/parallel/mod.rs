@@ -15,12 +15,12 @@
 mod ticket;
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use ticket::Ticket;
 
-use crate::sync::{lock, unpoisoned};
+use crate::sync::{MutexGuard, lock, wait};
 
 /// The helper threads of one engine; started when first needed, ended when it is
 /// dropped.
@@ -119,7 +119,7 @@ fn help(shared: &Shared) {
             return;
         } else {
             queue.idle += 1;
-            queue = unpoisoned(shared.changed.wait(queue));
+            queue = wait(&shared.changed, queue);
             queue.idle -= 1;
         }
     }

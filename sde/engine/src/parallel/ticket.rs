@@ -7,10 +7,10 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-use crate::sync::{lock, unpoisoned};
+use crate::sync::{MutexGuard, lock, wait};
 
 /// A piece of work that helpers may take part in.
 pub(super) struct Ticket {
@@ -70,7 +70,7 @@ impl Drop for Closing<'_> {
         let mut state = self.0.lock();
         state.open = false;
         while state.active > 0 {
-            state = unpoisoned(self.0.ended.wait(state));
+            state = wait(&self.0.ended, state);
         }
     }
 }

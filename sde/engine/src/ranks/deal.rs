@@ -14,14 +14,14 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::{Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
 use super::collective::Ranks;
 use super::group::Note;
 use crate::error::Error;
-use crate::sync::{lock, unpoisoned};
+use crate::sync::{lock, wait, wait_timeout};
 
 /// What ranks say to one another: the first three to the rank that deals, the others to those that compute.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -167,7 +167,7 @@ impl Share {
             self.changed.notify_all();
         }
         while state.remaining.is_empty() && !state.ended && !state.stopped {
-            state = unpoisoned(self.changed.wait(state));
+            state = wait(&self.changed, state);
         }
         state.waiting -= 1;
         match state.ended || state.stopped {
@@ -307,13 +307,18 @@ impl<'a> Agent<'a> {
 
     /// Until there is something to say, or for so long.
     fn sleep(&self, longest: Duration) {
-        let rests = |state: &mut State| {
+        let rests = |state: &State| {
             let says_stop = state.stopped && !self.said_stop;
             let says_idle = state.is_idle() && !self.said_idle;
             !says_stop && !says_idle
         };
-        let state = lock(&self.share.state);
-        drop(self.share.changed.wait_timeout_while(state, longest, rests));
+        let start = Instant::now();
+        let mut state = lock(&self.share.state);
+        while rests(&state)
+            && let Some(left) = longest.checked_sub(start.elapsed())
+        {
+            state = wait_timeout(&self.share.changed, state, left).0;
+        }
     }
 }
 

@@ -180,7 +180,7 @@ impl Engine {
         let ran = {
             let _level = ranks.level();
             let begun = self.begin(run, claim.as_ref().map(|claim| &claim.flight));
-            let ran = self.execute(run, call, begun, number);
+            let ran = self.execute(run, call, &begun, number);
             let made = self.publishable(run, ran, None);
             let header = Header::new(CollectiveOp::End, run.key, &*run.app.resolved.name);
             let ended = ranks.meet(match &made {
@@ -234,12 +234,22 @@ impl Engine {
         };
         if run.options.policy != Policy::Bypass {
             ranks.used(run.cache, run.key);
-            let had_states = run.cache.scratches.remove(&run.scratch_key());
-            self.save_collective(ranks, &made.entry, &descriptors, had_states);
-            match claim {
-                Some(claim) => drop(claim.publish(&made, || ())),
-                None => drop(run.cache.record(&made.entry, generation)),
-            }
+            let states = run.cache.scratches.remove(&run.scratch_key());
+            run.cache.measure(&made.entry);
+            let saved = self.save_collective(ranks, &made.entry, &descriptors, states.is_some());
+            let settled = match claim {
+                Some(claim) => {
+                    let settled = self.settle(run, &claim.flight, made, |_| ());
+                    claim.has_ended();
+                    settled.served
+                }
+                None => {
+                    run.cache.record(&made.entry, generation);
+                    made
+                }
+            };
+            saved.for_each(|(entry, saved)| self.tell_new(&entry, saved));
+            return Ok(self.conclude(run, settled, Source::Computed));
         }
         Ok(self.conclude(run, made, Source::Computed))
     }

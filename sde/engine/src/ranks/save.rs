@@ -7,7 +7,7 @@ use super::parts::{Descriptors, OwnDescriptors, StoredParts, head_of, joined, or
 use crate::app::{AppInfo, Handle, ResolvedApp};
 use crate::cache::{Entry, Record};
 use crate::checkpoint::{Archiver, StoredEntry};
-use crate::engine::Engine;
+use crate::engine::{Engine, NewSave, NewSaved};
 use crate::error::{Error, ErrorKind};
 use crate::ranks::collective::{Body, CollectiveOp, Header, Ranks, ShortDigest, short};
 use crate::result_map::{Content, Tag, WireBuffer};
@@ -21,17 +21,21 @@ impl Engine {
         entry: &Arc<Entry>,
         descriptors: &Descriptors,
         had_states: bool,
-    ) {
+    ) -> impl Iterator<Item = (Arc<Entry>, NewSaved)> + use<> {
+        let has_part = !descriptors.is_empty() || had_states && ranks.rank() > 0;
+        let part = has_part.then(|| Arc::new(part_of(entry, descriptors, ranks.rank())));
+        let head = (ranks.rank() == 0).then(|| match descriptors.is_empty() {
+            true => Arc::clone(entry),
+            false => Arc::new(head_of(entry, descriptors)),
+        });
         // The parts first: a list must not be there without them.
-        if !descriptors.is_empty() || had_states && ranks.rank() > 0 {
-            self.save_new(&Arc::new(part_of(entry, descriptors, ranks.rank())));
-        }
-        if ranks.rank() == 0 {
-            match descriptors.is_empty() {
-                true => self.save_new(entry),
-                false => self.save_new(&Arc::new(head_of(entry, descriptors))),
-            }
-        }
+        let all = [part, head].map(|entry| {
+            let entry = entry?;
+            let save = self.new_save(&entry);
+            let saved = self.save_new(&entry, save.as_ref().map(NewSave::encode));
+            Some((entry, saved))
+        });
+        all.into_iter().flatten()
     }
 
     /// Tells all ranks what parts they have of the distributed results of an entry that they made

@@ -7,11 +7,11 @@
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use super::group::{GroupError, Note, ProcessGroup, Subgroup, deliver, fill, renumbered};
-use crate::sync::lock;
+use crate::sync::{MutexGuard, lock, wait_timeout};
 
 /// A group whose ranks are threads of this process, for trying out a program for many ranks
 /// without MPI, and for tests.
@@ -122,10 +122,9 @@ impl ThreadGroup {
             if let Some(rank) = missing.iter().copied().find(|rank| state.gone[*rank]) {
                 return Err(GroupError::Left { rank });
             }
-            let waited = shared.changed.wait_timeout(state, patience);
-            let (again, waited) = waited.unwrap_or_else(PoisonError::into_inner);
-            state = again;
-            if waited.timed_out() {
+            let is_late;
+            (state, is_late) = wait_timeout(&shared.changed, state, patience);
+            if is_late {
                 let missing = state.missing(number);
                 drop(state);
                 if !missing.is_empty() {

@@ -13,6 +13,7 @@ use serde::{Serialize, Serializer};
 use super::bulk_types;
 use super::value::ErasedValue;
 use crate::bulk::BulkBytes;
+use crate::sync::user_code;
 
 /// What can be saved: a type that serde can write and read, and that threads can
 /// share. It is implemented by every such type.
@@ -72,6 +73,7 @@ impl Codec {
     /// # Errors
     /// If the value is of another type, or its `Serialize` or the format fails.
     pub fn encode<S: Serializer>(&self, value: &ErasedValue, to: S) -> Result<S::Ok, S::Error> {
+        user_code("`Serialize`");
         let mut to = Some(to);
         let mut written = None;
         (self.0.show)(value, &mut |value| {
@@ -103,6 +105,7 @@ impl Codec {
         &self,
         from: &mut dyn erased_serde::Deserializer<'_>,
     ) -> Result<ErasedValue, erased_serde::Error> {
+        user_code("`Deserialize`");
         (self.0.decode)(from)
     }
 }

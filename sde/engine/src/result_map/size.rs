@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::bulk_types;
 use super::codec::Storable;
 use super::value::{ErasedValue, Value};
+use crate::sync::user_code;
 
 /// A value that tells how much memory it takes, so that a [budget](crate::MemoryBudget) counts what it really is.
 ///
@@ -259,6 +260,7 @@ fn with_fields<T: Send + Sync + 'static>(
     value: &ErasedValue,
     owned: impl Fn(&T) -> usize,
 ) -> usize {
+    user_code("`MemorySize`");
     let owned = || value.downcast_ref::<T>().map_or(0, owned);
     let owned = catch_unwind(AssertUnwindSafe(owned)).unwrap_or(0);
     size_of::<T>().saturating_add(owned)

@@ -1,12 +1,12 @@
 //! Values that are still in the store and are read when asked for.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::codec::Codec;
 use super::value::ErasedValue;
 use crate::error::ArchiveError;
-use crate::sync::lock;
+use crate::sync::{lock, wait_timeout};
 
 /// The saved bytes of one value, wherever a store has them.
 ///
@@ -41,8 +41,8 @@ pub trait Payload: Send + Sync {
 pub struct Stored(Arc<Inner>);
 
 struct Inner {
-    /// Until the value is read: the bytes may lie in memory too.
-    payload: Mutex<Option<Arc<dyn Payload>>>,
+    source: Mutex<ValueSource>,
+    read: Condvar,
     codec: Codec,
     has_files: bool,
     value: OnceLock<Result<ErasedValue, ArchiveError>>,
@@ -51,13 +51,28 @@ struct Inner {
     took: OnceLock<Duration>,
 }
 
+/// What a value is read from.
+struct ValueSource {
+    /// Until the value is read: the bytes may lie in memory too.
+    payload: Option<Arc<dyn Payload>>,
+    /// Whether a thread is reading it.
+    is_being_read: bool,
+}
+
+/// So long a thread waits for another that is reading a value.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 impl Stored {
     /// A value to be read by this codec.
     #[must_use]
     pub fn new(payload: Arc<dyn Payload>, codec: Codec) -> Self {
         Self(Arc::new(Inner {
             has_files: payload.has_files(),
-            payload: Mutex::new(Some(payload)),
+            source: Mutex::new(ValueSource {
+                payload: Some(payload),
+                is_being_read: false,
+            }),
+            read: Condvar::new(),
             codec,
             value: OnceLock::new(),
             bytes: OnceLock::new(),
@@ -65,9 +80,22 @@ impl Stored {
         }))
     }
 
-    /// The value; the first caller reads it, others wait for that.
+    /// The value; the first caller reads it, and others wait for that, but not for ever: what reads it is code of users, and
+    /// may be waiting for this thread. So a worker of rayon's, which may have stolen this call from there, reads it too.
     pub(crate) fn get(&self) -> Result<&ErasedValue, &ArchiveError> {
-        self.0.value.get_or_init(|| self.0.read()).as_ref()
+        let Some(payload) = self.0.to_be_read() else {
+            return self.0.value.wait().as_ref();
+        };
+        let reading = Reading(&self.0);
+        let start = Instant::now();
+        // For what is asked for later.
+        self.0.bytes.get_or_init(|| payload.stored_bytes());
+        let value = payload.decode(&self.0.codec);
+        self.0.took.get_or_init(|| start.elapsed());
+        // Of several that were read the first stands.
+        let value = self.0.value.get_or_init(|| value).as_ref();
+        drop(reading);
+        value
     }
 
     /// The value, if it was read.
@@ -84,8 +112,8 @@ impl Stored {
     /// How many bytes it takes in the store, which is about what it takes here once it is read.
     pub(crate) fn bytes(&self) -> usize {
         let bytes = self.0.bytes.get_or_init(|| {
-            let payload = self.0.payload();
-            payload.as_ref().map_or(0, |payload| payload.stored_bytes())
+            let payload = lock(&self.0.source).payload.clone();
+            payload.map_or(0, |payload| payload.stored_bytes())
         });
         usize::try_from(*bytes).unwrap_or(usize::MAX)
     }
@@ -106,20 +134,34 @@ impl Stored {
 }
 
 impl Inner {
-    fn payload(&self) -> MutexGuard<'_, Option<Arc<dyn Payload>>> {
-        lock(&self.payload)
+    /// What this thread is to read the value from; `None` once it was read.
+    fn to_be_read(&self) -> Option<Arc<dyn Payload>> {
+        if self.value.get().is_some() {
+            return None;
+        }
+        let mut waits = rayon::current_thread_index().is_none();
+        let mut source = lock(&self.source);
+        while source.is_being_read && waits {
+            let is_too_long;
+            (source, is_too_long) = wait_timeout(&self.read, source, PATIENCE);
+            waits = !is_too_long;
+        }
+        source.is_being_read = source.payload.is_some();
+        source.payload.clone()
     }
+}
 
-    /// Reads the value, and lets go of what it was read from. Called once.
-    fn read(&self) -> Result<ErasedValue, ArchiveError> {
-        let gone = || ArchiveError::Other("an earlier attempt to read it panicked".to_owned());
-        let payload = self.payload().take().ok_or_else(gone)?;
-        // For what is asked for later.
-        self.bytes.get_or_init(|| payload.stored_bytes());
-        let start = Instant::now();
-        let value = payload.decode(&self.codec);
-        self.took.get_or_init(|| start.elapsed());
-        value
+/// That a thread reads a value, however that ends.
+struct Reading<'a>(&'a Inner);
+
+impl Drop for Reading<'_> {
+    fn drop(&mut self) {
+        let mut source = lock(&self.0.source);
+        source.is_being_read = false;
+        let is_read = self.0.value.get().is_some();
+        let _let_go = is_read.then(|| source.payload.take());
+        drop(source);
+        self.0.read.notify_all();
     }
 }
 

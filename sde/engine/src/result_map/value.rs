@@ -9,6 +9,8 @@ use std::sync::{Arc, OnceLock, Weak};
 use crate::key::{
     Commitment, Encoder, Fingerprint, FingerprintError, Short, same_as, write_shared,
 };
+#[cfg(debug_assertions)]
+use crate::sync::user_code;
 
 /// A shared, read-only value that remembers its own digest.
 ///
@@ -35,7 +37,18 @@ struct Shared<T: ?Sized> {
     commitment: OnceLock<Commitment>,
     /// How often entries hold it that a memory budget counts.
     in_caches: AtomicUsize,
+    _at_drop: AtDrop,
     value: T,
+}
+
+/// What a value's destructor does is code of users.
+struct AtDrop;
+
+#[cfg(debug_assertions)]
+impl Drop for AtDrop {
+    fn drop(&mut self) {
+        user_code("a destructor");
+    }
 }
 
 impl<T> Value<T> {
@@ -44,6 +57,7 @@ impl<T> Value<T> {
         Self(Arc::new(Shared {
             commitment: OnceLock::new(),
             in_caches: AtomicUsize::new(0),
+            _at_drop: AtDrop,
             value,
         }))
     }

@@ -28,21 +28,43 @@ mod thread_number;
 
 pub(crate) use arc_cell::ArcCell;
 pub(crate) use exclusive::UnsafeCell;
-pub(crate) use locks::{lock, read, unpoisoned, write};
+pub(crate) use locks::{
+    Guard, Held, MutexGuard, lock, read, turn, unpoisoned, user_code, wait, wait_timeout, write,
+};
 pub(crate) use thread_number::{own_thread_number, thread_number};
 
 #[cfg(not(sde_model))]
 mod imp {
     pub(crate) use std::sync::atomic;
-    pub(crate) use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+    pub(crate) use std::sync::{Arc, Condvar, Mutex};
     pub(crate) use std::thread;
+
+    /// The locks of modules that are modelled.
+    pub(crate) mod modelled {
+        pub(crate) use super::super::locks::{MutexGuard, lock, wait};
+        pub(crate) use std::sync::{Condvar, Mutex};
+    }
 }
 
 #[cfg(sde_model)]
 mod imp {
     pub(crate) use loom::sync::atomic;
-    pub(crate) use loom::sync::{Arc, Condvar, Mutex, MutexGuard};
+    pub(crate) use loom::sync::{Arc, Condvar, Mutex};
     pub(crate) use loom::thread;
+
+    /// The locks of modules that are modelled.
+    pub(crate) mod modelled {
+        use super::super::unpoisoned;
+        pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+
+        pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+            unpoisoned(mutex.lock())
+        }
+
+        pub(crate) fn wait<'a, T>(on: &Condvar, lock: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            unpoisoned(on.wait(lock))
+        }
+    }
 }
 
-pub(crate) use imp::{Arc, Condvar, Mutex, MutexGuard, atomic, thread};
+pub(crate) use imp::{Arc, Condvar, Mutex, atomic, modelled, thread};

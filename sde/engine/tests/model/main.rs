@@ -21,10 +21,20 @@ mod flight;
 mod waits;
 
 mod sync {
-    pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard, atomic};
+    pub(crate) use loom::sync::atomic;
 
-    pub(crate) fn unpoisoned<T>(locked: std::sync::LockResult<T>) -> T {
-        locked.unwrap_or_else(std::sync::PoisonError::into_inner)
+    pub(crate) mod modelled {
+        use std::sync::PoisonError;
+
+        pub(crate) use loom::sync::{Condvar, Mutex, MutexGuard};
+
+        pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+            mutex.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        pub(crate) fn wait<'a, T>(on: &Condvar, lock: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+            on.wait(lock).unwrap_or_else(PoisonError::into_inner)
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind};
 use crate::inputs::Inputs;
 use crate::ranks::collective::{CollectiveOp, Header, Ranks};
 use crate::result_map::Value;
-use crate::sync::{lock, unpoisoned};
+use crate::sync::{lock, turn, unpoisoned};
 
 /// How many items each thread of each rank gets at once, where ranks share what comes one by one.
 const AT_ONCE: usize = 8;
@@ -86,17 +86,17 @@ impl Handle {
         self.share(helpers, || {
             let _on_panic = StopOnPanic(&stopped);
             while lock(&failed).is_none() && !stopped.load(Ordering::Relaxed) {
-                let Some((at, inputs, waits)) = lock(&items).next(shares) else {
+                let Some((at, inputs, waits)) = turn(&items).next(shares) else {
                     return;
                 };
                 let result = self.results_unless_elsewhere(&app, &inputs, &ONE_RESULT, waits);
                 let Some(result) = result else {
-                    lock(&items).deferred.push_back((at, inputs));
+                    turn(&items).deferred.push_back((at, inputs));
                     continue;
                 };
                 match result.and_then(|results| results.get("result")) {
                     Ok(value) => {
-                        let mut sink = lock(&sink);
+                        let mut sink = turn(&sink);
                         (sink.0)(at, value);
                         sink.1 += 1;
                         if let Some(total) = total {
@@ -104,10 +104,14 @@ impl Handle {
                         }
                     }
                     Err(error) => {
-                        let mut failed = lock(&failed);
-                        if failed.as_ref().is_none_or(|(first, _)| at < *first) {
-                            *failed = Some((at, of_item(at, &inputs, &error)));
+                        let error = of_item(at, &inputs, &error);
+                        let mut first = lock(&failed);
+                        // Dropped when the lock is free: an error may be of the user's.
+                        let mut other = Some((at, error));
+                        if first.as_ref().is_none_or(|(first, _)| at < *first) {
+                            std::mem::swap(&mut *first, &mut other);
                         }
+                        drop(first);
                     }
                 }
             }
@@ -116,7 +120,7 @@ impl Handle {
             return Ok(());
         };
         if total.is_some() {
-            let done = lock(&sink).1;
+            let done = turn(&sink).1;
             progress(done, done);
         }
         Err(error)

@@ -19,13 +19,13 @@ pub(crate) use gather::parts;
 pub(crate) use header::{Body, CollectiveOp, Has, Header, ShortDigest, chain, short};
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread::ThreadId;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind};
 use crate::ranks::group::{GroupError, Note, ProcessGroup};
-use crate::sync::lock;
+use crate::sync::{MutexGuard, lock};
 
 /// Hears of ranks that are late: what this one is about to do, and who they are.
 pub(crate) type Late = Arc<dyn Fn(&str, &[usize]) + Send + Sync>;

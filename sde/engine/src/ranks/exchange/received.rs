@@ -4,19 +4,20 @@
 //! of their values. So what arrives stays bytes, like what is in a store. When a run has asked for it,
 //! the cache has it, and the bytes are let go: they last until their values are read.
 
-use std::sync::{Mutex, MutexGuard};
+use std::sync::Mutex;
 
 use super::{KeyMap, PackedEntry, as_usize};
 use crate::checkpoint::{StoredEntry, StoredResult};
 use crate::event::RunId;
 use crate::key::Key;
 use crate::result_map::Tags;
-use crate::sync::lock;
+use crate::sync::{MutexGuard, lock};
 
 /// What has arrived.
 #[derive(Default)]
 pub(crate) struct Received(Mutex<KeyMap<Arrived>>);
 
+#[derive(Clone)]
 enum Arrived {
     Packed(PackedEntry),
     /// What came of it at different times, or remains of it.
@@ -56,17 +57,21 @@ impl Arrived {
 impl Received {
     /// Keeps entries, each with the values that came of it before and did not come now.
     pub(crate) fn put(&self, entries: Vec<PackedEntry>) {
-        let mut known = self.lock();
-        known.reserve(entries.len());
+        self.lock().reserve(entries.len());
         for entry in entries {
             let key = entry.offer().key;
-            let before = known.remove(&key).and_then(|before| before.unpack());
-            let now = match before {
+            let now = match self.unpacked(&key) {
                 Some(before) => Arrived::Unpacked(filled(entry.unpack().ok(), before)),
                 None => Arrived::Packed(entry),
             };
-            known.insert(key, now);
+            let _before = self.lock().insert(key, now);
         }
+    }
+
+    /// What arrived of a key. Unpacked with nothing locked: what decodes it is another crate's.
+    fn unpacked(&self, key: &Key) -> Option<StoredEntry> {
+        let arrived = self.lock().get(key).cloned();
+        arrived.and_then(|arrived| arrived.unpack())
     }
 
     /// How many bytes were sent of what waits.
@@ -88,8 +93,7 @@ impl Received {
     }
 
     pub(crate) fn find(&self, key: &Key) -> Option<StoredEntry> {
-        let entry = self.lock().get(key).and_then(Arrived::unpack);
-        entry.filter(has_any)
+        self.unpacked(key).filter(has_any)
     }
 
     /// The run that made an entry which is there with all that a run needs of it.
@@ -107,28 +111,26 @@ impl Received {
 
     /// Drops values of an app, and the entries of which none remains.
     pub(crate) fn clean(&self, app: &str, goes: impl Fn(Tags) -> bool) {
-        self.lock().retain(|_, entry| {
-            let is_of = match entry {
-                Arrived::Packed(entry) => entry.is_of(app),
-                Arrived::Unpacked(entry) => *entry.record.app == *app,
-            };
-            if !is_of {
-                return true;
-            }
-            let Some(mut cleaned) = entry.unpack() else {
-                return false;
-            };
-            let going = cleaned.results.iter_mut();
+        let known = self.lock().clone();
+        let is_of = |entry: &Arrived| match entry {
+            Arrived::Packed(entry) => entry.is_of(app),
+            Arrived::Unpacked(entry) => *entry.record.app == *app,
+        };
+        for (key, entry) in known.iter().filter(|(_, entry)| is_of(entry)) {
+            let mut cleaned = entry.unpack();
+            let going = cleaned.iter_mut().flat_map(|entry| &mut entry.results);
             let going = going.filter(|result| goes(result.tags));
             going.for_each(|result| result.payload = None);
-            let is_kept = has_any(&cleaned);
-            *entry = Arrived::Unpacked(cleaned);
-            is_kept
-        });
+            let cleaned = cleaned.filter(has_any).map(Arrived::Unpacked);
+            let _before = match cleaned {
+                Some(cleaned) => self.lock().insert(*key, cleaned),
+                None => self.lock().remove(key),
+            };
+        }
     }
 
     pub(crate) fn forget_all(&self) {
-        self.lock().clear();
+        let _all = std::mem::take(&mut *self.lock());
     }
 
     fn lock(&self) -> MutexGuard<'_, KeyMap<Arrived>> {

@@ -1,0 +1,567 @@
+//! Code of users runs with no lock of the engine held, and never between the decision whose results stand and the moment in
+//! which all who wait have them.
+//!
+//! Builds with debug assertions panic where the first half is broken (`sde/engine/src/sync/locks.rs`), in any test. Here are
+//! the programs that hung, or were given a wrong result.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread;
+use std::time::Duration;
+
+use rayon::ThreadPoolBuilder;
+use sde::{
+    App, AppError, AppInfo, ArchiveError, Archiver, Batch, Encoder, Event, Fingerprint,
+    FingerprintError, Handle, Inputs, Key, Mark, MemoryArchiver, Parameter, Payload, Policy,
+    ResultMap, ResultSpec, SavePolicy, Saved, Sde, StoredEntry, inputs,
+};
+use sde_tests::{Counter, Gate, LIMIT, Watch, Watchdog, made, number, x, y};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::{Captured, cycle};
+
+/// A store in memory that does something before each save.
+struct Before<F>(MemoryArchiver, F);
+
+impl<F: Fn(&Batch) -> Result<(), ArchiveError> + Send + Sync> Archiver for Before<F> {
+    fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
+        (self.1)(batch)?;
+        self.0.save(batch)
+    }
+
+    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+        self.0.find(key)
+    }
+
+    fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
+        self.0.find_scratch(key)
+    }
+
+    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
+        self.0.marks()
+    }
+
+    fn describe(&self) -> String {
+        "a store that does something first".to_owned()
+    }
+}
+
+/// An engine that saves each result before anybody gets it, to a store that does something first.
+fn each_saved(
+    store: &MemoryArchiver,
+    first: impl Fn(&Batch) -> Result<(), ArchiveError> + Send + Sync + 'static,
+) -> Sde {
+    Sde::builder()
+        .store(Before(store.clone(), first))
+        .save(SavePolicy::EveryResult)
+        .build()
+        .expect("a store")
+}
+
+/// A hostile program was given 701 from memory and 700 from the store: of two that computed one key at once, the holder of the
+/// claim had its own value saved before it asked who was first.
+#[test]
+fn only_what_stands_is_saved() {
+    let _dog = Watchdog::new("a run beside another", LIMIT);
+    let store = MemoryArchiver::new();
+    let builder = Sde::builder().store(store.clone());
+    let sde = builder
+        .rayon_patience(Duration::ZERO)
+        .build()
+        .expect("a store");
+    let (calls, gate) = (Counter::new(), Gate::new());
+    let app = {
+        let (calls, gate) = (calls.clone(), gate.clone());
+        number("varies", move |_, _| {
+            let call = calls.add() as u64;
+            if call == 0 {
+                gate.pass();
+            }
+            Ok(700 + call)
+        })
+    };
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    thread::scope(|scope| {
+        let holder = scope.spawn(|| y(&sde.run(&app, &x(1)).unwrap()).unwrap());
+        gate.arrived(1);
+        let beside = pool.install(|| y(&sde.run(&app, &x(1)).unwrap()).unwrap());
+        gate.open();
+        assert_eq!((beside, holder.join().unwrap()), (701, 701));
+    });
+    sde.finish().expect("a store");
+    let later = Sde::builder().store(store).build().expect("a store");
+    assert_eq!(y(&later.run(&app, &x(1)).unwrap()).unwrap(), 701);
+    assert_eq!(later.stats().total.computed, 0);
+}
+
+/// An observer of `Saved`, or of the warning that a save failed, asked for the run that it was told of, whose claim was
+/// not given back yet.
+#[test]
+fn an_observer_of_a_save_may_ask_for_what_is_saved() {
+    let _dog = Watchdog::new("an observer of a save", LIMIT);
+    for fails in [false, true] {
+        let captured = Captured::default();
+        let app = number("saved", |_, n| Ok(n));
+        let (engine, asked, heard) = (captured.clone(), app.clone(), Counter::new());
+        let hears = heard.clone();
+        let observer = move |event: &Event| {
+            if matches!(event, Event::Saved { .. } | Event::Warning { .. }) && hears.add() == 0 {
+                let sde = engine.get().expect("set below");
+                assert_eq!(y(&sde.run(&asked, &x(1)).unwrap()).unwrap(), 1);
+            }
+        };
+        let first = move |_: &Batch| match fails {
+            true => Err(ArchiveError::Other("a test".to_owned())),
+            false => Ok(()),
+        };
+        let sde = Sde::builder()
+            .store(Before(MemoryArchiver::new(), first))
+            .save(SavePolicy::EveryResult)
+            .observer(observer)
+            .build()
+            .expect("a store");
+        captured.set(sde.clone()).expect("set once");
+        sde.run(&app, &x(1)).expect("no error");
+        heard.reach(1);
+        assert_eq!(sde.stats().total.computed, 1);
+    }
+}
+
+/// A value that asks for the run that made it when it is dropped.
+#[derive(Serialize, Deserialize)]
+struct Asks(u64);
+
+static ASKED: OnceLock<Sde> = OnceLock::new();
+
+impl Drop for Asks {
+    fn drop(&mut self) {
+        if let Some(sde) = ASKED.get() {
+            asks.call(sde, self.0).expect("no error");
+        }
+    }
+}
+
+#[sde::app]
+fn asks(n: u64) -> Asks {
+    Asks(n)
+}
+
+/// The list of what is to be saved held the last of an earlier value, and dropped it with the claim of the later one held.
+#[test]
+fn what_was_to_be_saved_is_dropped_when_nobody_waits() {
+    let _dog = Watchdog::new("a destructor that asks for its run", LIMIT);
+    let builder = Sde::builder().store(MemoryArchiver::new());
+    let sde = builder.save(SavePolicy::OnRequest).build().unwrap();
+    asks.call(&sde, 1).expect("no error");
+    ASKED.set(sde.clone()).ok().expect("set once");
+    for _ in 0..10 {
+        sde.clean_cache("asks", []).expect("an app");
+        asks.call(&sde, 1).expect("no error");
+    }
+    // What is left is dropped without a question.
+    std::mem::forget(sde);
+}
+
+/// Remembered failures were dropped with a shard of the map locked.
+#[test]
+fn what_failed_is_dropped_with_the_map_free() {
+    #[derive(Debug, thiserror::Error)]
+    #[error("for good")]
+    struct Grave(#[allow(dead_code, reason = "dropped")] PeeksWhenDropped);
+    struct PeeksWhenDropped(Captured);
+    impl std::fmt::Debug for PeeksWhenDropped {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("PeeksWhenDropped")
+        }
+    }
+    impl Drop for PeeksWhenDropped {
+        fn drop(&mut self) {
+            let sde = self.0.get().expect("set below");
+            let app = number("grave", |_, n| Ok(n));
+            sde.peek(&app, &x(1)).expect("a key");
+        }
+    }
+    let _dog = Watchdog::new("a failure that uses the engine when it is dropped", LIMIT);
+    let captured = Captured::default();
+    let engine = captured.clone();
+    let app = number("grave", move |_, _| {
+        Err(AppError::from(Grave(PeeksWhenDropped(engine.clone()))).permanent())
+    });
+    let sde = Sde::new();
+    captured.set(sde.clone()).expect("set once");
+    for _ in 0..10 {
+        assert!(sde.run(&app, &x(1)).is_err());
+        sde.clean_cache("grave", []).expect("an app");
+    }
+}
+
+static CATALOGUED: OnceLock<Sde> = OnceLock::new();
+
+/// A default that runs an app, which no engine has seen, when its fingerprint is taken.
+struct RunsWhenKeyed;
+
+impl Fingerprint for RunsWhenKeyed {
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        if let Some(sde) = CATALOGUED.get() {
+            let unknown = number("seen when a default is keyed", |_, n| Ok(n));
+            sde.run(&unknown, &x(1)).map_err(FingerprintError::custom)?;
+        }
+        to.structure("RunsWhenKeyed", |_| Ok(()))
+    }
+
+    fn shape(to: &mut sde::key::Shape<'_, '_>) {
+        to.declared("RunsWhenKeyed", 0);
+    }
+}
+
+#[derive(Fingerprint, Default)]
+struct HasDefault;
+
+impl App for HasDefault {
+    fn info(&self) -> AppInfo {
+        AppInfo::new("HasDefault", "1")
+            .parameter(Parameter::new("of", RunsWhenKeyed))
+            .result(ResultSpec::new::<u64>("y"))
+    }
+
+    fn run(&self, _: &Handle, _: &Inputs) -> Result<ResultMap, AppError> {
+        Ok(ResultMap::new().with("y", 1_u64))
+    }
+}
+
+sde::link_app!(HasDefault);
+
+/// The defaults of linked apps were fingerprinted under the lock of the apps that are known, to which a run adds its own.
+#[test]
+fn a_default_may_run_an_app_when_it_is_keyed() {
+    let _dog = Watchdog::new("a default that runs an app", LIMIT);
+    let store = MemoryArchiver::new();
+    let calls_it = number("calls HasDefault", |sde, n| {
+        sde.run(&HasDefault, &inputs! {})?;
+        Ok(n)
+    });
+    let first = Sde::builder().store(store.clone()).build().unwrap();
+    first.run(&calls_it, &x(1)).expect("no error");
+    first.finish().expect("a store");
+    let second = Sde::builder().store(store).build().unwrap();
+    CATALOGUED.set(second.clone()).ok().expect("set once");
+    second.run(&calls_it, &x(1)).expect("no error");
+    assert_eq!(second.stats().apps["calls HasDefault"].computed, 0);
+}
+
+/// A value whose `Serialize` runs an app of the engine that saves it.
+struct RunsWhenSaved(Captured, Arc<dyn Fn(&Sde) + Send + Sync>);
+
+impl Serialize for RunsWhenSaved {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        if let Some(sde) = self.0.get() {
+            (self.1)(sde);
+        }
+        to.serialize_u64(7)
+    }
+}
+
+impl<'de> Deserialize<'de> for RunsWhenSaved {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        u64::deserialize(from)?;
+        Ok(Self(Captured::default(), Arc::new(|_| ())))
+    }
+}
+
+/// An app that returns such a value, with the result `y`.
+fn runs_when_saved(
+    name: &'static str,
+    captured: &Captured,
+    then: impl Fn(&Sde) + Send + Sync + 'static,
+) -> sde_tests::Made {
+    let (captured, then) = (captured.clone(), Arc::new(then));
+    let info = AppInfo::new(name, "1").result(ResultSpec::new::<RunsWhenSaved>("y"));
+    made(info, move |_, _| {
+        let value = RunsWhenSaved(captured.clone(), then.clone());
+        Ok(ResultMap::new().with("y", value))
+    })
+}
+
+/// A store that shows its values to a format, as one on a disk does, and says when it is asked for what is marked.
+struct Shows(MemoryArchiver, Counter);
+
+impl Archiver for Shows {
+    fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
+        show(batch)?;
+        self.0.save(batch)
+    }
+
+    fn encode<'a>(&'a self, batch: &'a Batch) -> Result<sde::EncodedSave<'a>, ArchiveError> {
+        show(batch)?;
+        Ok(Box::new(|| self.0.save(batch)))
+    }
+
+    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+        self.0.find(key)
+    }
+
+    fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
+        self.0.find_scratch(key)
+    }
+
+    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
+        self.1.add();
+        self.0.marks()
+    }
+
+    fn describe(&self) -> String {
+        "a store that shows its values".to_owned()
+    }
+}
+
+fn show(batch: &Batch) -> Result<(), ArchiveError> {
+    for entry in &batch.entries {
+        for (value, codec) in entry.results().filter_map(|result| result.value) {
+            codec
+                .encode(value, serde_json::value::Serializer)
+                .map_err(|error| ArchiveError::Other(error.to_string()))?;
+        }
+    }
+    Ok(())
+}
+
+/// A save took the lock of the store's exchange for reading, and the run in its `Serialize` took it once more while a
+/// `load` waited to take it for writing.
+#[test]
+fn a_value_may_run_apps_while_it_is_saved_and_another_store_is_loaded() {
+    let _dog = Watchdog::new("a value that runs an app while it is saved", LIMIT);
+    let captured = Captured::default();
+    let (saving, loading) = (Counter::new(), Counter::new());
+    let (in_save, load) = (saving.clone(), loading.clone());
+    let app = runs_when_saved("shown", &captured, move |sde| {
+        in_save.add();
+        load.reach(1);
+        let nested = number("nested in a save", |_, n| Ok(n));
+        for n in 0..200 {
+            sde.run(&nested, &x(n)).expect("no error");
+        }
+    });
+    let store = Shows(MemoryArchiver::new(), Counter::new());
+    let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
+    let sde = builder.build().expect("a store");
+    captured.set(sde.clone()).expect("set once");
+    thread::scope(|scope| {
+        scope.spawn(|| sde.run(&app, &x(1)).expect("no error"));
+        saving.reach(1);
+        sde.load(Shows(MemoryArchiver::new(), loading)).unwrap();
+    });
+}
+
+/// Asking for the run whose results are being saved is a cycle, on the thread that saves it and on one that it waits for.
+#[test]
+fn a_value_that_asks_for_its_own_run_while_it_is_saved_is_a_cycle() {
+    let _dog = Watchdog::new("a value that asks for its own run", LIMIT);
+    let captured = Captured::default();
+    let asked = Counter::new();
+    let counts = asked.clone();
+    let again = captured.clone();
+    let app = runs_when_saved("of itself", &captured, move |sde| {
+        let same = runs_when_saved("of itself", &again, |_| ());
+        let error = sde.run(&same, &x(1)).err().expect("a cycle");
+        assert!(cycle(&error).is_some(), "{error}");
+        counts.add();
+    });
+    let store = Shows(MemoryArchiver::new(), Counter::new());
+    let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
+    let sde = builder.build().expect("a store");
+    captured.set(sde.clone()).expect("set once");
+    sde.run(&app, &x(1)).expect("no error");
+    asked.reach(1);
+}
+
+/// Asking for a save from within one is an error.
+#[test]
+fn a_value_that_saves_while_it_is_saved_is_told_so() {
+    let _dog = Watchdog::new("a value that saves", LIMIT);
+    let captured = Captured::default();
+    let asked = Counter::new();
+    let counts = asked.clone();
+    let app = runs_when_saved("saves", &captured, move |sde| {
+        let error = sde.checkpoint().expect_err("it is being saved");
+        assert!(error.to_string().contains("asks for a save"), "{error}");
+        counts.add();
+    });
+    let store = Shows(MemoryArchiver::new(), Counter::new());
+    let sde = Sde::builder().store(store).build().expect("a store");
+    captured.set(sde.clone()).expect("set once");
+    sde.run(&app, &x(1)).expect("no error");
+    sde.checkpoint().expect("a store");
+    asked.reach(1);
+}
+
+/// What a store does while it writes a result that others wait for can't be a run.
+#[test]
+fn a_store_that_calls_the_engine_while_it_writes_gets_an_error() {
+    let _dog = Watchdog::new("a store that calls the engine", LIMIT);
+    let captured = Captured::default();
+    let engine = captured.clone();
+    let app = number("written", |_, n| Ok(n));
+    let (asked, refused) = (app.clone(), Counter::new());
+    let refuses = refused.clone();
+    let sde = each_saved(&MemoryArchiver::new(), move |_| {
+        let sde = engine.get().expect("set below");
+        let error = sde.run(&asked, &x(1)).expect_err("it is being written");
+        assert!(error.to_string().contains("a store calls the engine"), "{error}");
+        refuses.add();
+        Ok(())
+    });
+    captured.set(sde.clone()).expect("set once");
+    assert_eq!(y(&sde.run(&app, &x(1)).unwrap()).unwrap(), 1);
+    refused.reach(1);
+}
+
+/// With each result saved, whoever waits for a run gets it when it is on the disk and not before; a worker of rayon's, which
+/// waits for other runs only so long, too.
+#[test]
+fn nobody_is_given_what_is_not_saved() {
+    let _dog = Watchdog::new("waiters of a save", LIMIT);
+    let (gate, watch) = (Gate::new(), Watch::new());
+    let saves = gate.clone();
+    let sde = Sde::builder()
+        .store(Before(MemoryArchiver::new(), move |_: &Batch| {
+            saves.pass();
+            Ok(())
+        }))
+        .save(SavePolicy::EveryResult)
+        .observer(watch.clone())
+        .rayon_patience(Duration::ZERO)
+        .build()
+        .expect("a store");
+    let app = number("awaited", |_, n| Ok(n));
+    let is_open = AtomicBool::new(false);
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let get = || {
+        y(&sde.run(&app, &x(1)).unwrap()).unwrap();
+        assert!(is_open.load(Ordering::Acquire), "it is not saved yet");
+    };
+    thread::scope(|scope| {
+        scope.spawn(get);
+        gate.arrived(1);
+        scope.spawn(get);
+        scope.spawn(|| pool.install(get));
+        watch.waiting("awaited", 2);
+        is_open.store(true, Ordering::Release);
+        gate.open();
+    });
+    assert_eq!(sde.stats().total.computed, 1);
+}
+
+/// What is decided may be invalidated while it is being written; who waits for it then computes it anew.
+#[test]
+fn what_is_being_saved_can_be_invalidated() {
+    let _dog = Watchdog::new("a result that is invalidated while it is saved", LIMIT);
+    let (gate, calls) = (Gate::new(), AtomicU64::new(0));
+    let saves = gate.clone();
+    let sde = each_saved(&MemoryArchiver::new(), move |_| {
+        saves.pass();
+        Ok(())
+    });
+    let calls: &'static AtomicU64 = Box::leak(Box::new(calls));
+    let app = number("marked", move |_, _| Ok(calls.fetch_add(1, Ordering::Relaxed)));
+    let key = match sde.peek(&app, &x(1)).expect("a key") {
+        sde::Peek::Miss { key, .. } => key,
+        other => panic!("{other:?}"),
+    };
+    thread::scope(|scope| {
+        let first = scope.spawn(|| y(&sde.run(&app, &x(1)).unwrap()).unwrap());
+        gate.arrived(1);
+        sde.invalidate(&key, "a test").expect("it is decided");
+        gate.open();
+        assert_eq!(first.join().unwrap(), 0);
+    });
+    assert_eq!(y(&sde.run(&app, &x(1)).unwrap()).unwrap(), 1);
+}
+
+/// A store that panicked took twenty results with it: the batch was not put back, the thread that saves in the background
+/// was gone, and the next checkpoint and the end said that all was well.
+#[test]
+fn what_a_store_panicked_at_is_saved_by_the_next() {
+    for policy in [
+        SavePolicy::OnRequest,
+        SavePolicy::EveryResult,
+        SavePolicy::Interval(Duration::from_millis(1)),
+    ] {
+        let store = MemoryArchiver::new();
+        let panics = Arc::new(AtomicBool::new(true));
+        let (still, watch) = (panics.clone(), Watch::new());
+        let sde = Sde::builder()
+            .store(Before(store.clone(), move |_: &Batch| {
+                assert!(!still.load(Ordering::Acquire), "a test");
+                Ok(())
+            }))
+            .save(policy)
+            .observer(watch.clone())
+            .build()
+            .expect("a store");
+        let app = number("panicked at", |_, n| Ok(n));
+        for n in 0..20 {
+            sde.run(&app, &x(n)).expect("no error");
+        }
+        match policy {
+            SavePolicy::OnRequest => {
+                let error = sde.checkpoint().expect_err("it panicked");
+                assert!(error.to_string().contains("panicked: a test"), "{error}");
+            }
+            _ => watch.reach(1, |event| matches!(event, Event::Warning { message } if message.contains("panicked"))),
+        }
+        panics.store(false, Ordering::Release);
+        if let SavePolicy::Interval(_) = policy {
+            watch.reach(1, |event| matches!(event, Event::Saved { .. }));
+        }
+        sde.finish().expect("a store");
+        let later = Sde::builder().store(store.clone()).build().unwrap();
+        for n in 0..20 {
+            let policy = Policy::OnlyIfRemembered;
+            later.request(&app, &x(n)).policy(policy).run().expect("saved");
+        }
+    }
+}
+
+static STOLEN: OnceLock<ResultMap> = OnceLock::new();
+
+/// A value whose `Deserialize` has its thread steal a job that asks for this value.
+#[derive(Serialize)]
+struct Steals(u64);
+
+impl<'de> Deserialize<'de> for Steals {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        static DEPTH: AtomicU64 = AtomicU64::new(0);
+        let value = u64::deserialize(from)?;
+        if let Some(results) = STOLEN.get()
+            && DEPTH.fetch_add(1, Ordering::Relaxed) == 0
+        {
+            rayon::scope(|scope| {
+                scope.spawn(|_| assert_eq!(results.get::<Self>("result").unwrap().0, 7));
+            });
+        }
+        Ok(Self(value))
+    }
+}
+
+#[sde::app]
+fn steals() -> Steals {
+    Steals(7)
+}
+
+/// A stored value was read within a cell that others wait for: a worker that read it stole a job that wanted it, and waited for
+/// itself.
+#[test]
+fn a_value_may_be_wanted_by_what_its_reader_steals() {
+    let _dog = Watchdog::new("a value that is wanted by its reader", LIMIT);
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = || sde::store::DirStore::open(folder.path().join("store")).unwrap();
+    let first = Sde::builder().store(store()).build().unwrap();
+    steals.call(&first).expect("no error");
+    first.finish().expect("a store");
+    let later = Sde::builder().store(store()).build().unwrap();
+    let results = later.run(&steals, &inputs! {}).expect("no error");
+    STOLEN.set(results).ok().expect("set once");
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let results = STOLEN.get().expect("set above");
+    pool.install(|| assert_eq!(results.get::<Steals>("result").unwrap().0, 7));
+}

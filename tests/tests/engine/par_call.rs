@@ -106,7 +106,7 @@ fn the_first_error_ends_it() {
     let alone = Sde::builder().threads(1).build().unwrap();
     assert!(fails_at_ten.par_call(&alone, 0..1_000).is_err());
     let total = alone.stats().total;
-    assert_eq!((total.computed, total.failed), (10, 1));
+    assert_eq!((total.computed, total.failures), (10, 1));
 }
 
 /// A caller's failure lasts as long as that of the item.

@@ -268,12 +268,18 @@ impl AppCache {
                 flight: Arc::clone(flight),
                 is_kept,
             };
-            let is_current = self.is_current(flight);
+            let is_going_on = !flight.flight.is_complete();
             match slot {
-                _ if !is_current => (won(flight, false), Change::Keep),
+                _ if !self.is_current(flight) => (won(flight, false), Change::Keep),
                 Some(Slot::Flying(flying, _)) if Arc::ptr_eq(flying, flight) => {
                     (won(flight, true), Change::Keep)
                 }
+                // It began while the contents were swapped, and was taken for an earlier one.
+                None if is_going_on => {
+                    let flying = Slot::Flying(Arc::clone(flight), None);
+                    (won(flight, true), Change::Put(flying))
+                }
+                Some(_) if is_going_on => (won(flight, false), Change::Keep),
                 Some(Slot::Flying(other, _)) if !other.flight.is_complete() => {
                     (won(flight, false), Change::Keep)
                 }

@@ -107,6 +107,18 @@ fn what_was_computed_beside_a_flight_that_failed_is_none_the_worse() {
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
 }
 
+/// Found by the stress test: a flight that began while `load` swapped the contents was taken out of the map with the earlier ones,
+/// and what was decided on for it came to nobody.
+#[test]
+fn a_flight_that_is_not_in_the_map_any_more_reaches_its_waiters() {
+    let cache = AppCache::new("app".into(), None);
+    let flight = flight(&cache);
+    cache.map.remove(&key());
+    assert!(stands(&cache, &flight, entry(1)));
+    assert!(flight.flight.is_complete());
+    assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
+}
+
 /// A flight that is decided does not fail any more: what it was decided on is on its way to the disk.
 #[test]
 fn the_holder_fails_and_what_was_decided_stands() {

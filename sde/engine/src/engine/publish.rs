@@ -1,7 +1,7 @@
 //! Making known what came of a body.
 
 use std::any::Any;
-use std::panic::resume_unwind;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
@@ -137,12 +137,13 @@ impl Engine {
         let (decision, before) = run.cache.decide(flight, &own.entry);
         match decision {
             Decision::Won { flight, is_kept } => {
-                let written = is_kept.then(|| write(&own.entry));
+                let write = AssertUnwindSafe(|| is_kept.then(|| write(&own.entry)));
+                let written = catch_unwind(write);
                 let forget = || self.forget_replaced(run);
                 let shown = run.cache.show(&flight, &own, is_kept, forget);
                 Settled {
                     served: own,
-                    written,
+                    written: written.unwrap_or_else(|panic| resume_unwind(panic)),
                     _before: [before, shown],
                 }
             }

@@ -16,7 +16,10 @@
 //! | `wait` | the phase stays vacant on taking over | `one_takes_over` and 3 others |
 //! | | no `complete_if_vacant` | `it_does_not_stay_vacant_when_the_last_one_leaves` |
 //! | | what `complete_if_vacant` completes is not abandoned | the same |
+//! | | no look at what is decided | `nobody_gives_up_what_is_decided` |
 //! | `wake` | without the lock | `giving_up_is_noticed` |
+//! | `decide` | the last one stands | `all_get_what_was_decided_first` |
+//! | `fail` | no look at what is decided | `all_get_what_was_decided_first` |
 
 use super::explore;
 use super::flight::{Flight, Patience, Waited};
@@ -211,5 +214,70 @@ fn giving_up_is_noticed() {
         flight.wake();
         assert_eq!(waiter.join().unwrap(), Waited::Stopped);
         assert!(!flight.is_complete());
+    });
+}
+
+/// Computes the flight as the engine does: decides, and then completes or waits for who was first.
+fn settles(flight: &Model, value: u32) -> u32 {
+    match flight.decide(value) {
+        Ok(()) => {
+            assert_eq!(flight.complete(Ok(value)), Ok(value));
+            value
+        }
+        Err(winner) => {
+            assert_eq!(flight.wait(&Forever), Waited::Complete(Ok(winner)));
+            winner
+        }
+    }
+}
+
+/// One computes beside the runner, which fails; a third waits and may take over.
+#[test]
+fn all_get_what_was_decided_first() {
+    explore(2, || {
+        let flight = Arc::new(Model::new());
+        let waiter = {
+            let flight = Arc::clone(&flight);
+            thread::spawn(move || match flight.wait(&Forever) {
+                Waited::TakeOver => Some(settles(&flight, 2)),
+                Waited::Complete(Ok(value)) => Some(value),
+                // The runner failed before anybody waited, or decided.
+                Waited::TooLate => None,
+                other => panic!("{other:?}"),
+            })
+        };
+        let runner = {
+            let flight = Arc::clone(&flight);
+            thread::spawn(move || flight.fail("for now", true))
+        };
+        let decided = flight.decide(1);
+        let goes_on = runner.join().unwrap();
+        match decided {
+            // Else it is the engine that takes on another flight.
+            Ok(()) if goes_on || !flight.is_complete() => {
+                assert_eq!(flight.complete(Ok(1)), Ok(1));
+                assert_eq!(waiter.join().unwrap(), Some(1));
+            }
+            Ok(()) => assert_eq!(waiter.join().unwrap(), None),
+            Err(winner) => assert_eq!(waiter.join().unwrap(), Some(winner)),
+        }
+    });
+}
+
+/// What is decided may be on its way to a disk; nobody is to compute it once more meanwhile.
+#[test]
+fn nobody_gives_up_what_is_decided() {
+    explore(3, || {
+        let flight = Arc::new(Model::new());
+        let over = Arc::new(AtomicBool::new(false));
+        let waiter = {
+            let (flight, patience) = (Arc::clone(&flight), Until(Arc::clone(&over)));
+            thread::spawn(move || flight.wait(&patience))
+        };
+        assert_eq!(flight.decide(1), Ok(()));
+        over.store(true, Ordering::Release);
+        flight.wake();
+        assert_eq!(flight.complete(Ok(1)), Ok(1));
+        assert_eq!(waiter.join().unwrap(), Waited::Complete(Ok(1)));
     });
 }

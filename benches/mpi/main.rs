@@ -1,5 +1,5 @@
-//! Rows 15, 16 and 20 of the speed table: what moves between ranks, against one call of MPI that moves
-//! as many bytes, and `par_map` on all ranks, in the same run.
+//! Rows 15, 16, 20 and 21 of the speed table: what moves between ranks, against one call of MPI that moves
+//! as many bytes, `par_map` on all ranks, and what they do together again and again, in the same run.
 //!
 //! `mpirun -n 2 target/release/rows_mpi` prints the table in Markdown, on rank 0; names after it are the
 //! parts to run. A time is that of the slowest rank, from a moment at which all were there.
@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod map;
+mod meet;
 mod redistribute;
 mod release;
 mod together;
@@ -25,10 +26,11 @@ fn main() {
         println!("{} ranks\n", session.size());
         print_head();
     }
-    let parts: [(&str, Part); 3] = [
+    let parts: [(&str, Part); 4] = [
         ("release", release::rows),
         ("redistribute", redistribute::rows),
         ("map", map::rows),
+        ("meet", meet::rows),
     ];
     for (part, rows) in parts {
         if wanted(part) {

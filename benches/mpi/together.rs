@@ -63,6 +63,14 @@ impl<'a> Together<'a> {
         Tries::new(rounds, Duration::MAX)
     }
 
+    /// One `MPI_Allreduce` of 8 bytes.
+    pub fn allreduce(&self) {
+        let mut sum = 0.0;
+        self.world
+            .all_reduce_into(&1.0, &mut sum, SystemOperation::sum());
+        std::hint::black_box(sum);
+    }
+
     /// One `MPI_Allgatherv` of so many bytes of each rank.
     pub fn gather(&self, mine: &[u8], all: &mut [u8]) {
         let counts = vec![as_count(mine.len()); self.size()];

@@ -46,6 +46,8 @@ pub use checkpoint::{
     Announced, Archiver, Batch, EncodedSave, Holder, Journal, Mark, MemoryArchiver, SavePolicy,
     Saved, SavedEntry, SavedResult, SavedScratch, Selection, SharedWork, StoredEntry, StoredResult,
 };
+#[cfg(unix)]
+pub use engine::start_library;
 pub use engine::{
     AppSource, Apps, Builder, Invalidated, Outcome, Peek, Policy, Request, Scratch, Sde, Stats,
     Subset, Transfer,
@@ -55,13 +57,13 @@ pub use event::{Event, EventLog, Observer, RunId, Source};
 pub use inputs::{Inputs, ValueSummary};
 pub use key::{Encoder, Fingerprint, FingerprintError, InputFile, Key, Scalar};
 pub use output_file::OutputFile;
-#[doc(hidden)]
-pub use ranks::renumbered;
 pub use ranks::{
     Block, DistArray, Distributed, Edge, Layout, Near, Padded, Placement, Redistribution,
     SavedParts,
 };
 pub use ranks::{GroupError, Note, OneProcess, ProcessGroup, Subgroup, ThreadGroup};
+#[doc(hidden)]
+pub use ranks::{MEETING_BYTES, renumbered};
 pub use result_map::{
     Codec, ErasedValue, MemorySize, Origin, Payload, ResultMap, Storable, Stored, Tag, Tags, Value,
     Wire, WireBuffer,

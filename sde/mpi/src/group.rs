@@ -9,7 +9,7 @@ use mpi::traits::Communicator;
 use sde::{GroupError, Note, ProcessGroup, Subgroup};
 
 use crate::ask::{Due, Waiting};
-use crate::frame::{self, Frame, INLINE, Operation};
+use crate::frame::{self, Frame, Operation};
 use crate::home::{Home, Members};
 use crate::in_flight::InFlight;
 use crate::notice::{FEW, Kind};
@@ -188,11 +188,11 @@ impl ProcessGroup for MpiGroup {
         let frame = Operation::Meet { length }.into();
         let joined = self.round(frame, message, patience, late)?;
         frame::same_length(&joined.frames)?;
-        if length <= INLINE {
-            return Ok(frame::messages(&joined.all, length));
+        let counts = vec![length; self.size()];
+        if let Some(all) = frame::messages(&joined.all, counts.iter().copied()) {
+            return Ok(all);
         }
         let mut all = vec![0; length * self.size()];
-        let counts = vec![length; self.size()];
         let limits = joined.home.limits.get();
         transfer::gather(
             &joined.members.communicator,
@@ -206,8 +206,12 @@ impl ProcessGroup for MpiGroup {
 
     fn all_gather(&self, mine: &[u8], counts: &[usize], all: &mut [u8]) -> Result<(), GroupError> {
         let frame = Frame::gather(self.rank, self.size(), mine.len(), counts, all.len());
-        let joined = self.join(frame)?;
+        let joined = self.round(frame, mine, Duration::MAX, &mut |_| {})?;
         frame::same_counts(&joined.frames)?;
+        if let Some(messages) = frame::messages(&joined.all, counts.iter().copied()) {
+            all.copy_from_slice(&messages);
+            return Ok(());
+        }
         let limits = joined.home.limits.get();
         transfer::gather(&joined.members.communicator, limits, mine, counts, all);
         Ok(())

@@ -25,8 +25,8 @@
 //!   when its rank panics, and tells the others when its rank returns early.
 //! - **Operations that do not fit together are fatal, or hang.** Before ranks move anything they
 //!   tell each other which operation they are in, and how many bytes each has. What does not
-//!   fit is the same error on all ranks, before MPI hears of it. That costs one message of 248
-//!   bytes from each rank to each.
+//!   fit is the same error on all ranks, before MPI hears of it. That costs one message of 253
+//!   bytes from each rank to each, which has in it what is no longer than 173 bytes.
 //! - **Counts are C ints.** What does not fit in one call goes in pieces of 256 MiB.
 //! - **Communicators must be gone before MPI is finalized.** The session owns those of all
 //!   groups. A group that outlives its session says so, and does no harm.

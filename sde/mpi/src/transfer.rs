@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use mpi::datatype::PartitionMut;
-use mpi::request::Request;
+use mpi::request::{Request, Scope};
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 use mpi::{Count, Rank};
@@ -67,7 +67,9 @@ pub(crate) fn gather(
         };
         let (counts, starts) = as_counts(&parts, window.start);
         let mut to = PartitionMut::new(&mut all[window], counts, starts);
-        communicator.all_gather_varcount_into(from, &mut to);
+        mpi::request::scope(|scope| {
+            wait(communicator.immediate_all_gather_varcount_into(scope, from, &mut to));
+        });
     }
 }
 
@@ -114,8 +116,17 @@ pub(crate) fn exchange(
                 .into_iter()
                 .flat_map(|message| message.chunks(limits.piece_of(message.len())));
             requests.extend(messages.map(|message| next.immediate_send(scope, message)));
-            requests.into_iter().for_each(Request::wait_without_status);
+            requests.into_iter().for_each(wait);
         });
+    }
+}
+
+/// Waits for what all ranks have begun, and gives the processor to others: ranks may be more than cores, where MPI itself turns
+/// in circles until the system takes the core from it.
+fn wait<'a, D: ?Sized>(mut request: Request<'a, D, impl Scope<'a>>) {
+    while let Err(waiting) = request.test() {
+        request = waiting;
+        std::thread::yield_now();
     }
 }
 

@@ -5,7 +5,10 @@ use std::sync::{Arc, Barrier};
 use std::time::Duration;
 
 use sde::store::Cbor;
-use sde::{DistArray, Edge, GroupError, Inputs, Note, ProcessGroup, Sde, Subgroup, ThreadGroup};
+use sde::{
+    DistArray, Edge, GroupError, Inputs, MEETING_BYTES, Note, ProcessGroup, Sde, Subgroup,
+    ThreadGroup,
+};
 use sde_tests::{LIMIT, Watchdog, number, x};
 
 /// What ranks have done together, all of them counted as one.
@@ -149,8 +152,7 @@ fn map(sde: &Sde, points: std::ops::Range<u64>) {
     squares.for_each(|y| drop(y.unwrap()));
 }
 
-/// What a meeting takes of each rank, and what of a point that one rank tells the others of.
-const MEETING: usize = 173;
+/// What one rank tells the others of a point takes no more.
 const POINT: usize = 100;
 
 /// Found by reckoning: where all ranks had all 10^5 points, 1,000 ranks sent 4.9 GB to each of them to find that out.
@@ -158,7 +160,7 @@ const POINT: usize = 100;
 fn ranks_that_have_all_points_say_so_in_few_bytes() {
     for points in [10, 10_000] {
         let (moved, gathered) = counted(3, |sde| map(sde, 0..points), |sde| map(sde, 0..points));
-        assert_eq!((moved, gathered), (0, 3 * MEETING), "{points} points");
+        assert_eq!((moved, gathered), (0, 3 * MEETING_BYTES), "{points} points");
     }
 }
 
@@ -166,7 +168,7 @@ fn ranks_that_have_all_points_say_so_in_few_bytes() {
 #[test]
 fn ranks_say_as_much_as_is_missing() {
     let (moved, gathered) = counted(3, |sde| map(sde, 0..10_000), |sde| map(sde, 0..10_010));
-    assert!(gathered < 3 * 6 * MEETING + 10 * POINT, "{gathered}");
+    assert!(gathered < 3 * 6 * MEETING_BYTES + 10 * POINT, "{gathered}");
     assert!(moved < 3 * 10 * 2 * POINT, "{moved}");
 }
 
@@ -180,7 +182,10 @@ fn what_one_rank_lacks_one_other_tells() {
         }
     };
     let (moved, gathered) = counted(3, before, |sde| map(sde, 0..1000));
-    assert!(gathered < 3 * 6 * MEETING + 1000 * POINT, "{gathered}");
+    assert!(
+        gathered < 3 * 6 * MEETING_BYTES + 1000 * POINT,
+        "{gathered}"
+    );
     assert!(moved < 1000 * 2 * POINT, "{moved}");
 }
 

@@ -37,6 +37,8 @@ pub use array::{
     Block, DistArray, Distributed, Edge, Layout, Near, Padded, Placement, Redistribution,
     SavedParts,
 };
+#[doc(hidden)]
+pub use collective::MEETING_BYTES;
 pub(crate) use collective::{CollectiveOp, Header, Ranks, not_here};
 pub(crate) use exchange::is_complete;
 #[doc(hidden)]

@@ -120,8 +120,9 @@ pub(crate) fn short(of: &blake3::Hash) -> ShortDigest {
     of.as_bytes().first_chunk().copied().unwrap_or_default()
 }
 
-/// How long the message is, and how much of a text fits in it whatever else is said.
-pub(super) const BYTES: usize = 173;
+/// How long the message is, which a group had better send at once.
+pub const MEETING_BYTES: usize = 173;
+/// How much of a text fits in it whatever else is said.
 const TEXT: usize = 79;
 
 impl Header {
@@ -200,7 +201,7 @@ impl Header {
         }
     }
 
-    /// The message: [`BYTES`] long, whatever it says.
+    /// The message: [`MEETING_BYTES`] long, whatever it says.
     pub(super) fn to_bytes(&self) -> Vec<u8> {
         let mut cut = self.clone();
         let mut end = cut.what.len().min(TEXT);
@@ -210,7 +211,7 @@ impl Header {
         cut.what.truncate(end);
         // It fits, and what has no bytes is no header.
         let mut bytes = postcard::to_allocvec(&cut).unwrap_or_default();
-        bytes.resize(BYTES, 0);
+        bytes.resize(MEETING_BYTES, 0);
         bytes
     }
 
@@ -273,7 +274,7 @@ mod tests {
             header.saves_state = true;
             header.body = body;
             let bytes = header.to_bytes();
-            assert_eq!(bytes.len(), BYTES);
+            assert_eq!(bytes.len(), MEETING_BYTES);
             assert_eq!(Header::from_bytes(&bytes), Some(header));
         }
     }
@@ -281,15 +282,15 @@ mod tests {
     /// Input from a peer: whatever it is, it is a header or none.
     #[test]
     fn bad_bytes_are_no_header() {
-        assert_eq!(Header::from_bytes(&[0; BYTES]), None);
-        assert_eq!(Header::from_bytes(&[255; BYTES]), None);
+        assert_eq!(Header::from_bytes(&[0; MEETING_BYTES]), None);
+        assert_eq!(Header::from_bytes(&[255; MEETING_BYTES]), None);
         assert_eq!(Header::from_bytes(&[]), None);
         let good = Header::keyless(CollectiveOp::Run, "Rhf").to_bytes();
         // It ends in the middle of the key.
         assert_eq!(Header::from_bytes(&good[..30]), None);
         // There is no such operation.
         assert_eq!(Header::from_bytes(&[&[200], &good[1..]].concat()), None);
-        for at in 0..BYTES {
+        for at in 0..MEETING_BYTES {
             for byte in [0, 1, 127, 128, 200, 255] {
                 let mut bytes = good.clone();
                 bytes[at] = byte;

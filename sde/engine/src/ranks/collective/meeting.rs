@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use super::header::{BYTES, CollectiveOp, Header};
+use super::header::{CollectiveOp, Header, MEETING_BYTES};
 use super::{Ranks, RunInputs, differ, not_here};
 use crate::error::{Error, ErrorKind};
 use crate::ranks::group::GroupError;
@@ -82,7 +82,7 @@ impl Ranks {
     fn headers_of_all(&self, own: &Header, what: &str) -> Result<Vec<Header>, Error> {
         let met = self.meet_patiently(&own.to_bytes(), what);
         let met = met.map_err(|error| self.break_off(what, error))?;
-        let headers: Option<Vec<_>> = met.chunks(BYTES).map(Header::from_bytes).collect();
+        let headers: Option<Vec<_>> = met.chunks(MEETING_BYTES).map(Header::from_bytes).collect();
         let headers = headers.filter(|headers| headers.len() == self.size());
         headers.ok_or_else(|| {
             let foreign = "a rank sent something else than a header; do all run one program?";

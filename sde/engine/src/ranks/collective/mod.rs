@@ -16,6 +16,7 @@ mod patient;
 
 pub(crate) use differ::RunInputs;
 pub(crate) use gather::parts;
+pub use header::MEETING_BYTES;
 pub(crate) use header::{Body, CollectiveOp, Has, Header, ShortDigest, chain, short};
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};

@@ -31,7 +31,7 @@ mod world;
 
 pub use folder::Folder;
 pub use journey::{Arrived, journey, load_acknowledged, since_panic};
-pub use list::{Ran, Sizes, TESTS, Test, on_threads, run_all};
+pub use list::{Sizes, TESTS, Test, on_threads, run_all};
 pub use restart::{load_waves, save_waves};
 pub use world::{Rank, Ranks, Threads, World};
 

@@ -141,6 +141,33 @@ pub(super) fn what_is_missing_is_not_compared_with_all_that_is_stored(ranks: Ran
     assert_eq!(searched, vec![0; ranks.size()]);
 }
 
+/// Found by a sweep that went on with a store for each rank: three of four points were computed again on each, though a rank
+/// had them in its store. Whether a rank had a point was asked of its store, and given was what it had in memory.
+pub(super) fn what_lies_in_the_store_of_one_rank_all_get(ranks: Ranks<'_>) {
+    let size = ranks.size() as u64;
+    let stores: Vec<Lying> = (0..size).map(|_| Lying::new()).collect();
+    let of_all = |each: &(dyn Fn(Sde, u64) -> u64 + Sync)| {
+        ranks.run_ranks(|rank| {
+            let number = rank.number();
+            let builder = Sde::builder().store(stores[number].clone());
+            each(rank.join(builder).build().unwrap(), number as u64)
+        })
+    };
+    of_all(&|sde, rank| {
+        (0..10).for_each(|x| drop(square.call(&sde, 100 * rank + 20 + x).unwrap()));
+        sde.finish().unwrap();
+        0
+    });
+    let computed = of_all(&|sde, _| {
+        let points = (0..size).flat_map(|rank| (0..10).map(move |x| 100 * rank + 20 + x));
+        let list: Vec<_> = points.clone().map(|x| inputs! { x: x }).collect();
+        let right: Vec<_> = points.map(|x| x * x).collect();
+        assert_eq!(values(sde.par_map(&square, &list)), right);
+        sde.stats().total.computed
+    });
+    assert_eq!(computed, vec![0; ranks.size()]);
+}
+
 #[sde::app(name = "ranks.rank_map.draws", distributed)]
 fn draws(sde: &Handle) -> u64 {
     sde.par_map(&draw, &list(1)).len() as u64

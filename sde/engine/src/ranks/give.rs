@@ -45,7 +45,7 @@ impl Engine {
             .collect();
         let made: Vec<_> = asked
             .iter()
-            .filter_map(|key| self.entry_to_give(key))
+            .filter_map(|key| self.entry_to_give(self.caches.all(), key))
             .collect();
         self.exchange_made(ranks, FETCHED, &made, |key| wanted.contains(key), transfer)?;
         let lacking = wanted.into_iter().filter(|key| !self.holds(key));
@@ -61,11 +61,10 @@ impl Engine {
         fresh: &[(Arc<str>, Key)],
         transfer: &Transfer,
     ) -> Result<Vec<Offer>, Error> {
-        let entry = |(app, key): &(Arc<str>, Key)| {
-            let entry = self.caches.named(app)?.entry(key)?;
-            can_give(&entry).then_some(entry)
-        };
-        let made: Vec<_> = fresh.iter().filter_map(entry).collect();
+        let made: Vec<_> = fresh
+            .iter()
+            .filter_map(|(app, key)| self.entry_to_give(self.caches.named(app), key))
+            .collect();
         self.exchange_made(ranks, what, &made, |_| true, transfer)
     }
 
@@ -170,9 +169,25 @@ impl Engine {
         received.or_else(|| self.caches.all().find_map(in_cache))
     }
 
-    fn entry_to_give(&self, key: &Key) -> Option<Arc<Entry>> {
+    /// What may be offered of an ordinary run: the entry in one of these caches, or else the store's.
+    fn entry_to_give<'a>(
+        &self,
+        caches: impl IntoIterator<Item = &'a Arc<AppCache>>,
+        key: &Key,
+    ) -> Option<Arc<Entry>> {
         let entry = |cache: &Arc<AppCache>| cache.entry(key).filter(|entry| can_give(entry));
-        self.caches.all().find_map(entry)
+        let in_memory = caches.into_iter().find_map(entry);
+        in_memory.or_else(|| self.stored_to_give(key))
+    }
+
+    /// Another rank may not see this rank's store.
+    fn stored_to_give(&self, key: &Key) -> Option<Arc<Entry>> {
+        let stored = self.archiver()?.find(key).ok()??;
+        let record = &stored.record;
+        let info = self.catalog.info_of(&record.app, &record.code)?;
+        let entry = entry_of(&info.results, stored, None);
+        let may_give = !info.distributed && self.refusal(&entry, None).is_none();
+        may_give.then(|| Arc::new(entry))
     }
 }
 

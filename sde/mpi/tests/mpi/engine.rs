@@ -4,11 +4,11 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use sde_tests::mpirun;
-use sde_tests::ranks::{Ran, Ranks, load_waves, run_all, save_waves};
+use sde_tests::ranks::{Ranks, Sizes, TESTS, load_waves, run_all, save_waves};
 
 use crate::cases::session;
-use crate::job;
 use crate::world::Job;
+use crate::{SIZES, job};
 
 /// Where a job finds the stores of others.
 const STORES: &str = "SDE_TEST_STORES";
@@ -22,30 +22,21 @@ pub fn run() {
             eprintln!("begins: {name}");
         }
     };
-    let Ran { run, skipped } = run_all(&job, begins);
+    let run = run_all(&job, begins);
     if job.rank() == 0 {
-        println!("run: {}", run.join(", "));
-        println!("skipped: {}", skipped.join(", "));
+        println!("run: {run}");
     }
 }
 
-/// Runs those that are for so many ranks, and says which are not.
+/// Runs those that are for so many ranks, and says how many these are.
 fn on(ranks: usize) {
     let ended = job(ranks, "engine");
     ended.succeeded();
-    let line = |what: &str| {
-        let mut lines = ended.stdout.lines();
-        let found = lines.find_map(|line| line.split_once(what)).unwrap();
-        found.1.split(", ").collect::<Vec<_>>()
-    };
-    let (run, skipped) = (line("run: "), line("skipped: "));
-    assert!(run.len() > 2, "{ended:#?}");
-    let text = format!(
-        "\non {ranks} ranks: {} tests run in {:.1} s; for other numbers of ranks, and not run: {}\n",
-        run.len(),
-        ended.took.as_secs_f64(),
-        skipped.join(", ")
-    );
+    let mut lines = ended.stdout.lines();
+    let (_, run) = lines.find_map(|line| line.split_once("run: ")).unwrap();
+    assert!(run.parse::<usize>().unwrap() > 2, "{ended:#?}");
+    let (all, seconds) = (TESTS.len(), ended.took.as_secs_f64());
+    let text = format!("\non {ranks} ranks: {run} of {all} tests in {seconds:.1} s\n");
     // Past the harness, which keeps what a test prints that is good.
     let _ = std::io::stdout().write_all(text.as_bytes());
 }
@@ -74,6 +65,18 @@ fn what_holds_for_threads_holds_on_4_ranks() {
 #[test]
 fn what_holds_for_threads_holds_on_8_ranks() {
     on(8);
+}
+
+/// None is left out: each is for numbers of ranks that there are jobs of.
+#[test]
+fn each_test_of_ranks_is_run_on_all_of_its_numbers() {
+    for test in TESTS {
+        let are_there = match test.sizes {
+            Sizes::Each(sizes) => sizes.iter().all(|size| SIZES.contains(size)),
+            Sizes::UpTo(most) => most <= 8,
+        };
+        assert!(are_there, "{}: {:?}", test.name, test.sizes);
+    }
 }
 
 fn store(saved_by: usize) -> PathBuf {

@@ -77,12 +77,15 @@ impl Session {
         if environment::is_finalized() {
             return Err(StartError::Ended);
         }
-        let started = environment::initialize_with_threading(Threading::Funneled);
+        // MPICH sets a handler of SIGUSR1, and what it loads others: none of them is the program's own.
+        let start = || environment::initialize_with_threading(Threading::Funneled);
+        let started = sde::start_library(start);
         let (universe, _) = started.ok_or(StartError::Started)?;
         Self::over(universe)
     }
 
-    /// Takes over MPI from a program that has started it, on the thread that did.
+    /// Takes over MPI from a program that has started it, on the thread that did. Handlers of signals that MPI has set count as
+    /// the program's own, unless it was started by [`sde::start_library`].
     ///
     /// # Errors
     /// If MPI was started without threads.

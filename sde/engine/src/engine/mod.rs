@@ -45,6 +45,8 @@ pub(crate) use publish::Unpublished;
 pub(crate) use run_state::{Keyed, Run};
 pub(crate) use save::{NewSave, NewSaved};
 pub use sde::Sde;
+#[cfg(unix)]
+pub use signals::start_library;
 pub use stats::Stats;
 
 use std::collections::BTreeSet;

@@ -25,18 +25,38 @@ use crate::sync::lock;
 struct Listeners {
     engines: Vec<Weak<Engine>>,
     listening: bool,
+    /// What libraries set for signals that the program had not set anything for.
+    of_libraries: Vec<(c_int, libc::sigaction)>,
 }
 
 static LISTENERS: Mutex<Listeners> = Mutex::new(Listeners {
     engines: Vec::new(),
     listening: false,
+    of_libraries: Vec::new(),
 });
+
+/// The signals at which a checkpoint is made.
+const SIGNALS: [c_int; 4] = [SIGINT, SIGTERM, SIGHUP, SIGUSR1];
+
+/// Starts a library that may set handlers of signals. Handlers that it sets where there was none are not the program's own: an
+/// engine makes its checkpoint all the same, and the library's handler is called besides.
+pub fn start_library<T>(start: impl FnOnce() -> T) -> T {
+    let is_free = |signal: &c_int| action(*signal).is_some_and(|now| is_default(&now));
+    let free: Vec<c_int> = SIGNALS.into_iter().filter(is_free).collect();
+    let started = start();
+    let set = free
+        .into_iter()
+        .filter_map(|signal| Some((signal, action(signal)?)));
+    let set = set.filter(|(_, action)| !is_default(action));
+    lock(&LISTENERS).of_libraries.extend(set);
+    started
+}
 
 /// Has an engine saved when a signal comes that nobody else sees to.
 pub(super) fn listen(engine: &Arc<Engine>) -> io::Result<()> {
     let mut listeners = lock(&LISTENERS);
     if !listeners.listening {
-        start(|signals| {
+        start(&listeners.of_libraries, |signals| {
             std::thread::Builder::new()
                 .name("sde-signals".to_owned())
                 .spawn(move || signals.into_iter().for_each(wait))
@@ -50,11 +70,14 @@ pub(super) fn listen(engine: &Arc<Engine>) -> io::Result<()> {
 
 /// Registers the handlers, once there is a thread that waits for what they tell: without it a
 /// signal would be swallowed.
-fn start<T>(spawn: impl FnOnce(Receiver<Signals>) -> io::Result<T>) -> io::Result<()> {
+fn start<T>(
+    of_libraries: &[(c_int, libc::sigaction)],
+    spawn: impl FnOnce(Receiver<Signals>) -> io::Result<T>,
+) -> io::Result<()> {
     let (to, from) = mpsc::channel();
     spawn(from)?;
-    let free = [SIGINT, SIGTERM, SIGHUP, SIGUSR1].into_iter();
-    let free: Vec<c_int> = free.filter(|signal| is_free(*signal)).collect();
+    let free = SIGNALS.into_iter();
+    let free: Vec<c_int> = free.filter(|signal| take(*signal, of_libraries)).collect();
     let signals = Signals::new(&free)?;
     // A second one ends the process at once, also while the first one's save hangs.
     let ending = free.into_iter().filter(|signal| ends(*signal));
@@ -85,23 +108,48 @@ fn ends(signal: c_int) -> bool {
     signal != SIGUSR1
 }
 
-/// Whether a signal does what it does by default: the process neither ignores it nor handles it itself.
-fn is_free(signal: c_int) -> bool {
-    let mut now = std::mem::MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: without a new action it only writes the present one, to a place of that type; zeros are one.
-    let (asked, now) = unsafe {
-        let asked = libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr());
-        (asked, now.assume_init())
+/// Whether a signal is left to the engine: the process neither ignores it nor handles it itself. A library's handler of one that ends the
+/// process is taken off: it would end it before anything is saved.
+fn take(signal: c_int, of_libraries: &[(c_int, libc::sigaction)]) -> bool {
+    let Some(now) = action(signal) else {
+        return false;
     };
-    asked == 0 && now.sa_sigaction == libc::SIG_DFL
+    let is_set = |(of, set): &(c_int, libc::sigaction)| {
+        *of == signal && set.sa_sigaction == now.sa_sigaction
+    };
+    let of_library = of_libraries.iter().any(is_set);
+    if of_library && ends(signal) {
+        // SAFETY: nobody needs the handler that was there.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    of_library || is_default(&now)
+}
+
+fn is_default(action: &libc::sigaction) -> bool {
+    action.sa_sigaction == libc::SIG_DFL
+}
+
+/// What the system does with a signal.
+fn action(signal: c_int) -> Option<libc::sigaction> {
+    let mut now = std::mem::MaybeUninit::zeroed();
+    // SAFETY: without a new action it only writes the present one, to a place of that type; zeros are one.
+    unsafe {
+        let asked = libc::sigaction(signal, std::ptr::null(), now.as_mut_ptr());
+        (asked == 0).then(|| now.assume_init())
+    }
 }
 
 fn wait(mut signals: Signals) {
     for signal in signals.forever() {
-        let engines: Vec<Arc<Engine>> = {
+        let (engines, of_library) = {
             let listeners = lock(&LISTENERS);
-            let engines = listeners.engines.iter();
-            engines.filter_map(Weak::upgrade).collect()
+            let engines = listeners.engines.iter().filter_map(Weak::upgrade);
+            let engines: Vec<Arc<Engine>> = engines.collect();
+            let mut set = listeners.of_libraries.iter();
+            (
+                engines,
+                set.find(|(of, _)| *of == signal).map(|(_, set)| *set),
+            )
         };
         let name = signal_name(signal).unwrap_or("a signal");
         for engine in engines {
@@ -121,6 +169,13 @@ fn wait(mut signals: Signals) {
         }
         if ends(signal) {
             // As if nobody had listened; if that fails there is nobody to be told.
+            if let Some(of_library) = of_library {
+                // SAFETY: it is what `sigaction` gave; `raise` may be called at any time.
+                let _ = unsafe {
+                    libc::sigaction(signal, &of_library, std::ptr::null_mut());
+                    libc::raise(signal)
+                };
+            }
             let _ = emulate_default_handler(signal);
         }
     }
@@ -134,8 +189,8 @@ mod tests {
     /// The first SIGTERM was swallowed: its handler was there, and nobody to wait for it.
     #[test]
     fn without_a_thread_no_signal_is_handled() {
-        let failed = start(|_| Err::<(), _>(io::Error::other("no more threads")));
+        let failed = start(&[], |_| Err::<(), _>(io::Error::other("no more threads")));
         assert!(failed.is_err());
-        assert!(is_free(SIGTERM));
+        assert!(is_default(&action(SIGTERM).unwrap()));
     }
 }

@@ -5,9 +5,13 @@ use std::time::Duration;
 use crate::{engine, panics};
 use mpi::topology::{Color, SimpleCommunicator};
 use mpi::traits::{Communicator, Destination, Source};
-use sde::{GroupError, ProcessGroup};
+use sde::{Event, GroupError, ProcessGroup, SavePolicy, Sde};
 use sde_mpi::{MpiGroup, Session, StartError};
-use sde_tests::{check_contract, check_late, check_leave};
+use sde_tests::ranks::Rank;
+use sde_tests::{Counter, Lying, check_contract, check_late, check_leave, until};
+
+/// The name of the signal that a rank gets.
+pub const SIGNAL: &str = "SDE_TEST_SIGNAL";
 
 pub fn run(case: &str) {
     match case {
@@ -28,6 +32,7 @@ pub fn run(case: &str) {
         "exit" => exit(),
         "twice" => twice(),
         "slow" => slow(),
+        "signal" => signal(),
         "engine" => engine::run(),
         "save" => engine::save(),
         "load" => engine::load(),
@@ -227,15 +232,20 @@ fn early() {
     }
 }
 
+/// Sends this process a signal.
+fn kill(signal: &str) {
+    let own = std::process::id().to_string();
+    let _ = std::process::Command::new("kill")
+        .args([&format!("-{signal}"), &own])
+        .status();
+}
+
 fn killed() {
     let session = session();
     let world = session.world();
     meet(&world).unwrap();
     if is_last(&world) {
-        let own = std::process::id().to_string();
-        let _ = std::process::Command::new("kill")
-            .args(["-9", &own])
-            .status();
+        kill("9");
     }
     let _ = meet(&world);
     panic!("nobody comes here");
@@ -275,4 +285,30 @@ fn slow() {
     if session.rank() == 1 {
         std::thread::sleep(Duration::from_secs(13));
     }
+}
+
+#[sde::app(name = "mpi.cases.square")]
+fn square(x: u64) -> u64 {
+    x * x
+}
+
+fn signal() {
+    let session = session();
+    let saved = Counter::new();
+    let tell = saved.clone();
+    let observer = move |event: &Event| {
+        if let Event::Saved { .. } = event {
+            println!("saved");
+            tell.add();
+        }
+    };
+    let builder = Sde::builder().store(Lying::new()).observer(observer);
+    let builder = builder.save(SavePolicy::OnRequest).checkpoint_on_signals();
+    let sde = Rank::of(session.world()).join(builder).build().unwrap();
+    square.call(&sde, 3).unwrap();
+    let name = std::env::var(SIGNAL).unwrap();
+    kill(&name);
+    saved.reach(1);
+    until("the signal ends this process", || name == "USR1");
+    sde.finish().unwrap();
 }

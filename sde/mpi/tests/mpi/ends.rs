@@ -1,9 +1,11 @@
 //! How jobs end of which one rank fails.
 
+use std::process::Command;
 use std::time::Duration;
 
 use sde_tests::mpirun;
 
+use crate::cases::SIGNAL;
 use crate::job;
 
 /// Longer than any way to end takes, and shorter than a hang.
@@ -99,4 +101,18 @@ fn a_rank_that_waits_at_the_end_says_so() {
     job.succeeded();
     let said = job.stderr.matches("rank 0 of 2 has ended its session");
     assert_eq!(said.count(), 1, "{job:#?}");
+}
+
+/// Found by using MPICH, whose start sets a handler of SIGUSR1 and loads a library that sets some of SIGTERM, SIGINT and SIGHUP:
+/// they were taken for the program's own, and the signal that a batch system sends before the time limit saved nothing.
+#[test]
+fn a_rank_saves_at_a_signal_whatever_the_start_of_mpi_has_set() {
+    for signal in ["USR1", "TERM", "INT", "HUP"] {
+        let set = |command: &mut Command| {
+            command.env(SIGNAL, signal);
+        };
+        let job = mpirun::as_ranks_with(1, "as_rank", "signal", set);
+        assert!(job.stdout.contains("saved"), "SIG{signal}: {job:#?}");
+        assert_eq!(job.status == Some(0), signal == "USR1", "{job:#?}");
+    }
 }

@@ -54,7 +54,7 @@ impl fmt::Display for NotCacheable {
             ),
             Self::Switch { name, value } => write!(
                 f,
-                "{name}={value:?} in the environment may have the driver read a file; for options there is SDE_OPENCL_BUILD_OPTIONS"
+                "{name}={value:?} in the environment may have the driver read a file, or any other variable; for options there is SDE_OPENCL_BUILD_OPTIONS"
             ),
             Self::Part(why) => write!(f, "a part of it: {why}"),
             Self::Foreign { why } => f.write_str(why),

@@ -52,7 +52,8 @@ impl DeviceType {
 /// Who a device is: two devices of equal identity share binaries, in this process, in another, and
 /// on another machine that shares the directory.
 ///
-/// It is what SYCL's cache takes, and the versions of the platform and what the vendor is called.
+/// It is what SYCL's cache takes, and the versions of the platform, what the vendor is called, and what a compiler is told of the
+/// device: its extensions and features are macros.
 /// OpenCL has no better name for the instructions of a device; drivers that serve processors of several kinds put
 /// the kind into the name or the version, as PoCL does. A binary that is refused
 /// all the same is built anew.
@@ -72,6 +73,10 @@ pub struct DeviceIdentity {
     pub version: String,
     /// The version of the driver.
     pub driver: String,
+    /// The extensions, as the driver lists them.
+    pub extensions: String,
+    /// The version of OpenCL C, and its features with their versions.
+    pub language: String,
 }
 
 /// What a driver says of one device.

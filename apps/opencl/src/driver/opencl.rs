@@ -95,6 +95,8 @@ fn info(device: &Device) -> Result<DeviceInfo, Error> {
         vendor: device.vendor().map_err(of_device)?,
         version: device.version().map_err(of_device)?,
         driver: device.driver_version().map_err(of_device)?,
+        extensions: device.extensions().map_err(of_device)?,
+        language: language(device).map_err(of_device)?,
     };
     Ok(DeviceInfo {
         identity,
@@ -106,6 +108,17 @@ fn info(device: &Device) -> Result<DeviceInfo, Error> {
             _ => DeviceType::Accelerator,
         },
     })
+}
+
+fn language(device: &Device) -> Result<String, error_codes::ClError> {
+    let mut language = device.opencl_c_version()?;
+    // Devices before OpenCL 3.0 do not know the question.
+    for feature in device.opencl_c_features().unwrap_or_default() {
+        let name = feature.name.split(|byte| *byte == 0).next();
+        let name = String::from_utf8_lossy(name.unwrap_or_default());
+        language += &format!(" {name} {:#x}", feature.version);
+    }
+    Ok(language)
 }
 
 /// A context of OpenCL.
@@ -263,16 +276,24 @@ impl Driver for OpenCl {
             .map_err(refused("clGetProgramBuildInfo"))
     }
 
+    /// A program of ours is built for one device, so it has one binary. PoCL lists the binaries of those devices only that a program was
+    /// built for, and a device in place of its parts; one of somebody else's with several binaries is asked by their order where it has one
+    /// for each device.
     fn binary(&self, program: &RawProgram, device: usize) -> Done<Vec<u8>> {
         let wanted = self.id(device)?[0] as isize;
-        let refused = || refused("clGetProgramInfo");
-        let devices = program::get_program_info(program.get(), program::CL_PROGRAM_DEVICES);
-        let devices: Vec<isize> = devices.map_err(refused())?.into();
-        let binaries = program::get_program_info(program.get(), program::CL_PROGRAM_BINARIES);
-        let binaries: Vec<Vec<u8>> = binaries.map_err(refused())?.into();
-        let mut of_devices = devices.into_iter().zip(binaries);
-        let found = of_devices.find(|(id, _)| *id == wanted);
-        Ok(found.map(|(_, binary)| binary).unwrap_or_default())
+        let info = |what| {
+            let info = program::get_program_info(program.get(), what);
+            info.map_err(refused("clGetProgramInfo"))
+        };
+        let mut binaries: Vec<Vec<u8>> = info(program::CL_PROGRAM_BINARIES)?.into();
+        let devices: Vec<isize> = info(program::CL_PROGRAM_DEVICES)?.into();
+        let there = binaries.iter().filter(|binary| !binary.is_empty()).count();
+        let at = match there == 1 {
+            true => binaries.iter().position(|binary| !binary.is_empty()),
+            false if binaries.len() != devices.len() => None,
+            false => devices.iter().position(|id| *id == wanted),
+        };
+        Ok(at.map(|at| binaries.swap_remove(at)).unwrap_or_default())
     }
 
     fn kernel_names(&self, program: &RawProgram) -> Done<Vec<String>> {

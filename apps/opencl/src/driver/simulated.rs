@@ -219,6 +219,8 @@ pub fn device(name: &str, driver: &str) -> DeviceInfo {
         vendor: "SDE".to_owned(),
         version: "OpenCL 3.0".to_owned(),
         driver: driver.to_owned(),
+        extensions: String::new(),
+        language: "OpenCL C 3.0".to_owned(),
     };
     DeviceInfo {
         identity,

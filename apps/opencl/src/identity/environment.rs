@@ -14,19 +14,45 @@ use crate::cacheable::NotCacheable;
 
 /// How the names of variables begin that drivers look at.
 const PREFIXES: &[&str] = &[
-    "POCL_",
-    "IGC_",
-    "AMD_OCL_",
-    "CLOVER_EXTRA_",
-    "RUSTICL_",
+    "AMD_",
+    "CLOVER_",
     "CL_CONFIG_",
+    "CL_KHR_",
+    TOOLKIT,
+    "GPU_",
+    "IGC_",
+    OPENS_ALL,
+    "NEO_",
+    "OPENCL_VERSION",
+    "OverrideDefaultFP64Settings",
+    "POCL_",
+    "RUSTICL_",
 ];
+
+/// NVIDIA's. None holds options, and many say where the toolkit is: a path in them is in the key and does no harm.
+const TOOLKIT: &str = "CUDA_";
+
+/// Once this is set, Intel's driver reads hundreds of variables with names of all kinds.
+const OPENS_ALL: &str = "NEOReadDebugKeys";
 
 /// Variables that change no code: where the driver keeps its own cache or its notes, how many threads run
 /// kernels and where, and which devices it shows (a device's identity is in the key by itself).
 const WITHOUT_EFFECT: &[&str] = &[
+    "AMD_COMGR_CACHE",
+    "AMD_COMGR_CACHE_POLICY",
+    "AMD_LOG_LEVEL",
+    "AMD_LOG_LEVEL_FILE",
+    "AMD_LOG_MASK",
+    "CUDA_CACHE_DISABLE",
+    "CUDA_CACHE_MAXSIZE",
+    "CUDA_DEVICE_ORDER",
+    "CUDA_LAUNCH_BLOCKING",
+    "CUDA_VISIBLE_DEVICES",
+    "GPU_DEVICE_ORDINAL",
+    "GPU_MAX_HW_QUEUES",
+    "NEO_CACHE_MAX_SIZE",
+    "NEO_CACHE_PERSISTENT",
     "POCL_AFFINITY",
-    "POCL_CACHE_DIR",
     "POCL_DEBUG",
     "POCL_DEVICES",
     "POCL_KERNEL_CACHE",
@@ -72,7 +98,7 @@ pub struct Environment {
 
 impl Default for Environment {
     /// The process's environment: variables whose names begin as those of PoCL, Intel's compilers and
-    /// runtimes, AMD's and Mesa's drivers do, but for those known to change no code.
+    /// runtimes, AMD's, NVIDIA's and Mesa's drivers do, but for those known to change no code.
     fn default() -> Self {
         Self::reading(|| {
             let all = env::vars_os();
@@ -100,7 +126,7 @@ impl Environment {
         Self {
             read: Arc::new(variables),
             prefixes: owned(PREFIXES),
-            without: owned(WITHOUT_EFFECT),
+            without: owned(&[WITHOUT_EFFECT, DRIVER_CACHES].concat()),
         }
     }
 
@@ -161,7 +187,11 @@ pub(super) fn are_plain(switches: &[(String, String)]) -> Result<(), NotCacheabl
         let mut words = value.split(|c: char| !(c.is_ascii_alphanumeric() || c == '-' || c == '_'));
         !value.contains(['/', '\\', '@', '\0']) && !value.contains("__") && !words.any(is_option)
     };
-    let found = switches.iter().find(|(_, value)| !is_plain(value));
+    let is_safe = |name: &str, value: &str| match name {
+        OPENS_ALL => value == "0",
+        name => name.starts_with(TOOLKIT) || is_plain(value),
+    };
+    let found = switches.iter().find(|(name, value)| !is_safe(name, value));
     found.map_or(Ok(()), |(name, value)| {
         let name = name.clone();
         let value = value.clone();

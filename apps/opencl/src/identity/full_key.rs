@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::driver::DeviceIdentity;
 
 /// Raised when what a key is made of, or how binaries are kept, changes.
-pub(super) const FORMAT: u32 = 4;
+pub(super) const FORMAT: u32 = 5;
 
 /// All that two builds have to have in common to be the same: compared as a whole before a binary is used,
 /// and kept for people who ask what is in a cache.
@@ -58,6 +58,8 @@ pub struct Included {
     pub name: String,
     /// Where it was found.
     pub path: String,
+    /// The first of the included files that is this file, by whatever path. A compiler reads a file with `#pragma once` a single time.
+    pub file: usize,
     /// Its content.
     pub content: Content,
 }

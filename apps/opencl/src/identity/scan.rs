@@ -5,7 +5,7 @@
 //! with anything else by which a file could be read or the time be asked makes a program that is not cacheable. A
 //! file too many in the key, or a mention in a comment, costs a build; a file too few would give old code.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,7 @@ impl Source<'_> {
             source: self,
             seen: HashSet::new(),
             taken: HashSet::new(),
+            files: HashMap::new(),
             left: Vec::new(),
             included: Vec::new(),
             words: Words::default(),
@@ -83,6 +84,8 @@ struct Walk<'a> {
     seen: HashSet<(String, Option<PathBuf>)>,
     /// The files that are in the key, by the name of the include and where they are.
     taken: HashSet<(String, PathBuf)>,
+    /// Which of the included files is the first of each file.
+    files: HashMap<FileId, usize>,
     left: Vec<File>,
     included: Vec<Included>,
     words: Words,
@@ -120,14 +123,15 @@ impl Walk<'_> {
 
     /// Takes every file that an include may mean: beside the file that has it, in each directory of the options, and
     /// where some drivers look, in the working directory and beside the file that they write the source to. It is found only where all
-    /// look: what one does not find there it looks for in directories of its own.
+    /// look, as by an absolute path: what one does not find there it looks for in directories of its own.
     fn include(&mut self, (file, quoted): (&str, Quoted), by: &str, dir: Option<&Path>) {
         // By one name of the directory, or files that include one another by `..` have ever longer names.
         let real = dir.map(|dir| dir.canonicalize().unwrap_or_else(|_| dir.to_owned()));
         if !self.seen.insert((file.to_owned(), real)) {
             return;
         }
-        let mut is_found = false;
+        let (mut is_found, mut is_there) = (false, false);
+        let is_absolute = Path::new(file).is_absolute();
         let source = self.source;
         let everywhere = source.dirs.iter().map(|dir| (&**dir, true));
         let somewhere = source.before.iter().map(|dir| (&**dir, false));
@@ -140,12 +144,15 @@ impl Walk<'_> {
             let path = place.join(file);
             match read(&path) {
                 Ok(None) => {}
-                Ok(Some(bytes)) => {
-                    is_found |= all_look;
+                Ok(Some((bytes, id))) => {
+                    is_there = true;
+                    is_found |= all_look || is_absolute;
                     if self.taken.insert((file.to_owned(), path.clone())) {
+                        let number = self.included.len();
                         self.included.push(Included {
                             name: file.to_owned(),
                             path: path.display().to_string(),
+                            file: *self.files.entry(id).or_insert(number),
                             content: Content::of(bytes.clone()),
                         });
                         self.left.push(File { path, bytes });
@@ -155,8 +162,11 @@ impl Walk<'_> {
             }
         }
         if !is_found {
-            let why = format!("includes \"{file}\", which is not found, and a compiler may find");
-            self.refuse(by, why);
+            let which = match is_there {
+                true => "found where not all compilers look; name its directory by `include_dir`",
+                false => "not found, and a compiler may find",
+            };
+            self.refuse(by, format!("includes \"{file}\", which is {which}"));
         }
     }
 
@@ -166,10 +176,30 @@ impl Walk<'_> {
     }
 }
 
+/// Which file it is, by whatever path: a compiler reads one with `#pragma once` a single time.
+#[cfg(unix)]
+type FileId = (u64, u64);
+#[cfg(not(unix))]
+type FileId = PathBuf;
+
+fn id_of(path: &Path, found: &fs::Metadata) -> io::Result<FileId> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        let _ = path;
+        Ok((found.dev(), found.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = found;
+        path.canonicalize()
+    }
+}
+
 /// The content, if there is such a file. A pipe would never give anything, and other things no end; a compiler reads them.
-fn read(path: &Path) -> io::Result<Option<Vec<u8>>> {
+fn read(path: &Path) -> io::Result<Option<(Vec<u8>, FileId)>> {
     let found = fs::metadata(path).and_then(|found| match found.file_type() {
-        kind if kind.is_file() => fs::read(path).map(Some),
+        kind if kind.is_file() => Ok(Some((fs::read(path)?, id_of(path, &found)?))),
         kind if kind.is_dir() => Ok(None),
         _ => Err(io::Error::other("it is neither a file nor a directory")),
     });

@@ -6,7 +6,7 @@ use std::fs;
 use sde::Sde;
 use sde::key::Digest;
 use sde_opencl::driver::simulated::{Simulated, device};
-use sde_opencl::{Context, DeviceInfo, Environment, Error, Material, ProgramSpec};
+use sde_opencl::{Context, DRIVER_CACHES, DeviceInfo, Environment, Error, Material, ProgramSpec};
 
 use crate::fixture::{COPY, context, copy, folder, keeping, quiet};
 
@@ -61,23 +61,25 @@ fn what_cannot_change_the_code_is_not_in_the_key() {
 fn keys_are_golden() {
     let context = context(&Simulated::new());
     let spec = ProgramSpec::source(COPY).define("A", 1);
-    let golden = "6bd48ada91ab53bf7581031041cb2c9a7351220ee94b6d028c582a29597f9695";
+    let golden = "70cbf254c3f63591aeee23e4ec76613cf0553edc66a1f34bfa2b6d7846fa678d";
     assert_eq!(key(&context, &spec).to_string(), golden);
     let both = ProgramSpec::linked([spec, ProgramSpec::il(*b"il").constant(3, *b"x")]);
-    let golden = "cf3b4fdee7c679b085ebb3a8a1835331551f593a28aa29dacf32ba064830fb25";
+    let golden = "67cdaec85fe4fa85afb7f62a987e7fed2cb39f9050213b3ad47cae23bbb93014";
     assert_eq!(key(&context, &both).to_string(), golden);
 }
 
 #[test]
 fn each_part_of_the_identity_of_a_device_counts() {
     let plain = device("simulated", "1.0");
-    let others: [fn(&mut DeviceInfo); 6] = [
+    let others: [fn(&mut DeviceInfo); 8] = [
         |device| device.identity.platform += "x",
         |device| device.identity.platform_version += "x",
         |device| device.identity.name += "x",
         |device| device.identity.vendor += "x",
         |device| device.identity.version += "x",
         |device| device.identity.driver += "x",
+        |device| device.identity.extensions += "x",
+        |device| device.identity.language += "x",
     ];
     let spec = ProgramSpec::source(COPY);
     let mut keys = HashSet::from([key(&context(&Simulated::with(vec![plain.clone()])), &spec)]);
@@ -86,7 +88,7 @@ fn each_part_of_the_identity_of_a_device_counts() {
         change(&mut device);
         keys.insert(key(&context(&Simulated::with(vec![device])), &spec));
     }
-    assert_eq!(keys.len(), 7);
+    assert_eq!(keys.len(), 9);
 }
 
 /// Each alone: what was kept before is not used.
@@ -350,11 +352,40 @@ fn switches_of_other_drivers_count_by_themselves() {
     };
     for name in [
         "AMD_OCL_BUILD_OPTIONS_APPEND",
+        "AMD_GPU_FORCE_SINGLE_FP_DENORM",
+        "CL_KHR_FP64",
         "CLOVER_EXTRA_BUILD_OPTIONS",
+        "CUDA_FORCE_PTX_JIT",
+        "GPU_ENABLE_WAVE32_MODE",
+        "GPU_ENABLE_WGP_MODE",
+        "NEOReadDebugKeys",
+        "OverrideDefaultFP64Settings",
         "RUSTICL_FEATURES",
     ] {
         assert_ne!(key(name), key("HOME"), "{name}");
     }
+    // Each rank of a job may have others of these, and all shared directories of a toolkit are paths.
+    for name in DRIVER_CACHES.iter().chain(&[
+        "CUDA_VISIBLE_DEVICES",
+        "GPU_DEVICE_ORDINAL",
+        "AMD_LOG_LEVEL",
+    ]) {
+        assert_eq!(key(name), key("HOME"), "{name}");
+    }
+}
+
+/// Intel's driver reads hundreds of variables with names of all kinds once this one is set. And a path to NVIDIA's toolkit, which most
+/// clusters set, is no reason to keep nothing.
+#[test]
+fn a_switch_that_opens_all_others_is_not_cacheable() {
+    let is_cacheable = |name: &'static str, value: &'static str| {
+        let variables = move || vec![(name.to_owned(), value.to_owned())];
+        let builder = quiet(&Simulated::new()).environment(Environment::reading(variables));
+        copy(&builder.build().unwrap()).is_cacheable().is_ok()
+    };
+    assert!(!is_cacheable("NEOReadDebugKeys", "1"));
+    assert!(is_cacheable("NEOReadDebugKeys", "0"));
+    assert!(is_cacheable("CUDA_HOME", "/usr/local/cuda"));
 }
 
 /// Of those that OpenCL lets a linker take PoCL refuses each: the parts have them.

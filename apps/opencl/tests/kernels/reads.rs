@@ -294,7 +294,12 @@ fn a_file_is_found_where_all_compilers_look() {
         scan("#include \"sub/x.h\"", &[path, &path.join("sub")]).cacheable,
         Ok(())
     );
-    assert!(scan("#include \"Cargo.toml\"", &[]).cacheable.is_err());
+    let here = scan("#include \"Cargo.toml\"", &[]).cacheable.unwrap_err();
+    let why = "t includes \"Cargo.toml\", which is found where not all compilers look; name its directory by `include_dir`";
+    assert_eq!(here.to_string(), why);
+    // Everybody looks for an absolute path in one place.
+    let absolute = format!("#include \"{}\"", path.join("sub/y.h").display());
+    assert_eq!(scan(&absolute, &[]).cacheable, Ok(()));
     // A file in place of a directory may be a map of headers.
     let (map, mine) = (path.join("map.hmap"), path.join("mine"));
     assert!(scan("#include \"v.h\"", &[&map, &mine]).cacheable.is_err());
@@ -305,6 +310,32 @@ fn a_file_is_found_where_all_compilers_look() {
     // No directory is the one of a file without a directory in its path, and takes no option that follows.
     let scan = scan_spec(&ProgramSpec::source("").include_dir("").option("-DX=1"));
     assert_eq!(scan.options, "-I. -DX=1");
+}
+
+/// A compiler reads a file with `#pragma once` a single time, by whatever path it comes there. A folder that was a link to another was
+/// replaced by a copy, and the binary of one reading was served where a compiler reads two files.
+#[cfg(unix)]
+#[test]
+fn which_of_the_files_are_one_is_in_the_key() {
+    let files = folder(&[("one/x.h", "#pragma once\nCOUNT\n")]);
+    let [first, second] = ["one", "two"].map(|name| files.path().join(name));
+    let spec = spec(
+        "#include \"one/x.h\"\n#include \"two/x.h\"",
+        &[files.path()],
+    );
+    let key = || {
+        let context = context(&Simulated::new());
+        context.describe(0, &spec).unwrap().key()
+    };
+    std::os::unix::fs::symlink("one", &second).unwrap();
+    let one_file = key();
+    fs::remove_file(&second).unwrap();
+    fs::create_dir(&second).unwrap();
+    fs::hard_link(first.join("x.h"), second.join("x.h")).unwrap();
+    assert_eq!(key(), one_file);
+    fs::remove_file(second.join("x.h")).unwrap();
+    fs::copy(first.join("x.h"), second.join("x.h")).unwrap();
+    assert_ne!(key(), one_file);
 }
 
 /// PoCL looks first beside the file that it writes the source to.

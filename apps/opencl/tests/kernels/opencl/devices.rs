@@ -131,6 +131,48 @@ fn two_devices_of_equal_identity_share_one_build() {
     assert_eq!(second[1..4], ["builds 0", "loads 1", "shared 1"]);
 }
 
+/// PoCL lists the binaries of those devices only that a program was built for, but all devices. The first device got the binary of the
+/// second, and what was built for the second was never kept.
+#[test]
+fn the_binary_of_each_device_is_kept() {
+    let test = "the_binary_of_each_device_is_kept";
+    let kept = folder();
+    let two = [("POCL_DEVICES", "basic pthread")];
+    let (mut worker, _drivers) = start("launch", &kept, &two);
+    let Some(first) = told(&mut worker, test) else {
+        return;
+    };
+    if first[0] != "devices 2" {
+        skip(test, &format!("this driver shows {} only", first[0]));
+        return;
+    }
+    // Each when it was built, and again with what was finished at its launch.
+    assert_eq!(first[1..], ["builds 2", "loads 0", "shared 0", "kept 4"]);
+    let (mut worker, _drivers) = start("launch", &kept, &two);
+    let second = told(&mut worker, test).unwrap();
+    assert_eq!(second[1..], ["builds 0", "loads 2", "shared 0", "kept 0"]);
+}
+
+/// Of the parts of a device none had the binary of another: each was built for itself.
+#[test]
+fn parts_of_a_device_share_its_build() {
+    let test = "parts_of_a_device_share_its_build";
+    let kept = folder();
+    let settings = [("POCL_DEVICES", "pthread"), ("sub_devices", "1")];
+    let (mut worker, _drivers) = start("launch", &kept, &settings);
+    let Some(first) = told(&mut worker, test) else {
+        return;
+    };
+    if first[0] == "devices 1" {
+        skip(test, "this device has no parts");
+        return;
+    }
+    assert_eq!(first[1..3], ["builds 1", "loads 0"]);
+    let (mut worker, _drivers) = start("launch", &kept, &settings);
+    let second = told(&mut worker, test).unwrap();
+    assert_eq!(second[1..3], ["builds 0", "loads 1"]);
+}
+
 #[test]
 fn a_switch_of_the_driver_is_another_program() {
     let test = "a_switch_of_the_driver_is_another_program";

@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 use opencl3::command_queue::CommandQueue;
 use opencl3::context::Context as ClContext;
+use opencl3::device::CL_DEVICE_PARTITION_EQUALLY;
 use opencl3::kernel::ExecuteKernel;
 use opencl3::memory::{Buffer, CL_MEM_READ_WRITE};
 use opencl3::types::{CL_TRUE, cl_float};
@@ -48,7 +49,17 @@ fn on_devices() -> Option<Arc<ClContext>> {
     let same = found
         .iter()
         .filter(|one| one.device.platform().unwrap() == first);
-    let ids: Vec<_> = same.map(|one| one.device.id()).collect();
+    let mut ids: Vec<_> = same.map(|one| one.device.id()).collect();
+    if std::env::var_os("sub_devices").is_some() {
+        let one_core_each = [CL_DEVICE_PARTITION_EQUALLY, 1, 0];
+        let parts = found[number].device.create_sub_devices(&one_core_each);
+        // A device of one core has no parts.
+        for (n, part) in parts.unwrap_or_default().into_iter().enumerate() {
+            ids.truncate(n);
+            ids.push(part.id());
+            std::mem::forget(part);
+        }
+    }
     let opencl = ClContext::from_devices(&ids, &[], None, ptr::null_mut()).unwrap();
     Some(Arc::new(opencl))
 }

@@ -203,7 +203,9 @@ impl Live {
     /// Puts the binary of a program that was just built into a store.
     pub(crate) fn put_built(&self, store: &dyn KernelStore) {
         let kept = self.as_built();
-        if !kept.binary.is_empty() {
+        if kept.binary.is_empty() {
+            self.making.note_not_kept(NotKept);
+        } else {
             self.code.note_kept(None);
             put(self.context(), store, vec![(self, kept)]);
         }
@@ -306,7 +308,7 @@ fn keep(context: &Context, batch: Vec<&Live>, ended: Ended) -> usize {
         |error: Error| sde::warning!("a binary could not be captured after a launch: {error}");
     match &context.0.keeping {
         _ if batch.is_empty() => 0,
-        Keeping::Nowhere => 0,
+        Keeping::Nowhere(_) => 0,
         Keeping::Dir(dir) => {
             let keep = |program: &&Live| program.keep_in(dir, ended).map_err(warned);
             batch

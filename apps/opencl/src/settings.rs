@@ -71,6 +71,8 @@ pub struct Settings {
     /// How long to wait for another process that builds the same program, before building it too. Nobody waits for a
     /// process that has died.
     pub patience: Duration,
+    /// Whether the group of a directory above may write to it: whoever is in that group can then run code as this user.
+    pub trusts_group: bool,
     vfs: Arc<dyn Vfs>,
 }
 
@@ -94,6 +96,7 @@ impl Settings {
             min_binary: 0,
             max_binary: 1 << 30,
             patience: Duration::from_secs(60),
+            trusts_group: false,
             vfs: Arc::new(Disk),
         }
     }
@@ -162,6 +165,10 @@ impl Settings {
         if let Some(seconds) = number("WAIT", "a number of seconds")? {
             settings.patience = Duration::from_secs(seconds);
         }
+        let name = "SDE_KERNEL_CACHE_TRUST";
+        let group = |text: &str| (text == "group").then_some(true);
+        let trusts_group = understood(name, variable(name), "`group`", group)?;
+        settings.trusts_group = trusts_group.unwrap_or(false);
         let name = "SDE_KERNEL_CACHE_ORDER";
         let order = understood(name, variable(name), "`lru` or `fifo`", |text| match text {
             "lru" => Some(Order::LeastRecentlyUsed),
@@ -231,6 +238,14 @@ impl Settings {
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
+        self
+    }
+
+    /// Accepts directories above the cache to which their group can write, as where the umask is 002: see
+    /// [`trusts_group`](Self::trusts_group). The cache itself stays the user's alone.
+    #[must_use]
+    pub fn trust_group(mut self) -> Self {
+        self.trusts_group = true;
         self
     }
 

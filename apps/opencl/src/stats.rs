@@ -58,6 +58,13 @@ pub enum Event {
         /// How long it is, in bytes.
         bytes: usize,
     },
+    /// A program was built that is not kept, though the context was to keep binaries.
+    NotKept {
+        /// The program.
+        key: Digest,
+        /// Why not.
+        why: String,
+    },
     /// A resource was lacking, and what is not in use is let go.
     OutOfResources {
         /// What the driver said.
@@ -71,7 +78,7 @@ pub enum Event {
 }
 
 /// How often each thing happened in one context.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Stats {
     /// Compilers that ran.
@@ -89,6 +96,11 @@ pub struct Stats {
     pub unfit: u64,
     /// Binaries that were kept; in a [`KernelDir`](crate::KernelDir) those of all contexts that it was given to.
     pub kept: u64,
+    /// Programs that were built and are not kept, though the context was to keep binaries. What a store failed to take counts as
+    /// `store_failures`.
+    pub not_kept: u64,
+    /// Why the latest of what is not kept is not; or why nothing will be.
+    pub why_not_kept: Option<String>,
     /// How often a resource was lacking, and what is not in use was let go. What leaves for a limit of memory is the engine's
     /// to count.
     pub out_of_resources: u64,
@@ -116,12 +128,15 @@ impl Notes {
     }
 
     pub(crate) fn stats(&self) -> Stats {
-        *lock(&self.counts)
+        lock(&self.counts).clone()
     }
 }
 
 impl Event {
     fn count(&self, stats: &mut Stats) {
+        if let Self::NotKept { why, .. } | Self::StoreFailed { why } = self {
+            stats.why_not_kept = Some(why.clone());
+        }
         let count = match self {
             Self::Built { .. } => &mut stats.builds,
             Self::Recompiled { .. } => &mut stats.recompiled,
@@ -130,6 +145,7 @@ impl Event {
             Self::Refused { .. } => &mut stats.refused,
             Self::Unfit { .. } => &mut stats.unfit,
             Self::Kept { .. } => &mut stats.kept,
+            Self::NotKept { .. } => &mut stats.not_kept,
             Self::OutOfResources { .. } => &mut stats.out_of_resources,
             Self::StoreFailed { .. } => &mut stats.store_failures,
         };
@@ -148,6 +164,7 @@ impl Event {
             Self::Unfit { key, why } => {
                 sde::warning!("what is kept for {key:?} is not used: {why}; it is built anew");
             }
+            Self::NotKept { key, why } => tracing::debug!("{key:?} is not kept: {why}"),
             Self::OutOfResources { why } => {
                 tracing::info!("letting go what is not in use: {why}");
             }

@@ -33,7 +33,7 @@ impl ContextBuilder {
         Self {
             driver,
             environment: Environment::default(),
-            keeping: Keeping::Nowhere,
+            keeping: Keeping::Nowhere(None),
             notes: Notes::default(),
             bits: None,
         }
@@ -52,8 +52,8 @@ impl ContextBuilder {
     }
 
     /// Keeps binaries in a directory with these settings. Where that can't be
-    /// opened, a warning says so, and nothing is kept; nor if it is off for all kinds of devices.
-    pub fn keep(self, settings: Settings) -> Self {
+    /// opened, nothing is kept, and [`Context::store_error`] and a warning say why; nor if it is off for all kinds of devices.
+    pub fn keep(mut self, settings: Settings) -> Self {
         if settings.is_off() {
             return self;
         }
@@ -61,6 +61,7 @@ impl ContextBuilder {
             Ok(dir) => self.keep_in_dir(&dir),
             Err(error) => {
                 sde::warning!("{error}");
+                self.keeping = Keeping::Nowhere(Some(error));
                 self
             }
         }

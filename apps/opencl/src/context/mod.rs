@@ -46,7 +46,8 @@ pub(crate) struct Inner {
 
 /// Where binaries are kept.
 pub(crate) enum Keeping {
-    Nowhere,
+    /// With the reason, if binaries were to be kept.
+    Nowhere(Option<StoreError>),
     Dir(KernelDir),
     Store(Arc<dyn KernelStore>),
 }
@@ -118,9 +119,22 @@ impl Context {
     pub fn stats(&self) -> Stats {
         let mut stats = self.0.notes.stats();
         if let Keeping::Dir(dir) = &self.0.keeping {
-            (stats.kept, stats.store_failures) = dir.counts();
+            dir.count(&mut stats);
         }
+        let of_store = || self.store_error().map(ToString::to_string);
+        stats.why_not_kept = stats.why_not_kept.or_else(of_store);
         stats
+    }
+
+    /// Why the directory that was to keep binaries keeps none: it could not be opened, or can only be read. A program that can tell
+    /// its user does well to look once, after [`build`](ContextBuilder::build).
+    #[must_use]
+    pub fn store_error(&self) -> Option<&StoreError> {
+        match &self.0.keeping {
+            Keeping::Nowhere(why) => why.as_ref(),
+            Keeping::Dir(dir) => dir.only_read(),
+            Keeping::Store(_) => None,
+        }
     }
 
     /// What a store of the user's has of these.

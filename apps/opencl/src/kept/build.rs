@@ -97,9 +97,8 @@ impl App for Build {
     }
 }
 
-/// The driver gives no binary, or one of a length that is not kept.
 #[derive(Debug, thiserror::Error)]
-#[error("its binary is not one that is kept")]
+#[error("its driver gives no binary, or one of a length that is not kept")]
 pub(crate) struct NotKept;
 
 impl Kept {

@@ -4,10 +4,11 @@
 //! wait, room is kept, uses are counted and nothing half-written or damaged is seen, as for any app; and the program
 //! `sde` reads it.
 
+use std::fs;
 use std::io;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sde::{
@@ -21,7 +22,9 @@ use super::Kept;
 use super::build::Build;
 use super::store::StoreError;
 use crate::identity::Descriptor;
+use crate::lock::lock;
 use crate::settings::Settings;
+use crate::stats::Stats;
 
 /// Binaries in a directory, for all processes of a user; see [`Settings`].
 ///
@@ -34,6 +37,8 @@ struct Inner {
     sde: Sde,
     store: DirStore,
     settings: Settings,
+    /// Why it can't be written to.
+    only_read: Option<StoreError>,
     counts: Arc<Counts>,
 }
 
@@ -42,6 +47,7 @@ struct Inner {
 struct Counts {
     kept: AtomicU64,
     failures: AtomicU64,
+    last_failure: Mutex<Option<String>>,
 }
 
 impl KernelDir {
@@ -69,7 +75,8 @@ impl KernelDir {
         })?;
         let failed = |error: ArchiveError| StoreError::new(doing, error);
         let vfs = &**settings.on();
-        check_above(vfs, &dir).map_err(|error| StoreError::new(doing, error))?;
+        let above = check_above(vfs, &dir, settings.trusts_group);
+        above.map_err(|error| StoreError::new(doing, error))?;
         if !settings.writes() && vfs.look(&dir).is_ok_and(|found| found.is_none()) {
             let why = format!(
                 "there is none in {} yet, and this process only reads",
@@ -78,17 +85,15 @@ impl KernelDir {
             return Err(StoreError::new(doing, why));
         }
         let open = |settings: &Settings| options(settings).open(&dir);
-        let (settings, store) = match open(&settings) {
+        let (settings, store, only_read) = match open(&settings) {
             Err(why) if settings.writes() && is_of_writing(&why) => {
                 let settings = settings.only_read();
                 let store = open(&settings).map_err(|_| failed(why.clone()))?;
-                sde::warning!(
-                    "{} can't be written to ({why}); it is only read",
-                    dir.display()
-                );
-                (settings, store)
+                let error = StoreError::new("writing to the kernel cache, so it is only read", why);
+                sde::warning!("{error}");
+                (settings, store, Some(error))
             }
-            opened => (settings, opened.map_err(failed)?),
+            opened => (settings, opened.map_err(failed)?, None),
         };
         let counts = Arc::new(Counts::default());
         let counting = Arc::clone(&counts);
@@ -110,6 +115,7 @@ impl KernelDir {
             sde,
             store,
             settings,
+            only_read,
             counts,
         })))
     }
@@ -143,14 +149,18 @@ impl KernelDir {
         noted.map_err(|error| StoreError::new("noting what was used of the kernel cache", error))
     }
 
-    /// How many binaries were kept, and how often the store could not be used.
-    pub(crate) fn counts(&self) -> (u64, u64) {
+    /// Why nothing is kept, though the settings that were given would have it.
+    pub(crate) fn only_read(&self) -> Option<&StoreError> {
+        self.0.only_read.as_ref()
+    }
+
+    /// How many binaries were kept, how often the store could not be used, and why not the last time.
+    pub(crate) fn count(&self, stats: &mut Stats) {
         let counts = &self.0.counts;
-        let [kept, failures] = [&counts.kept, &counts.failures];
-        (
-            kept.load(Ordering::Relaxed),
-            failures.load(Ordering::Relaxed),
-        )
+        stats.kept = counts.kept.load(Ordering::Relaxed);
+        stats.store_failures = counts.failures.load(Ordering::Relaxed);
+        let last = lock(&counts.last_failure).clone();
+        stats.why_not_kept = last.or(stats.why_not_kept.take());
     }
 
     /// Has a program: what is kept, or what `make` gives, which is kept then. Gives under which key, too; nothing if what
@@ -213,8 +223,9 @@ impl Counts {
             Event::Saved { entries, .. } => {
                 self.kept.fetch_add(*entries as u64, Ordering::Relaxed);
             }
-            Event::Warning { .. } => {
+            Event::Warning { message, .. } => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
+                *lock(&self.last_failure) = Some(message.to_string());
             }
             _ => {}
         }
@@ -251,28 +262,52 @@ fn value<T: Storable + Clone>(entry: &StoredEntry, name: &str) -> Option<T> {
     value.downcast::<T>().map(|value| T::clone(&value))
 }
 
-/// Whoever can write to a directory above can put another in the place of this one. The store itself is looked at when it is opened.
-fn check_above(vfs: &dyn Vfs, dir: &Path) -> io::Result<()> {
+/// How many links a path may lead through, as on Linux.
+const LINKS: usize = 40;
+
+/// Whoever can write to a directory by which this one is found, as its path is written and as each link in it leads on, can put another in
+/// its place. The store itself is looked at when it is opened.
+fn check_above(vfs: &dyn Vfs, dir: &Path, trusts_group: bool) -> io::Result<()> {
+    let mut path = std::path::absolute(dir)?;
+    for _ in 0..LINKS {
+        for above in path.ancestors().skip(1) {
+            check_owner(vfs, above, dir, trusts_group)?;
+        }
+        let links = path
+            .ancestors()
+            .filter_map(|part| Some((part, fs::read_link(part).ok()?)));
+        // The one that is nearest to the root.
+        let Some((link, target)) = links.last() else {
+            return Ok(());
+        };
+        let (place, rest) = (link.parent(), path.strip_prefix(link).ok());
+        let parts = [place, Some(&*target), rest].into_iter().flatten();
+        path = parts.collect::<PathBuf>();
+    }
+    Err(io::Error::other(format!(
+        "{} leads through more than {LINKS} links",
+        dir.display()
+    )))
+}
+
+fn check_owner(vfs: &dyn Vfs, above: &Path, dir: &Path, trusts_group: bool) -> io::Result<()> {
     const STICKY: u32 = 0o1000;
     const ROOT: u32 = 0;
-    let dir = std::path::absolute(dir)?;
-    for above in dir.ancestors().skip(1) {
-        let Some((owner, mode)) = vfs.look(above)?.and_then(|found| found.owner) else {
-            continue;
-        };
-        let is_ours = owner == ROOT || vfs.user().is_none_or(|user| user == owner);
-        if !is_ours || mode & 0o022 != 0 && mode & STICKY == 0 {
-            let above = above.display();
-            return Err(io::Error::new(
-                io::ErrorKind::PermissionDenied,
-                format!(
-                    "others can write to {above}, which {} is in, and what is kept there is code; make it yours alone (`chmod go-w`), or name another directory with SDE_KERNEL_CACHE_DIR",
-                    dir.display()
-                ),
-            ));
-        }
+    let Some((owner, mode)) = vfs.look(above)?.and_then(|found| found.owner) else {
+        return Ok(());
+    };
+    let is_ours = owner == ROOT || vfs.user().is_none_or(|user| user == owner);
+    let others = if trusts_group { 0o002 } else { 0o022 };
+    if is_ours && (mode & others == 0 || mode & STICKY != 0) {
+        return Ok(());
     }
-    Ok(())
+    let (dir, above) = (dir.display(), above.display());
+    Err(io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        format!(
+            "others can write to {above}, by which {dir} is found, and what is kept there is code; make it yours alone (`chmod go-w`), name another directory with SDE_KERNEL_CACHE_DIR, or, if its group may run code as you, set SDE_KERNEL_CACHE_TRUST=group"
+        ),
+    ))
 }
 
 /// Whether the system says that nothing can be written.

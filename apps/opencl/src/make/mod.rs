@@ -4,6 +4,7 @@
 mod compile;
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -37,11 +38,12 @@ pub(crate) fn program(
     {
         return Ok(shared);
     }
-    match &context.0.keeping {
-        _ if descriptor.is_cacheable().is_err() => making.build(sde),
-        Keeping::Nowhere => making.build(sde),
-        Keeping::Dir(dir) => making.in_dir(sde, dir),
-        Keeping::Store(store) => making.in_store(sde, &**store),
+    match (&context.0.keeping, descriptor.is_cacheable()) {
+        (Keeping::Nowhere(None), _) => making.build(sde),
+        (Keeping::Nowhere(Some(why)), _) => making.build_not_kept(sde, why),
+        (_, Err(why)) => making.build_not_kept(sde, why),
+        (Keeping::Dir(dir), _) => making.in_dir(sde, dir),
+        (Keeping::Store(store), _) => making.in_store(sde, &**store),
     }
 }
 
@@ -89,6 +91,12 @@ impl Making {
         })
     }
 
+    fn build_not_kept(&self, sde: &Handle, why: impl Display) -> Result<Program, Error> {
+        let program = self.build(sde)?;
+        self.note_not_kept(why);
+        Ok(program)
+    }
+
     /// With a directory: what it has, or a build that is kept in it.
     fn in_dir(&self, sde: &Handle, dir: &KernelDir) -> Result<Program, Error> {
         let policies: &[Policy] = match dir.settings().mode_of(self.kind()) {
@@ -110,12 +118,19 @@ impl Making {
             };
             let run = dir.run(&self.descriptor, *policy, make);
             if let Some(program) = lock(&live).take() {
-                let kept = run.iter().flatten();
-                kept.for_each(|(_, key)| program.0.code.note_kept(Some(*key)));
+                match run {
+                    Ok(kept) => kept
+                        .iter()
+                        .for_each(|(_, key)| program.0.code.note_kept(Some(*key))),
+                    Err(error) => self.note_not_kept(error),
+                }
                 return Ok(program);
             }
             match run {
-                Err(error) if is_left_to_us(&error) => break,
+                Err(error) if matches!(error.kind(), ErrorKind::NotRemembered { .. }) => break,
+                Err(error) if error.app_error::<NotKept>().is_some() => {
+                    return self.build_not_kept(sde, error);
+                }
                 run => {
                     if let Some((kept, key)) = run?
                         && let Some(program) = self.load(&kept)?
@@ -126,7 +141,10 @@ impl Making {
                 }
             }
         }
-        self.build(sde)
+        match dir.only_read() {
+            None => self.build(sde),
+            Some(why) => self.build_not_kept(sde, why),
+        }
     }
 
     /// With a store of the user's: what it has, or a build that is put there.
@@ -150,6 +168,11 @@ impl Making {
         let program = self.build(sde)?;
         program.0.put_built(store);
         Ok(program)
+    }
+
+    pub(crate) fn note_not_kept(&self, why: impl Display) {
+        let (key, why) = (self.descriptor.key(), why.to_string());
+        self.note(&Event::NotKept { key, why });
     }
 
     fn unfit(&self, why: &'static str) {
@@ -232,12 +255,6 @@ impl Making {
     fn note(&self, event: &Event) {
         self.context.0.notes.note(event);
     }
-}
-
-/// Whether nothing is kept, and nothing will be.
-fn is_left_to_us(error: &sde::Error) -> bool {
-    matches!(error.kind(), ErrorKind::NotRemembered { .. })
-        || error.app_error::<NotKept>().is_some()
 }
 
 #[cfg(test)]

@@ -143,6 +143,7 @@ fn the_program_is_there_whatever_the_disk_says() {
         let stats = context.stats();
         assert_eq!((stats.builds, stats.kept), (1, 0), "{code}");
         assert!(stats.store_failures > 0, "{code}");
+        assert!(stats.why_not_kept.is_some(), "{code}");
 
         // It has healed: what could not be kept is.
         writes.store(0, Ordering::SeqCst);
@@ -189,7 +190,8 @@ fn a_cache_on_a_disk_that_can_only_be_read_is_read() {
         context.program(&Sde::new(), 0, &other).unwrap();
         let stats = context.stats();
         assert_eq!((stats.loads, stats.builds, stats.kept), (1, 1, 0));
-        assert_eq!(stats.store_failures, 0);
+        assert_eq!((stats.store_failures, stats.not_kept), (0, 1));
+        assert!(stats.why_not_kept.unwrap().contains("it is only read"));
     }
     // Where there is nothing to read it is an error.
     let medium = Failing::default();

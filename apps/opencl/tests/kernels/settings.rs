@@ -24,6 +24,7 @@ fn variables_say_what_calls_say() {
         ("SDE_KERNEL_CACHE_MIN_BINARY", "3"),
         ("SDE_KERNEL_CACHE_MAX_BINARY", "4"),
         ("SDE_KERNEL_CACHE_WAIT", "5"),
+        ("SDE_KERNEL_CACHE_TRUST", "group"),
     ]);
     let called = Settings::new()
         .mode(DeviceType::Cpu, Mode::Off)
@@ -35,7 +36,8 @@ fn variables_say_what_calls_say() {
         .max_age(Duration::from_secs(2 * 24 * 3600))
         .min_binary(3)
         .max_binary(4)
-        .patience(Duration::from_secs(5));
+        .patience(Duration::from_secs(5))
+        .trust_group();
     assert_eq!(format!("{:?}", said.unwrap()), format!("{called:?}"));
 }
 
@@ -89,6 +91,7 @@ fn a_value_that_is_not_understood_is_an_error_with_the_name() {
         "_MAX_AGE",
         "_ORDER",
         "_WAIT",
+        "_TRUST",
         "_MIN_BINARY",
     ] {
         let name = format!("SDE_KERNEL_CACHE{name}");

@@ -23,8 +23,8 @@ const AGES: u32 = 10;
 impl DirStore {
     /// Gives up what is too much, if that may be and nobody else is at it. What fails is warned of.
     pub(crate) fn keep_limits(&self) {
-        let is_together = self.0.team.get().is_some();
-        if is_together || !self.0.room.retention.has_limits() || !self.is_due() {
+        let is_left_to_others = self.0.read_only || self.0.team.get().is_some();
+        if is_left_to_others || !self.0.room.retention.has_limits() || !self.is_due() {
             return;
         }
         if let Err(error) = self.sweep() {

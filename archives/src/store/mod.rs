@@ -433,6 +433,8 @@ impl Archiver for DirStore {
     }
 
     fn finish(&self) {
+        // A process that only loads commits nothing.
+        self.keep_limits();
         self.merge_small();
     }
 

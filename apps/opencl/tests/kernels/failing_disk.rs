@@ -4,7 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI32, Ordering};
+use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
+use std::time::{Duration, SystemTime};
 
 use sde::Sde;
 use sde_archives::vfs::{Disk, Found, Site, Vfs, VfsFile};
@@ -19,9 +20,10 @@ const EACCES: i32 = 13;
 const EIO: i32 = 5;
 const EROFS: i32 = 30;
 
-/// The disk, until it is told to fail.
+/// The disk, until it is told to fail, or that it is later.
 #[derive(Debug, Default)]
-struct Failing {
+pub struct Failing {
+    pub hours_later: AtomicU64,
     disk: Disk,
     writes: Arc<AtomicI32>,
     reads: Arc<AtomicI32>,
@@ -118,6 +120,10 @@ impl Vfs for Failing {
     fn user(&self) -> Option<u32> {
         self.disk.user()
     }
+    fn now(&self) -> SystemTime {
+        let hours = self.hours_later.load(Ordering::SeqCst);
+        self.disk.now() + Duration::from_secs(3600 * hours)
+    }
     fn try_lock(&self, path: &Path) -> io::Result<Option<Box<dyn Send + Sync>>> {
         self.disk.try_lock(path)
     }
@@ -129,9 +135,9 @@ fn the_program_is_there_whatever_the_disk_says() {
         let kept = folder();
         let (writes, reads) = (Arc::default(), Arc::default());
         let medium = Failing {
-            disk: Disk,
             writes: Arc::clone(&writes),
             reads: Arc::clone(&reads),
+            ..Failing::default()
         };
         let driver = Simulated::new();
         let settings = Settings::new().dir(kept.path()).vfs(Arc::new(medium));

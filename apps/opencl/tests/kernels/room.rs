@@ -1,6 +1,7 @@
 //! A directory that may hold only so much.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
@@ -10,6 +11,7 @@ use sde_archives::Order;
 use sde_opencl::driver::simulated::Simulated;
 use sde_opencl::{Context, KernelDir, ProgramSpec, Settings};
 
+use crate::failing_disk::Failing;
 use crate::fixture::{folder, quiet};
 
 const CAPACITY: u64 = 1 << 20;
@@ -129,6 +131,25 @@ fn what_is_too_old_goes_by_itself() {
     assert_eq!(there(kept.path(), 2), [0, 1]);
     keep(Duration::ZERO, &[2]);
     assert!(!there(kept.path(), 2).contains(&0));
+}
+
+/// Only who kept something let go what is too old: a process that finds all that it wants let nothing go, nor when it ended.
+#[test]
+fn what_is_too_old_goes_when_a_process_ends_that_kept_nothing() {
+    let kept = folder();
+    let run = |hours_later: u64, programs: &[usize]| {
+        let clock = Failing::default();
+        clock.hours_later.store(hours_later, Ordering::Relaxed);
+        let settings = Settings::new().dir(kept.path()).vfs(Arc::new(clock));
+        let driver = Simulated::new();
+        let context = in_dir(&driver, settings.max_age(Duration::from_secs(3600)));
+        programs.iter().for_each(|n| make(&context, *n));
+        driver.counts().builds
+    };
+    assert_eq!(run(0, &[0, 1]), 2);
+    // Too old, and used before it is let go; so it stays.
+    assert_eq!(run(2, &[0]), 0);
+    assert_eq!(there(kept.path(), 2), [0]);
 }
 
 /// Readers find it or they don't; nothing else, and no error.

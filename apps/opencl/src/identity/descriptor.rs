@@ -7,7 +7,7 @@ use sde::Fingerprint;
 use sde::key::{Digest, Encoder, FingerprintError, Short};
 
 use super::Environment;
-use super::environment::{BUILD_OPTIONS, are_plain};
+use super::environment::{BUILD_OPTIONS, LINK_OPTIONS, are_plain};
 use super::full_key::{FORMAT, FullKey, Included, Material};
 use super::options::Options;
 use super::scan::Source;
@@ -55,7 +55,7 @@ pub(crate) struct Describe<'a> {
 
 impl Describe<'_> {
     pub(crate) fn describe(&self, spec: &ProgramSpec) -> Result<Descriptor, Error> {
-        let (switches, from_environment) = self.environment.look();
+        let switches = self.environment.switches();
         let mut options = Options::default();
         for option in &spec.options {
             match option {
@@ -64,11 +64,14 @@ impl Describe<'_> {
             }
         }
         options.add(self.options)?;
-        match spec.what {
-            // A linker takes few of them, of some libraries only.
-            What::Linked(_) => {}
-            _ if self.is_built => {}
-            _ => options.add(&from_environment).map_err(of_environment)?,
+        let variable = match spec.what {
+            What::Linked(_) => LINK_OPTIONS,
+            _ => BUILD_OPTIONS,
+        };
+        if !self.is_built {
+            let said = self.environment.value(variable);
+            let added = options.add(&said);
+            added.map_err(|error| of_environment(variable, error))?;
         }
         let (material, made, cacheable) = self.material(spec, &options)?;
         let known = options.cacheable().and_then(|()| are_plain(&switches));
@@ -234,10 +237,10 @@ fn cut_to(digest: Digest, bits: usize) -> Digest {
     Digest::from_bytes(bytes)
 }
 
-fn of_environment(error: Error) -> Error {
+fn of_environment(variable: &str, error: Error) -> Error {
     match error {
         Error::Options { options, why } => Error::Options {
-            options: format!("{BUILD_OPTIONS}={options}"),
+            options: format!("{variable}={options}"),
             why,
         },
         other => other,

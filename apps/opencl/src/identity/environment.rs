@@ -74,8 +74,11 @@ pub const DRIVER_CACHES: &[&str] = &[
     "MESA_SHADER_CACHE_DIR",
 ];
 
-/// Options for every build, beside those of the program and of the call.
-pub(crate) const BUILD_OPTIONS: &str = "SDE_OPENCL_BUILD_OPTIONS";
+/// Options for every compilation, beside those of the program and of the call.
+pub(super) const BUILD_OPTIONS: &str = "SDE_OPENCL_BUILD_OPTIONS";
+
+/// The same for every link: a linker takes few, of some libraries only.
+pub(super) const LINK_OPTIONS: &str = "SDE_OPENCL_LINK_OPTIONS";
 
 type Read = dyn Fn() -> Vec<(String, String)> + Send + Sync;
 
@@ -144,19 +147,19 @@ impl Environment {
         self
     }
 
-    /// The variables that count, by name; and the options for every build.
-    pub(crate) fn look(&self) -> (Vec<(String, String)>, String) {
-        let mut options = String::new();
-        let mut found = Vec::new();
-        for (name, value) in (self.read)() {
-            if name == BUILD_OPTIONS {
-                options = value;
-            } else if self.counts(&name) {
-                found.push((name, value));
-            }
-        }
+    /// The variables that count, by name.
+    pub(super) fn switches(&self) -> Vec<(String, String)> {
+        let mut found = (self.read)();
+        found.retain(|(name, _)| self.counts(name));
         found.sort();
-        (found, options)
+        found
+    }
+
+    /// What a variable holds; nothing if it is not set.
+    pub(super) fn value(&self, name: &str) -> String {
+        let mut all = (self.read)().into_iter();
+        all.find(|(there, _)| there == name)
+            .map_or_else(String::new, |(_, value)| value)
     }
 
     /// Where a driver may look for included files before all else: PoCL writes a source to a file in its own cache, and looks

@@ -24,7 +24,7 @@ impl Descriptor {
     /// described. The parts of a linked program are described, and asked, by themselves.
     pub(crate) fn unchanged(&self, environment: &Environment) -> Option<Stamps> {
         let full = self.full_key();
-        let is_same = environment.look().0 == full.switches;
+        let is_same = environment.switches() == full.switches;
         is_same
             .then(|| full.stamps(&environment.looked_in_before()))
             .flatten()

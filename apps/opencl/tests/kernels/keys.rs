@@ -388,18 +388,34 @@ fn a_switch_that_opens_all_others_is_not_cacheable() {
     assert!(is_cacheable("CUDA_HOME", "/usr/local/cuda"));
 }
 
-/// Of those that OpenCL lets a linker take PoCL refuses each: the parts have them.
+/// A linker takes five options, of which PoCL refuses each. So links have a variable of their own, and the other one is for compilers.
 #[test]
-fn the_options_for_every_build_are_those_of_compilers() {
-    let option = "-cl-fast-relaxed-math";
-    let variables = move || vec![("SDE_OPENCL_BUILD_OPTIONS".to_owned(), option.to_owned())];
-    let context = quiet(&Simulated::new()).environment(Environment::reading(variables));
-    let parts = [ProgramSpec::source("kernel void k() {}")];
-    let context = context.build().unwrap();
-    let linked = context.describe(0, &ProgramSpec::linked(parts)).unwrap();
-    assert_eq!(linked.options(), "");
-    let Material::Linked { parts } = &linked.full_key().material else {
+fn compilers_and_linkers_each_have_options_of_the_environment() {
+    let describe = |variables: &[(&str, &str)], spec: &ProgramSpec| {
+        let owned = |(name, value): &(&str, &str)| (name.to_string(), value.to_string());
+        let variables: Vec<_> = variables.iter().map(owned).collect();
+        let environment = Environment::reading(move || variables.clone());
+        let context = quiet(&Simulated::new()).environment(environment).build();
+        context
+            .unwrap()
+            .describe_with(0, spec, "-cl-finite-math-only")
+    };
+    let source = ProgramSpec::source("kernel void k() {}");
+    let linked = ProgramSpec::linked([source.clone()]).option("-cl-unsafe-math-optimizations");
+    let build = ("SDE_OPENCL_BUILD_OPTIONS", "-cl-fast-relaxed-math");
+    let link = ("SDE_OPENCL_LINK_OPTIONS", "-cl-no-signed-zeros");
+    let both = describe(&[build, link], &linked).unwrap();
+    let options = "-cl-unsafe-math-optimizations -cl-finite-math-only -cl-no-signed-zeros";
+    assert_eq!(both.options(), options);
+    let Material::Linked { parts } = &both.full_key().material else {
         unreachable!("it is linked");
     };
-    assert_eq!(parts[0].options, option);
+    assert_eq!(parts[0].options, build.1);
+    let alone = describe(&[build, link], &source).unwrap();
+    assert_eq!(alone.options(), format!("-cl-finite-math-only {}", build.1));
+    let error = describe(&[("SDE_OPENCL_LINK_OPTIONS", "-D")], &linked).unwrap_err();
+    assert!(
+        error.to_string().contains("SDE_OPENCL_LINK_OPTIONS=-D"),
+        "{error}"
+    );
 }

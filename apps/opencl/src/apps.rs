@@ -86,9 +86,9 @@ pub(crate) const NAMES: [&str; 3] = [
 /// How many bytes of programs and kernels an engine may remember; when there are more, those that were
 /// used longest ago are let go, but for what somebody holds: a program goes only when none of its kernels is remembered or held.
 ///
-/// A program counts with the length of its binary where that is known, else with an estimate; a kernel
-/// counts with its part of the program. The limit holds for programs, for kernels and for compiled parts of programs each, so all together may
-/// be three times as much.
+/// A program counts with the length of its binary where that is known, else with an estimate; a kernel, which holds its program, with as
+/// much. The limit holds for programs, for kernels and for compiled parts of programs each. A context has a
+/// [limit](crate::ContextBuilder::memory_limit) by itself.
 ///
 /// ```
 /// use sde::Sde;
@@ -106,13 +106,14 @@ pub fn memory_budget(builder: Builder, bytes: usize) -> Builder {
 
 impl MemorySize for Program {
     fn memory_size(&self) -> usize {
-        self.bytes()
+        self.0.bytes()
     }
 }
 
+/// It holds the program, whose other kernels may be used by nobody.
 impl MemorySize for Kernel {
     fn memory_size(&self) -> usize {
-        self.program().bytes() / self.program().kernel_names().len().max(1)
+        self.program().0.bytes()
     }
 }
 

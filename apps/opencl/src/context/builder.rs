@@ -25,8 +25,12 @@ pub struct ContextBuilder {
     environment: Environment,
     keeping: Keeping,
     notes: Notes,
+    memory_limit: usize,
     bits: Option<usize>,
 }
+
+/// How many bytes of programs a context has live by itself.
+const MEMORY_LIMIT: usize = 1 << 30;
 
 impl ContextBuilder {
     fn new(driver: Result<Box<dyn Driver>, Error>) -> Self {
@@ -35,6 +39,7 @@ impl ContextBuilder {
             environment: Environment::default(),
             keeping: Keeping::Nowhere(None),
             notes: Notes::default(),
+            memory_limit: MEMORY_LIMIT,
             bits: None,
         }
     }
@@ -65,6 +70,13 @@ impl ContextBuilder {
                 self
             }
         }
+    }
+
+    /// How many bytes of programs may be live before an engine that has another one made lets go of those that were used, or made, longest
+    /// ago, but for what somebody holds (1 GiB). They count as in a [budget](crate::memory_budget), which looks at each use.
+    pub fn memory_limit(mut self, bytes: usize) -> Self {
+        self.memory_limit = bytes;
+        self
     }
 
     /// Which environment variables change what the driver makes.
@@ -107,6 +119,7 @@ impl ContextBuilder {
             environment: self.environment,
             keeping: self.keeping,
             notes: self.notes,
+            memory_limit: self.memory_limit,
             bits: self.bits,
             living: Living::default(),
             brought: Brought::default(),

@@ -88,6 +88,12 @@ impl Context {
         }
     }
 
+    /// How many bytes of programs may be [live](crate::ContextBuilder::memory_limit).
+    #[must_use]
+    pub fn memory_limit(&self) -> usize {
+        self.0.memory_limit
+    }
+
     /// Lets go what an engine remembers of programs and kernels and nobody holds, and kernels that wait for
     /// their next launch: for who lacks a resource elsewhere, as for a buffer. What is let go so is not captured once
     /// more; call [`keep_launched`](Self::keep_launched) before for that.
@@ -98,6 +104,22 @@ impl Context {
                 sde.evict(app, 0);
             }
         });
+    }
+
+    /// Lets go what was made longest ago if there is too much of it.
+    pub(crate) fn keep_to_limit(&self, sde: &Handle) {
+        let limit = self.0.memory_limit;
+        let programs = self.0.living.programs();
+        let bytes = programs
+            .iter()
+            .map(|program| program.bytes())
+            .sum::<usize>();
+        drop(programs);
+        if bytes > limit {
+            for app in apps::NAMES {
+                sde.evict(app, limit);
+            }
+        }
     }
 
     /// Releases kernels that wait for their next launch. They are made again when they are needed.

@@ -90,14 +90,14 @@ impl Program {
     pub fn binary(&self) -> Result<Vec<u8>, Error> {
         Ok(self.0.captured(Ended::All)?.binary)
     }
-
-    /// How much memory it is taken to need.
-    pub(crate) fn bytes(&self) -> usize {
-        self.0.bytes.load(Ordering::Relaxed)
-    }
 }
 
 impl Live {
+    /// How much memory it is taken to need.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+
     pub(crate) fn context(&self) -> &Context {
         &self.making.context
     }

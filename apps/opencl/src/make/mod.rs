@@ -32,6 +32,7 @@ pub(crate) fn program(
     descriptor: &Descriptor,
 ) -> Result<Program, Error> {
     let making = Making::new(context, device, descriptor)?;
+    context.keep_to_limit(sde);
     let first = context.first_like(device);
     if first != device
         && let Some(shared) = making.share(sde, first)?

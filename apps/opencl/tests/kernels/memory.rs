@@ -4,7 +4,7 @@ use sde::{Event, EventLog, Sde, Value};
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{ProgramSpec, memory_budget};
 
-use crate::fixture::{COPY, context, copy, folder, keeping};
+use crate::fixture::{COPY, context, copy, folder, keeping, quiet};
 
 #[test]
 fn a_kernel_is_made_once_and_each_kernel_of_a_program_is_remembered() {
@@ -173,4 +173,36 @@ fn programs_leave_by_bytes_but_not_those_in_use() {
     assert_eq!(driver.counts().builds, builds);
     kernel(1);
     assert_eq!(driver.counts().builds, builds + 1);
+}
+
+/// Without a budget of the engine's programs stayed for ever, and with one those stayed of which one kernel of many was used: it
+/// counted with its part of the program, and held all of it.
+#[test]
+fn a_context_lets_go_what_is_too_much_by_itself() {
+    const PROGRAM: usize = 64 << 10;
+    for by_engine in [false, true] {
+        let driver = Simulated::new();
+        let (mut builder, mut sde) = (quiet(&driver), Sde::builder());
+        match by_engine {
+            true => sde = memory_budget(sde, 10 * PROGRAM),
+            false => builder = builder.memory_limit(10 * PROGRAM),
+        }
+        let (context, sde) = (builder.build().unwrap(), sde.build().unwrap());
+        let kernel = |n: usize| {
+            let spec = ProgramSpec::source(format!("kernel void k{n}() {{}} {COPY}{COPY}"));
+            let program = context.describe(0, &spec).unwrap();
+            context.kernel(&sde, 0, &program, "copy").unwrap()
+        };
+        let in_use = kernel(0);
+        for n in 1..40 {
+            kernel(n);
+            let programs = driver.counts().programs;
+            assert!(programs <= 12, "{programs}, by the engine: {by_engine}");
+        }
+        let builds = driver.counts().builds;
+        assert!(Value::ptr_eq(&in_use, &kernel(0)));
+        kernel(39);
+        assert_eq!(driver.counts().builds, builds);
+    }
+    assert_eq!(context(&Simulated::new()).memory_limit(), 1 << 30);
 }

@@ -61,5 +61,6 @@ pub use identity::{
 };
 pub use kept::{KernelDir, KernelStore, StoreError};
 pub use live::{Kernel, Launch, Object, Program};
+pub use opencl3;
 pub use settings::{Mode, Settings, SettingsError};
 pub use stats::{Event, Stats};

@@ -229,3 +229,38 @@ fn the_help_fits_a_terminal_and_names_each_option() {
         assert!(help.contains(&format!("--{option} ")), "{option}");
     }
 }
+
+/// What one run built the next one has from a file, and a file that is damaged is no program.
+#[test]
+fn blobs_in_files_take_the_place_of_builds() {
+    if !has_device("blobs_in_files_take_the_place_of_builds") {
+        return;
+    }
+    let (folder, drivers) = (
+        tempfile::tempdir().expect("a folder"),
+        tempfile::tempdir().expect("a folder"),
+    );
+    let run = || {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_blobs"));
+        let own = sde::opencl::DRIVER_CACHES;
+        command.envs(own.iter().map(|name| (name, drivers.path())));
+        command.env_remove("SDE_OPENCL_BUILD_OPTIONS");
+        let output = command.arg(folder.path()).output().expect("it starts");
+        assert!(output.status.success(), "{}", told(&output));
+        String::from_utf8(output.stdout).expect("what it says is text")
+    };
+    let built = run();
+    assert!(built.ends_with("[2.0, 4.0, 6.0]\n1 builds\n"), "{built}");
+    assert_eq!(run(), "[2.0, 4.0, 6.0]\n0 builds\n");
+    let mut files = std::fs::read_dir(folder.path()).expect("the folder");
+    let file = files.next().expect("a blob").expect("a blob").path();
+    let mut bytes = std::fs::read(&file).expect("the blob");
+    bytes[100] ^= 1;
+    std::fs::write(&file, bytes).expect("the blob");
+    let built = run();
+    assert!(
+        built.contains("checksum") && built.ends_with("1 builds\n"),
+        "{built}"
+    );
+    assert_eq!(run(), "[2.0, 4.0, 6.0]\n0 builds\n");
+}

@@ -3,6 +3,13 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use opencl3::error_codes::{
+    CL_BUILD_PROGRAM_FAILURE, CL_COMPILE_PROGRAM_FAILURE, CL_INVALID_BUILD_OPTIONS,
+    CL_INVALID_COMPILER_OPTIONS, CL_INVALID_LINKER_OPTIONS, CL_INVALID_OPERATION,
+    CL_INVALID_SPEC_ID, CL_INVALID_VALUE, CL_LINK_PROGRAM_FAILURE,
+    CL_MEM_OBJECT_ALLOCATION_FAILURE, CL_OUT_OF_HOST_MEMORY, CL_OUT_OF_RESOURCES, error_text,
+};
+
 use crate::cacheable::NotCacheable;
 
 /// What kept a program or a kernel from being had.
@@ -194,49 +201,37 @@ impl Refusal {
     /// Whether memory or another resource was lacking: it may work once something was let go.
     #[must_use]
     pub fn is_out_of_resources(self) -> bool {
-        const MEM_OBJECT_ALLOCATION_FAILURE: i32 = -4;
-        const OUT_OF_RESOURCES: i32 = -5;
-        const OUT_OF_HOST_MEMORY: i32 = -6;
         matches!(
             self.code,
-            MEM_OBJECT_ALLOCATION_FAILURE | OUT_OF_RESOURCES | OUT_OF_HOST_MEMORY
+            CL_MEM_OBJECT_ALLOCATION_FAILURE | CL_OUT_OF_RESOURCES | CL_OUT_OF_HOST_MEMORY
         )
     }
 
     /// Whether a module in an intermediate language is at fault, if it was given one to make a program of.
     #[must_use]
     pub(crate) fn is_of_the_module(self) -> bool {
-        const INVALID_VALUE: i32 = -30;
-        const INVALID_OPERATION: i32 = -59;
-        matches!(self.code, INVALID_VALUE | INVALID_OPERATION)
+        matches!(self.code, CL_INVALID_VALUE | CL_INVALID_OPERATION)
     }
 
     /// Whether the program is at fault, so that the same build would fail in the same way again.
     #[must_use]
     pub(crate) fn is_of_the_program(self) -> bool {
-        const BUILD_PROGRAM_FAILURE: i32 = -11;
-        const COMPILE_PROGRAM_FAILURE: i32 = -15;
-        const LINK_PROGRAM_FAILURE: i32 = -17;
-        const INVALID_BUILD_OPTIONS: i32 = -43;
-        const INVALID_COMPILER_OPTIONS: i32 = -66;
-        const INVALID_LINKER_OPTIONS: i32 = -67;
-        const INVALID_SPEC_ID: i32 = -71;
         matches!(
             self.code,
-            BUILD_PROGRAM_FAILURE
-                | COMPILE_PROGRAM_FAILURE
-                | LINK_PROGRAM_FAILURE
-                | INVALID_BUILD_OPTIONS
-                | INVALID_COMPILER_OPTIONS
-                | INVALID_LINKER_OPTIONS
-                | INVALID_SPEC_ID
+            CL_BUILD_PROGRAM_FAILURE
+                | CL_COMPILE_PROGRAM_FAILURE
+                | CL_LINK_PROGRAM_FAILURE
+                | CL_INVALID_BUILD_OPTIONS
+                | CL_INVALID_COMPILER_OPTIONS
+                | CL_INVALID_LINKER_OPTIONS
+                | CL_INVALID_SPEC_ID
         )
     }
 }
 
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = opencl3::error_codes::error_text(self.code);
+        let name = error_text(self.code);
         write!(f, "{} gave {} ({name})", self.call, self.code)
     }
 }

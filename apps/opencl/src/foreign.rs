@@ -20,7 +20,7 @@ use crate::driver::{BinaryKind, ForeignFacts, RawProgram, opencl};
 use crate::error::Refusal;
 use crate::identity::{Material, ProgramSpec};
 use crate::kept::Facts;
-use crate::live::Program;
+use crate::live::{Owned, Program};
 use crate::make::Making;
 
 /// A program that somebody else made.
@@ -51,9 +51,9 @@ impl Context {
 
     /// The same, of a program that is held.
     pub(crate) fn adopt(&self, device: usize, raw: RawProgram) -> Result<Foreign, Error> {
-        let found = self.copied(device, &raw);
-        self.0.driver.release_program(raw);
-        Ok(Foreign { found: found? })
+        let raw = Owned::new(self, raw);
+        let found = self.copied(device, raw.get())?;
+        Ok(Foreign { found })
     }
 
     /// A program of our own, made from the binary: its owner may build his again, with other options.
@@ -84,7 +84,7 @@ impl Context {
         match copied() {
             Ok((facts, own, told_after)) if told_after == told => {
                 let code = Code::default();
-                Ok(Ok(Program::new(making.clone(), own.take(), facts, code)))
+                Ok(Ok(Program::new(making.clone(), own, facts, code)))
             }
             Ok(_) => foreign("it was built again while it was looked at".to_owned()),
             Err(refusal) => foreign(Refusal::to_string(&refusal)),

@@ -5,32 +5,7 @@
 //! a process one builds and the others wait; the live program is remembered for its context; its binary is
 //! kept for other processes, checked before a driver sees it.
 //!
-//! ```no_run
-//! use std::sync::Arc;
-//! use opencl3::context::Context as ClContext;
-//! use sde::Sde;
-//! use sde_opencl::{Context, ProgramSpec, Settings, devices};
-//!
-//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let found = devices()?;
-//! let context = Context::on(Arc::new(ClContext::from_device(&found[0].device)?))
-//!     .keep(Settings::from_env()?)
-//!     .build()?;
-//!
-//! let scale = ProgramSpec::source(
-//!     "kernel void scale(global T *x, T by) { x[get_global_id(0)] *= by; }",
-//! );
-//! let scale = context.describe(0, &scale.named("scale").define("T", "float"))?;
-//!
-//! let sde = Sde::new();
-//! let kernel = context.kernel(&sde, 0, &scale, "scale")?;  // built, loaded, waited for or remembered
-//! let launch = kernel.launch()?;                           // arguments of its own
-//! # let _ = launch;
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! The guide's page on kernels says what is guaranteed.
+//! The guide's page on kernels begins with a program that launches one, and says what is guaranteed.
 
 pub mod apps;
 mod blob;

@@ -42,6 +42,16 @@ impl Vfs for Disk {
         std::fs::canonicalize(path)
     }
 
+    fn link_target(&self, path: &Path) -> io::Result<Option<PathBuf>> {
+        use io::ErrorKind::{InvalidInput, NotADirectory, NotFound};
+        match std::fs::read_link(path) {
+            Err(error) if matches!(error.kind(), InvalidInput | NotADirectory | NotFound) => {
+                Ok(None)
+            }
+            target => target.map(Some),
+        }
+    }
+
     fn list(&self, dir: &Path) -> io::Result<Vec<OsString>> {
         std::fs::read_dir(dir)?
             .map(|entry| entry.map(|entry| entry.file_name()))

@@ -91,6 +91,15 @@ pub trait Vfs: Send + Sync + fmt::Debug {
         Ok(path.to_owned())
     }
 
+    /// Where a symbolic link leads, as it is written in it; `None` for what is none. A medium that has no links gives that for all, as this does.
+    ///
+    /// # Errors
+    /// If that can't be found out.
+    fn link_target(&self, path: &Path) -> io::Result<Option<PathBuf>> {
+        let _ = path;
+        Ok(None)
+    }
+
     /// The names in a directory, in any order.
     ///
     /// # Errors

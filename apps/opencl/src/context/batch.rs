@@ -45,7 +45,8 @@ impl Context {
     /// loaded or built on as many threads as the engine has. For the start of a program that knows which
     /// kernels it will need; [`kernel`](Self::kernel) then finds them live.
     ///
-    /// One that fails keeps no other from being had.
+    /// One that fails keeps no other from being had. Where a compiler takes one program at a time, as PoCL's does, building many takes as
+    /// long as one by one.
     ///
     /// ```
     /// use sde::Sde;

@@ -91,7 +91,7 @@ pub struct DeviceInfo {
 }
 
 /// A program of a driver: whoever holds it gives it back.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct RawProgram(usize);
 
 /// A kernel of a driver: whoever holds it gives it back.

@@ -156,10 +156,9 @@ impl OpenCl {
     }
 
     fn id(&self, device: usize) -> Done<[cl_device_id; 1]> {
-        const INVALID_DEVICE: i32 = -33;
         let id = self.ids.get(device).ok_or(Refusal {
             call: "choosing a device",
-            code: INVALID_DEVICE,
+            code: error_codes::CL_INVALID_DEVICE,
         })?;
         Ok([id.0])
     }
@@ -171,8 +170,7 @@ fn refused(call: &'static str) -> impl Fn(i32) -> Refusal {
 
 /// OpenCL's texts end with a null byte and have no other.
 fn text(call: &'static str, text: &str) -> Done<CString> {
-    const INVALID_VALUE: i32 = -30;
-    CString::new(text).map_err(|_| refused(call)(INVALID_VALUE))
+    CString::new(text).map_err(|_| refused(call)(error_codes::CL_INVALID_VALUE))
 }
 
 impl RawProgram {
@@ -251,8 +249,7 @@ impl Driver for OpenCl {
         let (id, options) = (self.id(device)?, text("clLinkProgram", options)?);
         let parts: Vec<cl_program> = parts.iter().map(|part| part.get()).collect();
         if parts.is_empty() {
-            const INVALID_VALUE: i32 = -30;
-            return Err(refused("clLinkProgram")(INVALID_VALUE));
+            return Err(refused("clLinkProgram")(error_codes::CL_INVALID_VALUE));
         }
         // SAFETY: context and programs are alive; without a callback the call returns when it is
         // done.
@@ -367,9 +364,8 @@ impl Driver for OpenCl {
         };
         let context: isize = of_program(program::CL_PROGRAM_CONTEXT)?.into();
         if context != self.context.get() as isize {
-            const INVALID_CONTEXT: i32 = -34;
             return Err(refused("looking at a program of another context")(
-                INVALID_CONTEXT,
+                error_codes::CL_INVALID_CONTEXT,
             ));
         }
         let kind: u32 = of_build(program::CL_PROGRAM_BINARY_TYPE)?.into();

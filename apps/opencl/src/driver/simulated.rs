@@ -26,6 +26,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use opencl3::error_codes::{
+    CL_BUILD_PROGRAM_FAILURE, CL_INVALID_BINARY, CL_INVALID_PROGRAM, CL_INVALID_SPEC_ID,
+    CL_INVALID_VALUE, CL_OUT_OF_RESOURCES,
+};
+
 use super::{
     BinaryKind, Capture, DeviceIdentity, DeviceInfo, DeviceType, Done, Driver, ForeignFacts,
     RawKernel, RawProgram,
@@ -33,12 +38,6 @@ use super::{
 use crate::error::Refusal;
 use crate::lock::lock;
 
-const OUT_OF_RESOURCES: i32 = -5;
-const BUILD_PROGRAM_FAILURE: i32 = -11;
-const INVALID_VALUE: i32 = -30;
-const INVALID_BINARY: i32 = -42;
-const INVALID_PROGRAM: i32 = -44;
-const INVALID_SPEC_ID: i32 = -71;
 const MAGIC: &[u8; 4] = b"SIM1";
 
 /// A simulated driver. A clone is the same one.
@@ -165,7 +164,7 @@ impl Simulated {
     fn add(&self, program: Program) -> Done<RawProgram> {
         let mut state = lock(&self.state);
         if state.room.is_some_and(|room| state.programs.len() >= room) {
-            return Err(refused("making a program", OUT_OF_RESOURCES));
+            return Err(refused("making a program", CL_OUT_OF_RESOURCES));
         }
         state.next += 1;
         let number = state.next;
@@ -175,7 +174,7 @@ impl Simulated {
 
     fn get(&self, raw: &RawProgram) -> Done<Program> {
         let found = lock(&self.state).programs.get(&raw.0).cloned();
-        found.ok_or_else(|| refused("using a program", INVALID_PROGRAM))
+        found.ok_or_else(|| refused("using a program", CL_INVALID_PROGRAM))
     }
 
     fn finish(&self, raw: &RawProgram, device: usize, options: &str, kind: BinaryKind) -> Done<()> {
@@ -194,7 +193,7 @@ impl Simulated {
                 let why = why.lines().next().unwrap_or_default().trim();
                 program.log = format!("error: {why}");
                 lock(&self.state).programs.insert(raw.0, program);
-                return Err(refused("building", BUILD_PROGRAM_FAILURE));
+                return Err(refused("building", CL_BUILD_PROGRAM_FAILURE));
             }
             let device = &self.devices[device].identity;
             program.code = format!(
@@ -254,7 +253,7 @@ impl Driver for Simulated {
     fn with_il(&self, il: &[u8]) -> Done<RawProgram> {
         lock(&self.state).counts.from_il += 1;
         if il.is_empty() {
-            return Err(refused("taking a module", INVALID_VALUE));
+            return Err(refused("taking a module", CL_INVALID_VALUE));
         }
         self.add(Program {
             text: String::from_utf8_lossy(il).into_owned(),
@@ -271,7 +270,7 @@ impl Driver for Simulated {
         });
         let Some(code) = code else {
             lock(&self.state).counts.damaged += 1;
-            return Err(refused("taking a binary", INVALID_BINARY));
+            return Err(refused("taking a binary", CL_INVALID_BINARY));
         };
         let text = code.splitn(3, '|').last().unwrap_or_default().to_owned();
         self.add(Program {
@@ -284,7 +283,7 @@ impl Driver for Simulated {
     fn set_constant(&self, program: &RawProgram, id: u32, value: &[u8]) -> Done<()> {
         let mut program_there = self.get(program)?;
         if id > 1000 {
-            return Err(refused("setting a constant", INVALID_SPEC_ID));
+            return Err(refused("setting a constant", CL_INVALID_SPEC_ID));
         }
         program_there.text += &format!(" {id}={value:?}");
         lock(&self.state).programs.insert(program.0, program_there);

@@ -4,7 +4,6 @@
 //! wait, room is kept, uses are counted and nothing half-written or damaged is seen, as for any app; and the program
 //! `sde` reads it.
 
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -273,21 +272,29 @@ fn check_above(vfs: &dyn Vfs, dir: &Path, trusts_group: bool) -> io::Result<()> 
         for above in path.ancestors().skip(1) {
             check_owner(vfs, above, dir, trusts_group)?;
         }
-        let links = path
-            .ancestors()
-            .filter_map(|part| Some((part, fs::read_link(part).ok()?)));
-        // The one that is nearest to the root.
-        let Some((link, target)) = links.last() else {
-            return Ok(());
-        };
-        let (place, rest) = (link.parent(), path.strip_prefix(link).ok());
-        let parts = [place, Some(&*target), rest].into_iter().flatten();
-        path = parts.collect::<PathBuf>();
+        match without_first_link(vfs, &path)? {
+            Some(leads_to) => path = leads_to,
+            None => return Ok(()),
+        }
     }
+    let dir = dir.display();
     Err(io::Error::other(format!(
-        "{} leads through more than {LINKS} links",
-        dir.display()
+        "{dir} leads through more than {LINKS} links"
     )))
+}
+
+/// The path with what the link nearest to the root leads to in place of that; nothing if there is none.
+fn without_first_link(vfs: &dyn Vfs, path: &Path) -> io::Result<Option<PathBuf>> {
+    let mut there = PathBuf::new();
+    let mut parts = path.components();
+    while let Some(part) = parts.next() {
+        let link = there.join(part);
+        if let Some(target) = vfs.link_target(&link)? {
+            return Ok(Some(there.join(target).join(parts)));
+        }
+        there = link;
+    }
+    Ok(None)
 }
 
 fn check_owner(vfs: &dyn Vfs, above: &Path, dir: &Path, trusts_group: bool) -> io::Result<()> {

@@ -6,5 +6,5 @@ mod program;
 
 pub(crate) use kernel::Idle;
 pub use kernel::{Kernel, Launch};
-pub(crate) use program::Live;
+pub(crate) use program::{Live, Owned};
 pub use program::{Object, Program};

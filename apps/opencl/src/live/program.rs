@@ -25,10 +25,33 @@ fn estimate(descriptor: &Descriptor) -> usize {
     UNSEEN + descriptor.source_length()
 }
 
+/// A program of a driver, given back when this is dropped: when nobody holds it any more, or it comes to nothing by an error or a panic.
+pub(crate) struct Owned {
+    context: Context,
+    raw: RawProgram,
+}
+
+impl Owned {
+    pub(crate) fn new(context: &Context, raw: RawProgram) -> Self {
+        let context = context.clone();
+        Self { context, raw }
+    }
+
+    pub(crate) fn get(&self) -> &RawProgram {
+        &self.raw
+    }
+}
+
+impl Drop for Owned {
+    fn drop(&mut self) {
+        let raw = std::mem::take(&mut self.raw);
+        self.context.0.driver.release_program(raw);
+    }
+}
+
 pub(crate) struct Live {
     pub(crate) making: Making,
-    /// Always there until it is dropped.
-    raw: Option<RawProgram>,
+    raw: Owned,
     pub(crate) facts: Facts,
     pub(crate) code: Code,
     /// How long the binary is, as far as is known.
@@ -36,11 +59,11 @@ pub(crate) struct Live {
 }
 
 impl Program {
-    pub(crate) fn new(making: Making, raw: RawProgram, facts: Facts, code: Code) -> Self {
+    pub(crate) fn new(making: Making, raw: Owned, facts: Facts, code: Code) -> Self {
         let live = Arc::new(Live {
             bytes: AtomicUsize::new(estimate(&making.descriptor)),
             making,
-            raw: Some(raw),
+            raw,
             facts,
             code,
         });
@@ -111,11 +134,7 @@ impl Live {
     }
 
     pub(crate) fn raw(&self) -> &RawProgram {
-        // It is taken in `drop` only.
-        match &self.raw {
-            Some(raw) => raw,
-            None => unreachable!("a program is used after it was given back"),
-        }
+        &self.raw.raw
     }
 
     pub(crate) fn driver(&self) -> &dyn Driver {
@@ -135,16 +154,7 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        /// Gives it back also if a user's store panics.
-        struct GivenBack<'a>(&'a mut Live);
-        impl Drop for GivenBack<'_> {
-            fn drop(&mut self) {
-                if let Some(raw) = self.0.raw.take() {
-                    self.0.driver().release_program(raw);
-                }
-            }
-        }
-        GivenBack(self).0.keep_at_the_end();
+        self.keep_at_the_end();
     }
 }
 
@@ -159,29 +169,23 @@ impl fmt::Debug for Program {
 
 /// A compiled part of a program, to be linked.
 pub struct Object {
-    context: Context,
     pub(crate) descriptor: Descriptor,
-    raw: Option<RawProgram>,
-    pub(crate) log: String,
+    raw: Owned,
+    log: String,
 }
 
 impl Object {
-    pub(crate) fn new(
-        context: &Context,
-        descriptor: &Descriptor,
-        raw: RawProgram,
-        log: String,
-    ) -> Self {
+    pub(crate) fn new(descriptor: &Descriptor, raw: Owned, log: String) -> Self {
+        let descriptor = descriptor.clone();
         Self {
-            context: context.clone(),
-            descriptor: descriptor.clone(),
-            raw: Some(raw),
+            descriptor,
+            raw,
             log,
         }
     }
 
-    pub(crate) fn raw(&self) -> Option<&RawProgram> {
-        self.raw.as_ref()
+    pub(crate) fn raw(&self) -> &RawProgram {
+        &self.raw.raw
     }
 
     /// What the compiler said.
@@ -192,14 +196,6 @@ impl Object {
 
     pub(crate) fn bytes(&self) -> usize {
         estimate(&self.descriptor)
-    }
-}
-
-impl Drop for Object {
-    fn drop(&mut self) {
-        if let Some(raw) = self.raw.take() {
-            self.context.0.driver.release_program(raw);
-        }
     }
 }
 

@@ -13,7 +13,7 @@ use crate::error::Refusal;
 use crate::failed::given;
 use crate::identity::{Descriptor, Made, Material};
 use crate::kept::Facts;
-use crate::live::{Object, Program};
+use crate::live::{Object, Owned, Program};
 use crate::stats::Event;
 
 impl Making {
@@ -41,7 +41,7 @@ impl Making {
         Ok(self.live(raw, facts, Code::default()))
     }
 
-    fn build_alone(&self) -> Result<(Owned<'_>, String), Error> {
+    fn build_alone(&self) -> Result<(Owned, String), Error> {
         self.compile("building", |driver, raw, options| {
             driver.build(raw, self.device, options)
         })
@@ -52,7 +52,7 @@ impl Making {
         &self,
         doing: &str,
         call: impl Fn(&dyn Driver, &RawProgram, &str) -> Result<(), Refusal>,
-    ) -> Result<(Owned<'_>, String), Error> {
+    ) -> Result<(Owned, String), Error> {
         self.as_described(|| {
             let raw = self.create()?;
             let compiled = call(self.driver(), raw.get(), self.descriptor.options());
@@ -85,14 +85,14 @@ impl Making {
     fn link<'o>(
         &self,
         objects: impl Iterator<Item = &'o Object> + Clone,
-    ) -> Result<(Owned<'_>, String), Error> {
-        let raws: Vec<&RawProgram> = objects.clone().filter_map(Object::raw).collect();
+    ) -> Result<(Owned, String), Error> {
+        let raws: Vec<&RawProgram> = objects.clone().map(Object::raw).collect();
         let options = self.descriptor.options();
         let mut log: String = objects.map(Object::log).collect();
         // The parts may have been compiled before a switch of the driver was changed.
         self.as_described(|| match self.driver().link(self.device, options, &raws) {
             Ok(raw) => {
-                let raw = Owned::new(self.driver(), raw);
+                let raw = Owned::new(&self.context, raw);
                 log += &self.log(raw.get());
                 Ok((raw, log))
             }
@@ -112,7 +112,7 @@ impl Making {
     }
 
     /// A program that is not built yet.
-    fn create(&self) -> Result<Owned<'_>, Error> {
+    fn create(&self) -> Result<Owned, Error> {
         let driver = self.driver();
         let raw = match &self.descriptor.full_key().material {
             Material::Source { text, .. } => driver.with_source(text),
@@ -133,7 +133,7 @@ impl Making {
                 });
             }
         };
-        let raw = Owned::new(driver, raw.map_err(|refusal| self.refused(refusal))?);
+        let raw = Owned::new(&self.context, raw.map_err(|refusal| self.refused(refusal))?);
         if let Material::Il { constants, .. } = &self.descriptor.full_key().material {
             for (id, value) in constants {
                 let set = driver.set_constant(raw.get(), *id, value);
@@ -145,9 +145,9 @@ impl Making {
     }
 
     /// A built program from bytes that were checked.
-    pub(crate) fn with_binary(&self, binary: &[u8]) -> Result<Owned<'_>, Refusal> {
+    pub(crate) fn with_binary(&self, binary: &[u8]) -> Result<Owned, Refusal> {
         let driver = self.driver();
-        let raw = Owned::new(driver, driver.with_binary(self.device, binary)?);
+        let raw = Owned::new(&self.context, driver.with_binary(self.device, binary)?);
         driver.build(raw.get(), self.device, self.descriptor.options())?;
         Ok(raw)
     }
@@ -202,40 +202,5 @@ impl Making {
         let device = &self.context.devices()[self.device].identity.name;
         let what = format!("making {}", self.descriptor.name());
         Error::refused(what, device, refusal)
-    }
-}
-
-/// A program of a driver that is given back if it comes to nothing, by an error or by a panic.
-pub(crate) struct Owned<'a> {
-    driver: &'a dyn Driver,
-    raw: Option<RawProgram>,
-}
-
-impl<'a> Owned<'a> {
-    pub(super) fn new(driver: &'a dyn Driver, raw: RawProgram) -> Self {
-        let raw = Some(raw);
-        Self { driver, raw }
-    }
-
-    pub(super) fn get(&self) -> &RawProgram {
-        match &self.raw {
-            Some(raw) => raw,
-            None => unreachable!("it is there until it is taken, which ends this"),
-        }
-    }
-
-    pub(crate) fn take(mut self) -> RawProgram {
-        match self.raw.take() {
-            Some(raw) => raw,
-            None => unreachable!("it is there until it is taken, which ends this"),
-        }
-    }
-}
-
-impl Drop for Owned<'_> {
-    fn drop(&mut self) {
-        if let Some(raw) = self.raw.take() {
-            self.driver.release_program(raw);
-        }
     }
 }

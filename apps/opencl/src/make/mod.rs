@@ -17,12 +17,10 @@ use crate::driver::{DeviceType, Driver, RawProgram};
 use crate::error::Refusal;
 use crate::identity::Descriptor;
 use crate::kept::{Facts, Kept, KernelDir, KernelStore, NotKept, parse};
-use crate::live::{Object, Program};
+use crate::live::{Object, Owned, Program};
 use crate::lock::lock;
 use crate::settings::Mode;
 use crate::stats::Event;
-
-use compile::Owned;
 
 /// The body of the app that builds programs.
 pub(crate) fn program(
@@ -60,7 +58,7 @@ pub(crate) fn object(
         driver.compile(raw, device, options)
     })?;
     making.note_built(begun.elapsed());
-    Ok(Object::new(context, descriptor, raw.take(), log))
+    Ok(Object::new(descriptor, raw, log))
 }
 
 /// A program to be made.
@@ -213,7 +211,7 @@ impl Making {
     }
 
     /// A live program of a kept binary.
-    pub(crate) fn loaded(&self, raw: Owned<'_>, kept: &Kept) -> Program {
+    pub(crate) fn loaded(&self, raw: Owned, kept: &Kept) -> Program {
         let program = self.live(raw, kept.facts.clone(), Code::loaded(&kept.launched));
         program.0.note_bytes(&kept.binary);
         program
@@ -245,8 +243,8 @@ impl Making {
         self.context.devices()[self.device].kind
     }
 
-    fn live(&self, raw: Owned<'_>, facts: Facts, code: Code) -> Program {
-        Program::new(self.clone(), raw.take(), facts, code)
+    fn live(&self, raw: Owned, facts: Facts, code: Code) -> Program {
+        Program::new(self.clone(), raw, facts, code)
     }
 
     fn driver(&self) -> &dyn Driver {

@@ -66,7 +66,10 @@ fn a_driver_that_gives_no_binaries_builds_each_time_and_keeps_nothing() {
         driver.give_no_binaries();
         let context = keeping(&driver, kept.path());
         context.program(&Sde::new(), 0, &copy(&context)).unwrap();
-        assert_eq!((driver.counts().builds, context.stats().kept), (1, 0));
+        let stats = context.stats();
+        assert_eq!((stats.builds, stats.kept, stats.not_kept), (1, 0, 1));
+        let why = stats.why_not_kept.unwrap();
+        assert!(why.contains("gives no binary"), "{why}");
     }
     let twins = sde_opencl::driver::simulated::device("twin", "1");
     let driver = Simulated::with(vec![twins.clone(), twins]);

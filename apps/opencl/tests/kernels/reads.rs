@@ -1,4 +1,4 @@
-//! Which files and options a key holds, and which programs have none.
+//! Which files a key holds, and which programs have none.
 
 use std::fs;
 use std::path::Path;
@@ -19,13 +19,13 @@ fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
 }
 
 /// What is found of a program.
-struct Scan {
+pub struct Scan {
     included: Vec<Included>,
-    cacheable: Result<(), NotCacheable>,
-    options: String,
+    pub cacheable: Result<(), NotCacheable>,
+    pub options: String,
 }
 
-fn scan_spec(spec: &ProgramSpec) -> Scan {
+pub fn scan_spec(spec: &ProgramSpec) -> Scan {
     let program = context(&Simulated::new()).describe(0, spec).unwrap();
     let Material::Source { included, .. } = &program.full_key().material else {
         unreachable!("it is a source");
@@ -440,80 +440,4 @@ fn files_that_include_one_another_come_to_an_end() {
     );
     let both = scan("#include \"a/x.h\"", &[folder.path()]);
     assert!(both.included.len() <= 3, "{:?}", names(&both));
-}
-
-fn options(texts: &[&str]) -> Scan {
-    let spec = ProgramSpec::source("kernel void k() {}");
-    let spec = texts.iter().fold(spec, |spec, text| spec.option(*text));
-    scan_spec(&spec)
-}
-
-#[test]
-fn blanks_between_options_do_not_count_and_order_does() {
-    let text = "-DA=1 -cl-mad-enable -Ix -cl-nv-arch sm_50";
-    let parts = [
-        "-D  A=1 \t -cl-mad-enable",
-        " -I x",
-        "",
-        "-cl-nv-arch\nsm_50",
-    ];
-    assert_eq!(options(&parts).options, text);
-    assert_ne!(
-        options(&["-DA=1 -DA=2"]).options,
-        options(&["-DA=2 -DA=1"]).options
-    );
-    let spec = ProgramSpec::source("").include_dir("y z");
-    let dir = scan_spec(&spec);
-    assert_eq!(dir.options, "-I\"y z\"");
-    assert!(dir.cacheable.is_err());
-    for wrong in ["-D", "nu\0ll", "-DA=1 -U", "-cl-nv-arch"] {
-        let spec = ProgramSpec::source("").option(wrong);
-        let context = context(&Simulated::new());
-        assert!(context.describe(0, &spec).is_err(), "{wrong:?}");
-    }
-}
-
-/// Those that are known, and no others.
-#[test]
-fn an_option_that_may_read_a_file_is_not_cacheable() {
-    let plain = "-DA=1 -D B=f(x) -UA -Iinclude -I /usr/include -cl-std=CL3.0 -cl-mad-enable -w -Werror \
-                 -Wno-error=x -g -O0 -std=CL2.0 -create-library -cl-ext=-all,+cl_khr_fp64 -cl-nv-arch sm_50";
-    assert_eq!(options(&[plain]).cacheable, Ok(()));
-    for wrong in [
-        "-include a.h",
-        "-includea.h",
-        "--include=a.h",
-        "--include a.h",
-        "--include-directory=a",
-        "-imacros a.h",
-        "-isystem a",
-        "-iquote a",
-        "-idirafter a",
-        "-iprefix a",
-        "-iwithprefix a",
-        "--sysroot=a",
-        "-isysroot a",
-        "-save-temps",
-        "-save-temps=cwd",
-        "-x cl",
-        "-Wp,-include,a.h",
-        "-I-",
-        "-I=a",
-        "-I\"a b\"",
-        "@file",
-        "file.cl",
-        "-fmodule-file=a",
-        "-Xclang -include",
-        "-cl-a=/b",
-        "-cl-nv-arch -include",
-        "-D\"A=1 -I/elsewhere\"",
-        "-DT=unsigned int",
-        r"-DX='\n'",
-        "-DX='a'",
-        r"-DP=C:\",
-        "\"open",
-    ] {
-        let why = options(&["-w", wrong]).cacheable;
-        assert!(matches!(why, Err(NotCacheable::Option { .. })), "{wrong}");
-    }
 }

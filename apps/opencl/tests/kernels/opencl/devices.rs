@@ -31,6 +31,9 @@ pub fn launch_and_tell(dir: &Path) {
         );
         eprintln!("{log}");
         assert_eq!(kernel.program().kernel_names(), ["axpy", "half_of"]);
+        let identity = &context.devices()[device].identity;
+        assert!(identity.language.starts_with("OpenCL C "), "{identity:?}");
+        assert!(identity.extensions.contains("cl_khr_"), "{identity:?}");
     }
     assert!(!log.is_empty());
     // When the program goes, its binary is captured once more.

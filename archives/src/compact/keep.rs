@@ -1,6 +1,6 @@
 //! Keeping a store within the limits that it was opened with.
 //!
-//! The thread that commits sees to it. It asks first whether there can be too much, from the lengths of the segments:
+//! The thread that commits sees to it, and the one that finishes. It asks first whether there can be too much, from the lengths of the segments:
 //! that costs nothing. A compaction reads all of them, so it comes after the store has grown by a part of what it has, and
 //! for ages once in a tenth of the age. When that was last is in the manifests: of a thousand short programs only those
 //! compact for which it is due.

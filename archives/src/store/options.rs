@@ -106,7 +106,7 @@ impl Options {
         self
     }
 
-    /// What the store may keep. The thread that commits sees to it once there is too much: it gives up entries until seven
+    /// What the store may keep. The thread that commits, or finishes, sees to it once there is too much: it gives up entries until seven
     /// eighths of the capacity are used. So the store may be larger by what is saved between two commits and, while a
     /// limit holds for one app alone, by a sixteenth of all. What is too old goes within a tenth of the age. Entries of a size that is not
     /// kept are not saved. Stores that ranks [open together](Self::open_together) are left to `sde gc`.

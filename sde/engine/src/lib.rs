@@ -199,7 +199,9 @@ pub use sde_macros::{Distributed, Fingerprint, MemorySize};
 /// What the macros need, and the simulator of what leaves memory; not for direct use.
 #[doc(hidden)]
 pub mod __private {
-    pub use crate::app::{FunctionCode, LinkedHelper, ResolvedOnce};
+    pub use crate::app::{
+        FunctionCode, Helper, LinkedHelper, Name, NoHelper, Resolved, ResolvedOnce, Source,
+    };
     pub use crate::cache::eviction::{Candidate, Eviction, Uses};
     pub use crate::console::show_warning;
     pub use crate::error::returned::{ByFrom, ByItself, ErrorOfApp, ErrorType};

@@ -1,16 +1,19 @@
-//! `#[sde::helper]`: a function or a constant counts as code of the apps that name it.
+//! `#[sde::helper]`: a function, a constant or a type counts as code of the apps that name it.
 //!
-//! It stays what it is, and tells the linker of itself from within its own body: the one place that
+//! It stays what it is, and tells the linker of itself. What has a body does so from within: the one place that
 //! functions, methods and constants have, generic or not, in a module, an `impl`, a trait or another
-//! function.
+//! function. A type does so from beside it.
+//!
+//! Beside a function or a constant that is no part of an `impl` or a trait stands a trait of its name, by which those
+//! that ask for the name find it ([`source`]).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use proc_macro2::TokenStream;
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::quote;
-use syn::{Expr, Ident, Item, parse_quote};
+use syn::{Expr, Item, Visibility, parse_quote};
 
-use crate::digest;
+use crate::source;
 
 /// How many were expanded before, in this crate. Those that one call of a `macro_rules!` macro makes have one line and
 /// column.
@@ -19,10 +22,12 @@ static EXPANDED: AtomicU32 = AtomicU32::new(0);
 /// What the attribute expands to.
 pub(crate) fn helper(attribute: &TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
     let refuse = |what| syn::Error::new_spanned(what, REFUSED);
-    if !attribute.is_empty() {
-        return Err(refuse(attribute));
-    }
-    let (digest, words) = (digest::of(item.clone()), digest::words(item.clone()));
+    let is_by_name = match attribute.to_string().as_str() {
+        "" => false,
+        "by_name" => true,
+        _ => return Err(refuse(attribute)),
+    };
+    let source = source::of(&item);
     let number = EXPANDED.fetch_add(1, Ordering::Relaxed);
     let linked = |name: &Ident| {
         let name = name.to_string();
@@ -33,8 +38,7 @@ pub(crate) fn helper(attribute: &TokenStream, item: TokenStream) -> syn::Result<
                     name: #name,
                     module: ::std::module_path!(),
                     place: (::std::line!(), ::std::column!(), #number),
-                    digest: [#(#digest),*],
-                    words: #words,
+                    source: #source,
                 }
             }
         }
@@ -44,20 +48,125 @@ pub(crate) fn helper(attribute: &TokenStream, item: TokenStream) -> syn::Result<
         let linked = linked(name);
         Box::new(parse_quote!({ #linked #value }))
     };
-    match &mut item {
+    let resolved = |visibility: &Visibility, name: &Ident| match is_by_name || !stands_free(name) {
+        true => TokenStream::new(),
+        false => resolved(visibility, name),
+    };
+    let beside = match &mut item {
         Item::Fn(function) => {
-            let linked = linked(&function.sig.ident);
+            let name = &function.sig.ident;
+            let linked = linked(name);
             function.block.stmts.insert(0, parse_quote!(#linked));
+            resolved(&function.vis, name)
         }
-        Item::Const(constant) => constant.expr = with(&constant.ident, &constant.expr),
-        Item::Static(constant) => constant.expr = with(&constant.ident, &constant.expr),
+        Item::Const(constant) => {
+            constant.expr = with(&constant.ident, &constant.expr);
+            resolved(&constant.vis, &constant.ident)
+        }
+        Item::Static(constant) => {
+            constant.expr = with(&constant.ident, &constant.expr);
+            resolved(&constant.vis, &constant.ident)
+        }
+        Item::Enum(of) => linked(&of.ident),
+        Item::Struct(of) => linked(&of.ident),
+        Item::Type(of) => linked(&of.ident),
+        Item::Union(of) => linked(&of.ident),
         other => return Err(refuse(&quote!(#other))),
-    }
-    Ok(quote!(#item))
+    };
+    Ok(quote!(#item #beside))
 }
 
-const REFUSED: &str = "`#[sde::helper]` stands, without brackets, on a function, a method or a constant that has a \
-                       body: mark each of an `impl`; for what else an app's results rest on, raise its version";
+/// The trait by which its name is resolved.
+fn resolved(visibility: &Visibility, name: &Ident) -> TokenStream {
+    let text = name.to_string();
+    let text = text.trim_start_matches("r#");
+    let mut name = name.clone();
+    // No lint looks at it.
+    name.set_span(Span::call_site().located_at(name.span()));
+    quote! {
+        #[doc(hidden)]
+        #visibility trait #name {
+            fn __sde_helper(&self) -> ::sde::__private::Resolved;
+        }
+        impl #name for ::sde::__private::Helper {
+            fn __sde_helper(&self) -> ::sde::__private::Resolved {
+                ::std::option::Option::Some((::std::module_path!(), #text))
+            }
+        }
+    }
+}
+
+/// Whether a trait can stand beside what has this name: an attribute is not told whether it is in an `impl`, but which
+/// file it is in.
+fn stands_free(name: &Ident) -> bool {
+    // Tests of this crate have no files.
+    let place = proc_macro::is_available().then(|| name.span().unwrap());
+    let Some((place, path)) = place.and_then(|place| Some((place, place.local_file()?))) else {
+        return false;
+    };
+    let text = std::fs::read_to_string(&path).unwrap_or_default();
+    let is_module = |part: &std::ffi::OsStr| name == &part.to_string_lossy();
+    let folder = path.parent().and_then(|folder| folder.file_name());
+    !path.file_stem().is_some_and(is_module)
+        && !(path.ends_with("mod.rs") && folder.is_some_and(is_module))
+        && marked(&text, place.line(), place.column(), &name.to_string())
+            .and_then(|tokens| is_free(tokens, &name.to_string()))
+            .unwrap_or(false)
+}
+
+/// Stands before the name that is looked for.
+const MARK: &str = "__sde_mark";
+
+/// The tokens of a file with a mark before the name in this line and column.
+fn marked(text: &str, line: usize, column: usize, name: &str) -> Option<TokenStream> {
+    let lines = text.split_inclusive('\n').take(line.checked_sub(1)?);
+    let start: usize = lines.map(str::len).sum();
+    let characters = text[start..].char_indices();
+    let at = start + characters.map(|(at, _)| at).nth(column.checked_sub(1)?)?;
+    let (before, after) = text.split_at(at);
+    after
+        .starts_with(name)
+        .then(|| format!("{before} {MARK} {after}"))?
+        .parse()
+        .ok()
+}
+
+/// Whether the mark is in nothing but modules and functions, and beside no module or type of this name: a trait of it
+/// would be refused. `None` if the mark is not among the tokens.
+fn is_free(tokens: TokenStream, name: &str) -> Option<bool> {
+    let mut found = None;
+    let (mut is_alone, mut header) = (true, Vec::<String>::new());
+    for token in tokens {
+        let last = header.last().map_or("", String::as_str);
+        let text = match &token {
+            TokenTree::Group(group) => {
+                let is_block = group.delimiter() == Delimiter::Brace;
+                let bars = ["impl", "trait", "!", name];
+                let is_plain = is_block && !header.iter().any(|word| bars.contains(&word.as_str()));
+                found = found.or_else(|| Some(is_free(group.stream(), name)? && is_plain));
+                match is_block || last == "#" || header.ends_with(&["#".to_owned(), "!".to_owned()])
+                {
+                    true => ";".to_owned(),
+                    false => "()".to_owned(),
+                }
+            }
+            other => other.to_string(),
+        };
+        let kinds = ["mod", "struct", "enum", "union", "trait", "type"];
+        is_alone &= text != name || !kinds.contains(&last);
+        if text == MARK {
+            found = Some(true);
+        }
+        match text.as_str() {
+            ";" => header.clear(),
+            _ => header.push(text),
+        }
+    }
+    Some(found? && is_alone)
+}
+
+const REFUSED: &str = "`#[sde::helper]` stands on a function, a method or a constant that has a body, or on a type: mark each of an `impl`; \
+                       in brackets it takes `by_name` and nothing else";
 
 #[cfg(test)]
 mod tests {
@@ -71,13 +180,16 @@ mod tests {
     }
 
     #[test]
-    fn functions_methods_and_constants_tell_of_themselves() {
+    fn whatever_can_be_marked_tells_of_itself() {
         for item in [
             "pub fn f<T: Copy>(x: T) -> T { x }",
             "fn method(&mut self, x: f64) -> f64 { self.x * x }",
             "const fn r#try() -> u8 { 1 }",
             "const LIMIT: f64 = 1e-9;",
             "static TABLE: [u8; 2] = [1, 2];",
+            "pub type Real<const N: usize> = [f64; N];",
+            "enum Order { First = 2, Second }",
+            "struct Grid<T> { points: T }",
         ] {
             let expanded = expanded(item).unwrap();
             assert!(expanded.contains("LinkedHelper"), "{expanded}");
@@ -87,9 +199,52 @@ mod tests {
 
     #[test]
     fn anything_else_is_refused() {
-        for item in ["fn declared(&self);", "struct S;", "impl S { fn f() {} }"] {
+        for item in ["fn declared(&self);", "mod m {}", "impl S { fn f() {} }"] {
             let told = expanded(item).unwrap_err();
             assert!(told.contains("that has a body"), "{item}: {told}");
         }
+        let told = helper(
+            &quote::quote!(name),
+            quote::quote!(
+                fn f() {}
+            ),
+        )
+        .unwrap_err();
+        assert!(told.to_string().contains("takes `by_name`"), "{told}");
+    }
+
+    /// A trait in an `impl` is refused, and beside a module of its name.
+    #[test]
+    fn what_stands_in_a_module_or_a_function_stands_free() {
+        let stands_free = |text: &str| {
+            let at = text.find("fn step").unwrap() + 3;
+            let line = text[..at].matches('\n').count() + 1;
+            let column = text[..at].chars().rev().take_while(|c| *c != '\n').count() + 1;
+            let tokens = super::marked(text, line, column, "step").unwrap();
+            super::is_free(tokens, "step").unwrap()
+        };
+        for free in [
+            "#![allow(x)]\n//! é {\nfn step() {}",
+            "use a::step as b; mod m { impl A { fn f() { } }\n#[x] /* é { */ pub fn step() {} }",
+            "fn f(c: char) -> u8 { '{'; \"{\"; fn step() {} step() }",
+            "x! {} mod a { fn step() {} } mod b { mod step {} }",
+        ] {
+            assert!(stands_free(free), "{free}");
+        }
+        for other in [
+            "impl A<[f64; 3]> { fn step() {} }",
+            "unsafe impl<const N: usize> T for [f64; N] { fn step() {} }",
+            "pub trait T { fn step() {} }",
+            "macro_rules! m { () => { fn step() {} } }",
+            "m! { fn step() {} }",
+            "m!(fn step() {});",
+            "mod step { fn step() {} }",
+            "fn step() {} mod step;",
+            "struct step {} fn step() {}",
+        ] {
+            assert!(!stands_free(other), "{other}");
+        }
+        assert!(super::marked("fn a() {}", 1, 4, "step").is_none());
+        assert!(super::marked("fn a() {}", 7, 4, "step").is_none());
     }
 }

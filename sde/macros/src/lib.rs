@@ -8,6 +8,7 @@ mod distributed;
 mod fingerprint;
 mod helper;
 mod memory_size;
+mod source;
 
 use proc_macro::TokenStream;
 

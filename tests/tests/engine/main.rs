@@ -14,6 +14,7 @@ mod errors;
 mod eviction;
 mod failures;
 mod handles;
+mod helper_names;
 mod helpers;
 mod identity;
 mod invalidation;

@@ -5,6 +5,9 @@
 //! if the helper's name is among its words, and what a helper names counts too. That is more than is called: names are
 //! not paths, and a variable may be called as a helper elsewhere is. One helper too many is harmless; one too few would
 //! be a wrong result.
+//!
+//! Besides, the compiler resolves the bare names of each. That adds to what counts and takes nothing away: a helper that is
+//! called by another name, and, where a name may lead elsewhere after an edit of a `use`, where it leads.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::OnceLock;
@@ -12,6 +15,56 @@ use std::sync::OnceLock;
 use super::identity::CodeId;
 use crate::inputs::ValueSummary;
 use crate::key::Digest;
+
+/// What the macros say of the source of an app or a helper.
+#[derive(Debug)]
+pub struct Source {
+    /// Of its tokens.
+    pub digest: [u8; 32],
+    /// What it may name, with blanks between.
+    pub words: &'static str,
+    /// What its `cfg` conditions come to in this build.
+    pub conditions: &'static [bool],
+    /// Its bare names, as the compiler resolves them.
+    pub names: fn() -> Vec<Name>,
+}
+
+/// A bare name, and where it leads.
+pub type Name = (&'static str, Resolved);
+
+/// Module and identifier of a helper; `None` for anything else.
+pub type Resolved = Option<(&'static str, &'static str)>;
+
+/// Has the traits of helpers, whose method says which helper it is of.
+#[derive(Debug)]
+pub struct Helper;
+
+/// Has the method where no trait of a helper is in scope.
+pub trait NoHelper {
+    /// Nothing.
+    fn __sde_helper(&self) -> Resolved;
+}
+
+// One reference further away than the traits of helpers, so that theirs is found first.
+impl NoHelper for &Helper {
+    fn __sde_helper(&self) -> Resolved {
+        None
+    }
+}
+
+impl Source {
+    fn digest(&self) -> Digest {
+        let conditions: Vec<u8> = self
+            .conditions
+            .iter()
+            .map(|value| u8::from(*value))
+            .collect();
+        match conditions.is_empty() {
+            true => Digest::from_bytes(self.digest),
+            false => digest_of([&self.digest[..], &conditions]),
+        }
+    }
+}
 
 /// A helper of this program, as the linker collects them. Made by the macro.
 pub struct LinkedHelper {
@@ -21,10 +74,8 @@ pub struct LinkedHelper {
     pub module: &'static str,
     /// Line, column and number, by which those of one name in one module are in order.
     pub place: (u32, u32, u32),
-    /// Of its tokens.
-    pub digest: [u8; 32],
-    /// What it may name, with blanks between.
-    pub words: &'static str,
+    /// Its own.
+    pub source: Source,
 }
 
 inventory::collect!(LinkedHelper);
@@ -32,11 +83,13 @@ inventory::collect!(LinkedHelper);
 impl LinkedHelper {
     /// Its path in its crate: two programs may share a file of helpers.
     fn path(&self) -> String {
-        let inner = self.module.split_once("::").map(|(_, inner)| inner);
-        inner.map_or_else(
-            || self.name.to_owned(),
-            |inner| format!("{inner}::{}", self.name),
-        )
+        self.path_from(crate_of(self.module))
+            .replacen("crate::", "", 1)
+    }
+
+    /// Its path as that crate writes it.
+    fn path_from(&self, own: &str) -> String {
+        path_from(own, self.module, self.name)
     }
 }
 
@@ -44,10 +97,10 @@ impl LinkedHelper {
 /// asked for, what it comes to with its helpers.
 #[derive(Debug)]
 pub struct FunctionCode {
-    digest: [u8; 32],
-    /// Counts, if the function was given no name: the same text may call something else elsewhere.
-    module: Option<&'static str>,
-    words: &'static str,
+    source: Source,
+    module: &'static str,
+    /// If not, its module counts: the same text may call something else elsewhere.
+    is_named: bool,
     whole: OnceLock<Whole>,
 }
 
@@ -60,13 +113,13 @@ struct Whole {
 }
 
 impl FunctionCode {
-    /// Of a function with this digest, which may name these words.
+    /// Of a function with this source, in this module.
     #[must_use]
-    pub const fn new(digest: [u8; 32], module: Option<&'static str>, words: &'static str) -> Self {
+    pub const fn new(source: Source, module: &'static str, is_named: bool) -> Self {
         Self {
-            digest,
+            source,
             module,
-            words,
+            is_named,
             whole: OnceLock::new(),
         }
     }
@@ -87,11 +140,11 @@ impl FunctionCode {
         self.whole.get_or_init(|| {
             static LINKED: OnceLock<Named> = OnceLock::new();
             let linked = LINKED.get_or_init(|| by_name(inventory::iter::<LinkedHelper>));
-            let own = match self.module {
-                None => Digest::from_bytes(self.digest),
-                Some(module) => digest_of([&self.digest[..], module.as_bytes()]),
+            let own = match self.is_named {
+                true => self.source.digest(),
+                false => digest_of([&self.source.digest().as_bytes()[..], self.module.as_bytes()]),
             };
-            let helpers = counting(self.words, linked);
+            let helpers = counting(&self.source, crate_of(self.module), linked);
             let code = match helpers.is_empty() {
                 true => own,
                 false => with_helpers(own, &helpers),
@@ -105,6 +158,20 @@ impl FunctionCode {
     }
 }
 
+fn crate_of(module: &str) -> &str {
+    module.split("::").next().unwrap_or_default()
+}
+
+/// The path of what is in this module, as it is written in that crate.
+fn path_from(own: &str, module: &str, name: &str) -> String {
+    match module.strip_prefix(own) {
+        Some(inner) if inner.is_empty() || inner.starts_with("::") => {
+            format!("crate{inner}::{name}")
+        }
+        _ => format!("{module}::{name}"),
+    }
+}
+
 /// Identifier -> the helpers of that name, in an order that does not depend on the linker.
 type Named = HashMap<&'static str, Vec<&'static LinkedHelper>>;
 
@@ -114,43 +181,78 @@ fn by_name(linked: impl IntoIterator<Item = &'static LinkedHelper>) -> Named {
         named.entry(helper.name).or_default().push(helper);
     }
     for helpers in named.values_mut() {
-        helpers.sort_by_key(|helper| (helper.module, helper.place, helper.digest));
+        helpers.sort_by_key(|helper| (helper.module, helper.place, helper.source.digest));
     }
     named
 }
 
-/// The helpers that these words name, and those that they name: a path and a digest for each.
-fn counting(words: &'static str, linked: &Named) -> Vec<ValueSummary> {
+/// What counts for a function of this crate with this source: the helpers that it names, those that they name, and
+/// where names lead that might lead elsewhere.
+fn counting(source: &Source, own: &str, linked: &Named) -> Vec<ValueSummary> {
     let mut found: BTreeMap<&str, &[&LinkedHelper]> = BTreeMap::new();
-    let mut to_look_at = vec![words];
-    while let Some(words) = to_look_at.pop() {
-        for (name, helpers) in words
-            .split(' ')
-            .filter_map(|word| linked.get_key_value(word))
-        {
+    let mut to_look_at = vec![source];
+    while let Some(source) = to_look_at.pop() {
+        let names = (source.names)().into_iter();
+        let resolved = names.filter_map(|(_, to)| to.map(|(_, name)| name));
+        let words = source.words.split(' ').chain(resolved);
+        for (name, helpers) in words.filter_map(|word| linked.get_key_value(word)) {
             if found.insert(name, helpers).is_none() {
-                to_look_at.extend(helpers.iter().map(|helper| helper.words));
+                to_look_at.extend(helpers.iter().map(|helper| &helper.source));
             }
         }
     }
-    let mut digests: BTreeMap<String, Vec<&[u8]>> = BTreeMap::new();
-    for helper in found.into_values().flatten() {
-        digests
-            .entry(helper.path())
-            .or_default()
-            .push(&helper.digest);
+    let found: Vec<_> = found.into_values().flatten().collect();
+    let mut digests: BTreeMap<String, Vec<Digest>> = BTreeMap::new();
+    for helper in &found {
+        let of_path = digests.entry(helper.path()).or_default();
+        of_path.push(helper.source.digest());
     }
-    let summary = |(name, digests): (String, _)| {
-        let digest = digest_of(digests);
-        let short = CodeId::Source(digest).to_string();
-        ValueSummary {
-            name: name.into(),
-            short,
-            digest,
-            scalar: None,
+    let digests = digests.into_iter().map(|(name, digests)| {
+        let digest = digest_of(digests.iter().map(|digest| &digest.as_bytes()[..]));
+        summary(name, CodeId::Source(digest).to_string(), digest)
+    });
+    let mut uses: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let inner = found
+        .iter()
+        .map(|helper| (helper.path_from(own) + ": ", &helper.source));
+    for (asking, source) in std::iter::once((String::new(), source)).chain(inner) {
+        for (name, to) in (source.names)()
+            .into_iter()
+            .filter(|name| may_lead_elsewhere(name, linked))
+        {
+            let to = to.map_or_else(
+                || "no helper".to_owned(),
+                |(module, name)| path_from(own, module, name),
+            );
+            uses.entry(format!("{asking}use {name}"))
+                .or_default()
+                .push(to);
         }
-    };
-    digests.into_iter().map(summary).collect()
+    }
+    let uses = uses.into_iter().map(|(name, to)| {
+        let to = to.join(", ");
+        let digest = digest_of([to.as_bytes()]);
+        summary(name, to, digest)
+    });
+    digests.chain(uses).collect()
+}
+
+/// Not if it is the name of one helper, and leads to that, nor if it has nothing to do with any.
+fn may_lead_elsewhere((name, to): &Name, linked: &Named) -> bool {
+    let bearing = linked.get(name).map_or(0, Vec::len);
+    match to {
+        Some((_, helper)) => helper != name || bearing > 1,
+        None => bearing > 0,
+    }
+}
+
+fn summary(name: String, short: String, digest: Digest) -> ValueSummary {
+    ValueSummary {
+        name: name.into(),
+        short,
+        digest,
+        scalar: None,
+    }
 }
 
 fn with_helpers(own: Digest, helpers: &[ValueSummary]) -> Digest {
@@ -173,7 +275,7 @@ fn digest_of<'b>(parts: impl IntoIterator<Item = &'b [u8]>) -> Digest {
 mod tests {
     use std::sync::Mutex;
 
-    use super::{LinkedHelper, by_name, counting, with_helpers};
+    use super::{LinkedHelper, Name, Source, by_name, counting, with_helpers};
     use crate::key::Digest;
 
     const fn helper(
@@ -187,8 +289,16 @@ mod tests {
             name,
             module,
             place: (line, 1, 0),
+            source: source(text, words),
+        }
+    }
+
+    const fn source(text: u8, words: &'static str) -> Source {
+        Source {
             digest: [text; 32],
             words,
+            conditions: &[],
+            names: Vec::new,
         }
     }
 
@@ -202,10 +312,12 @@ mod tests {
 
     /// What the code of an app with these words comes to in a program with these helpers.
     fn code(words: &'static str, linked: Vec<LinkedHelper>) -> Digest {
-        with_helpers(
-            Digest::from_bytes([0; 32]),
-            &counting(words, &by_name(link(linked))),
-        )
+        code_of(&source(0, words), linked)
+    }
+
+    fn code_of(source: &Source, linked: Vec<LinkedHelper>) -> Digest {
+        let helpers = counting(source, "c", &by_name(link(linked)));
+        with_helpers(source.digest(), &helpers)
     }
 
     fn program(far: u8, first: u8, second: u8) -> Vec<LinkedHelper> {
@@ -270,6 +382,62 @@ mod tests {
         };
         assert_eq!(code("near", program(2, 3, 4)), code("near", moved(30, "d")));
         let linked = link(program(2, 3, 4));
-        assert!(counting("f nearer", &by_name(linked)).is_empty());
+        assert!(counting(&source(0, "f nearer"), "c", &by_name(linked)).is_empty());
+    }
+
+    #[test]
+    fn where_a_name_leads_counts_if_it_may_lead_elsewhere() {
+        let of = |words, names: fn() -> Vec<Name>| {
+            let source = Source {
+                names,
+                ..source(0, words)
+            };
+            code_of(&source, program(2, 3, 4))
+        };
+        let plain = of("near", Vec::new);
+        assert_eq!(of("near", || vec![("near", Some(("c::m", "near")))]), plain);
+        assert_eq!(of("near", || vec![("sqrt", None)]), plain);
+        let all = [
+            of("near step", Vec::new),
+            of("near step", || vec![("step", Some(("c::m", "step")))]),
+            of("near step", || vec![("step", Some(("d::m", "step")))]),
+            of("near step", || vec![("step", None)]),
+            of("near step", || vec![("near", None)]),
+            // By another name.
+            of("near step", || vec![("renamed", Some(("c", "other")))]),
+            of("near step", || vec![("renamed", Some(("c::m", "near")))]),
+        ];
+        for (i, a) in all.iter().enumerate() {
+            assert!(
+                all[i + 1..].iter().all(|b| a != b),
+                "number {i} is not alone"
+            );
+        }
+    }
+
+    #[test]
+    fn conditions_count_in_an_app_and_in_a_helper() {
+        let with = |conditions| Source {
+            conditions,
+            ..source(0, "near")
+        };
+        let of = |conditions, of_helper| {
+            let mut linked = program(2, 3, 4);
+            linked[0].source.conditions = of_helper;
+            code_of(&with(conditions), linked)
+        };
+        let all = [
+            of(&[], &[]),
+            of(&[true], &[]),
+            of(&[false], &[]),
+            of(&[], &[true]),
+            of(&[], &[false]),
+        ];
+        for (i, a) in all.iter().enumerate() {
+            assert!(
+                all[i + 1..].iter().all(|b| a != b),
+                "number {i} is not alone"
+            );
+        }
     }
 }

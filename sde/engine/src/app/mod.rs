@@ -37,7 +37,7 @@ pub(crate) use difference::{Compared, of_callees, of_keys};
 pub use difference::{Difference, Nearest, Part};
 
 pub(crate) use frame::{Frame, OnThread, ThreadContext, ancestry, depth_here, stack};
-pub use helpers::{FunctionCode, LinkedHelper};
+pub use helpers::{FunctionCode, Helper, LinkedHelper, Name, NoHelper, Resolved, Source};
 pub use identity::{AppId, CodeId};
 pub use info::{AppInfo, Cost, ResultSpec, Synchronize};
 pub use instance::Instance;

@@ -11,16 +11,10 @@ use super::arguments::{Argument, Arguments, argument_of, fields};
 use super::attributes::Attributes;
 use super::parallel;
 
-/// What there is to say of the function's source.
-pub(super) struct Code {
-    pub(super) digest: [u8; 32],
-    pub(super) words: String,
-}
-
 pub(super) fn expand(
     attributes: &Attributes,
     function: &ItemFn,
-    code: &Code,
+    source: &TokenStream,
 ) -> syn::Result<TokenStream> {
     refuse_unsupported(function)?;
     let arguments = Arguments::of(&function.sig)?;
@@ -30,7 +24,7 @@ pub(super) fn expand(
     let docs: Vec<_> = docs.collect();
     let call = call_method(function, &arguments, &output);
     let parallel = parallel::methods(visibility, &arguments.list, &output.value);
-    let app = app_impl(attributes, function, &arguments, &output, code);
+    let app = app_impl(attributes, function, &arguments, &output, source);
     Ok(quote! {
         #(#docs)*
         #[allow(non_camel_case_types)]
@@ -182,14 +176,14 @@ fn app_impl(
     function: &ItemFn,
     arguments: &Arguments,
     output: &Output,
-    code: &Code,
+    source: &TokenStream,
 ) -> TokenStream {
     let name = &function.sig.ident;
     let stable = match &attributes.name {
         Some(name) => name.value(),
         None => name.to_string().trim_start_matches("r#").to_owned(),
     };
-    let info = info(attributes, function, output, &stable, code);
+    let info = info(attributes, function, output, &stable, source);
     let body = body(function);
     let call = call_impl(arguments, output);
     let from_inputs = arguments.list.iter().map(Argument::found_in_inputs);
@@ -339,18 +333,14 @@ fn info(
     function: &ItemFn,
     output: &Output,
     stable: &str,
-    code: &Code,
+    source: &TokenStream,
 ) -> TokenStream {
-    let Code { digest, words } = code;
-    let module = match &attributes.name {
-        Some(_) => quote!(::std::option::Option::None),
-        None => quote!(::std::option::Option::Some(::std::module_path!())),
-    };
+    let is_named = attributes.name.is_some();
     let new = match &attributes.version {
         Some(version) => quote!(::sde::AppInfo::new(#stable, #version)),
         None => quote!({
             static __CODE: ::sde::__private::FunctionCode =
-                ::sde::__private::FunctionCode::new([#(#digest),*], #module, #words);
+                ::sde::__private::FunctionCode::new(#source, ::std::module_path!(), #is_named);
             ::sde::AppInfo::from_source(#stable, &__CODE)
         }),
     };

@@ -13,17 +13,14 @@ mod parallel;
 use proc_macro2::TokenStream;
 use syn::ItemFn;
 
-use crate::digest;
+use crate::source;
 
 /// What the attribute expands to.
 pub(crate) fn app(attribute: TokenStream, item: TokenStream) -> syn::Result<TokenStream> {
-    let code = expand::Code {
-        digest: digest::of(item.clone()),
-        words: digest::words(item.clone()),
-    };
+    let source = source::of(&item);
     let attributes = syn::parse2(attribute)?;
     let function: ItemFn = syn::parse2(item)?;
-    expand::expand(&attributes, &function, &code)
+    expand::expand(&attributes, &function, &source)
 }
 
 #[cfg(test)]

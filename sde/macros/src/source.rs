@@ -1,0 +1,212 @@
+//! What an app or a helper tells the program of its own source.
+
+use std::collections::BTreeMap;
+
+use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
+use quote::quote;
+use syn::parse::{ParseStream, Parser};
+use syn::punctuated::Punctuated;
+use syn::visit_mut::VisitMut;
+use syn::{Expr, Item, Lit, Meta, MetaList, PatIdent, Token};
+
+use crate::digest;
+
+/// A value of the type `Source`, for this item.
+pub(crate) fn of(item: &TokenStream) -> TokenStream {
+    let (digest, words) = (digest::of(item.clone()), digest::words(item.clone()));
+    let mut conditions = Vec::new();
+    find_conditions(item.clone(), &mut conditions);
+    let names = names(item);
+    quote! {
+        ::sde::__private::Source {
+            digest: [#(#digest),*],
+            words: #words,
+            conditions: &[#(::core::cfg!(#conditions)),*],
+            names: #names,
+        }
+    }
+}
+
+/// A function that says to which helper each bare name of the item leads.
+///
+/// A helper's name is also a trait's, which `use` carries with it. Each name is imported as such, from a module that has
+/// what the item's module has: if it is a helper's trait, its method is found; if it is anything else or nothing, that
+/// of `NoHelper` is. Each is a function there too, so that no import fails.
+fn names(item: &TokenStream) -> TokenStream {
+    let names = asked(item);
+    if names.is_empty() {
+        return quote!(::std::vec::Vec::new);
+    }
+    let texts = names.keys().map(|name| name.trim_start_matches("r#"));
+    let names: Vec<_> = names.values().collect();
+    quote! {{
+        mod __sde_names {
+            mod scope {
+                pub(super) use super::super::*;
+                #(pub(super) use ::core::mem::drop as #names;)*
+            }
+            use ::sde::__private::NoHelper as _;
+            pub(super) fn all() -> ::std::vec::Vec<::sde::__private::Name> {
+                ::std::vec![#((#texts, {
+                    use self::scope::#names as _;
+                    (&::sde::__private::Helper).__sde_helper()
+                })),*]
+            }
+        }
+        __sde_names::all
+    }}
+}
+
+/// The bare names of the item that may lead to a helper, without variables that are not called.
+fn asked(item: &TokenStream) -> BTreeMap<String, Ident> {
+    let mut names = BTreeMap::new();
+    find_names(item.clone(), &mut names);
+    let mut variables = Variables(&mut names);
+    if let Ok(mut item) = syn::parse2::<Item>(item.clone()) {
+        variables.visit_item_mut(&mut item);
+    }
+    names
+        .into_iter()
+        .map(|(text, (name, _))| (text, name))
+        .collect()
+}
+
+/// Name -> the name, and whether it is called.
+type Names = BTreeMap<String, (Ident, bool)>;
+
+fn find_names(tokens: TokenStream, names: &mut Names) {
+    let tokens: Vec<_> = tokens.into_iter().collect();
+    let sign = |at: usize| match tokens.get(at) {
+        Some(TokenTree::Punct(punct)) => punct.as_char(),
+        _ => ' ',
+    };
+    for (i, token) in tokens.iter().enumerate() {
+        let before = (sign(i.wrapping_sub(2)), sign(i.wrapping_sub(1)));
+        let after = (sign(i + 1), sign(i + 2));
+        match token {
+            TokenTree::Ident(name) => {
+                let is_member = before.1 == '.' && before.0 != '.' || before == (':', ':');
+                let is_prefix = after == (':', ':') && sign(i + 3) != '<';
+                let is_macro =
+                    after.0 == '!' && matches!(tokens.get(i + 2), Some(TokenTree::Group(_)));
+                if !is_member && !is_prefix && !is_macro && before.1 != '\'' {
+                    let is_called = after == (':', ':') || is_in_brackets(tokens.get(i + 1));
+                    put(names, &name.to_string(), name.span(), is_called);
+                }
+            }
+            // `"{LIMIT:.3}"`
+            TokenTree::Literal(literal) => {
+                for part in literal.to_string().split('{').skip(1) {
+                    let end = part.find(|c: char| !(c == '_' || c.is_alphanumeric()));
+                    put(
+                        names,
+                        &part[..end.unwrap_or(part.len())],
+                        literal.span(),
+                        false,
+                    );
+                }
+            }
+            TokenTree::Group(group) if before.1 != '#' => find_names(group.stream(), names),
+            TokenTree::Group(_) | TokenTree::Punct(_) => {}
+        }
+    }
+}
+
+fn is_in_brackets(token: Option<&TokenTree>) -> bool {
+    matches!(token, Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis)
+}
+
+fn put(names: &mut Names, name: &str, span: Span, is_called: bool) {
+    if let Ok(mut name) = syn::parse_str::<Ident>(name) {
+        // What the compiler refuses in the generated code is shown at the name, and lints pass it by.
+        name.set_span(Span::call_site().located_at(span));
+        names.entry(name.to_string()).or_insert((name, false)).1 |= is_called;
+    }
+}
+
+/// Takes the variables out that are not called. What begins like a constant may be one, in a pattern too.
+struct Variables<'n>(&'n mut Names);
+
+impl VisitMut for Variables<'_> {
+    fn visit_pat_ident_mut(&mut self, pattern: &mut PatIdent) {
+        let name = pattern.ident.to_string();
+        let is_constant = name.starts_with(char::is_uppercase);
+        if !is_constant && self.0.get(&name).is_some_and(|(_, is_called)| !is_called) {
+            self.0.remove(&name);
+        }
+        syn::visit_mut::visit_pat_ident_mut(self, pattern);
+    }
+}
+
+/// What stands in `cfg!(..)`, `#[cfg(..)]` and, first, in `#[cfg_attr(..)]`.
+fn find_conditions(tokens: TokenStream, conditions: &mut Vec<Meta>) {
+    let mut before = [String::new(), String::new()];
+    for token in tokens {
+        if let TokenTree::Group(group) = &token {
+            let first = |input: ParseStream<'_>| {
+                let condition = input.parse();
+                input.parse::<TokenStream>()?;
+                condition
+            };
+            let condition = match before.each_ref().map(String::as_str) {
+                ["cfg", "!"] | ["", "cfg" | "cfg_attr"] => first.parse2(group.stream()).ok(),
+                _ => None,
+            };
+            conditions.extend(condition.filter(is_condition));
+            find_conditions(group.stream(), conditions);
+        }
+        let [_, last] = before;
+        before = [last, token.to_string()];
+    }
+}
+
+/// Whether `cfg!` can be asked for it.
+fn is_condition(condition: &Meta) -> bool {
+    let parts =
+        |list: &MetaList| list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
+    match condition {
+        Meta::Path(_) => true,
+        Meta::NameValue(pair) => {
+            matches!(&pair.value, Expr::Lit(value) if matches!(value.lit, Lit::Str(_)))
+        }
+        Meta::List(list) => {
+            let is_known = ["all", "any", "not"]
+                .iter()
+                .any(|word| list.path.is_ident(word));
+            is_known && parts(list).is_ok_and(|parts| parts.iter().all(is_condition))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use quote::quote;
+
+    #[test]
+    fn bare_names_are_asked_for() {
+        let source = "fn f(x: f64, held: u8) -> Real { #[cfg(a)] let y = x.cube(); held; held(y); m::scale(0..LIMIT, &of::<u8>); \
+            no!(other); 'l: loop { y } format!(\"{x} {SCALE:.1}\", ..step) }";
+        let asked: Vec<_> = super::asked(&source.parse().unwrap()).into_keys().collect();
+        let expected = "LIMIT Real SCALE f f64 format held no of other step u8";
+        assert_eq!(asked.join(" "), expected);
+    }
+
+    #[test]
+    fn conditions_count_with_their_values() {
+        let item = quote! {
+            fn f() {
+                #[cfg(any(unix, not(feature = "fast")))]
+                let x = cfg!(test);
+                #[cfg_attr(windows, inline, cold)]
+                fn inner() { all(cfg(1)); stringify!(cfg!(no condition)) }
+            }
+        };
+        let mut conditions = Vec::new();
+        super::find_conditions(item, &mut conditions);
+        let conditions = conditions
+            .iter()
+            .map(|condition| quote!(#condition).to_string());
+        let expected = ["any (unix , not (feature = \"fast\"))", "test", "windows"];
+        assert_eq!(conditions.collect::<Vec<_>>(), expected);
+    }
+}

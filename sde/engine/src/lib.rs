@@ -174,7 +174,8 @@ pub use sde_macros::app;
 /// # Ok::<(), sde::Error>(())
 /// ```
 ///
-/// It stands on functions, methods and constants, generic or not, in a module, an `impl`, a trait or a function.
+/// It stands on functions, methods and constants, generic or not, in a module, an `impl`, a trait or a function; and on type aliases,
+/// enums and structs.
 ///
 /// An app's helpers are those whose names stand in its function, those whose names stand in these, and so on, also in other
 /// crates of the program. All of one name count, wherever they are; too many cost a computation once one
@@ -183,14 +184,20 @@ pub use sde_macros::app;
 /// the key that it had. One with a `version` says itself when its code is another: there helpers do not count, nor do they in
 /// types that implement [`App`].
 ///
-/// A helper has to be named: what calls it under another name, through a function or a macro that is not marked, or
-/// by an operator, does not see it. The guide's page on keys has the list.
+/// Where several helpers have one name, which one a bare name means counts too, as the compiler resolves it: `use v1::step` changed to
+/// `use v2::step` is other code. For that a function or a constant has a hidden trait of its name beside it. If there is a module or
+/// a type of that name, say `#[sde::helper(by_name)]`: then there is no trait, and all of the name count, whichever is meant.
 ///
-/// What has no body can't be marked:
+/// `cfg!` and `#[cfg]` in an app or a helper count with their values.
+///
+/// A helper has to be named: what calls it through a function or a macro that is not marked, or by an operator, does not see it. The guide's
+/// page on keys has the list.
+///
+/// What has no body and is no type can't be marked:
 ///
 /// ```compile_fail
 /// #[sde::helper]
-/// struct Particle { mass: f64 }
+/// mod particles {}
 /// ```
 pub use sde_macros::helper;
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::quote;
-use syn::{Expr, Item, Visibility, parse_quote};
+use syn::{Item, Visibility, parse_quote};
 
 use crate::source;
 
@@ -29,7 +29,7 @@ pub(crate) fn helper(attribute: &TokenStream, item: TokenStream) -> syn::Result<
     };
     let source = source::of(&item);
     let number = EXPANDED.fetch_add(1, Ordering::Relaxed);
-    let linked = |name: &Ident| {
+    let linked = |name: &Ident, has_trait: bool| {
         let name = name.to_string();
         let name = name.trim_start_matches("r#");
         quote! {
@@ -38,39 +38,40 @@ pub(crate) fn helper(attribute: &TokenStream, item: TokenStream) -> syn::Result<
                     name: #name,
                     module: ::std::module_path!(),
                     place: (::std::line!(), ::std::column!(), #number),
+                    has_trait: #has_trait,
                     source: #source,
                 }
             }
         }
     };
     let mut item = syn::parse2(item.clone()).map_err(|_| refuse(&item))?;
-    let with = |name: &Ident, value: &Expr| -> Box<Expr> {
-        let linked = linked(name);
-        Box::new(parse_quote!({ #linked #value }))
-    };
-    let resolved = |visibility: &Visibility, name: &Ident| match is_by_name || !stands_free(name) {
-        true => TokenStream::new(),
-        false => resolved(visibility, name),
+    let linked_and_trait = |visibility: &Visibility, name: &Ident| {
+        let has_trait = !is_by_name && stands_free(name);
+        let beside = has_trait.then(|| resolved(visibility, name));
+        (linked(name, has_trait), beside.unwrap_or_default())
     };
     let beside = match &mut item {
         Item::Fn(function) => {
-            let name = &function.sig.ident;
-            let linked = linked(name);
+            let (linked, beside) = linked_and_trait(&function.vis, &function.sig.ident);
             function.block.stmts.insert(0, parse_quote!(#linked));
-            resolved(&function.vis, name)
+            beside
         }
         Item::Const(constant) => {
-            constant.expr = with(&constant.ident, &constant.expr);
-            resolved(&constant.vis, &constant.ident)
+            let (linked, beside) = linked_and_trait(&constant.vis, &constant.ident);
+            let value = &constant.expr;
+            constant.expr = parse_quote!({ #linked #value });
+            beside
         }
         Item::Static(constant) => {
-            constant.expr = with(&constant.ident, &constant.expr);
-            resolved(&constant.vis, &constant.ident)
+            let (linked, beside) = linked_and_trait(&constant.vis, &constant.ident);
+            let value = &constant.expr;
+            constant.expr = parse_quote!({ #linked #value });
+            beside
         }
-        Item::Enum(of) => linked(&of.ident),
-        Item::Struct(of) => linked(&of.ident),
-        Item::Type(of) => linked(&of.ident),
-        Item::Union(of) => linked(&of.ident),
+        Item::Enum(of) => linked(&of.ident, false),
+        Item::Struct(of) => linked(&of.ident, false),
+        Item::Type(of) => linked(&of.ident, false),
+        Item::Union(of) => linked(&of.ident, false),
         other => return Err(refuse(&quote!(#other))),
     };
     Ok(quote!(#item #beside))

@@ -71,6 +71,9 @@ fn asked(item: &TokenStream) -> BTreeMap<String, Ident> {
         .collect()
 }
 
+/// What stands before a name that is declared.
+const DECLARING: [&str; 7] = ["fn", "const", "static", "struct", "enum", "union", "type"];
+
 /// Name -> the name, and whether it is called.
 type Names = BTreeMap<String, (Ident, bool)>;
 
@@ -89,7 +92,9 @@ fn find_names(tokens: TokenStream, names: &mut Names) {
                 let is_prefix = after == (':', ':') && sign(i + 3) != '<';
                 let is_macro =
                     after.0 == '!' && matches!(tokens.get(i + 2), Some(TokenTree::Group(_)));
-                if !is_member && !is_prefix && !is_macro && before.1 != '\'' {
+                let is_declared = i > 0 && DECLARING.contains(&&*tokens[i - 1].to_string());
+                let is_named = is_member || is_prefix || is_macro || is_declared;
+                if !is_named && before.1 != '\'' {
                     let is_called = after == (':', ':') || is_in_brackets(tokens.get(i + 1));
                     put(names, &name.to_string(), name.span(), is_called);
                 }
@@ -144,9 +149,12 @@ fn find_conditions(tokens: TokenStream, conditions: &mut Vec<Meta>) {
     for token in tokens {
         if let TokenTree::Group(group) = &token {
             let first = |input: ParseStream<'_>| {
-                let condition = input.parse();
+                let condition = input.parse()?;
+                if !input.is_empty() {
+                    input.parse::<Token![,]>()?;
+                }
                 input.parse::<TokenStream>()?;
-                condition
+                Ok(condition)
             };
             let condition = match before.each_ref().map(String::as_str) {
                 ["cfg", "!"] | ["", "cfg" | "cfg_attr"] => first.parse2(group.stream()).ok(),
@@ -165,7 +173,7 @@ fn is_condition(condition: &Meta) -> bool {
     let parts =
         |list: &MetaList| list.parse_args_with(Punctuated::<Meta, Token![,]>::parse_terminated);
     match condition {
-        Meta::Path(_) => true,
+        Meta::Path(path) => path.get_ident().is_some(),
         Meta::NameValue(pair) => {
             matches!(&pair.value, Expr::Lit(value) if matches!(value.lit, Lit::Str(_)))
         }
@@ -185,9 +193,9 @@ mod tests {
     #[test]
     fn bare_names_are_asked_for() {
         let source = "fn f(x: f64, held: u8) -> Real { #[cfg(a)] let y = x.cube(); held; held(y); m::scale(0..LIMIT, &of::<u8>); \
-            no!(other); 'l: loop { y } format!(\"{x} {SCALE:.1}\", ..step) }";
+            no!(other); const SOME: u8 = 1; 'l: loop { y } format!(\"{x} {SCALE:.1}\", ..step) }";
         let asked: Vec<_> = super::asked(&source.parse().unwrap()).into_keys().collect();
-        let expected = "LIMIT Real SCALE f f64 format held no of other step u8";
+        let expected = "LIMIT Real SCALE f64 held of other step u8";
         assert_eq!(asked.join(" "), expected);
     }
 

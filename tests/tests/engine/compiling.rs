@@ -70,6 +70,6 @@ fn what_an_app_can_not_fail_with() {
 
 #[test]
 fn what_can_not_be_a_helper() {
-    let said = refusal("#[sde::helper]\npub struct Part;").expect("refused");
+    let said = refusal("#[sde::helper]\npub mod part {}").expect("refused");
     assert!(said.contains("mark each of an `impl`"), "{said}");
 }

@@ -173,18 +173,6 @@ edit! {
 }
 
 edit! {
-    shadowed:
-    { use crate::helper_names::v1::*; }
-    {
-        #[allow(unused_imports, reason = "what it brought is shadowed")]
-        use crate::helper_names::v1::*;
-        fn advanced(x: f64) -> f64 { x }
-    }
-    #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 { advanced(x) }
-}
-
-edit! {
     marked_at_last:
     { use crate::helper_names::unmarked::advanced; }
     { use crate::helper_names::v1::advanced; }
@@ -205,18 +193,175 @@ fn a_linked_helper(x: f64) -> f64 {
     x
 }
 
+macro_rules! codes {
+    ($($edit:ident)*) => {
+        [$((stringify!($edit), code(&$edit::before::app), code(&$edit::after::app))),*]
+    };
+}
+
 #[test]
 fn an_edit_of_what_brings_a_helper_is_other_code() {
-    macro_rules! codes {
-        ($($edit:ident)*) => {
-            [$((stringify!($edit), code(&$edit::before::app), code(&$edit::after::app))),*]
-        };
-    }
     let codes = codes![
         imported generic renamed exchanged glob exported_again constant in_a_text in_a_pattern given_on
-        called_as_a_variable_is shadowed marked_at_last in_another_crate
+        called_as_a_variable_is marked_at_last in_another_crate
     ];
     let alike = codes.iter().filter(|(_, before, after)| before == after);
     let alike: Vec<_> = alike.map(|(edit, ..)| *edit).collect();
     assert!(alike.is_empty(), "{alike:?}");
+}
+
+edit! {
+    shadowed:
+    { use crate::helper_names::v1::*; }
+    {
+        #[allow(unused_imports, reason = "what it brought is shadowed")]
+        use crate::helper_names::v1::*;
+        fn advanced(x: f64) -> f64 { x }
+    }
+    #[sde::app(name = "edited")]
+    pub(crate) fn app(x: f64) -> f64 { advanced(x) }
+}
+
+edit! {
+    by_a_path:
+    { use crate::helper_names::v1 as version; }
+    { use crate::helper_names::v2 as version; }
+    #[sde::app(name = "edited")]
+    pub(crate) fn app(x: f64) -> f64 { version::advanced(x) }
+}
+
+edit! {
+    by_a_method:
+    { use crate::helper_names::solvers::First as Solver; }
+    { use crate::helper_names::solvers::Second as Solver; }
+    #[sde::app(name = "edited")]
+    pub(crate) fn app() -> f64 { Solver.solved() }
+}
+
+edit! {
+    a_type:
+    { use crate::helper_names::solvers::single::Real; }
+    { use crate::helper_names::solvers::double::Real; }
+    #[sde::app(name = "edited")]
+    pub(crate) fn app(x: f64) -> f64 { f64::from(x as Real) }
+}
+
+edit! {
+    found_by_name_only:
+    { use crate::helper_names::solvers::single::cast; }
+    { use crate::helper_names::solvers::double::cast; }
+    #[sde::app(name = "edited")]
+    pub(crate) fn app(x: f64) -> f64 { cast(x) }
+}
+
+mod solvers {
+    pub(super) struct First;
+    pub(super) struct Second;
+
+    impl First {
+        #[sde::helper]
+        pub(crate) fn solved(&self) -> f64 {
+            1.0
+        }
+    }
+
+    impl Second {
+        #[sde::helper]
+        pub(crate) fn solved(&self) -> f64 {
+            2.0
+        }
+    }
+
+    pub(super) mod single {
+        #[sde::helper]
+        pub(crate) type Real = f32;
+
+        #[sde::helper(by_name)]
+        pub(crate) fn cast(x: f64) -> f64 {
+            f64::from(x as Real)
+        }
+    }
+
+    pub(super) mod double {
+        #[sde::helper]
+        pub(crate) type Real = f64;
+
+        #[sde::helper(by_name)]
+        pub(crate) fn cast(x: f64) -> f64 {
+            x as Real
+        }
+    }
+}
+
+/// As the guide lists it: both helpers count, and which is called does not.
+#[test]
+fn an_edit_that_is_not_seen() {
+    let codes = codes![shadowed by_a_path by_a_method a_type found_by_name_only];
+    let seen = codes.iter().filter(|(_, before, after)| before != after);
+    let seen: Vec<_> = seen.map(|(edit, ..)| *edit).collect();
+    assert!(seen.is_empty(), "{seen:?}");
+}
+
+/// An import inside the function that an app stands in is out of reach.
+#[test]
+fn an_edit_around_an_app_in_a_function_is_not_seen() {
+    fn before() -> String {
+        use v1::advanced;
+        #[sde::app(name = "edited")]
+        fn app(x: f64) -> f64 {
+            advanced(x)
+        }
+        code(&app)
+    }
+    fn after() -> String {
+        use v2::advanced;
+        #[sde::app(name = "edited")]
+        fn app(x: f64) -> f64 {
+            advanced(x)
+        }
+        code(&app)
+    }
+    assert_eq!(before(), after());
+}
+
+/// One inside the app is part of its text.
+#[test]
+fn an_edit_in_an_app_is_other_code() {
+    #[sde::app(name = "edited")]
+    fn before(x: f64) -> f64 {
+        use v1::advanced;
+        advanced(x)
+    }
+    mod other {
+        use super::v2;
+
+        #[sde::app(name = "edited")]
+        pub(super) fn before(x: f64) -> f64 {
+            use v2::advanced;
+            advanced(x)
+        }
+    }
+    assert_ne!(code(&before), code(&other::before));
+}
+
+/// A program of its own has other values of its conditions: this file is built for tests, that one is not.
+#[path = "../../src/bin/helped/conditions.rs"]
+mod conditions;
+
+#[test]
+fn a_condition_counts_with_its_value() {
+    let store = tempfile::tempdir().expect("a folder");
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_helped_before"))
+        .arg(store.path())
+        .arg("--conditions")
+        .output()
+        .expect("it starts");
+    let said = String::from_utf8(output.stdout).expect("text");
+    let there: Vec<_> = said.lines().collect();
+    let here = conditions::codes();
+    assert_eq!(there.len(), 3, "{output:?}");
+    let names = ["in an expression", "as an attribute", "none"];
+    for (i, name) in names.iter().enumerate() {
+        assert_eq!(there[i] == here[i], *name == "none", "{name}");
+    }
 }

@@ -28,6 +28,7 @@ mod nesting;
 mod nesting_rule;
 mod nondeterminism;
 mod observers;
+mod odd_names;
 mod one_flight;
 mod own_parallel;
 mod par_call;

@@ -74,6 +74,8 @@ pub struct LinkedHelper {
     pub module: &'static str,
     /// Line, column and number, by which those of one name in one module are in order.
     pub place: (u32, u32, u32),
+    /// Whether the compiler finds it by its name.
+    pub has_trait: bool,
     /// Its own.
     pub source: Source,
 }
@@ -237,12 +239,12 @@ fn counting(source: &Source, own: &str, linked: &Named) -> Vec<ValueSummary> {
     digests.chain(uses).collect()
 }
 
-/// Not if it is the name of one helper, and leads to that, nor if it has nothing to do with any.
+/// Not if it is the name of one helper, and leads to that, nor if no helper is found by it.
 fn may_lead_elsewhere((name, to): &Name, linked: &Named) -> bool {
-    let bearing = linked.get(name).map_or(0, Vec::len);
+    let bearing = linked.get(name).map_or(&[][..], Vec::as_slice);
     match to {
-        Some((_, helper)) => helper != name || bearing > 1,
-        None => bearing > 0,
+        Some((_, helper)) => helper != name || bearing.len() > 1,
+        None => bearing.iter().any(|helper| helper.has_trait),
     }
 }
 
@@ -289,6 +291,7 @@ mod tests {
             name,
             module,
             place: (line, 1, 0),
+            has_trait: true,
             source: source(text, words),
         }
     }

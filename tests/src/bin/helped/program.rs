@@ -1,4 +1,49 @@
-// A program whose apps call plain functions. It is included after `scale`, of which there are two texts.
+// A program whose apps rest on more than their own text. It is included after what is edited, of which there are two
+// texts.
+
+#[path = "conditions.rs"]
+mod conditions;
+
+mod v1 {
+    #[sde::helper]
+    #[allow(dead_code, reason = "only one of them is called")]
+    pub fn step(x: f64) -> f64 {
+        x + 1.0
+    }
+}
+
+mod v2 {
+    #[sde::helper]
+    #[allow(dead_code, reason = "only one of them is called")]
+    pub fn step(x: f64) -> f64 {
+        x + 2.0
+    }
+}
+
+#[sde::helper]
+fn stepped(x: f64) -> f64 {
+    step(x)
+}
+
+#[sde::app(name = "helped.alias")]
+fn alias(x: f64) -> f64 {
+    x * size_of::<Real>() as f64
+}
+
+#[sde::app(name = "helped.size")]
+fn size(x: f64) -> f64 {
+    x * size_of::<Sized>() as f64
+}
+
+#[sde::app(name = "helped.order")]
+fn order(x: f64) -> f64 {
+    x * f64::from(Order::First as u8 + 2 * Order::Second as u8)
+}
+
+#[sde::app(name = "helped.imported")]
+fn imported(x: f64) -> f64 {
+    stepped(x)
+}
 
 /// Between the app and `scale`.
 #[sde::helper]
@@ -24,6 +69,10 @@ fn versioned(x: f64) -> f64 {
 /// Says what a peek says of the first, and then of each its result and where that came from.
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = std::env::args_os().nth(1).ok_or("give a directory")?;
+    if std::env::args_os().nth(2).is_some() {
+        println!("{}", conditions::codes().join("\n"));
+        return Ok(());
+    }
     let store = sde::store::DirStore::open(directory)?;
     let sde = sde::Sde::builder().store(store).build()?;
     let x = sde::inputs! { x: 1.5_f64 };
@@ -37,6 +86,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("caller", sde.request(&caller, &x).run()?),
         ("doubled", sde.request(&doubled, &x).run()?),
         ("versioned", sde.request(&versioned, &x).run()?),
+        ("alias", sde.request(&alias, &x).run()?),
+        ("size", sde.request(&size, &x).run()?),
+        ("order", sde.request(&order, &x).run()?),
+        ("imported", sde.request(&imported, &x).run()?),
     ] {
         let result = outcome.results.get::<f64>("result")?;
         println!("{name}: {result} {:?}", outcome.source);

@@ -1,0 +1,195 @@
+//! A helper may be called anything, and an app may name anything: the compiler refuses nothing of it, and no lint finds
+//! what the macros make.
+
+#![deny(
+    dead_code,
+    nonstandard_style,
+    unused,
+    unused_qualifications,
+    unreachable_pub,
+    missing_debug_implementations
+)]
+
+use std::fmt::Debug;
+
+use Kind::{First, Second};
+use energy::{energy, kinetic};
+use first_glob::*;
+use named_so::named_so;
+use second_glob::*;
+
+/// A module may be called as a function is, marked or not, and be imported with it.
+mod energy {
+    pub(super) fn energy(x: f64) -> f64 {
+        x
+    }
+
+    #[sde::helper(by_name)]
+    pub(super) fn kinetic(x: impl Into<f64>) -> f64 {
+        x.into()
+    }
+}
+
+mod kinetic {}
+
+mod named_so {
+    #[sde::helper]
+    pub(super) fn named_so(x: f64) -> f64 {
+        largest(x)
+    }
+
+    #[sde::helper]
+    pub(in crate::odd_names::named_so) fn largest(x: f64) -> f64 {
+        x
+    }
+}
+
+/// Two globs bring what is ambiguous, so long as nobody names it.
+mod first_glob {
+    pub(super) mod shift {}
+    #[sde::helper]
+    pub(super) fn twice<T: Copy>(x: T) -> [T; 2] {
+        [x, x]
+    }
+}
+
+mod second_glob {
+    pub(super) mod shift {}
+    pub(super) fn größe(x: f64) -> f64 {
+        x
+    }
+}
+
+struct Pair<T>(T, T);
+
+trait Show: Debug {
+    #[sde::helper]
+    fn provided() -> f64 {
+        OFFSETS[1]
+    }
+
+    #[sde::helper]
+    const IN_TRAIT: f64 = 1.0;
+}
+
+impl Show for f64 {}
+
+#[derive(Clone, Copy)]
+enum Kind {
+    First,
+    Second,
+}
+
+macro_rules! step {
+    ($x:expr) => {
+        $x
+    };
+}
+
+#[sde::helper]
+fn step(x: f64) -> f64 {
+    step!(x)
+}
+
+#[sde::helper]
+type Real<const N: usize> = [f64; N];
+
+#[sde::helper]
+struct Grid {
+    spacing: f64,
+}
+
+impl Grid {
+    #[sde::helper]
+    fn without_self(x: f64) -> f64 {
+        x * Self::IN_IMPL
+    }
+
+    #[sde::helper]
+    const IN_IMPL: f64 = 2.0;
+}
+
+impl From<Real<1>> for Grid {
+    #[sde::helper]
+    fn from([spacing]: [f64; 1]) -> Grid {
+        Grid { spacing }
+    }
+}
+
+#[sde::helper]
+static OFFSETS: Real<2> = [0.0; 2];
+
+#[sde::helper]
+const fn recursive(n: u32) -> u32 {
+    if n == 0 { 0 } else { recursive(n - 1) }
+}
+
+#[sde::helper]
+fn r#try<'a>(f: impl Fn(f64) -> f64, more: &'a [f64], _: &[f64]) -> (f64, &'a [f64]) {
+    (f(1.0), more)
+}
+
+#[sde::helper]
+extern "C" fn foreign() -> f64 {
+    0.0
+}
+
+/// In an `impl` and out of it, which the attribute can't tell.
+macro_rules! made {
+    ($name:ident $body:expr) => {
+        #[sde::helper]
+        fn $name() -> f64 {
+            $body
+        }
+
+        struct Made;
+
+        impl Made {
+            #[sde::helper]
+            fn $name() -> f64 {
+                $body
+            }
+        }
+    };
+}
+made!(of_a_macro 1.0);
+
+#[sde::app]
+fn odd(x: f64, r#type: f64) -> Result<f64, Box<dyn std::error::Error>> {
+    fn nested<T: Debug>(x: T) -> T {
+        x
+    }
+    let (shift, grow) = (1.0, |y: f64| y + r#type);
+    let kind = if x > 1.0 { First } else { Second };
+    let order = match kind {
+        First => recursive(2),
+        Second => 1,
+    };
+    'outer: loop {
+        if order < u32::MAX {
+            break 'outer;
+        }
+    }
+    let step = step(x) + step!(x) + energy(x) + kinetic(1_u8) + named_so(x) + größe(shift);
+    let grid = Grid::without_self(1.0) + Grid::from([1.0]).spacing + <f64 as Show>::provided();
+    let made = of_a_macro() + Made::of_a_macro() + f64::IN_TRAIT + foreign() + grow(nested(x));
+    let (tried, more) = r#try(|x| x, &[1.0], &[]);
+    let Pair(text, _) = Pair(format!("{x} {:?} {OFFSETS:?}", twice(x)), String::new());
+    drop(text);
+    Ok(step + grid + made + tried + more[0] + OFFSETS[..1].iter().sum::<f64>())
+}
+
+#[test]
+fn nothing_is_refused() {
+    #[sde::helper]
+    fn local(x: f64) -> f64 {
+        x
+    }
+    #[sde::app]
+    fn in_a_function(x: f64) -> f64 {
+        local(x) + step(x)
+    }
+    let sde = sde::Sde::new();
+    assert_eq!(*in_a_function.call(&sde, 1.0).expect("no error"), 2.0);
+    assert!(*odd.call(&sde, 0.5, 1.0).expect("no error") > 0.0);
+}

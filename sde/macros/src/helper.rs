@@ -145,11 +145,9 @@ fn is_free(tokens: TokenStream, name: &str) -> Option<bool> {
                 let bars = ["impl", "trait", "!", name];
                 let is_plain = is_block && !header.iter().any(|word| bars.contains(&word.as_str()));
                 found = found.or_else(|| Some(is_free(group.stream(), name)? && is_plain));
-                match is_block || last == "#" || header.ends_with(&["#".to_owned(), "!".to_owned()])
-                {
-                    true => ";".to_owned(),
-                    false => "()".to_owned(),
-                }
+                let is_attribute = header.ends_with(&["#".to_owned(), "!".to_owned()]);
+                let ends = is_block || last == "#" || is_attribute;
+                if ends { ";" } else { "()" }.to_owned()
             }
             other => other.to_string(),
         };
@@ -158,9 +156,9 @@ fn is_free(tokens: TokenStream, name: &str) -> Option<bool> {
         if text == MARK {
             found = Some(true);
         }
-        match text.as_str() {
-            ";" => header.clear(),
-            _ => header.push(text),
+        header.push(text);
+        if header.ends_with(&[";".to_owned()]) {
+            header.clear();
         }
     }
     Some(found? && is_alone)

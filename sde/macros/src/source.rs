@@ -89,26 +89,25 @@ fn find_names(tokens: TokenStream, names: &mut Names) {
         match token {
             TokenTree::Ident(name) => {
                 let is_member = before.1 == '.' && before.0 != '.' || before == (':', ':');
-                let is_prefix = after == (':', ':') && sign(i + 3) != '<';
+                // Of a path, or of a field or parameter.
+                let is_prefix = after.0 == ':' && (after.1 != ':' || sign(i + 3) != '<');
                 let is_macro =
                     after.0 == '!' && matches!(tokens.get(i + 2), Some(TokenTree::Group(_)));
                 let is_declared = i > 0 && DECLARING.contains(&&*tokens[i - 1].to_string());
                 let is_named = is_member || is_prefix || is_macro || is_declared;
                 if !is_named && before.1 != '\'' {
                     let is_called = after == (':', ':') || is_in_brackets(tokens.get(i + 1));
-                    put(names, &name.to_string(), name.span(), is_called);
+                    put(names, TokenTree::from(name.clone()).into(), is_called);
                 }
             }
-            // `"{LIMIT:.3}"`
+            // `"{LIMIT:.3}"`; not everything that may be in a text can be parsed.
             TokenTree::Literal(literal) => {
                 for part in literal.to_string().split('{').skip(1) {
-                    let end = part.find(|c: char| !(c == '_' || c.is_alphanumeric()));
-                    put(
-                        names,
-                        &part[..end.unwrap_or(part.len())],
-                        literal.span(),
-                        false,
-                    );
+                    let is_other = |c: char| !(c == '_' || c.is_ascii_alphanumeric());
+                    let name = part.split(is_other).next().unwrap_or_default();
+                    if name.starts_with(|c: char| !c.is_ascii_digit()) {
+                        put(names, name.parse().unwrap_or_default(), false);
+                    }
                 }
             }
             TokenTree::Group(group) if before.1 != '#' => find_names(group.stream(), names),
@@ -121,10 +120,11 @@ fn is_in_brackets(token: Option<&TokenTree>) -> bool {
     matches!(token, Some(TokenTree::Group(group)) if group.delimiter() == Delimiter::Parenthesis)
 }
 
-fn put(names: &mut Names, name: &str, span: Span, is_called: bool) {
-    if let Ok(mut name) = syn::parse_str::<Ident>(name) {
+/// Puts a name there that is no keyword.
+fn put(names: &mut Names, name: TokenStream, is_called: bool) {
+    if let Ok(mut name) = syn::parse2::<Ident>(name) {
         // What the compiler refuses in the generated code is shown at the name, and lints pass it by.
-        name.set_span(Span::call_site().located_at(span));
+        name.set_span(Span::call_site().located_at(name.span()));
         names.entry(name.to_string()).or_insert((name, false)).1 |= is_called;
     }
 }
@@ -193,9 +193,9 @@ mod tests {
     #[test]
     fn bare_names_are_asked_for() {
         let source = "fn f(x: f64, held: u8) -> Real { #[cfg(a)] let y = x.cube(); held; held(y); m::scale(0..LIMIT, &of::<u8>); \
-            no!(other); const SOME: u8 = 1; 'l: loop { y } format!(\"{x} {SCALE:.1}\", ..step) }";
+            no!(other); const SOME: u8 = 1; 'l: loop { y } format!(\"{x} {SCALE:.1}\", ..step); S { field: y } }";
         let asked: Vec<_> = super::asked(&source.parse().unwrap()).into_keys().collect();
-        let expected = "LIMIT Real SCALE f64 held of other step u8";
+        let expected = "LIMIT Real S SCALE f64 held of other step u8";
         assert_eq!(asked.join(" "), expected);
     }
 

@@ -182,15 +182,10 @@ edit! {
 
 edit! {
     in_another_crate:
-    { use crate::helper_names::a_linked_helper; }
-    { use sde_tests::a_linked_helper; }
+    { use crate::helper_names::v1::advanced as linked; }
+    { use sde_tests::a_linked_helper as linked; }
     #[sde::app(name = "edited")]
-    pub(crate) fn app(x: f64) -> f64 { a_linked_helper(x) }
-}
-
-#[sde::helper]
-fn a_linked_helper(x: f64) -> f64 {
-    x
+    pub(crate) fn app(x: f64) -> f64 { linked(x) }
 }
 
 macro_rules! codes {
@@ -220,6 +215,17 @@ edit! {
     }
     #[sde::app(name = "edited")]
     pub(crate) fn app(x: f64) -> f64 { advanced(x) }
+}
+
+edit! {
+    beside_a_variable:
+    { use crate::helper_names::v1::advanced; }
+    { use crate::helper_names::v2::advanced; }
+    #[sde::app(name = "edited")]
+    pub(crate) fn app(x: f64) -> f64 {
+        let made = Some(x).map(advanced);
+        made.map_or(0.0, |advanced| advanced)
+    }
 }
 
 edit! {
@@ -296,7 +302,7 @@ mod solvers {
 /// As the guide lists it: both helpers count, and which is called does not.
 #[test]
 fn an_edit_that_is_not_seen() {
-    let codes = codes![shadowed by_a_path by_a_method a_type found_by_name_only];
+    let codes = codes![shadowed beside_a_variable by_a_path by_a_method a_type found_by_name_only];
     let seen = codes.iter().filter(|(_, before, after)| before != after);
     let seen: Vec<_> = seen.map(|(edit, ..)| *edit).collect();
     assert!(seen.is_empty(), "{seen:?}");
@@ -359,7 +365,7 @@ fn a_condition_counts_with_its_value() {
     let said = String::from_utf8(output.stdout).expect("text");
     let there: Vec<_> = said.lines().collect();
     let here = conditions::codes();
-    assert_eq!(there.len(), 3, "{output:?}");
+    assert_eq!(there.len(), 3, "{said}");
     let names = ["in an expression", "as an attribute", "none"];
     for (i, name) in names.iter().enumerate() {
         assert_eq!(there[i] == here[i], *name == "none", "{name}");

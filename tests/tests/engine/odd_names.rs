@@ -80,26 +80,26 @@ enum Kind {
     Second,
 }
 
-macro_rules! step {
+macro_rules! odd_step {
     ($x:expr) => {
         $x
     };
 }
 
 #[sde::helper]
-fn step(x: f64) -> f64 {
-    step!(x)
+fn odd_step(x: f64) -> f64 {
+    odd_step!(x)
 }
 
 #[sde::helper]
-type Real<const N: usize> = [f64; N];
+type OddReal<const N: usize> = [f64; N];
 
 #[sde::helper]
-struct Grid {
+struct OddGrid {
     spacing: f64,
 }
 
-impl Grid {
+impl OddGrid {
     #[sde::helper]
     fn without_self(x: f64) -> f64 {
         x * Self::IN_IMPL
@@ -109,19 +109,23 @@ impl Grid {
     const IN_IMPL: f64 = 2.0;
 }
 
-impl From<Real<1>> for Grid {
+trait OfSpacing {
+    fn of_spacing(spacing: OddReal<1>) -> Self;
+}
+
+impl OfSpacing for OddGrid {
     #[sde::helper]
-    fn from([spacing]: [f64; 1]) -> Grid {
-        Grid { spacing }
+    fn of_spacing([spacing]: [f64; 1]) -> OddGrid {
+        OddGrid { spacing }
     }
 }
 
 #[sde::helper]
-static OFFSETS: Real<2> = [0.0; 2];
+static OFFSETS: OddReal<2> = [0.0; 2];
 
 #[sde::helper]
-const fn recursive(n: u32) -> u32 {
-    if n == 0 { 0 } else { recursive(n - 1) }
+const fn odd_recursive(n: u32) -> u32 {
+    if n == 0 { 0 } else { odd_recursive(n - 1) }
 }
 
 #[sde::helper]
@@ -162,7 +166,7 @@ fn odd(x: f64, r#type: f64) -> Result<f64, Box<dyn std::error::Error>> {
     let (shift, grow) = (1.0, |y: f64| y + r#type);
     let kind = if x > 1.0 { First } else { Second };
     let order = match kind {
-        First => recursive(2),
+        First => odd_recursive(2),
         Second => 1,
     };
     'outer: loop {
@@ -170,13 +174,15 @@ fn odd(x: f64, r#type: f64) -> Result<f64, Box<dyn std::error::Error>> {
             break 'outer;
         }
     }
-    let step = step(x) + step!(x) + energy(x) + kinetic(1_u8) + named_so(x) + größe(shift);
-    let grid = Grid::without_self(1.0) + Grid::from([1.0]).spacing + <f64 as Show>::provided();
+    let odd_step =
+        odd_step(x) + odd_step!(x) + energy(x) + kinetic(1_u8) + named_so(x) + größe(shift);
+    let grid =
+        OddGrid::without_self(1.0) + OddGrid::of_spacing([1.0]).spacing + <f64 as Show>::provided();
     let made = of_a_macro() + Made::of_a_macro() + f64::IN_TRAIT + foreign() + grow(nested(x));
     let (tried, more) = r#try(|x| x, &[1.0], &[]);
     let Pair(text, _) = Pair(format!("{x} {:?} {OFFSETS:?}", twice(x)), String::new());
     drop(text);
-    Ok(step + grid + made + tried + more[0] + OFFSETS[..1].iter().sum::<f64>())
+    Ok(odd_step + grid + made + tried + more[0] + OFFSETS[..1].iter().sum::<f64>())
 }
 
 #[test]
@@ -187,7 +193,7 @@ fn nothing_is_refused() {
     }
     #[sde::app]
     fn in_a_function(x: f64) -> f64 {
-        local(x) + step(x)
+        local(x) + odd_step(x)
     }
     let sde = sde::Sde::new();
     assert_eq!(*in_a_function.call(&sde, 1.0).expect("no error"), 2.0);

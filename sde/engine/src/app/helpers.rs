@@ -54,15 +54,11 @@ impl NoHelper for &Helper {
 
 impl Source {
     fn digest(&self) -> Digest {
-        let conditions: Vec<u8> = self
-            .conditions
-            .iter()
-            .map(|value| u8::from(*value))
-            .collect();
-        match conditions.is_empty() {
-            true => Digest::from_bytes(self.digest),
-            false => digest_of([&self.digest[..], &conditions]),
+        if self.conditions.is_empty() {
+            return Digest::from_bytes(self.digest);
         }
+        let conditions: Vec<u8> = self.conditions.iter().copied().map(u8::from).collect();
+        digest_of([&self.digest[..], &conditions])
     }
 }
 
@@ -214,22 +210,17 @@ fn counting(source: &Source, own: &str, linked: &Named) -> Vec<ValueSummary> {
         summary(name, CodeId::Source(digest).to_string(), digest)
     });
     let mut uses: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let inner = found
-        .iter()
-        .map(|helper| (helper.path_from(own) + ": ", &helper.source));
-    for (asking, source) in std::iter::once((String::new(), source)).chain(inner) {
-        for (name, to) in (source.names)()
-            .into_iter()
-            .filter(|name| may_lead_elsewhere(name, linked))
-        {
-            let to = to.map_or_else(
-                || "no helper".to_owned(),
-                |(module, name)| path_from(own, module, name),
-            );
-            uses.entry(format!("{asking}use {name}"))
-                .or_default()
-                .push(to);
+    let mut put_uses = |asking: &str, source: &Source| {
+        let names = (source.names)().into_iter();
+        for (name, to) in names.filter(|name| may_lead_elsewhere(name, linked)) {
+            let to = to.map(|(module, name)| path_from(own, module, name));
+            let of_name = uses.entry(format!("{asking}use {name}")).or_default();
+            of_name.push(to.unwrap_or_else(|| "no helper".to_owned()));
         }
+    };
+    put_uses("", source);
+    for helper in found {
+        put_uses(&(helper.path_from(own) + ": "), &helper.source);
     }
     let uses = uses.into_iter().map(|(name, to)| {
         let to = to.join(", ");

@@ -260,6 +260,40 @@ edit! {
     pub(crate) fn app(x: f64) -> f64 { cast(x) }
 }
 
+edit! {
+    exchanged_headers:
+    {
+        struct Calm;
+        #[allow(dead_code, reason = "its method is named by none")]
+        struct Wild;
+        impl Wild {
+            #[sde::helper]
+            #[allow(dead_code, reason = "it is called after the edit")]
+            fn headed(&self) -> f64 { 1.0 }
+        }
+        impl Calm {
+            #[sde::helper]
+            fn headed(&self) -> f64 { 2.0 }
+        }
+    }
+    {
+        struct Calm;
+        #[allow(dead_code, reason = "its method is named by none")]
+        struct Wild;
+        impl Calm {
+            #[sde::helper]
+            fn headed(&self) -> f64 { 1.0 }
+        }
+        impl Wild {
+            #[sde::helper]
+            #[allow(dead_code, reason = "it was called before the edit")]
+            fn headed(&self) -> f64 { 2.0 }
+        }
+    }
+    #[sde::app(name = "edited")]
+    pub(crate) fn app() -> f64 { Calm.headed() }
+}
+
 mod solvers {
     pub(super) struct First;
     pub(super) struct Second;
@@ -302,7 +336,7 @@ mod solvers {
 /// As the guide lists it: both helpers count, and which is called does not.
 #[test]
 fn an_edit_that_is_not_seen() {
-    let codes = codes![shadowed beside_a_variable by_a_path by_a_method a_type found_by_name_only];
+    let codes = codes![shadowed beside_a_variable by_a_path by_a_method a_type found_by_name_only exchanged_headers];
     let seen = codes.iter().filter(|(_, before, after)| before != after);
     let seen: Vec<_> = seen.map(|(edit, ..)| *edit).collect();
     assert!(seen.is_empty(), "{seen:?}");

@@ -44,6 +44,11 @@ fn an_edited_helper_has_the_apps_that_name_it_computed_again() {
         digests.starts_with("source ") && digests.contains(" -> source "),
         "{edited}"
     );
+    let (difference, results) = results.split_once('\n').expect("lines");
+    assert_eq!(
+        difference,
+        "helper \"crate::stepped: use step\": crate::v1::step -> crate::v2::step"
+    );
     // The caller rests on what is edited. A version is raised by hand.
     assert_eq!(
         results,

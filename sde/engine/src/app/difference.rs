@@ -41,7 +41,8 @@ pub enum Part {
     /// Its version or source.
     Code,
     /// The helper of this path, which counts as the app's code
-    /// ([`#[sde::helper]`](macro@crate::helper)).
+    /// ([`#[sde::helper]`](macro@crate::helper)); or `use NAME`, with the path of the helper that says so before it: which helper
+    /// the compiler finds by this name.
     Helper(String),
     /// The input of this name.
     Input(String),

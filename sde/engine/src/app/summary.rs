@@ -32,7 +32,8 @@ pub struct AppSetup {
     /// The apps in its slots.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slots: Vec<SlotSummary>,
-    /// The helpers that count as its code ([`#[sde::helper]`](macro@crate::helper)).
+    /// The helpers that count as its code ([`#[sde::helper]`](macro@crate::helper)), and which of them names lead to that
+    /// may lead elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub helpers: Vec<ValueSummary>,
     /// The digest of its own source, if helpers count besides.

@@ -66,7 +66,7 @@ fn versioned(x: f64) -> f64 {
     twice(x)
 }
 
-/// Says what a peek says of the first, and then of each its result and where that came from.
+/// Says what a peek says of two, and then of each its result and where that came from.
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = std::env::args_os().nth(1).ok_or("give a directory")?;
     if std::env::args_os().nth(2).is_some() {
@@ -76,10 +76,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let store = sde::store::DirStore::open(directory)?;
     let sde = sde::Sde::builder().store(store).build()?;
     let x = sde::inputs! { x: 1.5_f64 };
-    if let sde::Peek::Miss { nearest, .. } = sde.peek(&doubled, &x)? {
-        let differences = nearest.map(|nearest| nearest.differences);
-        for difference in differences.unwrap_or_default() {
-            println!("{difference}");
+    for peek in [sde.peek(&doubled, &x)?, sde.peek(&imported, &x)?] {
+        if let sde::Peek::Miss { nearest, .. } = peek {
+            let differences = nearest.map(|nearest| nearest.differences);
+            for difference in differences.unwrap_or_default() {
+                println!("{difference}");
+            }
         }
     }
     for (name, outcome) in [

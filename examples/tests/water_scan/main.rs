@@ -3,6 +3,7 @@
 
 mod killed;
 mod kit;
+mod memory;
 mod sweep;
 mod told;
 

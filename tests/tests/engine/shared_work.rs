@@ -1,11 +1,13 @@
 //! Two engines with one store each stand for two processes: neither sees what the other does.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 use sde::store::DirStore;
+use sde::store::inspect::{Inspection, Item};
 use sde::{
     Announced, App, AppError, AppInfo, ArchiveError, Archiver, Batch, Builder, CancelToken, Cost,
     ErrorKind, Event, Handle, Inputs, Key, Mark, Payload, Policy, ResultMap, Saved, Sde,
@@ -156,6 +158,91 @@ impl<F: FnOnce() + Send> Archiver for Meanwhile<F> {
     fn describe(&self) -> String {
         self.0.describe()
     }
+}
+
+/// A store whose announcements that come late are held at a gate.
+struct Slow(DirStore, Gate);
+
+impl Archiver for Slow {
+    fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
+        self.0.save(batch)
+    }
+    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+        self.0.find(key)
+    }
+    fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
+        self.0.find_scratch(key)
+    }
+    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
+        self.0.marks()
+    }
+    fn announce(&self, key: &Key) -> Announced {
+        if thread::current().name() == Some("sde-share") {
+            self.1.pass();
+        }
+        self.0.announce(key)
+    }
+    fn announced_by(&self, key: &Key) -> Option<sde::Holder> {
+        self.0.announced_by(key)
+    }
+    fn write_through(&self, batch: &Batch) -> Result<(), ArchiveError> {
+        self.0.write_through(batch)
+    }
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+}
+
+/// How many frames a store has of each key.
+fn frames(store: &Path) -> BTreeMap<Key, usize> {
+    let mut frames = BTreeMap::new();
+    for segment in Inspection::open(store).unwrap().segments().unwrap() {
+        let each = |item| {
+            if let Item::Entry(entry) = item {
+                *frames.entry(entry.record.key).or_default() += 1;
+            }
+        };
+        segment.walk(each).unwrap();
+    }
+    frames
+}
+
+/// Found by using it: of ten results the store had eleven frames. A checkpoint came before the thread that shares results had written the last one, which then
+/// wrote what was saved.
+#[test]
+fn what_was_saved_is_not_written_once_more_for_others() {
+    let _dog = Watchdog::new("a result saved before it is shared", LIMIT);
+    let (folder, late, body) = (tempdir().unwrap(), Gate::new(), Gate::new());
+    let store = Slow(DirStore::open(folder.path()).unwrap(), late.clone());
+    let builder = Sde::builder().shared_work(SharedWork::On);
+    let sde = builder.store(store).build().unwrap();
+    let (app, asks) = (squares(&body), DirStore::open(folder.path()).unwrap());
+    thread::scope(|scope| {
+        // It keeps the thread that shares results busy.
+        scope.spawn(|| sde.run(&app, &x(2)).unwrap());
+        late.arrived(1);
+        sde.run(&Long, &x(2)).unwrap();
+        let key = sde.peek(&Long, &x(2)).unwrap().key();
+        sde.checkpoint().unwrap();
+        [&late, &body].map(Gate::open);
+        until("it is given up", || asks.announced_by(&key).is_none());
+        assert_eq!(frames(folder.path())[&key], 1);
+    });
+    sde.checkpoint().unwrap();
+    assert!(frames(folder.path()).into_values().eq([1, 1]));
+}
+
+/// The same as it was found, where a checkpoint and the thread that shares results may meet.
+#[test]
+fn ten_results_are_ten_frames() {
+    let folder = tempdir().unwrap();
+    let sde = process(folder.path(), &Watch::new()).build().unwrap();
+    for x in 0..10 {
+        doubled.call(&sde, x).unwrap();
+    }
+    sde.checkpoint().unwrap();
+    drop(sde);
+    assert!(frames(folder.path()).into_values().eq([1; 10]));
 }
 
 /// Eight processes that came to one key after another tried to announce it so often that they gave that up, and computed what was there by then.

@@ -34,10 +34,8 @@ impl AppCache {
         }
     }
 
-    /// Drops an entry, or its values only, unless it is being computed again or was replaced; says whether it did.
-    pub(crate) fn evict(&self, entry: &Arc<Entry>, keeps_record: bool) -> bool {
-        let without = keeps_record.then(|| entry.without(|_| true, EVICTED));
-        let after = without.map(|without| self.measured(Arc::new(without)));
+    /// Drops an entry, or what another lacks of it, unless it is being computed again or was replaced; says whether it did.
+    pub(crate) fn evict(&self, entry: &Arc<Entry>, after: Option<Arc<Entry>>) -> bool {
         let is_it = |slot: Option<&Slot>| matches!(slot, Some(Slot::Ready(there)) if Arc::ptr_eq(there, entry));
         let (is_evicted, _before) =
             self.change(entry.record.key, |slot| match (is_it(slot), after) {

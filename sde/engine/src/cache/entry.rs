@@ -193,12 +193,24 @@ impl Entry {
         self.results.results().iter().any(Named::is_held)
     }
 
+    /// Whether a store is to have any of it.
+    pub(crate) fn is_ever_saved(&self) -> bool {
+        self.results.results().iter().any(Named::is_ever_saved)
+    }
+
+    /// Whether a store gives back all that it holds.
+    pub(crate) fn is_read_back(&self) -> bool {
+        let is_lost = |named: &Named| named.is_held() && !named.is_ever_saved();
+        self.is_saved() && !self.results.results().iter().any(is_lost)
+    }
+
     /// Whether anything but caches holds a value of it: other entries may share one.
     pub(crate) fn is_in_use(&self) -> bool {
         let in_use = |named: &Named| match &named.content {
             Content::Held(value) => value.holders() > value.in_caches().max(self.holds(value)),
+            Content::Elsewhere(value) => value.is_there(),
             Content::Stored(stored) => stored.is_in_use(),
-            Content::Elsewhere(_) | Content::Gone(_) => false,
+            Content::Gone(_) => false,
         };
         self.results.is_shared() || self.results.results().iter().any(in_use)
     }

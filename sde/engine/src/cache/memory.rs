@@ -104,7 +104,7 @@ impl Memory {
 
     /// What having an entry again takes, in nanoseconds.
     pub(crate) fn cost(&self, entry: &Entry) -> u64 {
-        if !entry.is_saved() {
+        if !entry.is_read_back() {
             return entry.own_nanos.saturating_add(entry.dependencies_nanos());
         }
         let kib = entry.known_memory() / 1024 + 1;
@@ -150,8 +150,9 @@ impl Memory {
             };
             let came = removed.as_ref().and_then(is_same).unwrap_or(came);
             let is_only_a_record = !entry.holds_values() && !entry.is_saved();
+            let keeps_records = !self.budget.forgets_records && entry.is_ever_saved();
             let state = match owner {
-                _ if is_only_a_record && !self.budget.forgets_records => State::Kept,
+                _ if is_only_a_record && keeps_records => State::Kept,
                 Owner::Ranks => State::Collective,
                 Owner::App(_) => State::MayLeave,
             };

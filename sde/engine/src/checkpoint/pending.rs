@@ -2,19 +2,22 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
+use std::thread::ThreadId;
 
 use super::archiver::{Mark, SavedEntry, Selection};
 use crate::cache::Entry;
+use crate::error::ArchiveError;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;
-use crate::sync::lock;
+use crate::sync::{lock, wait};
 
 /// The entries and marks that a save has yet to write.
 #[derive(Default)]
 pub(crate) struct Pending {
     entries: Mutex<Unsaved>,
     marks: Mutex<Vec<Mark>>,
+    pub(crate) saver: Saver,
 }
 
 /// The newest entry of each key, for each selection that lacks it, in the order in which they came. Most come to both
@@ -267,6 +270,41 @@ pub(crate) fn saved(entries: &[Arc<Entry>], selection: Selection) -> Vec<SavedEn
     entries
         .map(|entry| SavedEntry::of(entry, selection))
         .collect()
+}
+
+/// Which thread saves what is new: from taking it off the list until it is saved, or there again. It calls code of users meanwhile,
+/// so it holds no lock.
+#[derive(Default)]
+pub(crate) struct Saver {
+    thread: Mutex<Option<ThreadId>>,
+    changed: Condvar,
+}
+
+/// A thread's turn to save.
+pub(crate) struct Turn<'a>(&'a Saver);
+
+impl Saver {
+    /// Waits for a turn; an error if this thread has it.
+    pub(crate) fn turn(&self) -> Result<Turn<'_>, ArchiveError> {
+        let this = std::thread::current().id();
+        let mut thread = lock(&self.thread);
+        while let Some(other) = *thread {
+            if other == this {
+                let why = "a value's own code asks for a save while the value is being saved";
+                return Err(ArchiveError::Other(why.to_owned()));
+            }
+            thread = wait(&self.changed, thread);
+        }
+        *thread = Some(this);
+        Ok(Turn(self))
+    }
+}
+
+impl Drop for Turn<'_> {
+    fn drop(&mut self) {
+        *lock(&self.0.thread) = None;
+        self.0.changed.notify_all();
+    }
 }
 
 #[cfg(all(test, not(sde_model)))]

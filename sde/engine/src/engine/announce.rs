@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crate::app::{Frame, ancestry};
 use crate::cache::{Entry, SHORT};
-use crate::checkpoint::{Announced, Archiver, Batch, Selection, saved};
+use crate::checkpoint::{Announced, Archiver, Batch, Pending, Selection, saved};
 use crate::key::Key;
 use crate::sync::{lock, wait, wait_timeout};
 
@@ -92,6 +92,7 @@ impl Queue {
 /// A result that other processes may wait for.
 struct Made {
     archiver: Arc<dyn Archiver>,
+    pending: Arc<Pending>,
     entry: Arc<Entry>,
     _held: Held,
 }
@@ -128,10 +129,17 @@ impl Announcer {
         self.0.retract(from);
     }
 
-    /// Has a result written, and then no longer announced.
-    pub(super) fn write(&self, archiver: Arc<dyn Archiver>, entry: Arc<Entry>, held: Held) {
+    /// Has a result written that is pending, and then no longer announced.
+    pub(super) fn write(
+        &self,
+        archiver: Arc<dyn Archiver>,
+        pending: &Arc<Pending>,
+        entry: Arc<Entry>,
+        held: Held,
+    ) {
         let made = Made {
             archiver,
+            pending: Arc::clone(pending),
             entry,
             _held: held,
         };
@@ -253,10 +261,22 @@ impl Shared {
 
     fn write(&self, made: &Made) {
         let selection = Selection::Checkpoint;
-        let batch = Batch {
-            entries: saved(&[Arc::clone(&made.entry)], selection),
+        let record = &made.entry.record;
+        // Dropped when others may save again: destructors may, too.
+        let (mut entries, batch);
+        // A save that came before this, or comes meanwhile, would write it once more.
+        let Ok(_turn) = made.pending.saver.turn() else {
+            return;
+        };
+        entries = made.pending.of(selection, &[record.key]);
+        entries.retain(|entry| entry.record.run == record.run);
+        batch = Batch {
+            entries: saved(&entries, selection),
             ..Batch::new(selection)
         };
+        if batch.is_empty() {
+            return;
+        }
         if let Err(error) = made.archiver.write_through(&batch) {
             tracing::debug!(target: "sde", "what is shared could not be written: {error}");
             self.failed.store(true, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use super::share::Sharing;
 use super::signals;
 use super::{Engine, app_store};
 use crate::cache::{CacheTable, MemoryBudget};
-use crate::checkpoint::{Archiver, Pending, SavePolicy, SharedWork};
+use crate::checkpoint::{Archiver, SavePolicy, SharedWork};
 use crate::console::Console;
 use crate::error::{ArchiveError, Error, ErrorKind};
 use crate::event::Observer;
@@ -267,8 +267,7 @@ impl Builder {
             archiver: RwLock::new(self.archiver),
             policy: self.policy,
             background: Background::default(),
-            pending: Pending::default(),
-            saver: super::save::Saver::default(),
+            pending: Arc::default(),
             invalidations,
             process: random_number(),
             started: machine::now(),

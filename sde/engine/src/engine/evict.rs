@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::Engine;
 use super::stats::bytes;
-use crate::cache::{AppCache, Entry, Listed, Memory, Record, Stays};
+use crate::cache::{AppCache, EVICTED, Entry, Listed, Memory, Record, Stays};
 use crate::checkpoint::{SavePolicy, Selection};
 use crate::error::printable;
 use crate::event::Event;
@@ -137,36 +137,44 @@ impl Engine {
     fn evict(&self, cache: &AppCache, entry: &Arc<Entry>, rule: Rule) -> Result<(), Stays> {
         let keys = self.saved_under([entry.record.key].into_iter());
         let is_pending = keys.iter().any(|key| self.pending.has(key));
+        let is_saved_later = is_pending && self.policy != SavePolicy::Never;
         // What a store has of the key may be a list of parts, of which this one is not there yet.
-        let is_stored = !is_pending && self.is_stored(entry, rule);
+        let is_stored = !is_pending && self.is_stored(entry);
         entry.set_saved(is_stored);
+        let is_only_here = !is_stored && entry.is_ever_saved();
+        let keeps_values = is_only_here && (rule.only_saved || is_saved_later);
         // A store may have what a refreshed run took the place of.
-        let keeps_record = !is_stored && (rule.keeps_records || entry.record.anew);
-        let may_leave = is_stored || !rule.only_saved && (!keeps_record || entry.holds_values());
-        if !may_leave || is_pending && self.policy != SavePolicy::Never {
+        let is_anew = !is_stored && entry.record.anew;
+        let keeps_record = keeps_values || is_only_here && rule.keeps_records || is_anew;
+        let leaves = |named: &Named| !keeps_values || !named.is_ever_saved();
+        let mut results = entry.results.results().iter();
+        if keeps_record && !results.any(|named| named.is_held() && leaves(named)) {
             return Err(Stays::Kept);
         }
         if !rule.although_in_use && entry.is_in_use() {
             return Err(Stays::InUse);
         }
-        if !is_stored && entry.set_dependencies_nanos(self.dependencies_nanos(entry)) {
+        if !entry.is_read_back() && entry.set_dependencies_nanos(self.dependencies_nanos(entry)) {
             return Err(Stays::ForNow);
         }
         let cost = cache.cost(entry);
-        if !cache.evict(entry, keeps_record) {
+        let after = keeps_record.then(|| Arc::new(entry.without(leaves, EVICTED)));
+        let stays = after.as_ref().map_or(0, |after| after.bytes());
+        let bytes = entry.bytes().saturating_sub(stays);
+        if !cache.evict(entry, after) {
             return Err(Stays::InUse);
         }
-        if is_pending {
+        if is_pending && !is_saved_later && !keeps_values {
             self.forget_pending(entry, &keys);
         }
         if !keeps_record {
             self.note_forgotten(&entry.record);
         }
-        cache.counters.evicted(entry.bytes(), cost);
+        cache.counters.evicted(bytes, cost);
         self.tell(|| Event::Evicted {
             app: Arc::clone(&entry.record.app),
             key: entry.record.key,
-            bytes: entry.bytes(),
+            bytes,
             cost: Duration::from_nanos(cost),
         });
         Ok(())
@@ -189,8 +197,8 @@ impl Engine {
         lock(&self.forgotten).extend(record.apps());
     }
 
-    /// Whether the store has what an entry holds, or what is needed of it.
-    fn is_stored(&self, entry: &Entry, rule: Rule) -> bool {
+    /// Whether the store has the record of an entry, and of what it holds all that is ever saved.
+    fn is_stored(&self, entry: &Entry) -> bool {
         let found = self
             .archiver()
             .map(|archiver| archiver.look(&entry.record.key));
@@ -201,15 +209,9 @@ impl Engine {
             let mut results = stored.results.iter();
             results.any(|result| result.name == named.name && result.payload.is_some())
         };
-        let mut results = entry
-            .results
-            .results()
-            .iter()
-            .filter(|named| named.is_held());
-        let is_needed =
-            |named: &Named| rule.only_saved || named.tags.unwrap_or_default().is_needed();
-        stored.record.gives_the_same(&entry.record)
-            && results.all(|named| !is_needed(named) || is_there(named))
+        let results = entry.results.results().iter();
+        let mut saved = results.filter(|named| named.is_held() && named.is_ever_saved());
+        stored.record.gives_the_same(&entry.record) && saved.all(is_there)
     }
 
     /// What is saved costs less to have again.
@@ -259,10 +261,10 @@ impl Engine {
                     "records stay where no store has them: see `MemoryBudget::forget_records`"
                 }
                 (true, Some(_)) => {
-                    "what is never saved stays, unless a `memory_budget` is given in bytes"
+                    "what is to be saved stays until the store has it, unless a `memory_budget` is given in bytes"
                 }
                 (true, None) => {
-                    "without a store nothing leaves; give one, or a `memory_budget` in bytes"
+                    "without a store only what is `expendable` leaves; give one, or a `memory_budget` in bytes"
                 }
             };
             format!(

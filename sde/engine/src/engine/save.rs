@@ -7,9 +7,8 @@ use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Condvar, Mutex};
-use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use super::Engine;
@@ -23,7 +22,6 @@ use crate::event::Event;
 use crate::key::Key;
 use crate::ranks::{CollectiveOp, Header, Ranks, part_key};
 use crate::result_map::Named;
-use crate::sync::{lock, wait};
 
 /// A new entry that is to be on the disk before anybody gets it.
 pub(crate) struct NewSave {
@@ -270,7 +268,7 @@ impl Engine {
         let (entries, batch);
         // From the collecting on: a second thread that finds nothing left must
         // not say that it is saved before it is.
-        let _turn = self.saver.turn()?;
+        let _turn = self.pending.saver.turn()?;
         let is_same = |now: Arc<dyn Archiver>| Arc::ptr_eq(&now, archiver);
         if !self.archiver().is_some_and(is_same) {
             // What there was to save is forgotten.
@@ -480,38 +478,4 @@ fn caught<T>(ask: impl FnOnce() -> Result<T, ArchiveError>) -> Result<T, Archive
             "the store panicked: {message}"
         )))
     })
-}
-
-/// Which thread saves what is new. It calls code of users meanwhile, so it holds no lock.
-#[derive(Default)]
-pub(super) struct Saver {
-    thread: Mutex<Option<ThreadId>>,
-    changed: Condvar,
-}
-
-/// A thread's turn to save.
-struct Turn<'a>(&'a Saver);
-
-impl Saver {
-    /// Waits for a turn; an error if this thread has it.
-    fn turn(&self) -> Result<Turn<'_>, ArchiveError> {
-        let this = std::thread::current().id();
-        let mut thread = lock(&self.thread);
-        while let Some(other) = *thread {
-            if other == this {
-                let why = "a value's own code asks for a save while the value is being saved";
-                return Err(ArchiveError::Other(why.to_owned()));
-            }
-            thread = wait(&self.changed, thread);
-        }
-        *thread = Some(this);
-        Ok(Turn(self))
-    }
-}
-
-impl Drop for Turn<'_> {
-    fn drop(&mut self) {
-        *lock(&self.0.thread) = None;
-        self.0.changed.notify_all();
-    }
 }

@@ -220,7 +220,10 @@ impl Engine {
             Some(Announcement::Held(held)) if self.policy != SavePolicy::EveryResult => {
                 let is_to_be_had = !entry.record.nondeterministic && is_current;
                 if let (true, Some(archiver)) = (is_to_be_had, self.archiver()) {
-                    sharing.announcer.write(archiver, Arc::clone(entry), held);
+                    let entry = Arc::clone(entry);
+                    sharing
+                        .announcer
+                        .write(archiver, &self.pending, entry, held);
                 }
             }
             _ => {}

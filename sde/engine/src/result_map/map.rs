@@ -115,6 +115,11 @@ impl Named {
         Ok(found.map_or_else(Vec::new, |(codec, value)| in_value(codec, value)))
     }
 
+    /// Whether a store is to have it.
+    pub(crate) fn is_ever_saved(&self) -> bool {
+        self.tags.unwrap_or_default().is_checkpointed()
+    }
+
     /// Whether its value is held, or the way to it.
     pub(crate) fn is_held(&self) -> bool {
         matches!(self.content, Content::Held(_) | Content::Stored(_))

@@ -227,8 +227,8 @@ fn what_is_expendable_leaves_whatever_the_store_has_of_its_entry() {
         assert_eq!(sde.stats().total.computed, 20, "{policy:?}");
         // What the program holds did not leave.
         assert!(Value::ptr_eq(&large(0).unwrap(), &held));
-        assert_eq!(large(1).unwrap()[7], 1);
-        assert_eq!(sde.stats().total.computed, 21);
+        assert!((0..20).all(|number| large(number).unwrap()[7] == number as u8));
+        assert!(sde.stats().total.computed > 30, "{:?}", sde.stats().total);
         assert_eq!(watch.warnings(), Vec::<String>::new());
     }
 }

@@ -224,7 +224,8 @@ fn what_was_saved_is_not_written_once_more_for_others() {
         sde.run(&Long, &x(2)).unwrap();
         let key = sde.peek(&Long, &x(2)).unwrap().key();
         sde.checkpoint().unwrap();
-        [&late, &body].map(Gate::open);
+        late.open();
+        body.open();
         until("it is given up", || asks.announced_by(&key).is_none());
         assert_eq!(frames(folder.path())[&key], 1);
     });

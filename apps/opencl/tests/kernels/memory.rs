@@ -1,6 +1,6 @@
 //! What is live is found again, in its context, and let go in the end.
 
-use sde::{Event, EventLog, Sde, Value};
+use sde::{Event, EventLog, MemoryBudget, Sde, Value};
 use sde_opencl::driver::simulated::{Simulated, device};
 use sde_opencl::{ProgramSpec, memory_budget};
 
@@ -205,4 +205,28 @@ fn a_context_lets_go_what_is_too_much_by_itself() {
         assert_eq!(driver.counts().builds, builds);
     }
     assert_eq!(context(&Simulated::new()).memory_limit(), 1 << 30);
+}
+
+/// Found by reading: they are expendable, so under the budget that programs have by default none of them ever left.
+#[test]
+fn programs_leave_by_default_but_not_those_in_use() {
+    let driver = Simulated::new();
+    let context = context(&driver);
+    // There is room for about eight programs, each with one kernel.
+    let budget = MemoryBudget::bytes(16 * (64 << 10)).only_saved();
+    let sde = Sde::builder().memory_budget(budget).build().unwrap();
+    let kernel = |n: usize| {
+        let spec = ProgramSpec::source(format!("kernel void k{n}() {{}}"));
+        let program = context.describe(0, &spec).unwrap();
+        context.kernel(&sde, 0, &program, &format!("k{n}")).unwrap()
+    };
+    let in_use = kernel(0);
+    for n in 1..40 {
+        kernel(n);
+        let live = driver.counts().programs;
+        assert!(live <= 10, "{live}");
+    }
+    let builds = driver.counts().builds;
+    assert!(Value::ptr_eq(&in_use, &kernel(0)));
+    assert_eq!(driver.counts().builds, builds);
 }

@@ -53,8 +53,8 @@ pub(crate) enum Slot {
     Ready(Arc<Entry>),
     /// A computation, and what there was before it.
     Flying(Arc<RunFlight>, Option<Arc<Entry>>),
-    /// An error that would come again, in this epoch.
-    Failed(Error, u64),
+    /// What is left of a run that failed and would again, in the epoch that it was checked in.
+    Failed(Arc<Entry>),
 }
 
 impl Slot {
@@ -62,7 +62,7 @@ impl Slot {
     pub(super) fn entry(&self) -> Option<&Arc<Entry>> {
         match self {
             Self::Ready(entry) | Self::Flying(_, Some(entry)) => Some(entry),
-            Self::Flying(_, None) | Self::Failed(..) => None,
+            Self::Flying(_, None) | Self::Failed(_) => None,
         }
     }
 }
@@ -153,10 +153,15 @@ impl AppCache {
 
     /// The failure that is remembered for a key in this epoch.
     pub(crate) fn failure(&self, key: &Key, epoch: u64) -> Option<Error> {
-        match &*self.map.get(key)? {
-            Slot::Failed(error, in_epoch) if *in_epoch == epoch => Some(error.clone()),
-            _ => None,
-        }
+        self.failure_of(&*self.map.get(key)?, epoch)
+    }
+
+    fn failure_of(&self, slot: &Slot, epoch: u64) -> Option<Error> {
+        let Slot::Failed(entry) = slot else {
+            return None;
+        };
+        self.used(entry);
+        entry.failure.clone().filter(|_| entry.is_checked(epoch))
     }
 
     /// What `look` makes of what [`entry`](Self::entry) gives. It is called with the map's
@@ -197,13 +202,14 @@ impl AppCache {
             Some(Slot::Ready(entry)) if serves(entry) => {
                 (Claimed::Ready(Arc::clone(entry)), Change::Keep)
             }
-            Some(Slot::Failed(error, in_epoch)) if Some(*in_epoch) == epoch => {
-                (Claimed::Failed(error.clone()), Change::Keep)
-            }
             Some(Slot::Flying(flight, _)) if !flight.flight.is_complete() => {
                 (Claimed::Theirs(Arc::clone(flight)), Change::Keep)
             }
             slot => {
+                let failure = |(slot, epoch)| self.failure_of(slot, epoch);
+                if let Some(error) = slot.zip(epoch).and_then(failure) {
+                    return (Claimed::Failed(error), Change::Keep);
+                }
                 let previous = slot.and_then(Slot::entry).cloned();
                 let flight = self.new_flight(key);
                 let flying = Slot::Flying(Arc::clone(&flight), previous.clone());
@@ -223,11 +229,7 @@ impl AppCache {
         let _held = Held::of::<Slot>();
         let count = |before: Option<&Slot>, after: Option<&Slot>| {
             let (memory, owner) = self.counted.as_ref()?;
-            memory.change(
-                *owner,
-                before.and_then(Slot::entry),
-                after.and_then(Slot::entry),
-            )
+            memory.change(*owner, self.counts_of(before), self.counts_of(after))
         };
         match self.map.entry(key) {
             Place::Vacant(vacant) => {
@@ -250,6 +252,17 @@ impl AppCache {
                     (result, (Some(occupied.remove()), uncounted))
                 }
             },
+        }
+    }
+
+    /// What counts of a slot. Failures of what ranks made together do not: nothing has these leave on all ranks.
+    pub(super) fn counts_of<'s>(&self, slot: Option<&'s Slot>) -> Option<&'s Arc<Entry>> {
+        match slot? {
+            Slot::Failed(entry) => {
+                let is_of_app = matches!(self.counted, Some((_, Owner::App(_))));
+                is_of_app.then_some(entry)
+            }
+            slot => slot.entry(),
         }
     }
 
@@ -386,12 +399,20 @@ impl AppCache {
     }
 
     /// Ends the flight in an error, or has a waiter take over. What there was before it is there again.
-    /// `keep` is the epoch in which the error would come again.
-    pub(crate) fn fail(&self, flight: &RunFlight, error: &Error, retry: bool, keep: Option<u64>) {
+    /// `keep` is what is remembered of it, if it would come again.
+    pub(crate) fn fail(
+        &self,
+        flight: &RunFlight,
+        error: &Error,
+        retry: bool,
+        keep: Option<Arc<Entry>>,
+    ) {
+        let keep = keep.map(|failed| self.measured(failed));
         // Before the flight is over, which has others claim the key. One that is kept is not retried.
         if keep.is_none() && flight.flight.fail(error.clone(), retry) {
             return;
         }
+        let is_kept = keep.is_some();
         let ((), _before) = self.change(flight.key, |slot| match (slot, keep) {
             // Another has results, which are on their way to a disk.
             _ if flight.flight.decided().is_some() => ((), Change::Keep),
@@ -401,26 +422,20 @@ impl AppCache {
             (Some(Slot::Flying(_, Some(previous))), _) => {
                 ((), Change::Put(Slot::Ready(Arc::clone(previous))))
             }
-            (Some(Slot::Flying(_, None)), Some(epoch)) => {
-                ((), Change::Put(Slot::Failed(error.clone(), epoch)))
-            }
+            (Some(Slot::Flying(_, None)), Some(failed)) => ((), Change::Put(Slot::Failed(failed))),
             (Some(Slot::Flying(_, None)), None) => ((), Change::Remove),
             _ => ((), Change::Keep),
         });
-        if keep.is_some() {
+        if is_kept {
             flight.flight.fail(error.clone(), false);
         }
     }
 
     /// Drops the values for which `drop` says so, and remembered failures.
     pub(crate) fn clean(&self, drop: impl Fn(&Named) -> bool, why: &'static str) {
-        let mut failed = Vec::new();
-        self.map.retain(|_, slot| {
-            let has_failed = matches!(slot, Slot::Failed(..));
-            failed.extend(has_failed.then(|| slot.clone()));
-            !has_failed
-        });
-        std::mem::drop(failed);
+        for failed in self.failures() {
+            self.replace(&failed, None);
+        }
         for entry in self.entries() {
             let mut before = entry;
             // Until what is there is what was looked at.
@@ -437,7 +452,7 @@ impl AppCache {
     /// Puts another entry, or none, in the place of one. If there is another by now, that one is given.
     fn replace(&self, before: &Arc<Entry>, after: Option<Arc<Entry>>) -> Option<Arc<Entry>> {
         let (other, _before) = self.change(before.record.key, |slot| match slot {
-            Some(Slot::Ready(there)) if Arc::ptr_eq(there, before) => (
+            Some(Slot::Ready(there) | Slot::Failed(there)) if Arc::ptr_eq(there, before) => (
                 None,
                 after.map_or(Change::Remove, |after| Change::Put(Slot::Ready(after))),
             ),
@@ -455,12 +470,21 @@ impl AppCache {
         let (mut before, mut uncounted) = (Vec::new(), Vec::new());
         self.map.retain(|_, slot| {
             if let Some((memory, owner)) = &self.counted {
-                uncounted.push(memory.change(*owner, slot.entry(), None));
+                uncounted.push(memory.change(*owner, self.counts_of(Some(slot)), None));
             }
             before.push(slot.clone());
             false
         });
         (before, uncounted, self.scratches.take_all())
+    }
+
+    /// What is left of each run that failed and would again.
+    pub(crate) fn failures(&self) -> Vec<Arc<Entry>> {
+        let failed = |slot: &Slot| match slot {
+            Slot::Failed(entry) => Some(Arc::clone(entry)),
+            _ => None,
+        };
+        self.map.iter().filter_map(|slot| failed(&slot)).collect()
     }
 
     /// Every entry, whatever is left of it.

@@ -36,7 +36,7 @@ impl AppCache {
 
     /// Drops an entry, or what another lacks of it, unless it is being computed again or was replaced; says whether it did.
     pub(crate) fn evict(&self, entry: &Arc<Entry>, after: Option<Arc<Entry>>) -> bool {
-        let is_it = |slot: Option<&Slot>| matches!(slot, Some(Slot::Ready(there)) if Arc::ptr_eq(there, entry));
+        let is_it = |slot: Option<&Slot>| matches!(slot, Some(Slot::Ready(there) | Slot::Failed(there)) if Arc::ptr_eq(there, entry));
         let (is_evicted, _before) =
             self.change(entry.record.key, |slot| match (is_it(slot), after) {
                 (false, _) => (false, Change::Keep),
@@ -61,7 +61,8 @@ impl AppCache {
             return;
         };
         if let Some(slot) = self.map.get(&entry.record.key)
-            && slot.entry().is_some_and(|there| Arc::ptr_eq(there, entry))
+            && let Some(there) = self.counts_of(Some(&slot))
+            && Arc::ptr_eq(there, entry)
         {
             memory.count_again(*owner, entry, why);
         }
@@ -73,7 +74,7 @@ impl Drop for AppCache {
     fn drop(&mut self) {
         if let Some((memory, owner)) = &self.counted {
             for slot in &self.map {
-                memory.change(*owner, slot.entry(), None);
+                memory.change(*owner, self.counts_of(Some(&slot)), None);
             }
         }
     }

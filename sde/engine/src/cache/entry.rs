@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::eviction::Uses;
 use super::record::Record;
 use super::stats::nanos;
+use crate::error::Error;
 use crate::inputs::BLOCK;
 use crate::key::Key;
 use crate::result_map::{Content, ErasedValue, NOT_KEPT, Named, Origin, ResultMap};
@@ -34,6 +35,8 @@ pub(crate) struct Entry {
     /// If there is no other result than one called `result`, and it is held: that one.
     pub(crate) only: Option<ErasedValue>,
     pub(crate) results: ResultMap,
+    /// Why there are none, of a run that failed and would again.
+    pub(crate) failure: Option<Error>,
     pub(crate) record: Arc<Record>,
     /// What computing it took by itself, in nanoseconds.
     pub(crate) own_nanos: u64,
@@ -79,6 +82,7 @@ impl Entry {
             uses: AtomicU64::new(0),
             only,
             results,
+            failure: None,
             own_nanos: nanos(record.took),
             record,
             dependencies_nanos: AtomicU64::new(0),
@@ -98,6 +102,14 @@ impl Entry {
         Self {
             own_nanos: nanos(own),
             ..Self::new(record, results, checked)
+        }
+    }
+
+    /// What is left of a run that failed, and would again in this epoch.
+    pub(crate) fn failed(record: Record, error: Error, epoch: u64, own: Duration) -> Self {
+        Self {
+            failure: Some(error),
+            ..Self::computed(Arc::new(record), ResultMap::new(), epoch, own)
         }
     }
 
@@ -160,7 +172,8 @@ impl Entry {
     /// asked once, so not with a lock held: what tells its size is the user's.
     pub(crate) fn bytes(&self) -> usize {
         let all = || self.results.results().iter().map(Named::bytes);
-        let sum = || all().fold(0, usize::saturating_add);
+        let failure = || self.failure.as_ref().map_or(0, Error::memory);
+        let sum = || all().fold(failure(), usize::saturating_add);
         // Not within the cell: a size may ask for another.
         let known = self.bytes.get().copied();
         let bytes = known.unwrap_or_else(sum);
@@ -204,15 +217,18 @@ impl Entry {
         self.is_saved() && !self.results.results().iter().any(is_lost)
     }
 
-    /// Whether anything but caches holds a value of it: other entries may share one.
-    pub(crate) fn is_in_use(&self) -> bool {
+    /// Whether anything but caches holds one of the values that would leave: other entries may share one.
+    pub(crate) fn is_in_use(&self, leaves: impl Fn(&Named) -> bool) -> bool {
         let in_use = |named: &Named| match &named.content {
             Content::Held(value) => value.holders() > value.in_caches().max(self.holds(value)),
             Content::Elsewhere(value) => value.is_there(),
             Content::Stored(stored) => stored.is_in_use(),
             Content::Gone(_) => false,
         };
-        self.results.is_shared() || self.results.results().iter().any(in_use)
+        let mut results = self.results.results().iter();
+        self.results.is_shared()
+            || self.failure.as_ref().is_some_and(Error::is_shared)
+            || results.any(|named| leaves(named) && in_use(named))
     }
 
     /// How often the entry holds a value of it.

@@ -8,6 +8,7 @@ use std::time::Instant;
 use super::entry::{Entry, NO_ACCOUNT};
 use super::eviction::Eviction;
 use crate::app::TypeIndex;
+use crate::result_map::Named;
 
 pub(super) struct Ledger {
     /// By [`Entry::account`].
@@ -136,10 +137,15 @@ impl Ledger {
     }
 
     /// Whether what was set aside as in use still is; `None` of what was not.
-    pub(super) fn is_in_use(&self, at: u32) -> Option<bool> {
+    pub(super) fn is_in_use(
+        &self,
+        at: u32,
+        leaves: impl Fn(&Entry, &Named) -> bool,
+    ) -> Option<bool> {
         let account = &self.accounts[at as usize];
         let entry = account.entry.as_ref()?;
-        (account.state == State::InUse).then(|| entry.is_in_use())
+        let leaves = |named: &Named| leaves(entry, named);
+        (account.state == State::InUse).then(|| entry.is_in_use(leaves))
     }
 
     fn find(&self, entry: &Arc<Entry>) -> Option<u32> {

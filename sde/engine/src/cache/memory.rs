@@ -40,9 +40,9 @@ pub(crate) struct Memory {
 pub struct MemoryUse {
     /// Bytes of values and records that count.
     pub bytes: usize,
-    /// Entries, also those of which only the record is left, or that the program holds too.
+    /// Entries, also those of which only the record is left, or that the program holds too, and failures that are remembered.
     pub entries: usize,
-    /// Of [`bytes`](Self::bytes) those that can't leave, since no store has them.
+    /// Of [`bytes`](Self::bytes) those that can't leave: they are to be saved, and no store has them.
     pub kept_bytes: usize,
     /// Bytes besides, of entries whose values the program was found to hold too when it was their turn to leave.
     pub in_use_bytes: usize,
@@ -326,7 +326,9 @@ impl Memory {
 
     /// Looks at what was in use; what is free may leave again.
     fn is_still_in_use(&self, list: &mut Ledger, at: u32) -> bool {
-        let is_in_use = list.is_in_use(at);
+        let keeps = |entry: &Entry| self.budget.only_saved && !entry.is_saved();
+        let leaves = |entry: &Entry, named: &Named| !keeps(entry) || !named.is_ever_saved();
+        let is_in_use = list.is_in_use(at, leaves);
         if is_in_use == Some(false) {
             self.may_leave_again(list, at);
         }

@@ -57,10 +57,10 @@ impl<'a> Claim<'a> {
         }
     }
 
-    pub(crate) fn fail(mut self, error: &Error, failure: Failure, epoch: u64) {
+    /// Ends it in an error; `keep` is what is remembered of that.
+    pub(crate) fn fail(mut self, error: &Error, failure: Failure, keep: Option<Arc<Entry>>) {
         self.ended = true;
         let retry = failure == Failure::Transient;
-        let keep = (failure == Failure::Permanent).then_some(epoch);
         self.cache.fail(&self.flight, error, retry, keep);
     }
 
@@ -203,7 +203,7 @@ impl Engine {
             Shared::Compute(announced) => claim.announced = announced,
             Shared::Leave(error) => {
                 // Who waits was not cancelled, and looks again.
-                claim.fail(&not_now(run), Failure::Transient, self.epoch());
+                claim.fail(&not_now(run), Failure::Transient, None);
                 return Err(error);
             }
             Shared::Loaded(loaded) => return Ok(self.found_in_store(run, claim, loaded)),

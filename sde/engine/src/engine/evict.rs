@@ -151,7 +151,7 @@ impl Engine {
         if keeps_record && !results.any(|named| named.is_held() && leaves(named)) {
             return Err(Stays::Kept);
         }
-        if !rule.although_in_use && entry.is_in_use() {
+        if !rule.although_in_use && entry.is_in_use(leaves) {
             return Err(Stays::InUse);
         }
         if !entry.is_read_back() && entry.set_dependencies_nanos(self.dependencies_nanos(entry)) {
@@ -167,7 +167,7 @@ impl Engine {
         if is_pending && !is_saved_later && !keeps_values {
             self.forget_pending(entry, &keys);
         }
-        if !keeps_record {
+        if !keeps_record && entry.failure.is_none() {
             self.note_forgotten(&entry.record);
         }
         cache.counters.evicted(bytes, cost);

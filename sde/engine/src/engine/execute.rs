@@ -17,7 +17,7 @@ use crate::inputs::Call;
 use crate::key::EncodedCursor;
 use crate::machine;
 use crate::result_map::ResultMap;
-use crate::sync::{thread_number, user_code};
+use crate::sync::user_code;
 
 /// A body that has ended.
 pub(crate) struct Ran {
@@ -25,7 +25,7 @@ pub(crate) struct Ran {
     pub(super) returned: thread::Result<Result<ResultMap, AppError>>,
     pub(super) record: Record,
     /// What it took without the runs that were nested in it.
-    pub(super) own: Duration,
+    pub(crate) own: Duration,
     /// It was told that nobody wants the result any more.
     pub(super) heard: bool,
     /// The same, or nobody wants it now.
@@ -124,22 +124,14 @@ impl Engine {
             parent.dependencies.note_anew(saw.is_anew());
         }
         let record = Record {
-            app: Arc::clone(&resolved.name),
-            code: resolved.info.code.clone(),
-            id: resolved.id,
-            key: run.key,
-            run: number,
             inputs,
-            setup: Arc::clone(resolved.setup(&*run.app.app)),
             calls,
             dependencies: dependencies.iter().cloned().collect(),
             nondeterministic: saw.saw_nondeterminism() || resolved.nondeterministic,
             anew: saw.is_anew() || self.is_in_place_of_another(run),
             made_at,
             took: took.max(said),
-            thread: u32::try_from(thread_number()).unwrap_or(u32::MAX),
-            host: machine::host(),
-            target: machine::target(),
+            ..run.record(number)
         };
         Ran {
             returned,

@@ -14,7 +14,7 @@ use super::save::NewSave;
 use crate::cache::flight::Forever;
 use crate::cache::{Before, Decision, Entry, Record, RunFlight, Served, merge};
 use crate::error::{AppError, Error, ErrorKind, Failure};
-use crate::event::Source;
+use crate::event::{RunId, Source};
 use crate::ranks::bind;
 use crate::result_map::ResultMap;
 
@@ -33,6 +33,16 @@ impl Unpublished {
             failure,
             panic: None,
         }
+    }
+
+    /// What is remembered of it, if it would come again.
+    pub(crate) fn remembered(
+        &self,
+        run: &Run<'_>,
+        (number, epoch, own): (RunId, u64, Duration),
+    ) -> Option<Arc<Entry>> {
+        let failed = || Entry::failed(run.record(number), self.error.clone(), epoch, own);
+        (self.failure == Failure::Permanent).then(|| Arc::new(failed()))
     }
 
     pub(crate) fn is_panic(&self) -> bool {
@@ -71,13 +81,14 @@ impl Engine {
         role: Role<'_>,
         previous: Option<&Entry>,
     ) -> Result<(Served, Source), Error> {
-        let epoch = ran.epoch;
+        let computation = (ran.record.run, ran.epoch, ran.own);
         let own = match self.publishable(run, ran, previous) {
             Ok(made) => made,
             Err(unpublished) => {
                 drop(begun);
                 if let Role::Holder(claim) = role {
-                    claim.fail(&unpublished.error, unpublished.failure, epoch);
+                    let keep = unpublished.remembered(run, computation);
+                    claim.fail(&unpublished.error, unpublished.failure, keep);
                 }
                 if unpublished.is_panic() {
                     self.failed(run, unpublished.error.clone());

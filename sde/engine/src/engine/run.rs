@@ -182,6 +182,7 @@ impl Engine {
             key: run.key,
             error: error.clone(),
         });
+        self.keep_within_budget(run.cache);
         error
     }
 }

@@ -3,14 +3,17 @@
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use super::Node;
 use super::handle::{CalledApp, Handle, Options};
 use crate::app::{CancelToken, Frame, ThreadContext};
-use crate::cache::AppCache;
+use crate::cache::{AppCache, Record};
+use crate::event::RunId;
 use crate::key::{Key, Volatile};
+use crate::machine;
 use crate::ranks::state_key;
+use crate::sync::thread_number;
 
 /// One call that is not answered from the cache, on its way through the engine.
 pub(crate) struct Run<'a> {
@@ -78,6 +81,29 @@ impl<'a> Run<'a> {
 
     pub(super) fn name(&self) -> Arc<str> {
         Arc::clone(&self.app.resolved.name)
+    }
+
+    /// The record of a computation of it, as far as that is known before the body runs.
+    pub(super) fn record(&self, number: RunId) -> Record {
+        let resolved = &self.app.resolved;
+        Record {
+            app: self.name(),
+            code: resolved.info.code.clone(),
+            id: resolved.id,
+            key: self.key,
+            run: number,
+            inputs: Vec::new(),
+            setup: Arc::clone(resolved.setup(&*self.app.app)),
+            calls: Vec::new(),
+            dependencies: Vec::new(),
+            nondeterministic: resolved.nondeterministic,
+            anew: false,
+            made_at: machine::now(),
+            took: Duration::ZERO,
+            thread: u32::try_from(thread_number()).unwrap_or(u32::MAX),
+            host: machine::host(),
+            target: machine::target(),
+        }
     }
 
     /// Under what this process keeps the states of its scratch.

@@ -7,7 +7,7 @@ use crate::error::AppError;
 use crate::inputs::Inputs;
 use crate::key::{Encoder, Fingerprint, FingerprintError};
 use crate::ranks::{ProcessGroup, ThreadGroup};
-use crate::result_map::{Json, ResultMap};
+use crate::result_map::{Json, ResultMap, Tag};
 use crate::{MemoryArchiver, MemoryBudget, Policy, Sde};
 
 struct Twice;
@@ -24,11 +24,17 @@ impl Fingerprint for Twice {
 
 impl App for Twice {
     fn info(&self) -> AppInfo {
-        AppInfo::new(Self::NAME, "1").result(ResultSpec::new::<u64>("result"))
+        AppInfo::new(Self::NAME, "1")
+            .result(ResultSpec::new::<u64>("result"))
+            .result(ResultSpec::new::<u64>("input").tagged(Tag::Expendable))
     }
 
     fn run(&self, _: &Handle, inputs: &Inputs) -> Result<ResultMap, AppError> {
-        Ok(ResultMap::new().with("result", 2 * *inputs.get::<u64>("x")?))
+        let x = *inputs.get::<u64>("x")?;
+        match x % 10 {
+            7 => Err(AppError::message("it is unlucky").permanent()),
+            _ => Ok(ResultMap::new().with("result", 2 * x).with("input", x)),
+        }
     }
 }
 
@@ -87,22 +93,23 @@ fn what_a_budget_counts_is_what_the_cache_holds() {
                                     .policy(Policy::Refresh)
                                     .run(),
                             ),
-                            _ => drop(sde.run(&Twice, &inputs(x)).unwrap()),
+                            _ => drop(sde.run(&Twice, &inputs(x))),
                         }
                     }
                 });
             }
         });
         let held = || {
-            let entries = sde.engine().caches.all().flat_map(|cache| cache.entries());
-            entries.map(|entry| entry.known_memory()).sum::<usize>()
+            let caches = sde.engine().caches.all();
+            let all = caches.flat_map(|cache| [cache.entries(), cache.failures()].concat());
+            all.map(|entry| entry.known_memory()).sum::<usize>()
         };
         let counted = || sde.stats().memory.unwrap();
         assert!(held() > counted().limit / 2);
         assert_eq!(counted().bytes + counted().in_use_bytes, held());
         // All of it goes at once, whatever state it is in.
         for x in 0..50 {
-            sde.run(&Twice, &inputs(x)).unwrap();
+            let _ = sde.run(&Twice, &inputs(x));
         }
         sde.load(MemoryArchiver::new()).unwrap();
         for x in 0..5 {

@@ -16,6 +16,7 @@ pub use text::said;
 pub(crate) use text::{close_names, debug_as_said, join_names, printable, told};
 
 use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use crate::key::{FingerprintError, Key};
@@ -51,6 +52,17 @@ impl Error {
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether others hold it too.
+    pub(crate) fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    /// About how many bytes it takes. What an app's error holds is as long as its text, which is the user's.
+    pub(crate) fn memory(&self) -> usize {
+        let text = || self.to_string().len();
+        size_of::<ErrorKind>() + catch_unwind(AssertUnwindSafe(text)).unwrap_or(0)
     }
 
     /// For what can be told from other errors by its text alone.

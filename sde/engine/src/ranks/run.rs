@@ -177,17 +177,18 @@ impl Engine {
     ) -> Result<Outcome, Error> {
         let claim = self.claim_collectively(run);
         let epoch = self.epoch();
-        let ran = {
+        let (ran, own) = {
             let _level = ranks.level();
             let begun = self.begin(run, claim.as_ref().map(|claim| &claim.flight));
             let ran = self.execute(run, call, &begun, number);
+            let own = ran.own;
             let made = self.publishable(run, ran, None);
             let header = Header::new(CollectiveOp::End, run.key, &*run.app.resolved.name);
             let ended = ranks.meet(match &made {
                 Ok(published) => header.with_body(self.made(ranks, &published.entry)),
                 Err(unpublished) => header.with_failure(Some(&unpublished.error)),
             });
-            match (made, ended) {
+            let ran = match (made, ended) {
                 (Ok(published), Ok(met)) => Ok((published, met)),
                 (Ok(_), Err(error)) => Err(Unpublished::of(error, Failure::Ordinary)),
                 (Err(own), Err(error)) if ranks.size() > 1 && !own.is_panic() => {
@@ -195,7 +196,8 @@ impl Engine {
                 }
                 // A panic goes on, and alone it needs nobody's word for what went wrong.
                 (Err(own), _) => Err(own),
-            }
+            };
+            (ran, own)
         };
         let states = run.scratch_key();
         match ran {
@@ -206,7 +208,8 @@ impl Engine {
             Err(unpublished) => {
                 run.cache.scratches.stop(&states);
                 if let Some(claim) = claim {
-                    claim.fail(&unpublished.error, unpublished.failure, epoch);
+                    let keep = unpublished.remembered(run, (number, epoch, own));
+                    claim.fail(&unpublished.error, unpublished.failure, keep);
                 }
                 Err(unpublished.resume_panic())
             }

@@ -21,7 +21,10 @@ fn scan(store: &Path, budget: MemoryBudget) -> (Vec<u64>, Sde) {
     };
     let results = sde.run(&hartree_fock::Scan, &inputs).expect("energies");
     let energies = results.get::<Vec<f64>>("energies").expect("energies");
-    (energies.iter().map(|energy| energy.to_bits()).collect(), sde)
+    (
+        energies.iter().map(|energy| energy.to_bits()).collect(),
+        sde,
+    )
 }
 
 /// Found by using it: `Rhf` has an expendable density, and mixes matrices by an app whose results are kept nowhere. Nothing of either left memory

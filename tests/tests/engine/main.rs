@@ -19,6 +19,7 @@ mod helpers;
 mod identity;
 mod invalidation;
 mod leaning;
+mod leaving;
 mod loading;
 mod looking;
 mod memory;

@@ -14,7 +14,10 @@ use crate::result_map::Tag;
 /// |---|---|
 /// | what the store has | with its record |
 /// | what the store is to have and has not yet | is saved first, then the same; not with [`SavePolicy::Never`](crate::SavePolicy::Never) |
-/// | what no store has: `expendable`, or there is none | if the budget was given in bytes; the record stays, unless records may be [forgotten](Self::forget_records) |
+/// | what is to be saved and no store has | if the budget was given in bytes; the record stays, unless records may be [forgotten](Self::forget_records) |
+/// | what is `expendable` | whatever the store has of its entry |
+/// | records of runs of which no result is ever saved | with what is left of their values |
+/// | failures that are [permanent](crate::Failure::Permanent) | the run is tried again when it is asked for |
 /// | `no_cache`, and what is being computed | is not counted |
 /// | what the program holds too | stays; dropping it would free nothing |
 /// | what ranks made together | what was used longest ago first, whatever the order, the tags and the costs; also what the program holds |
@@ -113,7 +116,7 @@ impl MemoryBudget {
         self
     }
 
-    /// Only what is in the store leaves.
+    /// What is to be saved leaves only once it is in the store.
     pub fn only_saved(mut self) -> Self {
         self.only_saved = true;
         self
@@ -143,7 +146,7 @@ impl MemoryBudget {
 }
 
 /// Half of the memory that the machine has, or the control group of the process, divided by the ranks or tasks on it;
-/// only what is in the store leaves. What [`program_defaults`](crate::Builder::program_defaults) has.
+/// what is to be saved leaves only once it is in the store. What [`program_defaults`](crate::Builder::program_defaults) has.
 impl Default for MemoryBudget {
     fn default() -> Self {
         Self {

@@ -16,8 +16,8 @@ pub enum Failure {
     #[default]
     Ordinary,
     /// It would fail in the same way again (a source that does not compile): the
-    /// error is remembered in memory until the app's cache is cleaned, and never
-    /// saved; what a caller returns that goes on without it is. So not for the failure of a
+    /// error is remembered in memory until the app's cache is cleaned or a
+    /// [budget](crate::MemoryBudget) has it leave, and never saved; what a caller returns that goes on without it is. So not for the failure of a
     /// child process, which a Ctrl-C kills too.
     Permanent,
     /// It may go away (a busy server): one waiter takes over, once per flight;

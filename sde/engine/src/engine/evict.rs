@@ -139,9 +139,11 @@ impl Engine {
         let is_pending = keys.iter().any(|key| self.pending.has(key));
         let is_saved_later = is_pending && self.policy != SavePolicy::Never;
         // What a store has of the key may be a list of parts, of which this one is not there yet.
-        let is_stored = !is_pending && self.is_stored(entry);
+        let is_ever_saved = entry.is_ever_saved();
+        let is_looked_for = !is_pending && (is_ever_saved || entry.record.anew);
+        let is_stored = is_looked_for && self.is_stored(entry);
         entry.set_saved(is_stored);
-        let is_only_here = !is_stored && entry.is_ever_saved();
+        let is_only_here = !is_stored && is_ever_saved;
         let keeps_values = is_only_here && (rule.only_saved || is_saved_later);
         // A store may have what a refreshed run took the place of.
         let is_anew = !is_stored && entry.record.anew;

@@ -71,6 +71,7 @@ fn each_call_fails(then: impl Fn(Error) -> Then) {
                 let what = format!("seed {seed}, call {at} of {kind:?}: {then:?}");
                 let calls = kind;
                 let mut script = run(seed, Some(Order { calls, at, then }));
+                script.truth.was_full = error == Error::Full;
                 check(&mut script, at, &what);
                 tried += 1;
             }

@@ -149,11 +149,7 @@ fn live(sim: &Sim, local: bool, number: u64, group: &Mortal) -> Lived {
         };
         let committed = store.commit_together(selection, group);
         if committed.is_ok() && rank == 0 {
-            let generation = generation(sim, &dir(), selection);
-            match selection {
-                Selection::Checkpoint => lived.truth.checkpoint = generation,
-                Selection::Archive => lived.truth.archive = generation,
-            }
+            lived.truth.generation = generation(sim, &dir());
         }
         let verdict = committed.map_err(|error| error.to_string());
         lived.verdicts.push(verdict);
@@ -189,8 +185,7 @@ fn add(truth: &mut Truth, more: Truth) {
     truth.entries.extend(more.entries);
     truth.scratch.extend(more.scratch);
     truth.marks.extend(more.marks);
-    truth.checkpoint = truth.checkpoint.max(more.checkpoint);
-    truth.archive = truth.archive.max(more.archive);
+    truth.generation = truth.generation.max(more.generation);
 }
 
 /// Everything that was acknowledged is in the store, once ranks on the same nodes have committed.

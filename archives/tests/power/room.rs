@@ -10,7 +10,7 @@ use crate::count;
 use crate::engine::{all_load, dir, engine, page, read_only};
 use crate::kit::{CHANGING, Order, Sim, Then, made};
 use crate::log::warnings;
-use crate::truth::{Truth, Versions};
+use crate::truth::{Truth, Versions, generation};
 
 const DAY: Duration = Duration::from_secs(86_400);
 
@@ -189,8 +189,10 @@ fn program(sim: &Sim) -> Truth {
             whole: false,
         };
         truth.entries.insert(number, versions);
-        // Nobody is told of an error.
-        let _ = store.commit(Selection::Checkpoint);
+        // Nobody is told of an error. A generation that is made for the limits is not acknowledged.
+        if store.commit(Selection::Checkpoint).is_ok() && !sim.is_off() {
+            truth.generation = generation(sim, &dir());
+        }
     }
     truth
 }

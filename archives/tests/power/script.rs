@@ -195,20 +195,16 @@ impl Script {
     }
 
     fn commit(&mut self, selection: Selection) {
-        let before = generation(&self.sim, &self.dir, selection);
+        let before = generation(&self.sim, &self.dir);
         let committed = self.store().commit(selection);
         if committed.is_err() {
             self.failures += 1;
             return;
         }
-        let generation = generation(&self.sim, &self.dir, selection);
-        if generation == before {
-            // Nothing was new. What a process that was killed has left is not acknowledged.
-            return;
-        }
-        match selection {
-            Selection::Checkpoint => self.truth.checkpoint = generation,
-            Selection::Archive => self.truth.archive = generation,
+        let generation = generation(&self.sim, &self.dir);
+        if generation > before {
+            // Else nothing was new. What a process that was killed has left is not acknowledged.
+            self.truth.generation = generation;
         }
     }
 

@@ -1,9 +1,9 @@
 //! What was saved, and what a store must therefore give.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use sde::{Archiver, Codec, Selection, StoredEntry};
+use sde::{Archiver, Codec, StoredEntry};
 use sde_archives::{DirStore, Options};
 
 use crate::kit::Sim;
@@ -27,9 +27,10 @@ pub struct Truth {
     pub scratch: BTreeMap<u64, Versions>,
     /// Whether it was acknowledged.
     pub marks: BTreeMap<u64, bool>,
-    /// The last generation of each lineage that was acknowledged.
-    pub checkpoint: u64,
-    pub archive: u64,
+    /// The last generation that was acknowledged.
+    pub generation: u64,
+    /// Whether the medium was full: then the generations before the latest may go.
+    pub was_full: bool,
     /// Whether the store may warn of losses; otherwise there must be none.
     pub losses_may_be_told_of: bool,
 }
@@ -37,8 +38,13 @@ pub struct Truth {
 impl Truth {
     /// Opens the store and looks at everything; says what is lost or wrong.
     pub fn check(&self, sim: &Sim, dir: &Path, read_only: bool) -> Result<(), String> {
+        self.check_generations(sim, dir)?;
+        self.check_opened(sim, dir, read_only && self.something_is_there())
+    }
+
+    fn check_opened(&self, sim: &Sim, dir: &Path, read_only: bool) -> Result<(), String> {
         let options = Options::new().vfs(std::sync::Arc::new(sim.clone()));
-        let options = match read_only && self.something_is_there() {
+        let options = match read_only {
             true => options.read_only(),
             false => options,
         };
@@ -53,7 +59,6 @@ impl Truth {
         {
             return Err(format!("a loss was warned of: {loss}"));
         }
-        self.check_generations(sim, dir)?;
         self.check_in(&store)
     }
 
@@ -64,8 +69,7 @@ impl Truth {
         versions.for_each(|versions| versions.acknowledged = 0);
         truth.marks.values_mut().for_each(|mark| *mark = false);
         Self {
-            checkpoint: 0,
-            archive: 0,
+            generation: 0,
             losses_may_be_told_of: true,
             ..truth
         }
@@ -81,8 +85,7 @@ impl Truth {
         truth.scratch.clear();
         truth.marks.values_mut().for_each(|mark| *mark = false);
         Self {
-            checkpoint: 0,
-            archive: 0,
+            generation: 1,
             losses_may_be_told_of: false,
             ..truth
         }
@@ -119,33 +122,45 @@ impl Truth {
         Ok(())
     }
 
+    /// The generation that was acknowledged is there. So is one before the latest, which has all that was
+    /// acknowledged too: it counts if the latest is damaged.
     fn check_generations(&self, sim: &Sim, dir: &Path) -> Result<(), String> {
-        for (selection, acknowledged) in [
-            (Selection::Checkpoint, self.checkpoint),
-            (Selection::Archive, self.archive),
-        ] {
-            let there = generation(sim, dir, selection);
-            if there < acknowledged {
-                let name = selection.name();
-                return Err(format!(
-                    "{name} {acknowledged} is lost, the last is {there}"
-                ));
-            }
+        let acknowledged = self.generation;
+        let latest = generation(sim, dir);
+        if latest < acknowledged {
+            return Err(format!(
+                "generation {acknowledged} is lost, the last is {latest}"
+            ));
         }
-        Ok(())
+        if acknowledged < 2 || self.was_full {
+            return Ok(());
+        }
+        let damaged = sim.after_kill();
+        let all = manifests(sim, dir).into_iter();
+        all.filter(|(number, _)| *number == latest)
+            .for_each(|(_, path)| damaged.take_away(path));
+        if generation(&damaged, dir) == 0 {
+            return Err(format!("no generation before {latest} is there"));
+        }
+        let checked = self.check_opened(&damaged, dir, true);
+        checked.map_err(|why| format!("without generation {latest}: {why}"))
     }
 }
 
-/// The last generation of a lineage, by the names of the manifests.
-pub fn generation(sim: &Sim, dir: &Path, selection: Selection) -> u64 {
-    let prefix = format!("{}-", selection.name());
-    let generations = sim.files().into_iter().filter_map(|path| {
+/// The manifests, with the generation that each name says.
+fn manifests(sim: &Sim, dir: &Path) -> Vec<(u64, PathBuf)> {
+    let manifests = sim.files().into_iter().filter_map(|path| {
         let name = path.strip_prefix(dir.join("manifests")).ok()?.to_str()?;
-        let name = name.strip_suffix(".manifest")?;
-        let number = name.strip_prefix(&prefix)?.split('-').next()?;
-        number.parse().ok()
+        let (number, _) = name.strip_suffix(".manifest")?.split_once('-')?;
+        Some((number.parse().ok()?, path))
     });
-    generations.max().unwrap_or(0)
+    manifests.collect()
+}
+
+/// The latest generation, by the names of the manifests.
+pub fn generation(sim: &Sim, dir: &Path) -> u64 {
+    let numbers = manifests(sim, dir).into_iter().map(|(number, _)| number);
+    numbers.max().unwrap_or(0)
 }
 
 fn check_entry(number: u64, versions: &Versions, found: Option<StoredEntry>) -> Result<(), String> {

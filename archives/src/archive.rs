@@ -7,6 +7,7 @@ use std::sync::Arc;
 use sde::ArchiveError;
 
 use crate::catalog::Catalog;
+use crate::catalog::segments::KnownSegment;
 use crate::compact::{Candidate, Plan, copy};
 use crate::format::class::folder;
 use crate::format::class::{Class, Part};
@@ -51,7 +52,7 @@ impl DirStore {
         let config = WriterConfig {
             vfs: Arc::clone(inner.vfs()),
             dir: dir.to_owned(),
-            writer: UniqueId::new(),
+            opening: UniqueId::new(),
             segment_size: inner.writer.config().segment_size,
         };
         make_dirs(&*config.vfs, dir)
@@ -119,9 +120,12 @@ impl DirStore {
     fn write_first_manifest(&self, config: &WriterConfig) -> Result<(), ArchiveError> {
         // All there is was written just now.
         let there = Catalog::new(&config.vfs, config.dir.clone(), Trust::Others, None);
-        let mut segments = lock(&there.segments);
-        segments.look(&*config.vfs, &config.dir)?;
-        let listed = segments.known().map(|one| ListedSegment {
+        let known: Vec<KnownSegment> = {
+            let mut segments = lock(&there.segments);
+            segments.look(&*config.vfs, &config.dir)?;
+            segments.known().collect()
+        };
+        let listed = known.iter().map(|one| ListedSegment {
             path: relative(&config.dir, &one.segment.path),
             id: one.segment.id.to_string(),
             length: one.end,
@@ -130,7 +134,7 @@ impl DirStore {
         listed.sort_by(|a, b| a.path.cmp(&b.path));
         let manifest = Manifest {
             generation: 1,
-            writer: config.writer.to_string(),
+            writer: config.writer().to_string(),
             at: self.0.catalog.clock.stamp(),
             parents: Vec::new(),
             segments: listed,
@@ -162,7 +166,7 @@ fn take_away(config: &WriterConfig) {
     }
     for folder in [folder(dir, Part::Entries), dir.join(FOLDER)] {
         // What is left does no harm but to be in the way, and the first error is the one to tell.
-        let _ = take_folder_away(vfs, &folder, &config.writer);
+        let _ = take_folder_away(vfs, &folder, &config.writer());
     }
 }
 

@@ -10,7 +10,6 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
 use sde::key::Digest;
 use sde::{Codec, ErasedValue};
@@ -22,6 +21,7 @@ use serde::de::{
 
 use super::failure::{Failure, Result};
 use super::guarded;
+use crate::sync::{Lock, lock};
 
 /// How many questions are answered in one pass; then a type that contains itself is known well enough.
 const QUESTIONS: usize = 2000;
@@ -32,28 +32,25 @@ const PASSES: usize = 200;
 
 /// The digest of what a type looks like. It is worked out once for each type.
 pub(crate) fn schema(codec: &Codec) -> Digest {
-    static KNOWN: Mutex<Option<HashMap<TypeId, Digest>>> = Mutex::new(None);
+    static KNOWN: Lock<Option<HashMap<TypeId, Digest>>> = Lock::new(None);
     /// What types made of the answers. A destructor may save, or remove what the value names: none of it is ever dropped.
-    static MADE: Mutex<Vec<ErasedValue>> = Mutex::new(Vec::new());
+    static MADE: Lock<Vec<ErasedValue>> = Lock::new(Vec::new());
     let of = codec.type_id();
     let known = |known: &Option<HashMap<_, Digest>>| known.as_ref()?.get(&of).copied();
-    let lock = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(digest) = known(&lock()) {
+    let found = known(&lock(&KNOWN));
+    if let Some(digest) = found {
         return digest;
     }
-    // Not under the lock: it is the type's own code that runs.
     let digest = trace(|tracer| {
         let mut from = <dyn erased_serde::Deserializer<'_>>::erase(tracer);
         codec
             .decode(&mut from)
-            .map(|value| {
-                MADE.lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .push(value)
-            })
+            .map(|value| lock(&MADE).push(value))
             .map_err(|error| error.to_string())
     });
-    lock().get_or_insert_with(HashMap::new).insert(of, digest);
+    lock(&KNOWN)
+        .get_or_insert_with(HashMap::new)
+        .insert(of, digest);
     digest
 }
 

@@ -18,7 +18,7 @@ impl DirStore {
     pub(super) fn hand_over(&self, team: &Team) -> Vec<Journal> {
         let inner = &*self.0;
         inner.seal(|_| 0);
-        let own = inner.writer.config().writer;
+        let own = inner.writer.config().writer();
         let read: Vec<KnownSegment> = lock(&inner.catalog.segments).known().collect();
         let is_heir = team.is_local && team.parts.leader(team.rank) == team.rank;
         let sealed = read.into_iter().filter(|known| {
@@ -93,7 +93,7 @@ impl DirStore {
         }
         inner.writer.let_go(goes);
         inner.catalog.forget(goes);
-        let own = inner.writer.config().writer;
+        let own = inner.writer.config().writer();
         for journal in mine.iter().filter(|journal| goes(&journal.id)) {
             let path = journal.path(&team.dir);
             // One that stays holds copies, and does no harm.

@@ -269,7 +269,7 @@ impl Machine {
                 }
             })
             .collect();
-        let writer = |store: &DirStore| store.0.writer.config().writer;
+        let writer = |store: &DirStore| store.0.writer.config().writer();
         let writers: Vec<Vec<u8>> = stores
             .iter()
             .map(|one| [&[0], &writer(one).0[..], &super::open::short("")].concat())

@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use sde::{ArchiveError, ProcessGroup};
 
@@ -20,7 +20,7 @@ use crate::format::id::UniqueId;
 use crate::format::trust::Trust;
 use crate::store::options::Options;
 use crate::store::{DirStore, absolute};
-use crate::sync::lock;
+use crate::sync::{Lock, lock};
 use crate::vfs::{Vfs, make_dirs};
 use crate::writer::segment_writer::WriterConfig;
 
@@ -41,7 +41,7 @@ pub(crate) fn open(
     // Whatever fails on this rank alone is told to all, who wait for it.
     let opened = terms(&options, dir).and_then(|terms| Ok((begin(options, dir, &told)?, terms)));
     let own = opened.as_ref().map(|(store, terms)| {
-        let writer = &store.0.writer.config().writer.0[..];
+        let writer = &store.0.writer.config().writer().0[..];
         [writer, &short(terms)].concat()
     });
     let said = all(group, &own.map_err(ToString::to_string))?;
@@ -88,8 +88,7 @@ pub(super) fn short(terms: &str) -> [u8; 8] {
 
 /// Who a rank is where it writes for others.
 pub(super) fn for_others(writer: &UniqueId) -> UniqueId {
-    let digest = blake3::hash(&writer.0);
-    UniqueId(digest.as_bytes().first_chunk().copied().unwrap_or_default())
+    writer.of_part(b"for others")
 }
 
 /// What all ranks say; the same error on all of them if one can't.
@@ -179,12 +178,12 @@ impl DirStore {
                 WriterConfig {
                     vfs: Arc::clone(inner.vfs()),
                     dir: inner.dir.clone(),
-                    writer: for_others(&config.writer),
+                    opening: for_others(&config.opening),
                     segment_size: config.segment_size,
                 },
                 &inner.catalog,
             ),
-            unvouched: Mutex::default(),
+            unvouched: Lock::default(),
         };
         // There is none yet: the store was just made.
         let _ = inner.team.set(team);

@@ -35,12 +35,12 @@ impl DirStore {
         }
     }
 
-    /// How many bytes the segments have that count.
+    /// How many bytes the segments have that count. One that is sealed meanwhile may count twice.
     pub(crate) fn bytes(&self) -> u64 {
+        let written = self.0.writer.written().into_iter();
+        let written: u64 = written.map(|(_, length)| length).sum();
         let known = lock(&self.0.catalog.segments);
-        let known: u64 = known.known().map(|one| one.length).sum();
-        let written = self.0.writer.written();
-        known + written.iter().map(|(_, length)| length).sum::<u64>()
+        written + known.known().map(|one| one.length).sum::<u64>()
     }
 
     fn is_due(&self) -> bool {

@@ -267,7 +267,7 @@ impl DirStore {
         let config = WriterConfig {
             vfs: Arc::clone(inner.vfs()),
             dir: inner.dir.clone(),
-            writer: UniqueId::new(),
+            opening: UniqueId::new(),
             segment_size: inner.writer.config().segment_size,
         };
         copy::all(&config, plan, &inner.catalog)

@@ -11,7 +11,6 @@
 //! Nothing of that needs room but a manifest that says what was replaced. If there is none even for that, one of
 //! the segments that go is removed before it; a power failure in between has a loss told of that is none.
 
-use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use sde::ArchiveError;
@@ -24,15 +23,15 @@ use crate::format::directory;
 use crate::format::id;
 use crate::format::manifest::{ReplacedSegment, Sweep};
 use crate::store::DirStore;
-use crate::sync::lock;
+use crate::sync::{Lock, lock};
 
 /// What a store keeps to, and what it did for that.
 pub(crate) struct Room {
     pub(crate) retention: Retention,
     /// To be told of by the next manifest.
-    pub(crate) swept: Mutex<Option<Sweep>>,
+    pub(crate) swept: Lock<Option<Sweep>>,
     /// When all segments were looked at, and nothing could go.
-    in_vain: Mutex<Option<SystemTime>>,
+    in_vain: Lock<Option<SystemTime>>,
 }
 
 /// How long all segments are not looked at again after that.
@@ -42,8 +41,8 @@ impl Room {
     pub(crate) fn new(retention: Retention) -> Self {
         Self {
             retention,
-            swept: Mutex::default(),
-            in_vain: Mutex::default(),
+            swept: Lock::default(),
+            in_vain: Lock::default(),
         }
     }
 }

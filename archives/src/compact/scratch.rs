@@ -17,8 +17,8 @@
 //! together are listed nowhere, and removed at once.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
 
 use sde::ArchiveError;
 
@@ -33,7 +33,7 @@ use crate::format::manifest::ReplacedSegment;
 use crate::format::segment::Segment;
 use crate::store::DirStore;
 use crate::store::write_manifest::relative;
-use crate::sync::lock;
+use crate::sync::{Lock, TRIM, lock};
 
 /// How many states of a run are of use.
 const STATES: usize = 2;
@@ -44,7 +44,7 @@ const PART: u64 = 16;
 #[derive(Default)]
 pub(crate) struct Trim {
     /// One at a time; and nobody while what there is is handed over.
-    pub(crate) alone: Mutex<()>,
+    pub(crate) alone: Lock<(), TRIM>,
     /// How many bytes were of use.
     of_use: AtomicU64,
 }
@@ -76,7 +76,7 @@ impl DirStore {
             Part::Entries => most,
         });
         let trimmed = match (sealed.contains(&Part::Scratch), inner.trim.alone.try_lock()) {
-            (true, Ok(_alone)) => self.trim(scratch),
+            (true, Some(_alone)) => self.trim(scratch),
             _ => Ok(()),
         };
         if let Err(error) = trimmed {

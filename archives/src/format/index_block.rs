@@ -192,7 +192,28 @@ pub(crate) fn is_trailer(segment: &Segment, bytes: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::class::Part;
+    use super::super::id::UniqueId;
     use super::*;
+
+    /// Found by reading: with a segment size above some 370 MB of small results no segment was sealed or compacted any more.
+    #[test]
+    #[should_panic(expected = "is not sealed")]
+    fn a_segment_of_many_small_results_is_sealed() {
+        let row = Row {
+            prefix: 1,
+            place: 1,
+            saved_at: 1,
+        };
+        let frames = LONGEST as usize / ROW + 1;
+        let (id, writer) = (UniqueId([1; 16]), UniqueId([2; 16]));
+        let segment = Segment::new("a.sde".into(), id, Part::Entries, writer);
+        let sealed = IndexBlock::seal(&segment, vec![row; frames], 1 << 30);
+        assert!(
+            sealed.is_some(),
+            "a segment of {frames} frames is not sealed"
+        );
+    }
 
     #[test]
     fn a_row_comes_back() {

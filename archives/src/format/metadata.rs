@@ -62,7 +62,7 @@ pub(crate) struct ResultKind {
 /// How a value is written.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TypeInfo {
-    /// The Rust type by its [`stored_name`](super::stored_name): another one is not decoded.
+    /// The Rust type by its [`stored_name`](super::stored_name): one of another name is not decoded.
     pub(crate) name: Arc<str>,
     /// What the type looked like to serde: one that looks otherwise is not decoded.
     pub(crate) schema: Digest,

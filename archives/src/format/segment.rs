@@ -1,11 +1,11 @@
 //! The header of a segment.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::class::Part;
 use super::id::UniqueId;
 use crate::format::VERSION;
+use crate::sync::{Lock, lock};
 
 /// The length of a segment's header.
 pub(crate) const SEGMENT_HEADER: usize = 64;
@@ -24,12 +24,12 @@ pub(crate) struct Segment {
     /// Who writes it: one opening of the store in one process.
     pub(crate) writer: UniqueId,
     /// Where values begin that were found to be damaged when they were asked for.
-    damaged: Mutex<Vec<u64>>,
+    damaged: Lock<Vec<u64>>,
 }
 
 impl Segment {
     pub(crate) fn new(path: PathBuf, id: UniqueId, part: Part, writer: UniqueId) -> Self {
-        let damaged = Mutex::default();
+        let damaged = Lock::default();
         Self {
             path,
             id,
@@ -41,15 +41,11 @@ impl Segment {
 
     /// Notes that the value that begins here is damaged: it is not offered again.
     pub(crate) fn note_damaged(&self, at: u64) {
-        self.damaged().push(at);
+        lock(&self.damaged).push(at);
     }
 
     pub(crate) fn is_damaged(&self, at: u64) -> bool {
-        self.damaged().contains(&at)
-    }
-
-    fn damaged(&self) -> MutexGuard<'_, Vec<u64>> {
-        self.damaged.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.damaged).contains(&at)
     }
 
     /// The first bytes of the file, as `docs/store-format.md` has them in section "A segment".

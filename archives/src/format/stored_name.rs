@@ -1,44 +1,32 @@
-//! The names under which types are stored.
+//! The names by which types are told.
+//!
+//! A path changes when a type moves, and a compiler may write it otherwise: so types are told by the names in it without
+//! the crates and modules before them. What a type consists of its [schema](crate::cbor::schema) says.
 
-use std::borrow::Cow;
+fn in_path(c: char) -> bool {
+    c.is_alphanumeric() || matches!(c, '_' | ':' | '\'')
+}
 
-/// The crates whose types a store names without the modules in which they lie.
-const OWN_CRATES: [&str; 6] = [
-    "sde",
-    "sde_engine",
-    "sde_archives",
-    "sde_mpi",
-    "sde_opencl",
-    "sde_apps",
-];
+/// What comes after crate and modules.
+fn last(path: &str) -> &str {
+    path.rsplit_once("::").map_or(path, |(_, last)| last)
+}
 
-/// The name under which a type is stored: a path of ours is `sde::Name`, so that moving a type between our modules and
-/// crates is no other type.
-pub(crate) fn stored_name(type_name: &str) -> Cow<'_, str> {
-    let is_own = |path: &str| {
-        OWN_CRATES
-            .iter()
-            .any(|own| path.split("::").next() == Some(own))
-    };
-    let in_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-    let mut paths = type_name.split(|c| !in_path(c));
-    // Most have none, which is seen at once.
-    if !type_name.contains("sde") || !paths.any(is_own) {
-        return Cow::Borrowed(type_name);
-    }
-    let mut name = String::new();
-    let mut rest = type_name;
-    while !rest.is_empty() {
-        let (path, after) = rest.split_at(rest.find(|c| !in_path(c)).unwrap_or(rest.len()));
-        match path.rsplit_once("::") {
-            Some((_, last)) if is_own(path) => name.extend(["sde::", last]),
-            _ => name.push_str(path),
-        }
-        let (between, next) = after.split_at(after.find(in_path).unwrap_or(after.len()));
-        name.push_str(between);
-        rest = next;
-    }
-    Cow::Owned(name)
+/// The name under which a type is stored.
+pub(crate) fn stored_name(type_name: &str) -> String {
+    let pieces = type_name.split_inclusive(|c| !in_path(c));
+    pieces.map(last).collect()
+}
+
+/// Whether types are of one name; either may be as stored or as the compiler writes it.
+pub(crate) fn is_same_name(one: &str, other: &str) -> bool {
+    one == other || names(one).eq(names(other))
+}
+
+/// The names in that of a type. A compiler may leave lifetimes out.
+fn names(type_name: &str) -> impl Iterator<Item = &str> {
+    let names = type_name.split(|c| !in_path(c)).map(last);
+    names.filter(|name| !name.is_empty() && !name.starts_with('\''))
 }
 
 #[cfg(test)]
@@ -46,13 +34,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn our_types_are_named_without_their_modules() {
-        let moved = "alloc::vec::Vec<(sde_engine::app::scratch::Kept<u8>, user::sde::File)>";
-        assert_eq!(
-            stored_name(moved),
-            "alloc::vec::Vec<(sde::Kept<u8>, user::sde::File)>"
-        );
-        assert_eq!(stored_name("sde::app::scratch::Kept<u8>"), "sde::Kept<u8>");
-        assert!(matches!(stored_name("[sdef::Kept; 3]"), Cow::Borrowed(_)));
+    fn types_are_named_without_their_modules() {
+        let path = "alloc::vec::Vec<(sde_engine::app::scratch::Kept<u8>, [user::File; 3])>";
+        let name = "Vec<(Kept<u8>, [File; 3])>";
+        assert_eq!(stored_name(path), name);
+        assert_eq!(stored_name(name), name);
+        for same in [path, name, "std::Vec<(sde::Kept<u8>, [a::b::File; 3])>"] {
+            assert!(is_same_name(same, name) && is_same_name(name, same));
+        }
+        assert!(is_same_name("alloc::borrow::Cow<'_, str>", "std::Cow<str>"));
+        for other in [
+            "Vec<(Kept<u8>, [File; 4])>",
+            "Vec<(Kept<i8>, [File; 3])>",
+            "Vec",
+        ] {
+            assert!(!is_same_name(path, other));
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Values whose bytes are in a segment.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use sde::key::Digest;
 use sde::{ArchiveError, Codec, ErasedValue, Payload};
@@ -10,7 +10,8 @@ use crate::cbor;
 use crate::format::frame::{self, FRAME_HEADER};
 use crate::format::metadata::TypeInfo;
 use crate::format::segment::Segment;
-use crate::format::stored_name::stored_name;
+use crate::format::stored_name::is_same_name;
+use crate::sync::{Lock, lock};
 use crate::vfs::pieces;
 use crate::vfs::{Vfs, VfsFile, read_bytes};
 
@@ -111,7 +112,7 @@ pub(crate) struct FilePayload {
     has_files: bool,
     of: String,
     /// The bytes of a short one, which were read and checked with its frame; for the first that asks.
-    kept: Mutex<Option<Vec<u8>>>,
+    kept: Lock<Option<Vec<u8>>>,
 }
 
 impl FilePayload {
@@ -131,7 +132,7 @@ impl FilePayload {
             stored: stored.clone(),
             has_files,
             of,
-            kept: Mutex::new(kept),
+            kept: Lock::new(kept),
         }
     }
 
@@ -147,20 +148,17 @@ impl FilePayload {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Option<Vec<u8>>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn read(&self, codec: &Codec) -> Result<ErasedValue, Trouble> {
         if !self.may_be(codec) {
             let (stored, wanted) = (&self.stored.name, codec.type_name());
-            let why = match stored_name(stored) == stored_name(wanted) {
+            let why = match is_same_name(stored, wanted) {
                 true => format!("the type {wanted} has changed since"),
                 false => format!("it is a {stored:?}, not a {wanted}"),
             };
             return Err(Trouble::OtherType(why));
         }
-        let bytes = match self.kept().take() {
+        let kept = lock(&self.kept).take();
+        let bytes = match kept {
             Some(bytes) => bytes,
             None => {
                 let file = self.vfs.open(&self.segment.path);
@@ -194,7 +192,7 @@ impl Payload for FilePayload {
     }
 
     fn may_be(&self, codec: &Codec) -> bool {
-        stored_name(&self.stored.name) == stored_name(codec.type_name())
+        is_same_name(&self.stored.name, codec.type_name())
             && self.stored.schema == cbor::schema(codec)
     }
 

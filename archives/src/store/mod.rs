@@ -15,7 +15,7 @@ pub(crate) mod write_manifest;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, MutexGuard, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use sde::key::Digest;
@@ -36,7 +36,7 @@ use crate::format::id::{self, UniqueId};
 use crate::format::trust::{Trust, cannot_open};
 use crate::read::frame::{self};
 use crate::read::trouble::Trouble;
-use crate::sync::lock;
+use crate::sync::{Guard, Lock, MANIFESTS, SEGMENTS, lock};
 use crate::vfs::Vfs;
 use crate::writer::encode::{BatchEncoder, Provenances};
 use crate::writer::frame::NewFrame;
@@ -92,10 +92,10 @@ pub(crate) struct Inner {
     pub(crate) writer: GroupCommit,
     provenances: Provenances,
     /// Whether something was saved that no manifest tells of.
-    pub(crate) unvouched: Mutex<bool>,
+    pub(crate) unvouched: Lock<bool>,
     pub(crate) trim: Trim,
     pub(crate) room: Room,
-    looked: Mutex<Looked>,
+    looked: Lock<Looked>,
     pub(crate) sharing: share::Sharing,
     /// How many ranks write to the store at most when all commit together.
     pub(crate) writers: usize,
@@ -147,14 +147,14 @@ impl DirStore {
         let config = WriterConfig {
             vfs: options.vfs,
             dir: options.local.unwrap_or_else(|| dir.clone()),
-            writer: UniqueId::new(),
+            opening: UniqueId::new(),
             segment_size: options.segment_size,
         };
         // What is written elsewhere no other process finds.
         let is_shared = !options.read_only && config.dir == dir;
         let noting = Arc::clone(&catalog);
         Self(Arc::new(Inner {
-            looked: Mutex::new(Looked {
+            looked: Lock::new(Looked {
                 at: looked,
                 took: Duration::ZERO,
             }),
@@ -167,7 +167,7 @@ impl DirStore {
             writer: GroupCommit::new(config, move |written| noting.note_written(written)),
             catalog,
             provenances: Provenances::default(),
-            unvouched: Mutex::default(),
+            unvouched: Lock::default(),
             trim: Trim::default(),
             room: Room::new(options.retention),
             writers: options.writers,
@@ -203,11 +203,11 @@ impl DirStore {
     /// a disk. Gives whether it was done.
     fn refresh_if_idle(&self) -> Result<bool, ArchiveError> {
         let catalog = &*self.0.catalog;
-        let Ok(manifests) = catalog.manifests.try_lock() else {
+        let Some(manifests) = catalog.manifests.try_lock() else {
             return Ok(false);
         };
         let replaced = catalog.look_at_manifests(manifests)?;
-        let Ok(segments) = catalog.segments.try_lock() else {
+        let Some(segments) = catalog.segments.try_lock() else {
             return Ok(false);
         };
         catalog.look_at_segments(replaced, segments)?;
@@ -302,7 +302,7 @@ impl Catalog {
     /// Reads the manifests that are new; gives what is replaced.
     fn look_at_manifests(
         &self,
-        mut manifests: MutexGuard<'_, ManifestSet>,
+        mut manifests: Guard<MutexGuard<'_, ManifestSet>, MANIFESTS>,
     ) -> Result<HashMap<UniqueId, u64>, ArchiveError> {
         manifests.look(&*self.vfs, &self.dir)?;
         Ok(manifests.replaced())
@@ -311,7 +311,7 @@ impl Catalog {
     fn look_at_segments(
         &self,
         replaced: HashMap<UniqueId, u64>,
-        mut segments: MutexGuard<'_, SegmentCatalog>,
+        mut segments: Guard<MutexGuard<'_, SegmentCatalog>, SEGMENTS>,
     ) -> Result<(), ArchiveError> {
         segments.replace(replaced);
         let changes = segments.look(&*self.vfs, &self.dir)?;

@@ -1,13 +1,13 @@
 //! Work shared with other processes that use the store: what they are at, and what they have written.
 
 use std::path::Path;
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use sde::{Announced, ArchiveError, Batch, Holder, Key};
 
-use super::{DirStore, lock};
+use super::DirStore;
 use crate::format::directory::FORMAT;
+use crate::sync::{Lock, lock};
 use crate::work::Work;
 use crate::writer::group_commit::Until;
 
@@ -15,7 +15,7 @@ use crate::writer::group_commit::Until;
 pub(crate) struct Sharing {
     /// `None` if other processes are told nothing.
     work: Option<Work>,
-    looks: Mutex<Looks>,
+    looks: Lock<Looks>,
 }
 
 /// How it is to look for what others wrote.
@@ -44,7 +44,7 @@ impl Sharing {
     pub(crate) fn new(store: Option<&Path>) -> Self {
         Self {
             work: store.map(|dir| Work::new(dir, FORMAT)),
-            looks: Mutex::default(),
+            looks: Lock::default(),
         }
     }
 
@@ -79,8 +79,8 @@ impl DirStore {
     }
 
     pub(crate) fn catch_up_with_others(&self, spares: Duration) {
-        let mut looks = lock(&self.0.sharing.looks);
-        if !looks.is_worth(spares) {
+        let looks = &self.0.sharing.looks;
+        if !lock(looks).is_worth(spares) {
             return;
         }
         let begun = Instant::now();
@@ -90,7 +90,7 @@ impl DirStore {
         if let Err(error) = looked {
             sde::warning!("what others wrote could not be looked for: {error}");
         }
-        looks.took(begun.elapsed());
+        lock(looks).took(begun.elapsed());
     }
 }
 

@@ -22,7 +22,7 @@ impl DirStore {
         stays: impl Fn(&KnownSegment) -> bool,
     ) -> Vec<KnownSegment> {
         let inner = &*self.0;
-        let own = inner.writer.config().writer;
+        let own = inner.writer.config().writer();
         let vouched = vouched(manifests);
         let (mut known, unsure) = {
             let segments = lock(&inner.catalog.segments);

@@ -30,7 +30,7 @@ impl DirStore {
         self.check_there()?;
         let inner = &*self.0;
         lock(&inner.catalog.manifests).look(&**inner.vfs(), &inner.dir)?;
-        let own = inner.writer.config().writer;
+        let own = inner.writer.config().writer();
         let stays = |one: &KnownSegment| {
             let segment = &one.segment;
             let is_shared = segment.path.starts_with(&inner.dir) && segment.writer != own;
@@ -53,7 +53,7 @@ impl DirStore {
         let known = self.sync_foreign_segments(&manifests, stays);
         let manifest = Manifest {
             generation,
-            writer: inner.writer.config().writer.to_string(),
+            writer: inner.writer.config().writer().to_string(),
             at: inner.catalog.clock.stamp(),
             parents,
             segments: self.listed(written, known, &replaced),

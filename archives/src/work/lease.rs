@@ -8,7 +8,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, OnceLock, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
@@ -16,6 +16,7 @@ use rustix::io::Errno;
 
 use crate::format::about::About;
 use crate::format::id::UniqueId;
+use crate::sync::{Lock, lock};
 
 /// Which file it is, whatever its name: device and number.
 pub(super) type FileId = (u64, u64);
@@ -37,12 +38,12 @@ struct Own {
     kept: Vec<File>,
 }
 
-static OWN: Mutex<Vec<Own>> = Mutex::new(Vec::new());
+static OWN: Lock<Vec<Own>> = Lock::new(Vec::new());
 
 /// When the lease is renewed.
 #[derive(Default)]
 struct Renewal {
-    state: Mutex<State>,
+    state: Lock<State>,
     changed: Condvar,
 }
 
@@ -60,7 +61,7 @@ pub(super) struct Renewed(Arc<Renewal>);
 
 impl Drop for Renewed {
     fn drop(&mut self) {
-        self.0.lock().announced -= 1;
+        lock(&self.0.state).announced -= 1;
     }
 }
 
@@ -77,7 +78,7 @@ impl Lease {
         options.read(true).write(true).create_new(true).mode(0o600);
         let mut file = options.open(&path)?;
         let id = id(&file.metadata()?);
-        own().push(Own {
+        lock(&OWN).push(Own {
             id,
             process: std::process::id(),
             kept: Vec::new(),
@@ -91,8 +92,8 @@ impl Lease {
         };
         // Before it says who holds it: without that it is nobody's.
         let begun = match try_lock(&file) {
-            Lock::Taken | Lock::Unsupported => file.write_all(this().as_bytes()),
-            Lock::Held => Err(io::ErrorKind::WouldBlock.into()),
+            Locked::Taken | Locked::Unsupported => file.write_all(this().as_bytes()),
+            Locked::Held => Err(io::ErrorKind::WouldBlock.into()),
         };
         let lease = lease(file);
         begun.map(|()| lease)
@@ -113,7 +114,7 @@ impl Lease {
     pub(super) fn renew(&self, duration: Duration) -> io::Result<Renewed> {
         let every = duration / 3;
         self.renewal.renew(&self.file, every)?;
-        let mut state = self.renewal.lock();
+        let mut state = lock(&self.renewal.state);
         state.announced += 1;
         if !state.has_thread {
             let (file, renewal) = (Arc::clone(&self.file), Arc::clone(&self.renewal));
@@ -129,7 +130,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         self.renewal.changed.notify_all();
-        own().retain(|own| own.id != self.id);
+        lock(&OWN).retain(|own| own.id != self.id);
         if self.is_of_this_process() {
             let _ = fs::remove_file(&self.path);
         }
@@ -137,13 +138,9 @@ impl Drop for Lease {
 }
 
 impl Renewal {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Renews the lease if that was long ago; gives when it was renewed.
     fn renew(&self, file: &File, every: Duration) -> io::Result<(Instant, SystemTime)> {
-        if let Some(renewed) = self.lock().renewed
+        if let Some(renewed) = lock(&self.state).renewed
             && renewed.0.elapsed() < every
         {
             return Ok(renewed);
@@ -155,16 +152,18 @@ impl Renewal {
         };
         rustix::fs::futimens(file, &now)?;
         let renewed = (Instant::now(), file.metadata()?.modified()?);
-        self.lock().renewed = Some(renewed);
+        lock(&self.state).renewed = Some(renewed);
         Ok(renewed)
     }
 
     /// What a thread does as long as anything is announced.
     fn work(&self, file: &File, every: Duration) {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         loop {
-            let waited = self.changed.wait_timeout(state, every);
-            state = waited.unwrap_or_else(PoisonError::into_inner).0;
+            state = state.wait(|state| {
+                let waited = self.changed.wait_timeout(state, every);
+                waited.unwrap_or_else(PoisonError::into_inner).0
+            });
             if state.announced == 0 {
                 state.has_thread = false;
                 return;
@@ -172,7 +171,7 @@ impl Renewal {
             drop(state);
             // If it can't be renewed, others take over in the end.
             let _ = self.renew(file, every / 2);
-            state = self.lock();
+            state = lock(&self.state);
         }
     }
 }
@@ -193,25 +192,25 @@ pub(super) fn machine() -> &'static str {
 }
 
 /// What came of locking a file.
-pub(super) enum Lock {
+pub(super) enum Locked {
     Taken,
     Held,
     Unsupported,
 }
 
 /// Locks a file for this process.
-pub(super) fn try_lock(file: &File) -> Lock {
+pub(super) fn try_lock(file: &File) -> Locked {
     match rustix::fs::fcntl_lock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Lock::Taken,
-        Err(Errno::AGAIN | Errno::ACCESS) => Lock::Held,
-        Err(_) => Lock::Unsupported,
+        Ok(()) => Locked::Taken,
+        Err(Errno::AGAIN | Errno::ACCESS) => Locked::Held,
+        Err(_) => Locked::Unsupported,
     }
 }
 
 /// Whether a file is a lease of this process.
 pub(super) fn is_own(id: FileId) -> bool {
     let process = std::process::id();
-    own()
+    lock(&OWN)
         .iter()
         .any(|own| own.id == id && own.process == process)
 }
@@ -219,7 +218,7 @@ pub(super) fn is_own(id: FileId) -> bool {
 /// Keeps a file open that turned out to be a lease of this process; gives back any other.
 pub(super) fn keep_if_own(file: File, id: FileId) -> Option<File> {
     let process = std::process::id();
-    let mut own = own();
+    let mut own = lock(&OWN);
     match own
         .iter_mut()
         .find(|own| own.id == id && own.process == process)
@@ -234,8 +233,4 @@ pub(super) fn keep_if_own(file: File, id: FileId) -> Option<File> {
 
 pub(super) fn id(found: &fs::Metadata) -> FileId {
     (found.dev(), found.ino())
-}
-
-fn own() -> MutexGuard<'static, Vec<Own>> {
-    OWN.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -17,10 +17,12 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, MutexGuard};
 use std::time::Duration;
 
 use sde::{Announced, Holder, Key};
+
+use crate::sync::{self, Guard, Lock, lock};
 
 use lease::{Lease, Renewed};
 use other::Found;
@@ -41,7 +43,7 @@ pub(crate) struct Work {
     format: PathBuf,
     duration: Duration,
     /// Of this process, once it has announced or asked for something.
-    lease: Mutex<Option<Arc<Lease>>>,
+    lease: Lock<Option<Arc<Lease>>, { sync::LEASE }>,
     /// Whether it was told that nothing can be announced.
     is_told: AtomicBool,
 }
@@ -69,7 +71,7 @@ impl Work {
             dir: store.join(FOLDER),
             format: store.join(format),
             duration: LEASE,
-            lease: Mutex::default(),
+            lease: Lock::default(),
             is_told: AtomicBool::new(false),
         }
     }
@@ -152,8 +154,8 @@ impl Work {
         }
     }
 
-    fn own(&self) -> std::sync::MutexGuard<'_, Option<Arc<Lease>>> {
-        self.lease.lock().unwrap_or_else(PoisonError::into_inner)
+    fn own(&self) -> Guard<MutexGuard<'_, Option<Arc<Lease>>>, { sync::LEASE }> {
+        lock(&self.lease)
     }
 
     fn path(&self, key: &Key) -> PathBuf {

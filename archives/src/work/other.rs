@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use rustix::fs::OFlags;
 use sde::Holder;
 
-use super::lease::{self, FileId, Lock};
+use super::lease::{self, FileId, Locked};
 
 /// What there is under a name.
 pub(super) enum Found {
@@ -77,7 +77,7 @@ pub(super) fn look(
     let _ = (&file).take(MOST).read_to_string(&mut text);
     let (holder, is_here) = holder_of(&text);
     let is_dead = match (locked, is_here) {
-        (Lock::Taken, true) => true,
+        (Locked::Taken, true) => true,
         // Stopped, or on a machine that may have its own locks.
         _ => {
             let age = now()?.duration_since(found.modified()?);

@@ -5,7 +5,7 @@
 
 use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use sde::key::{BuildKeyHasher, Digest};
 use sde::{
@@ -25,7 +25,7 @@ use crate::format::metadata::{
     Contents, InputKind, Provenance, ResultKind, ScratchBody, TypeInfo, ValuePlace, entry_rest,
 };
 use crate::format::stored_name::stored_name;
-use crate::sync::lock;
+use crate::sync::{Lock, lock};
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload, changed};
 use crate::writer::group_commit::GroupCommit;
 use crate::writer::pipeline::PipelinedWriter;
@@ -38,7 +38,7 @@ const IN_BODY: u64 = 64 << 10;
 
 /// The provenance of each app that was encoded last.
 #[derive(Default)]
-pub(crate) struct Provenances(Mutex<HashMap<AppId, LastOfApp, BuildKeyHasher>>);
+pub(crate) struct Provenances(Lock<HashMap<AppId, LastOfApp, BuildKeyHasher>>);
 
 struct LastOfApp {
     provenance: Provenance,
@@ -262,10 +262,12 @@ impl Provenances {
         record: &Record,
         results: &[SavedResult<'_>],
     ) -> Result<Arc<EncodedProvenance>, String> {
-        if let Some(last) = lock(&self.0).get(&record.id)
-            && last.is_of(record, results)
-        {
-            return Ok(Arc::clone(&last.encoded));
+        let found = lock(&self.0)
+            .get(&record.id)
+            .filter(|last| last.is_of(record, results))
+            .map(|last| Arc::clone(&last.encoded));
+        if let Some(encoded) = found {
+            return Ok(encoded);
         }
         // With the lock free: the schema of a type is learned from its own code.
         let provenance = provenance(record, results);
@@ -345,7 +347,7 @@ fn type_of(input: &sde::ValueSummary) -> Option<&'static str> {
 
 fn type_info(codec: &Codec) -> TypeInfo {
     TypeInfo {
-        name: Arc::from(&*stored_name(codec.type_name())),
+        name: Arc::from(stored_name(codec.type_name())),
         schema: cbor::schema(codec),
     }
 }

@@ -55,9 +55,16 @@ pub(crate) struct WriterConfig {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) dir: PathBuf,
     /// This opening of the store.
-    pub(crate) writer: UniqueId,
+    pub(crate) opening: UniqueId,
     /// A segment that is as long is sealed.
     pub(crate) segment_size: u64,
+}
+
+impl WriterConfig {
+    /// Who writes: this opening of the store, in this process. A child after a fork is another.
+    pub(crate) fn writer(&self) -> UniqueId {
+        self.opening.of_part(&std::process::id().to_le_bytes())
+    }
 }
 
 /// The writer of one part.
@@ -242,11 +249,12 @@ impl ActiveSegment {
         make_folder(vfs, &config.dir, &dir)
             .map_err(|e| ArchiveError::io("making the directory", &dir, e))?;
         let id = UniqueId::new();
-        let path = path(&config.dir, part, &config.writer, &id);
+        let writer = config.writer();
+        let path = path(&config.dir, part, &writer, &id);
         let created = vfs.create(&path);
         let file = created.map_err(|e| ArchiveError::io("creating", &path, e))?;
         file.lock_while_open();
-        let segment = Arc::new(Segment::new(path, id, part, config.writer));
+        let segment = Arc::new(Segment::new(path, id, part, writer));
         let mut active = Self {
             buffer: segment.header().to_vec(),
             file,
@@ -445,7 +453,7 @@ mod tests {
         let config = WriterConfig {
             vfs: Arc::new(Disk),
             dir: dir.path().to_owned(),
-            writer: UniqueId::new(),
+            opening: UniqueId::new(),
             segment_size: 1 << 20,
         };
         let put = |writer: &mut SegmentWriter| {

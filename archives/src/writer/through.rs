@@ -4,14 +4,13 @@
 //! meanwhile.
 
 use std::collections::HashSet;
-use std::sync::Mutex;
 
 use sde::{Batch, Key, RunId, SavedEntry};
 
-use crate::sync::lock;
+use crate::sync::{Lock, lock};
 
 #[derive(Default)]
-pub(crate) struct Through(Mutex<State>);
+pub(crate) struct Through(Lock<State>);
 
 #[derive(Default)]
 struct State {

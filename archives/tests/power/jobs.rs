@@ -58,6 +58,46 @@ fn a_job_array_makes_as_many_calls_as_it_has_jobs() {
     );
 }
 
+/// Found by reading, and by a job array whose tasks were given 4 GB: what a program merges when it ends it first reads, all of it,
+/// into memory.
+#[test]
+#[should_panic(expected = "times the bytes are read before any is written")]
+fn a_merge_of_more_segments_takes_no_more_memory() {
+    let read_before_written = |jobs: u64| {
+        let sim = Sim::new();
+        for number in 0..jobs {
+            let store = open(&sim);
+            let mut batch = made::batch(Selection::Checkpoint);
+            batch.entries.push(made::entry(number, 1, batch.selection));
+            store.save(&batch).unwrap();
+        }
+        let store = open(&sim);
+        let before = sim.bytes_read();
+        let gate = Gate::default();
+        sim.order(Order {
+            calls: &[Call::Create],
+            at: 1,
+            then: Then::Stop(gate.clone()),
+        });
+        std::thread::scope(|scope| {
+            let ending = scope.spawn(|| {
+                store.finish();
+                gate.nobody_will_come();
+            });
+            assert!(gate.wait_for_somebody());
+            let read = sim.bytes_read() - before;
+            gate.open();
+            ending.join().unwrap();
+            read
+        })
+    };
+    let ratio = read_before_written(320) as f64 / read_before_written(80) as f64;
+    assert!(
+        ratio < 2.0,
+        "for four times as many segments {ratio:.1} times the bytes are read before any is written"
+    );
+}
+
 /// Jobs that are compacted, and how many files that were replaced are removed an hour later; `ahead` is
 /// how far the clock of another program was ahead that has saved something.
 fn removed_an_hour_later(ahead: Duration) -> usize {

@@ -11,6 +11,10 @@ use super::apps::{Table, expected_page, page};
 use super::child::{self, Worker};
 use super::compact::{bytes, loads, segments};
 use super::log::warnings;
+use super::watchdog::Watchdog;
+
+/// What takes so long hangs.
+const LIMIT: Duration = Duration::from_secs(300);
 
 const CAPACITY: u64 = 256 << 10;
 
@@ -84,6 +88,31 @@ fn the_most_recently_used_stay_while_ten_times_as_much_is_saved() {
     assert_eq!(left[3..], latest);
 }
 
+/// Found by use: a use is noted where the store is asked. Results that were asked for a thousand times, from memory, left the
+/// store first.
+#[test]
+#[should_panic(expected = "of the results that are used all the time, these stay: []")]
+fn what_is_used_from_memory_all_the_time_stays() {
+    let dir = tempdir().unwrap();
+    let sde = on(&open(dir.path(), results()));
+    for number in 0..PAGES {
+        for used in 0..3 {
+            save(&sde, used);
+        }
+        save(&sde, number);
+        if number % 20 == 0 {
+            sde.checkpoint().unwrap();
+        }
+    }
+    sde.finish().unwrap();
+    drop(sde);
+    let left = left(dir.path(), 3);
+    assert!(
+        left == [0, 1, 2],
+        "of the results that are used all the time, these stay: {left:?}"
+    );
+}
+
 /// It commits at its end only, and may run for a month.
 #[test]
 fn a_program_that_saves_each_result_keeps_its_limits_all_the_time() {
@@ -97,6 +126,45 @@ fn a_program_that_saves_each_result_keeps_its_limits_all_the_time() {
     // An eighth more, and what it is writing.
     let most = most.max().unwrap();
     assert!(most < CAPACITY + CAPACITY / 8 + (64 << 10), "{most}");
+}
+
+/// Found by hostile use: a thread that looked whether there is too much held the list of segments while it asked how much is
+/// being written; another held what it was writing, and asked for the list. Six of six programs hung.
+#[test]
+fn two_threads_that_save_do_not_wait_for_each_other() {
+    let _dog = Watchdog::new("a store with a capacity and two threads", LIMIT);
+    let dir = tempdir().unwrap();
+    let builder = Sde::builder().store(open(dir.path(), results()));
+    let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
+    std::thread::scope(|scope| {
+        for first in [0, PAGES] {
+            let sde = &sde;
+            scope.spawn(move || {
+                for number in first..first + PAGES / 2 {
+                    save(sde, number);
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_compaction_and_a_thread_that_saves_do_not_wait_for_each_other() {
+    let _dog = Watchdog::new("a compaction and a thread that saves", LIMIT);
+    let dir = tempdir().unwrap();
+    let store = open(dir.path(), Retention::new());
+    let builder = Sde::builder().store(store.clone());
+    let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
+    std::thread::scope(|scope| {
+        let saving = scope.spawn(|| {
+            for number in 0..400 {
+                save(&sde, number);
+            }
+        });
+        while !saving.is_finished() {
+            store.compact(&Retention::new()).unwrap();
+        }
+    });
 }
 
 #[test]

@@ -16,6 +16,8 @@ mod damage;
 mod directory;
 mod fixture;
 mod folders;
+#[cfg(unix)]
+mod fork;
 mod generations;
 mod journal;
 mod kill;
@@ -36,3 +38,10 @@ mod stopping;
 mod strace;
 mod together;
 mod values;
+#[path = "../../../tests/src/watchdog.rs"]
+#[allow(
+    clippy::expect_used,
+    clippy::print_stderr,
+    reason = "it ends the program"
+)]
+mod watchdog;

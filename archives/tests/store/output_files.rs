@@ -144,6 +144,25 @@ fn one_content_is_in_the_store_once() {
     }
 }
 
+/// Found by reading: a content is looked for in the segment that is being written only, and a long one seals that. So each run
+/// stored it again.
+#[test]
+#[should_panic(expected = "the content is in the store 2 times")]
+fn a_content_that_seals_its_segment_is_in_the_store_once() {
+    let place = Place::new();
+    let text = "0123456789abcdef".repeat(1 << 14);
+    let options = Options::new().segment_size(1 << 16);
+    let store = options.open(place.store()).unwrap();
+    let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
+    let sde = builder.build().unwrap();
+    for name in ["one", "two"] {
+        report.call(&sde, &place.file(name), &text).unwrap();
+    }
+    drop(sde);
+    let times = place.contents();
+    assert!(times == 1, "the content is in the store {times} times");
+}
+
 #[test]
 fn without_its_content_a_run_is_computed_again_and_saved_again() {
     let place = Place::new();

@@ -241,3 +241,70 @@ fn a_type_that_has_changed_since_is_a_miss() {
     assert_eq!(found.source, Source::Computed);
     assert_eq!(found.results.get::<Model>("value").unwrap().energy, 0.2);
 }
+
+/// Whether a value that was saved as one type is loaded as another.
+fn is_loaded_as<S: Storable, T: Storable>(saved: S, computed: T) -> bool {
+    let dir = tempdir().unwrap();
+    let app = "echo of a moved type";
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let value = Some(Value::new(saved));
+    sde.run(&Echo { app, value }, &inputs! {}).unwrap();
+    sde.checkpoint().unwrap();
+    let (later, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let value = Some(Value::new(computed));
+    let (echo, inputs) = (Echo { app, value }, inputs! {});
+    let found = later.request(&echo, &inputs).names(&["value"]).run();
+    let source = found.unwrap().source;
+    std::mem::forget((sde, later));
+    source == Source::Loaded
+}
+
+macro_rules! module_of_a_model {
+    ($module:ident) => {
+        mod $module {
+            #[derive(serde::Serialize, serde::Deserialize)]
+            pub struct Model {
+                pub energy: f64,
+            }
+        }
+    };
+}
+
+module_of_a_model!(before);
+module_of_a_model!(after);
+
+/// Found by reading: the type was told by its path, so each value was lost when a type moved to another module, or when a compiler
+/// wrote the path otherwise.
+#[test]
+fn a_value_is_loaded_although_its_type_has_moved() {
+    let (saved, moved) = (before::Model { energy: 0.1 }, after::Model { energy: 0.2 });
+    assert!(is_loaded_as(vec![Some(saved)], vec![Some(moved)]));
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+struct Celsius(f64);
+
+#[derive(Serialize, Deserialize)]
+#[serde(transparent)]
+struct Kelvin(f64);
+
+#[derive(Serialize, Deserialize)]
+struct Length<Unit>(f64, std::marker::PhantomData<Unit>);
+
+#[derive(Serialize, Deserialize)]
+struct Metre;
+
+#[derive(Serialize, Deserialize)]
+struct Foot;
+
+/// serde sees no difference between these.
+#[test]
+fn a_type_of_another_name_is_a_miss_although_it_looks_alike() {
+    assert!(!is_loaded_as(Celsius(20.0), Kelvin(293.15)));
+    let length = std::marker::PhantomData;
+    assert!(!is_loaded_as(
+        Length::<Metre>(1.0, length),
+        Length::<Foot>(3.28, std::marker::PhantomData)
+    ));
+}

@@ -112,10 +112,16 @@ thread_local! {
     static HELD: std::cell::RefCell<Vec<u8>> = const { std::cell::RefCell::new(Vec::new()) };
 }
 
+/// Does something with the ranks of the locks that this thread holds, unless the thread is about to end.
+#[cfg(debug_assertions)]
+fn with_held(job: impl FnOnce(&mut Vec<u8>)) {
+    let _ = HELD.try_with(|held| job(&mut held.borrow_mut()));
+}
+
 impl<const RANK: u8> Held<RANK> {
     fn note() -> Self {
         #[cfg(debug_assertions)]
-        HELD.with_borrow_mut(|held| {
+        with_held(|held| {
             assert!(
                 held.iter().all(|rank| *rank < RANK),
                 "a thread asks for a lock of rank {RANK} while it holds those of ranks {held:?}"
@@ -129,14 +135,14 @@ impl<const RANK: u8> Held<RANK> {
 impl<const RANK: u8> Drop for Held<RANK> {
     fn drop(&mut self) {
         #[cfg(debug_assertions)]
-        HELD.with_borrow_mut(|held| held.retain(|rank| *rank != RANK));
+        with_held(|held| held.retain(|rank| *rank != RANK));
     }
 }
 
 /// Checks that this thread holds no lock of a store, in builds with debug assertions.
 pub(crate) fn no_lock_is_held() {
     #[cfg(debug_assertions)]
-    HELD.with_borrow(|held| {
+    with_held(|held| {
         assert!(
             held.is_empty(),
             "a value is encoded or decoded while locks of ranks {held:?} are held"

@@ -195,6 +195,38 @@ mod tests {
     use super::super::class::Part;
     use super::super::id::UniqueId;
     use super::*;
+    use crate::vfs::{Disk, Vfs};
+
+    fn segment() -> Segment {
+        let (id, writer) = (UniqueId([1; 16]), UniqueId([2; 16]));
+        Segment::new("a.sde".into(), id, Part::Entries, writer)
+    }
+
+    /// An index that is taken although it is damaged has results computed again without a word.
+    #[test]
+    fn an_index_comes_back_and_no_flipped_bit_is_taken() {
+        let row = |number| Row {
+            prefix: number,
+            place: number << 8 | 1,
+            saved_at: number,
+        };
+        let end = SEGMENT_HEADER as u64;
+        let rows = vec![row(70), row(3)];
+        let (block, tail) = IndexBlock::seal(&segment(), rows, end).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("a.sde");
+        let read = |tail: &[u8]| {
+            std::fs::write(&path, [&[0; SEGMENT_HEADER], tail].concat()).unwrap();
+            let file = Disk.open(&path).unwrap();
+            IndexBlock::read(&segment(), &*file, block.length).unwrap()
+        };
+        assert_eq!(read(&tail).unwrap().rows, block.rows);
+        for bit in 0..tail.len() * 8 {
+            let mut flipped = tail.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert!(read(&flipped).is_none(), "{bit}");
+        }
+    }
 
     /// Found by reading: with a segment size above some 370 MB of small results no segment was sealed or compacted any more.
     #[test]
@@ -206,9 +238,7 @@ mod tests {
             saved_at: 1,
         };
         let frames = LONGEST as usize / ROW + 1;
-        let (id, writer) = (UniqueId([1; 16]), UniqueId([2; 16]));
-        let segment = Segment::new("a.sde".into(), id, Part::Entries, writer);
-        let sealed = IndexBlock::seal(&segment, vec![row; frames], 1 << 30);
+        let sealed = IndexBlock::seal(&segment(), vec![row; frames], 1 << 30);
         assert!(
             sealed.is_some(),
             "a segment of {frames} frames is not sealed"

@@ -108,11 +108,11 @@ fn stands_free(name: &Ident) -> bool {
     let text = std::fs::read_to_string(&path).unwrap_or_default();
     let is_module = |part: &std::ffi::OsStr| name == &part.to_string_lossy();
     let folder = path.parent().and_then(|folder| folder.file_name());
-    !path.file_stem().is_some_and(is_module)
-        && !(path.ends_with("mod.rs") && folder.is_some_and(is_module))
-        && marked(&text, place.line(), place.column(), &name.to_string())
-            .and_then(|tokens| is_free(tokens, &name.to_string()))
-            .unwrap_or(false)
+    let named_so = path.file_stem().is_some_and(is_module)
+        || path.ends_with("mod.rs") && folder.is_some_and(is_module);
+    let name = name.to_string();
+    let tokens = marked(&text, place.line(), place.column(), &name);
+    !named_so && tokens.and_then(|tokens| is_free(tokens, &name)) == Some(true)
 }
 
 /// Stands before the name that is looked for.

@@ -406,7 +406,10 @@ fn a_store_that_calls_the_engine_while_it_writes_gets_an_error() {
     let sde = each_saved(&MemoryArchiver::new(), move |_| {
         let sde = engine.get().expect("set below");
         let error = sde.run(&asked, &x(1)).expect_err("it is being written");
-        assert!(error.to_string().contains("a store calls the engine"), "{error}");
+        assert!(
+            error.to_string().contains("a store calls the engine"),
+            "{error}"
+        );
         refuses.add();
         Ok(())
     });
@@ -462,7 +465,9 @@ fn what_is_being_saved_can_be_invalidated() {
         Ok(())
     });
     let calls: &'static AtomicU64 = Box::leak(Box::new(calls));
-    let app = number("marked", move |_, _| Ok(calls.fetch_add(1, Ordering::Relaxed)));
+    let app = number("marked", move |_, _| {
+        Ok(calls.fetch_add(1, Ordering::Relaxed))
+    });
     let key = match sde.peek(&app, &x(1)).expect("a key") {
         sde::Peek::Miss { key, .. } => key,
         other => panic!("{other:?}"),
@@ -507,7 +512,10 @@ fn what_a_store_panicked_at_is_saved_by_the_next() {
                 let error = sde.checkpoint().expect_err("it panicked");
                 assert!(error.to_string().contains("panicked: a test"), "{error}");
             }
-            _ => watch.reach(1, |event| matches!(event, Event::Warning { message } if message.contains("panicked"))),
+            _ => watch.reach(
+                1,
+                |event| matches!(event, Event::Warning { message } if message.contains("panicked")),
+            ),
         }
         panics.store(false, Ordering::Release);
         if let SavePolicy::Interval(_) = policy {
@@ -517,7 +525,11 @@ fn what_a_store_panicked_at_is_saved_by_the_next() {
         let later = Sde::builder().store(store.clone()).build().unwrap();
         for n in 0..20 {
             let policy = Policy::OnlyIfRemembered;
-            later.request(&app, &x(n)).policy(policy).run().expect("saved");
+            later
+                .request(&app, &x(n))
+                .policy(policy)
+                .run()
+                .expect("saved");
         }
     }
 }

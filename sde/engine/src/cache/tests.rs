@@ -126,7 +126,12 @@ fn the_holder_fails_and_what_was_decided_stands() {
     let flight = flight(&cache);
     let beside = entry(1);
     let (_decision, _) = cache.decide(&flight, &beside);
-    cache.fail(&flight, &Error::invalid_argument("a test"), false, Some(entry(9)));
+    cache.fail(
+        &flight,
+        &Error::invalid_argument("a test"),
+        false,
+        Some(entry(9)),
+    );
     assert!(!flight.flight.is_complete());
     cache.show(&flight, &served(beside), true, || ());
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));

@@ -207,7 +207,7 @@ mod tests {
         let shared = RwLock::new(Guarded);
         panics(|| {
             let _held = read(&shared);
-            turn(&mutex);
+            drop(turn(&mutex));
         });
     }
 

@@ -6,6 +6,14 @@
 //! A program before and after an edit stand beside one another here, as two modules. The apps in them have one
 //! name and one text: only what is around them can tell their codes apart.
 
+#![allow(
+    clippy::let_and_return,
+    clippy::match_like_matches_macro,
+    clippy::unnecessary_map_on_constructor,
+    clippy::useless_conversion,
+    reason = "each names a helper in another place of a program"
+)]
+
 use sde::App;
 
 /// What an app's code comes to.

@@ -153,7 +153,7 @@ fn what_was_to_be_saved_is_dropped_when_nobody_waits() {
     let builder = Sde::builder().store(MemoryArchiver::new());
     let sde = builder.save(SavePolicy::OnRequest).build().unwrap();
     asks.call(&sde, 1).expect("no error");
-    ASKED.set(sde.clone()).ok().expect("set once");
+    ASKED.set(sde.clone()).expect("set once");
     for _ in 0..10 {
         sde.clean_cache("asks", []).expect("an app");
         asks.call(&sde, 1).expect("no error");
@@ -244,7 +244,7 @@ fn a_default_may_run_an_app_when_it_is_keyed() {
     first.run(&calls_it, &x(1)).expect("no error");
     first.finish().expect("a store");
     let second = Sde::builder().store(store).build().unwrap();
-    CATALOGUED.set(second.clone()).ok().expect("set once");
+    CATALOGUED.set(second.clone()).expect("set once");
     second.run(&calls_it, &x(1)).expect("no error");
     assert_eq!(second.stats().apps["calls HasDefault"].computed, 0);
 }
@@ -362,7 +362,7 @@ fn a_value_that_asks_for_its_own_run_while_it_is_saved_is_a_cycle() {
     let again = captured.clone();
     let app = runs_when_saved("of itself", &captured, move |sde| {
         let same = runs_when_saved("of itself", &again, |_| ());
-        let error = sde.run(&same, &x(1)).err().expect("a cycle");
+        let error = sde.run(&same, &x(1)).expect_err("a cycle");
         assert!(cycle(&error).is_some(), "{error}");
         counts.add();
     });
@@ -572,7 +572,7 @@ fn a_value_may_be_wanted_by_what_its_reader_steals() {
     first.finish().expect("a store");
     let later = Sde::builder().store(store()).build().unwrap();
     let results = later.run(&steals, &inputs! {}).expect("no error");
-    STOLEN.set(results).ok().expect("set once");
+    STOLEN.set(results).expect("set once");
     let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let results = STOLEN.get().expect("set above");
     pool.install(|| assert_eq!(results.get::<Steals>("result").unwrap().0, 7));

@@ -374,6 +374,40 @@ fn a_value_that_asks_for_its_own_run_while_it_is_saved_is_a_cycle() {
     asked.reach(1);
 }
 
+/// The text of an error that is remembered was made, to be counted, with the claim held and nobody knowing that this thread has it.
+#[test]
+fn an_error_that_asks_for_its_own_run_when_it_is_shown_is_a_cycle() {
+    struct AsksWhenShown(Captured, Counter);
+    impl std::fmt::Debug for AsksWhenShown {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("AsksWhenShown")
+        }
+    }
+    impl std::fmt::Display for AsksWhenShown {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            let sde = self.0.get().expect("set below");
+            let app = number("shown when it failed", |_, n| Ok(n));
+            if self.1.add() == 0 {
+                let error = sde.run(&app, &x(1)).expect_err("it is going on");
+                assert!(cycle(&error).is_some(), "{error}");
+            }
+            f.write_str("shown")
+        }
+    }
+    impl std::error::Error for AsksWhenShown {}
+    let _dog = Watchdog::new("an error that asks for its run", LIMIT);
+    let (captured, shown) = (Captured::default(), Counter::new());
+    let (engine, shows) = (captured.clone(), shown.clone());
+    let app = number("shown when it failed", move |_, _| {
+        Err(AppError::from(AsksWhenShown(engine.clone(), shows.clone())).permanent())
+    });
+    let budget = sde::MemoryBudget::bytes(1 << 20);
+    let sde = Sde::builder().memory_budget(budget).build().unwrap();
+    captured.set(sde.clone()).expect("set once");
+    assert!(sde.run(&app, &x(1)).is_err());
+    shown.reach(1);
+}
+
 /// Asking for a save from within one is an error.
 #[test]
 fn a_value_that_saves_while_it_is_saved_is_told_so() {

@@ -407,7 +407,6 @@ impl AppCache {
         retry: bool,
         keep: Option<Arc<Entry>>,
     ) {
-        let keep = keep.map(|failed| self.measured(failed));
         // Before the flight is over, which has others claim the key. One that is kept is not retried.
         if keep.is_none() && flight.flight.fail(error.clone(), retry) {
             return;

@@ -35,14 +35,18 @@ impl Unpublished {
         }
     }
 
-    /// What is remembered of it, if it would come again.
+    /// What is remembered of it, if it would come again. In the run's frame: the text of an error is made by code of users.
     pub(crate) fn remembered(
         &self,
         run: &Run<'_>,
         (number, epoch, own): (RunId, u64, Duration),
     ) -> Option<Arc<Entry>> {
         let failed = || Entry::failed(run.record(number), self.error.clone(), epoch, own);
-        (self.failure == Failure::Permanent).then(|| Arc::new(failed()))
+        let remembered = (self.failure == Failure::Permanent).then(failed);
+        remembered.map(|failed| {
+            run.cache.measure(&failed);
+            Arc::new(failed)
+        })
     }
 
     pub(crate) fn is_panic(&self) -> bool {
@@ -85,9 +89,9 @@ impl Engine {
         let own = match self.publishable(run, ran, previous) {
             Ok(made) => made,
             Err(unpublished) => {
+                let keep = unpublished.remembered(run, computation);
                 drop(begun);
                 if let Role::Holder(claim) = role {
-                    let keep = unpublished.remembered(run, computation);
                     claim.fail(&unpublished.error, unpublished.failure, keep);
                 }
                 if unpublished.is_panic() {

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use crate::key::{FingerprintError, Key};
 use crate::ranks::group::GroupError;
+use crate::sync::user_code;
 
 /// What [`Sde`](crate::Sde) and its handles return.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -61,6 +62,7 @@ impl Error {
 
     /// About how many bytes it takes. What an app's error holds is as long as its text, which is the user's.
     pub(crate) fn memory(&self) -> usize {
+        user_code("the text of an error");
         let text = || self.to_string().len();
         size_of::<ErrorKind>() + catch_unwind(AssertUnwindSafe(text)).unwrap_or(0)
     }

@@ -177,7 +177,7 @@ impl Engine {
     ) -> Result<Outcome, Error> {
         let claim = self.claim_collectively(run);
         let epoch = self.epoch();
-        let (ran, own) = {
+        let (ran, keep) = {
             let _level = ranks.level();
             let begun = self.begin(run, claim.as_ref().map(|claim| &claim.flight));
             let ran = self.execute(run, call, &begun, number);
@@ -197,7 +197,9 @@ impl Engine {
                 // A panic goes on, and alone it needs nobody's word for what went wrong.
                 (Err(own), _) => Err(own),
             };
-            (ran, own)
+            let failed = ran.as_ref().err();
+            let keep = failed.and_then(|failed| failed.remembered(run, (number, epoch, own)));
+            (ran, keep)
         };
         let states = run.scratch_key();
         match ran {
@@ -208,7 +210,6 @@ impl Engine {
             Err(unpublished) => {
                 run.cache.scratches.stop(&states);
                 if let Some(claim) = claim {
-                    let keep = unpublished.remembered(run, (number, epoch, own));
                     claim.fail(&unpublished.error, unpublished.failure, keep);
                 }
                 Err(unpublished.resume_panic())

@@ -380,3 +380,38 @@ pub(crate) fn scratch_body(frame: &Frame<'_>) -> Result<(ScratchBody, ValueSourc
     let none = || Trouble::Damaged("it has no value".to_owned());
     Ok((body, source.ok_or_else(none)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use sde::{SavePolicy, Sde, inputs};
+
+    use super::*;
+    use crate::format::class::Part;
+    use crate::store::DirStore;
+    use crate::writer::frame::{Body, NewFrame};
+
+    #[sde::app]
+    fn half(number: f64) -> f64 {
+        number / 2.0
+    }
+
+    /// Of a frame that says that it is the one, and of an entry that has another in its body.
+    #[test]
+    fn no_provenance_is_taken_for_another() {
+        let dir = tempfile::tempdir().unwrap();
+        let store = DirStore::open(dir.path()).unwrap();
+        let builder = Sde::builder().store(store.clone());
+        let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
+        sde.run(&half, &inputs! { number: 3.0 }).unwrap();
+        let other = [9; 16];
+        let key = provenance_key(&other);
+        let header = FrameHeader::new(FrameKind::Provenance, Class::Result, key, 0);
+        let frame = NewFrame::new(Part::Entries, header, Body::Bytes(vec![0xf6]));
+        let writer = &store.0.writer;
+        writer.begin().finish(vec![frame.unwrap()]).unwrap();
+        let catalog = &store.0.catalog;
+        assert!(catalog.provenance_bytes(&other).is_err());
+        let (segment, _) = writer.written().remove(0);
+        assert!(catalog.inline_provenance(&other, &segment).is_none());
+    }
+}

@@ -234,3 +234,19 @@ pub(super) fn keep_if_own(file: File, id: FileId) -> Option<File> {
 pub(super) fn id(found: &fs::Metadata) -> FileId {
     (found.dev(), found.ino())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_is_renewed_as_long_as_anything_is_announced() {
+        let dir = tempfile::tempdir().unwrap();
+        let lease = Lease::begin(dir.path()).unwrap();
+        let announced = || lock(&lease.renewal.state).announced;
+        let renewed = [(), ()].map(|()| lease.renew(Duration::from_secs(30)).unwrap());
+        assert_eq!(announced(), 2);
+        drop(renewed);
+        assert_eq!(announced(), 0);
+    }
+}

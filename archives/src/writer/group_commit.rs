@@ -325,3 +325,59 @@ impl Save<'_> {
             .map(drop)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::{OnceLock, mpsc};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::format::frame::FrameKind;
+    use crate::vfs::Disk;
+    use crate::writer::frame::Body;
+    use crate::writer::segment_writer::header_of;
+
+    fn save(to: &GroupCommit) {
+        let body = Body::Bytes(vec![0xf6]);
+        let frame = NewFrame::new(Part::Entries, header_of(FrameKind::Uses), body).unwrap();
+        to.begin().finish(vec![frame]).unwrap();
+    }
+
+    #[test]
+    fn a_thread_that_waits_writes_when_another_has_written() {
+        static COMMIT: OnceLock<GroupCommit> = OnceLock::new();
+        let dir = tempfile::tempdir().unwrap();
+        let config = WriterConfig {
+            vfs: Arc::new(Disk),
+            dir: dir.path().to_owned(),
+            opening: UniqueId::new(),
+            segment_size: 1 << 20,
+        };
+        let (comes, came) = mpsc::channel();
+        let (saves, saved) = mpsc::channel();
+        // Whoever writes first goes on when the other waits.
+        let is_first = AtomicBool::new(true);
+        let note = move |_| {
+            if is_first.swap(false, Ordering::Relaxed) {
+                comes.send(()).unwrap();
+                while lock(&COMMIT.get().unwrap().queue).threads == 0 {
+                    std::thread::yield_now();
+                }
+            }
+        };
+        let commit = COMMIT.get_or_init(|| GroupCommit::new(config, note));
+        for first in [true, false] {
+            let saves = saves.clone();
+            std::thread::spawn(move || {
+                save(commit);
+                saves.send(()).unwrap();
+            });
+            if first {
+                came.recv().unwrap();
+            }
+        }
+        let limit = Duration::from_secs(60);
+        assert_eq!([(); 2].map(|()| saved.recv_timeout(limit)), [Ok(()); 2]);
+    }
+}

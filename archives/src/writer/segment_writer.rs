@@ -279,7 +279,7 @@ impl ActiveSegment {
     }
 
     fn is_durable(&self) -> bool {
-        self.synced && self.named && self.buffer.is_empty()
+        self.synced && self.buffer.is_empty()
     }
 
     fn put(&mut self, frame: &NewFrame) -> io::Result<()> {

@@ -7,11 +7,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use sde::{Archiver, Selection};
-use sde_archives::Options;
+use sde_archives::inspect::{Inspection, Item};
+use sde_archives::{DirStore, Options};
 
 use crate::count;
 use crate::kit::{Call, Error, HOME, Order, Random, Sim, Then, made};
 use crate::script::Script;
+use crate::truth::generation;
 
 /// Kinds of calls, each to be counted on its own.
 const KINDS: &[&[Call]] = &[
@@ -94,6 +96,97 @@ fn each_call_is_done_and_fails() {
 #[test]
 fn from_each_call_on_all_fail() {
     each_call_fails(Then::FailOn);
+}
+
+/// Whether the medium fails or writes something else than it was given.
+#[test]
+fn a_commit_that_failed_is_made_by_the_next() {
+    for then in [Then::Fail(Error::Io), Then::Spoil(8 * 100)] {
+        let sim = Sim::new();
+        let dir = Path::new(HOME).join("store");
+        let options = Options::new().vfs(Arc::new(sim.clone()));
+        let store = options.open(&dir).unwrap();
+        let mut batch = made::batch(Selection::Checkpoint);
+        batch.scratch.push(made::scratch(1, 1));
+        store.save(&batch).unwrap();
+        sim.order(Order {
+            calls: &[Call::Write],
+            at: 1,
+            then,
+        });
+        store.commit(Selection::Checkpoint).unwrap_err();
+        let failed = generation(&sim, &dir);
+        store.commit(Selection::Checkpoint).unwrap();
+        assert_eq!(generation(&sim, &dir), failed + 1);
+    }
+}
+
+/// A second sync may report success without having written anything.
+#[test]
+fn a_file_of_another_process_that_could_not_be_synced_is_not_synced_again() {
+    let sim = Sim::new();
+    let dir = Path::new(HOME).join("store");
+    let open = |process: &Sim| {
+        let options = Options::new().vfs(Arc::new(process.clone()));
+        options.open(&dir).unwrap()
+    };
+    let save = |store: &DirStore, number| {
+        let mut batch = made::batch(Selection::Checkpoint);
+        batch.scratch.push(made::scratch(number, 1));
+        store.save(&batch).unwrap();
+    };
+    let (process, other) = (sim.process(), open(&sim.process()));
+    save(&other, 1);
+    let store = open(&process);
+    for number in 2..4 {
+        save(&store, number);
+        if number == 2 {
+            process.order_process(Order {
+                calls: &[Call::Sync],
+                at: 1,
+                then: Then::Fail(Error::Io),
+            });
+        }
+        store.commit(Selection::Checkpoint).unwrap();
+    }
+    assert_eq!(sim.misdeeds(), [""; 0]);
+    std::mem::forget((store, other));
+}
+
+/// The uses that the store in this directory tells of.
+fn uses(sim: &Sim, dir: &Path) -> usize {
+    let mut told = 0;
+    let store = Inspection::open_on(Arc::new(sim.clone()), dir).unwrap();
+    for segment in store.segments().unwrap() {
+        let each = |item| {
+            if let Item::Uses { uses, .. } = item {
+                told += uses.len();
+            }
+        };
+        segment.walk(each).unwrap();
+    }
+    told
+}
+
+#[test]
+fn uses_that_could_not_be_written_are_written_by_the_next_commit() {
+    let sim = Sim::new();
+    let dir = Path::new(HOME).join("store");
+    let options = Options::new().vfs(Arc::new(sim.clone()));
+    let store = options.open(&dir).unwrap();
+    let mut batch = made::batch(Selection::Checkpoint);
+    batch.entries.push(made::entry(1, 1, batch.selection));
+    store.save(&batch).unwrap();
+    store.find(&made::key(1)).unwrap().unwrap();
+    sim.order(Order {
+        calls: &[Call::Write],
+        at: 1,
+        then: Then::Fail(Error::Io),
+    });
+    store.commit(Selection::Checkpoint).unwrap_err();
+    assert_eq!(uses(&sim, &dir), 0);
+    store.commit(Selection::Checkpoint).unwrap();
+    assert_eq!(uses(&sim, &dir), 1);
 }
 
 /// The next save after an error goes to another file.

@@ -339,6 +339,28 @@ fn an_error_of_one_rank_is_that_of_all() {
     assert!(failed > 0);
 }
 
+/// One that has no index is read from end to end whenever the store is opened.
+#[test]
+fn what_was_written_for_others_is_sealed_at_the_end() {
+    let sim = Sim::new();
+    let store = options(&sim, 0, true).open_together(dir(), &OneProcess);
+    let store = store.unwrap();
+    save(&store, &mut Truth::default(), 1);
+    let committed = store.commit_together(Selection::Checkpoint, &OneProcess);
+    committed.unwrap();
+    drop(store);
+    let mut segments = sim.files();
+    segments.retain(|path| path.starts_with(dir()) && path.extension() == Some("sde".as_ref()));
+    assert_eq!(segments.len(), 2, "{segments:?}");
+    for segment in segments {
+        let bytes = sim.content(&segment);
+        assert!(
+            bytes[bytes.len() - 32..].starts_with(b"SDEindex"),
+            "{segment:?}"
+        );
+    }
+}
+
 /// Another thread saves while the ranks commit, which is stopped wherever it looks at a file. Gives
 /// whether it came there.
 fn saved_while_they_commit(at: u64) -> bool {

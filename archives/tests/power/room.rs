@@ -8,7 +8,7 @@ use sde_archives::{DirStore, Options, Retention};
 
 use crate::count;
 use crate::engine::{all_load, dir, engine, page, read_only};
-use crate::kit::{CHANGING, Call, Gate, Order, Sim, Then, made};
+use crate::kit::{CHANGING, Call, Error, Gate, Order, Sim, Then, made};
 use crate::log::warnings;
 use crate::truth::{Truth, Versions, generation};
 
@@ -84,6 +84,21 @@ fn a_compaction_makes_room_on_a_full_disk() {
         assert!(done.unwrap().freed > 6000);
         all_load(read_only(&sim.power_loss(spare)), 0..6);
     }
+}
+
+#[test]
+fn a_compaction_that_fails_leaves_nothing_of_what_it_began() {
+    let sim = Sim::new();
+    pages(&sim, 0..6);
+    let store = options(&sim).open(dir()).unwrap();
+    let before = sim.files();
+    sim.order(Order {
+        calls: &[Call::Sync],
+        at: 1,
+        then: Then::Fail(Error::Io),
+    });
+    store.compact(&Retention::new()).unwrap_err();
+    assert_eq!(sim.files(), before);
 }
 
 /// Scratch of run 1, which has ended, and of run 2, which has not.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{Archiver, Selection};
+use sde::{Archiver, OneProcess, Selection};
 use sde_archives::{Options, Retention};
 
 use crate::count;
@@ -27,14 +27,17 @@ fn filled() -> (Sim, Truth) {
         losses_may_be_told_of: true,
         ..Truth::default()
     };
-    for number in 0..ENTRIES {
+    // One has a state that is no part of its frame.
+    let is_long = |number: &u64| made::numbers(*number, 1, 2).len() > 8192;
+    let long = (2 * ENTRIES..).find(is_long).unwrap();
+    for (number, state) in (0..ENTRIES).zip((ENTRIES + 1..2 * ENTRIES).chain([long])) {
         let mut batch = made::batch(Selection::Checkpoint);
         batch.entries.push(made::entry(number, 1, batch.selection));
-        batch.scratch.push(made::scratch(ENTRIES + number, 1));
+        batch.scratch.push(made::scratch(state, 1));
         options(&sim).open(dir()).unwrap().save(&batch).unwrap();
         let versions = truth.entries.entry(number).or_default();
         (versions.tried, versions.acknowledged, versions.whole) = (1, 1, true);
-        let versions = truth.scratch.entry(ENTRIES + number).or_default();
+        let versions = truth.scratch.entry(state).or_default();
         (versions.tried, versions.acknowledged) = (1, 1);
     }
     (sim, truth)
@@ -72,4 +75,45 @@ fn a_compaction_gives_up_nothing_for_a_copy_that_is_spoilt() {
         }
     }
     assert!(spoilt > 50, "{spoilt}");
+}
+
+/// The same where ranks write what is in their journals to the store.
+#[test]
+fn no_journal_goes_for_a_copy_that_is_spoilt() {
+    let mut random = Random::new(9);
+    let mut spoilt = 0;
+    for at in 1.. {
+        let mut came = true;
+        for bit in (0..count(20, 500)).map(|_| random.number() as usize) {
+            let sim = Sim::new();
+            let store = options(&sim).open_together(dir(), &OneProcess).unwrap();
+            let mut truth = Truth {
+                losses_may_be_told_of: true,
+                ..Truth::default()
+            };
+            for number in 0..ENTRIES {
+                let mut batch = made::batch(Selection::Checkpoint);
+                batch.entries.push(made::entry(number, 1, batch.selection));
+                store.save(&batch).unwrap();
+                let versions = truth.entries.entry(number).or_default();
+                (versions.tried, versions.acknowledged, versions.whole) = (1, 1, true);
+            }
+            sim.order(Order {
+                calls: &[Call::Write],
+                at,
+                then: Then::Spoil(bit),
+            });
+            let before = sim.count(&[Call::Write]);
+            let committed = store.commit_together(Selection::Checkpoint, &OneProcess);
+            came = sim.count(&[Call::Write]) - before >= at;
+            spoilt += u64::from(committed.is_err());
+            sim.no_orders();
+            let checked = truth.check(&sim, &dir(), true);
+            checked.unwrap_or_else(|why| panic!("write {at}, bit {bit}: {why}"));
+        }
+        if !came {
+            break;
+        }
+    }
+    assert!(spoilt > 5, "{spoilt}");
 }

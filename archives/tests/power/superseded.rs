@@ -116,6 +116,52 @@ fn a_run_that_goes_on_keeps_its_last_states() {
     }
 }
 
+/// Saves states of runs that save less and less often, until a step. Gives the last step of each, and which writes came in each
+/// save.
+fn save_rarely(sim: &Sim, steps: u64) -> (Vec<u64>, Vec<std::ops::RangeInclusive<u64>>) {
+    // So long that they are no part of their frames.
+    const LONG: u64 = 70_000;
+    let store = options(sim).segment_size(16 * LONG).open(dir()).unwrap();
+    let (mut last, mut writes) = (vec![0; 6], Vec::new());
+    for step in 1..=steps {
+        for run in (0..6).filter(|run| step % 3_u64.pow(*run) == 0) {
+            let before = sim.count(&[Call::Write]);
+            let state = state(u64::from(run), numbers(step, LONG));
+            save_all(&store, [state]).unwrap();
+            last[run as usize] = step;
+            writes.push(before + 1..=sim.count(&[Call::Write]));
+        }
+    }
+    // As if it were killed.
+    std::mem::forget(store);
+    (last, writes)
+}
+
+/// What is written anew is read back before the states go that it was made of.
+#[test]
+fn no_state_goes_for_a_copy_that_is_spoilt() {
+    const STEPS: u64 = 160;
+    let (_, writes) = save_rarely(&Sim::new(), STEPS);
+    // After the state itself and an index.
+    let copies = writes.into_iter().flat_map(|writes| writes.skip(2));
+    let mut tried = 0;
+    for at in copies {
+        for byte in [100, 2000, 6000] {
+            let sim = Sim::new();
+            sim.order(Order {
+                calls: &[Call::Write],
+                at,
+                then: Then::Spoil(8 * byte),
+            });
+            let (last, _) = save_rarely(&sim, STEPS);
+            let checked = check(&sim.after_kill(), &last);
+            checked.unwrap_or_else(|why| panic!("write {at}, byte {byte}: {why}"));
+            tried += 1;
+        }
+    }
+    assert!(tried > 6, "{tried}");
+}
+
 /// Some runs save often, some rarely: those keep no more than their own states.
 #[test]
 fn runs_that_rarely_save_keep_nobody_elses_states() {

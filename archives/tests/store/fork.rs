@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use sde::{ArchiveError, Archiver, Batch, Codec, ErasedValue, Key, SavedScratch, Selection};
+use sde::{
+    Announced, ArchiveError, Archiver, Batch, Codec, ErasedValue, Key, SavedScratch, Selection,
+};
 use sde_archives::vfs::{Disk, Found, Site, Vfs, VfsFile};
 use sde_archives::{DirStore, Options};
 use tempfile::tempdir;
@@ -85,6 +87,40 @@ fn commit(store: &DirStore, number: u8) -> Result<(), ArchiveError> {
     store.commit(Selection::Checkpoint)
 }
 
+/// How a child ended.
+fn ended(child: libc::pid_t) -> i32 {
+    let mut status = 0;
+    // SAFETY: the status is written to; the child is ours.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    status
+}
+
+#[test]
+fn what_a_process_has_announced_stays_when_its_child_ends() {
+    let _dog = Watchdog::new("a child that ends", Duration::from_secs(120));
+    let dir = tempdir().unwrap();
+    let store = DirStore::open(dir.path()).unwrap();
+    let announced = store.announce(&key(1));
+    assert!(matches!(announced, Announced::Mine(_)));
+    let there = || {
+        let names = std::fs::read_dir(dir.path().join("work")).unwrap();
+        let mut names: Vec<_> = names.map(|name| name.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let before = there();
+    assert_eq!(before.len(), 2, "a lease and a key: {before:?}");
+    // SAFETY: the child removes files at the most, and ends without running anything else.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        drop((announced, store));
+        // SAFETY: it ends the child.
+        unsafe { libc::_exit(0) }
+    }
+    assert_eq!(ended(child), 0);
+    assert_eq!(there(), before);
+}
+
 /// Found by a hostile program: parent and child gave their next generations one name. The child's `finish` failed in 8 of 30
 /// rounds: "File exists".
 #[test]
@@ -113,10 +149,7 @@ fn a_child_and_its_parent_commit_at_once() {
     came.read_exact(&mut [0]).unwrap();
     commit(&store, 3).unwrap();
     (&answers).write_all(&[1]).unwrap();
-    let mut status = 0;
-    // SAFETY: the status is written to; the child is ours.
-    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
-    assert_eq!(status, 0, "the child could not commit");
+    assert_eq!(ended(child), 0, "the child could not commit");
     let (left, warned) = warnings(|| DirStore::open_read_only(dir.path()).unwrap());
     assert_eq!(warned, [""; 0]);
     for number in 1..=3 {

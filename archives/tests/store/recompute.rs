@@ -3,7 +3,7 @@
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use sde::{ErrorKind, Policy, SavePolicy, Source, Value, inputs};
+use sde::{Archiver, Codec, ErrorKind, Policy, SavePolicy, Source, Value, inputs};
 use sde_archives::{DirStore, Retention};
 use tempfile::tempdir;
 
@@ -126,6 +126,16 @@ fn a_damaged_large_value_is_an_error_and_then_computed_again() {
     let again = sde.request(&large(), &inputs).run().unwrap();
     assert_eq!(again.source, Source::Computed);
     std::mem::forget(sde);
+
+    // Once it was found to be damaged it is not offered again.
+    let store = DirStore::open_read_only(dir.path()).unwrap();
+    let offered = || {
+        let found = store.find(&again.key).unwrap();
+        found.and_then(|mut entry| entry.results.remove(0).payload)
+    };
+    let payload = offered().unwrap();
+    assert!(payload.decode(&Codec::of::<String>()).is_err());
+    assert!(offered().is_none());
 
     // Asked for by name it is read before it is given.
     let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use sde::{ArchiveError, ErrorKind, SavePolicy, Source, Storable, Value, inputs};
+use sde::{ArchiveError, Archiver, Codec, ErrorKind, SavePolicy, Source, Storable, Value, inputs};
+use sde_archives::DirStore;
 use serde::{Deserialize, Serialize};
 use tempfile::tempdir;
 
@@ -297,6 +298,23 @@ struct Metre;
 
 #[derive(Serialize, Deserialize)]
 struct Foot;
+
+/// The engine asks first what a value may be; a store refuses all the same.
+#[test]
+fn a_value_is_read_as_no_other_type() {
+    let dir = tempdir().unwrap();
+    let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
+    let value = Some(Value::new(Celsius(20.0)));
+    let (echo, inputs) = (Echo { app: "echo", value }, inputs! {});
+    let key = sde.request(&echo, &inputs).run().unwrap().key;
+    sde.checkpoint().unwrap();
+    std::mem::forget(sde);
+    let store = DirStore::open_read_only(dir.path()).unwrap();
+    let found = store.find(&key).unwrap().unwrap();
+    let payload = found.results[0].payload.as_ref().unwrap();
+    assert!(payload.decode(&Codec::of::<Kelvin>()).is_err());
+    assert!(payload.decode(&Codec::of::<Celsius>()).is_ok());
+}
 
 /// serde sees no difference between these.
 #[test]

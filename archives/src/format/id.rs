@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::segment::first;
 use crate::vfs::Vfs;
 
 /// What a segment, and each frame in it, is bound to: 128 random bits.
@@ -29,15 +28,17 @@ impl UniqueId {
         digest.update(&nanos(SystemTime::now()).to_le_bytes());
         digest.update(&std::process::id().to_le_bytes());
         digest.update(&COUNT.fetch_add(1, Ordering::Relaxed).to_le_bytes());
-        Self(first(digest.finalize()))
+        let mut id = [0; 16];
+        id.copy_from_slice(&digest.finalize().as_bytes()[..16]);
+        Self(id)
     }
 }
 
 impl UniqueId {
     /// The one of a part of what this one is of. In which order parts are named makes no difference.
     pub(crate) fn of_part(&self, part: &[u8]) -> Self {
-        let of_part = first(blake3::hash(part));
-        Self(std::array::from_fn(|at| self.0[at] ^ of_part[at]))
+        let digest = blake3::hash(part);
+        Self(std::array::from_fn(|at| self.0[at] ^ digest.as_bytes()[at]))
     }
 
     /// Its first eight digits, for names that people read.

@@ -97,7 +97,8 @@ pub const ARCHIVES: Layered = Layered {
     name: "sde-archives",
     src: "archives/src/",
     layers: &[
-        &["cbor", "sync", "vfs"],
+        &["sync"],
+        &["cbor", "vfs"],
         &["format"],
         &["catalog", "work"],
         &["writer", "read"],

@@ -123,6 +123,7 @@ fn job() {
     let dir = std::env::var_os("dir").unwrap();
     match job.as_str() {
         "pages" => super::kill::pages(Path::new(&dir)),
+        "awaited pages" => super::kill::awaited_pages(Path::new(&dir)),
         "saved pages" => super::kill::saved_pages(Path::new(&dir)),
         "orbit" => super::kill::one_orbit(Path::new(&dir)),
         "capacity" => super::capacity::work(Path::new(&dir)),

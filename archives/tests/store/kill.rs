@@ -2,8 +2,9 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use sde::{EventLog, SavePolicy, Sde, Source};
+use sde::{Event, EventLog, SavePolicy, Sde, Source, inputs};
 use sde_archives::DirStore;
 use tempfile::tempdir;
 
@@ -21,6 +22,40 @@ pub fn pages(dir: &Path) {
     for number in from..child::setting("to").unwrap_or(u64::MAX) {
         page.call(&sde, number).unwrap();
         child::tell(format_args!("done {number}"));
+    }
+}
+
+static WAITING: AtomicBool = AtomicBool::new(false);
+
+/// A page that is done when another call waits for it.
+#[sde::app]
+fn awaited_page(number: u64) -> Vec<u64> {
+    while !WAITING.swap(false, Ordering::Acquire) {
+        std::thread::yield_now();
+    }
+    expected_page(number)
+}
+
+/// A worker's job: each page is asked for twice at once, and the call that waited for the other tells of it.
+pub fn awaited_pages(dir: &Path) {
+    let observer = |event: &Event| {
+        if matches!(event, Event::Waiting { .. }) {
+            WAITING.store(true, Ordering::Release);
+        }
+    };
+    let builder = Sde::builder().store(DirStore::open(dir).unwrap());
+    let builder = builder.save(SavePolicy::EveryResult).observer(observer);
+    let sde = builder.build().unwrap();
+    child::tell(format_args!("ready"));
+    for number in child::setting("from").unwrap_or(0).. {
+        let ask = || {
+            let inputs = inputs! { number: number };
+            let made = sde.request(&awaited_page, &inputs).run().unwrap();
+            if made.source == Source::Waited {
+                child::tell(format_args!("done {number}"));
+            }
+        };
+        std::thread::scope(|scope| [scope.spawn(ask), scope.spawn(ask)].map(|_| ()));
     }
 }
 
@@ -76,10 +111,26 @@ fn acknowledged(told: &[String]) -> impl Iterator<Item = u64> {
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_writer_is_killed() {
+    killed_while_it_saves("pages", |sde, number| page.call(sde, number));
+}
+
+/// Those who waited for a run were woken before its result was on the disk.
+#[test]
+fn nothing_is_lost_that_was_given_to_one_who_waited() {
+    killed_while_it_saves("awaited pages", |sde, number| {
+        awaited_page.call(sde, number)
+    });
+}
+
+/// Kills a worker that tells of what it was given, and looks for that in the store.
+fn killed_while_it_saves(
+    job: &str,
+    ask: impl Fn(&Sde, u64) -> Result<sde::Value<Vec<u64>>, sde::Error>,
+) {
     let dir = tempdir().unwrap();
     let mut from = 0;
     for round in 0..8 {
-        let mut worker = Worker::start("pages", dir.path(), &[("from", from)]);
+        let mut worker = Worker::start(job, dir.path(), &[("from", from)]);
         worker.wait_for("ready");
         // It goes on while it is killed, so the kill falls anywhere.
         let told: Vec<_> = (0..1 + 7 * round).map_while(|_| worker.next()).collect();
@@ -91,7 +142,7 @@ fn nothing_acknowledged_is_lost_when_the_writer_is_killed() {
 
         let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
         for number in 0..=last {
-            assert_eq!(*page.call(&sde, number).unwrap(), expected_page(number));
+            assert_eq!(*ask(&sde, number).unwrap(), expected_page(number));
         }
         assert_eq!(sde.stats().total.computed, 0, "in round {round}");
         std::mem::forget(sde);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sde::{Event, EventLog, SavePolicy, Sde, Source, inputs};
+use sde::{AppSource, Event, EventLog, Policy, SavePolicy, Sde, Source, inputs};
 use sde_archives::DirStore;
 use tempfile::tempdir;
 
@@ -111,22 +111,17 @@ fn acknowledged(told: &[String]) -> impl Iterator<Item = u64> {
 
 #[test]
 fn nothing_acknowledged_is_lost_when_the_writer_is_killed() {
-    killed_while_it_saves("pages", |sde, number| page.call(sde, number));
+    killed_while_it_saves("pages", &page);
 }
 
 /// Those who waited for a run were woken before its result was on the disk.
 #[test]
 fn nothing_is_lost_that_was_given_to_one_who_waited() {
-    killed_while_it_saves("awaited pages", |sde, number| {
-        awaited_page.call(sde, number)
-    });
+    killed_while_it_saves("awaited pages", &awaited_page);
 }
 
 /// Kills a worker that tells of what it was given, and looks for that in the store.
-fn killed_while_it_saves(
-    job: &str,
-    ask: impl Fn(&Sde, u64) -> Result<sde::Value<Vec<u64>>, sde::Error>,
-) {
+fn killed_while_it_saves(job: &str, app: &impl AppSource) {
     let dir = tempdir().unwrap();
     let mut from = 0;
     for round in 0..8 {
@@ -142,9 +137,12 @@ fn killed_while_it_saves(
 
         let (sde, _) = engine(dir.path(), SavePolicy::OnRequest);
         for number in 0..=last {
-            assert_eq!(*ask(&sde, number).unwrap(), expected_page(number));
+            let inputs = inputs! { number: number };
+            let remembered = sde.request(app, &inputs).policy(Policy::OnlyIfRemembered);
+            let found = remembered.run().unwrap().results;
+            let found = found.get::<Vec<u64>>("result").unwrap();
+            assert_eq!(*found, expected_page(number));
         }
-        assert_eq!(sde.stats().total.computed, 0, "in round {round}");
         std::mem::forget(sde);
         // What was being saved when the kill came may be there or not.
         from = last + 1;

@@ -6,6 +6,7 @@ pub(crate) mod journal;
 pub(crate) mod open;
 pub(crate) mod options;
 pub(crate) mod relocatable;
+pub(crate) mod save;
 pub(crate) mod share;
 pub(crate) mod sync_foreign;
 pub(crate) mod uses;
@@ -38,10 +39,8 @@ use crate::read::frame::{self};
 use crate::read::trouble::Trouble;
 use crate::sync::{Guard, Lock, MANIFESTS, SEGMENTS, lock};
 use crate::vfs::Vfs;
-use crate::writer::encode::{BatchEncoder, Provenances};
-use crate::writer::frame::NewFrame;
+use crate::writer::encode::Provenances;
 use crate::writer::group_commit::{GroupCommit, Until};
-use crate::writer::pipeline::PipelinedWriter;
 use crate::writer::segment_writer::WriterConfig;
 use options::Options;
 use uses::Uses;
@@ -90,7 +89,7 @@ pub(crate) struct Inner {
     pub(crate) journal: journal::Kept,
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) writer: GroupCommit,
-    provenances: Provenances,
+    pub(crate) provenances: Provenances,
     /// Whether something was saved that no manifest tells of.
     pub(crate) unvouched: Lock<bool>,
     pub(crate) trim: Trim,
@@ -251,48 +250,6 @@ impl DirStore {
         }
     }
 
-    /// Writes what a batch has and is not there; gives why values were left out.
-    fn write_batch(&self, batch: &Batch, until: Until) -> Result<Vec<ArchiveError>, ArchiveError> {
-        std::thread::scope(|scope| {
-            let save = PipelinedWriter::new(&self.0.writer, until, scope);
-            let (_, left_out) = self.encode_batch(batch, Some(save))?;
-            Ok(left_out)
-        })
-    }
-
-    /// What a batch has and is not there, as frames, if nothing writes them meanwhile; and why values were left out.
-    fn encode_batch<'scope, 'env: 'scope>(
-        &'env self,
-        batch: &Batch,
-        save: Option<PipelinedWriter<'scope, 'env>>,
-    ) -> Result<(Vec<NewFrame>, Vec<ArchiveError>), ArchiveError> {
-        let inner = &*self.0;
-        let (writer, catalog, provenances) = (&inner.writer, &*inner.catalog, &inner.provenances);
-        let retention = &inner.room.retention;
-        let mut encoder = BatchEncoder::new(catalog, provenances, writer, save, retention);
-        encoder.batch(batch, |entry| writer.through.has(entry))?;
-        encoder.finish()
-    }
-
-    /// Makes a batch durable by what writes it, which is done once more if room had to be made.
-    fn save_by(
-        &self,
-        batch: &Batch,
-        write: impl Fn() -> Result<Vec<ArchiveError>, ArchiveError>,
-    ) -> Result<Saved, ArchiveError> {
-        let inner = &*self.0;
-        inner.writer.check_through();
-        let saved = self.with_room(&inner.room.retention, &mut 0, write);
-        if saved.is_err() {
-            self.check_there()?;
-        }
-        let left_out = saved?;
-        inner.writer.through.saved(batch);
-        *lock(&inner.unvouched) = true;
-        self.seal_what_is_long();
-        Ok(Saved::without(left_out))
-    }
-
     pub(crate) fn candidates(&self, key: &Key) -> Vec<KnownFrame> {
         self.0.catalog.known(|index| index.entries(key))
     }
@@ -369,16 +326,7 @@ impl Archiver for DirStore {
         if self.0.read_only {
             return Ok(Box::new(|| self.save(batch)));
         }
-        let (frames, left_out) = self.encode_batch(batch, None)?;
-        let frames = Arc::new(frames);
-        Ok(Box::new(move || {
-            self.check_writable()?;
-            self.save_by(batch, || {
-                let save = self.0.writer.begin_entries(Until::Durable);
-                save.finish(Arc::clone(&frames))?;
-                Ok(left_out.clone())
-            })
-        }))
+        self.encode_to_save(batch)
     }
 
     fn keep_journal(&self, journal: Journal) {

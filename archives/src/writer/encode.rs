@@ -17,7 +17,6 @@ use crate::catalog::Catalog;
 use crate::catalog::contents::content_key;
 use crate::cbor::metadata::to_bytes;
 use crate::cbor::{self, Encoded};
-use crate::compact::Retention;
 use crate::format::class::{Class, Part};
 use crate::format::frame::{FrameHeader, FrameKind};
 use crate::format::id::{UniqueId, now};
@@ -66,8 +65,11 @@ pub(crate) struct BatchEncoder<'scope, 'env: 'scope> {
     piece: u64,
     /// Why each value was left out that has no bytes.
     left_out: Vec<ArchiveError>,
-    retention: &'env Retention,
+    accepts: &'env Accepts<'env>,
 }
+
+/// Whether an entry of this app is kept whose values of a class have so many bytes.
+pub(crate) type Accepts<'a> = dyn Fn(&str, Class, u64) -> bool + 'a;
 
 impl<'scope, 'env> BatchEncoder<'scope, 'env> {
     /// Pieces are as long as a segment, if that is not long.
@@ -76,7 +78,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
         provenances: &'env Provenances,
         writer: &'env GroupCommit,
         save: Option<PipelinedWriter<'scope, 'env>>,
-        retention: &'env Retention,
+        accepts: &'env Accepts<'env>,
     ) -> Self {
         Self {
             piece: PIECE.min(writer.config().segment_size),
@@ -89,7 +91,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             frames: Vec::new(),
             bytes: 0,
             left_out: Vec::new(),
-            retention,
+            accepts,
         }
     }
 
@@ -168,7 +170,7 @@ impl<'scope, 'env> BatchEncoder<'scope, 'env> {
             places.push(place);
         }
         let bytes = places.iter().flatten().map(ValuePlace::length).sum();
-        if contents.is_empty() && !self.retention.accepts(&record.app, class, bytes) {
+        if contents.is_empty() && !(self.accepts)(&record.app, class, bytes) {
             return Ok(());
         }
         let frame = self.entry_frame((record, results), class, (&places, &contents), values);

@@ -7,6 +7,7 @@ mod callees;
 mod cancelling;
 mod compiling;
 mod cycles;
+mod decided;
 mod depth;
 mod destructors;
 mod differences;

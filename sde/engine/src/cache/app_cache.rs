@@ -411,8 +411,7 @@ impl AppCache {
         if keep.is_none() && flight.flight.fail(error.clone(), retry) {
             return;
         }
-        let is_kept = keep.is_some();
-        let ((), _before) = self.change(flight.key, |slot| match (slot, keep) {
+        let ((), _before) = self.change(flight.key, |slot| match (slot, &keep) {
             // Another has results, which are on their way to a disk.
             _ if flight.flight.decided().is_some() => ((), Change::Keep),
             (Some(Slot::Flying(flying, _)), _) if !std::ptr::eq(&**flying, flight) => {
@@ -421,11 +420,13 @@ impl AppCache {
             (Some(Slot::Flying(_, Some(previous))), _) => {
                 ((), Change::Put(Slot::Ready(Arc::clone(previous))))
             }
-            (Some(Slot::Flying(_, None)), Some(failed)) => ((), Change::Put(Slot::Failed(failed))),
+            (Some(Slot::Flying(_, None)), Some(failed)) => {
+                ((), Change::Put(Slot::Failed(Arc::clone(failed))))
+            }
             (Some(Slot::Flying(_, None)), None) => ((), Change::Remove),
             _ => ((), Change::Keep),
         });
-        if is_kept {
+        if keep.is_some() {
             flight.flight.fail(error.clone(), false);
         }
     }

@@ -4,13 +4,14 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
+use std::time::{Duration, Instant};
 
 use super::archiver::{Mark, SavedEntry, Selection};
 use crate::cache::Entry;
 use crate::error::ArchiveError;
 use crate::key::{BuildKeyHasher, Key};
 use crate::result_map::Named;
-use crate::sync::{lock, wait};
+use crate::sync::{lock, wait, wait_timeout};
 
 /// The entries and marks that a save has yet to write.
 #[derive(Default)]
@@ -284,16 +285,30 @@ pub(crate) struct Saver {
 pub(crate) struct Turn<'a>(&'a Saver);
 
 impl Saver {
-    /// Waits for a turn; an error if this thread has it.
-    pub(crate) fn turn(&self) -> Result<Turn<'_>, ArchiveError> {
+    /// Waits for a turn, for so long if that is said; an error if this thread has it, or it did not come.
+    pub(crate) fn turn(&self, patience: Option<Duration>) -> Result<Turn<'_>, ArchiveError> {
         let this = std::thread::current().id();
+        let start = Instant::now();
         let mut thread = lock(&self.thread);
         while let Some(other) = *thread {
-            if other == this {
-                let why = "a value's own code asks for a save while the value is being saved";
-                return Err(ArchiveError::Other(why.to_owned()));
-            }
-            thread = wait(&self.changed, thread);
+            let left = patience.map(|patience| patience.saturating_sub(start.elapsed()));
+            let why = match left {
+                _ if other == this => {
+                    "a value's own code asks for a save while the value is being saved"
+                }
+                Some(Duration::ZERO) => {
+                    "another thread saves, and may be waiting for this one; save outside of runs and of jobs of rayon"
+                }
+                Some(left) => {
+                    thread = wait_timeout(&self.changed, thread, left).0;
+                    continue;
+                }
+                None => {
+                    thread = wait(&self.changed, thread);
+                    continue;
+                }
+            };
+            return Err(ArchiveError::Other(why.to_owned()));
         }
         *thread = Some(this);
         Ok(Turn(self))

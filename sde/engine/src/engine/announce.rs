@@ -265,7 +265,7 @@ impl Shared {
         // Dropped when others may save again: destructors may, too.
         let (mut entries, batch);
         // A save that came before this, or comes meanwhile, would write it once more.
-        let Ok(_turn) = made.pending.saver.turn() else {
+        let Ok(_turn) = made.pending.saver.turn(None) else {
             return;
         };
         entries = made.pending.of(selection, &[record.key]);

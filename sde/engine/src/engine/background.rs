@@ -9,8 +9,8 @@ use std::sync::{Arc, Condvar, Mutex, Weak};
 use std::time::{Duration, Instant};
 
 use super::Engine;
-use super::publish::panic_message;
 use crate::checkpoint::{SavePolicy, Selection};
+use crate::error::panic_message;
 use crate::sync::{MutexGuard, lock, wait, wait_timeout};
 
 /// The thread, if it is there, and what it is to do.

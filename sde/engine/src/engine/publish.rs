@@ -12,8 +12,8 @@ use super::handle::Policy;
 use super::run_state::Run;
 use super::save::NewSave;
 use crate::cache::flight::Forever;
-use crate::cache::{Before, Decision, Entry, Record, RunFlight, Served, merge};
-use crate::error::{AppError, Error, ErrorKind, Failure};
+use crate::cache::{self, Before, Decision, Entry, Record, RunFlight, Served, merge};
+use crate::error::{AppError, Error, ErrorKind, Failure, panic_message};
 use crate::event::{RunId, Source};
 use crate::ranks::bind;
 use crate::result_map::ResultMap;
@@ -149,7 +149,7 @@ impl Engine {
         own: Served,
         write: impl FnOnce(&Arc<Entry>) -> S,
     ) -> Settled<S> {
-        let (decision, before) = run.cache.decide(flight, &own.entry);
+        let (decision, before) = self.decide(run, flight, &own.entry);
         match decision {
             Decision::Won { flight, is_kept } => {
                 let write = AssertUnwindSafe(|| is_kept.then(|| write(&own.entry)));
@@ -170,6 +170,33 @@ impl Engine {
                     _before: [before, Before::default()],
                 }
             }
+        }
+    }
+
+    /// Decides whose results stand. Those of a refresh give way only to a later computation.
+    fn decide(
+        &self,
+        run: &Run<'_>,
+        flight: &Arc<RunFlight>,
+        own: &Arc<Entry>,
+    ) -> (Decision, Before) {
+        let mut flight = Arc::clone(flight);
+        loop {
+            let (decision, before) = run.cache.decide(&flight, own);
+            let winner = match &decision {
+                Decision::Lost(winner) if run.options.policy == Policy::Refresh => winner,
+                _ => return (decision, before),
+            };
+            let (made, own) = (winner.record.run, own.record.run);
+            if made.process == own.process && made.number > own.number {
+                return (decision, before);
+            }
+            flight.flight.wait(&Forever);
+            flight = match run.cache.claim(run.key, None, |_| false) {
+                cache::Claimed::Mine(next, _) | cache::Claimed::Theirs(next) => next,
+                // Neither is asked for.
+                cache::Claimed::Ready(_) | cache::Claimed::Failed(_) => return (decision, before),
+            };
         }
     }
 
@@ -286,13 +313,4 @@ fn later_than(
     let known = found.max(previous.map(|entry| entry.record.made_at));
     let after = known.and_then(|known| known.checked_add(Duration::from_nanos(1)));
     after.map_or(made_at, |after| made_at.max(after))
-}
-
-/// The text of a panic, if it has one.
-pub(super) fn panic_message(panic: &(dyn Any + Send)) -> String {
-    let text = panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned());
-    crate::error::printable(&text.unwrap_or_else(|| "with something that is no text".to_owned()))
 }

@@ -12,12 +12,12 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::Engine;
-use super::publish::panic_message;
+use crate::app::ThreadContext;
 use crate::cache::Entry;
 use crate::checkpoint::{
     Archiver, Batch, EncodedSave, Replaced, SavePolicy, Saved, Selection, saved,
 };
-use crate::error::{ArchiveError, Error, ErrorKind};
+use crate::error::{ArchiveError, Error, ErrorKind, panic_message};
 use crate::event::Event;
 use crate::key::Key;
 use crate::ranks::{CollectiveOp, Header, Ranks, part_key};
@@ -268,7 +268,7 @@ impl Engine {
         let (entries, batch);
         // From the collecting on: a second thread that finds nothing left must
         // not say that it is saved before it is.
-        let _turn = self.pending.saver.turn()?;
+        let _turn = self.pending.saver.turn(self.patience_with_saves())?;
         let is_same = |now: Arc<dyn Archiver>| Arc::ptr_eq(&now, archiver);
         if !self.archiver().is_some_and(is_same) {
             // What there was to save is forgotten.
@@ -320,6 +320,14 @@ impl Engine {
             stretch.end("committed");
         }
         Ok(!is_last)
+    }
+
+    /// How long a save waits for another on this thread. The other may be at a value's own code, which may wait for a run or a job
+    /// of rayon's, so where this is one the wait is bounded.
+    fn patience_with_saves(&self) -> Option<Duration> {
+        let here = ThreadContext::here();
+        let may_be_awaited = here.top.is_some() || here.is_on_rayon(None);
+        may_be_awaited.then(|| self.rayon_patience.saturating_mul(100))
     }
 
     /// Has the store write its results elsewhere.

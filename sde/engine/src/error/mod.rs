@@ -13,7 +13,7 @@ mod text;
 pub use app_error::{AppError, Failure};
 pub use archive_error::ArchiveError;
 pub use text::said;
-pub(crate) use text::{close_names, debug_as_said, join_names, printable, told};
+pub(crate) use text::{close_names, debug_as_said, join_names, panic_message, printable, told};
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -1,5 +1,7 @@
 //! Text for messages: bounded, and without control characters.
 
+use std::any::Any;
+
 /// Names and paths in messages are cut here.
 const LONGEST: usize = 120;
 
@@ -113,6 +115,15 @@ fn edits(a: &str, b: &str) -> usize {
         }
     }
     row[b.len()]
+}
+
+/// The text of a panic, if it has one.
+pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned());
+    printable(&text.unwrap_or_else(|| "with something that is no text".to_owned()))
 }
 
 #[cfg(test)]

@@ -36,6 +36,7 @@ struct Ops {
     show: Show,
     bytes: Bytes,
     decode: bulk_types::Read,
+    is_bulk: fn() -> bool,
 }
 
 impl Codec {
@@ -50,6 +51,7 @@ impl Codec {
                     show: show::<T>,
                     bytes: bytes::<T>,
                     decode: decode::<T>,
+                    is_bulk: || bulk_types::of::<T>().is_some(),
                 }
             },
         )
@@ -66,6 +68,11 @@ impl Codec {
     #[must_use]
     pub fn type_id(&self) -> TypeId {
         (self.0.type_id)()
+    }
+
+    /// Whether its values are lists or arrays of numbers, which no code of users reads.
+    pub(crate) fn is_bulk(&self) -> bool {
+        (self.0.is_bulk)()
     }
 
     /// Writes a value.

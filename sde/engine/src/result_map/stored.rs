@@ -59,8 +59,8 @@ struct ValueSource {
     is_being_read: bool,
 }
 
-/// So long a thread waits for another that is reading a value.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// So long a thread waits for another that is reading a value by code of users.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 impl Stored {
     /// A value to be read by this codec.
@@ -80,8 +80,9 @@ impl Stored {
         }))
     }
 
-    /// The value; the first caller reads it, and others wait for that, but not for ever: what reads it is code of users, and
-    /// may be waiting for this thread. So a worker of rayon's, which may have stolen this call from there, reads it too.
+    /// The value; the first caller reads it, and others wait for that. But where code of users reads it, which may be waiting
+    /// for this thread, they do not wait for ever, and a worker of rayon's, which may have stolen this call from there, reads it
+    /// too.
     pub(crate) fn get(&self) -> Result<&ErasedValue, &ArchiveError> {
         let Some(payload) = self.0.to_be_read() else {
             return self.0.value.wait().as_ref();
@@ -139,12 +140,13 @@ impl Inner {
         if self.value.get().is_some() {
             return None;
         }
-        let mut waits = rayon::current_thread_index().is_none();
+        let is_bulk = self.codec.is_bulk();
+        let mut waits = is_bulk || rayon::current_thread_index().is_none();
         let mut source = lock(&self.source);
         while source.is_being_read && waits {
             let is_too_long;
             (source, is_too_long) = wait_timeout(&self.read, source, PATIENCE);
-            waits = !is_too_long;
+            waits = is_bulk || !is_too_long;
         }
         source.is_being_read = source.payload.is_some();
         source.payload.clone()

@@ -1,0 +1,260 @@
+//! Whose results stand where several calls compute one key, and that nobody has them before they are saved where each is to be.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rayon::ThreadPoolBuilder;
+use sde::{
+    ArchiveError, Archiver, Batch, Event, Key, Mark, MemoryArchiver, Payload, Policy, SavePolicy,
+    Saved, Sde, StoredEntry,
+};
+use sde_tests::{Counter, Gate, LIMIT, Watch, Watchdog, number, x, y};
+
+use super::Captured;
+
+/// A store in memory that does something before each save.
+pub struct Before<F>(pub MemoryArchiver, pub F);
+
+impl<F: Fn(&Batch) -> Result<(), ArchiveError> + Send + Sync> Archiver for Before<F> {
+    fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
+        (self.1)(batch)?;
+        self.0.save(batch)
+    }
+
+    fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+        self.0.find(key)
+    }
+
+    fn find_scratch(&self, key: &Key) -> Result<Option<Arc<dyn Payload>>, ArchiveError> {
+        self.0.find_scratch(key)
+    }
+
+    fn marks(&self) -> Result<Vec<Mark>, ArchiveError> {
+        self.0.marks()
+    }
+
+    fn describe(&self) -> String {
+        "a store that does something first".to_owned()
+    }
+}
+
+/// An engine that saves each result before anybody gets it, to a store that does something first.
+fn each_saved(
+    store: &MemoryArchiver,
+    first: impl Fn(&Batch) -> Result<(), ArchiveError> + Send + Sync + 'static,
+) -> Sde {
+    Sde::builder()
+        .store(Before(store.clone(), first))
+        .save(SavePolicy::EveryResult)
+        .build()
+        .expect("a store")
+}
+
+/// A hostile program was given 701 from memory and 700 from the store: of two that computed one key at once, the holder of the
+/// claim had its own value saved before it asked who was first.
+#[test]
+fn only_what_stands_is_saved() {
+    let _dog = Watchdog::new("a run beside another", LIMIT);
+    let store = MemoryArchiver::new();
+    let builder = Sde::builder().store(store.clone());
+    let sde = builder
+        .rayon_patience(Duration::ZERO)
+        .build()
+        .expect("a store");
+    let (calls, gate) = (Counter::new(), Gate::new());
+    let app = {
+        let (calls, gate) = (calls.clone(), gate.clone());
+        number("varies", move |_, _| {
+            let call = calls.add() as u64;
+            if call == 0 {
+                gate.pass();
+            }
+            Ok(700 + call)
+        })
+    };
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    thread::scope(|scope| {
+        let holder = scope.spawn(|| y(&sde.run(&app, &x(1)).unwrap()).unwrap());
+        gate.arrived(1);
+        let beside = pool.install(|| y(&sde.run(&app, &x(1)).unwrap()).unwrap());
+        gate.open();
+        assert_eq!((beside, holder.join().unwrap()), (701, 701));
+    });
+    sde.finish().expect("a store");
+    let later = Sde::builder().store(store).build().expect("a store");
+    assert_eq!(y(&later.run(&app, &x(1)).unwrap()).unwrap(), 701);
+    assert_eq!(later.stats().total.computed, 0);
+}
+
+/// What a store does while it writes a result that others wait for can't be a run.
+#[test]
+fn a_store_that_calls_the_engine_while_it_writes_gets_an_error() {
+    let _dog = Watchdog::new("a store that calls the engine", LIMIT);
+    let captured = Captured::default();
+    let engine = captured.clone();
+    let app = number("written", |_, n| Ok(n));
+    let (asked, refused) = (app.clone(), Counter::new());
+    let refuses = refused.clone();
+    let sde = each_saved(&MemoryArchiver::new(), move |_| {
+        let sde = engine.get().expect("set below");
+        let error = sde.run(&asked, &x(1)).expect_err("it is being written");
+        assert!(
+            error.to_string().contains("a store calls the engine"),
+            "{error}"
+        );
+        refuses.add();
+        Ok(())
+    });
+    captured.set(sde.clone()).expect("set once");
+    assert_eq!(y(&sde.run(&app, &x(1)).unwrap()).unwrap(), 1);
+    refused.reach(1);
+}
+
+/// With each result saved, whoever waits for a run gets it when it is on the disk and not before; a worker of rayon's, which
+/// waits for other runs only so long, too.
+#[test]
+fn nobody_is_given_what_is_not_saved() {
+    let _dog = Watchdog::new("waiters of a save", LIMIT);
+    let (gate, watch) = (Gate::new(), Watch::new());
+    let saves = gate.clone();
+    let sde = Sde::builder()
+        .store(Before(MemoryArchiver::new(), move |_: &Batch| {
+            saves.pass();
+            Ok(())
+        }))
+        .save(SavePolicy::EveryResult)
+        .observer(watch.clone())
+        .rayon_patience(Duration::ZERO)
+        .build()
+        .expect("a store");
+    let app = number("awaited", |_, n| Ok(n));
+    let is_open = AtomicBool::new(false);
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let get = || {
+        y(&sde.run(&app, &x(1)).unwrap()).unwrap();
+        assert!(is_open.load(Ordering::Acquire), "it is not saved yet");
+    };
+    thread::scope(|scope| {
+        scope.spawn(get);
+        gate.arrived(1);
+        scope.spawn(get);
+        scope.spawn(|| pool.install(get));
+        watch.waiting("awaited", 2);
+        is_open.store(true, Ordering::Release);
+        gate.open();
+    });
+    assert_eq!(sde.stats().total.computed, 1);
+}
+
+/// What is decided may be invalidated while it is being written; who waits for it then computes it anew.
+#[test]
+fn what_is_being_saved_can_be_invalidated() {
+    let _dog = Watchdog::new("a result that is invalidated while it is saved", LIMIT);
+    let (gate, calls) = (Gate::new(), AtomicU64::new(0));
+    let saves = gate.clone();
+    let sde = each_saved(&MemoryArchiver::new(), move |_| {
+        saves.pass();
+        Ok(())
+    });
+    let calls: &'static AtomicU64 = Box::leak(Box::new(calls));
+    let app = number("marked", move |_, _| {
+        Ok(calls.fetch_add(1, Ordering::Relaxed))
+    });
+    let key = match sde.peek(&app, &x(1)).expect("a key") {
+        sde::Peek::Miss { key, .. } => key,
+        other => panic!("{other:?}"),
+    };
+    thread::scope(|scope| {
+        let first = scope.spawn(|| y(&sde.run(&app, &x(1)).unwrap()).unwrap());
+        gate.arrived(1);
+        sde.invalidate(&key, "a test").expect("it is decided");
+        gate.open();
+        assert_eq!(first.join().unwrap(), 0);
+    });
+    assert_eq!(y(&sde.run(&app, &x(1)).unwrap()).unwrap(), 1);
+}
+
+/// A store that panicked took twenty results with it: the batch was not put back, the thread that saves in the background
+/// was gone, and the next checkpoint and the end said that all was well.
+#[test]
+fn what_a_store_panicked_at_is_saved_by_the_next() {
+    for policy in [
+        SavePolicy::OnRequest,
+        SavePolicy::EveryResult,
+        SavePolicy::Interval(Duration::from_millis(1)),
+    ] {
+        let store = MemoryArchiver::new();
+        let panics = Arc::new(AtomicBool::new(true));
+        let (still, watch) = (panics.clone(), Watch::new());
+        let sde = Sde::builder()
+            .store(Before(store.clone(), move |_: &Batch| {
+                assert!(!still.load(Ordering::Acquire), "a test");
+                Ok(())
+            }))
+            .save(policy)
+            .observer(watch.clone())
+            .build()
+            .expect("a store");
+        let app = number("panicked at", |_, n| Ok(n));
+        for n in 0..20 {
+            sde.run(&app, &x(n)).expect("no error");
+        }
+        match policy {
+            SavePolicy::OnRequest => {
+                let error = sde.checkpoint().expect_err("it panicked");
+                assert!(error.to_string().contains("panicked: a test"), "{error}");
+            }
+            _ => watch.reach(
+                1,
+                |event| matches!(event, Event::Warning { message } if message.contains("panicked")),
+            ),
+        }
+        panics.store(false, Ordering::Release);
+        if let SavePolicy::Interval(_) = policy {
+            watch.reach(1, |event| matches!(event, Event::Saved { .. }));
+        }
+        sde.finish().expect("a store");
+        let later = Sde::builder().store(store.clone()).build().unwrap();
+        for n in 0..20 {
+            let policy = Policy::OnlyIfRemembered;
+            later
+                .request(&app, &x(n))
+                .policy(policy)
+                .run()
+                .expect("saved");
+        }
+    }
+}
+
+/// On a worker of rayon's a refresh computed beside a run that had begun before it, and was given what that made.
+#[test]
+fn a_refresh_gives_way_to_no_earlier_run() {
+    let _dog = Watchdog::new("a refresh beside a run", LIMIT);
+    let builder = Sde::builder().rayon_patience(Duration::ZERO);
+    let sde = builder.build().expect("no store");
+    let (calls, earlier, later) = (Counter::new(), Gate::new(), Gate::new());
+    let app = {
+        let (calls, gates) = (calls.clone(), [earlier.clone(), later.clone()]);
+        number("refreshed", move |_, _| {
+            let call = calls.add();
+            gates[call].pass();
+            Ok(call as u64)
+        })
+    };
+    let pool = ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let inputs = x(1);
+    let refresh = || sde.request(&app, &inputs).policy(Policy::Refresh).run();
+    thread::scope(|scope| {
+        let first = scope.spawn(|| y(&sde.run(&app, &x(1)).unwrap()).unwrap());
+        earlier.arrived(1);
+        let second = scope.spawn(|| pool.install(|| y(&refresh().unwrap().results).unwrap()));
+        later.arrived(1);
+        earlier.open();
+        assert_eq!(first.join().unwrap(), 0);
+        later.open();
+        assert_eq!(second.join().unwrap(), 1);
+    });
+    assert_eq!(y(&sde.run(&app, &x(1)).unwrap()).unwrap(), 1);
+}

@@ -20,6 +20,8 @@ pub enum Lie {
     MarksFail,
     /// It can't be written to.
     SaveFails,
+    /// It panics when it is looked into, and when it is asked of its archive.
+    Panics,
     /// It answers with the entry of another key.
     OtherKey(Key),
     /// It answers with what another app made, under the key that was asked for.
@@ -84,6 +86,16 @@ impl Archiver for Lying {
         }
     }
 
+    fn is_one_store(&self) -> bool {
+        assert_ne!(*self.lie(), Lie::Panics, "a test");
+        self.truth.is_one_store()
+    }
+
+    fn look(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
+        assert_ne!(*self.lie(), Lie::Panics, "a test");
+        self.find(key)
+    }
+
     fn find(&self, key: &Key) -> Result<Option<StoredEntry>, ArchiveError> {
         match *self.lie() {
             Lie::FindFails => Err(fails()),
@@ -92,7 +104,7 @@ impl Archiver for Lying {
                 Arc::make_mut(&mut entry.record).key = *key;
                 entry
             })),
-            Lie::None | Lie::MarksFail | Lie::SaveFails => self.truth.find(key),
+            Lie::None | Lie::MarksFail | Lie::SaveFails | Lie::Panics => self.truth.find(key),
         }
     }
 

@@ -10,7 +10,7 @@ use sde::{
     ArchiveError, Archiver, Batch, Event, Key, Mark, MemoryArchiver, Payload, Policy, SavePolicy,
     Saved, Sde, StoredEntry,
 };
-use sde_tests::{Counter, Gate, LIMIT, Watch, Watchdog, number, x, y};
+use sde_tests::{Counter, Gate, LIMIT, Lie, Lying, Watch, Watchdog, number, x, y};
 
 use super::Captured;
 
@@ -257,4 +257,31 @@ fn a_refresh_gives_way_to_no_earlier_run() {
         assert_eq!(second.join().unwrap(), 1);
     });
     assert_eq!(y(&sde.run(&app, &x(1)).unwrap()).unwrap(), 1);
+}
+
+/// A store that panics after it has written: the caller hears of it, and nobody waits for ever.
+#[test]
+fn who_waits_for_what_a_store_panics_at_has_it() {
+    let _dog = Watchdog::new("a store that panics after a write", LIMIT);
+    let (store, watch, gate) = (Lying::new(), Watch::new(), Gate::new());
+    let builder = Sde::builder().store(store.clone()).observer(watch.clone());
+    let sde = builder.save(SavePolicy::EveryResult).build().unwrap();
+    let app = {
+        let gate = gate.clone();
+        number("slow", move |_, n| {
+            gate.pass();
+            Ok(n)
+        })
+    };
+    thread::scope(|scope| {
+        let runner = scope.spawn(|| sde.run(&app, &x(1)));
+        gate.arrived(1);
+        let waiter = scope.spawn(|| y(&sde.run(&app, &x(1)).unwrap()).unwrap());
+        watch.waiting("slow", 1);
+        store.tell(Lie::Panics);
+        gate.open();
+        assert!(runner.join().is_err());
+        store.tell(Lie::None);
+        assert_eq!(waiter.join().unwrap(), 1);
+    });
 }

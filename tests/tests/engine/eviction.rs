@@ -1,5 +1,6 @@
 //! Values of an app that may take only so much memory.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -7,6 +8,7 @@ use sde::{
     App, AppError, AppInfo, Event, EventLog, EvictionOrder, Fingerprint, Handle, Inputs,
     MemoryBudget, MemorySize, ResultMap, ResultSpec, Sde, inputs,
 };
+use sde_tests::{Lie, Lying};
 
 #[sde::app]
 fn zeros(length: usize) -> Vec<f64> {
@@ -239,4 +241,34 @@ fn a_limit_for_no_app_is_warned_of() {
     };
     assert!(warning.contains("memory budget of \"zeross\""), "{warning}");
     assert!(warning.contains("did you mean: zeros"), "{warning}");
+}
+
+/// Found by leaving out a guard that no test missed: what was about to leave when the store panicked was on no list any more,
+/// and stayed for ever.
+#[test]
+fn what_a_store_panicked_at_leaves_later() {
+    let store = Lying::new();
+    let budget =
+        MemoryBudget::bytes(10 * (8_040 + ENTRY) + ENTRY).order(EvictionOrder::LeastRecentlyUsed);
+    let sde = Sde::builder()
+        .store(store.clone())
+        .memory_budget_of("zeros", budget)
+        .build()
+        .unwrap();
+    for length in 1_000..1_010 {
+        zeros.call(&sde, length).unwrap();
+    }
+    // It is asked for what is saved when that is about to leave.
+    sde.checkpoint().unwrap();
+    sde.archive().unwrap();
+    store.tell(Lie::Panics);
+    // More than one has to leave at once.
+    let much = AssertUnwindSafe(|| zeros.call(&sde, 4_000).is_ok());
+    assert!(catch_unwind(much).is_err());
+    store.tell(Lie::None);
+    for length in 1_010..1_040 {
+        zeros.call(&sde, length).unwrap();
+    }
+    let stay: Vec<_> = (1_000..1_010).filter(|n| is_there(&sde, *n)).collect();
+    assert_eq!(stay, [0; 0]);
 }

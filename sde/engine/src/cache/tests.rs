@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use super::app_cache::{AppCache, Claimed, Decision};
+use super::app_cache::{AppCache, Change, Claimed, Decision};
 use super::entry::{Entry, Served};
+use super::flight::{Flight, Patience, Waited};
 use super::record::Record;
 use super::run_flight::RunFlight;
 use crate::app::{AppId, CodeId};
@@ -183,4 +184,65 @@ fn what_is_not_needed_may_be_gone() {
     };
     assert!(without(Tag::Expendable.into()).is_whole_and_checked(0));
     assert!(!without(Tags::default()).is_whole_and_checked(0));
+}
+
+/// The locks of the map are of another crate, and count as ours.
+#[cfg(debug_assertions)]
+#[test]
+fn code_of_users_with_the_map_locked_panics() {
+    let cache = AppCache::new("app".into(), None);
+    assert!(cache.record(&entry(1), cache.generation()));
+    let user_code = || crate::sync::user_code("a destructor");
+    let panics = |job: &dyn Fn()| {
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
+        assert!(panicked.is_err());
+        user_code();
+    };
+    panics(&|| _ = cache.look_ready(&key(), |_| user_code()));
+    panics(&|| _ = cache.change(key(), |_| (user_code(), Change::Keep)));
+}
+
+/// What began before the contents were swapped is for those who wait for it.
+#[test]
+fn what_began_before_a_swap_is_not_kept() {
+    let cache = AppCache::new("app".into(), None);
+    let (flight, generation) = (flight(&cache), cache.generation());
+    drop(cache.forget_all());
+    assert!(!cache.record(&entry(1), generation));
+    assert!(stands(&cache, &flight, entry(1)));
+    assert!(cache.entry(&key()).is_none());
+}
+
+/// Else those who wait would be given the earlier result, after the later was written.
+#[test]
+fn what_was_there_is_not_put_back_once_it_is_decided() {
+    let cache = AppCache::new("app".into(), None);
+    assert!(cache.record(&entry(1), cache.generation()));
+    let Claimed::Mine(flight, Some(previous)) = cache.claim(key(), None, |_| false) else {
+        unreachable!("nobody else is there");
+    };
+    let _ = cache.decide(&flight, &entry(2));
+    assert!(!cache.put_back(&flight, &served(previous)));
+    assert!(!flight.flight.is_complete());
+}
+
+/// Else a rayon worker that lost patience would compute what is on its way to the disk.
+#[test]
+fn nobody_gives_up_what_is_decided() {
+    struct Over;
+    impl Patience for Over {
+        fn is_over(&self) -> bool {
+            true
+        }
+    }
+    let flight = Flight::<u64, ()>::new();
+    assert_eq!(flight.decide(1), Ok(()));
+    std::thread::scope(|scope| {
+        let waiter = scope.spawn(|| flight.wait(&Over));
+        while flight.waiting() == 0 && !waiter.is_finished() {
+            std::thread::yield_now();
+        }
+        assert_eq!(flight.complete(Ok(1)), Ok(1));
+        assert_eq!(waiter.join().ok(), Some(Waited::Complete(Ok(1))));
+    });
 }

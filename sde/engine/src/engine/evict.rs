@@ -68,10 +68,11 @@ impl Engine {
             let cache = |listed: Listed| Some((self.caches.at(listed.app)?, listed.entry));
             let mut victims = Victims(victims.into_iter().filter_map(cache).collect());
             self.save_before_dropping(victims.0.iter().map(|(_, entry)| entry.record.key));
-            while let Some((cache, entry)) = victims.0.pop() {
-                if let Err(why) = self.evict(cache, &entry, rule) {
-                    cache.count_again(&entry, why);
+            while let Some((cache, entry)) = victims.0.last() {
+                if let Err(why) = self.evict(cache, entry, rule) {
+                    cache.count_again(entry, why);
                 }
+                victims.0.pop();
             }
         }
         self.warn_of_what_cant_leave(memory);

@@ -1,14 +1,18 @@
 //! What only the inside tells: what other ranks sent is not in memory twice, as bytes, and as the values that were read from them;
 //! what a budget counts is what caches hold.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+
 use super::handle::Handle;
 use crate::app::{App, AppInfo, ResultSpec};
 use crate::error::AppError;
 use crate::inputs::Inputs;
 use crate::key::{Encoder, Fingerprint, FingerprintError};
 use crate::ranks::{ProcessGroup, ThreadGroup};
-use crate::result_map::{Json, ResultMap, Tag};
-use crate::{MemoryArchiver, MemoryBudget, Policy, Sde};
+use crate::result_map::{Codec, ErasedValue, Json, ResultMap, SizeOf, Tag, Wire};
+use crate::sync::lock;
+use crate::{Event, MemoryArchiver, MemoryBudget, Policy, Sde};
 
 struct Twice;
 
@@ -117,5 +121,39 @@ fn what_a_budget_counts_is_what_the_cache_holds() {
         }
         assert_eq!(counted().bytes + counted().in_use_bytes, held());
         assert!(counted().kept_bytes <= counted().bytes);
+    }
+}
+
+/// Else no test would notice that a lock is held where code of users is called.
+#[cfg(debug_assertions)]
+#[test]
+fn all_that_calls_code_of_users_says_so() {
+    struct Guarded;
+    let (sde, inputs) = (Sde::new(), Inputs::new().with("x", 1_u64));
+    let observed = Sde::builder().observer(|_: &Event| ()).build().unwrap();
+    let (value, codec) = (ErasedValue::new(1_u64), Codec::of::<u64>());
+    let bypassing = || sde.request(&Twice, &inputs).policy(Policy::Bypass).run();
+    let calls: [(&str, &dyn Fn()); 7] = [
+        ("a body", &|| drop(bypassing())),
+        ("an observer", &|| observed.engine().warn(String::new)),
+        ("a store", &|| drop(sde.engine().archiver())),
+        ("a destructor", &|| drop(ErasedValue::new(1_u64))),
+        ("`MemorySize`", &|| _ = SizeOf::flat::<u64>().of(&value)),
+        ("`Serialize`", &|| {
+            _ = codec.encode(&value, serde_json::value::Serializer);
+        }),
+        ("`Deserialize`", &|| drop(Json.decode(b"1", &codec))),
+    ];
+    let mutex = Mutex::new(Guarded);
+    for (what, call) in calls {
+        call();
+        let locked = AssertUnwindSafe(|| {
+            let _held = lock(&mutex);
+            call();
+        });
+        let panic = catch_unwind(locked).expect_err(what);
+        let said = panic.downcast_ref::<String>().unwrap();
+        let expected = format!("{what} is called with locks held");
+        assert!(said.starts_with(&expected), "{said}");
     }
 }

@@ -199,4 +199,29 @@ mod tests {
         assert_eq!(stored.bytes(), 1000);
         assert!(stored.get().is_ok());
     }
+
+    struct Panics;
+
+    impl Payload for Panics {
+        fn decode(&self, _: &Codec) -> Result<ErasedValue, ArchiveError> {
+            std::panic::resume_unwind(Box::new("a test"))
+        }
+
+        fn may_be(&self, _: &Codec) -> bool {
+            true
+        }
+
+        fn stored_bytes(&self) -> u64 {
+            0
+        }
+    }
+
+    /// Else each who asks for the value waits a while for a thread that is gone.
+    #[test]
+    fn who_panics_reads_no_more() {
+        let stored = Stored::new(Arc::new(Panics), Codec::of::<u64>());
+        let read = std::panic::AssertUnwindSafe(|| stored.get().is_ok());
+        assert!(std::panic::catch_unwind(read).is_err());
+        assert!(!lock(&stored.0.source).is_being_read);
+    }
 }

@@ -1,6 +1,7 @@
 //! A store that fails or lies when it is told to.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use sde::{
     ArchiveError, Archiver, Batch, Key, Mark, MemoryArchiver, Payload, Record, Saved, StoredEntry,
@@ -20,6 +21,8 @@ pub enum Lie {
     MarksFail,
     /// It can't be written to.
     SaveFails,
+    /// It says that what it has was made an hour later.
+    Ahead,
     /// It panics when it is looked into, and when it is asked of its archive.
     Panics,
     /// It answers with the entry of another key.
@@ -102,6 +105,10 @@ impl Archiver for Lying {
             Lie::OtherKey(other) => self.truth.find(&other),
             Lie::OtherApp(other) => Ok(self.truth.find(&other)?.map(|mut entry| {
                 Arc::make_mut(&mut entry.record).key = *key;
+                entry
+            })),
+            Lie::Ahead => Ok(self.truth.find(key)?.map(|mut entry| {
+                Arc::make_mut(&mut entry.record).made_at += Duration::from_secs(3600);
                 entry
             })),
             Lie::None | Lie::MarksFail | Lie::SaveFails | Lie::Panics => self.truth.find(key),

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 
 use sde::{AppError, MemoryArchiver, Outcome, Peek, Policy, Sde, Selection, Source, inputs};
-use sde_tests::{Gate, LIMIT, Made, Watchdog, number, x, y};
+use sde_tests::{Gate, LIMIT, Lie, Lying, Made, Watchdog, number, x, y};
 
 /// An app whose results tell in which order they were computed, as if its surroundings changed.
 fn counting() -> Made {
@@ -242,4 +242,20 @@ fn an_older_stored_result_does_not_come_back() {
     assert_eq!(run(Policy::Refresh), 1);
     sde.clean_cache("refresh.count", []).unwrap();
     assert_eq!(run(Policy::Use), 2);
+}
+
+/// The earlier result was made by a process whose clock is ahead.
+#[test]
+fn what_is_refreshed_is_later_whatever_the_clocks_say() {
+    let (store, app) = (Lying::new(), counting());
+    let process = || Sde::builder().store(store.clone()).build().unwrap();
+    let got = |sde: &Sde, policy| y(&ask(sde, &app, policy).results).unwrap();
+    let first = process();
+    assert_eq!(got(&first, Policy::Use), 0);
+    first.finish().unwrap();
+    store.tell(Lie::Ahead);
+    let sde = process();
+    assert_eq!(got(&sde, Policy::Refresh), 1);
+    sde.clean_cache("counting", []).unwrap();
+    assert_eq!(got(&sde, Policy::Use), 2);
 }

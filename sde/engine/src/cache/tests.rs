@@ -8,6 +8,7 @@ use super::entry::{Entry, Served};
 use super::flight::{Flight, Patience, Waited};
 use super::record::Record;
 use super::run_flight::RunFlight;
+use super::waits::{Awaited, Until, Verdict, WaitSite, Waits};
 use crate::app::{AppId, CodeId};
 use crate::error::Error;
 use crate::event::RunId;
@@ -245,4 +246,29 @@ fn nobody_gives_up_what_is_decided() {
         assert_eq!(flight.complete(Ok(1)), Ok(1));
         assert_eq!(waiter.join().ok(), Some(Waited::Complete(Ok(1))));
     });
+}
+
+/// Else a run that is made again, after a caller of it gave up its wait, would seem to wait still.
+#[test]
+fn a_wait_that_was_given_up_closes_no_cycle() {
+    struct GoesOn;
+    impl Awaited for GoesOn {
+        fn is_over(&self) -> bool {
+            false
+        }
+
+        fn wake(&self) {}
+    }
+    let (waits, awaited) = (Waits::new(), Arc::new(GoesOn));
+    let wait = |from, to| {
+        let site = WaitSite {
+            ancestry: vec![from],
+            stack: vec![from],
+        };
+        waits.begin(site, to, &awaited, Until::Made)
+    };
+    assert!(matches!(wait(1, 2), Verdict::Wait(_)));
+    let waiting = wait(2, 1);
+    assert!(matches!(waiting, Verdict::Wait(_)));
+    assert!(matches!(wait(1, 2), Verdict::Cycle(_)));
 }

@@ -283,9 +283,35 @@ fn what_was_refreshed_is_not_replaced_by_what_was_before_it() {
     for number in 0..10 {
         field.call(&sde, number, 100).unwrap();
     }
-    // What is left of it, if that is not little.
-    sde.evict("budget.versions", 0);
     assert_eq!(versions.call(&sde, 1).unwrap()[0], 12);
+}
+
+/// What the store has of the key since is of another process, and may be other.
+#[test]
+fn what_another_process_refreshed_is_no_copy() {
+    static VERSION: AtomicU64 = AtomicU64::new(0);
+    #[sde::app(name = "budget.refreshed")]
+    fn refreshed() -> Vec<u64> {
+        vec![VERSION.fetch_add(1, Ordering::Relaxed); 1000]
+    }
+    let store = MemoryArchiver::new();
+    let budget = MemoryBudget::bytes(10 * KIB)
+        .only_saved()
+        .order(EvictionOrder::LeastRecentlyUsed);
+    let builder = Sde::builder().store(store.clone());
+    let sde = builder.memory_budget(budget).build().unwrap();
+    assert_eq!(refreshed.call(&sde).unwrap()[0], 0);
+    sde.checkpoint().unwrap();
+    sde.archive().unwrap();
+    let other = Sde::builder().store(store).build().unwrap();
+    let inputs = inputs! {};
+    let request = other.request(&refreshed, &inputs).policy(Policy::Refresh);
+    request.run().unwrap();
+    other.finish().unwrap();
+    for number in 0..20 {
+        field.call(&sde, number, 100).unwrap();
+    }
+    assert_eq!(refreshed.call(&sde).unwrap()[0], 0);
 }
 
 /// Many small values are held, and large ones come and go.

@@ -160,8 +160,8 @@ impl<F: FnOnce() + Send> Archiver for Meanwhile<F> {
     }
 }
 
-/// A store whose announcements that come late are held at a gate.
-struct Slow(DirStore, Gate);
+/// A store whose announcements that come late are held at a gate, and who has it, or is in one.
+struct Slow(DirStore, Gate, Arc<()>);
 
 impl Archiver for Slow {
     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
@@ -177,6 +177,7 @@ impl Archiver for Slow {
         self.0.marks()
     }
     fn announce(&self, key: &Key) -> Announced {
+        let _in_it = Arc::clone(&self.2);
         if thread::current().name() == Some("sde-share") {
             self.1.pass();
         }
@@ -213,7 +214,8 @@ fn frames(store: &Path) -> BTreeMap<Key, usize> {
 fn what_was_saved_is_not_written_once_more_for_others() {
     let _dog = Watchdog::new("a result saved before it is shared", LIMIT);
     let (folder, late, body) = (tempdir().unwrap(), Gate::new(), Gate::new());
-    let store = Slow(DirStore::open(folder.path()).unwrap(), late.clone());
+    let store = DirStore::open(folder.path()).unwrap();
+    let store = Slow(store, late.clone(), Arc::default());
     let builder = Sde::builder().shared_work(SharedWork::On);
     let sde = builder.store(store).build().unwrap();
     let (app, asks) = (squares(&body), DirStore::open(folder.path()).unwrap());
@@ -231,6 +233,26 @@ fn what_was_saved_is_not_written_once_more_for_others() {
     });
     sde.checkpoint().unwrap();
     assert!(frames(folder.path()).into_values().eq([1, 1]));
+}
+
+/// Else a program that removes the folder afterwards has it made again.
+#[test]
+fn nobody_uses_the_store_of_an_engine_that_is_gone() {
+    let _dog = Watchdog::new("the end of an engine that announces", LIMIT);
+    let (folder, late, body) = (tempdir().unwrap(), Gate::new(), Gate::new());
+    let (used, app) = (Arc::new(()), squares(&body));
+    let store = DirStore::open(folder.path()).unwrap();
+    let store = Slow(store, late.clone(), Arc::clone(&used));
+    let builder = Sde::builder().shared_work(SharedWork::On);
+    let sde = builder.store(store).build().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| sde.run(&app, &x(2)).unwrap());
+        late.arrived(1);
+        body.open();
+    });
+    late.open();
+    drop(sde);
+    assert_eq!(Arc::strong_count(&used), 1);
 }
 
 /// The same as it was found, where a checkpoint and the thread that shares results may meet.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use sde::{AppError, InputFile, Parameter, Sde, Slot, Source, inputs};
+use sde::{AppError, InputFile, Sde, Source, inputs};
 use sde_tests::{Counter, Made, number, x, y};
 
 fn result(sde: &Sde, app: &Made) -> u64 {
@@ -124,37 +124,23 @@ fn peeks_and_estimates() {
     assert_eq!(again.source, Source::Map);
 }
 
-/// A failure that was declared permanent outlived its cause, whatever mended that.
+/// A failure that was declared permanent outlived its cause.
 #[test]
 fn a_permanent_failure_of_a_name_that_leads_nowhere_yet() {
-    let double = || number("double", |_, n| Ok(2 * n));
-    let of_slot = || double().described(|info| info.slot(Slot::new("term", "missing")));
-    let of_parameter =
-        || double().described(|info| info.parameter(Parameter::required::<u64>("factor")));
-    type Step<'a> = &'a dyn Fn(&Sde) -> sde::Result<()>;
-    let ways: [(Step<'_>, Step<'_>); 4] = [
-        (&|_| Ok(()), &|sde| sde.apps().register("later", double())),
-        (&|sde| sde.apps().register("other", double()), &|sde| {
-            sde.apps().copy("other", "later")
-        }),
-        (&|sde| sde.apps().register("later", of_slot()), &|sde| {
-            sde.apps().set_sub_app("later", "term", double())
-        }),
-        (
-            &|sde| sde.apps().register("later", of_parameter()),
-            &|sde| sde.apps().set("later", "factor", 2_u64),
-        ),
-    ];
-    for (begin, mend) in ways {
+    let app = number("permanent", |sde, n| {
+        let later = sde.run("later", &x(n));
+        let later = later.map_err(|error| AppError::message(error.to_string()).permanent())?;
+        Ok(y(&later)?)
+    });
+    for is_copied in [false, true] {
         let sde = Sde::new();
-        let app = number("permanent", |sde, n| {
-            let later = sde.run("later", &x(n));
-            let later = later.map_err(|error| AppError::message(error.to_string()).permanent())?;
-            Ok(y(&later)?)
-        });
-        begin(&sde).unwrap();
+        let double = number("double", |_, n| Ok(2 * n));
+        sde.apps().register("other", double.clone()).unwrap();
         assert!(sde.run(&app, &x(1)).is_err());
-        mend(&sde).unwrap();
+        match is_copied {
+            true => sde.apps().copy("other", "later").unwrap(),
+            false => sde.apps().register("later", double).unwrap(),
+        }
         assert_eq!(result(&sde, &app), 2);
     }
 }

@@ -10,7 +10,7 @@ use sde::store::DirStore;
 use sde::store::inspect::{Inspection, Item};
 use sde::{
     Announced, App, AppError, AppInfo, ArchiveError, Archiver, Batch, Builder, CancelToken, Cost,
-    ErrorKind, Event, Handle, Inputs, Key, Mark, Payload, Policy, ResultMap, Saved, Sde,
+    ErrorKind, Event, Handle, Inputs, Key, Mark, Observer, Payload, Policy, ResultMap, Saved, Sde,
     SharedWork, Source, StoredEntry, Tag,
 };
 use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, number, number_info, until, x, y};
@@ -235,6 +235,19 @@ fn what_was_saved_is_not_written_once_more_for_others() {
     assert!(frames(folder.path()).into_values().eq([1, 1]));
 }
 
+/// An observer that opens a gate when its engine ends.
+struct OpensWhenGone(Gate);
+
+impl Observer for OpensWhenGone {
+    fn observe(&self, _: &Event) {}
+}
+
+impl Drop for OpensWhenGone {
+    fn drop(&mut self) {
+        self.0.open();
+    }
+}
+
 /// Else a program that removes the folder afterwards has it made again.
 #[test]
 fn nobody_uses_the_store_of_an_engine_that_is_gone() {
@@ -244,13 +257,13 @@ fn nobody_uses_the_store_of_an_engine_that_is_gone() {
     let store = DirStore::open(folder.path()).unwrap();
     let store = Slow(store, late.clone(), Arc::clone(&used));
     let builder = Sde::builder().shared_work(SharedWork::On);
+    let builder = builder.observer(OpensWhenGone(late.clone()));
     let sde = builder.store(store).build().unwrap();
     thread::scope(|scope| {
         scope.spawn(|| sde.run(&app, &x(2)).unwrap());
         late.arrived(1);
         body.open();
     });
-    late.open();
     drop(sde);
     assert_eq!(Arc::strong_count(&used), 1);
 }

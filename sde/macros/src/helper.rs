@@ -112,7 +112,51 @@ fn stands_free(name: &Ident) -> bool {
         || path.ends_with("mod.rs") && folder.is_some_and(is_module);
     let name = name.to_string();
     let tokens = marked(&text, place.line(), place.column(), &name);
-    !named_so && tokens.and_then(|tokens| is_free(tokens, &name)) == Some(true)
+    let is_free =
+        |tokens: TokenStream| !hides(tokens.clone(), &name) && is_free(tokens, &name) == Some(true);
+    !named_so && !OF_THE_LANGUAGE.contains(&&*name) && tokens.is_some_and(is_free)
+}
+
+/// Primitive types, and crates that are named in what other macros make.
+const OF_THE_LANGUAGE: [&str; 22] = [
+    "alloc", "bool", "char", "core", "f16", "f32", "f64", "f128", "i8", "i16", "i32", "i64",
+    "i128", "isize", "std", "str", "u8", "u16", "u32", "u64", "u128", "usize",
+];
+
+/// Whether a trait of this name would be found instead of what is meant: in `Row<LIMIT>`, and in `name::of_a_crate`.
+fn hides(tokens: TokenStream, name: &str) -> bool {
+    let tokens: Vec<_> = tokens.into_iter().collect();
+    let sign = |at: usize| match tokens.get(at) {
+        Some(TokenTree::Punct(punct)) => punct.as_char(),
+        _ => ' ',
+    };
+    let is_unmatched = |bracket: char, places: &mut dyn Iterator<Item = usize>| {
+        let mut depth = 0;
+        for at in places.take_while(|at| sign(*at) != ';') {
+            let is_arrow = sign(at) == '>' && matches!(sign(at.wrapping_sub(1)), '-' | '=');
+            match sign(at) {
+                _ if is_arrow => {}
+                found if found == bracket && depth == 0 => return true,
+                found if found == bracket => depth -= 1,
+                '<' | '>' => depth += 1,
+                _ => {}
+            }
+        }
+        false
+    };
+    tokens.iter().enumerate().any(|(i, token)| match token {
+        TokenTree::Group(group) => hides(group.stream(), name),
+        TokenTree::Ident(word) if word == name => {
+            let is_path = (sign(i + 1), sign(i + 2)) == (':', ':') && sign(i + 3) != '<';
+            let is_in_list = matches!(sign(i.wrapping_sub(1)), '<' | ',' | '=')
+                && matches!(sign(i + 1), '>' | ',');
+            is_path
+                || is_in_list
+                    && is_unmatched('<', &mut (0..i).rev())
+                    && is_unmatched('>', &mut (i + 1..tokens.len()))
+        }
+        _ => false,
+    })
 }
 
 /// Stands before the name that is looked for.
@@ -210,6 +254,29 @@ mod tests {
         )
         .unwrap_err();
         assert!(told.to_string().contains("takes `by_name`"), "{told}");
+    }
+
+    #[test]
+    fn a_trait_would_hide_generic_arguments_and_crates() {
+        let hides = |text: &str| super::hides(text.parse().unwrap(), "N");
+        for hidden in [
+            "fn f(m: M<N>) {}",
+            "fn f(x: f64) -> M<Box<dyn Fn(u8) -> u8>, N> {}",
+            "fn f() { g::<N, { 3 }, Vec<Vec<u8>>>() }",
+            "struct M<const K: usize = N>;",
+            "x!(N::PI)",
+            "use N::{a, b};",
+        ] {
+            assert!(hides(hidden), "{hidden}");
+        }
+        for other in [
+            "const N: usize = 3; fn f() -> [f64; N] { N::<u8>() }",
+            "fn f(x: f64) -> f64 { if x < N { a } else if N > x { m::N } else { M::<{ N }> } }",
+            "fn f() { [x < 1, N, y]; (Vec::<u8>::new(), N, Vec::<u8>::new()) }",
+            "fn f() { (a < b); g(N, |x| -> u8 { x }) }",
+        ] {
+            assert!(!hides(other), "{other}");
+        }
     }
 
     /// A trait in an `impl` is refused, and beside a module of its name.

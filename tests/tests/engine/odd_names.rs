@@ -158,12 +158,54 @@ macro_rules! made {
 }
 made!(of_a_macro 1.0);
 
+/// Found by attacking it: a generic argument and the first word of a path are looked for among traits first, so that
+/// the hidden trait of the helper's name was found there.
+mod named_as_else {
+    #[sde::helper]
+    const WIDTH: usize = 3;
+
+    #[sde::helper]
+    static OTHER: usize = 2;
+
+    struct Row<T, const N: usize>([T; N]);
+
+    fn zeros<const N: usize>() -> [f64; N] {
+        [0.0; N]
+    }
+
+    #[sde::helper]
+    fn std(values: &[f64]) -> f64 {
+        values.iter().sum::<f64>() + std::f64::consts::PI
+    }
+
+    #[sde::helper]
+    fn u16(x: f64) -> u16 {
+        x as u16
+    }
+
+    #[sde::helper]
+    fn tempfile() -> bool {
+        tempfile::tempdir().is_ok()
+    }
+
+    #[sde::app]
+    pub(super) fn odd_widths(x: f64) -> f64 {
+        let row: Row<Vec<f64>, WIDTH> = Row([vec![x], vec![], vec![]]);
+        let width = row.0.len() + zeros::<WIDTH>().len() + OTHER;
+        width as f64 + std(&row.0[0]) + f64::from(u16(x)) + f64::from(u8::from(tempfile()))
+    }
+}
+
 #[sde::app]
 fn odd(x: f64, r#type: f64) -> Result<f64, Box<dyn std::error::Error>> {
     fn nested<T: Debug>(x: T) -> T {
         x
     }
     let (shift, grow) = (1.0, |y: f64| y + r#type);
+    let shift = match Some(shift) {
+        Some(shift) => shift,
+        None => 0.0,
+    };
     let kind = if x > 1.0 { First } else { Second };
     let order = match kind {
         First => odd_recursive(2),
@@ -198,4 +240,6 @@ fn nothing_is_refused() {
     let sde = sde::Sde::new();
     assert_eq!(*in_a_function.call(&sde, 1.0).expect("no error"), 2.0);
     assert!(*odd.call(&sde, 0.5, 1.0).expect("no error") > 0.0);
+    let widths = named_as_else::odd_widths.call(&sde, 0.0);
+    assert!(*widths.expect("no error") > 9.0);
 }

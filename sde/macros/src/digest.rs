@@ -30,7 +30,7 @@ pub(crate) fn words(tokens: TokenStream) -> String {
 }
 
 /// Gives the kind and the text of each token.
-fn walk(tokens: TokenStream, put: &mut dyn FnMut(u8, &str)) {
+pub(crate) fn walk(tokens: TokenStream, put: &mut dyn FnMut(u8, &str)) {
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
         match token {

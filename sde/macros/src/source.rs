@@ -61,12 +61,23 @@ fn names(item: &TokenStream) -> TokenStream {
 fn asked(item: &TokenStream) -> BTreeMap<String, Ident> {
     let mut names = BTreeMap::new();
     find_names(item.clone(), &mut names);
-    let mut variables = Variables(&mut names);
+    let mut patterns = Patterns::default();
     if let Ok(mut item) = syn::parse2::<Item>(item.clone()) {
-        variables.visit_item_mut(&mut item);
+        patterns.visit_item_mut(&mut item);
     }
+    digest::walk(item.clone(), &mut |_, text| {
+        if let Some(count) = patterns.0.get_mut(text) {
+            *count -= 1;
+        }
+    });
+    // What begins like a constant may be one, and so may what stands in patterns only: a variable is used.
+    let is_variable = |name: &str| {
+        let is_plain = !name.starts_with(|c: char| c == '_' || c.is_uppercase());
+        is_plain && patterns.0.get(name).is_some_and(|count| *count < 0)
+    };
     names
         .into_iter()
+        .filter(|(text, (_, is_called))| *is_called || !is_variable(text))
         .map(|(text, (name, _))| (text, name))
         .collect()
 }
@@ -129,16 +140,13 @@ fn put(names: &mut Names, name: TokenStream, is_called: bool) {
     }
 }
 
-/// Takes the variables out that are not called. What begins like a constant may be one, in a pattern too.
-struct Variables<'n>(&'n mut Names);
+/// How often each name stands alone in a pattern.
+#[derive(Default)]
+struct Patterns(BTreeMap<String, isize>);
 
-impl VisitMut for Variables<'_> {
+impl VisitMut for Patterns {
     fn visit_pat_ident_mut(&mut self, pattern: &mut PatIdent) {
-        let name = pattern.ident.to_string();
-        let is_constant = name.starts_with(char::is_uppercase);
-        if !is_constant && self.0.get(&name).is_some_and(|(_, is_called)| !is_called) {
-            self.0.remove(&name);
-        }
+        *self.0.entry(pattern.ident.to_string()).or_default() += 1;
         syn::visit_mut::visit_pat_ident_mut(self, pattern);
     }
 }
@@ -193,9 +201,9 @@ mod tests {
     #[test]
     fn bare_names_are_asked_for() {
         let source = "fn f(x: f64, held: u8) -> Real { #[cfg(a)] let y = x.cube(); held; held(y); m::scale(0..LIMIT, &of::<u8>); \
-            no!(other); const SOME: u8 = 1; 'l: loop { y } format!(\"{x} {SCALE:.1}\", ..step); S { field: y } }";
+            match y { lowest => z, _HIDDEN => 0, y => y }; no!(other); const SOME: u8 = 1; 'l: loop { y } format!(\"{x} {SCALE:.1}\", ..step); S { field: y } }";
         let asked: Vec<_> = super::asked(&source.parse().unwrap()).into_keys().collect();
-        let expected = "LIMIT Real S SCALE f64 held of other step u8";
+        let expected = "LIMIT Real S SCALE _HIDDEN f64 held lowest of other step u8 z";
         assert_eq!(asked.join(" "), expected);
     }
 

@@ -37,6 +37,13 @@ mod v1 {
 
     #[sde::helper]
     pub(super) const LOWEST: i8 = -1;
+
+    #[sde::helper]
+    pub(super) const _HIDDEN: i8 = -1;
+
+    #[sde::helper]
+    #[allow(non_upper_case_globals, reason = "it looks like a variable")]
+    pub(super) const lowest: i8 = -1;
 }
 
 mod v2 {
@@ -55,6 +62,13 @@ mod v2 {
 
     #[sde::helper]
     pub(super) const LOWEST: i8 = 1;
+
+    #[sde::helper]
+    pub(super) const _HIDDEN: i8 = 1;
+
+    #[sde::helper]
+    #[allow(non_upper_case_globals, reason = "it looks like a variable")]
+    pub(super) const lowest: i8 = 1;
 }
 
 mod unmarked {
@@ -161,6 +175,25 @@ edit! {
 }
 
 edit! {
+    hidden_in_a_pattern:
+    { use crate::helper_names::v1::_HIDDEN; }
+    { use crate::helper_names::v2::_HIDDEN; }
+    #[sde::app(name = "edited")]
+    pub(crate) fn app(x: i8) -> bool { match x { _HIDDEN => false, _ => true } }
+}
+
+edit! {
+    as_a_variable_in_a_pattern:
+    { use crate::helper_names::v1::lowest; }
+    { use crate::helper_names::v2::lowest; }
+    #[sde::app(name = "edited")]
+    pub(crate) fn app(x: i8) -> bool {
+        let is_lowest = match x { lowest => true, _ => false };
+        is_lowest || match x { 2 => true, lowest => true, _ => false }
+    }
+}
+
+edit! {
     given_on:
     { use crate::helper_names::v1::advanced; }
     { use crate::helper_names::v2::advanced; }
@@ -205,8 +238,9 @@ macro_rules! codes {
 #[test]
 fn an_edit_of_what_brings_a_helper_is_other_code() {
     let codes = codes![
-        imported generic renamed exchanged glob exported_again constant in_a_text in_a_pattern given_on
-        called_as_a_variable_is marked_at_last in_another_crate
+        imported generic renamed exchanged glob exported_again constant in_a_text in_a_pattern hidden_in_a_pattern
+        as_a_variable_in_a_pattern given_on called_as_a_variable_is marked_at_last
+        in_another_crate
     ];
     let alike = codes.iter().filter(|(_, before, after)| before == after);
     let alike: Vec<_> = alike.map(|(edit, ..)| *edit).collect();
@@ -242,6 +276,41 @@ edit! {
     { use crate::helper_names::v2 as version; }
     #[sde::app(name = "edited")]
     pub(crate) fn app(x: f64) -> f64 { version::advanced(x) }
+}
+
+edit! {
+    renamed_at_the_end_of_a_path:
+    { mod api { pub(super) use crate::helper_names::v1::advanced as step; } }
+    { mod api { pub(super) use crate::helper_names::v2::advanced as step; } }
+    #[sde::app(name = "edited")]
+    pub(crate) fn app(x: f64) -> f64 { api::step(x) }
+}
+
+edit! {
+    renamed_elsewhere_for_an_import_in_the_app:
+    { mod api { pub(super) use crate::helper_names::v1::advanced as step; } }
+    { mod api { pub(super) use crate::helper_names::v2::advanced as step; } }
+    #[sde::app(name = "edited")]
+    pub(crate) fn app(x: f64) -> f64 {
+        use api::step;
+        step(x)
+    }
+}
+
+edit! {
+    as_a_variable_in_a_pattern_and_beside:
+    { use crate::helper_names::v1::lowest; }
+    { use crate::helper_names::v2::lowest; }
+    #[sde::app(name = "edited")]
+    pub(crate) fn app(x: i8) -> i8 { match x { lowest => lowest, _ => 0 } }
+}
+
+edit! {
+    a_generic_argument:
+    { use crate::helper_names::widths::single::WIDTH; }
+    { use crate::helper_names::widths::double::WIDTH; }
+    #[sde::app(name = "edited")]
+    pub(crate) fn app() -> usize { crate::helper_names::widths::twice::<WIDTH>() }
 }
 
 edit! {
@@ -341,10 +410,29 @@ mod solvers {
     }
 }
 
+mod widths {
+    pub(super) fn twice<const N: usize>() -> usize {
+        2 * N
+    }
+
+    pub(super) mod single {
+        #[sde::helper]
+        pub(crate) const WIDTH: usize = 1;
+    }
+
+    pub(super) mod double {
+        #[sde::helper]
+        pub(crate) const WIDTH: usize = 2;
+    }
+}
+
 /// As the guide lists it: both helpers count, and which is called does not.
 #[test]
 fn an_edit_that_is_not_seen() {
-    let codes = codes![shadowed beside_a_variable by_a_path by_a_method a_type found_by_name_only exchanged_headers];
+    let codes = codes![
+        shadowed beside_a_variable by_a_path renamed_at_the_end_of_a_path renamed_elsewhere_for_an_import_in_the_app
+        as_a_variable_in_a_pattern_and_beside a_generic_argument by_a_method a_type found_by_name_only exchanged_headers
+    ];
     let seen = codes.iter().filter(|(_, before, after)| before != after);
     let seen: Vec<_> = seen.map(|(edit, ..)| *edit).collect();
     assert!(seen.is_empty(), "{seen:?}");

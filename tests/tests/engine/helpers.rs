@@ -261,6 +261,23 @@ mod blind_spots {
         );
     }
 
+    mod api {
+        pub(super) use super::unseen as go;
+    }
+
+    #[sde::app]
+    fn by_a_path_to_another_name(x: f64) -> f64 {
+        use self::api::go as gone;
+        api::go(x) + gone(x)
+    }
+
+    #[test]
+    fn another_name_at_the_end_of_a_path() {
+        let found =
+            counted(|sde| assert_eq!(*by_a_path_to_another_name.call(sde, 1.0).unwrap(), 4.0));
+        assert!(found.is_empty(), "{found:?}");
+    }
+
     struct Number(f64);
 
     impl std::ops::Add for Number {

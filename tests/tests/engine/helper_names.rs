@@ -11,6 +11,7 @@
     clippy::match_like_matches_macro,
     clippy::unnecessary_map_on_constructor,
     clippy::useless_conversion,
+    non_upper_case_globals,
     reason = "each names a helper in another place of a program"
 )]
 
@@ -42,7 +43,6 @@ mod v1 {
     pub(super) const _HIDDEN: i8 = -1;
 
     #[sde::helper]
-    #[allow(non_upper_case_globals, reason = "it looks like a variable")]
     pub(super) const lowest: i8 = -1;
 }
 
@@ -67,7 +67,6 @@ mod v2 {
     pub(super) const _HIDDEN: i8 = 1;
 
     #[sde::helper]
-    #[allow(non_upper_case_globals, reason = "it looks like a variable")]
     pub(super) const lowest: i8 = 1;
 }
 
@@ -187,10 +186,7 @@ edit! {
     { use crate::helper_names::v1::lowest; }
     { use crate::helper_names::v2::lowest; }
     #[sde::app(name = "edited")]
-    pub(crate) fn app(x: i8) -> bool {
-        let is_lowest = match x { lowest => true, _ => false };
-        is_lowest || match x { 2 => true, lowest => true, _ => false }
-    }
+    pub(crate) fn app(x: i8) -> bool { match x { lowest => false, _ => true } }
 }
 
 edit! {

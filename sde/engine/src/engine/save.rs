@@ -59,9 +59,8 @@ pub(super) fn is_writing() -> bool {
 impl Engine {
     /// The way to the store of a new entry, where each is saved before anybody gets it.
     pub(crate) fn new_save(&self, entry: &Arc<Entry>) -> Option<NewSave> {
-        let archiver = self
-            .archiver()
-            .filter(|_| self.policy == SavePolicy::EveryResult)?;
+        let is_each = self.policy == SavePolicy::EveryResult;
+        let archiver = is_each.then(|| self.archiver()).flatten()?;
         let selection = Selection::Checkpoint;
         let batch = Batch {
             entries: saved(std::slice::from_ref(entry), selection),

@@ -203,7 +203,7 @@ fn odd(x: f64, r#type: f64) -> Result<f64, Box<dyn std::error::Error>> {
     }
     let (shift, grow) = (1.0, |y: f64| y + r#type);
     let shift = match Some(shift) {
-        Some(shift) => shift,
+        Some(shift) => shift + 0.0,
         None => 0.0,
     };
     let kind = if x > 1.0 { First } else { Second };

@@ -273,40 +273,32 @@ impl AppCache {
     /// Decides whose results are to be those of a key: of several calls that compute one flight, the first that asks. A call
     /// whose flight has failed meanwhile, for another that computed it, takes on a new one.
     pub(crate) fn decide(&self, flight: &Arc<RunFlight>, entry: &Arc<Entry>) -> (Decision, Before) {
-        self.change(flight.key, |slot| {
-            if let Err(winner) = flight.flight.decide(Arc::clone(entry)) {
-                return (Decision::Lost(winner), Change::Keep);
+        let won = |flight: &Arc<RunFlight>, is_kept| Decision::Won {
+            flight: Arc::clone(flight),
+            is_kept,
+        };
+        let is_current = self.is_current(flight);
+        match flight.flight.decide(Arc::clone(entry)) {
+            Err(winner) => return (Decision::Lost(winner), Before::default()),
+            Ok(()) if !is_current || !flight.flight.is_complete() => {
+                return (won(flight, is_current), Before::default());
             }
-            let won = |flight: &Arc<RunFlight>, is_kept| Decision::Won {
-                flight: Arc::clone(flight),
-                is_kept,
-            };
-            let is_going_on = !flight.flight.is_complete();
-            match slot {
-                _ if !self.is_current(flight) => (won(flight, false), Change::Keep),
-                Some(Slot::Flying(flying, _)) if Arc::ptr_eq(flying, flight) => {
-                    (won(flight, true), Change::Keep)
-                }
-                // It began while the contents were swapped, and was taken for an earlier one.
-                None if is_going_on => {
-                    let flying = Slot::Flying(Arc::clone(flight), None);
-                    (won(flight, true), Change::Put(flying))
-                }
-                Some(_) if is_going_on => (won(flight, false), Change::Keep),
-                Some(Slot::Flying(other, _)) if !other.flight.is_complete() => {
-                    (won(flight, false), Change::Keep)
-                }
-                Some(Slot::Ready(first)) if first.lacks().is_none() => {
-                    (Decision::Lost(Arc::clone(first)), Change::Keep)
-                }
-                slot => {
-                    let flight = self.new_flight(flight.key);
-                    // Nobody else has it yet.
-                    let _ = flight.flight.decide(Arc::clone(entry));
-                    let previous = slot.and_then(Slot::entry).cloned();
-                    let flying = Slot::Flying(Arc::clone(&flight), previous);
-                    (won(&flight, true), Change::Put(flying))
-                }
+            Ok(()) => {}
+        }
+        self.change(flight.key, |slot| match slot {
+            Some(Slot::Flying(other, _)) if !other.flight.is_complete() => {
+                (won(flight, false), Change::Keep)
+            }
+            Some(Slot::Ready(first)) if first.lacks().is_none() => {
+                (Decision::Lost(Arc::clone(first)), Change::Keep)
+            }
+            slot => {
+                let flight = self.new_flight(flight.key);
+                // Nobody else has it yet.
+                let _ = flight.flight.decide(Arc::clone(entry));
+                let previous = slot.and_then(Slot::entry).cloned();
+                let flying = Slot::Flying(Arc::clone(&flight), previous);
+                (won(&flight, true), Change::Put(flying))
             }
         })
     }
@@ -334,9 +326,11 @@ impl AppCache {
         let show = |slot: Option<&Slot>| match slot {
             // With the guard held: the thread that swaps the contents raises the generation
             // first and needs this guard to take the entry out.
-            Some(Slot::Flying(flying, _))
-                if std::ptr::eq(&**flying, flight) && self.is_current(flight) =>
-            {
+            Some(Slot::Flying(flying, _)) if !std::ptr::eq(&**flying, flight) => ((), Change::Keep),
+            Some(Slot::Ready(_)) => ((), Change::Keep),
+            // A flight that began while the contents were swapped was taken out with the earlier ones; and the holder of this one
+            // may have failed.
+            _ if self.is_current(flight) => {
                 when_visible();
                 ((), Change::Put(Slot::Ready(entry())))
             }
@@ -355,7 +349,7 @@ impl AppCache {
             Some(Slot::Flying(flying, Some(there)))
                 if std::ptr::eq(&**flying, flight)
                     && Arc::ptr_eq(there, entry)
-                    && flight.flight.decided().is_none() =>
+                    && flight.flight.decide(Arc::clone(entry)).is_ok() =>
             {
                 (true, Change::Put(Slot::Ready(Arc::clone(entry))))
             }

@@ -1,5 +1,6 @@
 //! Whose results stand where several calls compute one key, and that nobody has them before they are saved where each is to be.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -284,4 +285,19 @@ fn who_waits_for_what_a_store_panics_at_has_it() {
         store.tell(Lie::None);
         assert_eq!(waiter.join().unwrap(), 1);
     });
+}
+
+/// Else the next who asks would wait for a caller that is gone.
+#[test]
+fn who_asks_a_store_that_panics_holds_up_nobody() {
+    let _dog = Watchdog::new("a store that panics when it is asked", LIMIT);
+    let store = Lying::new();
+    let builder = Sde::builder().store(store.clone());
+    let sde = builder.build().expect("a store");
+    let (app, inputs) = (number("asked for", |_, n| Ok(n)), x(1));
+    let refresh = || sde.request(&app, &inputs).policy(Policy::Refresh).run();
+    store.tell(Lie::Panics);
+    assert!(catch_unwind(AssertUnwindSafe(refresh)).is_err());
+    store.tell(Lie::None);
+    assert_eq!(y(&sde.run(&app, &inputs).unwrap()).unwrap(), 1);
 }

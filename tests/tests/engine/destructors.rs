@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::thread;
 
-use sde::{MemoryArchiver, Policy, ResultMap, SavePolicy, Sde, inputs};
+use sde::{MemoryArchiver, Outcome, Policy, ResultMap, SavePolicy, Sde, Source, inputs};
 use sde_tests::{LIMIT, Made, Watchdog, made, x};
 
 use super::Captured;
@@ -95,6 +95,39 @@ fn nothing_is_dropped_while_the_store_is_exchanged() {
     noting.call(&sde).expect("no error");
     sde.load(MemoryArchiver::new()).expect("a store");
     assert_eq!(sde.stats().apps["noted"].computed, 1);
+}
+
+/// Else what a destructor found while `clean_cache` walked through the map would be a recent hit after that.
+#[test]
+fn what_is_found_during_a_cleaning_is_cleaned() {
+    struct Finds(u64);
+    impl Drop for Finds {
+        fn drop(&mut self) {
+            if let Some(sde) = CLEANED.get() {
+                let other = 1 - self.0;
+                let find = || sde.request(&finds, &inputs! { n: other }).run();
+                let found = [find(), find(), find()].map(|found| found.expect("no error"));
+                let _ = FOUND.set((other, found));
+            }
+        }
+    }
+    static CLEANED: OnceLock<Sde> = OnceLock::new();
+    static FOUND: OnceLock<(u64, [Outcome; 3])> = OnceLock::new();
+    #[sde::app(tags(expendable))]
+    fn finds(n: u64) -> Finds {
+        Finds(n)
+    }
+    let _dog = Watchdog::new("a destructor within a cleaning", LIMIT);
+    let sde = Sde::new();
+    finds.call(&sde, 0).expect("no error");
+    finds.call(&sde, 1).expect("no error");
+    CLEANED.set(sde.clone()).expect("set once");
+    sde.clean_cache("finds", []).expect("an app");
+    // Held, for a recent hit is none any more when its values are gone.
+    let (n, [.., last]) = FOUND.get().expect("one was dropped");
+    assert_eq!(last.source, Source::Recent);
+    let again = sde.request(&finds, &inputs! { n: *n }).run();
+    assert_eq!(again.expect("no error").source, Source::Computed);
 }
 
 /// A value whose destructor uses the cache that it is dropped from.

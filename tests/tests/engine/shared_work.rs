@@ -13,7 +13,7 @@ use sde::{
     ErrorKind, Event, Handle, Inputs, Key, Mark, Observer, Payload, Policy, ResultMap, Saved, Sde,
     SharedWork, Source, StoredEntry, Tag,
 };
-use sde_tests::{Gate, LIMIT, Made, Watch, Watchdog, number, number_info, until, x, y};
+use sde_tests::{Counter, Gate, LIMIT, Made, Watch, Watchdog, number, number_info, until, x, y};
 use tempfile::{TempDir, tempdir};
 
 /// One of the two.
@@ -160,10 +160,10 @@ impl<F: FnOnce() + Send> Archiver for Meanwhile<F> {
     }
 }
 
-/// A store whose announcements that come late are held at a gate, and who has it, or is in one.
-struct Slow(DirStore, Gate, Arc<()>);
+/// A store that does something before an announcement that comes late, and who has it, or is in one.
+struct Slow<F>(DirStore, F, Arc<()>);
 
-impl Archiver for Slow {
+impl<F: Fn() + Send + Sync> Archiver for Slow<F> {
     fn save(&self, batch: &Batch) -> Result<Saved, ArchiveError> {
         self.0.save(batch)
     }
@@ -179,7 +179,7 @@ impl Archiver for Slow {
     fn announce(&self, key: &Key) -> Announced {
         let _in_it = Arc::clone(&self.2);
         if thread::current().name() == Some("sde-share") {
-            self.1.pass();
+            (self.1)();
         }
         self.0.announce(key)
     }
@@ -215,7 +215,8 @@ fn what_was_saved_is_not_written_once_more_for_others() {
     let _dog = Watchdog::new("a result saved before it is shared", LIMIT);
     let (folder, late, body) = (tempdir().unwrap(), Gate::new(), Gate::new());
     let store = DirStore::open(folder.path()).unwrap();
-    let store = Slow(store, late.clone(), Arc::default());
+    let gate = late.clone();
+    let store = Slow(store, move || gate.pass(), Arc::default());
     let builder = Sde::builder().shared_work(SharedWork::On);
     let sde = builder.store(store).build().unwrap();
     let (app, asks) = (squares(&body), DirStore::open(folder.path()).unwrap());
@@ -255,7 +256,8 @@ fn nobody_uses_the_store_of_an_engine_that_is_gone() {
     let (folder, late, body) = (tempdir().unwrap(), Gate::new(), Gate::new());
     let (used, app) = (Arc::new(()), squares(&body));
     let store = DirStore::open(folder.path()).unwrap();
-    let store = Slow(store, late.clone(), Arc::clone(&used));
+    let gate = late.clone();
+    let store = Slow(store, move || gate.pass(), Arc::clone(&used));
     let builder = Sde::builder().shared_work(SharedWork::On);
     let builder = builder.observer(OpensWhenGone(late.clone()));
     let sde = builder.store(store).build().unwrap();
@@ -266,6 +268,25 @@ fn nobody_uses_the_store_of_an_engine_that_is_gone() {
     });
     drop(sde);
     assert_eq!(Arc::strong_count(&used), 1);
+}
+
+/// Else the end of the engine would wait for a thread that is gone.
+#[test]
+fn an_engine_ends_whose_store_panicked_at_an_announcement() {
+    let _dog = Watchdog::new("the end of an engine whose store panicked", LIMIT);
+    let (folder, panics, body) = (tempdir().unwrap(), Counter::new(), Gate::new());
+    let (app, counts) = (squares(&body), panics.clone());
+    let store = DirStore::open(folder.path()).unwrap();
+    let first = move || assert_eq!(counts.add(), usize::MAX, "a test");
+    let builder = Sde::builder().shared_work(SharedWork::On);
+    let sde = builder.store(Slow(store, first, Arc::default()));
+    let sde = sde.build().unwrap();
+    thread::scope(|scope| {
+        scope.spawn(|| sde.run(&app, &x(2)).unwrap());
+        panics.reach(1);
+        body.open();
+    });
+    drop(sde);
 }
 
 /// The same as it was found, where a checkpoint and the thread that shares results may meet.

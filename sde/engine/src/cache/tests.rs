@@ -109,6 +109,18 @@ fn what_was_computed_beside_a_flight_that_failed_is_none_the_worse() {
     assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
 }
 
+/// One that computed beside a flight that failed does not replace what another made since.
+#[test]
+fn what_was_computed_after_a_flight_failed_stands() {
+    let cache = AppCache::new("app".into(), None);
+    let failed = flight(&cache);
+    cache.fail(&failed, &Error::invalid_argument("a test"), false, None);
+    let later = flight(&cache);
+    assert!(stands(&cache, &later, entry(1)));
+    assert!(!stands(&cache, &failed, entry(2)));
+    assert_eq!(cache.entry(&key()).map(|e| e.record.run.number), Some(1));
+}
+
 /// Found by the stress test: a flight that began while `load` swapped the contents was taken out of the map with the earlier ones,
 /// and what was decided on for it came to nobody.
 #[test]

@@ -77,7 +77,7 @@ fn a_compaction_gives_up_nothing_for_a_copy_that_is_spoilt() {
     assert!(spoilt > 50, "{spoilt}");
 }
 
-/// The same where ranks write what is in their journals to the store.
+/// One bit of a rank's journal is flipped while the ranks copy their journals to the store.
 #[test]
 fn no_journal_goes_for_a_copy_that_is_spoilt() {
     let mut random = Random::new(9);

@@ -160,7 +160,8 @@ impl<F: FnOnce() + Send> Archiver for Meanwhile<F> {
     }
 }
 
-/// A store that does something before an announcement that comes late, and who has it, or is in one.
+/// A store that does something before an announcement that comes late. The count of its `Arc` tells how many hold the store, or
+/// announce with it.
 struct Slow<F>(DirStore, F, Arc<()>);
 
 impl<F: Fn() + Send + Sync> Archiver for Slow<F> {
@@ -270,7 +271,7 @@ fn nobody_uses_the_store_of_an_engine_that_is_gone() {
     assert_eq!(Arc::strong_count(&used), 1);
 }
 
-/// Else the end of the engine would wait for a thread that is gone.
+/// The end of an engine waited for the thread that announces, which a panic of the store had ended.
 #[test]
 fn an_engine_ends_whose_store_panicked_at_an_announcement() {
     let _dog = Watchdog::new("the end of an engine whose store panicked", LIMIT);
@@ -289,7 +290,7 @@ fn an_engine_ends_whose_store_panicked_at_an_announcement() {
     drop(sde);
 }
 
-/// The same as it was found, where a checkpoint and the thread that shares results may meet.
+/// Found by use: ten results made eleven frames, since a checkpoint and the thread that shares results both wrote the last.
 #[test]
 fn ten_results_are_ten_frames() {
     let folder = tempdir().unwrap();

@@ -122,6 +122,42 @@ fn what_failed_is_dropped_with_the_map_free() {
     }
 }
 
+/// A failure of an earlier epoch was dropped by the call that claimed its key, before that call was known to be at the run.
+#[test]
+fn what_failed_may_ask_for_its_run_when_it_is_tried_again() {
+    #[derive(thiserror::Error)]
+    #[error("for good")]
+    struct AsksWhenDropped(Captured, Counter);
+    impl std::fmt::Debug for AsksWhenDropped {
+        fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("AsksWhenDropped")
+        }
+    }
+    impl Drop for AsksWhenDropped {
+        fn drop(&mut self) {
+            let app = number("tried again", |_, n| Ok(n));
+            let sde = self.0.get().expect("set below");
+            let error = sde.run(&app, &x(1)).expect_err("it is going on");
+            assert!(cycle(&error).is_some(), "{error}");
+            self.1.add();
+        }
+    }
+    let _dog = Watchdog::new("a failure that asks for its run", LIMIT);
+    let (captured, dropped) = (Captured::default(), Counter::new());
+    let (engine, drops, calls) = (captured.clone(), dropped.clone(), Counter::new());
+    let app = number("tried again", move |_, n| match calls.add() {
+        0 => Err(AppError::from(AsksWhenDropped(engine.clone(), drops.clone())).permanent()),
+        _ => Ok(n),
+    });
+    let sde = Sde::new();
+    captured.set(sde.clone()).expect("set once");
+    assert!(sde.run(&app, &x(1)).is_err());
+    // Whatever may change an identity has failures tried again.
+    sde.apps().register("another", HasDefault).expect("a name");
+    sde.run(&app, &x(1)).expect("no error");
+    dropped.reach(1);
+}
+
 static CATALOGUED: OnceLock<Sde> = OnceLock::new();
 
 /// A default that runs an app, which no engine has seen, when its fingerprint is taken.

@@ -77,7 +77,7 @@ pub const DRIVER_CACHES: &[&str] = &[
 /// Options for every compilation, beside those of the program and of the call.
 pub(super) const BUILD_OPTIONS: &str = "SDE_OPENCL_BUILD_OPTIONS";
 
-/// The same for every link: a linker takes few, of some libraries only.
+/// Options for every link, beside those of the program: OpenCL lets a linker take few, and PoCL takes none.
 pub(super) const LINK_OPTIONS: &str = "SDE_OPENCL_LINK_OPTIONS";
 
 type Read = dyn Fn() -> Vec<(String, String)> + Send + Sync;

@@ -72,7 +72,8 @@ pub(crate) type Before = (Option<Slot>, Option<Arc<Entry>>);
 
 /// Whose results are to be those of a key.
 pub(crate) enum Decision {
-    /// The caller's: it is to [show](AppCache::show) them. They are not kept if the key is no more the flight's.
+    /// The caller's, who is to [show](AppCache::show) them. The cache keeps them unless its contents were swapped, or another
+    /// flight has the key.
     Won {
         flight: Arc<RunFlight>,
         is_kept: bool,
@@ -94,8 +95,9 @@ pub(crate) enum Claimed {
     Ready(Arc<Entry>),
     /// It failed before, for good.
     Failed(Error),
-    /// The caller has the claim, and must end the flight.
-    Mine(Arc<RunFlight>, Option<Arc<Entry>>),
+    /// The caller has the claim, and must end the flight. What the map held before is to be dropped when this thread is known to
+    /// be at the run: a destructor may ask for it.
+    Mine(Arc<RunFlight>, Option<Arc<Entry>>, Before),
     /// Another call has the claim.
     Theirs(Arc<RunFlight>),
 }
@@ -198,7 +200,7 @@ impl AppCache {
         epoch: Option<u64>,
         serves: impl Fn(&Entry) -> bool,
     ) -> Claimed {
-        let (claimed, _before) = self.change(key, |slot| match slot {
+        let (mut claimed, before) = self.change(key, |slot| match slot {
             Some(Slot::Ready(entry)) if serves(entry) => {
                 (Claimed::Ready(Arc::clone(entry)), Change::Keep)
             }
@@ -213,9 +215,13 @@ impl AppCache {
                 let previous = slot.and_then(Slot::entry).cloned();
                 let flight = self.new_flight(key);
                 let flying = Slot::Flying(Arc::clone(&flight), previous.clone());
-                (Claimed::Mine(flight, previous), Change::Put(flying))
+                let mine = Claimed::Mine(flight, previous, Before::default());
+                (mine, Change::Put(flying))
             }
         });
+        if let Claimed::Mine(.., held) = &mut claimed {
+            *held = before;
+        }
         claimed
     }
 

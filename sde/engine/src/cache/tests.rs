@@ -64,7 +64,7 @@ fn served(entry: Arc<Entry>) -> Served {
 
 fn flight(cache: &AppCache) -> Arc<RunFlight> {
     match cache.claim(key(), None, |_| false) {
-        Claimed::Mine(flight, None) => flight,
+        Claimed::Mine(flight, None, _) => flight,
         _ => unreachable!("nobody else is there"),
     }
 }
@@ -157,7 +157,7 @@ fn the_holder_fails_and_what_was_decided_stands() {
 fn what_was_cleaned_is_not_put_back() {
     let cache = AppCache::new("app".into(), None);
     assert!(cache.record(&entry(1), cache.generation()));
-    let Claimed::Mine(flight, Some(previous)) = cache.claim(key(), None, |_| false) else {
+    let Claimed::Mine(flight, Some(previous), _) = cache.claim(key(), None, |_| false) else {
         unreachable!("nobody else is there");
     };
     cache.clean(|_| true, "cleaned");
@@ -231,7 +231,7 @@ fn what_began_before_a_swap_is_not_kept() {
 fn what_was_there_is_not_put_back_once_it_is_decided() {
     let cache = AppCache::new("app".into(), None);
     assert!(cache.record(&entry(1), cache.generation()));
-    let Claimed::Mine(flight, Some(previous)) = cache.claim(key(), None, |_| false) else {
+    let Claimed::Mine(flight, Some(previous), _) = cache.claim(key(), None, |_| false) else {
         unreachable!("nobody else is there");
     };
     let _ = cache.decide(&flight, &entry(2));

@@ -115,7 +115,7 @@ impl Engine {
                     Err(_) => takes_what_is_there = false,
                 },
                 cache::Claimed::Failed(error) => return Err(error),
-                cache::Claimed::Mine(flight, previous) => {
+                cache::Claimed::Mine(flight, previous, _before) => {
                     return self.with_claim(run, Claim::won(run.cache, flight), previous);
                 }
                 cache::Claimed::Theirs(flight) => {
@@ -151,7 +151,7 @@ impl Engine {
             return None;
         }
         match run.cache.claim(run.key, None, |_| false) {
-            cache::Claimed::Mine(flight, _) => Some(Claim::won(run.cache, flight)),
+            cache::Claimed::Mine(flight, ..) => Some(Claim::won(run.cache, flight)),
             _ => None,
         }
     }

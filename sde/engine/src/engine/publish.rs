@@ -149,7 +149,9 @@ impl Engine {
         own: Served,
         write: impl FnOnce(&Arc<Entry>) -> S,
     ) -> Settled<S> {
-        let (decision, before) = self.decide(run, flight, &own.entry);
+        // Dropped when nobody waits: destructors may use the engine.
+        let mut replaced = Vec::new();
+        let (decision, before) = self.decide(run, flight, &own.entry, &mut replaced);
         match decision {
             Decision::Won { flight, is_kept } => {
                 let write = AssertUnwindSafe(|| is_kept.then(|| write(&own.entry)));
@@ -179,6 +181,7 @@ impl Engine {
         run: &Run<'_>,
         flight: &Arc<RunFlight>,
         own: &Arc<Entry>,
+        replaced: &mut Vec<Before>,
     ) -> (Decision, Before) {
         let mut flight = Arc::clone(flight);
         loop {
@@ -193,7 +196,11 @@ impl Engine {
             }
             flight.flight.wait(&Forever);
             flight = match run.cache.claim(run.key, None, |_| false) {
-                cache::Claimed::Mine(next, _) | cache::Claimed::Theirs(next) => next,
+                cache::Claimed::Mine(next, _, before) => {
+                    replaced.push(before);
+                    next
+                }
+                cache::Claimed::Theirs(next) => next,
                 // Neither is asked for.
                 cache::Claimed::Ready(_) | cache::Claimed::Failed(_) => return (decision, before),
             };

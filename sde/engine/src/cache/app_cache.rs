@@ -347,27 +347,6 @@ impl AppCache {
         before.unwrap_or_default()
     }
 
-    /// Ends the flight with the entry that was there before it, and what that gives; not if the
-    /// entry was cleaned or replaced since.
-    pub(crate) fn put_back(&self, flight: &RunFlight, before: &Served) -> bool {
-        let entry = &before.entry;
-        let (is_there, _before) = self.change(flight.key, |slot| match slot {
-            Some(Slot::Flying(flying, Some(there)))
-                if std::ptr::eq(&**flying, flight)
-                    && Arc::ptr_eq(there, entry)
-                    && flight.flight.decide(Arc::clone(entry)).is_ok() =>
-            {
-                (true, Change::Put(Slot::Ready(Arc::clone(entry))))
-            }
-            _ => (false, Change::Keep),
-        });
-        if is_there {
-            flight.set_given(&before.map);
-            let _ = flight.flight.complete(Ok(Arc::clone(entry)));
-        }
-        is_there
-    }
-
     /// Whether the cache still has the contents that it had when the flight began.
     pub(crate) fn is_current(&self, flight: &RunFlight) -> bool {
         flight.generation == self.generation()

@@ -161,8 +161,10 @@ fn what_was_cleaned_is_not_put_back() {
         unreachable!("nobody else is there");
     };
     cache.clean(|_| true, "cleaned");
-    assert!(!cache.put_back(&flight, &served(previous)));
-    assert!(cache.is_flying(&key()));
+    let cleaned = |entry: &Entry| entry.lacks().is_some();
+    assert!(!cleaned(&previous));
+    cache.fail(&flight, &Error::invalid_argument("a test"), false, None);
+    assert!(cache.entry(&key()).is_some_and(|entry| cleaned(&entry)));
 }
 
 /// Found by a hostile program: threads that waited for a refresh were woken before the recent hits of all were emptied,
@@ -220,23 +222,16 @@ fn code_of_users_with_the_map_locked_panics() {
 fn what_began_before_a_swap_is_not_kept() {
     let cache = AppCache::new("app".into(), None);
     let (flight, generation) = (flight(&cache), cache.generation());
+    let later = cache.new_flight(key());
+    let (decision, _) = cache.decide(&flight, &entry(1));
+    assert!(matches!(decision, Decision::Won { is_kept: true, .. }));
     drop(cache.forget_all());
     assert!(!cache.record(&entry(1), generation));
-    assert!(stands(&cache, &flight, entry(1)));
+    let (decision, _) = cache.decide(&later, &entry(2));
+    assert!(matches!(decision, Decision::Won { is_kept: false, .. }));
+    cache.show(&flight, &served(entry(1)), true, || ());
+    assert!(flight.flight.is_complete());
     assert!(cache.entry(&key()).is_none());
-}
-
-/// Else those who wait would be given the earlier result, after the later was written.
-#[test]
-fn what_was_there_is_not_put_back_once_it_is_decided() {
-    let cache = AppCache::new("app".into(), None);
-    assert!(cache.record(&entry(1), cache.generation()));
-    let Claimed::Mine(flight, Some(previous), _) = cache.claim(key(), None, |_| false) else {
-        unreachable!("nobody else is there");
-    };
-    let _ = cache.decide(&flight, &entry(2));
-    assert!(!cache.put_back(&flight, &served(previous)));
-    assert!(!flight.flight.is_complete());
 }
 
 /// Else a rayon worker that lost patience would compute what is on its way to the disk.

@@ -63,25 +63,11 @@ impl<'a> Claim<'a> {
         let retry = failure == Failure::Transient;
         self.cache.fail(&self.flight, error, retry, keep);
     }
-
-    /// Another has ended it, or is about to.
-    pub(crate) fn has_ended(mut self) {
-        self.ended = true;
-    }
-
-    /// Ends it with what was there before; gives the claim back if that was cleaned since.
-    fn put_back(mut self, before: &Served) -> Result<(), Self> {
-        self.ended = self.cache.put_back(&self.flight, before);
-        match self.ended {
-            true => Ok(()),
-            false => Err(self),
-        }
-    }
 }
 
 impl Drop for Claim<'_> {
     fn drop(&mut self) {
-        if !self.ended {
+        if !self.ended && !self.flight.flight.is_complete() {
             let error = Error::from(ErrorKind::Panicked {
                 app: Arc::clone(&self.cache.name),
                 key: self.flight.key,
@@ -116,7 +102,9 @@ impl Engine {
                 },
                 cache::Claimed::Failed(error) => return Err(error),
                 cache::Claimed::Mine(flight, previous, _before) => {
-                    return self.with_claim(run, Claim::won(run.cache, flight), previous);
+                    let claim = Claim::won(run.cache, flight);
+                    let begun = self.begin(run, Some(&claim.flight));
+                    return self.with_claim(run, claim, begun, previous);
                 }
                 cache::Claimed::Theirs(flight) => {
                     if let Some(claimed) = self.wait(run, &flight)? {
@@ -156,39 +144,27 @@ impl Engine {
         }
     }
 
-    fn with_claim<'a>(
-        &self,
-        run: &Run<'a>,
-        mut claim: Claim<'a>,
-        previous: Option<Arc<Entry>>,
-    ) -> Result<Claimed<'a>, Error> {
-        let begun = self.begin(run, Some(&claim.flight));
-        if run.options.policy != Policy::Refresh
-            && let Some(entry) = &previous
-            && let Ok(served) = self.served(entry, run.options.names)
-        {
-            // Published between looking and claiming.
-            claim = match claim.put_back(&served) {
-                Ok(()) => return Ok(Claimed::Found(served, Source::Map)),
-                Err(claim) => claim,
-            };
-        }
-        let refused = previous
-            .as_deref()
-            .filter(|entry| !entry.record.nondeterministic);
-        let why = refused.and_then(|entry| self.refusal(entry, run.options.names));
-        self.tell_stale(run, why);
-        self.load_or_compute(run, claim, begun, previous)
-    }
-
-    /// Ends the flight with what is in the store, or what another process puts there, or takes the run on.
-    pub(super) fn load_or_compute<'a>(
+    /// Ends the flight with what is there or in the store, or what another process puts there, or takes the run on.
+    pub(super) fn with_claim<'a>(
         &self,
         run: &Run<'a>,
         mut claim: Claim<'a>,
         begun: Begun,
         previous: Option<Arc<Entry>>,
     ) -> Result<Claimed<'a>, Error> {
+        if run.options.policy != Policy::Refresh
+            && let Some(entry) = &previous
+            && let Ok(served) = self.served(entry, run.options.names)
+        {
+            // Published between looking and claiming. Who waits looks again.
+            claim.fail(&not_now(run), Failure::Transient, None);
+            return Ok(Claimed::Found(served, Source::Map));
+        }
+        let refused = previous
+            .as_deref()
+            .filter(|entry| !entry.record.nondeterministic);
+        let why = refused.and_then(|entry| self.refusal(entry, run.options.names));
+        self.tell_stale(run, why);
         // What may come out otherwise is not looked for.
         let before = previous.as_deref();
         let may_load = before.is_none_or(|entry| !entry.record.nondeterministic);
@@ -223,7 +199,7 @@ impl Engine {
         }
         run.cache.measure(&loaded.entry);
         let settled = self.settle(run, &claim.flight, loaded, |_| ());
-        claim.has_ended();
+        drop(claim);
         self.sets.received.forget(&run.key);
         Claimed::Found(settled.served, Source::Loaded)
     }

@@ -113,9 +113,8 @@ impl Engine {
             Role::Holder(mut claim) => {
                 let announced = claim.announced.take();
                 let settled = self.settle(run, &claim.flight, own, write);
-                let is_current = run.cache.is_current(&claim.flight);
-                claim.has_ended();
-                self.give(run, is_current, announced, &settled.served.entry);
+                drop(claim);
+                self.give(run, announced, &settled.served.entry);
                 (settled, Source::Computed)
             }
             Role::Beside(flight) => {

@@ -168,7 +168,6 @@ impl Sde {
     /// under which it is registered.
     pub fn clean_cache(&self, app: &str, tags: impl Into<Tags>) -> Result<(), Error> {
         let tags = tags.into();
-        self.engine().raise_epoch();
         let goes = |of_value: Tags| tags.is_empty() || of_value.intersects(tags);
         let why = "it was cleaned from memory";
         self.engine().sets.clean(app, goes, why);

@@ -201,13 +201,7 @@ impl Engine {
     }
 
     /// Has other processes find what came of a run that was announced.
-    pub(super) fn give(
-        &self,
-        run: &Run<'_>,
-        is_current: bool,
-        announced: Option<Announcement>,
-        entry: &Arc<Entry>,
-    ) {
+    pub(super) fn give(&self, run: &Run<'_>, announced: Option<Announcement>, entry: &Arc<Entry>) {
         let Some(sharing) = &self.sharing else {
             return;
         };
@@ -218,8 +212,8 @@ impl Engine {
             Some(Announcement::Beside) => run.cache.counters.add(Count::BesideOthers, 1),
             // With every result saved it is there by now.
             Some(Announcement::Held(held)) if self.policy != SavePolicy::EveryResult => {
-                let is_to_be_had = !entry.record.nondeterministic && is_current;
-                if let (true, Some(archiver)) = (is_to_be_had, self.archiver()) {
+                let archiver = self.archiver();
+                if let (false, Some(archiver)) = (entry.record.nondeterministic, archiver) {
                     let entry = Arc::clone(entry);
                     sharing
                         .announcer

@@ -242,11 +242,7 @@ impl Engine {
             run.cache.measure(&made.entry);
             let saved = self.save_collective(ranks, &made.entry, &descriptors, states.is_some());
             let settled = match claim {
-                Some(claim) => {
-                    let settled = self.settle(run, &claim.flight, made, |_| ());
-                    claim.has_ended();
-                    settled.served
-                }
+                Some(claim) => self.settle(run, &claim.flight, made, |_| ()).served,
                 None => {
                     run.cache.record(&made.entry, generation);
                     made

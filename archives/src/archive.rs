@@ -15,9 +15,9 @@ use crate::format::directory::{self, There};
 use crate::format::id::UniqueId;
 use crate::format::manifest::{FOLDER, ListedSegment, Manifest};
 use crate::format::trust::{Trust, not_a_store};
+use crate::locks::lock;
 use crate::store::write_manifest::relative;
 use crate::store::{DirStore, LOOKS, absolute};
-use crate::sync::lock;
 use crate::vfs::{Vfs, make_dirs};
 use crate::writer::segment_writer::WriterConfig;
 

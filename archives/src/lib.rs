@@ -35,11 +35,13 @@ pub mod inspect;
 mod read;
 mod resolve;
 mod store;
-mod sync;
 pub mod vfs;
 #[cfg_attr(not(target_os = "linux"), path = "work/none.rs")]
 mod work;
 mod writer;
+
+// One rule for the locks of the engine and of the store: builds with debug assertions check both together.
+use sde::__private::locks;
 
 pub use compact::{Compacted, LimitError, Order, Retention};
 pub use format::about::Capacity;

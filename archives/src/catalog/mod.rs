@@ -12,7 +12,7 @@ pub(crate) mod table;
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{Arc, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, RwLock, RwLockWriteGuard};
 
 use sde::Mark;
 
@@ -26,7 +26,7 @@ use crate::format::index_block::{IndexBlock, ROW, Row};
 use crate::format::metadata::{Provenance, ProvenanceId};
 use crate::format::segment::Segment;
 use crate::format::trust::Trust;
-use crate::sync::{Guard, INDEX, Lock, MANIFESTS, ReadLock, SEGMENTS, lock};
+use crate::locks::{Guard, lock, read, write};
 use crate::vfs::Vfs;
 
 /// What a process knows of a store.
@@ -34,13 +34,13 @@ pub(crate) struct Catalog {
     pub(crate) vfs: Arc<dyn Vfs>,
     pub(crate) dir: PathBuf,
     pub(crate) clock: Clock,
-    pub(crate) segments: Lock<SegmentCatalog, SEGMENTS>,
-    pub(crate) manifests: Lock<ManifestSet, MANIFESTS>,
-    index: ReadLock<Index, INDEX>,
+    pub(crate) segments: Mutex<SegmentCatalog>,
+    pub(crate) manifests: Mutex<ManifestSet>,
+    index: RwLock<Index>,
     /// Those that were read.
-    pub(crate) provenances: Lock<HashMap<ProvenanceId, Arc<Provenance>>>,
+    pub(crate) provenances: Mutex<HashMap<ProvenanceId, Arc<Provenance>>>,
     /// Segments that were read from end to end for provenances that have no frame that is whole.
-    pub(crate) read_for_provenances: Lock<HashSet<UniqueId>>,
+    pub(crate) read_for_provenances: Mutex<HashSet<UniqueId>>,
 }
 
 impl Catalog {
@@ -55,21 +55,21 @@ impl Catalog {
             vfs: Arc::clone(vfs),
             dir,
             clock: Clock::new(vfs),
-            segments: Lock::new(SegmentCatalog::new(trust, local)),
-            manifests: Lock::new(ManifestSet::new(trust)),
-            index: ReadLock::default(),
-            provenances: Lock::default(),
-            read_for_provenances: Lock::default(),
+            segments: Mutex::new(SegmentCatalog::new(trust, local)),
+            manifests: Mutex::new(ManifestSet::new(trust)),
+            index: RwLock::default(),
+            provenances: Mutex::default(),
+            read_for_provenances: Mutex::default(),
         }
     }
 
     /// What the index says, copied: no lock is held while files are read.
     pub(crate) fn known<T>(&self, what: impl FnOnce(&Index) -> T) -> T {
-        what(&self.index.read())
+        what(&read(&self.index))
     }
 
-    pub(crate) fn index(&self) -> Guard<RwLockWriteGuard<'_, Index>, INDEX> {
-        self.index.write()
+    pub(crate) fn index(&self) -> Guard<RwLockWriteGuard<'_, Index>> {
+        write(&self.index)
     }
 
     /// Takes note of what was read.

@@ -27,7 +27,7 @@ use ciborium_ll::Header;
 use sde::bulk::BulkBytes;
 use sde::{Codec, ErasedValue, WireBuffer};
 
-use crate::sync::no_lock_is_held;
+use crate::locks::user_code;
 
 pub(crate) use encoded::Encoded;
 use read::Reader;
@@ -126,7 +126,7 @@ fn used_up(reader: &Reader<'_>) -> Result<(), String> {
 
 /// A panic of the user's code must not take the store down with it.
 fn guarded<T>(job: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
-    no_lock_is_held();
+    user_code("what encodes or decodes a value");
     catch_unwind(AssertUnwindSafe(job))
         .unwrap_or_else(|panic| Err(format!("its serde code panicked: {}", text(&*panic))))
 }

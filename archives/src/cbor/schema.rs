@@ -10,6 +10,7 @@
 
 use std::any::TypeId;
 use std::collections::HashMap;
+use std::sync::Mutex;
 
 use sde::key::Digest;
 use sde::{Codec, ErasedValue};
@@ -21,7 +22,7 @@ use serde::de::{
 
 use super::failure::{Failure, Result};
 use super::guarded;
-use crate::sync::{Lock, lock};
+use crate::locks::lock;
 
 /// How many questions are answered in one pass; then a type that contains itself is known well enough.
 const QUESTIONS: usize = 2000;
@@ -32,9 +33,9 @@ const PASSES: usize = 200;
 
 /// The digest of what a type looks like. It is worked out once for each type.
 pub(crate) fn schema(codec: &Codec) -> Digest {
-    static KNOWN: Lock<Option<HashMap<TypeId, Digest>>> = Lock::new(None);
+    static KNOWN: Mutex<Option<HashMap<TypeId, Digest>>> = Mutex::new(None);
     /// What types made of the answers. A destructor may save, or remove what the value names: none of it is ever dropped.
-    static MADE: Lock<Vec<ErasedValue>> = Lock::new(Vec::new());
+    static MADE: Mutex<Vec<ErasedValue>> = Mutex::new(Vec::new());
     let of = codec.type_id();
     let known = |known: &Option<HashMap<_, Digest>>| known.as_ref()?.get(&of).copied();
     let found = known(&lock(&KNOWN));

@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::io::ErrorKind;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use sde::ArchiveError;
 
@@ -21,10 +21,10 @@ use crate::format::frame::FrameKind;
 use crate::format::id::UniqueId;
 use crate::format::metadata::ProvenanceId;
 use crate::format::segment::{SEGMENT_HEADER, Segment};
+use crate::locks::lock;
 use crate::read::content::check_content;
 use crate::read::trouble::Trouble;
 use crate::store::uses;
-use crate::sync::{Lock, lock};
 use crate::writer::frame::EncodedProvenance;
 use crate::writer::group_commit::GroupCommit;
 use crate::writer::segment_writer::WriterConfig;
@@ -34,9 +34,9 @@ pub(super) struct Drain {
     catalog: Arc<Catalog>,
     writer: GroupCommit,
     /// What was made durable since it was told.
-    written: Arc<Lock<Vec<Written>>>,
+    written: Arc<Mutex<Vec<Written>>>,
     /// Up to where others have been told of each segment.
-    told: Lock<HashMap<UniqueId, u64>>,
+    told: Mutex<HashMap<UniqueId, u64>>,
 }
 
 /// A segment to be written with others.
@@ -61,13 +61,13 @@ pub(super) struct Drained {
 
 impl Drain {
     pub(super) fn new(config: WriterConfig, catalog: &Arc<Catalog>) -> Self {
-        let written = Arc::new(Lock::new(Vec::new()));
+        let written = Arc::new(Mutex::new(Vec::new()));
         let noted = Arc::clone(&written);
         Self {
             catalog: Arc::clone(catalog),
             writer: GroupCommit::new(config, move |new| lock(&noted).push(new)),
             written,
-            told: Lock::default(),
+            told: Mutex::default(),
         }
     }
 

@@ -6,8 +6,8 @@ use super::Team;
 use super::journal::Journal;
 use crate::catalog::segments::KnownSegment;
 use crate::format::id::UniqueId;
+use crate::locks::lock;
 use crate::store::DirStore;
-use crate::sync::lock;
 
 /// So many short segments may lie in a store.
 const MANY: usize = 32;

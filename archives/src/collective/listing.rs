@@ -14,7 +14,7 @@ use crate::format::class::{Part, folder};
 use crate::format::id::UniqueId;
 use crate::format::index_block::{IndexBlock, Row};
 use crate::format::segment::{SEGMENT_HEADER, Segment};
-use crate::sync::lock;
+use crate::locks::lock;
 
 /// What is in some segments of the store.
 #[derive(Default, Serialize, Deserialize)]

@@ -39,15 +39,15 @@ mod share;
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use sde::{ArchiveError, Archiver, ProcessGroup, Selection};
 
 use crate::format::id::UniqueId;
 use crate::format::manifest::ReplacedSegment;
+use crate::locks::lock;
 use crate::store::DirStore;
 use crate::store::write_manifest::relative;
-use crate::sync::{Lock, lock};
 
 use bring::{Brought, Far, bring, far};
 use drain::{Drain, Drained, Source};
@@ -70,7 +70,7 @@ pub(crate) struct Team {
     /// What it writes for others.
     drain: Drain,
     /// Whether something was saved since the last commit. The same on all ranks.
-    unvouched: Lock<bool>,
+    unvouched: Mutex<bool>,
 }
 
 impl Team {

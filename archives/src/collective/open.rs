@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use sde::{ArchiveError, ProcessGroup};
 
@@ -18,9 +18,9 @@ use crate::cbor::metadata::{from_bytes, to_bytes};
 use crate::format::directory::{self, There};
 use crate::format::id::UniqueId;
 use crate::format::trust::Trust;
+use crate::locks::lock;
 use crate::store::options::Options;
 use crate::store::{DirStore, absolute};
-use crate::sync::{Lock, lock};
 use crate::vfs::{Vfs, make_dirs};
 use crate::writer::segment_writer::WriterConfig;
 
@@ -183,7 +183,7 @@ impl DirStore {
                 },
                 &inner.catalog,
             ),
-            unvouched: Lock::default(),
+            unvouched: Mutex::default(),
         };
         // There is none yet: the store was just made.
         let _ = inner.team.set(team);

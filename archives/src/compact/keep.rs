@@ -11,8 +11,8 @@ use sde::ArchiveError;
 
 use super::retention::Aim;
 use crate::format::id;
+use crate::locks::lock;
 use crate::store::DirStore;
-use crate::sync::lock;
 
 /// What has grown by less than one part in so many is not compacted again.
 const GROWN: u64 = 16;

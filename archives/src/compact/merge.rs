@@ -16,8 +16,8 @@ use crate::catalog::segments::KnownSegment;
 use crate::format::class::Part;
 use crate::format::directory::FORMAT;
 use crate::format::id::UniqueId;
+use crate::locks::lock;
 use crate::store::DirStore;
-use crate::sync::lock;
 
 /// So many small segments of a part are left alone.
 const MANY: usize = 32;

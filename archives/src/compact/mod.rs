@@ -41,10 +41,10 @@ use crate::format::id::{self, UniqueId};
 use crate::format::index_block::IndexBlock;
 use crate::format::manifest::{ReplacedSegment, Sweep};
 use crate::format::segment::Segment;
+use crate::locks::lock;
 use crate::store::uses::UsesOf;
 use crate::store::write_manifest::relative;
 use crate::store::{DirStore, LOOKS};
-use crate::sync::lock;
 use crate::writer::segment_writer::WriterConfig;
 
 use plan::Context;

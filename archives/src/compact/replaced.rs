@@ -20,8 +20,8 @@ use crate::format::class::EXTENSION;
 use crate::format::frame::FrameKind;
 use crate::format::id::{self, UniqueId};
 use crate::format::manifest::{Manifest, ReplacedSegment};
+use crate::locks::lock;
 use crate::store::DirStore;
-use crate::sync::lock;
 use crate::vfs::Vfs;
 
 /// What the name of a closed segment ends with, before the extension.

@@ -11,6 +11,7 @@
 //! Nothing of that needs room but a manifest that says what was replaced. If there is none even for that, one of
 //! the segments that go is removed before it; a power failure in between has a loss told of that is none.
 
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use sde::ArchiveError;
@@ -22,16 +23,16 @@ use super::survey::Candidate;
 use crate::format::directory;
 use crate::format::id;
 use crate::format::manifest::{ReplacedSegment, Sweep};
+use crate::locks::lock;
 use crate::store::DirStore;
-use crate::sync::{Lock, lock};
 
 /// What a store keeps to, and what it did for that.
 pub(crate) struct Room {
     pub(crate) retention: Retention,
     /// To be told of by the next manifest.
-    pub(crate) swept: Lock<Option<Sweep>>,
+    pub(crate) swept: Mutex<Option<Sweep>>,
     /// When all segments were looked at, and nothing could go.
-    in_vain: Lock<Option<SystemTime>>,
+    in_vain: Mutex<Option<SystemTime>>,
 }
 
 /// How long all segments are not looked at again after that.
@@ -41,8 +42,8 @@ impl Room {
     pub(crate) fn new(retention: Retention) -> Self {
         Self {
             retention,
-            swept: Lock::default(),
-            in_vain: Lock::default(),
+            swept: Mutex::default(),
+            in_vain: Mutex::default(),
         }
     }
 }

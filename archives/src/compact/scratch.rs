@@ -17,8 +17,8 @@
 //! together are listed nowhere, and removed at once.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use sde::ArchiveError;
 
@@ -31,9 +31,9 @@ use crate::format::id::UniqueId;
 use crate::format::index_block::Row;
 use crate::format::manifest::ReplacedSegment;
 use crate::format::segment::Segment;
+use crate::locks::{lock, try_lock};
 use crate::store::DirStore;
 use crate::store::write_manifest::relative;
-use crate::sync::{Lock, TRIM, lock};
 
 /// How many states of a run are of use.
 const STATES: usize = 2;
@@ -44,7 +44,7 @@ const PART: u64 = 16;
 #[derive(Default)]
 pub(crate) struct Trim {
     /// One at a time; and nobody while what there is is handed over.
-    pub(crate) alone: Lock<(), TRIM>,
+    pub(crate) alone: Mutex<()>,
     /// How many bytes were of use.
     of_use: AtomicU64,
 }
@@ -75,7 +75,7 @@ impl DirStore {
             Part::Scratch => scratch,
             Part::Entries => most,
         });
-        let trimmed = match (sealed.contains(&Part::Scratch), inner.trim.alone.try_lock()) {
+        let trimmed = match (sealed.contains(&Part::Scratch), try_lock(&inner.trim.alone)) {
             (true, Some(_alone)) => self.trim(scratch),
             _ => Ok(()),
         };

@@ -1,11 +1,12 @@
 //! The header of a segment.
 
 use std::path::PathBuf;
+use std::sync::Mutex;
 
 use super::class::Part;
 use super::id::UniqueId;
 use crate::format::VERSION;
-use crate::sync::{Lock, lock};
+use crate::locks::lock;
 
 /// The length of a segment's header.
 pub(crate) const SEGMENT_HEADER: usize = 64;
@@ -24,12 +25,12 @@ pub(crate) struct Segment {
     /// Who writes it: one opening of the store in one process.
     pub(crate) writer: UniqueId,
     /// Where values begin that were found to be damaged when they were asked for.
-    damaged: Lock<Vec<u64>>,
+    damaged: Mutex<Vec<u64>>,
 }
 
 impl Segment {
     pub(crate) fn new(path: PathBuf, id: UniqueId, part: Part, writer: UniqueId) -> Self {
-        let damaged = Lock::default();
+        let damaged = Mutex::default();
         Self {
             path,
             id,

@@ -64,7 +64,7 @@ use crate::catalog::Catalog;
 use crate::format::class::Part;
 use crate::format::directory;
 use crate::format::trust::{Trust, not_a_store};
-use crate::sync::lock;
+use crate::locks::lock;
 use crate::vfs::{Disk, Found, Vfs};
 
 pub use computations::{Computation, Computations, Resolved, Standing};

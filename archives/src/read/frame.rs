@@ -17,7 +17,7 @@ use crate::format::metadata::{
 };
 use crate::format::precedence::Precedence;
 use crate::format::segment::{SEGMENT_HEADER, Segment, checksum};
-use crate::sync::lock;
+use crate::locks::lock;
 use crate::vfs::{Vfs, VfsFile};
 
 /// A value up to this size is checked as soon as its entry is found, so that

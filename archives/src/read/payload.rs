@@ -1,6 +1,6 @@
 //! Values whose bytes are in a segment.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use sde::key::Digest;
 use sde::{ArchiveError, Codec, ErasedValue, Payload};
@@ -11,7 +11,7 @@ use crate::format::frame::{self, FRAME_HEADER};
 use crate::format::metadata::TypeInfo;
 use crate::format::segment::Segment;
 use crate::format::stored_name::is_same_name;
-use crate::sync::{Lock, lock};
+use crate::locks::lock;
 use crate::vfs::pieces;
 use crate::vfs::{Vfs, VfsFile, read_bytes};
 
@@ -112,7 +112,7 @@ pub(crate) struct FilePayload {
     has_files: bool,
     of: String,
     /// The bytes of a short one, which were read and checked with its frame; for the first that asks.
-    kept: Lock<Option<Vec<u8>>>,
+    kept: Mutex<Option<Vec<u8>>>,
 }
 
 impl FilePayload {
@@ -132,7 +132,7 @@ impl FilePayload {
             stored: stored.clone(),
             has_files,
             of,
-            kept: Lock::new(kept),
+            kept: Mutex::new(kept),
         }
     }
 

@@ -3,8 +3,8 @@
 use sde::ArchiveError;
 
 use crate::format::directory;
+use crate::locks::lock;
 use crate::store::DirStore;
-use crate::sync::lock;
 use crate::vfs::make_dirs;
 
 impl DirStore {

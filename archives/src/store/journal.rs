@@ -1,5 +1,6 @@
 //! What each process did with a store: how often it computed, loaded and waited, and what that took and spared.
 
+use std::sync::Mutex;
 use std::time::{Duration, SystemTime};
 
 use sde::{Journal, Selection};
@@ -8,8 +9,8 @@ use crate::cbor::metadata::to_bytes;
 use crate::format::about::{About, JournalBody, journal_key};
 use crate::format::class::{Class, Part};
 use crate::format::frame::{FrameHeader, FrameKind};
+use crate::locks::lock;
 use crate::store::DirStore;
-use crate::sync::{Lock, lock};
 use crate::writer::frame::{Body, NewFrame};
 
 /// A process that goes on writes it again after so long. Those of one that is killed in between are lost.
@@ -17,7 +18,7 @@ const PAUSE: Duration = Duration::from_secs(60);
 
 /// The journal of this process.
 #[derive(Default)]
-pub(crate) struct Kept(Lock<State>);
+pub(crate) struct Kept(Mutex<State>);
 
 #[derive(Default)]
 struct State {

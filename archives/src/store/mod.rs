@@ -16,7 +16,7 @@ pub(crate) mod write_manifest;
 use std::collections::HashMap;
 use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use sde::key::Digest;
@@ -35,9 +35,9 @@ use crate::compact::scratch::Trim;
 use crate::format::class::Part;
 use crate::format::id::{self, UniqueId};
 use crate::format::trust::{Trust, cannot_open};
+use crate::locks::{MutexGuard, lock, try_lock};
 use crate::read::frame::{self};
 use crate::read::trouble::Trouble;
-use crate::sync::{Guard, Lock, MANIFESTS, SEGMENTS, lock};
 use crate::vfs::Vfs;
 use crate::writer::encode::Provenances;
 use crate::writer::group_commit::{GroupCommit, Until};
@@ -91,10 +91,10 @@ pub(crate) struct Inner {
     pub(crate) writer: GroupCommit,
     pub(crate) provenances: Provenances,
     /// Whether something was saved that no manifest tells of.
-    pub(crate) unvouched: Lock<bool>,
+    pub(crate) unvouched: Mutex<bool>,
     pub(crate) trim: Trim,
     pub(crate) room: Room,
-    looked: Lock<Looked>,
+    looked: Mutex<Looked>,
     pub(crate) sharing: share::Sharing,
     /// How many ranks write to the store at most when all commit together.
     pub(crate) writers: usize,
@@ -153,7 +153,7 @@ impl DirStore {
         let is_shared = !options.read_only && config.dir == dir;
         let noting = Arc::clone(&catalog);
         Self(Arc::new(Inner {
-            looked: Lock::new(Looked {
+            looked: Mutex::new(Looked {
                 at: looked,
                 took: Duration::ZERO,
             }),
@@ -166,7 +166,7 @@ impl DirStore {
             writer: GroupCommit::new(config, move |written| noting.note_written(written)),
             catalog,
             provenances: Provenances::default(),
-            unvouched: Lock::default(),
+            unvouched: Mutex::default(),
             trim: Trim::default(),
             room: Room::new(options.retention),
             writers: options.writers,
@@ -202,11 +202,11 @@ impl DirStore {
     /// a disk. Gives whether it was done.
     fn refresh_if_idle(&self) -> Result<bool, ArchiveError> {
         let catalog = &*self.0.catalog;
-        let Some(manifests) = catalog.manifests.try_lock() else {
+        let Some(manifests) = try_lock(&catalog.manifests) else {
             return Ok(false);
         };
         let replaced = catalog.look_at_manifests(manifests)?;
-        let Some(segments) = catalog.segments.try_lock() else {
+        let Some(segments) = try_lock(&catalog.segments) else {
             return Ok(false);
         };
         catalog.look_at_segments(replaced, segments)?;
@@ -259,7 +259,7 @@ impl Catalog {
     /// Reads the manifests that are new; gives what is replaced.
     fn look_at_manifests(
         &self,
-        mut manifests: Guard<MutexGuard<'_, ManifestSet>, MANIFESTS>,
+        mut manifests: MutexGuard<'_, ManifestSet>,
     ) -> Result<HashMap<UniqueId, u64>, ArchiveError> {
         manifests.look(&*self.vfs, &self.dir)?;
         Ok(manifests.replaced())
@@ -268,7 +268,7 @@ impl Catalog {
     fn look_at_segments(
         &self,
         replaced: HashMap<UniqueId, u64>,
-        mut segments: Guard<MutexGuard<'_, SegmentCatalog>, SEGMENTS>,
+        mut segments: MutexGuard<'_, SegmentCatalog>,
     ) -> Result<(), ArchiveError> {
         segments.replace(replaced);
         let changes = segments.look(&*self.vfs, &self.dir)?;

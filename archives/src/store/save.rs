@@ -5,8 +5,8 @@ use std::sync::Arc;
 use sde::{ArchiveError, Batch, EncodedSave, Saved};
 
 use crate::format::class::Class;
+use crate::locks::lock;
 use crate::store::DirStore;
-use crate::sync::lock;
 use crate::writer::encode::{Accepts, BatchEncoder};
 use crate::writer::frame::NewFrame;
 use crate::writer::group_commit::Until;

@@ -1,13 +1,14 @@
 //! Work shared with other processes that use the store: what they are at, and what they have written.
 
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use sde::{Announced, ArchiveError, Batch, Holder, Key};
 
 use super::DirStore;
 use crate::format::directory::FORMAT;
-use crate::sync::{Lock, lock};
+use crate::locks::lock;
 use crate::work::Work;
 use crate::writer::group_commit::Until;
 
@@ -15,7 +16,7 @@ use crate::writer::group_commit::Until;
 pub(crate) struct Sharing {
     /// `None` if other processes are told nothing.
     work: Option<Work>,
-    looks: Lock<Looks>,
+    looks: Mutex<Looks>,
 }
 
 /// How it is to look for what others wrote.
@@ -44,7 +45,7 @@ impl Sharing {
     pub(crate) fn new(store: Option<&Path>) -> Self {
         Self {
             work: store.map(|dir| Work::new(dir, FORMAT)),
-            looks: Lock::default(),
+            looks: Mutex::default(),
         }
     }
 

@@ -10,8 +10,8 @@ use crate::catalog::manifests::ManifestSet;
 use crate::catalog::segments::KnownSegment;
 use crate::format::class::{Part, folder};
 use crate::format::id::UniqueId;
+use crate::locks::lock;
 use crate::store::DirStore;
-use crate::sync::lock;
 
 impl DirStore {
     /// The segments that others wrote and those that this process has sealed, as far as they are

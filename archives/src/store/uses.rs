@@ -5,7 +5,7 @@
 //! nothing but a worse choice when room is made.
 
 use std::collections::HashMap;
-use std::sync::MutexGuard;
+use std::sync::Mutex;
 
 use sde::key::BuildKeyHasher;
 use sde::{ArchiveError, Key, Selection};
@@ -14,8 +14,8 @@ use crate::cbor::metadata::{from_bytes, to_bytes};
 use crate::format::class::Part;
 use crate::format::frame::FrameKind;
 use crate::format::index_block::prefix;
+use crate::locks::{MutexGuard, lock};
 use crate::store::DirStore;
-use crate::sync::{Guard, LAST, Lock, lock};
 use crate::writer::frame::{Body, NewFrame};
 use crate::writer::segment_writer::header_of;
 
@@ -90,7 +90,7 @@ pub(crate) fn frames(uses: UsesOf) -> Result<Vec<NewFrame>, ArchiveError> {
 
 /// The uses that are not written yet, in parts: threads that find different entries hardly wait for each other.
 #[derive(Default)]
-pub(crate) struct Uses([Lock<UsesOf>; 32]);
+pub(crate) struct Uses([Mutex<UsesOf>; 32]);
 
 impl Uses {
     pub(crate) fn note(&self, key: &Key, last: u64) {
@@ -98,7 +98,7 @@ impl Uses {
         add(&mut self.part(prefix), prefix, Use { count: 1, last });
     }
 
-    fn part(&self, prefix: u64) -> Guard<MutexGuard<'_, UsesOf>, LAST> {
+    fn part(&self, prefix: u64) -> MutexGuard<'_, UsesOf> {
         // Keys are digests.
         lock(&self.0[prefix as usize % self.0.len()])
     }

@@ -9,8 +9,8 @@ use crate::catalog::manifests::ManifestSet;
 use crate::catalog::segments::KnownSegment;
 use crate::format::id::UniqueId;
 use crate::format::manifest::{ListedSegment, Manifest, ReplacedSegment};
+use crate::locks::lock;
 use crate::store::DirStore;
-use crate::sync::lock;
 use crate::writer::group_commit::Durable;
 
 impl DirStore {

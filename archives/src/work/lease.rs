@@ -8,7 +8,7 @@ use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant, SystemTime};
 
 use rustix::fs::{FlockOperation, Timespec, Timestamps, UTIME_NOW, UTIME_OMIT};
@@ -16,7 +16,7 @@ use rustix::io::Errno;
 
 use crate::format::about::About;
 use crate::format::id::UniqueId;
-use crate::sync::{Lock, lock};
+use crate::locks::{lock, wait_timeout};
 
 /// Which file it is, whatever its name: device and number.
 pub(super) type FileId = (u64, u64);
@@ -38,12 +38,12 @@ struct Own {
     kept: Vec<File>,
 }
 
-static OWN: Lock<Vec<Own>> = Lock::new(Vec::new());
+static OWN: Mutex<Vec<Own>> = Mutex::new(Vec::new());
 
 /// When the lease is renewed.
 #[derive(Default)]
 struct Renewal {
-    state: Lock<State>,
+    state: Mutex<State>,
     changed: Condvar,
 }
 
@@ -160,10 +160,7 @@ impl Renewal {
     fn work(&self, file: &File, every: Duration) {
         let mut state = lock(&self.state);
         loop {
-            state = state.wait(|state| {
-                let waited = self.changed.wait_timeout(state, every);
-                waited.unwrap_or_else(PoisonError::into_inner).0
-            });
+            state = wait_timeout(&self.changed, state, every).0;
             if state.announced == 0 {
                 state.has_thread = false;
                 return;

@@ -17,12 +17,12 @@ use std::fs;
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sde::{Announced, Holder, Key};
 
-use crate::sync::{self, Guard, Lock, lock};
+use crate::locks::{MutexGuard, lock};
 
 use lease::{Lease, Renewed};
 use other::Found;
@@ -43,7 +43,7 @@ pub(crate) struct Work {
     format: PathBuf,
     duration: Duration,
     /// Of this process, once it has announced or asked for something.
-    lease: Lock<Option<Arc<Lease>>, { sync::LEASE }>,
+    lease: Mutex<Option<Arc<Lease>>>,
     /// Whether it was told that nothing can be announced.
     is_told: AtomicBool,
 }
@@ -71,7 +71,7 @@ impl Work {
             dir: store.join(FOLDER),
             format: store.join(format),
             duration: LEASE,
-            lease: Lock::default(),
+            lease: Mutex::default(),
             is_told: AtomicBool::new(false),
         }
     }
@@ -154,7 +154,7 @@ impl Work {
         }
     }
 
-    fn own(&self) -> Guard<MutexGuard<'_, Option<Arc<Lease>>>, { sync::LEASE }> {
+    fn own(&self) -> MutexGuard<'_, Option<Arc<Lease>>> {
         lock(&self.lease)
     }
 

@@ -5,7 +5,7 @@
 
 use std::any::TypeId;
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use sde::key::{BuildKeyHasher, Digest};
 use sde::{
@@ -24,7 +24,7 @@ use crate::format::metadata::{
     Contents, InputKind, Provenance, ResultKind, ScratchBody, TypeInfo, ValuePlace, entry_rest,
 };
 use crate::format::stored_name::stored_name;
-use crate::sync::{Lock, lock};
+use crate::locks::lock;
 use crate::writer::frame::{Body, EncodedProvenance, NewFrame, Payload, changed};
 use crate::writer::group_commit::GroupCommit;
 use crate::writer::pipeline::PipelinedWriter;
@@ -37,7 +37,7 @@ const IN_BODY: u64 = 64 << 10;
 
 /// The provenance of each app that was encoded last.
 #[derive(Default)]
-pub(crate) struct Provenances(Lock<HashMap<AppId, LastOfApp, BuildKeyHasher>>);
+pub(crate) struct Provenances(Mutex<HashMap<AppId, LastOfApp, BuildKeyHasher>>);
 
 struct LastOfApp {
     provenance: Provenance,

@@ -6,7 +6,7 @@
 //! syncs once; those that come meanwhile are next. Nobody else's thread is needed.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Condvar, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex};
 
 use sde::ArchiveError;
 
@@ -15,7 +15,7 @@ use crate::format::class::Part;
 use crate::format::id::UniqueId;
 use crate::format::index_block::IndexBlock;
 use crate::format::segment::Segment;
-use crate::sync::{Guard, Lock, WRITERS, lock};
+use crate::locks::{MutexGuard, lock, wait};
 use crate::writer::frame::NewFrame;
 use crate::writer::segment_writer::{SegmentWriter, WriterConfig};
 use crate::writer::through::Through;
@@ -65,9 +65,9 @@ type Note = Box<dyn Fn(Written) + Send + Sync>;
 pub(crate) struct GroupCommit {
     config: WriterConfig,
     note: Note,
-    queue: Lock<Queue>,
+    queue: Mutex<Queue>,
     changed: Condvar,
-    writers: Lock<[SegmentWriter; 2], WRITERS>,
+    writers: Mutex<[SegmentWriter; 2]>,
     pub(crate) through: Through,
 }
 
@@ -87,9 +87,9 @@ impl GroupCommit {
         Self {
             config,
             note: Box::new(note),
-            queue: Lock::default(),
+            queue: Mutex::default(),
             changed: Condvar::new(),
-            writers: Lock::new(Part::ALL.map(SegmentWriter::new)),
+            writers: Mutex::new(Part::ALL.map(SegmentWriter::new)),
             through: Through::default(),
         }
     }
@@ -189,7 +189,7 @@ impl GroupCommit {
     }
 
     /// The writers, without what is another process's.
-    fn writers(&self) -> Guard<MutexGuard<'_, [SegmentWriter; 2]>, WRITERS> {
+    fn writers(&self) -> MutexGuard<'_, [SegmentWriter; 2]> {
         let mut writers = lock(&self.writers);
         let process = std::process::id();
         writers
@@ -215,10 +215,7 @@ impl GroupCommit {
             }
             if queue.writing {
                 queue.threads += 1;
-                queue = queue.wait(|queue| {
-                    let waited = self.changed.wait(queue);
-                    waited.unwrap_or_else(PoisonError::into_inner)
-                });
+                queue = wait(&self.changed, queue);
                 queue.threads -= 1;
                 continue;
             }

@@ -4,13 +4,14 @@
 //! meanwhile.
 
 use std::collections::HashSet;
+use std::sync::Mutex;
 
 use sde::{Batch, Key, RunId, SavedEntry};
 
-use crate::sync::{Lock, lock};
+use crate::locks::lock;
 
 #[derive(Default)]
-pub(crate) struct Through(Lock<State>);
+pub(crate) struct Through(Mutex<State>);
 
 #[derive(Default)]
 struct State {

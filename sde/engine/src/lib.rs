@@ -203,7 +203,7 @@ pub use sde_macros::helper;
 
 pub use sde_macros::{Distributed, Fingerprint, MemorySize};
 
-/// What the macros need, and the simulator of what leaves memory; not for direct use.
+/// What the macros and the store need, and the simulator of what leaves memory; not for direct use.
 #[doc(hidden)]
 pub mod __private {
     pub use crate::app::{
@@ -219,6 +219,7 @@ pub mod __private {
         check_same, descriptor_of_same, descriptors_of, join_descriptors, part_for,
     };
     pub use crate::stretch::Stretch;
+    pub use crate::sync::locks;
     pub use inventory;
     pub use tracing;
 }

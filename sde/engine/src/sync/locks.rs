@@ -6,17 +6,17 @@
 //! either rule is broken, whether that would have hung this time or not.
 
 use std::ops::{Deref, DerefMut};
-use std::sync::{self, Condvar, LockResult, Mutex, PoisonError, RwLock};
+use std::sync::{self, Condvar, LockResult, Mutex, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
 /// A lock that this thread holds.
-pub(crate) struct Guard<G> {
+pub struct Guard<G> {
     guard: G,
     held: Held,
 }
 
 /// That of a mutex.
-pub(crate) type MutexGuard<'a, T> = Guard<sync::MutexGuard<'a, T>>;
+pub type MutexGuard<'a, T> = Guard<sync::MutexGuard<'a, T>>;
 
 impl<G: Deref> Deref for Guard<G> {
     type Target = G::Target;
@@ -45,9 +45,21 @@ fn guard<T: ?Sized, G>(lock: impl FnOnce() -> LockResult<G>) -> Guard<G> {
     Guard { guard, held }
 }
 
+/// The lock of a mutex.
 #[inline]
-pub(crate) fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub fn lock<T: ?Sized>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     guard::<T, _>(|| mutex.lock())
+}
+
+/// The lock of a mutex, if no thread holds it.
+pub fn try_lock<T: ?Sized>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    let held = Held::of::<T>();
+    let guard = match mutex.try_lock() {
+        Err(TryLockError::WouldBlock) => return None,
+        Err(TryLockError::Poisoned(left)) => left.into_inner(),
+        Ok(guard) => guard,
+    };
+    Some(Guard { guard, held })
 }
 
 /// The lock of a sink or an iterator of the user's, which is called with it held: a thread that waits for its turn holds
@@ -57,25 +69,27 @@ pub(crate) fn turn<T>(mutex: &Mutex<T>) -> sync::MutexGuard<'_, T> {
     unpoisoned(mutex.lock())
 }
 
+/// The lock of what many read at once, to read.
 #[inline]
-pub(crate) fn read<T: ?Sized>(lock: &RwLock<T>) -> Guard<sync::RwLockReadGuard<'_, T>> {
+pub fn read<T: ?Sized>(lock: &RwLock<T>) -> Guard<sync::RwLockReadGuard<'_, T>> {
     guard::<T, _>(|| lock.read())
 }
 
+/// The lock of what many read at once, to write.
 #[inline]
-pub(crate) fn write<T: ?Sized>(lock: &RwLock<T>) -> Guard<sync::RwLockWriteGuard<'_, T>> {
+pub fn write<T: ?Sized>(lock: &RwLock<T>) -> Guard<sync::RwLockWriteGuard<'_, T>> {
     guard::<T, _>(|| lock.write())
 }
 
 /// Sleeps until woken, with the lock free.
-pub(crate) fn wait<'a, T>(on: &Condvar, lock: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
+pub fn wait<'a, T>(on: &Condvar, lock: MutexGuard<'a, T>) -> MutexGuard<'a, T> {
     let Guard { guard, held } = lock;
     let guard = unpoisoned(on.wait(guard));
     Guard { guard, held }
 }
 
 /// Sleeps until woken, or for so long, with the lock free; says whether the time was up.
-pub(crate) fn wait_timeout<'a, T>(
+pub fn wait_timeout<'a, T>(
     on: &Condvar,
     lock: MutexGuard<'a, T>,
     left: Duration,
@@ -85,7 +99,8 @@ pub(crate) fn wait_timeout<'a, T>(
     (Guard { guard, held }, waited.timed_out())
 }
 
-pub(crate) use rules::{Held, user_code};
+pub(crate) use rules::Held;
+pub use rules::user_code;
 
 /// Both rules, for builds with debug assertions.
 #[cfg(debug_assertions)]
@@ -104,7 +119,7 @@ mod rules {
     static TAKEN_WITHIN: Mutex<BTreeMap<&str, BTreeSet<&str>>> = Mutex::new(BTreeMap::new());
 
     /// That this thread holds a lock, of whatever kind.
-    pub(crate) struct Held(&'static str);
+    pub struct Held(&'static str);
 
     impl Held {
         /// Of the lock of a `T`, which is about to be taken.
@@ -150,7 +165,7 @@ mod rules {
 
     /// What follows is code of users: a thread that holds a lock here may come to wait for itself.
     #[track_caller]
-    pub(crate) fn user_code(what: &str) {
+    pub fn user_code(what: &str) {
         let held = HELD
             .try_with(|held| held.borrow().clone())
             .unwrap_or_default();
@@ -164,7 +179,7 @@ mod rules {
 #[cfg(not(debug_assertions))]
 mod rules {
     /// That this thread holds a lock, which only builds with debug assertions keep.
-    pub(crate) struct Held;
+    pub struct Held;
 
     impl Held {
         #[inline(always)]
@@ -175,7 +190,7 @@ mod rules {
 
     /// What follows is code of users.
     #[inline(always)]
-    pub(crate) fn user_code(_: &str) {}
+    pub fn user_code(_: &str) {}
 }
 
 #[cfg(all(test, debug_assertions, not(sde_model)))]

@@ -23,14 +23,12 @@
 
 mod arc_cell;
 mod exclusive;
-mod locks;
+pub mod locks;
 mod thread_number;
 
 pub(crate) use arc_cell::ArcCell;
 pub(crate) use exclusive::UnsafeCell;
-pub(crate) use locks::{
-    Guard, Held, MutexGuard, lock, read, turn, unpoisoned, user_code, wait, wait_timeout, write,
-};
+pub(crate) use locks::*;
 pub(crate) use thread_number::{own_thread_number, thread_number};
 
 #[cfg(not(sde_model))]

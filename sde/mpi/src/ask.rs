@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// How long the others have to answer before they are called late.
 const ANSWER: Duration = Duration::from_millis(100);
 /// So often a round is looked at before the processor is given to others.
-const SPINS: u32 = 500;
+pub(crate) const SPINS: u32 = 500;
 
 /// The clock of one round.
 pub(crate) struct Waiting {

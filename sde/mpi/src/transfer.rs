@@ -16,6 +16,8 @@ use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 use mpi::{Count, Rank};
 
+use crate::ask::SPINS;
+
 /// What goes in one call, and in pieces of what length the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
@@ -121,12 +123,16 @@ pub(crate) fn exchange(
     }
 }
 
-/// Waits for what all ranks have begun, and gives the processor to others: ranks may be more than cores, where MPI itself turns
-/// in circles until the system takes the core from it.
+/// Waits for what all ranks have begun, and soon gives the processor to others: ranks may be more than cores, where MPI itself
+/// turns in circles until the system takes the core from it.
 fn wait<'a, D: ?Sized>(mut request: Request<'a, D, impl Scope<'a>>) {
+    let mut looks = 0;
     while let Err(waiting) = request.test() {
         request = waiting;
-        std::thread::yield_now();
+        looks += 1;
+        if looks >= SPINS {
+            std::thread::yield_now();
+        }
     }
 }
 

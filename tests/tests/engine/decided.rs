@@ -181,6 +181,7 @@ fn what_is_being_saved_can_be_invalidated() {
 /// was gone, and the next checkpoint and the end said that all was well.
 #[test]
 fn what_a_store_panicked_at_is_saved_by_the_next() {
+    let _dog = Watchdog::new("a store that panicked", LIMIT);
     for policy in [
         SavePolicy::OnRequest,
         SavePolicy::EveryResult,

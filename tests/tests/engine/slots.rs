@@ -86,6 +86,25 @@ fn a_name_in_a_slot_stands_for_the_app_it_leads_to() {
     assert!(matches!(error.kind(), ErrorKind::Frozen { .. }));
 }
 
+/// What a name leads to is looked up once an epoch, so what is set has to begin another.
+#[test]
+fn what_is_set_after_a_look_reaches_the_apps_above() {
+    let sde = Sde::new();
+    let apps = sde.apps();
+    apps.register("mesh", grid()).unwrap();
+    apps.register("middle", over("middle", Slot::new("inner", "mesh")))
+        .unwrap();
+    apps.register("top", over("top", Slot::new("inner", "middle")))
+        .unwrap();
+    let key = || sde.peek("top", &inputs! {}).unwrap().key();
+    let first = key();
+    apps.set("mesh", "points", 20_u64).unwrap();
+    let second = key();
+    let finer = Instance::new(grid()).set("points", 30_u64).unwrap();
+    apps.set_sub_app("middle", "inner", finer).unwrap();
+    assert!(first != second && second != key() && first != key());
+}
+
 #[test]
 fn a_name_at_the_bottom_freezes_too() {
     let sde = Sde::new();

@@ -10,10 +10,11 @@ use std::thread;
 use std::time::Duration;
 
 use rayon::ThreadPoolBuilder;
+use sde::store::Cbor;
 use sde::{
     App, AppError, AppInfo, ArchiveError, Archiver, Batch, Encoder, Event, Fingerprint,
-    FingerprintError, Handle, Inputs, Key, Mark, MemoryArchiver, Parameter, Payload, ResultMap,
-    ResultSpec, SavePolicy, Saved, Sde, StoredEntry, inputs,
+    FingerprintError, Handle, Inputs, Key, Mark, MemoryArchiver, OneProcess, Parameter, Payload,
+    ResultMap, ResultSpec, SavePolicy, Saved, Sde, StoredEntry, inputs,
 };
 use sde_tests::{Counter, LIMIT, Watchdog, made, number, x, y};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -319,22 +320,33 @@ fn a_value_may_run_apps_while_it_is_saved_and_another_store_is_loaded() {
 #[test]
 fn a_value_that_asks_for_its_own_run_while_it_is_saved_is_a_cycle() {
     let _dog = Watchdog::new("a value that asks for its own run", LIMIT);
-    let captured = Captured::default();
-    let asked = Counter::new();
-    let counts = asked.clone();
-    let again = captured.clone();
-    let app = runs_when_saved("of itself", &captured, move |sde| {
-        let same = runs_when_saved("of itself", &again, |_| ());
-        let error = sde.run(&same, &x(1)).expect_err("a cycle");
-        assert!(cycle(&error).is_some(), "{error}");
-        counts.add();
-    });
-    let store = Shows(MemoryArchiver::new(), Counter::new());
-    let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
-    let sde = builder.build().expect("a store");
-    captured.set(sde.clone()).expect("set once");
-    sde.run(&app, &x(1)).expect("no error");
-    asked.reach(1);
+    for distributed in [false, true] {
+        let described = move |info: AppInfo| match distributed {
+            true => info.distributed(),
+            false => info,
+        };
+        let captured = Captured::default();
+        let asked = Counter::new();
+        let counts = asked.clone();
+        let again = captured.clone();
+        let app = runs_when_saved("of itself", &captured, move |sde| {
+            let same = runs_when_saved("of itself", &again, |_| ()).described(described);
+            let error = sde.run(&same, &x(1)).expect_err("a cycle");
+            let said = error.to_string();
+            assert!(said.contains("a run needs its own result"), "{said}");
+            counts.add();
+        });
+        let store = Shows(MemoryArchiver::new(), Counter::new());
+        let builder = Sde::builder().store(store).save(SavePolicy::EveryResult);
+        let sde = match distributed {
+            true => builder.process_group(OneProcess, Cbor).build(),
+            false => builder.build(),
+        };
+        let sde = sde.expect("a store");
+        captured.set(sde.clone()).expect("set once");
+        sde.run(&app.described(described), &x(1)).expect("no error");
+        asked.reach(1);
+    }
 }
 
 /// The text of an error that is remembered was made, to be counted, with the claim held and nobody knowing that this thread has it.

@@ -1,7 +1,7 @@
 //! The entries and flights of one app type.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use dashmap::DashMap;
@@ -39,8 +39,8 @@ pub(crate) struct AppCache {
     /// The runs that are exclusive, if the app is not thread-safe: one for all, and one
     /// for those nested in each run, by the address of its frame.
     pub(crate) exclusive_runs: Mutex<HashMap<usize, Arc<RunFlight>>>,
-    /// How many runs go on without a claim, of which the map knows nothing.
-    pub(crate) unclaimed: AtomicUsize,
+    /// Whether any run has gone on without a claim, of which the map knows nothing.
+    pub(crate) unclaimed: AtomicBool,
     /// Raised when the contents are swapped; a flight of an earlier one publishes
     /// to its waiters only.
     generation: AtomicU64,
@@ -91,13 +91,12 @@ pub(super) enum Change {
 
 /// What came of claiming a key.
 pub(crate) enum Claimed {
-    /// There is an entry that serves.
+    /// There is an entry that is new to the caller.
     Ready(Arc<Entry>),
     /// It failed before, for good.
     Failed(Error),
-    /// The caller has the claim, and must end the flight. What the map held before is to be dropped when this thread is known to
-    /// be at the run: a destructor may ask for it.
-    Mine(Arc<RunFlight>, Option<Arc<Entry>>, Before),
+    /// The caller has the claim, and must end the flight; with the entry that is there.
+    Mine(Arc<RunFlight>, Option<Arc<Entry>>),
     /// Another call has the claim.
     Theirs(Arc<RunFlight>),
 }
@@ -113,7 +112,7 @@ impl AppCache {
             cost: RunCost::default(),
             varies: AtomicBool::new(false),
             exclusive_runs: Mutex::default(),
-            unclaimed: AtomicUsize::new(0),
+            unclaimed: AtomicBool::new(false),
             generation: AtomicU64::new(0),
         }
     }
@@ -180,7 +179,7 @@ impl AppCache {
 
     /// Whether a run of this key may be going on, in this engine.
     pub(crate) fn may_be_running(&self, key: &Key) -> bool {
-        self.is_flying(key) || self.unclaimed.load(Ordering::Acquire) > 0
+        self.is_flying(key) || self.unclaimed.load(Ordering::Acquire)
     }
 
     /// Whether the key is being computed.
@@ -191,19 +190,18 @@ impl AppCache {
         )
     }
 
-    /// The one step that decides who computes. `serves` is called with the map's
-    /// guard held and must look at the entry only. A failure that was remembered in
-    /// this epoch is given, unless it is to be tried again: `epoch` is `None`.
+    /// The one step that decides who computes. An entry that `is_new` to the caller is given, who is to see whether it serves;
+    /// `is_new` is called with the map's guard held and must look at the entry only. A failure that was remembered in this
+    /// epoch is given, unless it is to be tried again: `epoch` is `None`.
+    ///
+    /// What the map held before is to be dropped when this thread is known to be at the run: a destructor may ask for it.
     pub(crate) fn claim(
         &self,
         key: Key,
         epoch: Option<u64>,
-        serves: impl Fn(&Entry) -> bool,
-    ) -> Claimed {
-        let (mut claimed, before) = self.change(key, |slot| match slot {
-            Some(Slot::Ready(entry)) if serves(entry) => {
-                (Claimed::Ready(Arc::clone(entry)), Change::Keep)
-            }
+        is_new: impl Fn(&Arc<Entry>) -> bool,
+    ) -> (Claimed, Before) {
+        self.change(key, |slot| match slot {
             Some(Slot::Flying(flight, _)) if !flight.flight.is_complete() => {
                 (Claimed::Theirs(Arc::clone(flight)), Change::Keep)
             }
@@ -212,17 +210,18 @@ impl AppCache {
                 if let Some(error) = slot.zip(epoch).and_then(failure) {
                     return (Claimed::Failed(error), Change::Keep);
                 }
-                let previous = slot.and_then(Slot::entry).cloned();
+                let previous = slot.and_then(Slot::entry);
+                if let Some(entry) = previous.filter(|entry| is_new(entry)) {
+                    return (Claimed::Ready(Arc::clone(entry)), Change::Keep);
+                }
                 let flight = self.new_flight(key);
-                let flying = Slot::Flying(Arc::clone(&flight), previous.clone());
-                let mine = Claimed::Mine(flight, previous, Before::default());
-                (mine, Change::Put(flying))
+                let flying = Slot::Flying(Arc::clone(&flight), previous.cloned());
+                (
+                    Claimed::Mine(flight, previous.cloned()),
+                    Change::Put(flying),
+                )
             }
-        });
-        if let Claimed::Mine(.., held) = &mut claimed {
-            *held = before;
-        }
-        claimed
+        })
     }
 
     /// Changes what the map holds for a key, and what is counted of it. What it held is given back: it is to be dropped when

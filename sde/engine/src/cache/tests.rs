@@ -63,8 +63,8 @@ fn served(entry: Arc<Entry>) -> Served {
 }
 
 fn flight(cache: &AppCache) -> Arc<RunFlight> {
-    match cache.claim(key(), None, |_| false) {
-        Claimed::Mine(flight, None, _) => flight,
+    match cache.claim(key(), None, |_| false).0 {
+        Claimed::Mine(flight, None) => flight,
         _ => unreachable!("nobody else is there"),
     }
 }
@@ -157,7 +157,7 @@ fn the_holder_fails_and_what_was_decided_stands() {
 fn what_was_cleaned_is_not_put_back() {
     let cache = AppCache::new("app".into(), None);
     assert!(cache.record(&entry(1), cache.generation()));
-    let Claimed::Mine(flight, Some(previous), _) = cache.claim(key(), None, |_| false) else {
+    let Claimed::Mine(flight, Some(previous)) = cache.claim(key(), None, |_| false).0 else {
         unreachable!("nobody else is there");
     };
     cache.clean(|_| true, "cleaned");

@@ -256,6 +256,17 @@ impl Batch {
         }
     }
 
+    /// One with what is saved of these entries.
+    pub(crate) fn of(selection: Selection, entries: &[Arc<Entry>]) -> Self {
+        let entries = entries.iter();
+        Self {
+            entries: entries
+                .map(|entry| SavedEntry::of(entry, selection))
+                .collect(),
+            ..Self::new(selection)
+        }
+    }
+
     /// Whether there is nothing in it.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -22,7 +22,7 @@ pub use archiver::{
 };
 pub use journal::Journal;
 pub use memory::MemoryArchiver;
-pub(crate) use pending::{Pending, Replaced, saved};
+pub(crate) use pending::{Pending, Replaced};
 
 /// Whether processes that use one store at the same time share the work.
 ///

@@ -6,7 +6,7 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
-use super::archiver::{Mark, SavedEntry, Selection};
+use super::archiver::{Mark, Selection};
 use crate::cache::Entry;
 use crate::error::ArchiveError;
 use crate::key::{BuildKeyHasher, Key};
@@ -263,14 +263,6 @@ fn only_taken(entry: &Arc<Entry>, selection: Selection) -> Arc<Entry> {
         true => Arc::new(entry.without(left_out, "it is not saved here")),
         false => Arc::clone(entry),
     }
-}
-
-/// Entries as a batch has them.
-pub(crate) fn saved(entries: &[Arc<Entry>], selection: Selection) -> Vec<SavedEntry> {
-    let entries = entries.iter();
-    entries
-        .map(|entry| SavedEntry::of(entry, selection))
-        .collect()
 }
 
 /// Which thread saves what is new: from taking it off the list until it is saved, or there again. It calls code of users meanwhile,

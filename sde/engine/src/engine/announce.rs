@@ -12,7 +12,7 @@ use std::time::Instant;
 
 use crate::app::{Frame, ancestry};
 use crate::cache::{Entry, SHORT};
-use crate::checkpoint::{Announced, Archiver, Batch, Pending, Selection, saved};
+use crate::checkpoint::{Announced, Archiver, Batch, Pending, Selection};
 use crate::key::Key;
 use crate::sync::{lock, wait, wait_timeout};
 
@@ -270,10 +270,7 @@ impl Shared {
         };
         entries = made.pending.of(selection, &[record.key]);
         entries.retain(|entry| entry.record.run == record.run);
-        batch = Batch {
-            entries: saved(&entries, selection),
-            ..Batch::new(selection)
-        };
+        batch = Batch::of(selection, &entries);
         if batch.is_empty() {
             return;
         }

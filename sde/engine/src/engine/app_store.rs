@@ -239,7 +239,9 @@ impl Apps<'_> {
         let setting = Setting::new(value);
         self.0.apps.change(name, |instance| {
             instance.with_setting(parameter, setting.clone())
-        })
+        })?;
+        self.0.raise_epoch();
+        Ok(())
     }
 
     /// Puts an app, or the name of one, into a slot of a registered app.
@@ -252,6 +254,7 @@ impl Apps<'_> {
             .apps
             .change(name, |instance| instance.with_sub_app(slot, app.clone()))?;
         self.0.note_instance(&self.0.apps.instance(name)?);
+        self.0.raise_epoch();
         Ok(())
     }
 

@@ -87,30 +87,31 @@ impl Engine {
             _ => {}
         }
         let refresh = run.options.policy == Policy::Refresh;
-        let mut takes_what_is_there = !refresh;
+        let mut refused: Option<Arc<Entry>> = None;
         loop {
             let failed_in = (!refresh).then(|| self.epoch());
-            let claimed = run.cache.claim(run.key, failed_in, |entry| {
-                takes_what_is_there && entry.is_whole_and_checked(self.epoch())
+            let (claimed, _before) = run.cache.claim(run.key, failed_in, |entry| {
+                !refresh && refused.as_ref().is_none_or(|old| !Arc::ptr_eq(old, entry))
             });
             match claimed {
+                // Published between looking and claiming.
                 cache::Claimed::Ready(entry) => match self.served(&entry, run.options.names) {
                     Ok(served) => return Ok(Claimed::Found(served, Source::Map)),
-                    // It is whole, and does not serve: it was invalidated, or the
-                    // names asked for are not its own.
-                    Err(_) => takes_what_is_there = false,
+                    Err(_) => refused = Some(entry),
                 },
                 cache::Claimed::Failed(error) => return Err(error),
-                cache::Claimed::Mine(flight, previous, _before) => {
+                cache::Claimed::Mine(flight, previous) => {
                     let claim = Claim::won(run.cache, flight);
                     let begun = self.begin(run, Some(&claim.flight));
-                    return self.with_claim(run, claim, begun, previous);
+                    let sure = previous.as_ref().filter(|old| !old.record.nondeterministic);
+                    let why = sure.and_then(|old| self.refusal(old, run.options.names));
+                    self.tell_stale(run, why);
+                    return self.load_or_compute(run, claim, begun, previous);
                 }
                 cache::Claimed::Theirs(flight) => {
                     if let Some(claimed) = self.wait(run, &flight)? {
                         return Ok(claimed);
                     }
-                    takes_what_is_there = !refresh;
                 }
             }
         }
@@ -138,33 +139,20 @@ impl Engine {
         if is_alone {
             return None;
         }
-        match run.cache.claim(run.key, None, |_| false) {
-            cache::Claimed::Mine(flight, ..) => Some(Claim::won(run.cache, flight)),
+        match run.cache.claim(run.key, None, |_| false).0 {
+            cache::Claimed::Mine(flight, _) => Some(Claim::won(run.cache, flight)),
             _ => None,
         }
     }
 
-    /// Ends the flight with what is there or in the store, or what another process puts there, or takes the run on.
-    pub(super) fn with_claim<'a>(
+    /// Ends the flight with what is in the store, or what another process puts there, or takes the run on.
+    pub(super) fn load_or_compute<'a>(
         &self,
         run: &Run<'a>,
         mut claim: Claim<'a>,
         begun: Begun,
         previous: Option<Arc<Entry>>,
     ) -> Result<Claimed<'a>, Error> {
-        if run.options.policy != Policy::Refresh
-            && let Some(entry) = &previous
-            && let Ok(served) = self.served(entry, run.options.names)
-        {
-            // Published between looking and claiming. Who waits looks again.
-            claim.fail(&not_now(run), Failure::Transient, None);
-            return Ok(Claimed::Found(served, Source::Map));
-        }
-        let refused = previous
-            .as_deref()
-            .filter(|entry| !entry.record.nondeterministic);
-        let why = refused.and_then(|entry| self.refusal(entry, run.options.names));
-        self.tell_stale(run, why);
         // What may come out otherwise is not looked for.
         let before = previous.as_deref();
         let may_load = before.is_none_or(|entry| !entry.record.nondeterministic);

@@ -10,7 +10,7 @@ use super::Engine;
 use super::handle::{Handle, Policy};
 use super::run_state::Run;
 use crate::app::{BodyTime, Frame, OnThread, ThreadContext};
-use crate::cache::{AppCache, Entry, Record, RunFlight};
+use crate::cache::{Entry, Record, RunFlight};
 use crate::error::AppError;
 use crate::event::{Event, RunId};
 use crate::inputs::Call;
@@ -38,16 +38,6 @@ pub(crate) struct Ran {
 pub(crate) struct Begun {
     frame: Arc<Frame>,
     _on_thread: OnThread,
-    /// If it has no claim: where that is counted.
-    unclaimed_in: Option<Arc<AppCache>>,
-}
-
-impl Drop for Begun {
-    fn drop(&mut self) {
-        if let Some(cache) = &self.unclaimed_in {
-            cache.unclaimed.fetch_sub(1, Ordering::AcqRel);
-        }
-    }
 }
 
 impl Engine {
@@ -62,12 +52,10 @@ impl Engine {
             run.options.cancel.clone(),
             flight.map(|flight| Arc::clone(flight) as _),
         ));
-        let unclaimed_in = flight.is_none().then(|| Arc::clone(run.cache));
-        if let Some(cache) = &unclaimed_in {
-            cache.unclaimed.fetch_add(1, Ordering::AcqRel);
+        if flight.is_none() {
+            run.cache.unclaimed.store(true, Ordering::Release);
         }
         Begun {
-            unclaimed_in,
             _on_thread: ThreadContext::on_top(Arc::clone(&frame)).enter(),
             frame,
         }

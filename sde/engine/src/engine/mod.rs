@@ -37,6 +37,7 @@ mod wait;
 pub use app_store::Apps;
 pub use builder::Builder;
 pub(crate) use claim::Claim;
+pub(crate) use execute::Begun;
 pub use handle::{AppSource, Handle, Outcome, Peek, Policy, Request, Scratch, Subset, Transfer};
 pub(crate) use handle::{CalledApp, Options};
 pub use invalidate::Invalidated;
@@ -58,7 +59,7 @@ use std::time::{Duration, SystemTime};
 use crate::cache::waits::Waits;
 use crate::cache::{AppCache, CacheTable, Entry, RunFlight};
 use crate::checkpoint::{Archiver, Pending, SavePolicy};
-use crate::error::Error;
+use crate::error::{Error, panic_message};
 use crate::event::{Event, Observer, RunId};
 use crate::key::Key;
 use crate::last_value::Recent;
@@ -185,8 +186,9 @@ impl Engine {
         let event = event();
         for observer in &self.observers {
             let told = catch_unwind(AssertUnwindSafe(|| observer.observe(&event)));
-            if told.is_err() {
-                tracing::error!(target: "sde", "an observer panicked; the event was {event:?}");
+            if let Err(panic) = told {
+                let why = panic_message(&*panic);
+                tracing::error!(target: "sde", "an observer panicked: {why}; the event was {event:?}");
             }
         }
     }

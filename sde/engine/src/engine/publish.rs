@@ -194,12 +194,10 @@ impl Engine {
                 return (decision, before);
             }
             flight.flight.wait(&Forever);
-            flight = match run.cache.claim(run.key, None, |_| false) {
-                cache::Claimed::Mine(next, _, before) => {
-                    replaced.push(before);
-                    next
-                }
-                cache::Claimed::Theirs(next) => next,
+            let (claimed, replaced_now) = run.cache.claim(run.key, None, |_| false);
+            replaced.push(replaced_now);
+            flight = match claimed {
+                cache::Claimed::Mine(next, _) | cache::Claimed::Theirs(next) => next,
                 // Neither is asked for.
                 cache::Claimed::Ready(_) | cache::Claimed::Failed(_) => return (decision, before),
             };

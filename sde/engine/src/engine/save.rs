@@ -14,9 +14,7 @@ use std::time::{Duration, Instant};
 use super::Engine;
 use crate::app::ThreadContext;
 use crate::cache::Entry;
-use crate::checkpoint::{
-    Archiver, Batch, EncodedSave, Replaced, SavePolicy, Saved, Selection, saved,
-};
+use crate::checkpoint::{Archiver, Batch, EncodedSave, Replaced, SavePolicy, Saved, Selection};
 use crate::error::{ArchiveError, Error, ErrorKind, panic_message};
 use crate::event::Event;
 use crate::key::Key;
@@ -40,6 +38,7 @@ impl NewSave {
 pub(crate) type Encoded<'a> = Result<EncodedSave<'a>, ArchiveError>;
 
 /// What is to be told of a new entry.
+#[derive(Default)]
 pub(crate) struct NewSaved {
     written: Option<Result<(Saved, Duration), ArchiveError>>,
     /// To be dropped when it is told.
@@ -61,11 +60,7 @@ impl Engine {
     pub(crate) fn new_save(&self, entry: &Arc<Entry>) -> Option<NewSave> {
         let is_each = self.policy == SavePolicy::EveryResult;
         let archiver = is_each.then(|| self.archiver()).flatten()?;
-        let selection = Selection::Checkpoint;
-        let batch = Batch {
-            entries: saved(std::slice::from_ref(entry), selection),
-            ..Batch::new(selection)
-        };
+        let batch = Batch::of(Selection::Checkpoint, std::slice::from_ref(entry));
         Some(NewSave { archiver, batch })
     }
 
@@ -73,10 +68,7 @@ impl Engine {
     pub(crate) fn save_new(&self, entry: &Arc<Entry>, encoded: Option<Encoded<'_>>) -> NewSaved {
         self.sets.note_fresh(&entry.record.app, entry.record.key);
         let Some(archiver) = self.archiver() else {
-            return NewSaved {
-                written: None,
-                _replaced: None,
-            };
+            return NewSaved::default();
         };
         let replaced = self.pending.add(entry);
         let written = encoded.map(|encoded| {
@@ -123,11 +115,7 @@ impl Engine {
         selection: Selection,
         entries: &[Arc<Entry>],
     ) -> Result<(), ArchiveError> {
-        let batch = Batch {
-            selection,
-            entries: saved(entries, selection),
-            ..Batch::new(selection)
-        };
+        let batch = Batch::of(selection, entries);
         self.write_one(archiver, &batch)?;
         self.are_saved(archiver, selection, entries);
         Ok(())
@@ -282,10 +270,9 @@ impl Engine {
             _ => Vec::new(),
         };
         batch = Batch {
-            selection,
-            entries: saved(&entries, selection),
             scratch,
             marks,
+            ..Batch::of(selection, &entries)
         };
         save.left -= entries.len();
         let is_last = entries.is_empty() || save.left == 0;

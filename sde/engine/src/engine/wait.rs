@@ -99,7 +99,7 @@ impl Engine {
             key: run.key,
         });
         let previous = run.cache.entry(&run.key);
-        self.with_claim(run, claim, begun, previous)
+        self.load_or_compute(run, claim, begun, previous)
     }
 
     /// Until when a call may wait: for as long as it takes, but where that could hold up a rayon worker.

@@ -2,6 +2,8 @@
 
 use std::any::Any;
 
+use crate::sync::BROKEN;
+
 /// Names and paths in messages are cut here.
 const LONGEST: usize = 120;
 
@@ -123,6 +125,8 @@ pub(crate) fn panic_message(panic: &(dyn Any + Send)) -> String {
         .downcast_ref::<&str>()
         .map(|text| (*text).to_owned())
         .or_else(|| panic.downcast_ref::<String>().cloned());
+    let is_ours = text.as_ref().is_some_and(|text| text.starts_with(BROKEN));
+    debug_assert!(!is_ours, "{}", text.unwrap_or_default());
     printable(&text.unwrap_or_else(|| "with something that is no text".to_owned()))
 }
 

@@ -13,7 +13,9 @@ use super::save::{bind, check_replicas, has_parts};
 use super::sets::ProcessSet;
 use crate::app::{Callee, Handle, ResolvedApp};
 use crate::cache::{AppCache, Entry, Record, Served};
-use crate::engine::{CalledApp, Claim, Engine, Keyed, Options, Outcome, Policy, Run, Unpublished};
+use crate::engine::{
+    Begun, CalledApp, Claim, Engine, Keyed, Options, Outcome, Policy, Run, Unpublished,
+};
 use crate::error::{Error, ErrorKind, Failure};
 use crate::event::{RunId, Source};
 use crate::inputs::Call;
@@ -177,9 +179,9 @@ impl Engine {
     ) -> Result<Outcome, Error> {
         let claim = self.claim_collectively(run);
         let epoch = self.epoch();
+        let begun = self.begin(run, claim.as_ref().map(|claim| &claim.flight));
         let (ran, keep) = {
             let _level = ranks.level();
-            let begun = self.begin(run, claim.as_ref().map(|claim| &claim.flight));
             let ran = self.execute(run, call, &begun, number);
             let own = ran.own;
             let made = self.publishable(run, ran, None);
@@ -204,10 +206,11 @@ impl Engine {
         let states = run.scratch_key();
         match ran {
             Ok((published, met)) => {
-                let made = self.publish_collectively(run, ranks, published, &met, claim);
+                let made = self.publish_collectively(run, ranks, (published, begun), &met, claim);
                 made.inspect_err(|_| run.cache.scratches.stop(&states))
             }
             Err(unpublished) => {
+                drop(begun);
                 run.cache.scratches.stop(&states);
                 if let Some(claim) = claim {
                     claim.fail(&unpublished.error, unpublished.failure, keep);
@@ -222,7 +225,7 @@ impl Engine {
         &self,
         run: &Run<'_>,
         ranks: &ProcessSet,
-        published: Served,
+        (published, begun): (Served, Begun),
         met: &[Header],
         claim: Option<Claim<'_>>,
     ) -> Result<Outcome, Error> {
@@ -241,6 +244,7 @@ impl Engine {
             let states = run.cache.scratches.remove(&run.scratch_key());
             run.cache.measure(&made.entry);
             let saved = self.save_collective(ranks, &made.entry, &descriptors, states.is_some());
+            drop(begun);
             let settled = match claim {
                 Some(claim) => self.settle(run, &claim.flight, made, |_| ()).served,
                 None => {

@@ -99,12 +99,16 @@ pub fn wait_timeout<'a, T>(
     (Guard { guard, held }, waited.timed_out())
 }
 
+/// How the panics begin that tell of a broken rule. They are no code's of users, and nobody takes them for that.
+pub(crate) const BROKEN: &str = "a rule of locks is broken: ";
+
 pub(crate) use rules::Held;
 pub use rules::user_code;
 
 /// Both rules, for builds with debug assertions.
 #[cfg(debug_assertions)]
 mod rules {
+    use super::BROKEN;
     use std::any::type_name;
     use std::cell::RefCell;
     use std::collections::{BTreeMap, BTreeSet};
@@ -147,20 +151,20 @@ mod rules {
 
     fn note(before: &'static str, new: &'static str) {
         let mut taken = TAKEN_WITHIN.lock().unwrap_or_else(PoisonError::into_inner);
-        if !taken.entry(before).or_default().insert(new) {
+        let is_known = |within: &BTreeSet<_>| within.contains(new);
+        if taken.get(before).is_some_and(is_known) {
             return;
         }
-        let (mut seen, mut next) = (BTreeSet::from([new]), vec![new]);
+        let (mut later, mut next) = (BTreeSet::from([new]), vec![new]);
         while let Some(one) = next.pop() {
             let within = taken.get(one).into_iter().flatten().copied();
-            next.extend(within.filter(|within| seen.insert(within)));
-            let turns_back = taken.get(one).is_some_and(|within| within.contains(before));
-            let path: Vec<_> = seen.iter().collect();
-            assert!(
-                !turns_back,
-                "the lock of {new} is taken while that of {before} is held; elsewhere the order is the other: {path:?}"
-            );
+            next.extend(within.filter(|within| later.insert(within)));
         }
+        assert!(
+            !later.contains(before),
+            "{BROKEN}the lock of {new} is taken while that of {before} is held, which elsewhere comes later: {later:?}"
+        );
+        taken.entry(before).or_default().insert(new);
     }
 
     /// What follows is code of users: a thread that holds a lock here may come to wait for itself.
@@ -171,7 +175,7 @@ mod rules {
             .unwrap_or_default();
         assert!(
             held.is_empty() || std::thread::panicking(),
-            "{what} is called with locks held: {held:?}"
+            "{BROKEN}{what} is called with locks held: {held:?}"
         );
     }
 }

@@ -71,6 +71,14 @@ pub(crate) fn walk(tokens: TokenStream, put: &mut dyn FnMut(u8, &str)) {
     }
 }
 
+/// The sign in this place; a blank if there is none.
+pub(crate) fn sign(tokens: &[TokenTree], at: usize) -> char {
+    match tokens.get(at) {
+        Some(TokenTree::Punct(punct)) => punct.as_char(),
+        _ => ' ',
+    }
+}
+
 /// One token: kind, length, text; so that no two sequences look alike.
 fn put(hasher: &mut blake3::Hasher, kind: u8, text: &str) {
     hasher.update(&[kind]);

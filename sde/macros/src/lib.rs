@@ -6,6 +6,7 @@ mod app;
 mod digest;
 mod distributed;
 mod fingerprint;
+mod free;
 mod helper;
 mod memory_size;
 mod source;

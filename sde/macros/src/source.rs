@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use proc_macro2::{Delimiter, Ident, Span, TokenStream, TokenTree};
 use quote::quote;
+use syn::ext::IdentExt;
 use syn::parse::{ParseStream, Parser};
 use syn::punctuated::Punctuated;
 use syn::visit_mut::VisitMut;
@@ -37,7 +38,7 @@ fn names(item: &TokenStream) -> TokenStream {
     if names.is_empty() {
         return quote!(::std::vec::Vec::new);
     }
-    let texts = names.keys().map(|name| name.trim_start_matches("r#"));
+    let texts = names.values().map(|name| name.unraw().to_string());
     let names: Vec<_> = names.values().collect();
     quote! {{
         mod __sde_names {
@@ -90,10 +91,7 @@ type Names = BTreeMap<String, (Ident, bool)>;
 
 fn find_names(tokens: TokenStream, names: &mut Names) {
     let tokens: Vec<_> = tokens.into_iter().collect();
-    let sign = |at: usize| match tokens.get(at) {
-        Some(TokenTree::Punct(punct)) => punct.as_char(),
-        _ => ' ',
-    };
+    let sign = |at| digest::sign(&tokens, at);
     for (i, token) in tokens.iter().enumerate() {
         let before = (sign(i.wrapping_sub(2)), sign(i.wrapping_sub(1)));
         let after = (sign(i + 1), sign(i + 2));

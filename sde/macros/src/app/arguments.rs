@@ -3,6 +3,7 @@
 
 use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::visit_mut::{self, VisitMut};
 use syn::{
@@ -54,11 +55,7 @@ impl Arguments {
             let mut borrowed = (*typed.ty).clone();
             NameLifetimes.visit_type_mut(&mut borrowed);
             list.push(Argument {
-                text: pattern
-                    .ident
-                    .to_string()
-                    .trim_start_matches("r#")
-                    .to_owned(),
+                text: pattern.ident.unraw().to_string(),
                 name: pattern.ident.clone(),
                 written: (*typed.ty).clone(),
                 borrowed,

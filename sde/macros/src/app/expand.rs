@@ -4,6 +4,7 @@
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
+use syn::ext::IdentExt;
 use syn::spanned::Spanned;
 use syn::{Attribute, Expr, ExprLit, Ident, Index, ItemFn, Lit, Meta, ReturnType, Type};
 
@@ -181,7 +182,7 @@ fn app_impl(
     let name = &function.sig.ident;
     let stable = match &attributes.name {
         Some(name) => name.value(),
-        None => name.to_string().trim_start_matches("r#").to_owned(),
+        None => name.unraw().to_string(),
     };
     let info = info(attributes, function, output, &stable, source);
     let body = body(function);

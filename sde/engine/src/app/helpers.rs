@@ -314,6 +314,15 @@ mod tests {
         with_helpers(source.digest(), &helpers)
     }
 
+    fn all_differ(all: &[Digest]) {
+        for (i, a) in all.iter().enumerate() {
+            assert!(
+                all[i + 1..].iter().all(|b| a != b),
+                "number {i} is not alone"
+            );
+        }
+    }
+
     fn program(far: u8, first: u8, second: u8) -> Vec<LinkedHelper> {
         vec![
             helper("near", "c::m", 1, 1, "far near"),
@@ -351,12 +360,7 @@ mod tests {
             of(program(2, 4, 3)),
             of(program(2, 3, 4).split_off(1)),
         ];
-        for (i, a) in all.iter().enumerate() {
-            assert!(
-                all[i + 1..].iter().all(|b| a != b),
-                "number {i} is not alone"
-            );
-        }
+        all_differ(&all);
     }
 
     #[test]
@@ -401,12 +405,7 @@ mod tests {
             of("near step", || vec![("renamed", Some(("c", "other")))]),
             of("near step", || vec![("renamed", Some(("c::m", "near")))]),
         ];
-        for (i, a) in all.iter().enumerate() {
-            assert!(
-                all[i + 1..].iter().all(|b| a != b),
-                "number {i} is not alone"
-            );
-        }
+        all_differ(&all);
     }
 
     #[test]
@@ -427,11 +426,6 @@ mod tests {
             of(&[], &[true]),
             of(&[], &[false]),
         ];
-        for (i, a) in all.iter().enumerate() {
-            assert!(
-                all[i + 1..].iter().all(|b| a != b),
-                "number {i} is not alone"
-            );
-        }
+        all_differ(&all);
     }
 }

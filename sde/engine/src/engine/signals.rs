@@ -76,8 +76,12 @@ fn start<T>(
 ) -> io::Result<()> {
     let (to, from) = mpsc::channel();
     spawn(from)?;
-    let free = SIGNALS.into_iter();
-    let free: Vec<c_int> = free.filter(|signal| take(*signal, of_libraries)).collect();
+    let mut free = Vec::new();
+    for signal in SIGNALS {
+        if take(signal, of_libraries) {
+            free.push(signal);
+        }
+    }
     let signals = Signals::new(&free)?;
     // A second one ends the process at once, also while the first one's save hangs.
     let ending = free.into_iter().filter(|signal| ends(*signal));
@@ -108,21 +112,25 @@ fn ends(signal: c_int) -> bool {
     signal != SIGUSR1
 }
 
-/// Whether a signal is left to the engine: the process neither ignores it nor handles it itself. A library's handler of one that ends the
-/// process is taken off: it would end it before anything is saved.
+/// Whether a signal is left to the engine: the process neither ignores it nor handles it itself. A library's handler of a signal
+/// that ends the process is taken off: it would end the process before anything is saved.
 fn take(signal: c_int, of_libraries: &[(c_int, libc::sigaction)]) -> bool {
     let Some(now) = action(signal) else {
         return false;
     };
-    let is_set = |(of, set): &(c_int, libc::sigaction)| {
-        *of == signal && set.sa_sigaction == now.sa_sigaction
-    };
-    let of_library = of_libraries.iter().any(is_set);
-    if of_library && ends(signal) {
-        // SAFETY: nobody needs the handler that was there.
+    let is_set = |set: libc::sigaction| set.sa_sigaction == now.sa_sigaction;
+    let is_of_library = of_library(of_libraries, signal).is_some_and(is_set);
+    if is_of_library && ends(signal) {
+        // SAFETY: the library's handler is kept in the list, and is called after the save.
         unsafe { libc::signal(signal, libc::SIG_DFL) };
     }
-    of_library || is_default(&now)
+    is_of_library || is_default(&now)
+}
+
+/// What a library set for a signal.
+fn of_library(all: &[(c_int, libc::sigaction)], signal: c_int) -> Option<libc::sigaction> {
+    let mut all = all.iter();
+    all.rfind(|(of, _)| *of == signal).map(|(_, set)| *set)
 }
 
 fn is_default(action: &libc::sigaction) -> bool {
@@ -145,11 +153,7 @@ fn wait(mut signals: Signals) {
             let listeners = lock(&LISTENERS);
             let engines = listeners.engines.iter().filter_map(Weak::upgrade);
             let engines: Vec<Arc<Engine>> = engines.collect();
-            let mut set = listeners.of_libraries.iter();
-            (
-                engines,
-                set.find(|(of, _)| *of == signal).map(|(_, set)| *set),
-            )
+            (engines, of_library(&listeners.of_libraries, signal))
         };
         let name = signal_name(signal).unwrap_or("a signal");
         for engine in engines {

@@ -323,9 +323,7 @@ impl Archiver for DirStore {
     }
 
     fn encode<'a>(&'a self, batch: &'a Batch) -> Result<EncodedSave<'a>, ArchiveError> {
-        if self.0.read_only {
-            return Ok(Box::new(|| self.save(batch)));
-        }
+        self.check_writable()?;
         self.encode_to_save(batch)
     }
 

@@ -71,7 +71,6 @@ impl DirStore {
         let (frames, left_out) = self.encode_batch(batch, &self.accepts(), None)?;
         let frames = Arc::new(frames);
         Ok(Box::new(move || {
-            self.check_writable()?;
             self.save_by(batch, || {
                 let save = self.0.writer.begin_entries(Until::Durable);
                 save.finish(Arc::clone(&frames))?;

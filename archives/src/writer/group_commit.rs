@@ -51,8 +51,6 @@ struct Queue {
     done: HashMap<u64, Outcome>,
     next: u64,
     writing: bool,
-    /// How many threads wait for the one that writes.
-    threads: usize,
 }
 
 /// A segment that has no index, and how much of it is durable.
@@ -214,9 +212,7 @@ impl GroupCommit {
                 return outcome;
             }
             if queue.writing {
-                queue.threads += 1;
                 queue = wait(&self.changed, queue);
-                queue.threads -= 1;
                 continue;
             }
             queue.writing = true;
@@ -225,7 +221,7 @@ impl GroupCommit {
                 // Another thread took it, and did not come to its end.
                 queue.waiting = jobs;
                 queue.writing = false;
-                let why = "the thread that wrote this save panicked; nothing of it was saved";
+                let why = "the thread that wrote this save panicked; nothing of it was saved: save it again";
                 return Err(ArchiveError::Other(why.to_owned()));
             }
             drop(queue);
@@ -288,7 +284,7 @@ fn outcome(
             return Err(error.clone());
         }
         if begun[part] != now[part] {
-            let why = "another save failed while this one was written; nothing of it was saved";
+            let why = "another save failed while this one was written; nothing of it was saved: save it again";
             return Err(ArchiveError::Other(why.to_owned()));
         }
     }
@@ -300,11 +296,8 @@ struct Stop<'a>(&'a GroupCommit);
 
 impl Drop for Stop<'_> {
     fn drop(&mut self) {
-        let mut queue = lock(&self.0.queue);
-        queue.writing = false;
-        if queue.threads > 0 {
-            self.0.changed.notify_all();
-        }
+        lock(&self.0.queue).writing = false;
+        self.0.changed.notify_all();
     }
 }
 
@@ -358,7 +351,7 @@ mod tests {
         let note = move |_| {
             if is_first.swap(false, Ordering::Relaxed) {
                 comes.send(()).unwrap();
-                while lock(&COMMIT.get().unwrap().queue).threads == 0 {
+                while lock(&COMMIT.get().unwrap().queue).waiting.is_empty() {
                     std::thread::yield_now();
                 }
             }

@@ -41,7 +41,7 @@ impl Engine {
 fn within_a_store() -> Option<Error> {
     is_writing().then(|| {
         Error::invalid_argument(
-            "a store calls the engine while it writes a result that others wait for; it is to ask when it encodes, or not at all",
+            "a store calls the engine while it writes a result that others wait for; call the engine in `Archiver::encode` instead",
         )
     })
 }

@@ -62,8 +62,7 @@ pub fn try_lock<T: ?Sized>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     Some(Guard { guard, held })
 }
 
-/// The lock of a sink or an iterator of the user's, which is called with it held: a thread that waits for its turn holds
-/// nothing else, so nobody waits for what the sink or iterator asks of the engine.
+/// The lock of a user's sink or iterator, which is called with it held. A thread that waits for this lock holds no other.
 pub(crate) fn turn<T>(mutex: &Mutex<T>) -> sync::MutexGuard<'_, T> {
     user_code("a sink or an iterator");
     unpoisoned(mutex.lock())

@@ -298,7 +298,7 @@ pub(super) fn all_ranks_archive_to_one_directory(ranks: Ranks<'_>) {
     }
 }
 
-/// Else some would go on with the new store, and some with the old one.
+/// One rank can't load the store; if the others did, some ranks would go on with the new store and some with the old one.
 pub(super) fn a_store_that_one_rank_can_not_load_is_loaded_by_none(ranks: Ranks<'_>) {
     let texts = ranks.run(|sde| {
         let rank = sde.rank().unwrap();

@@ -260,7 +260,7 @@ pub(super) fn a_state_that_one_rank_has_not_saved_is_not_gone_on_from(ranks: Ran
     }
 }
 
-/// Else one rank would go on alone, or from what another job made.
+/// Ranks have no state in common; a rank that went on from its own would go on alone, or from what another job made.
 pub(super) fn without_a_state_in_common_all_begin_again(ranks: Ranks<'_>) {
     for iteration in [OWN, REPLICATED] {
         let result = iteration.undisturbed(ranks);

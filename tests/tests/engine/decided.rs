@@ -288,7 +288,7 @@ fn who_waits_for_what_a_store_panics_at_has_it() {
     });
 }
 
-/// Else the next who asks would wait for a caller that is gone.
+/// A caller whose store panics gives its claim back; without that, the next caller waits for ever.
 #[test]
 fn who_asks_a_store_that_panics_holds_up_nobody() {
     let _dog = Watchdog::new("a store that panics when it is asked", LIMIT);

@@ -97,7 +97,7 @@ fn nothing_is_dropped_while_the_store_is_exchanged() {
     assert_eq!(sde.stats().apps["noted"].computed, 1);
 }
 
-/// Else what a destructor found while `clean_cache` walked through the map would be a recent hit after that.
+/// A destructor finds a result while `clean_cache` walks through the map; `clean_cache` ends that recent hit too.
 #[test]
 fn what_is_found_during_a_cleaning_is_cleaned() {
     struct Finds(u64);

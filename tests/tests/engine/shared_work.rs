@@ -250,7 +250,8 @@ impl Drop for OpensWhenGone {
     }
 }
 
-/// Else a program that removes the folder afterwards has it made again.
+/// An engine that ends waits for its thread that announces; without that, the thread makes a store's folder anew that the program
+/// has removed.
 #[test]
 fn nobody_uses_the_store_of_an_engine_that_is_gone() {
     let _dog = Watchdog::new("the end of an engine that announces", LIMIT);

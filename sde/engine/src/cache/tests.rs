@@ -234,7 +234,8 @@ fn what_began_before_a_swap_is_not_kept() {
     assert!(cache.entry(&key()).is_none());
 }
 
-/// Else a rayon worker that lost patience would compute what is on its way to the disk.
+/// A rayon worker that loses patience waits all the same for what is decided; without that, it computes what is on its way to
+/// the disk.
 #[test]
 fn nobody_gives_up_what_is_decided() {
     struct Over;
@@ -255,7 +256,8 @@ fn nobody_gives_up_what_is_decided() {
     });
 }
 
-/// Else a run that is made again, after a caller of it gave up its wait, would seem to wait still.
+/// A caller that gives up its wait takes it off the list; left there, the wait closes a cycle when the caller's run is made
+/// again.
 #[test]
 fn a_wait_that_was_given_up_closes_no_cycle() {
     struct GoesOn;

@@ -124,7 +124,7 @@ fn what_a_budget_counts_is_what_the_cache_holds() {
     }
 }
 
-/// Else no test would notice that a lock is held where code of users is called.
+/// The engine calls code of users in seven places; without `user_code` there, no test notices that a lock is held.
 #[cfg(debug_assertions)]
 #[test]
 fn all_that_calls_code_of_users_says_so() {

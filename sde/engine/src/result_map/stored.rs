@@ -187,7 +187,7 @@ mod tests {
         }
     }
 
-    /// Else what another rank has sent would lie in memory twice.
+    /// A value that was read lets go of the bytes it was read from; held, what another rank has sent lies in memory twice.
     #[test]
     fn what_a_value_was_read_from_is_let_go() {
         let payload = Arc::new(Number(7));
@@ -216,7 +216,7 @@ mod tests {
         }
     }
 
-    /// Else each who asks for the value waits a while for a thread that is gone.
+    /// A reader that panics reads no more; without that, each thread that asks for the value waits a while for it.
     #[test]
     fn who_panics_reads_no_more() {
         let stored = Stored::new(Arc::new(Panics), Codec::of::<u64>());

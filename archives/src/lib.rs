@@ -31,6 +31,7 @@ mod collective;
 mod compact;
 mod format;
 pub mod inspect;
+mod locks;
 
 mod read;
 mod resolve;
@@ -39,9 +40,6 @@ pub mod vfs;
 #[cfg_attr(not(target_os = "linux"), path = "work/none.rs")]
 mod work;
 mod writer;
-
-// One rule for the locks of the engine and of the store: builds with debug assertions check both together.
-use sde::__private::locks;
 
 pub use compact::{Compacted, LimitError, Order, Retention};
 pub use format::about::Capacity;

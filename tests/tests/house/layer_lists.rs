@@ -97,7 +97,7 @@ pub const ARCHIVES: Layered = Layered {
     name: "sde-archives",
     src: "archives/src/",
     layers: &[
-        &["sync"],
+        &["locks"],
         &["cbor", "vfs"],
         &["format"],
         &["catalog", "work"],

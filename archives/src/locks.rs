@@ -1,0 +1,6 @@
+//! The locks of the engine, whose builds with debug assertions check both crates together. The order of a store's own:
+//! superseded scratch, manifests, writers, segments, index, lease; a thread that holds any other lock takes none.
+
+pub(crate) use sde::__private::locks::{
+    Guard, MutexGuard, lock, read, try_lock, user_code, wait, wait_timeout, write,
+};

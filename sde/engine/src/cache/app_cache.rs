@@ -72,10 +72,10 @@ pub(crate) type Before = (Option<Slot>, Option<Arc<Entry>>);
 
 /// Whose results are to be those of a key.
 pub(crate) enum Decision {
-    /// The caller's, who is to [show](AppCache::show) them. The cache keeps them unless its contents were swapped, or another
-    /// flight has the key.
+    /// The caller's, who is to [show](AppCache::show) them, by another flight where its own has failed. The cache keeps them
+    /// unless its contents were swapped, or yet another flight has the key.
     Won {
-        flight: Arc<RunFlight>,
+        instead: Option<Arc<RunFlight>>,
         is_kept: bool,
     },
     /// Those of this entry.
@@ -277,22 +277,19 @@ impl AppCache {
 
     /// Decides whose results are to be those of a key: of several calls that compute one flight, the first that asks. A call
     /// whose flight has failed meanwhile, for another that computed it, takes on a new one.
-    pub(crate) fn decide(&self, flight: &Arc<RunFlight>, entry: &Arc<Entry>) -> (Decision, Before) {
-        let won = |flight: &Arc<RunFlight>, is_kept| Decision::Won {
-            flight: Arc::clone(flight),
-            is_kept,
-        };
+    pub(crate) fn decide(&self, flight: &RunFlight, entry: &Arc<Entry>) -> (Decision, Before) {
+        let won = |instead, is_kept| Decision::Won { instead, is_kept };
         let is_current = self.is_current(flight);
         match flight.flight.decide(Arc::clone(entry)) {
             Err(winner) => return (Decision::Lost(winner), Before::default()),
             Ok(()) if !is_current || !flight.flight.is_complete() => {
-                return (won(flight, is_current), Before::default());
+                return (won(None, is_current), Before::default());
             }
             Ok(()) => {}
         }
         self.change(flight.key, |slot| match slot {
             Some(Slot::Flying(other, _)) if !other.flight.is_complete() => {
-                (won(flight, false), Change::Keep)
+                (won(None, false), Change::Keep)
             }
             Some(Slot::Ready(first)) if first.lacks().is_none() => {
                 (Decision::Lost(Arc::clone(first)), Change::Keep)
@@ -303,7 +300,7 @@ impl AppCache {
                 let _ = flight.flight.decide(Arc::clone(entry));
                 let previous = slot.and_then(Slot::entry).cloned();
                 let flying = Slot::Flying(Arc::clone(&flight), previous);
-                (won(&flight, true), Change::Put(flying))
+                (won(Some(flight), true), Change::Put(flying))
             }
         })
     }

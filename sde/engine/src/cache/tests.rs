@@ -72,8 +72,9 @@ fn flight(cache: &AppCache) -> Arc<RunFlight> {
 /// Whether these results stand, which are shown then.
 fn stands(cache: &AppCache, flight: &Arc<RunFlight>, entry: Arc<Entry>) -> bool {
     match cache.decide(flight, &entry).0 {
-        Decision::Won { flight, is_kept } => {
-            cache.show(&flight, &served(entry), is_kept, || ());
+        Decision::Won { instead, is_kept } => {
+            let flight = instead.as_ref().unwrap_or(flight);
+            cache.show(flight, &served(entry), is_kept, || ());
             true
         }
         Decision::Lost(_) => false,

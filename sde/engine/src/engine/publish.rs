@@ -152,11 +152,12 @@ impl Engine {
         let mut replaced = Vec::new();
         let (decision, before) = self.decide(run, flight, &own.entry, &mut replaced);
         match decision {
-            Decision::Won { flight, is_kept } => {
+            Decision::Won { instead, is_kept } => {
+                let flight = instead.as_deref().unwrap_or(flight);
                 let write = AssertUnwindSafe(|| is_kept.then(|| write(&own.entry)));
                 let written = catch_unwind(write);
                 let forget = || self.forget_replaced(run);
-                let shown = run.cache.show(&flight, &own, is_kept, forget);
+                let shown = run.cache.show(flight, &own, is_kept, forget);
                 Settled {
                     served: own,
                     written: written.unwrap_or_else(|panic| resume_unwind(panic)),
@@ -182,12 +183,17 @@ impl Engine {
         own: &Arc<Entry>,
         replaced: &mut Vec<Before>,
     ) -> (Decision, Before) {
-        let mut flight = Arc::clone(flight);
+        let mut next = None;
         loop {
-            let (decision, before) = run.cache.decide(&flight, own);
-            let winner = match &decision {
+            let flight = next.as_ref().unwrap_or(flight);
+            let (mut decision, before) = run.cache.decide(flight, own);
+            let winner = match &mut decision {
                 Decision::Lost(winner) if run.options.policy == Policy::Refresh => winner,
-                _ => return (decision, before),
+                Decision::Won { instead, .. } => {
+                    *instead = instead.take().or(next);
+                    return (decision, before);
+                }
+                Decision::Lost(_) => return (decision, before),
             };
             let (made, own) = (winner.record.run, own.record.run);
             if made.process == own.process && made.number > own.number {
@@ -196,8 +202,8 @@ impl Engine {
             flight.flight.wait(&Forever);
             let (claimed, replaced_now) = run.cache.claim(run.key, None, |_| false);
             replaced.push(replaced_now);
-            flight = match claimed {
-                cache::Claimed::Mine(next, _) | cache::Claimed::Theirs(next) => next,
+            next = match claimed {
+                cache::Claimed::Mine(flight, _) | cache::Claimed::Theirs(flight) => Some(flight),
                 // Neither is asked for.
                 cache::Claimed::Ready(_) | cache::Claimed::Failed(_) => return (decision, before),
             };

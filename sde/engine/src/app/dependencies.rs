@@ -138,15 +138,15 @@ impl Dependencies {
         calls.extend(earlier.into_iter().filter(|call| !known.contains(call)));
     }
 
-    /// The runs that it called itself, and what it depends on; nothing is left.
+    /// The runs that it called itself, and what it depends on, when it has ended.
     pub(crate) fn take(&self) -> (Vec<AppCall>, Arc<BTreeSet<Callee>>) {
-        let noted = std::mem::take(&mut *lock(&self.noted));
-        let calls = Arc::try_unwrap(noted.calls).map_or_else(
+        let mut noted = lock(&self.noted);
+        let calls = match Arc::get_mut(&mut noted.calls) {
+            Some(own) => std::mem::take(unpoisoned(own.get_mut())),
             // A state of its scratch has them too.
-            |shared| lock(&shared).clone(),
-            |own| unpoisoned(own.into_inner()),
-        );
-        (calls, noted.dependencies)
+            None => lock(&noted.calls).clone(),
+        };
+        (calls, Arc::clone(&noted.dependencies))
     }
 
     pub(crate) fn saw_nondeterminism(&self) -> bool {

@@ -1,7 +1,5 @@
 //! What can't be run.
 
-use std::sync::Arc;
-
 use super::Engine;
 use super::run_state::Run;
 use super::save::is_writing;
@@ -48,8 +46,10 @@ fn within_a_store() -> Option<Error> {
 
 fn not_ready(run: &Run<'_>) -> Option<Error> {
     let resolved = &*run.app.resolved;
-    let (app, missing) = (Arc::clone(&resolved.name), resolved.missing.clone());
-    (!missing.is_empty()).then(|| ErrorKind::NotReady { app, missing }.into())
+    (!resolved.missing.is_empty()).then(|| {
+        let (app, missing) = (run.name(), resolved.missing.clone());
+        ErrorKind::NotReady { app, missing }.into()
+    })
 }
 
 /// An ordinary app would see one rank's part of such an input, and give it out as the result
@@ -88,6 +88,7 @@ pub(super) fn cancelled(run: &Run<'_>) -> Option<Error> {
 
 /// A run is called by a run nested in itself.
 fn own_cycle(run: &Run<'_>) -> Option<Error> {
+    run.above.as_ref()?;
     // Not to look through all that lies above each of thousands of runs. The cache of a process set knows only its own.
     if !run.app.resolved.info.distributed && !run.cache.may_be_running(&run.key) {
         return None;

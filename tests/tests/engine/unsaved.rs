@@ -1,6 +1,7 @@
 //! What a store is given: what it lacks, in the order in which it was made, and the records of the cache themselves.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::thread;
 
 use sde::{
     ArchiveError, Archiver, Batch, Key, Mark, Payload, Policy, Record, Saved, Sde, Selection,
@@ -148,4 +149,31 @@ fn what_could_not_be_saved_comes_again_in_its_order_but_for_what_is_newer() {
     let archived = store.archived(&sde);
     assert_eq!(archived.len(), 5);
     assert!(archived.iter().any(|one| Arc::ptr_eq(one, &records[2])));
+}
+
+/// Found on a full disk: a checkpoint said that all was saved, when the save of another thread had just failed. What there was to
+/// save had been counted while that save had it in hand.
+#[test]
+fn who_waits_for_a_save_that_fails_saves_what_that_could_not() {
+    for _ in 0..100 {
+        let store = Noting::default();
+        let sde = store.sde();
+        compute(&sde, 0..3);
+        let (other, (gives, given)) = (sde.clone(), mpsc::channel());
+        let wait = move || {
+            let (begins, begun) = mpsc::channel();
+            let waiting = thread::spawn(move || {
+                begins.send(()).unwrap();
+                other.checkpoint()
+            });
+            begun.recv().unwrap();
+            // Nothing tells that it waits for its turn.
+            (0..100).for_each(|_| thread::yield_now());
+            gives.send(waiting).unwrap();
+        };
+        *store.failing.lock().unwrap() = Some(Box::new(wait));
+        sde.checkpoint().unwrap_err();
+        given.recv().unwrap().join().unwrap().unwrap();
+        assert_eq!(of(&store.taken(Selection::Checkpoint)), ["0", "1", "2"]);
+    }
 }

@@ -33,6 +33,8 @@ struct Unsaved {
     places: HashMap<u64, u64, BuildKeyHasher>,
     /// The place of the first that a selection may lack.
     first: [u64; 2],
+    /// How often entries were put back that a save could not save.
+    put_back: u64,
 }
 
 /// What the selections lack of one key, by their numbers.
@@ -174,6 +176,11 @@ impl Pending {
         lock(&self.entries).number(selection)
     }
 
+    /// How often entries were put back: what was counted before is not all there is.
+    pub(crate) fn put_back_so_far(&self) -> u64 {
+        lock(&self.entries).put_back
+    }
+
     /// Takes some of the entries that are to be saved, so many or of so many bytes, and all marks.
     pub(crate) fn take(
         &self,
@@ -236,6 +243,7 @@ impl Pending {
     ) {
         lock(&self.marks).splice(0..0, marks);
         let mut list = lock(&self.entries);
+        list.put_back += 1;
         // What has a newer one is dropped with the vector, when the list is free again.
         for entry in &entries {
             let key = &entry.record.key;

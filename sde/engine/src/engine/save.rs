@@ -201,11 +201,11 @@ impl Engine {
     fn save_new_ones(&self, selection: Selection, is_awaited: bool) -> Result<(), Error> {
         let doing = selection.name();
         let archiver = self.archiver().ok_or(ErrorKind::NoStore { doing })?;
-        let total = self.pending.number(selection);
-        let mut save = Save::of(total);
+        let mut save = Save::default();
         let committed = loop {
             let part = self.save_part(&archiver, selection, &mut save);
             // With nothing locked: observers may save too.
+            let total = save.total;
             if total > FIRST_PART {
                 self.tell(|| Event::Progress {
                     label: Arc::from(format!("saving the {doing}")),
@@ -259,8 +259,15 @@ impl Engine {
         let is_same = |now: Arc<dyn Archiver>| Arc::ptr_eq(&now, archiver);
         if !self.archiver().is_some_and(is_same) {
             // What there was to save is forgotten.
-            *save = Save::of(0);
+            *save = Save::default();
             return Ok(false);
+        }
+        // Counted in its turn: another save may have had them in hand, and put them back.
+        let put_back = Some(self.pending.put_back_so_far());
+        if save.put_back != put_back {
+            save.put_back = put_back;
+            save.left = self.pending.number(selection);
+            save.total = save.entries + save.left;
         }
         let most = save.at_once.min(save.left);
         let (taken, marks) = self.pending.take(selection, most, PART_BYTES);
@@ -414,8 +421,12 @@ const SLOW: Duration = Duration::from_secs(1);
 
 /// A save of all that is new, and what it has done so far.
 struct Save {
-    /// How many entries there are yet, of those that there were when it began.
+    /// How many entries there were when it was counted.
+    total: usize,
+    /// How many of them there are yet.
     left: usize,
+    /// How often others had put entries back then.
+    put_back: Option<u64>,
     /// How many of them the next part has.
     at_once: usize,
     /// How many are written.
@@ -427,10 +438,12 @@ struct Save {
     is_empty: bool,
 }
 
-impl Save {
-    fn of(number: usize) -> Self {
+impl Default for Save {
+    fn default() -> Self {
         Self {
-            left: number,
+            total: 0,
+            left: 0,
+            put_back: None,
             at_once: FIRST_PART,
             entries: 0,
             scratch: 0,
@@ -439,7 +452,9 @@ impl Save {
             is_empty: true,
         }
     }
+}
 
+impl Save {
     fn add(&mut self, batch: &Batch, (saved, took): (Saved, Duration)) {
         self.entries += batch.entries.len();
         self.scratch += batch.scratch.len();

@@ -261,6 +261,66 @@ mod blind_spots {
         );
     }
 
+    mod v1 {
+        macro_rules! scaled {
+            ($x:expr) => {
+                1.0 * $x
+            };
+        }
+        pub(super) use scaled;
+
+        pub(super) trait Step {
+            #[sde::helper]
+            fn stepped(&self) -> f64 {
+                1.0
+            }
+        }
+        impl Step for f64 {}
+    }
+
+    mod v2 {
+        macro_rules! scaled {
+            ($x:expr) => {
+                2.0 * $x
+            };
+        }
+        pub(super) use scaled;
+
+        pub(super) trait Step {
+            #[sde::helper]
+            fn stepped(&self) -> f64 {
+                2.0
+            }
+        }
+        impl Step for f64 {}
+    }
+
+    mod before {
+        use super::v1::{Step as _, scaled};
+
+        #[sde::app(name = "edited")]
+        pub(super) fn app(x: f64) -> f64 {
+            scaled!(x) + x.stepped()
+        }
+    }
+
+    mod after {
+        use super::v2::{Step as _, scaled};
+
+        #[sde::app(name = "edited")]
+        pub(super) fn app(x: f64) -> f64 {
+            scaled!(x) + x.stepped()
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_macro_and_which_trait_brings_a_method() {
+        use sde::App;
+        let codes = [before::app.info(), after::app.info()];
+        let [before, after] = codes.map(|info| format!("{:?}", info.code()));
+        assert_eq!(before, after);
+    }
+
     mod api {
         pub(super) use super::unseen as go;
     }

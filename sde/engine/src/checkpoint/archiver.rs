@@ -27,8 +27,8 @@ use crate::result_map::{
 pub trait Archiver: Send + Sync {
     /// Makes the batch durable, all of it or nothing that a later
     /// [`find`](Self::find) would take for whole. Of several entries that were saved
-    /// under one key `find` gives the one that counts. A value that can't be turned into bytes is left out
-    /// and told of, since it must not keep all others from being saved.
+    /// under one key, in whatever order, `find` gives the one that was made last. A value that can't be turned into bytes is
+    /// left out and told of, since it must not keep all others from being saved.
     ///
     /// # Errors
     /// If it can't be saved. What was saved before is still there.

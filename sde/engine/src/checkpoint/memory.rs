@@ -137,7 +137,11 @@ impl Archiver for MemoryArchiver {
         for entry in &batch.entries {
             let key = entry.record().key;
             let place = (batch.selection, key);
-            _before.extend(contents.entries.insert(place, entry.clone()));
+            let made_at = |entry: &SavedEntry| entry.record().made_at;
+            let known = contents.entries.get(&place).map(made_at);
+            if known.is_none_or(|known| known <= made_at(entry)) {
+                _before.extend(contents.entries.insert(place, entry.clone()));
+            }
             let superseded = contents.scratch.remove(&key);
             _states.extend(superseded.into_iter().flat_map(|(_, states)| states));
         }
@@ -237,5 +241,39 @@ impl Payload for InMemory {
 
     fn has_files(&self) -> bool {
         self.1
+    }
+}
+
+#[cfg(all(test, not(sde_model)))]
+#[allow(clippy::unwrap_used, reason = "a test that fails says where")]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::super::saved;
+    use super::*;
+    use crate::cache::tests::entry;
+    use crate::event::RunId;
+
+    /// Found by saving to a store that fails now and then: what could not be saved comes again, and a later result of its key may
+    /// have been saved meanwhile.
+    #[test]
+    fn what_is_saved_late_takes_the_place_of_nothing_newer() {
+        let (store, entry) = (MemoryArchiver::new(), entry(1));
+        for number in [2, 1] {
+            let record = Record {
+                made_at: UNIX_EPOCH + Duration::from_secs(number),
+                run: RunId { process: 1, number },
+                ..Record::clone(&entry.record)
+            };
+            let made = Arc::new(entry.with_record(Arc::new(record)));
+            let selection = Selection::Checkpoint;
+            let batch = Batch {
+                entries: saved(&[made], selection),
+                ..Batch::new(selection)
+            };
+            store.save(&batch).unwrap();
+        }
+        let found = store.find(&entry.record.key).unwrap().unwrap();
+        assert_eq!(found.record.run.number, 2);
     }
 }

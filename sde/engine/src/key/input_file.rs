@@ -4,7 +4,7 @@
 //! result is found. An [`InputFile`] is what the file holds; its name is not part of the key.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use super::digest::Digest;
@@ -14,9 +14,6 @@ use super::fingerprint::Fingerprint;
 use super::shape::Shape;
 use super::short::Short;
 use super::tag::item;
-
-/// How much is read at a time.
-const PIECE: usize = 256 * 1024;
 
 /// A path to a file that enters keys by its content.
 ///
@@ -93,30 +90,16 @@ impl<P: Into<PathBuf>> From<P> for InputFile {
 
 pub(crate) fn digest_file(path: &Path) -> io::Result<(u64, Digest)> {
     // Opening a pipe waits for a writer, and a device may never end.
-    let about = std::fs::metadata(path)?;
-    if !about.is_file() {
+    if !std::fs::metadata(path)?.is_file() {
         let why = "it is no regular file, so what it holds can't be keyed";
         return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
     }
-    let mut file = File::open(path)?;
-    let size = about.len();
-    // A small file needs one piece of its own size, and one byte to see its end.
-    let piece = usize::try_from(size).map_or(PIECE, |size| size.saturating_add(1).min(PIECE));
-    let mut buffer = vec![0; piece.max(1)];
     let mut hasher = blake3::Hasher::new();
-    let mut length = 0;
-    loop {
-        match file.read(&mut buffer) {
-            Ok(0) => break,
-            Ok(count) => {
-                hasher.update(&buffer[..count]);
-                length += count as u64;
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
-    }
-    Ok((length, Digest::from_bytes(*hasher.finalize().as_bytes())))
+    hasher.update_reader(File::open(path)?)?;
+    Ok((
+        hasher.count(),
+        Digest::from_bytes(*hasher.finalize().as_bytes()),
+    ))
 }
 
 impl Fingerprint for InputFile {

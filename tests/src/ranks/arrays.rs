@@ -1,7 +1,9 @@
 //! Arrays that lie on several ranks.
 
+use std::collections::BTreeMap;
+
 use super::Ranks;
-use sde::{Block, DistArray, Edge, ErrorKind, Handle, Layout, Sde};
+use sde::{Block, DistArray, Edge, ErrorKind, Handle, Layout, Sde, Value};
 
 #[sde::app(name = "ranks.arrays.products", distributed, tags(distributed))]
 fn products(sde: &Handle, rows: usize, columns: usize) -> Result<DistArray<f64>, sde::Error> {
@@ -17,6 +19,11 @@ fn sum(sde: &Handle, array: &DistArray<f64>) -> Result<f64, sde::Error> {
 #[sde::app(name = "ranks.arrays.ordinary")]
 fn ordinary(array: &DistArray<f64>) -> f64 {
     array.local().iter().sum()
+}
+
+#[sde::app(name = "ranks.arrays.ordinary_of_many")]
+fn ordinary_of_many(arrays: BTreeMap<u8, Value<DistArray<f64>>>) -> usize {
+    arrays.len()
 }
 
 fn expected(rows: usize, columns: usize) -> Vec<f64> {
@@ -150,15 +157,21 @@ pub(super) fn arrays_go_through_nested_sets(ranks: Ranks<'_>) {
 pub(super) fn an_ordinary_app_can_not_be_given_an_array(ranks: Ranks<'_>) {
     ranks.run(|sde| {
         let array = products.call(&sde, 3, 3).unwrap();
-        let error = ordinary.call(&sde, &array).unwrap_err();
-        assert!(
-            matches!(error.kind(), ErrorKind::Fingerprint { .. }),
-            "{error}"
-        );
-        assert!(
-            error.to_string().contains("lies on several ranks"),
-            "{error}"
-        );
+        let many = BTreeMap::from([(1, array.clone())]);
+        let refused = [
+            ordinary.call(&sde, &array).map(drop),
+            ordinary_of_many.call(&sde, many).map(drop),
+        ];
+        for error in refused.map(Result::unwrap_err) {
+            assert!(
+                matches!(error.kind(), ErrorKind::Fingerprint { .. }),
+                "{error}"
+            );
+            assert!(
+                error.to_string().contains("lies on several ranks"),
+                "{error}"
+            );
+        }
     });
 }
 

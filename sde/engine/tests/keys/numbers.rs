@@ -136,10 +136,29 @@ fn arrays_count_by_shape_and_logical_order() {
         digest(&Array1::<f64>::zeros(0)),
         digest(&Array1::<f32>::zeros(0))
     );
+    assert_ne!(digest(&None::<Array1<f64>>), digest(&None::<Array1<f32>>));
+    assert_ne!(digest(&None::<Array1<f64>>), digest(&None::<f64>));
     let names = Array1::from(vec!["a".to_owned(), "b".to_owned()]);
     assert_ne!(digest(&names), digest(&names.slice(s![..;-1])));
     let big = Array3::from_shape_fn((40, 30, 20), |(i, j, k)| (i * 600 + j * 20 + k) as f64);
     let turned = big.clone().permuted_axes([2, 0, 1]);
     assert_eq!(digest(&turned), digest(&turned.as_standard_layout()));
     assert_ne!(digest(&turned), digest(&big));
+}
+
+/// Written by hand, in one go.
+struct Bytes(Vec<u8>);
+
+impl Fingerprint for Bytes {
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.bytes(&self.0);
+        Ok(())
+    }
+}
+
+#[test]
+fn bytes_are_a_slice_of_u8() {
+    for bytes in [vec![], vec![7], vec![7, 8], vec![7; 5_000]] {
+        assert_eq!(digest(&Bytes(bytes.clone())), digest(&bytes));
+    }
 }

@@ -204,6 +204,31 @@ fn a_value_is_no_scalar_of_a_type_that_it_is_not_of() {
 }
 
 #[test]
+fn scalars_are_told_apart_by_type_and_bits() {
+    let all = [
+        Scalar::U8(1),
+        Scalar::U8(2),
+        Scalar::U16(1),
+        Scalar::I8(1),
+        Scalar::I8(-1),
+        Scalar::F32(0.0),
+        Scalar::F32(-0.0),
+        Scalar::F64(0.0),
+        Scalar::F64(-0.0),
+        Scalar::Bool(true),
+        Scalar::Bool(false),
+        Scalar::Char('1'),
+        Scalar::Text("1".into()),
+        Scalar::Text("2".into()),
+    ];
+    for (at, one) in all.iter().enumerate() {
+        for (other_at, other) in all.iter().enumerate() {
+            assert_eq!(one == other, at == other_at, "{one:?} {other:?}");
+        }
+    }
+}
+
+#[test]
 fn a_plain_value_is_written_bare() {
     fn read<'de>(from: impl IntoDeserializer<'de, Error>) -> Plain<'static> {
         Plain::deserialize(from.into_deserializer()).unwrap()

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
 
-use sde::key::{Commitment, Encoder, INLINE_LIMIT, commit, keyed, with_encoder};
+use sde::key::{Commitment, Encoder, FingerprintError, INLINE_LIMIT, commit, keyed, with_encoder};
 use sde::{Fingerprint, Value};
 
 use super::digest;
@@ -141,6 +141,22 @@ fn long_values_in_buffers_of_all_sizes() {
     }
 }
 
+/// Short values stay as they are wherever the buffer has to grow.
+#[test]
+fn many_short_values_in_buffers_of_all_sizes() {
+    let values = vec![("x".to_owned(), vec![1_u16; 30], "y".to_owned()); 1_000];
+    let digest_in = |room: usize| {
+        let mut buffer = vec![0; room];
+        let mut to = Encoder::new(&mut buffer);
+        to.value(&values).unwrap();
+        to.digest().unwrap()
+    };
+    let with_room = digest_in(1 << 20);
+    for room in (0..=70_000).step_by(1_009) {
+        assert_eq!(digest_in(room), with_room, "{room} bytes");
+    }
+}
+
 #[test]
 fn a_structure_of_long_parts() {
     for size in [10, 1020, 1021, 40_000] {
@@ -166,6 +182,16 @@ fn a_block_of_shared_numbers_is_a_block() {
     }
 }
 
+/// Writes its value by what was kept of it.
+struct Kept<'a>(&'a Commitment);
+
+impl Fingerprint for Kept<'_> {
+    fn fingerprint(&self, to: &mut Encoder<'_>) -> Result<(), FingerprintError> {
+        to.commitment(self.0);
+        Ok(())
+    }
+}
+
 #[test]
 fn a_commitment_writes_what_its_value_writes() {
     let app = sde::key::Digest::from_bytes([9; 32]);
@@ -179,7 +205,7 @@ fn a_commitment_writes_what_its_value_writes() {
         });
         let by_commitment = with_encoder(|to: &mut Encoder<'_>| {
             to.str("x");
-            to.commitment(&kept);
+            to.value(&Kept(&kept)).unwrap();
             keyed(&app, to.finish().unwrap())
         });
         assert_eq!(by_value, by_commitment, "{size} bytes");

@@ -1,11 +1,12 @@
 //! Short texts: one line, bounded, without control characters.
 
 use std::collections::BTreeMap;
+use std::marker::PhantomData;
 use std::path::Path;
 use std::time::Duration;
 
 use sde::Fingerprint;
-use sde::key::{InputFile, Rounded, describe};
+use sde::key::{BySerde, InputFile, Rounded, Short, describe};
 
 #[derive(Fingerprint)]
 struct Molecule {
@@ -37,6 +38,8 @@ fn each_kind_of_value_says_what_it_is() {
     assert_eq!(describe(&(..=5)), "..=5");
     assert_eq!(describe(&(5..)), "5..");
     assert_eq!(describe(&Rounded::new(0.5, 3)), "0.5 to 3 digits");
+    assert_eq!(describe(&BySerde(vec![1])), "Vec<i32> by serde");
+    assert_eq!(describe(&PhantomData::<String>), "String");
     let water = Molecule {
         name: "water".into(),
         charge: 0,
@@ -61,6 +64,11 @@ fn a_long_value_is_cut() {
         assert!(text.ends_with('…'), "{text}");
     }
     assert_eq!(describe(&"x".repeat(77)).chars().count(), 79);
+    let mut short = Short::new();
+    short.show("x".repeat(79));
+    assert!(!short.is_full());
+    short.show("x");
+    assert!(short.is_full());
 }
 
 #[test]

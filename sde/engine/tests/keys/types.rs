@@ -212,6 +212,8 @@ fn holders_are_not_types() {
     assert_eq!(lists, digest(&vec![[1.0, 2.0], [3.0, 4.0]]));
 
     assert_eq!(digest(&None::<Arc<f64>>), digest(&None::<f64>));
+    let no_list = digest(&None::<Vec<f64>>);
+    assert_eq!(no_list, digest(&None::<VecDeque<f64>>));
     assert_eq!(
         digest(&Vec::<Box<Metres>>::new()),
         digest(&Vec::<Metres>::new())
